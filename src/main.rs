@@ -13,7 +13,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use damodel::{
     commands,
     framework::Ends,
-    plugin::{self, Options},
+    plugin::{self, ServeOptions},
     protocol,
     provider::{self, Damodel},
 };
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     if arguments.len() < 2 && plugin::started_by_core(variable) {
         return serve();
     }
-    plugin::log::install(&plugin::log::Settings::read("damodel", variable), None);
+    plugin::log::install(&plugin::log::LogSettings::read("damodel", variable), None);
     if arguments.len() < 2 {
         return by_hand();
     }
@@ -97,8 +97,8 @@ fn run(command: Command) -> ExitCode {
             by_command(async move { commands::completions::run(arguments, Arguments::command()) })
         }
         Command::Debug => plugin::block_on(async {
-            let environment = plugin::Environment::read(variable)?;
-            let options = Options::default();
+            let environment = plugin::PluginEnvironment::read(variable)?;
+            let options = ServeOptions::default();
             plugin::serve_debug(routes(&options), provider::ADDRESS, &environment, options).await
         }),
         #[cfg(feature = "sandbox")]
@@ -127,18 +127,18 @@ fn run(command: Command) -> ExitCode {
 fn serve() -> ExitCode {
     let traces = plugin::Traces::start(variable);
     let asked_for = traces.as_ref().ok().and_then(Option::as_ref);
-    plugin::log::install(&plugin::log::Settings::read("damodel", variable), asked_for);
+    plugin::log::install(&plugin::log::LogSettings::read("damodel", variable), asked_for);
     if let Err(reason) = &traces {
         tracing::warn!(reason, "no spans are sent");
     }
     plugin::block_on(async {
-        let environment = plugin::Environment::read(variable)?;
-        let options = Options::default();
+        let environment = plugin::PluginEnvironment::read(variable)?;
+        let options = ServeOptions::default();
         plugin::serve(routes(&options), &environment, options).await
     })
 }
 
-fn routes(options: &Options) -> plugin::Routes {
+fn routes(options: &ServeOptions) -> plugin::Routes {
     let provider = Damodel::new(provider::Environment::of_process());
     let ends = Ends { stopping: options.stopping.clone(), caller_gone: options.caller_gone.clone() };
     protocol::service(provider, ends, options.work.clone())

@@ -7,7 +7,7 @@ use axum::{Router, body::Body, http::HeaderMap, response::Response, routing::pos
 use bytes::{BufMut, Bytes, BytesMut};
 use damodel::{
     framework::Ends,
-    plugin::{self, Options},
+    plugin::{self, ServeOptions},
     protocol::{
         self,
         tfplugin6::{
@@ -27,8 +27,8 @@ const PREFIX: usize = 5;
 
 pub(crate) fn serve() -> ExitCode {
     plugin::block_on(async {
-        let environment = plugin::Environment::read(|name| env::var_os(name))?;
-        let options = Options::default();
+        let environment = plugin::PluginEnvironment::read(|name| env::var_os(name))?;
+        let options = ServeOptions::default();
         let provider = Damodel::new(Environment::of_process());
         let ends = Ends { stopping: options.stopping.clone(), caller_gone: options.caller_gone.clone() };
         let behind = protocol::service(provider, ends, options.work.clone());

@@ -103,11 +103,11 @@ const TOLERANCE: i64 = 2;
 
 /// This computer's clock, corrected by the service's `Date` headers.
 #[derive(Debug, Default)]
-pub(super) struct Clock {
+pub(super) struct CorrectedClock {
     offset: AtomicI64,
 }
 
-impl Clock {
+impl CorrectedClock {
     /// The service's time in Unix seconds, and the offset used to compute it.
     pub(super) fn now(&self) -> (i64, i64) {
         let offset = self.offset.load(Ordering::Relaxed);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_differs_is_corrected_once() {
-        let clock = Clock::default();
+        let clock = CorrectedClock::default();
         let (now, used) = clock.now();
         assert!(clock.correct(now - 3600, used));
         let (corrected, used) = clock.now();

@@ -192,16 +192,16 @@ impl Request {
 }
 
 /// A change in flight: answers requested before its end are outdated after it, however it ends.
-pub(super) struct Change<'a>(&'a AtomicU64);
+pub(super) struct ChangeUnderWay<'a>(&'a AtomicU64);
 
-impl<'a> Change<'a> {
+impl<'a> ChangeUnderWay<'a> {
     pub(super) fn begin(changes: &'a AtomicU64) -> Self {
         changes.fetch_add(1, Ordering::SeqCst);
         Self(changes)
     }
 }
 
-impl Drop for Change<'_> {
+impl Drop for ChangeUnderWay<'_> {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }

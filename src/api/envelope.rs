@@ -15,7 +15,7 @@ use crate::api::{
     error::{Error, RequestIds, ServiceError, UnreadAnswer},
     lenient::{read_integer, read_text},
     retry,
-    transport::Incoming,
+    transport::IncomingAnswer,
 };
 
 /// The longest message that is kept, in characters.
@@ -38,7 +38,7 @@ impl Answer {
 }
 
 /// Reads an answer: its `result`, or its error.
-pub(super) fn open(endpoint: Endpoint, incoming: &Incoming, now: i64) -> Result<Answer, Error> {
+pub(super) fn open(endpoint: Endpoint, incoming: &IncomingAnswer, now: i64) -> Result<Answer, Error> {
     let reader = Reader { endpoint, incoming, now };
     if (300..400).contains(&incoming.status) {
         return Err(Error::Redirected { endpoint, status: incoming.status });
@@ -75,7 +75,7 @@ pub(super) fn open(endpoint: Endpoint, incoming: &Incoming, now: i64) -> Result<
 
 struct Reader<'a> {
     endpoint: Endpoint,
-    incoming: &'a Incoming,
+    incoming: &'a IncomingAnswer,
     now: i64,
 }
 

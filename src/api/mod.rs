@@ -72,7 +72,7 @@ mod transport;
 mod watch;
 
 pub use self::cloud_disks::CreateCloudDisk;
-pub use self::instances::{CreateInstance, ExistDisk, ImageSelector, Login, NewDisk, Payment, SpecSelector};
+pub use self::instances::{CreateInstance, ExistDisk, ImageSelector, LoginMethod, NewDisk, Payment, SpecSelector};
 pub use self::object::{Marked, marked};
 pub use self::presence::Witness;
 pub use self::reservations::Quotes;
@@ -98,10 +98,11 @@ pub use instances::InstanceFilter;
 pub use listing::Listing;
 pub use object::{Object, Objects};
 pub use pending::{
-    Entry, HandedOver, Ids, Journal, Listed, ObjectKind, Owner, PendingRecord, Phase, Report, Unreadable,
+    CreatePhase, Entry, HandedOver, Ids, Journal, JournalReport, ObjectKind, Owner, PendingCreate, PendingRecord,
+    Unreadable,
 };
-pub use presence::{Absence, Account, LastSeen, Presence};
-pub use progress::{Ending, Event as ProgressEvent, Follower, Look, Progress, Stage, Task, Told};
+pub use presence::{Absence, AccountMatch, LastSeen, Presence};
+pub use progress::{Event as ProgressEvent, Follower, Look, Progress, Stage, Task, Told, WaitEnding};
 pub use records::{
     CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
     PrivateImage, PublicImage, Record, Spec,
@@ -111,7 +112,7 @@ pub use reservations::{Reservation, Reservations};
 pub use save_image::SaveImage;
 pub use settings::{BaseUrl, InvalidBaseUrl, PlainHttp, Random, RequestRate, Settings, TokenSource, UserAgent};
 pub use token::TokenError;
-pub use transport::{Answering, Incoming, Outgoing, SendFailure, Transport};
+pub use transport::{Answering, IncomingAnswer, Outgoing, SendFailure, Transport};
 pub use watch::Sighting;
 
 #[cfg(test)]

@@ -33,14 +33,14 @@ pub enum Presence<K: Object> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absence {
     /// The account in which it was looked for.
-    pub account: Account,
+    pub account: AccountMatch,
     /// Whether it is so new that the service may not show it yet.
     pub is_young: bool,
 }
 
 /// The account in which an object was looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Account {
+pub enum AccountMatch {
     /// The object's own account: the token is the one under which it was last seen, or shows another object that
     /// existed before this run.
     Same,
@@ -65,7 +65,7 @@ impl Absence {
     /// Whether the object is certainly gone.
     #[must_use]
     pub fn is_proof(self) -> bool {
-        self.account == Account::Same && !self.is_young
+        self.account == AccountMatch::Same && !self.is_young
     }
 }
 
@@ -84,11 +84,11 @@ impl Client {
         let age = jiff::Timestamp::now().as_second().saturating_sub(last_seen.made_at);
         let account =
             if last_seen.account == Some(fingerprint.as_str()) || self.witness().vouches(witness, context).await {
-                Account::Same
+                AccountMatch::Same
             } else if last_seen.account.is_some() {
-                Account::Other
+                AccountMatch::Other
             } else {
-                Account::Unknown
+                AccountMatch::Unknown
             };
         Ok(Absence { account, is_young: age < last_seen.grace.as_secs().cast_signed() })
     }
@@ -178,15 +178,15 @@ mod tests {
         let now = jiff::Timestamp::now().as_second();
         let grace = Duration::from_secs(300);
         for (account, made_at, expected, is_young) in [
-            (Some(own.as_str()), now - 301, Account::Same, false),
-            (Some(own.as_str()), now, Account::Same, true),
-            (Some("another"), now - 301, Account::Other, false),
-            (Some("another"), now, Account::Other, true),
-            (None, 0, Account::Unknown, false),
+            (Some(own.as_str()), now - 301, AccountMatch::Same, false),
+            (Some(own.as_str()), now, AccountMatch::Same, true),
+            (Some("another"), now - 301, AccountMatch::Other, false),
+            (Some("another"), now, AccountMatch::Other, true),
+            (None, 0, AccountMatch::Unknown, false),
         ] {
             let absence = client.judge_absence(LastSeen { account, made_at, grace }, "disk/1", &context).await.unwrap();
             assert_eq!(absence, Absence { account: expected, is_young });
-            assert_eq!(absence.is_proof(), expected == Account::Same && !is_young);
+            assert_eq!(absence.is_proof(), expected == AccountMatch::Same && !is_young);
         }
         client.witness().saw("disk/2");
         let seen = LastSeen { account: Some("another"), made_at: 0, grace };

@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
     use crate::api::{
-        Accepted, Code, CreateOptions, Error, Journal, ObjectKind, Origin, Phase, WhileBusy,
+        Accepted, Code, CreateOptions, CreatePhase, Error, Journal, ObjectKind, Origin, WhileBusy,
         testing::{Ledger, Reply, context, lost, ok, page, query, raw, refusal, serve},
     };
 
@@ -104,7 +104,7 @@ mod tests {
         (folder, journal)
     }
 
-    fn phases(journal: &Journal) -> Vec<Phase> {
+    fn phases(journal: &Journal) -> Vec<CreatePhase> {
         journal.list().unwrap().entries.into_iter().map(|listed| listed.record.phase).collect()
     }
 
@@ -195,7 +195,7 @@ mod tests {
         let (client, ledger) = listing(lost, image);
         let outcome = save_one(&client, &journal, 60).await;
         assert_eq!(outcome.is_ok(), ours, "{outcome:?}");
-        assert_eq!(phases(&journal), [if ours { Phase::Accepted } else { Phase::Sent }]);
+        assert_eq!(phases(&journal), [if ours { CreatePhase::Accepted } else { CreatePhase::Sent }]);
         assert_eq!(ledger.of(Endpoint::ImageSave).len(), 1);
     }
 
@@ -225,7 +225,7 @@ mod tests {
         let error = save_with(&client, &journal, patient(), 120).await.unwrap_err();
         assert_eq!(error.code(), Some(Code::from_number(code)));
         assert!(start.elapsed() <= Duration::from_secs(120) && start.elapsed() >= Duration::from_secs(80));
-        assert!(phases(&journal).iter().all(|phase| *phase == Phase::HandedOver));
+        assert!(phases(&journal).iter().all(|phase| *phase == CreatePhase::HandedOver));
     }
 
     #[rstest]

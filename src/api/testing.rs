@@ -20,14 +20,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Level, subscriber::DefaultGuard};
 
 use crate::api::{
-    BaseUrl, Cause, Client, Context, Endpoint, Incoming, Outgoing, PlainHttp, Random, SendFailure, Settings,
+    BaseUrl, Cause, Client, Context, Endpoint, IncomingAnswer, Outgoing, PlainHttp, Random, SendFailure, Settings,
     TokenSource, Transport,
 };
 
 /// The token of every test client. No output may contain it.
 pub(super) const TOKEN: &str = "planted-token-8273";
 
-pub(super) type Reply = Result<Incoming, SendFailure>;
+pub(super) type Reply = Result<IncomingAnswer, SendFailure>;
 
 /// A recorded request.
 #[derive(Debug, Clone)]
@@ -118,7 +118,7 @@ pub(super) fn answer(status: u16, body: &Value) -> Reply {
 pub(super) fn raw(status: u16, headers: &[(&'static str, &str)], body: impl Into<Bytes>) -> Reply {
     let headers: HeaderMap =
         headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-    Ok(Incoming { status, headers, body: body.into() })
+    Ok(IncomingAnswer { status, headers, body: body.into() })
 }
 
 pub(super) fn ok(result: &Value) -> Reply {

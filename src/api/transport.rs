@@ -38,7 +38,7 @@ pub struct Outgoing {
 
 /// A complete answer.
 #[derive(Clone)]
-pub struct Incoming {
+pub struct IncomingAnswer {
     /// The HTTP status.
     pub status: u16,
     /// The headers.
@@ -47,7 +47,7 @@ pub struct Incoming {
     pub body: Bytes,
 }
 
-impl fmt::Debug for Incoming {
+impl fmt::Debug for IncomingAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Incoming {{ status: {}, body: {} bytes }}", self.status, self.body.len())
     }
@@ -96,11 +96,11 @@ impl SendFailure {
 #[async_trait]
 pub trait Transport: Send + Sync {
     /// Sends one request, once.
-    async fn send(&self, request: Outgoing) -> Result<Incoming, SendFailure>;
+    async fn send(&self, request: Outgoing) -> Result<IncomingAnswer, SendFailure>;
 
     /// Sends one request, once, and returns its body in pieces. The default reads the whole answer first.
     async fn stream(&self, request: Outgoing) -> Result<Answering, SendFailure> {
-        let Incoming { status, headers, body } = self.send(request).await?;
+        let IncomingAnswer { status, headers, body } = self.send(request).await?;
         Ok(Answering { status, headers, body: stream::once(ready(Ok(body))).boxed() })
     }
 }
@@ -216,7 +216,7 @@ pub(super) fn trusting(
 
 #[async_trait]
 impl Transport for Http {
-    async fn send(&self, request: Outgoing) -> Result<Incoming, SendFailure> {
+    async fn send(&self, request: Outgoing) -> Result<IncomingAnswer, SendFailure> {
         let mut answer = self.begin(request).await?;
         let status = answer.status().as_u16();
         let headers = std::mem::take(answer.headers_mut());
@@ -227,7 +227,7 @@ impl Transport for Http {
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Incoming { status, headers, body: body.freeze() })
+        Ok(IncomingAnswer { status, headers, body: body.freeze() })
     }
 
     async fn stream(&self, request: Outgoing) -> Result<Answering, SendFailure> {

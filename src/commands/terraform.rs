@@ -101,19 +101,19 @@ const STOP_GRACE: Duration = Duration::from_secs(30);
 /// proxies, because no request leaves this computer. Terraform's check for a newer version, which even `terraform
 /// version` makes and caches in the home directory, is turned off. `Debug` shows names only.
 #[derive(Clone, Default)]
-pub struct Environment(Vec<(OsString, OsString)>);
+pub struct ProgramEnvironment(Vec<(OsString, OsString)>);
 
 /// Terraform or OpenTofu.
 #[derive(Clone, Debug)]
 pub struct Cli {
     program: PathBuf,
     version: String,
-    environment: Environment,
+    environment: ProgramEnvironment,
 }
 
 /// The output of a run.
 #[derive(Clone, Debug)]
-pub struct Output {
+pub struct ProgramOutput {
     /// Standard output.
     pub stdout: String,
     /// Standard error.
@@ -132,7 +132,7 @@ pub enum CliError {
         /// Its exit status.
         status: String,
         /// Its output.
-        output: Output,
+        output: ProgramOutput,
     },
     /// It was interrupted by this program.
     #[error("{command} was interrupted")]
@@ -159,7 +159,7 @@ pub enum CliError {
     },
 }
 
-impl Environment {
+impl ProgramEnvironment {
     /// The variables of a process, without those for other uses.
     pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let is_kept = |name: &OsStr| {
@@ -186,7 +186,7 @@ impl Cli {
     /// # Errors
     ///
     /// If it is missing or does not run.
-    pub async fn find(wanted: Option<&Path>, environment: Environment) -> Result<Self, CliError> {
+    pub async fn find(wanted: Option<&Path>, environment: ProgramEnvironment) -> Result<Self, CliError> {
         let candidates = wanted.map_or_else(|| PROGRAMS.map(PathBuf::from).to_vec(), |program| vec![absolute(program)]);
         for program in candidates {
             let mut cli = Self { program, version: String::new(), environment: environment.clone() };
@@ -209,7 +209,7 @@ impl Cli {
 
     /// The same program in another environment.
     #[must_use]
-    pub fn within(self, environment: Environment) -> Self {
+    pub fn within(self, environment: ProgramEnvironment) -> Self {
         Self { environment, ..self }
     }
 
@@ -231,7 +231,12 @@ impl Cli {
     /// # Errors
     ///
     /// If it does not run, fails, or was interrupted.
-    pub async fn run(&self, folder: &Path, arguments: &[&str], stop: &CancellationToken) -> Result<Output, CliError> {
+    pub async fn run(
+        &self,
+        folder: &Path,
+        arguments: &[&str],
+        stop: &CancellationToken,
+    ) -> Result<ProgramOutput, CliError> {
         let command = format!("{} {}", self.name(), arguments.join(" "));
         let child = match self.spawn(folder, arguments) {
             Ok(child) => child,
@@ -252,7 +257,7 @@ impl Cli {
         };
         let output = output.map_err(|source| CliError::Start { command: command.clone(), source })?;
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let said = Output { stdout: text(output.stdout), stderr: text(output.stderr) };
+        let said = ProgramOutput { stdout: text(output.stdout), stderr: text(output.stderr) };
         if output.status.success() {
             Ok(said)
         } else {
@@ -278,7 +283,7 @@ impl Cli {
     }
 }
 
-impl Output {
+impl ProgramOutput {
     /// The first line with this beginning.
     #[must_use]
     pub fn line(&self, beginning: &str) -> Option<&str> {
@@ -286,7 +291,7 @@ impl Output {
     }
 }
 
-impl fmt::Display for Output {
+impl fmt::Display for ProgramOutput {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (stdout, stderr) = (self.stdout.trim(), self.stderr.trim());
         let between = if stdout.is_empty() || stderr.is_empty() { "" } else { "\n" };
@@ -294,7 +299,7 @@ impl fmt::Display for Output {
     }
 }
 
-impl fmt::Debug for Environment {
+impl fmt::Debug for ProgramEnvironment {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
     }
@@ -369,7 +374,7 @@ mod tests {
     #[test]
     fn what_configures_other_uses_is_not_passed_on() {
         let variables = ["PATH", "TF_LOG", "DAMODEL_API_TOKEN", "https_proxy", "CHECKPOINT_DISABLE", "HOME"];
-        let environment = Environment::of(variables.map(|name| (name.into(), "value".into())));
+        let environment = ProgramEnvironment::of(variables.map(|name| (name.into(), "value".into())));
         let names = r#"["PATH", "HOME", "CHECKPOINT_DISABLE", "TF_INPUT"]"#;
         assert_eq!(format!("{:?}", environment.with("TF_INPUT", "0")), names);
     }
@@ -378,14 +383,14 @@ mod tests {
     #[test]
     fn no_core_asks_for_a_newer_version() {
         let given = [("CHECKPOINT_DISABLE", ""), ("PATH", "/bin")].map(|(name, value)| (name.into(), value.into()));
-        let Environment(variables) = Environment::of(given);
+        let ProgramEnvironment(variables) = ProgramEnvironment::of(given);
         let values: Vec<_> = variables.iter().filter(|(name, _)| name == "CHECKPOINT_DISABLE").collect();
         assert_eq!(values, [&("CHECKPOINT_DISABLE".into(), "1".into())]);
     }
 
     #[tokio::test]
     async fn what_is_not_there_is_told_with_what_to_install() {
-        let nowhere = Environment::default().with("PATH", "/nowhere");
+        let nowhere = ProgramEnvironment::default().with("PATH", "/nowhere");
         for (wanted, beginning) in [
             (None, "neither terraform nor tofu is on PATH"),
             (Some(Path::new("tofu-9")), "tofu-9 was not found"),

@@ -84,18 +84,18 @@ impl<M, H> Opened<M, H> {
 }
 
 /// An object that is closed by its drop.
-pub(super) type Thing = Box<dyn Any + Send + Sync>;
+pub(super) type Heldable = Box<dyn Any + Send + Sync>;
 
 /// The open objects of this process by key, each with the task that drops it when its caller is gone.
 #[derive(Debug, Default)]
-pub(super) struct Holder(Arc<Mutex<Things>>);
+pub(super) struct HeldObjects(Arc<Mutex<Things>>);
 
-type Things = HashMap<String, (Thing, AbortOnDropHandle<()>)>;
+type Things = HashMap<String, (Heldable, AbortOnDropHandle<()>)>;
 
-impl Holder {
+impl HeldObjects {
     /// Keeps an object, and returns its key. It is dropped when `disconnected` is cancelled, because no close can
     /// follow.
-    pub(super) fn hold(&self, thing: Thing, disconnected: CancellationToken) -> String {
+    pub(super) fn hold(&self, thing: Heldable, disconnected: CancellationToken) -> String {
         let key = format!("{:016x}", rand::random::<u64>());
         let (things, own) = (Arc::downgrade(&self.0), key.clone());
         let watch = tokio::spawn(async move {
@@ -123,14 +123,14 @@ mod tests {
     use super::*;
 
     /// An object, and the token that its drop cancels.
-    fn thing() -> (Thing, CancellationToken) {
+    fn thing() -> (Heldable, CancellationToken) {
         let dropped = CancellationToken::new();
         (Box::new(dropped.clone().drop_guard()), dropped)
     }
 
     #[tokio::test]
     async fn a_thing_lives_until_it_is_released_or_its_own_caller_is_gone() {
-        let (holder, gone) = (Holder::default(), CancellationToken::new());
+        let (holder, gone) = (HeldObjects::default(), CancellationToken::new());
         let [(one, one_dropped), (other, other_dropped)] = [thing(), thing()];
         holder.hold(one, gone.clone());
         let key = holder.hold(other, CancellationToken::new());

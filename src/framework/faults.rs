@@ -9,7 +9,7 @@ use super::{
     diagnostics::Path,
     identity::IdentitySchema,
     model::{ModelError, from_value, to_value},
-    registry::{Entry, OfferKind, Provider},
+    registry::{OfferKind, Offering, Provider},
     schema::{Attribute, AttributeType, Nesting, Requirement, Schema, Validator},
     server::Server,
     value::{Type, Value},
@@ -20,7 +20,7 @@ const RESERVED: [&str; 7] = ["connection", "count", "depends_on", "for_each", "l
 const RESERVED_IN_PROVIDERS: [&str; 2] = ["alias", "version"];
 
 /// Reads a value as a model, and writes it again.
-pub(super) type Reader = fn(&Value) -> Result<Value, ModelError>;
+pub(super) type ModelReader = fn(&Value) -> Result<Value, ModelError>;
 
 pub(super) fn reader<M: Serialize + DeserializeOwned>(value: &Value) -> Result<Value, ModelError> {
     to_value(&from_value::<M>(value)?)
@@ -46,7 +46,7 @@ impl<P: Provider> Server<P> {
         faults
     }
 
-    fn entry_faults(&self, entry: &Entry<P::Client>) -> Vec<String> {
+    fn entry_faults(&self, entry: &Offering<P::Client>) -> Vec<String> {
         let schema = &entry.schema;
         let mut faults = schema_faults(schema);
         faults.extend(model_faults(schema, entry.readers[0]));
@@ -187,7 +187,7 @@ fn identity_faults(identity: &IdentitySchema, schema: &Schema) -> Vec<String> {
     faults
 }
 
-fn function_faults<C: Send + Sync + 'static>(entry: &Entry<C>) -> Vec<String> {
+fn function_faults<C: Send + Sync + 'static>(entry: &Offering<C>) -> Vec<String> {
     let Some(signature) = &entry.signature else { return vec!["no signature".to_owned()] };
     let mut faults = Vec::new();
     let parameters: Vec<_> = signature.parameters.iter().chain(&signature.variadic).collect();
@@ -221,7 +221,7 @@ fn function_faults<C: Send + Sync + 'static>(entry: &Entry<C>) -> Vec<String> {
 }
 
 /// Where a model and its schema differ, tried with three values: one filled in, one of nulls and one of unknowns.
-fn model_faults(schema: &Schema, reader: Reader) -> Vec<String> {
+fn model_faults(schema: &Schema, reader: ModelReader) -> Vec<String> {
     let all = |value: &Value| Value::object(names(schema).map(|name| (name, value.clone())));
     let mut full = object(&schema.attributes, true);
     for block in &schema.blocks {
@@ -230,7 +230,7 @@ fn model_faults(schema: &Schema, reader: Reader) -> Vec<String> {
     [full, all(&Value::Null), all(&Value::Unknown)].iter().filter_map(|value| read(reader, value)).collect()
 }
 
-fn read(reader: Reader, value: &Value) -> Option<String> {
+fn read(reader: ModelReader, value: &Value) -> Option<String> {
     match reader(value) {
         Err(error) => Some(format!("the model reads another type: {error}")),
         Ok(written) if written == *value => None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
-    registry::Entry,
+    registry::Offering,
     schema::Validator,
     value::{Type, Value},
 };
@@ -127,7 +127,7 @@ impl CallError {
     }
 }
 
-impl<C: Send + Sync + 'static> Entry<C> {
+impl<C: Send + Sync + 'static> Offering<C> {
     /// Calls a function (plugin protocol, functions). The core's checks of the arguments are repeated here. With an
     /// unknown argument the result is unknown.
     pub fn call(&self, arguments: Vec<Value>) -> Result<Value, CallError> {

@@ -31,7 +31,7 @@ pub use function::{CallError, Function, FunctionError, Parameter, Signature};
 pub use identity::{Identity, IdentityAttribute, IdentitySchema};
 pub use model::{Model, ModelError, from_value, is_set, overlay, project, to_value};
 pub use private::Private;
-pub use registry::{Entry, OfferKind, Provider, Registry};
+pub use registry::{OfferKind, Offering, Provider, Registry};
 pub use resource::{Create, DataSource, Outcome, Plan, PlanContext, PlanKind, Resource, State, StepContext, Update};
 pub use schema::Schema;
 pub use server::{Ends, Server};

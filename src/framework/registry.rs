@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
 
 #[cfg(test)]
-use super::faults::{Reader, argument_reader, reader};
+use super::faults::{ModelReader, argument_reader, reader};
 use super::{
     diagnostics::{Diagnostic, Diagnostics},
     ephemeral::EphemeralResource,
@@ -72,7 +72,7 @@ impl fmt::Display for OfferKind {
 }
 
 /// One offer of a provider.
-pub struct Entry<C: Send + Sync + 'static> {
+pub struct Offering<C: Send + Sync + 'static> {
     /// The kind.
     pub kind: OfferKind,
     /// The full type name, or the name of the function.
@@ -89,10 +89,10 @@ pub struct Entry<C: Send + Sync + 'static> {
     pub(super) steps: Box<dyn Steps<C>>,
     /// Readers of its models: first of the schema's values or the arguments, then of a list's items or the result.
     #[cfg(test)]
-    pub(super) readers: Vec<Reader>,
+    pub(super) readers: Vec<ModelReader>,
 }
 
-impl<C: Send + Sync + 'static> Entry<C> {
+impl<C: Send + Sync + 'static> Offering<C> {
     fn new(
         kind: OfferKind,
         name: &'static str,
@@ -126,7 +126,7 @@ impl<C: Send + Sync + 'static> Entry<C> {
     }
 }
 
-impl<C: Send + Sync + 'static> fmt::Debug for Entry<C> {
+impl<C: Send + Sync + 'static> fmt::Debug for Offering<C> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Entry").field("kind", &self.kind).field("name", &self.name).finish_non_exhaustive()
     }
@@ -134,7 +134,7 @@ impl<C: Send + Sync + 'static> fmt::Debug for Entry<C> {
 
 /// Everything that a provider offers.
 pub struct Registry<C: Send + Sync + 'static> {
-    entries: BTreeMap<(OfferKind, &'static str), Entry<C>>,
+    entries: BTreeMap<(OfferKind, &'static str), Offering<C>>,
 }
 
 impl<C: Send + Sync + 'static> Registry<C> {
@@ -147,10 +147,10 @@ impl<C: Send + Sync + 'static> Registry<C> {
     #[must_use]
     pub fn action<A: Action<Client = C>>(self, action: A) -> Self {
         let (name, schema, timeouts) = (action.type_name(), action.schema(), DefaultTimeouts::all(action.timeout()));
-        self.with(Entry {
+        self.with(Offering {
             #[cfg(test)]
             readers: vec![reader::<A::Model>],
-            ..Entry::new(OfferKind::Action, name, schema, timeouts, Box::new(OfAction(action)))
+            ..Offering::new(OfferKind::Action, name, schema, timeouts, Box::new(OfAction(action)))
         })
     }
 
@@ -158,10 +158,10 @@ impl<C: Send + Sync + 'static> Registry<C> {
     #[must_use]
     pub fn data_source<D: DataSource<Client = C>>(self, source: D) -> Self {
         let (name, schema, timeouts) = (source.type_name(), source.schema(), DefaultTimeouts::all(source.timeout()));
-        self.with(Entry {
+        self.with(Offering {
             #[cfg(test)]
             readers: vec![reader::<D::Model>],
-            ..Entry::new(OfferKind::DataSource, name, schema, timeouts, Box::new(OfDataSource(source)))
+            ..Offering::new(OfferKind::DataSource, name, schema, timeouts, Box::new(OfDataSource(source)))
         })
     }
 
@@ -170,10 +170,16 @@ impl<C: Send + Sync + 'static> Registry<C> {
     pub fn ephemeral_resource<E: EphemeralResource<Client = C>>(self, resource: E) -> Self {
         let (name, schema, timeouts) =
             (resource.type_name(), resource.schema(), DefaultTimeouts::all(resource.timeout()));
-        self.with(Entry {
+        self.with(Offering {
             #[cfg(test)]
             readers: vec![reader::<E::Model>],
-            ..Entry::new(OfferKind::EphemeralResource, name, schema, timeouts, Box::new(OfEphemeralResource(resource)))
+            ..Offering::new(
+                OfferKind::EphemeralResource,
+                name,
+                schema,
+                timeouts,
+                Box::new(OfEphemeralResource(resource)),
+            )
         })
     }
 
@@ -182,12 +188,12 @@ impl<C: Send + Sync + 'static> Registry<C> {
     pub fn function<F: Function>(self, function: F) -> Self {
         let (name, signature) = (function.name(), function.signature());
         let (schema, timeouts) = (Schema::default(), DefaultTimeouts::all(Duration::MAX));
-        self.with(Entry {
+        self.with(Offering {
             ty: signature.returns.clone(),
             signature: Some(signature),
             #[cfg(test)]
             readers: vec![argument_reader::<F::Arguments>, reader::<F::Output>],
-            ..Entry::new(OfferKind::Function, name, schema, timeouts, Box::new(OfFunction(function)))
+            ..Offering::new(OfferKind::Function, name, schema, timeouts, Box::new(OfFunction(function)))
         })
     }
 
@@ -195,10 +201,10 @@ impl<C: Send + Sync + 'static> Registry<C> {
     #[must_use]
     pub fn list_resource<L: ListResource<Client = C>>(self, list: L) -> Self {
         let (name, schema, timeouts) = (list.type_name(), list.schema(), DefaultTimeouts::all(list.timeout()));
-        self.with(Entry {
+        self.with(Offering {
             #[cfg(test)]
             readers: vec![reader::<L::Model>, reader::<L::Resource>],
-            ..Entry::new(OfferKind::ListResource, name, schema, timeouts, Box::new(OfListResource(list)))
+            ..Offering::new(OfferKind::ListResource, name, schema, timeouts, Box::new(OfListResource(list)))
         })
     }
 
@@ -207,26 +213,26 @@ impl<C: Send + Sync + 'static> Registry<C> {
     pub fn resource<R: Resource<Client = C>>(self, resource: R) -> Self {
         let timeouts = resource.timeouts();
         let (name, schema) = (resource.type_name(), resource.schema().with_block(timeouts.block()));
-        self.with(Entry {
+        self.with(Offering {
             identity: resource.identity(),
             #[cfg(test)]
             readers: vec![reader::<R::Model>],
-            ..Entry::new(OfferKind::Resource, name, schema, timeouts, Box::new(OfResource(resource)))
+            ..Offering::new(OfferKind::Resource, name, schema, timeouts, Box::new(OfResource(resource)))
         })
     }
 
-    fn with(mut self, entry: Entry<C>) -> Self {
+    fn with(mut self, entry: Offering<C>) -> Self {
         self.entries.insert((entry.kind, entry.name), entry);
         self
     }
 
     /// All offers, by kind and name.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry<C>> {
+    pub fn entries(&self) -> impl Iterator<Item = &Offering<C>> {
         self.entries.values()
     }
 
     /// All offers of a kind, by name.
-    pub fn of(&self, kind: OfferKind) -> impl Iterator<Item = &Entry<C>> {
+    pub fn of(&self, kind: OfferKind) -> impl Iterator<Item = &Offering<C>> {
         self.entries().filter(move |entry| entry.kind == kind)
     }
 
@@ -235,7 +241,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
     /// # Errors
     ///
     /// If the provider does not offer it.
-    pub fn find(&self, kind: OfferKind, name: &str) -> Result<&Entry<C>, Diagnostics> {
+    pub fn find(&self, kind: OfferKind, name: &str) -> Result<&Offering<C>, Diagnostics> {
         self.of(kind).find(|entry| entry.name == name).ok_or_else(|| {
             let detail = format!("This version of the provider has no {kind} {name:?}.");
             Diagnostic::error(format!("No such {kind}"), detail).into()

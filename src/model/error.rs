@@ -12,7 +12,7 @@ pub enum Error<E> {
         /// The file's name.
         file: String,
         /// The fault.
-        fault: Fault,
+        fault: FileFault,
     },
     /// The bytes could not be read.
     #[error("{0}")]
@@ -22,7 +22,7 @@ pub enum Error<E> {
 /// A fault of a file, as text after the file's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum FileFault {
     /// The byte order is big-endian.
     #[error("the file is big-endian, which no server on a GPU instance reads")]
     BigEndian,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Error, Fault, Source,
-    read::{Budget, Stream},
+    Error, FileFault, ModelBytes,
+    read::{Budget, FileStream},
 };
 
 /// The largest number of tensors in a file. Real models have a few thousand.
@@ -40,22 +40,26 @@ pub(super) struct Tensors {
 
 impl Header {
     /// Reads the header of a file.
-    pub(super) async fn read<S: Source>(source: &S, name: &str, budget: &mut Budget) -> Result<Self, Error<S::Error>> {
-        let mut stream = Stream::open(source, name, budget).await?;
+    pub(super) async fn read<S: ModelBytes>(
+        source: &S,
+        name: &str,
+        budget: &mut Budget,
+    ) -> Result<Self, Error<S::Error>> {
+        let mut stream = FileStream::open(source, name, budget).await?;
         let stream = &mut stream;
         let magic = if stream.size() < 4 { &[] } else { stream.take(4).await? };
         if magic != b"GGUF" {
             let magic = String::from_utf8_lossy(magic).into_owned();
-            return Err(stream.fault(Fault::Magic { magic }));
+            return Err(stream.fault(FileFault::Magic { magic }));
         }
         match stream.u32().await? {
             2 | 3 => {}
-            number if (1..=3).contains(&number.swap_bytes()) => return Err(stream.fault(Fault::BigEndian)),
-            number => return Err(stream.fault(Fault::Version { number })),
+            number if (1..=3).contains(&number.swap_bytes()) => return Err(stream.fault(FileFault::BigEndian)),
+            number => return Err(stream.fault(FileFault::Version { number })),
         }
         let (tensors, keys) = (stream.u64().await?, stream.u64().await?);
         if tensors > MOST_TENSORS {
-            return Err(stream.fault(Fault::TooMany { what: "tensors", count: tensors, most: MOST_TENSORS }));
+            return Err(stream.fault(FileFault::TooMany { what: "tensors", count: tensors, most: MOST_TENSORS }));
         }
         let keys = Keys::read(stream, keys).await?;
         let alignment = alignment(&keys).map_err(|fault| stream.fault(fault))?;
@@ -64,21 +68,25 @@ impl Header {
     }
 }
 
-fn alignment(keys: &Keys) -> Result<u64, Fault> {
+fn alignment(keys: &Keys) -> Result<u64, FileFault> {
     const KEY: &str = "general.alignment";
     let alignment = keys.number(KEY)?.unwrap_or(ALIGNMENT);
     let is_valid = alignment.is_power_of_two() && alignment <= LARGEST_ALIGNMENT;
-    if is_valid { Ok(alignment) } else { Err(Fault::InvalidKey { key: KEY.to_owned() }) }
+    if is_valid { Ok(alignment) } else { Err(FileFault::InvalidKey { key: KEY.to_owned() }) }
 }
 
 impl Tensors {
-    async fn read<S: Source>(stream: &mut Stream<'_, S>, count: u64, alignment: u64) -> Result<Self, Error<S::Error>> {
+    async fn read<S: ModelBytes>(
+        stream: &mut FileStream<'_, S>,
+        count: u64,
+        alignment: u64,
+    ) -> Result<Self, Error<S::Error>> {
         let mut all = Self::default();
         let mut last: Option<Tensor> = None;
         for _ in 0..count {
             let tensor = Tensor::read(stream, alignment).await?;
             if tensor.layer().is_some_and(|layer| layer >= MOST_LAYERS) || !all.add(&tensor) {
-                return Err(stream.fault(Fault::InvalidTensor { name: tensor.name }));
+                return Err(stream.fault(FileFault::InvalidTensor { name: tensor.name }));
             }
             if last.as_ref().is_none_or(|last| last.end < tensor.end) {
                 last = Some(tensor);
@@ -89,7 +97,7 @@ impl Tensors {
         match last {
             // Tensors do not overlap, so the sum of their sizes must fit too.
             Some(last) if last.end > room || all.bytes > room => {
-                Err(stream.fault(Fault::TruncatedData { name: last.name }))
+                Err(stream.fault(FileFault::TruncatedData { name: last.name }))
             }
             _ => Ok(all),
         }
@@ -210,11 +218,14 @@ impl TensorType {
 }
 
 impl Tensor {
-    pub(super) async fn read<S: Source>(stream: &mut Stream<'_, S>, alignment: u64) -> Result<Self, Error<S::Error>> {
+    pub(super) async fn read<S: ModelBytes>(
+        stream: &mut FileStream<'_, S>,
+        alignment: u64,
+    ) -> Result<Self, Error<S::Error>> {
         let name = stream.text("tensor", LONGEST_NAME).await?;
         let dimensions = stream.u32().await?;
         if dimensions > DIMENSIONS {
-            return Err(stream.fault(Fault::InvalidTensor { name }));
+            return Err(stream.fault(FileFault::InvalidTensor { name }));
         }
         let (mut row, mut elements) = (None, Some(1_u64));
         for _ in 0..dimensions {
@@ -224,7 +235,7 @@ impl Tensor {
         }
         let (number, offset) = (stream.u32().await?, stream.u64().await?);
         let Some(ty) = TensorType::of(number) else {
-            return Err(stream.fault(Fault::UnknownTensorType { name, number }));
+            return Err(stream.fault(FileFault::UnknownTensorType { name, number }));
         };
         let is_whole = row.unwrap_or(1).is_multiple_of(ty.block) && offset.is_multiple_of(alignment);
         let sized = || {
@@ -234,7 +245,7 @@ impl Tensor {
         };
         match sized() {
             Some((elements, bytes, end)) => Ok(Self { name, elements, bytes, end, ty }),
-            None => Err(stream.fault(Fault::InvalidTensor { name })),
+            None => Err(stream.fault(FileFault::InvalidTensor { name })),
         }
     }
 
@@ -272,9 +283,12 @@ enum Value {
 }
 
 impl Keys {
-    pub(super) async fn read<S: Source>(stream: &mut Stream<'_, S>, count: u64) -> Result<Self, Error<S::Error>> {
+    pub(super) async fn read<S: ModelBytes>(
+        stream: &mut FileStream<'_, S>,
+        count: u64,
+    ) -> Result<Self, Error<S::Error>> {
         if count > MOST_KEYS {
-            return Err(stream.fault(Fault::TooMany { what: "keys", count, most: MOST_KEYS }));
+            return Err(stream.fault(FileFault::TooMany { what: "keys", count, most: MOST_KEYS }));
         }
         let mut keys = BTreeMap::new();
         for _ in 0..count {
@@ -282,7 +296,7 @@ impl Keys {
             let number = stream.u32().await?;
             let value = value(stream, &key, number).await?;
             if key.len() <= LONGEST_KEPT && keys.insert(key.clone(), value).is_some() {
-                return Err(stream.fault(Fault::RepeatedKey { key }));
+                return Err(stream.fault(FileFault::RepeatedKey { key }));
             }
         }
         Ok(Self(keys))
@@ -305,11 +319,11 @@ impl Keys {
     ///
     /// # Errors
     /// A value of another kind.
-    pub(super) fn number(&self, key: &str) -> Result<Option<u64>, Fault> {
+    pub(super) fn number(&self, key: &str) -> Result<Option<u64>, FileFault> {
         match self.0.get(key) {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(*number)),
-            Some(_) => Err(Fault::InvalidKey { key: key.to_owned() }),
+            Some(_) => Err(FileFault::InvalidKey { key: key.to_owned() }),
         }
     }
 
@@ -317,12 +331,12 @@ impl Keys {
     ///
     /// # Errors
     /// A value of another kind.
-    pub(super) fn numbers(&self, key: &str) -> Result<Option<Numbers>, Fault> {
+    pub(super) fn numbers(&self, key: &str) -> Result<Option<Numbers>, FileFault> {
         match self.0.get(key) {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(Numbers::One(*number))),
             Some(Value::Numbers(numbers)) => Ok(Some(Numbers::Each(numbers.clone()))),
-            Some(_) => Err(Fault::InvalidKey { key: key.to_owned() }),
+            Some(_) => Err(FileFault::InvalidKey { key: key.to_owned() }),
         }
     }
 
@@ -365,7 +379,11 @@ impl Numbers {
 const STRING: u32 = 8;
 const ARRAY: u32 = 9;
 
-async fn value<S: Source>(stream: &mut Stream<'_, S>, key: &str, number: u32) -> Result<Value, Error<S::Error>> {
+async fn value<S: ModelBytes>(
+    stream: &mut FileStream<'_, S>,
+    key: &str,
+    number: u32,
+) -> Result<Value, Error<S::Error>> {
     match number {
         STRING => {
             let length = stream.u64().await?;
@@ -381,10 +399,10 @@ async fn value<S: Source>(stream: &mut Stream<'_, S>, key: &str, number: u32) ->
     }
 }
 
-async fn array<S: Source>(stream: &mut Stream<'_, S>, key: &str) -> Result<Value, Error<S::Error>> {
+async fn array<S: ModelBytes>(stream: &mut FileStream<'_, S>, key: &str) -> Result<Value, Error<S::Error>> {
     let (number, count) = (stream.u32().await?, stream.u64().await?);
     match number {
-        ARRAY => Err(stream.fault(Fault::NestedArray { key: key.to_owned() })),
+        ARRAY => Err(stream.fault(FileFault::NestedArray { key: key.to_owned() })),
         STRING => {
             // Each text has a length field of eight bytes.
             stream.has_room(count.saturating_mul(8))?;
@@ -404,7 +422,7 @@ async fn array<S: Source>(stream: &mut Stream<'_, S>, key: &str) -> Result<Value
         }
         _ => {
             let width = width(number).ok_or_else(|| unknown(stream, key, number))?;
-            let length = count.checked_mul(width).ok_or_else(|| stream.fault(Fault::Truncated))?;
+            let length = count.checked_mul(width).ok_or_else(|| stream.fault(FileFault::Truncated))?;
             stream.skip(length).await?;
             Ok(Value::Length(count))
         }
@@ -423,7 +441,11 @@ fn width(number: u32) -> Option<u64> {
 }
 
 /// A number or a flag; `None` for a fraction or a negative number.
-async fn scalar<S: Source>(stream: &mut Stream<'_, S>, key: &str, number: u32) -> Result<Option<u64>, Error<S::Error>> {
+async fn scalar<S: ModelBytes>(
+    stream: &mut FileStream<'_, S>,
+    key: &str,
+    number: u32,
+) -> Result<Option<u64>, Error<S::Error>> {
     Ok(match number {
         0 | 7 => Some(u64::from(stream.byte().await?)),
         1 => u64::try_from(stream.byte().await?.cast_signed()).ok(),
@@ -441,6 +463,6 @@ async fn scalar<S: Source>(stream: &mut Stream<'_, S>, key: &str, number: u32) -
     })
 }
 
-fn unknown<S: Source>(stream: &Stream<'_, S>, key: &str, number: u32) -> Error<S::Error> {
-    stream.fault(Fault::UnknownType { key: key.to_owned(), number })
+fn unknown<S: ModelBytes>(stream: &FileStream<'_, S>, key: &str, number: u32) -> Error<S::Error> {
+    stream.fault(FileFault::UnknownType { key: key.to_owned(), number })
 }

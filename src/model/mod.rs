@@ -1,7 +1,8 @@
 //! Model files: the content of a GGUF file's header, and the memory that a server needs for the model.
 //!
-//! [`read`] reads the header, not the tensors' data, through a [`Source`]; [`memory`] is a pure function from a
-//! [`Model`] and [`Options`] to bytes. Independent of the location of a file. Depends on no other folder of the crate.
+//! [`read`] reads the header, not the tensors' data, through a [`ModelBytes`]; [`memory`] is a pure function from a
+//! [`GgufModel`] and [`ServerOptions`] to bytes. Independent of the location of a file.
+//! Depends on no other folder of the crate.
 //!
 //! The format is that of the ggml project (docs/gguf.md), versions 2 and 3. Headers are untrusted: every length and
 //! count is checked before memory is allocated for it.
@@ -12,7 +13,7 @@ mod memory;
 mod read;
 
 pub use self::{
-    error::{Error, Fault},
-    memory::{CacheType, InvalidOption, Memory, Options, largest_context, memory},
-    read::{LARGEST_HEADER, Model, Source, read},
+    error::{Error, FileFault},
+    memory::{CacheType, InvalidOption, Memory, ServerOptions, largest_context, memory},
+    read::{GgufModel, LARGEST_HEADER, ModelBytes, read},
 };

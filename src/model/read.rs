@@ -6,14 +6,14 @@ use std::future::Future;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Error, Fault,
+    Error, FileFault,
     header::{Header, Keys, MOST_LAYERS, Numbers, Tensors},
 };
 use crate::model::memory::Architecture;
 
 /// The description of a model. A value that the header does not have is `None`, empty or 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Model {
+pub struct GgufModel {
     /// The architecture's name, such as `llama`.
     pub architecture: String,
     /// The model's own name.
@@ -72,7 +72,7 @@ pub struct Model {
 /// # Errors
 ///
 /// The source's, and faults of a file.
-pub async fn read<S: Source>(source: &S, name: &str) -> Result<Model, Error<S::Error>> {
+pub async fn read<S: ModelBytes>(source: &S, name: &str) -> Result<GgufModel, Error<S::Error>> {
     let fault_in = |file: &str| {
         let file = file.to_owned();
         move |fault| Error::Fault { file, fault }
@@ -83,16 +83,16 @@ pub async fn read<S: Source>(source: &S, name: &str) -> Result<Model, Error<S::E
     if count > 1 {
         let number = keys.number("split.no").map_err(fault_in(name))?.unwrap_or_default().saturating_add(1);
         if count > MOST_PARTS {
-            return Err(fault_in(name)(Fault::TooMany { what: "files of a split model", count, most: MOST_PARTS }));
+            return Err(fault_in(name)(FileFault::TooMany { what: "files of a split model", count, most: MOST_PARTS }));
         }
         for next in 2..=count {
             let file = part(name, next, count)
                 .filter(|_| number == 1)
-                .ok_or_else(|| fault_in(name)(Fault::NotFirstPart { number, count }))?;
+                .ok_or_else(|| fault_in(name)(FileFault::NotFirstPart { number, count }))?;
             let part = Header::read(source, &file, &mut budget).await?;
             let own = (part.keys.number("split.no"), part.keys.number("split.count"));
             if own != (Ok(Some(next - 1)), Ok(Some(count))) || !tensors.merge(part.tensors) {
-                return Err(fault_in(&file)(Fault::OtherPart { number: next, count }));
+                return Err(fault_in(&file)(FileFault::OtherPart { number: next, count }));
             }
             file_bytes = file_bytes.saturating_add(part.file_bytes);
         }
@@ -100,15 +100,15 @@ pub async fn read<S: Source>(source: &S, name: &str) -> Result<Model, Error<S::E
     model(&keys, tensors, file_bytes, budget.fingerprint()).map_err(fault_in(name))
 }
 
-fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) -> Result<Model, Fault> {
+fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) -> Result<GgufModel, FileFault> {
     const ARCHITECTURE: &str = "general.architecture";
-    let architecture = keys.text(ARCHITECTURE).ok_or(Fault::MissingKey { key: ARCHITECTURE })?.to_owned();
+    let architecture = keys.text(ARCHITECTURE).ok_or(FileFault::MissingKey { key: ARCHITECTURE })?.to_owned();
     let own = |key: &str| format!("{architecture}.{key}");
     let number = |key: &str| keys.number(&own(key));
     let numbers = |key: &str| keys.numbers(&own(key));
     let blocks = number("block_count")?;
     if let Some(count) = blocks.filter(|count| *count > MOST_LAYERS) {
-        return Err(Fault::TooMany { what: "layers", count, most: MOST_LAYERS });
+        return Err(FileFault::TooMany { what: "layers", count, most: MOST_LAYERS });
     }
     let predicting = number("nextn_predict_layers")?.unwrap_or_default();
     let heads = numbers("attention.head_count")?;
@@ -127,7 +127,7 @@ fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) ->
         None => number("vocab_size")?,
         length => length,
     };
-    Ok(Model {
+    Ok(GgufModel {
         name: keys.text("general.name").map(str::to_owned),
         parameters: tensors.elements,
         quantization: quantization(keys, &tensors).map(str::to_owned),
@@ -156,7 +156,7 @@ fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) ->
 }
 
 /// With experts, a token passes several of them, and in some models first a layer without experts.
-fn feed_forward_length(keys: &Keys, own: &impl Fn(&str) -> String) -> Result<Option<u64>, Fault> {
+fn feed_forward_length(keys: &Keys, own: &impl Fn(&str) -> String) -> Result<Option<u64>, FileFault> {
     let largest = |key: &str| keys.numbers(&own(key)).map(|numbers| numbers.as_ref().and_then(Numbers::largest));
     let dense = largest("feed_forward_length")?.filter(|width| *width > 0);
     let Some(used) = largest("expert_used_count")?.filter(|used| *used > 0) else { return Ok(dense) };
@@ -246,7 +246,7 @@ const FIRST_PIECE: usize = 64 << 10;
 const LARGEST_PIECE: usize = 512 << 10;
 
 /// A source of files that are read in pieces.
-pub trait Source: Sync {
+pub trait ModelBytes: Sync {
     /// The error of a failed read.
     type Error: Send;
 
@@ -281,7 +281,7 @@ impl Budget {
 }
 
 /// A file, read from its beginning. Consumed bytes are dropped.
-pub(super) struct Stream<'a, S> {
+pub(super) struct FileStream<'a, S> {
     source: &'a S,
     name: &'a str,
     size: u64,
@@ -294,7 +294,7 @@ pub(super) struct Stream<'a, S> {
     piece: usize,
 }
 
-impl<'a, S: Source> Stream<'a, S> {
+impl<'a, S: ModelBytes> FileStream<'a, S> {
     pub(super) async fn open(source: &'a S, name: &'a str, budget: &'a mut Budget) -> Result<Self, Error<S::Error>> {
         let size = source.size(name).await.map_err(Error::Source)?;
         budget.hash.update(size.to_le_bytes());
@@ -310,7 +310,7 @@ impl<'a, S: Source> Stream<'a, S> {
         self.next - (self.buffer.len() - self.at) as u64
     }
 
-    pub(super) fn fault(&self, fault: Fault) -> Error<S::Error> {
+    pub(super) fn fault(&self, fault: FileFault) -> Error<S::Error> {
         Error::Fault { file: self.name.to_owned(), fault }
     }
 
@@ -329,10 +329,10 @@ impl<'a, S: Source> Stream<'a, S> {
     /// Fails if fewer than `length` bytes can follow, before any of them is read.
     pub(super) fn has_room(&self, length: u64) -> Result<(), Error<S::Error>> {
         if length > self.size - self.position() {
-            return Err(self.fault(Fault::Truncated));
+            return Err(self.fault(FileFault::Truncated));
         }
         if length > self.budget.left + (self.buffer.len() - self.at) as u64 {
-            return Err(self.fault(Fault::TooLarge));
+            return Err(self.fault(FileFault::TooLarge));
         }
         Ok(())
     }
@@ -351,16 +351,16 @@ impl<'a, S: Source> Stream<'a, S> {
     async fn fill(&mut self) -> Result<(), Error<S::Error>> {
         let rest = self.size - self.next;
         if rest == 0 {
-            return Err(self.fault(Fault::Truncated));
+            return Err(self.fault(FileFault::Truncated));
         }
         if self.budget.left == 0 {
-            return Err(self.fault(Fault::TooLarge));
+            return Err(self.fault(FileFault::TooLarge));
         }
         let length = (self.piece as u64).min(rest).min(self.budget.left);
         let wanted = usize::try_from(length).unwrap_or(FIRST_PIECE);
         let bytes = self.source.bytes(self.name, self.next, wanted).await.map_err(Error::Source)?;
         if bytes.len() != wanted {
-            return Err(self.fault(Fault::Truncated));
+            return Err(self.fault(FileFault::Truncated));
         }
         self.buffer.drain(..self.at);
         self.at = 0;
@@ -392,7 +392,7 @@ impl<'a, S: Source> Stream<'a, S> {
         let length = self.u64().await?;
         match usize::try_from(length).ok().filter(|length| *length <= most) {
             Some(length) => Ok(String::from_utf8_lossy(self.take(length).await?).into_owned()),
-            None => Err(self.fault(Fault::TooLong { what, length })),
+            None => Err(self.fault(FileFault::TooLong { what, length })),
         }
     }
 

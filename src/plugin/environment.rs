@@ -18,7 +18,7 @@ and every other command loads them automatically.
 
 /// The checked settings of the process that started this one.
 #[derive(Clone, Debug)]
-pub struct Environment {
+pub struct PluginEnvironment {
     /// The only certificate that a client may present; without one, connections are not encrypted.
     pub(super) client_certificate: Option<ClientCertificate>,
     /// Whether the host reads a field about multiplexed connections in the handshake line.
@@ -43,7 +43,7 @@ pub(super) struct SocketPlace {
     pub(super) temporary: Option<PathBuf>,
 }
 
-impl Environment {
+impl PluginEnvironment {
     /// Reads the variables through `variable`, which returns the value of one. An empty value counts as unset.
     ///
     /// Fails if a certificate or a port is set but invalid, because the host could not connect then.
@@ -95,8 +95,10 @@ mod tests {
 
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Environment, Error> {
-        Environment::read(|name| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value)))
+    fn read(variables: &[(&str, &str)]) -> Result<PluginEnvironment, Error> {
+        PluginEnvironment::read(|name| {
+            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+        })
     }
 
     #[test]
@@ -151,7 +153,7 @@ mod tests {
         use std::os::unix::ffi::OsStringExt;
 
         let odd = OsString::from_vec(vec![b'/', 0xff]);
-        let environment = Environment::read(|name| (name == "TMPDIR").then(|| odd.clone())).unwrap();
+        let environment = PluginEnvironment::read(|name| (name == "TMPDIR").then(|| odd.clone())).unwrap();
         assert_eq!(environment.socket.temporary, Some(PathBuf::from(odd)));
     }
 

@@ -24,10 +24,10 @@ use super::listener::{Duplex, Listener};
 ///
 /// A peer cannot end it: each TLS handshake has its own task and deadline, and a failed one is only logged, because the
 /// right client may still connect, or reconnect after a long idle time.
-pub(super) fn incoming(listener: Listener, tls: Option<TlsAcceptor>, callers: Callers) -> Incoming {
+pub(super) fn incoming(listener: Listener, tls: Option<TlsAcceptor>, callers: Callers) -> IncomingConnections {
     let (sender, receiver) = channel(1);
     tokio::spawn(accept_all(listener, tls, callers, sender));
-    Incoming(receiver)
+    IncomingConnections(receiver)
 }
 
 /// The callers behind the connections. Every request has the token of its caller as an extension.
@@ -40,12 +40,12 @@ pub(super) enum Callers {
 }
 
 impl Callers {
-    fn connection(&self, stream: Box<dyn Duplex>) -> Connection {
+    fn connection(&self, stream: Box<dyn Duplex>) -> CoreConnection {
         match self {
-            Self::One(gone) => Connection { stream, caller_gone: gone.clone(), _closed: None },
+            Self::One(gone) => CoreConnection { stream, caller_gone: gone.clone(), _closed: None },
             Self::Each(gone) => {
                 let caller_gone = gone.child_token();
-                Connection { stream, _closed: Some(caller_gone.clone().drop_guard()), caller_gone }
+                CoreConnection { stream, _closed: Some(caller_gone.clone().drop_guard()), caller_gone }
             }
         }
     }
@@ -53,17 +53,17 @@ impl Callers {
 
 /// The connections that are ready for HTTP/2.
 #[derive(Debug)]
-pub(super) struct Incoming(Receiver<Connection>);
+pub(super) struct IncomingConnections(Receiver<CoreConnection>);
 
-impl Stream for Incoming {
-    type Item = Result<Connection, Infallible>;
+impl Stream for IncomingConnections {
+    type Item = Result<CoreConnection, Infallible>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.0.poll_recv(cx).map(|connection| connection.map(Ok))
     }
 }
 
-async fn accept_all(listener: Listener, tls: Option<TlsAcceptor>, callers: Callers, ready: Sender<Connection>) {
+async fn accept_all(listener: Listener, tls: Option<TlsAcceptor>, callers: Callers, ready: Sender<CoreConnection>) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -82,7 +82,7 @@ async fn accept_all(listener: Listener, tls: Option<TlsAcceptor>, callers: Calle
     }
 }
 
-async fn establish(stream: Box<dyn Duplex>, tls: Option<TlsAcceptor>, callers: Callers, ready: Sender<Connection>) {
+async fn establish(stream: Box<dyn Duplex>, tls: Option<TlsAcceptor>, callers: Callers, ready: Sender<CoreConnection>) {
     let stream = match tls {
         None => stream,
         Some(tls) => match timeout(HANDSHAKE_DEADLINE, tls.accept(stream)).await {
@@ -113,19 +113,19 @@ const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(30);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection in the form that the gRPC server needs.
-pub(super) struct Connection {
+pub(super) struct CoreConnection {
     stream: Box<dyn Duplex>,
     caller_gone: CancellationToken,
     _closed: Option<DropGuard>,
 }
 
-impl std::fmt::Debug for Connection {
+impl std::fmt::Debug for CoreConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection").finish_non_exhaustive()
     }
 }
 
-impl Connected for Connection {
+impl Connected for CoreConnection {
     type ConnectInfo = CancellationToken;
 
     fn connect_info(&self) -> CancellationToken {
@@ -133,13 +133,13 @@ impl Connected for Connection {
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for CoreConnection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for CoreConnection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -177,7 +177,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::plugin::tls::{Identity, tests::client};
+    use crate::plugin::tls::{TlsIdentity, tests::client};
 
     async fn bound() -> (Listener, std::net::SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -188,7 +188,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_never_says_a_word_is_dropped_in_the_end() {
         let (listener, address) = bound().await;
-        let tls = Identity::for_client(&client()).unwrap().acceptor;
+        let tls = TlsIdentity::for_client(&client()).unwrap().acceptor;
         let mut connections = incoming(listener, Some(tls), Callers::One(CancellationToken::new()));
         let start = Instant::now();
         let mut silent = TcpStream::connect(address).await.unwrap();

@@ -28,9 +28,9 @@
 //!
 //! # The end of the process
 //!
-//! [`Options::stopping`] is cancelled as soon as the process is about to end: the core requested it, the core exited,
-//! or the process was terminated. [`Options::work`] counts the tasks that must not be cut short; they get a
-//! [grace](Options) period. Work that changes remote objects runs in a task of that tracker, and on cancellation
+//! [`ServeOptions::stopping`] is cancelled as soon as the process is about to end: the core requested it, the core
+//! exited, or the process was terminated. [`ServeOptions::work`] counts the tasks that must not be cut short; they get a
+//! [grace](ServeOptions) period. Work that changes remote objects runs in a task of that tracker, and on cancellation
 //! records its results and ends.
 //!
 //! # Standard streams
@@ -49,9 +49,9 @@ mod server;
 mod tls;
 mod traces;
 
-pub use environment::{Environment, help, started_by_core};
+pub use environment::{PluginEnvironment, help, started_by_core};
 pub use error::{Error, install_panic_hook, with_causes};
 pub use serve::{block_on, serve, serve_debug};
-pub use server::Options;
+pub use server::ServeOptions;
 pub use tonic::service::Routes;
 pub use traces::Traces;

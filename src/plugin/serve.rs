@@ -19,12 +19,12 @@ use tokio::{
 use tonic::service::Routes;
 
 use super::{
-    Environment, Error, Options,
+    Error, PluginEnvironment, ServeOptions,
     error::with_causes,
     incoming::{Callers, incoming},
-    listener::{self, Endpoint},
+    listener::{self, PluginAddress},
     server::{self, Ending},
-    tls::Identity,
+    tls::TlsIdentity,
     traces,
 };
 
@@ -48,17 +48,17 @@ const MAX_THREADS: usize = 4;
 /// Serves `routes` to the core that started this process: listens, writes the handshake line on standard output, and
 /// returns when the process should exit with code 0, with the socket removed (plugin protocol, minimal server recipe).
 ///
-/// It ends on the host's Shutdown call, on the exit of the host, on SIGTERM, or when [`stopping`](Options::stopping) is
-/// cancelled. SIGINT and SIGHUP are ignored.
+/// It ends on the host's Shutdown call, on the exit of the host, on SIGTERM, or when
+/// [`stopping`](ServeOptions::stopping) is cancelled. SIGINT and SIGHUP are ignored.
 ///
 /// It can only fail before the handshake line is complete.
-pub async fn serve(routes: Routes, environment: &Environment, options: Options) -> Result<(), Error> {
+pub async fn serve(routes: Routes, environment: &PluginEnvironment, options: ServeOptions) -> Result<(), Error> {
     // These come first: the exit of the host must be noticed, and a Ctrl-C ignored, from the start.
     let parent = Parent::current();
     let signals = Signals::under_core().map_err(Error::Signals)?;
 
     let identity = environment.client_certificate.as_ref();
-    let identity = identity.map(Identity::for_client).transpose()?;
+    let identity = identity.map(TlsIdentity::for_client).transpose()?;
     let bound = listener::bind(environment)?;
     let certificate = identity.as_ref().map_or(&[][..], |own| &own.certificate);
     write(&handshake(certificate, &bound.endpoint, environment.multiplex), io::stdout().lock())
@@ -81,7 +81,7 @@ pub async fn serve(routes: Routes, environment: &Environment, options: Options) 
 /// The one line that a plugin writes on standard output (plugin protocol, the handshake line), with the server's
 /// certificate in DER form, empty without TLS. The server must already listen. Only a host that asks for the seventh
 /// field gets it: an older one would read it as a part of the certificate.
-fn handshake(certificate: &[u8], Endpoint { network, address }: &Endpoint, multiplex: bool) -> String {
+fn handshake(certificate: &[u8], PluginAddress { network, address }: &PluginAddress, multiplex: bool) -> String {
     // The host decodes the standard alphabet without padding, and fails with it.
     let certificate = STANDARD_NO_PAD.encode(certificate);
     let multiplex = if multiplex { "|false" } else { "" };
@@ -99,12 +99,12 @@ fn write(text: &str, mut output: impl Write) -> io::Result<()> {
 ///
 /// Prints the setting for the core on standard output, for the provider with the short address `address`
 /// (`namespace/type`). It uses only the place of the socket from `environment`. Returns after SIGINT or SIGTERM, or
-/// when [`stopping`](Options::stopping) is cancelled, with the socket removed.
+/// when [`stopping`](ServeOptions::stopping) is cancelled, with the socket removed.
 pub async fn serve_debug(
     routes: Routes,
     address: &str,
-    environment: &Environment,
-    options: Options,
+    environment: &PluginEnvironment,
+    options: ServeOptions,
 ) -> Result<(), Error> {
     let signals = Signals::by_hand().map_err(Error::Signals)?;
     let bound = listener::bind(environment)?;
@@ -126,7 +126,7 @@ pub async fn serve_debug(
 ///
 /// A short address means the default registry of the core that reads it; the full ones are for configurations that name
 /// a registry. `Test` keeps the core from ending a server that it did not start.
-fn reattach(address: &str, endpoint: &Endpoint, process: u32) -> String {
+fn reattach(address: &str, endpoint: &PluginAddress, process: u32) -> String {
     let server = json!({
         "Protocol": "grpc",
         "ProtocolVersion": PROTOCOL_VERSION,
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn both_products_find_the_server_by_short_and_full_address() {
-        let endpoint = Endpoint { network: "unix", address: "/tmp/it's here/socket".to_owned() };
+        let endpoint = PluginAddress { network: "unix", address: "/tmp/it's here/socket".to_owned() };
         let text = reattach("acme/widget", &endpoint, 4242);
         assert!(!text.contains('\''), "{text}");
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn the_certificate_has_the_standard_alphabet_and_no_padding() {
-        let endpoint = Endpoint { network: "unix", address: "/tmp/plugin1/socket".to_owned() };
+        let endpoint = PluginAddress { network: "unix", address: "/tmp/plugin1/socket".to_owned() };
         assert_eq!(handshake(&[0], &endpoint, true), "1|6|unix|/tmp/plugin1/socket|grpc|AA|false\n");
         assert_eq!(handshake(b"", &endpoint, false), "1|6|unix|/tmp/plugin1/socket|grpc|\n");
         assert_eq!(

@@ -24,11 +24,11 @@ use self::proto::{
         grpc_stdio_server::{GrpcStdio, GrpcStdioServer},
     },
 };
-use super::incoming::Incoming;
+use super::incoming::IncomingConnections;
 
 /// The tokens and the tracker that coordinate the end of the server and of the process.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct ServeOptions {
     /// Cancelled by the server as soon as the process is about to end: the host requested it, the host exited, or
     /// SIGTERM arrived. Cancelling it ends the server like a host's Shutdown call.
     pub stopping: CancellationToken,
@@ -65,8 +65,13 @@ impl Ending {
 ///
 /// Returns when all calls and tracked work are done, or after their grace period: unfinished ones then end with the
 /// runtime.
-pub(super) async fn run(incoming: Incoming, routes: Routes, options: &Options, end: impl Future<Output = Ending>) {
-    let Options { stopping, caller_gone, work } = options;
+pub(super) async fn run(
+    incoming: IncomingConnections,
+    routes: Routes,
+    options: &ServeOptions,
+    end: impl Future<Output = Ending>,
+) {
+    let ServeOptions { stopping, caller_gone, work } = options;
     let routes = add(routes, stopping).prepare();
     let server =
         builder().add_routes(routes).serve_with_incoming_shutdown(incoming, stopping.clone().cancelled_owned());
@@ -226,7 +231,7 @@ mod tests {
     }
 
     /// The time until the server ends, and the number of unfinished tasks.
-    async fn ended(end: impl Future<Output = Ending>, options: &Options) -> (Duration, usize) {
+    async fn ended(end: impl Future<Output = Ending>, options: &ServeOptions) -> (Duration, usize) {
         let start = Instant::now();
         let incoming = incoming(listener().await, None, Callers::One(options.caller_gone.clone()));
         run(incoming, Routes::default(), options, end).await;
@@ -236,7 +241,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_work_the_end_is_immediate() {
         for ending in [Ending::Asked, Ending::Orphaned, Ending::Terminated] {
-            let options = Options::default();
+            let options = ServeOptions::default();
             let (took, left) = ended(ready(ending), &options).await;
             assert!(took < Duration::from_millis(10), "{ending:?} took {took:?}");
             assert_eq!(left, 0);
@@ -248,7 +253,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn cancelling_stop_ends_the_server() {
-        let options = Options::default();
+        let options = ServeOptions::default();
         options.stopping.cancel();
         let (took, left) = ended(pending(), &options).await;
         assert!(took < Duration::from_millis(10));
@@ -257,7 +262,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn work_is_told_and_waited_for() {
-        let options = Options::default();
+        let options = ServeOptions::default();
         let stop = options.stopping.clone();
         options.work.spawn(async move {
             stop.cancelled().await;
@@ -272,7 +277,7 @@ mod tests {
     async fn work_that_does_not_end_is_waited_for_within_its_grace() {
         let graces = [(Ending::Asked, 500), (Ending::Orphaned, 5_000), (Ending::Terminated, 5_000)];
         for (ending, grace) in graces {
-            let options = Options::default();
+            let options = ServeOptions::default();
             options.work.spawn(pending::<()>());
             let (took, left) = ended(ready(ending), &options).await;
             assert!(took.as_millis().abs_diff(grace) < 10, "{ending:?} took {took:?}");
@@ -290,7 +295,7 @@ mod tests {
         let mut routes = Routes::default();
         let router = routes.axum_router_mut();
         *router = router.clone().route("/test.Slow/Hang", axum::routing::post(pending::<()>));
-        let options = Options::default();
+        let options = ServeOptions::default();
         let server = {
             let options = options.clone();
             let incoming = incoming(Listener::Tcp(listener), None, Callers::One(options.caller_gone.clone()));

@@ -35,14 +35,14 @@ impl ClientCertificate {
 }
 
 /// The server's TLS settings and certificate, created for each process.
-pub(super) struct Identity {
+pub(super) struct TlsIdentity {
     /// Completes the TLS handshake of an accepted connection.
     pub(super) acceptor: TlsAcceptor,
     /// The certificate that the handshake line passes to the host.
     pub(super) certificate: CertificateDer<'static>,
 }
 
-impl Identity {
+impl TlsIdentity {
     /// Creates a key, a certificate for it, and settings that accept `client` alone.
     pub(super) fn for_client(client: &ClientCertificate) -> Result<Self, Error> {
         let (certificate, key) = self_signed().map_err(|error| Error::Certificate(error.into()))?;

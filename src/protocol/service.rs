@@ -92,7 +92,7 @@ macro_rules! calls {
             })?
         }
 
-        impl Answer for tfplugin6::$message::Response {
+        impl CarriesDiagnostics for tfplugin6::$message::Response {
             fn say(&mut self, diagnostics: Diagnostics) {
                 self.diagnostics.extend(super::convert::diagnostics(diagnostics));
             }
@@ -176,7 +176,7 @@ const WAITING: usize = 16;
 /// A request in the table of calls.
 pub(super) trait Message: Send + Sync + Sized + 'static {
     /// The type of the answer.
-    type Response: Answer;
+    type Response: CarriesDiagnostics;
     /// The call's name in the protocol.
     const NAME: &'static str;
 
@@ -201,7 +201,7 @@ pub(super) trait Call: Message {
 pub(super) type Answered<C> = Result<(<C as Message>::Response, Diagnostics), Diagnostics>;
 
 /// An answer that can carry diagnostics.
-pub(super) trait Answer: Default + Send + 'static {
+pub(super) trait CarriesDiagnostics: Default + Send + 'static {
     /// Adds diagnostics.
     fn say(&mut self, diagnostics: Diagnostics);
 }
@@ -209,7 +209,7 @@ pub(super) trait Answer: Default + Send + 'static {
 /// A call that is answered by a stream of events; implemented by the request.
 pub(super) trait StreamCall: Send + Sync + Sized + 'static {
     /// The type of its events.
-    type Event: Answer;
+    type Event: CarriesDiagnostics;
     /// The call's name in the protocol.
     const NAME: &'static str;
 
@@ -363,7 +363,7 @@ impl Message for call_function::Request {
 }
 
 /// A function can return one error, and no warnings.
-impl Answer for call_function::Response {
+impl CarriesDiagnostics for call_function::Response {
     fn say(&mut self, diagnostics: Diagnostics) {
         if let Some(error) = diagnostics.into_iter().find(Diagnostic::is_error) {
             let text = format!("{}: {}", error.summary, error.detail);
@@ -372,14 +372,14 @@ impl Answer for call_function::Response {
     }
 }
 
-impl Answer for list_resource::Event {
+impl CarriesDiagnostics for list_resource::Event {
     fn say(&mut self, diagnostics: Diagnostics) {
         self.diagnostic.extend(convert::diagnostics(diagnostics));
     }
 }
 
 /// Diagnostics end an action, because they are in its completed event.
-impl Answer for invoke_action::Event {
+impl CarriesDiagnostics for invoke_action::Event {
     fn say(&mut self, diagnostics: Diagnostics) {
         let diagnostics = convert::diagnostics(diagnostics);
         self.r#type = Some(event::Type::Completed(Completed { diagnostics }));

@@ -2,7 +2,7 @@
 
 use secrecy::SecretString;
 
-use super::{Client, errors::Failure, words::title};
+use super::{ProviderClient, errors::Failure, words::title};
 use crate::{
     api::{self, Context, InstanceStatus, InstanceUid},
     framework::{Diagnostic, Path},
@@ -47,7 +47,7 @@ impl Access {
     pub(super) async fn to_running(
         uid: &InstanceUid,
         now: &str,
-        client: &Client,
+        client: &ProviderClient,
         limits: &Context,
     ) -> Result<Self, Diagnostic> {
         running(uid, now, client, limits).await.map(|instance| Self::of(&instance))
@@ -79,7 +79,7 @@ impl Access {
 pub(super) async fn running(
     uid: &InstanceUid,
     now: &str,
-    client: &Client,
+    client: &ProviderClient,
     limits: &Context,
 ) -> Result<api::Instance, Diagnostic> {
     let instance = settled(uid, client, limits).await.map_err(|error| {
@@ -90,7 +90,7 @@ pub(super) async fn running(
     if access.runs() { Ok(instance) } else { Err(access.not_running(now)) }
 }
 
-async fn settled(uid: &InstanceUid, client: &Client, limits: &Context) -> Result<api::Instance, api::Error> {
+async fn settled(uid: &InstanceUid, client: &ProviderClient, limits: &Context) -> Result<api::Instance, api::Error> {
     let instances = client.api.instances();
     let instance = instances.detail(uid, limits).await?.instance;
     if instance.status != Some(InstanceStatus::Creating) {

@@ -12,9 +12,9 @@ use futures_util::future::try_join_all;
 use tokio::{sync::OnceCell, time::Instant};
 
 use super::{
-    Client,
+    ProviderClient,
     errors::Failure,
-    pricing::{Order, estimate},
+    pricing::{PriceTerms, estimate},
 };
 use crate::{
     api::{self, Context, Instance, ObjectKind, Reservation, Reservations},
@@ -46,7 +46,7 @@ struct Item {
 
 /// The current costs of the account, from lists.
 #[derive(Debug)]
-pub(super) struct Billed<'a> {
+pub(super) struct AccountBill<'a> {
     budget: &'a AccountBudget,
     reservations: &'a Reservations,
     items: Vec<Item>,
@@ -99,7 +99,7 @@ impl AccountBudget {
         }
     }
 
-    async fn reservations(&self, client: &Client, limits: &Context) -> Result<&Reservations, api::Error> {
+    async fn reservations(&self, client: &ProviderClient, limits: &Context) -> Result<&Reservations, api::Error> {
         self.reservations
             .get_or_try_init(|| async {
                 let account = client.api.fingerprint(limits).await?;
@@ -112,11 +112,11 @@ impl AccountBudget {
     /// The current costs of the account, from lists requested at `since` or later, otherwise from a snapshot.
     async fn billed<'a>(
         &'a self,
-        client: &Client,
+        client: &ProviderClient,
         replaced: Replaced<'_>,
         since: Option<Instant>,
         limits: &Context,
-    ) -> Result<Billed<'a>, Refusal> {
+    ) -> Result<AccountBill<'a>, Refusal> {
         let reservations = self.reservations(client, limits).await?;
         let instances = client.api.instances();
         let listing = match since {
@@ -137,14 +137,14 @@ impl AccountBudget {
         let counts = |instance: &&Instance| !is_gone(instance) && !names(instance).any(|name| reserved.contains(&name));
         let counted = listing.records.iter().filter(counts);
         let items = try_join_all(counted.map(|instance| self.item(instance, client, since, limits))).await?;
-        Ok(Billed { budget: self, reservations, items, gone })
+        Ok(AccountBill { budget: self, reservations, items, gone })
     }
 
     /// The cost item of an instance at its live price.
     async fn item(
         &self,
         instance: &Instance,
-        client: &Client,
+        client: &ProviderClient,
         since: Option<Instant>,
         limits: &Context,
     ) -> Result<Item, Refusal> {
@@ -169,7 +169,7 @@ impl AccountBudget {
         };
         let spec = spec.ok_or_else(|| unpriced("the service does not list its specification"))?;
         let base_gb = spec.data_disk_size.unwrap_or_default();
-        let order = Order {
+        let order = PriceTerms {
             payment_type: instance.payment_type.as_deref().unwrap_or("Hourly"),
             purchase_duration: 1,
             gpu_num,
@@ -186,7 +186,7 @@ impl AccountBudget {
         &self,
         instance: &Instance,
         base_gb: i64,
-        client: &Client,
+        client: &ProviderClient,
         limits: &Context,
     ) -> Result<i64, api::Error> {
         let sizes = || self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -214,7 +214,7 @@ impl From<api::Error> for Refusal {
 }
 
 impl Replaced<'_> {
-    fn is(&self, instance: &Instance, client: &Client) -> bool {
+    fn is(&self, instance: &Instance, client: &ProviderClient) -> bool {
         let is_tainted = || client.is_tainted(ObjectKind::Instance, instance.uid.as_str());
         self.uid == Some(instance.uid.as_str())
             || (self.tainted.is_some() && self.tainted == instance.name.as_deref() && is_tainted())
@@ -226,14 +226,14 @@ fn names(instance: &Instance) -> impl Iterator<Item = String> {
     [Some(instance.uid.to_string()), instance.name.clone()].into_iter().flatten()
 }
 
-impl Client {
+impl ProviderClient {
     /// The current costs of the account for a plan; `None` without a budget. The error is a warning if the service did
     /// not answer, and an error if a cost is unknown.
     pub(super) async fn billed_for_plan(
         &self,
         replaced: Replaced<'_>,
         limits: &Context,
-    ) -> Result<Option<Billed<'_>>, Diagnostics> {
+    ) -> Result<Option<AccountBill<'_>>, Diagnostics> {
         let Some(budget) = &self.account_budget else { return Ok(None) };
         match budget.billed(self, replaced, None, limits).await {
             Ok(billed) => Ok(Some(billed)),
@@ -251,7 +251,7 @@ impl Client {
         &self,
         since: Instant,
         limits: &Context,
-    ) -> Result<Option<Billed<'_>>, Diagnostic> {
+    ) -> Result<Option<AccountBill<'_>>, Diagnostic> {
         let Some(budget) = &self.account_budget else { return Ok(None) };
         match budget.billed(self, Replaced::default(), Some(since), limits).await {
             Ok(billed) => Ok(Some(billed)),
@@ -269,7 +269,7 @@ fn unpriced(detail: String) -> Diagnostic {
     Diagnostic::error("The account's cost is not known", detail)
 }
 
-impl Billed<'_> {
+impl AccountBill<'_> {
     /// Runs `decide` for a planned instance under the lock of the reservations. The price that it returns counts for
     /// later plans.
     pub(super) fn plan<T>(&self, plan: &str, title: &str, decide: impl FnOnce(&Room<'_>) -> (T, Option<Number>)) -> T {

@@ -7,7 +7,7 @@ use crate::framework::Diagnostic;
 const LISTED: usize = 20;
 
 /// The selection of one object.
-pub(super) struct Choice<T> {
+pub(super) struct Selection<T> {
     /// The noun of the objects, in the singular.
     pub(super) what: &'static str,
     /// The handling of several matches.
@@ -24,7 +24,7 @@ pub(super) enum Takes<T> {
     TheOnlyOne,
 }
 
-impl<T> Choice<T> {
+impl<T> Selection<T> {
     /// The selected object.
     pub(super) fn one<'a>(&self, all: &'a [T], matches: impl Fn(&T) -> bool) -> Result<&'a T, Diagnostic> {
         let found: Vec<&T> = all.iter().filter(|thing| matches(thing)).collect();
@@ -63,8 +63,8 @@ impl<T> Choice<T> {
 mod tests {
     use super::*;
 
-    fn choice(takes: Takes<i64>) -> Choice<i64> {
-        Choice { what: "number", takes, label: |number| number.to_string() }
+    fn choice(takes: Takes<i64>) -> Selection<i64> {
+        Selection { what: "number", takes, label: |number| number.to_string() }
     }
 
     #[test]

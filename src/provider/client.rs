@@ -17,7 +17,7 @@ use crate::{
 
 /// The configured provider, as its resources and data sources use it.
 #[derive(Debug)]
-pub struct Client {
+pub struct ProviderClient {
     /// The client of the service.
     pub(super) api: api::Client,
     /// The journal of creates.
@@ -44,7 +44,7 @@ pub struct Client {
     pub(super) environment: Environment,
     /// The objects that existed before this run created any.
     pub(super) before: Before,
-    pub(super) seen: Mutex<Seen>,
+    pub(super) seen: Mutex<SeenStates>,
     /// Whether the run has already reported that the provider's address or token is missing or wrong.
     pub(super) has_reported_misconfiguration: AtomicBool,
 }
@@ -59,7 +59,7 @@ pub(super) struct Before {
 
 /// The parts of the state that this run has seen.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenStates {
     /// The objects in a state, and whether they were planned with it: a tainted one is planned as a new object (plugin
     /// protocol, planning).
     in_a_state: BTreeMap<(&'static str, String), bool>,
@@ -111,7 +111,7 @@ impl OnUnreleasable {
     }
 }
 
-impl Client {
+impl ProviderClient {
     /// A client that checks plans and has no budget.
     pub(super) fn new(api: api::Client, journal: Journal, place: String) -> Self {
         Self {
@@ -209,7 +209,7 @@ impl Client {
         self.api.settings().base_url.as_ref().map(ToString::to_string)
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, SeenStates> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

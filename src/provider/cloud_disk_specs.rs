@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Client,
+    ProviderClient,
     client::limits,
     errors::Failure,
     words::{storage_class, storage_class_number},
@@ -38,7 +38,7 @@ pub(super) struct DiskSpecRecord {
 }
 
 impl DataSource for List {
-    type Client = Client;
+    type Client = ProviderClient;
     type Model = CloudDiskSpecs;
 
     fn type_name(&self) -> &'static str {
@@ -70,7 +70,7 @@ impl DataSource for List {
         )
     }
 
-    async fn read(&self, mut config: CloudDiskSpecs, context: StepContext<Client>) -> Outcome<CloudDiskSpecs> {
+    async fn read(&self, mut config: CloudDiskSpecs, context: StepContext<ProviderClient>) -> Outcome<CloudDiskSpecs> {
         let filter = CloudDiskSpecFilter {
             spec_alias: config.spec_alias.known().cloned(),
             spec_types: config

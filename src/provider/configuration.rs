@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Client, Environment, OnLeftover, OnUnreleasable, account_budget::AccountBudget};
+use super::{Environment, OnLeftover, OnUnreleasable, ProviderClient, account_budget::AccountBudget};
 use crate::{
     api::{BaseUrl, InvalidBaseUrl, Journal, PlainHttp, Progress, RequestRate, Settings, TokenSource, UserAgent},
     framework::{
@@ -189,7 +189,7 @@ pub(super) fn configure(
     configuration: Configuration,
     environment: &Environment,
     core_version: &str,
-) -> Result<(Arc<Client>, Diagnostics), Diagnostics> {
+) -> Result<(Arc<ProviderClient>, Diagnostics), Diagnostics> {
     let mut diagnostics = Diagnostics::new();
     let text = |argument: &Attr<String>, variable: &str| {
         argument.as_str().or_else(|| environment.variable(variable)).map(str::to_owned)
@@ -242,7 +242,7 @@ pub(super) fn configure(
     if diagnostics.has_errors() {
         return Err(diagnostics);
     }
-    let client = Client {
+    let client = ProviderClient {
         region: text(&configuration.region, "DAMODEL_REGION"),
         registry_host: text(&configuration.registry_host, "DAMODEL_REGISTRY_HOST"),
         preflight: configuration.preflight.known() != Some(&false),
@@ -254,7 +254,7 @@ pub(super) fn configure(
         on_unreleasable: on_unreleasable.flatten(),
         on_leftover: configuration.on_leftover.as_str().and_then(OnLeftover::parse).unwrap_or_default(),
         environment: environment.clone(),
-        ..Client::new(
+        ..ProviderClient::new(
             crate::api::Client::new(settings),
             journal,
             environment.place(text(&configuration.stack, "DAMODEL_STACK").as_deref()),

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::{
-    Client,
+    ProviderClient,
     meanings::{attribute_of, meaning},
 };
 use crate::{
@@ -55,18 +55,18 @@ impl Failure<'_> {
     }
 
     /// The diagnostic of a plan's check that failed: a warning, or an error if the provider is misconfigured.
-    pub(super) fn of_a_check(&self, client: &Client) -> Diagnostics {
+    pub(super) fn of_a_check(&self, client: &ProviderClient) -> Diagnostics {
         self.misconfigured(client).unwrap_or_else(|| self.warning().into())
     }
 
     /// The diagnostic of a failed refresh, which leaves the state unchanged.
-    pub(super) fn of_a_refresh(&self, client: &Client) -> Diagnostics {
+    pub(super) fn of_a_refresh(&self, client: &ProviderClient) -> Diagnostics {
         self.misconfigured(client).unwrap_or_else(|| self.whole().into())
     }
 
     /// The error of a provider with a missing or wrong address or token; `None` if the reason is another. All calls
     /// fail alike then, so only the first one reports it in a run.
-    fn misconfigured(&self, client: &Client) -> Option<Diagnostics> {
+    fn misconfigured(&self, client: &ProviderClient) -> Option<Diagnostics> {
         let is_misconfigured = matches!(
             self.error,
             Error::Missing(_) | Error::NeverSent { .. } | Error::Token(_) | Error::Transport { .. }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     images::Address,
-    pricing::{self, EstimatedCost, Order, PAYMENT_TYPES, Prices, cost},
+    pricing::{self, EstimatedCost, PAYMENT_TYPES, PriceTerms, Prices, cost},
 };
 use crate::framework::{Attr, Function, FunctionError, Parameter, Signature, Type, schema::validator, value::Number};
 
@@ -18,7 +18,7 @@ pub(in crate::provider) struct AddressArguments {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::provider) struct Parts {
+pub(in crate::provider) struct CostParts {
     registry_host: Attr<String>,
     kind: Attr<String>,
     repository: Attr<String>,
@@ -27,7 +27,7 @@ pub(in crate::provider) struct Parts {
 
 impl Function for ParseImageAddress {
     type Arguments = AddressArguments;
-    type Output = Parts;
+    type Output = CostParts;
 
     fn name(&self) -> &'static str {
         "parse_image_address"
@@ -51,10 +51,10 @@ impl Function for ParseImageAddress {
         }
     }
 
-    fn call(&self, arguments: AddressArguments) -> Result<Parts, FunctionError> {
+    fn call(&self, arguments: AddressArguments) -> Result<CostParts, FunctionError> {
         let address =
             Address::parse(&arguments.address).map_err(|problem| FunctionError::on("address", problem.to_string()))?;
-        Ok(Parts {
+        Ok(CostParts {
             registry_host: address.registry_host.into(),
             kind: if address.public { "public" } else { "private" }.into(),
             repository: address.repository.into(),
@@ -153,7 +153,7 @@ impl Function for EstimateCost {
                 return Err(FunctionError::on("purchase_duration", "must not be null unless payment_type is Hourly"));
             }
         };
-        let order = Order {
+        let order = PriceTerms {
             payment_type,
             purchase_duration,
             gpu_num: arguments.gpu_num,

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Client, words::nearest};
+use super::{ProviderClient, words::nearest};
 use crate::api::{Context, Error, Listing, PrivateImage, PublicImage, PublicImageFilter};
 
 /// The CUDA version that an image needs, and its origin.
@@ -18,14 +18,14 @@ pub(super) struct Cuda {
 
 /// An image that a create selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wanted<'a> {
+pub(super) enum WantedImage<'a> {
     /// By its full address, which shows whether it is public.
     Address { address: &'a str, public: bool },
     /// By number and kind.
     Number { id: i64, public: bool },
 }
 
-impl Wanted<'_> {
+impl WantedImage<'_> {
     /// The attribute that selects it.
     pub(super) fn attribute(&self) -> &'static str {
         match self {
@@ -54,12 +54,12 @@ impl Wanted<'_> {
 }
 
 /// The image that a configuration selects; `None` if it is unknown, or if an address does not show its kind.
-pub(super) fn wanted<'a>(id: Option<i64>, kind: Option<&str>, address: Option<&'a str>) -> Option<Wanted<'a>> {
+pub(super) fn wanted<'a>(id: Option<i64>, kind: Option<&str>, address: Option<&'a str>) -> Option<WantedImage<'a>> {
     match (id, kind, address) {
-        (Some(id), Some(kind), _) => Some(Wanted::Number { id, public: kind == "public" }),
+        (Some(id), Some(kind), _) => Some(WantedImage::Number { id, public: kind == "public" }),
         (_, _, Some(address)) => {
             let (_, path) = address.split_once('/')?;
-            is_public(path).map(|public| Wanted::Address { address, public })
+            is_public(path).map(|public| WantedImage::Address { address, public })
         }
         _ => None,
     }
@@ -112,10 +112,10 @@ impl<'a> Address<'a> {
 
 /// The CUDA version that a public image needs, if its labels or names contain it. The error is the reason why the image
 /// cannot be used.
-pub(super) fn public(listing: &Listing<PublicImage>, wanted: &Wanted<'_>) -> Result<Option<Cuda>, String> {
+pub(super) fn public(listing: &Listing<PublicImage>, wanted: &WantedImage<'_>) -> Result<Option<Cuda>, String> {
     let found = listing.records.iter().find(|image| match wanted {
-        Wanted::Address { address, .. } => image.image_url.as_deref() == Some(*address),
-        Wanted::Number { id, .. } => image.id == *id,
+        WantedImage::Address { address, .. } => image.image_url.as_deref() == Some(*address),
+        WantedImage::Number { id, .. } => image.id == *id,
     });
     match found {
         Some(image) => {
@@ -133,7 +133,7 @@ pub(super) fn public(listing: &Listing<PublicImage>, wanted: &Wanted<'_>) -> Res
 }
 
 /// Like [`public`], for a private image, which must be ready.
-pub(super) fn private(listing: &Listing<PrivateImage>, wanted: &Wanted<'_>) -> Result<Option<Cuda>, String> {
+pub(super) fn private(listing: &Listing<PrivateImage>, wanted: &WantedImage<'_>) -> Result<Option<Cuda>, String> {
     let Some(image) = find_private(listing, wanted) else {
         return if listing.complete {
             let addresses = listing.records.iter().filter_map(|image| image.image_tag.as_ref());
@@ -156,19 +156,24 @@ fn newest<'a>(texts: impl Iterator<Item = &'a String>) -> Option<Vec<u64>> {
 
 /// The region of a private image. The service API has no rule for it (service API, Private image), so an image of
 /// another region may work.
-pub(super) fn region<'a>(listing: &'a Listing<PrivateImage>, wanted: &Wanted<'_>) -> Option<&'a str> {
+pub(super) fn region<'a>(listing: &'a Listing<PrivateImage>, wanted: &WantedImage<'_>) -> Option<&'a str> {
     find_private(listing, wanted)?.region.as_deref()
 }
 
-fn find_private<'a>(listing: &'a Listing<PrivateImage>, wanted: &Wanted<'_>) -> Option<&'a PrivateImage> {
+fn find_private<'a>(listing: &'a Listing<PrivateImage>, wanted: &WantedImage<'_>) -> Option<&'a PrivateImage> {
     listing.records.iter().find(|image| match wanted {
-        Wanted::Address { address, .. } => image.image_tag.as_deref() == Some(*address),
-        Wanted::Number { id, .. } => image.image_id == *id,
+        WantedImage::Address { address, .. } => image.image_tag.as_deref() == Some(*address),
+        WantedImage::Number { id, .. } => image.image_id == *id,
     })
 }
 
 /// The address of an image with this number and kind; `None` if the lists lack it.
-pub(super) async fn address(id: i64, kind: &str, client: &Client, limits: &Context) -> Result<Option<String>, Error> {
+pub(super) async fn address(
+    id: i64,
+    kind: &str,
+    client: &ProviderClient,
+    limits: &Context,
+) -> Result<Option<String>, Error> {
     Ok(match kind {
         "public" => {
             let listing = client.api.public_images(&PublicImageFilter::default(), limits).await?;
@@ -206,7 +211,7 @@ mod tests {
     #[test]
     fn the_pair_wins_over_the_address() {
         let address = Some("reg/model_library/a:1");
-        assert_eq!(wanted(Some(7), Some("private"), address), Some(Wanted::Number { id: 7, public: false }));
+        assert_eq!(wanted(Some(7), Some("private"), address), Some(WantedImage::Number { id: 7, public: false }));
         assert!(wanted(None, None, address).is_some_and(|image| image.is_public()));
         assert_eq!(wanted(None, None, Some("reg/other/a:1")), None);
         assert_eq!(wanted(None, None, Some("reg/model_library/user_private/a:1")), None);

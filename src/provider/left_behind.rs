@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Client, words::capitalized};
+use super::{ProviderClient, words::capitalized};
 use crate::{
-    api::{Context, ObjectKind, PendingRecord, Phase},
+    api::{Context, CreatePhase, ObjectKind, PendingRecord},
     framework::{Diagnostic, Diagnostics},
 };
 
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const NAMED: usize = 10;
 
 /// The warning about records that no run has resumed.
-pub(super) async fn told(client: &Client) -> Diagnostics {
+pub(super) async fn told(client: &ProviderClient) -> Diagnostics {
     let journal = client.journal.clone();
     let left = match tokio::task::spawn_blocking(move || journal.left_behind()).await {
         Ok(Ok(left)) if !left.is_empty() => left,
@@ -49,7 +49,7 @@ pub(super) async fn told(client: &Client) -> Diagnostics {
     .into()
 }
 
-fn line(record: &PendingRecord, account: Option<&str>, client: &Client) -> String {
+fn line(record: &PendingRecord, account: Option<&str>, client: &ProviderClient) -> String {
     let noun = capitalized(record.kind.noun());
     let id = record.ids.as_ref().map(|ids| ids.id.as_str());
     let name = &record.marker;
@@ -61,11 +61,11 @@ fn line(record: &PendingRecord, account: Option<&str>, client: &Client) -> Strin
         _ => "with another API token, perhaps of another account".to_owned(),
     };
     let what = match record.phase {
-        Phase::HandedOver => {
+        CreatePhase::HandedOver => {
             "was created and answered to Terraform, and a whole run since did not find it in the state"
         }
-        Phase::Accepted => "was created",
-        Phase::Sent => "may have been created",
+        CreatePhase::Accepted => "was created",
+        CreatePhase::Sent => "may have been created",
     };
     match id {
         Some(id) => format!(

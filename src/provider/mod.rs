@@ -36,7 +36,7 @@ mod words;
 
 use std::sync::Arc;
 
-pub use client::{Client, OnLeftover, OnUnreleasable};
+pub use client::{OnLeftover, OnUnreleasable, ProviderClient};
 pub use configuration::Configuration;
 pub use environment::Environment;
 
@@ -59,20 +59,20 @@ impl Damodel {
 }
 
 impl framework::Provider for Damodel {
-    type Client = Client;
+    type Client = ProviderClient;
     type Model = Configuration;
 
     fn schema(&self) -> Schema {
         configuration::schema()
     }
 
-    fn registry(&self) -> Registry<Client> {
+    fn registry(&self) -> Registry<ProviderClient> {
         Registry::new()
             .resource(cloud_disk::Resource::default())
             .resource(instance::Resource::default())
             .resource(llama_server::Resource)
             .resource(private_image::Resource::default())
-            .action(chat_completion::Action)
+            .action(chat_completion::ChatAction)
             .action(llama_server::Restart)
             .data_source(chat_completion::ChatCompletion)
             .data_source(lifecycle::Plural::<cloud_disk::CloudDisks>::default())
@@ -106,7 +106,7 @@ impl framework::Provider for Damodel {
         &self,
         config: Configuration,
         core_version: &str,
-    ) -> Result<(Arc<Client>, Diagnostics), Diagnostics> {
+    ) -> Result<(Arc<ProviderClient>, Diagnostics), Diagnostics> {
         let (client, mut diagnostics) = configuration::configure(config, &self.environment, core_version)?;
         diagnostics.extend(left_behind::told(&client).await);
         Ok((client, diagnostics))

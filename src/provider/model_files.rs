@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
 use crate::{
     api::{RemoteError, RemoteFile},
-    model::Source,
+    model::ModelBytes,
     ssh::{self, Exit, Session},
 };
 
@@ -41,7 +41,7 @@ pub(super) enum FileError {
 #[derive(Debug)]
 pub(super) struct LocalFiles;
 
-impl Source for LocalFiles {
+impl ModelBytes for LocalFiles {
     type Error = FileError;
 
     async fn size(&self, name: &str) -> Result<u64, FileError> {
@@ -62,7 +62,7 @@ impl Source for LocalFiles {
 #[derive(Debug)]
 pub(super) struct RemoteFiles(pub(super) RemoteFile);
 
-impl Source for RemoteFiles {
+impl ModelBytes for RemoteFiles {
     type Error = FileError;
 
     async fn size(&self, name: &str) -> Result<u64, FileError> {
@@ -117,7 +117,7 @@ impl InstanceFiles<'_> {
     }
 }
 
-impl Source for InstanceFiles<'_> {
+impl ModelBytes for InstanceFiles<'_> {
     type Error = FileError;
 
     async fn size(&self, name: &str) -> Result<u64, FileError> {

@@ -32,7 +32,7 @@ pub(super) struct EstimatedCost {
 
 /// The inputs of an instance's price besides its specification.
 #[derive(Clone, Debug)]
-pub(super) struct Order<'a> {
+pub(super) struct PriceTerms<'a> {
     /// `Hourly`, `Daily`, `Weekly` or `Monthly`.
     pub(super) payment_type: &'a str,
     /// The number of days, weeks or months.
@@ -60,12 +60,12 @@ pub(super) struct Prices {
 }
 
 /// The cost of an order at the prices of a specification.
-pub(super) fn estimate(spec: &Spec, order: &Order<'_>) -> EstimatedCost {
+pub(super) fn estimate(spec: &Spec, order: &PriceTerms<'_>) -> EstimatedCost {
     cost(&Prices::of(spec, order.payment_type), order)
 }
 
 /// The cost of an order at these prices, which must be those of its payment type.
-pub(super) fn cost(prices: &Prices, order: &Order<'_>) -> EstimatedCost {
+pub(super) fn cost(prices: &Prices, order: &PriceTerms<'_>) -> EstimatedCost {
     let mut cost = EstimatedCost { payment_type: order.payment_type.into(), ..EstimatedCost::default() };
     let Some(hours) = hours(order.payment_type) else { return cost };
     let times = |price: &Option<BigDecimal>, count: i64| price.as_ref().map(|price| price * BigDecimal::from(count));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn cost(payment_type: &str, purchase_duration: i64, gpu_num: i64, data_disk_expand_size_gb: i64) -> EstimatedCost {
-        estimate(&spec(), &Order { payment_type, purchase_duration, gpu_num, data_disk_expand_size_gb })
+        estimate(&spec(), &PriceTerms { payment_type, purchase_duration, gpu_num, data_disk_expand_size_gb })
     }
 
     fn known(number: &Attr<Number>) -> String {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Client,
+    ProviderClient,
     access::{Access, USER},
     ssh_failure::{SshFailure, no_credentials},
 };
@@ -52,7 +52,11 @@ macro_rules! login {
                     && matches!(self.agent, Attr::Null | Attr::Known(false)))
             }
 
-            fn credentials(&self, write_only: &WriteOnly, client: &Client) -> Result<ssh::Credentials, &'static str> {
+            fn credentials(
+                &self,
+                write_only: &WriteOnly,
+                client: &ProviderClient,
+            ) -> Result<ssh::Credentials, &'static str> {
                 let secret = |own: &Attr<Secret>, other: &Attr<Secret>| -> Option<SecretString> {
                     own.known().or(other.known()).cloned().map(Secret::into_inner)
                 };
@@ -142,7 +146,7 @@ impl Login {
     ///
     /// # Errors
     /// The address or the credentials are missing.
-    pub(super) fn target(&self, access: Option<&Access>, client: &Client) -> Result<ssh::Target, NoTarget> {
+    pub(super) fn target(&self, access: Option<&Access>, client: &ProviderClient) -> Result<ssh::Target, NoTarget> {
         let ssh = &self.ssh;
         let user = ssh.user.as_str().unwrap_or(USER).to_owned();
         let host = ssh.host.as_str().or_else(|| access?.host.as_deref());
@@ -340,20 +344,24 @@ fn no_agent(path: Path) -> Diagnostic {
 }
 
 /// A login without state and commands, for one run.
-pub(super) struct Tunnel<'a> {
+pub(super) struct TunnelLogin<'a> {
     /// The login configuration.
     pub(super) login: &'a Login,
     /// The service's access data, if there is an instance.
     pub(super) access: Option<&'a Access>,
 }
 
-impl Tunnel<'_> {
+impl TunnelLogin<'_> {
     /// Logs in. `tried` is the action, as text after "Cannot". A stop ends the login; the link stays open until it is
     /// dropped.
     ///
     /// # Errors
     /// A diagnostic: no credentials, or the error of SSH.
-    pub(super) async fn open(&self, tried: &str, context: &StepContext<Client>) -> Result<ssh::Link, Diagnostic> {
+    pub(super) async fn open(
+        &self,
+        tried: &str,
+        context: &StepContext<ProviderClient>,
+    ) -> Result<ssh::Link, Diagnostic> {
         let target = self.login.target(self.access, &context.client).map_err(|none| match none {
             NoTarget::NoCredentials => no_credentials(self.access, ""),
             NoTarget::Refused(diagnostic) => *diagnostic,
@@ -361,7 +369,7 @@ impl Tunnel<'_> {
         let patience = self.login.timeout().min(context.deadline.saturating_duration_since(Instant::now()));
         // After a stop, Terraform lets running operations, which may use this link, finish before it closes the link.
         let lasting = CancellationToken::new();
-        let (limits, doing) = (ssh::Limits::default(), format!("the connection to {}", target.host));
+        let (limits, doing) = (ssh::SessionLimits::default(), format!("the connection to {}", target.host));
         let connected = tokio::select! {
             biased;
             () = context.stopping.cancelled() => Err(ssh::Error::Cancelled { doing }),

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use super::{
     cost::INSTANCE,
-    plan::{Change, Invocation, Plan, Side, Trigger},
-    values::{PathPart, Seen, Values, told, written},
+    plan::{Change, Invocation, ReviewedPlan, Side, Trigger},
+    values::{ChangeSide, PathPart, ShownValue, told, written},
 };
 
 /// The planned action for one object (JSON output format of plans, actions of a change).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Action {
+pub enum ChangeAction {
     /// Creates it.
     Create,
     /// Creates its replacement, then destroys it.
@@ -35,7 +35,7 @@ pub enum Action {
     Update,
 }
 
-impl Action {
+impl ChangeAction {
     /// Reads the list of actions; `None` for an unknown one.
     pub(super) fn read(actions: &Value) -> Option<Self> {
         let words: Option<Vec<&str>> = actions.as_array()?.iter().map(Value::as_str).collect();
@@ -100,11 +100,11 @@ impl Action {
 
 /// An object that a plan replaces.
 #[derive(Clone, Debug, Serialize)]
-pub struct Replacement {
+pub struct ReplacedObject {
     /// Its address.
     pub address: String,
     /// The replacement and its order.
-    pub action: Action,
+    pub action: ChangeAction,
     /// The core's code of the reason.
     pub reason: Option<String>,
     /// The arguments that force it.
@@ -136,8 +136,8 @@ pub struct Forced {
     pub after: String,
 }
 
-impl Replacement {
-    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+impl ReplacedObject {
+    pub(super) fn all(plan: &ReviewedPlan) -> Vec<Self> {
         plan.changes.iter().filter(|change| change.managed && change.action.replaces()).map(Self::of).collect()
     }
 
@@ -146,7 +146,7 @@ impl Replacement {
         let forces = |path: &Vec<PathPart>| {
             change.replace_paths.iter().any(|forced| forced.starts_with(path) || path.starts_with(forced))
         };
-        others.retain(|path| change.side.after.at_steps(path) != Seen::Unknown && !forces(path));
+        others.retain(|path| change.side.after.at_steps(path) != ShownValue::Unknown && !forces(path));
         Self {
             address: change.title(),
             action: change.action,
@@ -158,8 +158,8 @@ impl Replacement {
 }
 
 impl Updated {
-    pub(super) fn all(plan: &Plan) -> Vec<Self> {
-        let updated = plan.changes.iter().filter(|change| change.managed && change.action == Action::Update);
+    pub(super) fn all(plan: &ReviewedPlan) -> Vec<Self> {
+        let updated = plan.changes.iter().filter(|change| change.managed && change.action == ChangeAction::Update);
         let updated = updated.map(|change| Self {
             address: change.title(),
             kind: change.kind.clone(),
@@ -176,7 +176,7 @@ impl Forced {
     }
 
     fn at(side: &Side, path: &[PathPart]) -> Self {
-        let told = |values: &Values| told(values.at_steps(path));
+        let told = |values: &ChangeSide| told(values.at_steps(path));
         Self { argument: written(path), before: told(&side.before), after: told(&side.after) }
     }
 }
@@ -246,7 +246,7 @@ pub struct Imported {
     /// Its import id, or its identity as JSON; `None` while it is unknown.
     pub id: Option<String>,
     /// The further action for it.
-    pub action: Action,
+    pub action: ChangeAction,
 }
 
 /// An object that gets another address.
@@ -257,12 +257,12 @@ pub struct Moved {
     /// Its address before.
     pub previous_address: String,
     /// The further action for it.
-    pub action: Action,
+    pub action: ChangeAction,
 }
 
 impl Created {
-    pub(super) fn all(plan: &Plan) -> Vec<Self> {
-        let created = plan.changes.iter().filter(|change| change.managed && change.action == Action::Create);
+    pub(super) fn all(plan: &ReviewedPlan) -> Vec<Self> {
+        let created = plan.changes.iter().filter(|change| change.managed && change.action == ChangeAction::Create);
         created.map(Self::of).collect()
     }
 
@@ -279,25 +279,25 @@ impl Created {
 }
 
 impl Argument {
-    fn of(values: &Values, name: &str) -> Option<Self> {
+    fn of(values: &ChangeSide, name: &str) -> Option<Self> {
         let seen = values.at(&[name]);
-        let is_set = !matches!(seen, Seen::Null | Seen::Unknown);
+        let is_set = !matches!(seen, ShownValue::Null | ShownValue::Unknown);
         is_set.then(|| Self { name: name.to_owned(), value: told(seen) })
     }
 }
 
 impl PlannedDisk {
-    fn of(disk: &Values) -> Self {
+    fn of(disk: &ChangeSide) -> Self {
         Self {
             size_gb: disk.number(&["size_gb"]).and_then(serde_json::Number::as_i64),
             mount_path: disk.text(&["mount_path"]).map(str::to_owned),
-            release_with_instance: disk.at(&["release_with_instance"]) != Seen::Known(&Value::Bool(false)),
+            release_with_instance: disk.at(&["release_with_instance"]) != ShownValue::Known(&Value::Bool(false)),
         }
     }
 }
 
 impl Imported {
-    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+    pub(super) fn all(plan: &ReviewedPlan) -> Vec<Self> {
         let imported = plan.changes.iter().filter(|change| change.managed);
         let imported = imported.filter_map(|change| {
             let id = change.importing.as_ref()?.id.clone();
@@ -308,7 +308,7 @@ impl Imported {
 }
 
 impl Moved {
-    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+    pub(super) fn all(plan: &ReviewedPlan) -> Vec<Self> {
         let moved = plan.changes.iter().filter(|change| change.managed && change.is_moved());
         let moved = moved.filter_map(|change| {
             let previous_address = change.previous_address.clone()?;
@@ -333,13 +333,13 @@ pub struct Invoked {
 }
 
 impl Invoked {
-    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+    pub(super) fn all(plan: &ReviewedPlan) -> Vec<Self> {
         plan.invocations.iter().map(Self::of).collect()
     }
 
     fn of(invocation: &Invocation) -> Self {
         let seen = |name: &String| invocation.arguments.at(&[name]);
-        let set = invocation.arguments.names().filter(|name| seen(name) != Seen::Null);
+        let set = invocation.arguments.names().filter(|name| seen(name) != ShownValue::Null);
         Self {
             address: invocation.address.clone(),
             kind: invocation.kind.clone(),
@@ -406,13 +406,13 @@ pub enum Drifted {
 }
 
 impl Drift {
-    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+    pub(super) fn all(plan: &ReviewedPlan) -> Vec<Self> {
         plan.drift.iter().filter_map(|change| Some(Self { address: change.title(), what: what(change)? })).collect()
     }
 }
 
 fn what(change: &Change) -> Option<Drifted> {
-    if change.action == Action::Destroy {
+    if change.action == ChangeAction::Destroy {
         return Some(Drifted::Gone);
     }
     let attributes = Forced::differences(&change.side);

@@ -7,11 +7,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    actions::Action,
+    actions::ChangeAction,
     money::{HOURS_A_MONTH, Money, Price, price},
-    plan::{Change, Plan},
+    plan::{Change, ReviewedPlan},
     policy_file::module_of,
-    values::{Seen, Values, told},
+    values::{ChangeSide, ShownValue, told},
 };
 
 /// The resource type that has prices.
@@ -79,7 +79,7 @@ pub struct CostRow {
     /// Its address.
     pub address: String,
     /// The planned action; `None` if the plan does not contain it.
-    pub action: Option<Action>,
+    pub action: Option<ChangeAction>,
     /// Whether it is removed from the state and still billed.
     pub forgotten: bool,
     /// Before the plan.
@@ -115,7 +115,7 @@ pub enum Amount {
 }
 
 impl Cost {
-    pub(super) fn of(plan: &Plan) -> Self {
+    pub(super) fn of(plan: &ReviewedPlan) -> Self {
         let changed = plan.changes.iter().filter(|change| change.is(INSTANCE)).map(row);
         let in_plan: BTreeSet<&str> = plan.changes.iter().map(|change| change.address.as_str()).collect();
         let prior = plan.prior.iter().filter(|stated| stated.managed && stated.kind == INSTANCE);
@@ -190,7 +190,7 @@ impl CostRow {
     ///
     /// An unknown price that ends counts as 0, because its end can only lower the costs.
     pub(super) fn increase(&self) -> Result<Money, &'static str> {
-        let makes = self.action.is_some_and(Action::makes);
+        let makes = self.action.is_some_and(ChangeAction::makes);
         match (&self.now, &self.after) {
             // An instance that is not created again keeps its price.
             (Amount::Unknown { .. }, Amount::Unknown { .. }) if !makes => Ok(Money::default()),
@@ -233,9 +233,9 @@ impl Amount {
 
 fn row(change: &Change) -> CostRow {
     let (action, side) = (change.action, &change.side);
-    let exists_before = action != Action::Create;
-    let exists_after = !matches!(action, Action::Destroy | Action::Forget);
-    let amount = |exists: bool, values: &Values| if exists { Amount::of(price(values)) } else { Amount::Nothing };
+    let exists_before = action != ChangeAction::Create;
+    let exists_after = !matches!(action, ChangeAction::Destroy | ChangeAction::Forget);
+    let amount = |exists: bool, values: &ChangeSide| if exists { Amount::of(price(values)) } else { Amount::Nothing };
     let now = amount(exists_before, &side.before);
     let mut after = amount(exists_after, &side.after);
     if action.forgets() {
@@ -256,7 +256,7 @@ fn row(change: &Change) -> CostRow {
     }
 }
 
-fn untouched(address: &str, values: &Values) -> CostRow {
+fn untouched(address: &str, values: &ChangeSide) -> CostRow {
     let amount = Amount::of(price(values));
     CostRow {
         address: address.to_owned(),
@@ -270,9 +270,10 @@ fn untouched(address: &str, values: &Values) -> CostRow {
     }
 }
 
-fn unpriced(plan: &Plan) -> usize {
+fn unpriced(plan: &ReviewedPlan) -> usize {
     let kinds = ["damodel_cloud_disk", "damodel_private_image"];
-    let stays = |change: &&Change| !matches!(change.action, Action::Destroy | Action::Forget | Action::Read);
+    let stays =
+        |change: &&Change| !matches!(change.action, ChangeAction::Destroy | ChangeAction::Forget | ChangeAction::Read);
     plan.changes.iter().filter(|change| kinds.iter().any(|kind| change.is(kind))).filter(stays).count()
 }
 
@@ -282,7 +283,7 @@ pub struct Term {
     /// The instance's address.
     pub address: String,
     /// The planned action.
-    pub action: Action,
+    pub action: ChangeAction,
     /// Whether the term is bought or given up.
     pub kind: TermKind,
     /// `Daily`, `Weekly` or `Monthly`; `None` if it is unknown or sensitive.
@@ -308,7 +309,7 @@ pub enum TermKind {
 }
 
 impl Term {
-    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+    pub(super) fn all(plan: &ReviewedPlan) -> Vec<Self> {
         let machines = || plan.changes.iter().filter(|change| change.is(INSTANCE));
         let bought = machines().filter(|change| change.action.makes() && is_prepaid(&change.side.after));
         let given_up = machines().filter(|change| change.action.destroys() && is_prepaid(&change.side.before));
@@ -316,7 +317,7 @@ impl Term {
         bought.chain(given_up.map(|change| Self::of(change, TermKind::GivenUp, &change.side.before))).collect()
     }
 
-    fn of(change: &Change, kind: TermKind, machine: &Values) -> Self {
+    fn of(change: &Change, kind: TermKind, machine: &ChangeSide) -> Self {
         let until = ["release_time", "rent_deadline"].iter().find_map(|name| machine.text(&[name]));
         Self {
             address: change.title(),
@@ -325,19 +326,19 @@ impl Term {
             payment_type: machine.text(&["payment_type"]).map(str::to_owned),
             periods: machine.number(&["purchase_duration"]).and_then(serde_json::Number::as_i64),
             total: machine.number(&["estimated_cost", "period_total"]).and_then(Money::of),
-            auto_renew: machine.at(&["auto_renew"]) == Seen::Known(&Value::Bool(true)),
+            auto_renew: machine.at(&["auto_renew"]) == ShownValue::Known(&Value::Bool(true)),
             until: until.filter(|text| kind == TermKind::GivenUp && *text != "0").map(str::to_owned),
         }
     }
 }
 
 /// Whether the instance is or may be prepaid.
-fn is_prepaid(machine: &Values) -> bool {
+fn is_prepaid(machine: &ChangeSide) -> bool {
     match machine.at(&["payment_type"]) {
-        Seen::Known(payment) => payment != "Hourly",
+        ShownValue::Known(payment) => payment != "Hourly",
         // The default of the argument is Hourly.
-        Seen::Null => false,
-        Seen::Sensitive | Seen::Unknown => true,
+        ShownValue::Null => false,
+        ShownValue::Sensitive | ShownValue::Unknown => true,
     }
 }
 
@@ -354,7 +355,7 @@ pub struct Candidates {
 
 impl Candidates {
     /// The candidates of an instance; `None` if it has a fixed specification.
-    pub(super) fn of(instance: &Values) -> Option<Self> {
+    pub(super) fn of(instance: &ChangeSide) -> Option<Self> {
         let candidates = instance.elements("candidates");
         (!candidates.is_empty()).then(|| Self {
             count: candidates.len(),
@@ -368,7 +369,7 @@ impl Candidates {
 }
 
 /// A specification with its number of GPUs and its region: `2 × gpu.a1 in region-1`; `None` while it is unknown.
-fn written(values: &Values) -> Option<String> {
+fn written(values: &ChangeSide) -> Option<String> {
     let spec = match (values.text(&["spec_type"]), values.number(&["spec_id"])) {
         (Some(spec), _) => spec.to_owned(),
         (None, Some(id)) => format!("spec_id {id}"),
@@ -376,8 +377,8 @@ fn written(values: &Values) -> Option<String> {
     };
     let count = values.number(&["gpu_num"]).map(|count| format!("{count} \u{d7} ")).unwrap_or_default();
     let region = match values.at(&["region"]) {
-        Seen::Null => String::new(),
-        Seen::Known(region) => format!(" in {}", region.as_str().unwrap_or_default()),
+        ShownValue::Null => String::new(),
+        ShownValue::Known(region) => format!(" in {}", region.as_str().unwrap_or_default()),
         seen => format!(" in {}", told(seen)),
     };
     Some(format!("{count}{spec}{region}"))
@@ -395,13 +396,13 @@ mod tests {
             {"spec_id": 101, "spec_type": null, "region": null, "gpu_num": 1},
             {"spec_id": null, "spec_type": "gpu.b", "region": "r2", "gpu_num": 2}
         ], "spec_type": "gpu.b", "region": "r2", "gpu_num": 2});
-        let known = Candidates::of(&Values::new(Some(&instance), None, None)).unwrap();
+        let known = Candidates::of(&ChangeSide::new(Some(&instance), None, None)).unwrap();
         assert_eq!(known.options, ["1 \u{d7} spec_id 101", "2 \u{d7} gpu.b in r2"]);
         assert_eq!((known.count, known.choice.as_deref()), (2, Some("2 \u{d7} gpu.b in r2")));
         let open = json!({"spec_type": true, "spec_id": true, "region": true});
         let mut instance = instance;
         instance["spec_type"] = json!(null);
-        assert_eq!(Candidates::of(&Values::new(Some(&instance), Some(&open), None)).unwrap().choice, None);
-        assert_eq!(Candidates::of(&Values::new(Some(&json!({"candidates": []})), None, None)), None);
+        assert_eq!(Candidates::of(&ChangeSide::new(Some(&instance), Some(&open), None)).unwrap().choice, None);
+        assert_eq!(Candidates::of(&ChangeSide::new(Some(&json!({"candidates": []})), None, None)), None);
     }
 }

@@ -9,7 +9,7 @@ use super::{
     cost::CostRow,
     findings::{Finding, Level, Observation, Rule, fingerprint, observe},
     money::Money,
-    plan::{NotAPlan, Plan},
+    plan::{NotAPlan, ReviewedPlan},
     policy_file::Pattern,
     report::{Report, Reviewed},
 };
@@ -315,7 +315,7 @@ impl Baseline {
                     increases: rows.filter_map(increase).collect(),
                 })
             }
-            Ok(_) | Err(_) => Plan::read(document).map(|plan| Self::of(&Report::of(&plan))),
+            Ok(_) | Err(_) => ReviewedPlan::read(document).map(|plan| Self::of(&Report::of(&plan))),
         }
     }
 

@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    actions::Action,
+    actions::ChangeAction,
     cost::INSTANCE,
-    plan::{Change, Plan},
-    values::{Seen, Values},
+    plan::{Change, ReviewedPlan},
+    values::{ChangeSide, ShownValue},
 };
 
 /// An object that a plan destroys.
@@ -21,7 +21,7 @@ pub struct Loss {
     #[serde(rename = "type")]
     pub kind: String,
     /// The planned action.
-    pub action: Action,
+    pub action: ChangeAction,
     /// The core's code of the reason, if the plan has one.
     pub reason: Option<String>,
     /// Whether the lost data is known; it is unknown for most objects of other providers.
@@ -64,12 +64,12 @@ pub enum ItemKind {
 }
 
 impl Loss {
-    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+    pub(super) fn all(plan: &ReviewedPlan) -> Vec<Self> {
         let destroyed = plan.changes.iter().filter(|change| change.managed && change.action.destroys());
         destroyed.map(|change| Self::of(change, plan)).collect()
     }
 
-    fn of(change: &Change, plan: &Plan) -> Self {
+    fn of(change: &Change, plan: &ReviewedPlan) -> Self {
         let before = &change.side.before;
         let (mut data, mut staying) = (Vec::new(), Vec::new());
         match change.kind.as_str() {
@@ -105,7 +105,7 @@ impl Loss {
             known: change.kind.starts_with("damodel_") || is_state_only(change),
             data,
             staying,
-            protected: before.at(&["deletion_protection"]) == Seen::Known(&Value::Bool(true)),
+            protected: before.at(&["deletion_protection"]) == ShownValue::Known(&Value::Bool(true)),
         }
     }
 }
@@ -147,7 +147,7 @@ struct Disk {
 }
 
 impl Disks {
-    fn of(machine: &Values, plan: &Plan) -> Self {
+    fn of(machine: &ChangeSide, plan: &ReviewedPlan) -> Self {
         let mut disks = Self::default();
         for disk in machine.elements("exist_disks") {
             if let Some(id) = disk.number(&["disk_id"]) {
@@ -175,10 +175,10 @@ impl Disks {
 
     /// Adds a disk that the service reports with the instance, in an undocumented structure (service API, Instance,
     /// cloud_disks).
-    fn reported(&mut self, document: &Values) {
-        let Seen::Known(Value::String(text)) = document.whole() else { return };
+    fn reported(&mut self, document: &ChangeSide) {
+        let ShownValue::Known(Value::String(text)) = document.whole() else { return };
         let Ok(record) = serde_json::from_str::<Value>(text) else { return };
-        let record = Values::new(Some(&record), None, None);
+        let record = ChangeSide::new(Some(&record), None, None);
         let Some(id) = record.number(&["id"]).or_else(|| record.number(&["disk_id"])) else { return };
         let disk = self.found(id.to_string());
         disk.name = disk.name.take().or_else(|| record.text(&["name"]).map(str::to_owned));
@@ -187,7 +187,7 @@ impl Disks {
     }
 
     /// Adds disks of the plan or the prior state that are bound to the instance by any resource.
-    fn of_other_resources(&mut self, machine: &Values, plan: &Plan) {
+    fn of_other_resources(&mut self, machine: &ChangeSide, plan: &ReviewedPlan) {
         let uid = machine.text(&["id"]).filter(|uid| !uid.is_empty());
         let changes = plan.changes.iter().filter(|change| change.deposed.is_none());
         let of_changes = changes.map(|change| (&change.address, &change.kind, change.managed, &change.side.before));
@@ -197,8 +197,8 @@ impl Disks {
                 continue;
             }
             let Some(id) = disk.text(&["id"]) else { continue };
-            let names_machine = |binding: &Values| match (binding.whole(), uid) {
-                (Seen::Known(Value::String(binding)), Some(uid)) => binding.contains(uid),
+            let names_machine = |binding: &ChangeSide| match (binding.whole(), uid) {
+                (ShownValue::Known(Value::String(binding)), Some(uid)) => binding.contains(uid),
                 _ => false,
             };
             let is_bound = disk.elements("binding_instances").iter().any(names_machine);
@@ -241,7 +241,7 @@ fn is_state_only(change: &Change) -> bool {
 }
 
 /// A number and a name, if they are not sensitive.
-fn disk_name(values: &Values, id: &str) -> Option<String> {
+fn disk_name(values: &ChangeSide, id: &str) -> Option<String> {
     values.text(&[id]).map(|id| named(id, values.text(&["name"])))
 }
 
@@ -249,17 +249,17 @@ fn named(id: &str, name: Option<&str>) -> String {
     name.map_or_else(|| id.to_owned(), |name| format!("{id} {name:?}"))
 }
 
-fn size(values: &Values, name: &str) -> Option<i64> {
+fn size(values: &ChangeSide, name: &str) -> Option<i64> {
     values.number(&[name]).and_then(serde_json::Number::as_i64)
 }
 
 /// A flag, which the service may also write as a number (service API, booleans).
-fn is_true(values: &Values, name: &str) -> bool {
+fn is_true(values: &ChangeSide, name: &str) -> bool {
     match values.at(&[name]) {
-        Seen::Known(Value::Bool(flag)) => *flag,
-        Seen::Known(Value::Number(number)) => number.as_i64() == Some(1),
+        ShownValue::Known(Value::Bool(flag)) => *flag,
+        ShownValue::Known(Value::Number(number)) => number.as_i64() == Some(1),
         // A sensitive value may be true.
-        Seen::Sensitive => true,
-        Seen::Known(_) | Seen::Null | Seen::Unknown => false,
+        ShownValue::Sensitive => true,
+        ShownValue::Known(_) | ShownValue::Null | ShownValue::Unknown => false,
     }
 }

@@ -1,7 +1,7 @@
 //! Reports of plans for reviewers, from the output of `terraform show -json PLAN` or `tofu show -json PLAN`.
 //!
-//! [`Plan::read`] reads a plan, [`Reviewed::new`] reports its costs, destroys, replacements, prepaid terms and secrets
-//! in the state, [`Review::new`] applies a [`Policy`] to one or several, and [`render`] writes them in a [`Format`].
+//! [`ReviewedPlan::read`] reads a plan, [`Reviewed::new`] reports its costs, destroys, replacements, prepaid terms and
+//! secrets in the state, [`Review::new`] applies a [`Policy`] to one or several, and [`render`] writes them in a [`Format`].
 //! This layer uses the attribute names of the provider's resources and depends on no other layer.
 //!
 //! No report has a value that the plan marks as sensitive: values are read through `values::Values`, which keeps the
@@ -21,14 +21,15 @@ mod values;
 
 pub use self::{
     actions::{
-        Action, Argument, Created, Drift, Drifted, Forced, Imported, Invoked, Moved, PlannedDisk, Replacement, Updated,
+        Argument, ChangeAction, Created, Drift, Drifted, Forced, Imported, Invoked, Moved, PlannedDisk, ReplacedObject,
+        Updated,
     },
     cost::{Amount, Candidates, Cost, CostRow, Sums, Term, TermKind, Total, Unpriced},
     findings::{Finding, Level, Location, Rule},
     gate::{Baseline, Deny, Exception, Limits, Policy, Verdict},
     losses::{Item, ItemKind, Loss},
     money::Money,
-    plan::{Check, Deferred, NotAPlan, Plan, Trigger},
+    plan::{Check, Deferred, NotAPlan, ReviewedPlan, Trigger},
     policy_file::{NotAPolicy, Pattern, names},
     render::{Format, Style, code, render},
     report::{Counts, Forgotten, Report, Review, Reviewed, visible},

@@ -6,7 +6,7 @@ use bigdecimal::{BigDecimal, RoundingMode, Zero};
 use serde::{Serialize, Serializer};
 use serde_json::Number;
 
-use super::values::{Seen, Values};
+use super::values::{ChangeSide, ShownValue};
 
 /// The hours of a month in every sum.
 pub(super) const HOURS_A_MONTH: u32 = 730;
@@ -120,8 +120,8 @@ fn parse(text: &str) -> Option<BigDecimal> {
 
 /// The price of an instance: its `estimated_cost`, or without a quote its `price_ceiling` as a maximum; or the reason
 /// why it is unknown.
-pub(super) fn price(instance: &Values) -> Result<Price, &'static str> {
-    let is_open = matches!(instance.at(&["estimated_cost"]), Seen::Unknown | Seen::Null);
+pub(super) fn price(instance: &ChangeSide) -> Result<Price, &'static str> {
+    let is_open = matches!(instance.at(&["estimated_cost"]), ShownValue::Unknown | ShownValue::Null);
     let ceiling = || instance.number(&["price_ceiling"]).and_then(Money::of).filter(|price| *price >= Money::default());
     match ceiling().filter(|_| is_open) {
         Some(Money(hourly)) => {
@@ -133,13 +133,13 @@ pub(super) fn price(instance: &Values) -> Result<Price, &'static str> {
 }
 
 /// The price in `estimated_cost`: `unit_price` and `data_disk_price` are for one period, and a month has 730 hours.
-fn quoted(instance: &Values) -> Result<Price, &'static str> {
+fn quoted(instance: &ChangeSide) -> Result<Price, &'static str> {
     let cost = |name: &str| instance.number(&["estimated_cost", name]).and_then(Money::of);
     match instance.at(&["estimated_cost"]) {
-        Seen::Sensitive => return Err("the estimate is marked as sensitive"),
-        Seen::Unknown => return Err("it is known after the apply, as with spot capacity"),
-        Seen::Null => return Err("there is no quote for it"),
-        Seen::Known(_) => {}
+        ShownValue::Sensitive => return Err("the estimate is marked as sensitive"),
+        ShownValue::Unknown => return Err("it is known after the apply, as with spot capacity"),
+        ShownValue::Null => return Err("there is no quote for it"),
+        ShownValue::Known(_) => {}
     }
     let hours = match instance.text(&["estimated_cost", "payment_type"]) {
         Some("Hourly") => 1,
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     fn of(cost: serde_json::Value) -> Result<Price, &'static str> {
-        price(&Values::new(Some(&json!({ "estimated_cost": cost })), None, None))
+        price(&ChangeSide::new(Some(&json!({ "estimated_cost": cost })), None, None))
     }
 
     #[test]
@@ -206,7 +206,11 @@ mod tests {
     #[test]
     fn a_ceiling_counts_where_there_is_no_quote_yet() {
         let price = |estimate: serde_json::Value, unknown: serde_json::Value| {
-            price(&Values::new(Some(&json!({"estimated_cost": estimate, "price_ceiling": 2.5})), Some(&unknown), None))
+            price(&ChangeSide::new(
+                Some(&json!({"estimated_cost": estimate, "price_ceiling": 2.5})),
+                Some(&unknown),
+                None,
+            ))
         };
         let open = price(json!(null), json!({"estimated_cost": true})).unwrap();
         assert_eq!(

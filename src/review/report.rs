@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    actions::{Action, Created, Drift, Imported, Invoked, Moved, Replacement, Updated},
+    actions::{ChangeAction, Created, Drift, Imported, Invoked, Moved, ReplacedObject, Updated},
     cost::{Cost, Sums, Term},
     findings::{Finding, Level, Location, Observation, fingerprint, observe},
     gate::{Baseline, Policy, Verdict},
     losses::Loss,
-    plan::{Change, Check, Deferred, Plan, Side},
+    plan::{Change, Check, Deferred, ReviewedPlan, Side},
     values::Secrets,
 };
 
@@ -41,7 +41,7 @@ pub struct Report {
     /// The destroyed objects.
     pub destroyed: Vec<Loss>,
     /// The replaced objects.
-    pub replaced: Vec<Replacement>,
+    pub replaced: Vec<ReplacedObject>,
     /// The actions that the apply invokes.
     pub actions: Vec<Invoked>,
     /// The created objects.
@@ -106,7 +106,7 @@ pub struct Forgotten {
 impl Report {
     /// Makes the report of a plan.
     #[must_use]
-    pub fn of(plan: &Plan) -> Self {
+    pub fn of(plan: &ReviewedPlan) -> Self {
         let forgotten = plan.changes.iter().filter(|change| change.managed && change.action.forgets());
         Self {
             format_version: FORMAT,
@@ -119,7 +119,7 @@ impl Report {
             cost: Cost::of(plan),
             deferred: plan.deferred.clone(),
             destroyed: Loss::all(plan),
-            replaced: Replacement::all(plan),
+            replaced: ReplacedObject::all(plan),
             actions: Invoked::all(plan),
             created: Created::all(plan),
             updated: Updated::all(plan),
@@ -141,21 +141,21 @@ impl Forgotten {
 }
 
 impl Counts {
-    fn of(plan: &Plan) -> Self {
-        let changes = |side: &Side| !matches!(side.action, Action::NoOp | Action::Read);
+    fn of(plan: &ReviewedPlan) -> Self {
+        let changes = |side: &Side| !matches!(side.action, ChangeAction::NoOp | ChangeAction::Read);
         let outputs = plan.outputs.iter().filter(|(_, side)| changes(side)).count();
         let mut counts = Self { outputs, actions: plan.invocations.len(), ..Self::default() };
         for change in plan.changes.iter().filter(|change| change.managed) {
             match change.action {
-                Action::Create => counts.create += 1,
-                Action::CreateThenDestroy
-                | Action::CreateThenForget
-                | Action::DestroyThenCreate
-                | Action::ForgetThenCreate => counts.replace += 1,
-                Action::Destroy => counts.destroy += 1,
-                Action::Forget => counts.forget += 1,
-                Action::NoOp | Action::Read => counts.unchanged += 1,
-                Action::Update => counts.update += 1,
+                ChangeAction::Create => counts.create += 1,
+                ChangeAction::CreateThenDestroy
+                | ChangeAction::CreateThenForget
+                | ChangeAction::DestroyThenCreate
+                | ChangeAction::ForgetThenCreate => counts.replace += 1,
+                ChangeAction::Destroy => counts.destroy += 1,
+                ChangeAction::Forget => counts.forget += 1,
+                ChangeAction::NoOp | ChangeAction::Read => counts.unchanged += 1,
+                ChangeAction::Update => counts.update += 1,
             }
             counts.import += usize::from(change.importing.is_some());
             counts.moved += usize::from(change.is_moved());
@@ -249,7 +249,7 @@ pub struct Review {
 impl Reviewed {
     /// Makes the report of a plan.
     #[must_use]
-    pub fn new(name: Option<String>, plan: &Plan) -> Self {
+    pub fn new(name: Option<String>, plan: &ReviewedPlan) -> Self {
         let report = Report::of(plan);
         Self { name, observations: observe(&report), report }
     }

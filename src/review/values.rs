@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::{Number, Value};
 
 use super::{
-    actions::Action,
-    plan::{Change, Plan, Side},
+    actions::ChangeAction,
+    plan::{Change, ReviewedPlan, Side},
 };
 
 /// One step of a path: an attribute, a key, or an index.
@@ -19,7 +19,7 @@ pub(super) enum PathPart {
 
 /// One side of a change.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Values {
+pub(super) struct ChangeSide {
     value: Value,
     unknown: Value,
     sensitive: Value,
@@ -27,7 +27,7 @@ pub(super) struct Values {
 
 /// The visible form of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Seen<'a> {
+pub(super) enum ShownValue<'a> {
     /// It is known, and no part of it is sensitive.
     Known(&'a Value),
     /// It is null or missing.
@@ -38,42 +38,42 @@ pub(super) enum Seen<'a> {
     Unknown,
 }
 
-impl Values {
+impl ChangeSide {
     pub(super) fn new(value: Option<&Value>, unknown: Option<&Value>, sensitive: Option<&Value>) -> Self {
         let owned = |value: Option<&Value>| value.cloned().unwrap_or(Value::Null);
         Self { value: owned(value), unknown: owned(unknown), sensitive: owned(sensitive) }
     }
 
     /// The visible form of the value at a path of attribute names.
-    pub(super) fn at(&self, path: &[&str]) -> Seen<'_> {
+    pub(super) fn at(&self, path: &[&str]) -> ShownValue<'_> {
         let path: Vec<PathPart> = path.iter().map(|name| PathPart::Key((*name).to_owned())).collect();
         self.at_steps(&path)
     }
 
-    pub(super) fn at_steps(&self, path: &[PathPart]) -> Seen<'_> {
+    pub(super) fn at_steps(&self, path: &[PathPart]) -> ShownValue<'_> {
         let (value, masks) = (find(&self.value, path), [&self.sensitive, &self.unknown].map(|mask| marks(mask, path)));
         match (masks, value) {
             // A missing value is not a secret, but one that the apply sets is.
-            ([_, false], None | Some(Value::Null)) => Seen::Null,
-            ([true, _], _) => Seen::Sensitive,
-            ([_, true], _) => Seen::Unknown,
-            (_, Some(value)) => Seen::Known(value),
+            ([_, false], None | Some(Value::Null)) => ShownValue::Null,
+            ([true, _], _) => ShownValue::Sensitive,
+            ([_, true], _) => ShownValue::Unknown,
+            (_, Some(value)) => ShownValue::Known(value),
         }
     }
 
     /// The text at a path, if it is known and not sensitive.
     pub(super) fn text(&self, path: &[&str]) -> Option<&str> {
         match self.at(path) {
-            Seen::Known(value) => value.as_str(),
-            Seen::Null | Seen::Sensitive | Seen::Unknown => None,
+            ShownValue::Known(value) => value.as_str(),
+            ShownValue::Null | ShownValue::Sensitive | ShownValue::Unknown => None,
         }
     }
 
     /// The number at a path, if it is known and not sensitive.
     pub(super) fn number(&self, path: &[&str]) -> Option<&Number> {
         match self.at(path) {
-            Seen::Known(Value::Number(number)) => Some(number),
-            Seen::Known(_) | Seen::Null | Seen::Sensitive | Seen::Unknown => None,
+            ShownValue::Known(Value::Number(number)) => Some(number),
+            ShownValue::Known(_) | ShownValue::Null | ShownValue::Sensitive | ShownValue::Unknown => None,
         }
     }
 
@@ -90,7 +90,7 @@ impl Values {
     }
 
     /// The visible form of the whole value.
-    pub(super) fn whole(&self) -> Seen<'_> {
+    pub(super) fn whole(&self) -> ShownValue<'_> {
         self.at_steps(&[])
     }
 
@@ -98,7 +98,7 @@ impl Values {
     pub(super) fn secrets(&self) -> Vec<Vec<PathPart>> {
         let mut found = Vec::new();
         collect(&self.sensitive, &mut Vec::new(), &mut found);
-        found.retain(|path| self.at_steps(path) != Seen::Null);
+        found.retain(|path| self.at_steps(path) != ShownValue::Null);
         found
     }
 
@@ -226,12 +226,12 @@ fn is_name(key: &str) -> bool {
 }
 
 /// The value as JSON, or the text shown instead.
-pub(super) fn told(seen: Seen<'_>) -> String {
+pub(super) fn told(seen: ShownValue<'_>) -> String {
     match seen {
-        Seen::Known(value) => value.to_string(),
-        Seen::Null => "null".to_owned(),
-        Seen::Sensitive => "(sensitive)".to_owned(),
-        Seen::Unknown => "(known after apply)".to_owned(),
+        ShownValue::Known(value) => value.to_string(),
+        ShownValue::Null => "null".to_owned(),
+        ShownValue::Sensitive => "(sensitive)".to_owned(),
+        ShownValue::Unknown => "(known after apply)".to_owned(),
     }
 }
 
@@ -248,7 +248,7 @@ impl Secrets {
     /// All sensitive values that the state does not have yet, of all providers, because they share the state.
     ///
     /// Values that a data source read in the plan are counted each time, because every apply stores them again.
-    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+    pub(super) fn all(plan: &ReviewedPlan) -> Vec<Self> {
         let mut all = of_objects(plan);
         all.extend(plan.prior.iter().filter(|stated| !stated.managed).map(|read| Self {
             address: read.address.clone(),
@@ -267,7 +267,7 @@ impl Secrets {
 
 /// The secrets that enter with changes and with the refresh before them. Every apply stores refreshed values, even
 /// without changes. They are then on both sides of the change, and new only in the drift.
-fn of_objects(plan: &Plan) -> Vec<Secrets> {
+fn of_objects(plan: &ReviewedPlan) -> Vec<Secrets> {
     let mut refreshed: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for drifted in &plan.drift {
         refreshed.entry(&drifted.address).or_default().extend(entering(drifted));
@@ -293,7 +293,7 @@ fn entering(change: &Change) -> Vec<String> {
 }
 
 fn is_new_secret(side: &Side) -> bool {
-    let writes = matches!(side.action, Action::Create | Action::Update);
+    let writes = matches!(side.action, ChangeAction::Create | ChangeAction::Update);
     writes && !side.after.secrets().is_empty() && !side.after.is_same(&side.before, &[])
 }
 
@@ -303,8 +303,8 @@ mod tests {
 
     use super::*;
 
-    fn values() -> Values {
-        Values::new(
+    fn values() -> ChangeSide {
+        ChangeSide::new(
             Some(&json!({"name": "x", "password": "secret", "none": null, "list": [{"a": 1, "b": "s"}],
                     "map": {"k": "s"}})),
             Some(&json!({"id": true, "later": {"part": true}})),
@@ -315,17 +315,17 @@ mod tests {
     #[test]
     fn nothing_sensitive_or_unknown_is_seen() {
         let values = values();
-        assert_eq!(values.at(&["name"]), Seen::Known(&json!("x")));
-        assert_eq!(values.at(&["password"]), Seen::Sensitive);
-        assert_eq!(values.at(&["id"]), Seen::Sensitive);
-        assert_eq!(values.at(&["later"]), Seen::Unknown);
-        assert_eq!(values.at(&["none"]), Seen::Null);
-        assert_eq!(values.at(&["list"]), Seen::Sensitive);
-        assert_eq!(values.at(&["map", "k"]), Seen::Sensitive);
-        assert_eq!(values.whole(), Seen::Sensitive);
+        assert_eq!(values.at(&["name"]), ShownValue::Known(&json!("x")));
+        assert_eq!(values.at(&["password"]), ShownValue::Sensitive);
+        assert_eq!(values.at(&["id"]), ShownValue::Sensitive);
+        assert_eq!(values.at(&["later"]), ShownValue::Unknown);
+        assert_eq!(values.at(&["none"]), ShownValue::Null);
+        assert_eq!(values.at(&["list"]), ShownValue::Sensitive);
+        assert_eq!(values.at(&["map", "k"]), ShownValue::Sensitive);
+        assert_eq!(values.whole(), ShownValue::Sensitive);
         let elements = values.elements("list");
-        assert_eq!(elements[0].at(&["a"]), Seen::Known(&json!(1)));
-        assert_eq!(elements[0].at(&["b"]), Seen::Sensitive);
+        assert_eq!(elements[0].at(&["a"]), ShownValue::Known(&json!(1)));
+        assert_eq!(elements[0].at(&["b"]), ShownValue::Sensitive);
     }
 
     #[test]
@@ -336,8 +336,8 @@ mod tests {
 
     #[test]
     fn a_mark_on_the_whole_marks_every_element() {
-        let values = Values::new(Some(&json!({"list": ["a"]})), None, Some(&json!({"list": true})));
-        assert_eq!(values.elements("list")[0].whole(), Seen::Sensitive);
+        let values = ChangeSide::new(Some(&json!({"list": ["a"]})), None, Some(&json!({"list": true})));
+        assert_eq!(values.elements("list")[0].whole(), ShownValue::Sensitive);
     }
 
     #[test]

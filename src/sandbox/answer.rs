@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::fault::Action;
+use super::fault::FaultAction;
 
 /// How an answer is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,37 +43,37 @@ pub(super) struct HttpAnswer {
 
 impl HttpAnswer {
     /// Applies a fault to a finished answer.
-    pub(super) fn distort(&mut self, action: &Action) {
+    pub(super) fn distort(&mut self, action: &FaultAction) {
         match action {
-            Action::DropAfter | Action::DropBefore => self.delivery = Delivery::Drop,
-            Action::Hang { limit_ms, .. } => self.delivery = Delivery::Hang(Duration::from_millis(*limit_ms)),
-            Action::Html { status, .. } => {
+            FaultAction::DropAfter | FaultAction::DropBefore => self.delivery = Delivery::Drop,
+            FaultAction::Hang { limit_ms, .. } => self.delivery = Delivery::Hang(Duration::from_millis(*limit_ms)),
+            FaultAction::Html { status, .. } => {
                 self.status = *status;
                 self.content_type = "text/html";
                 self.body = whole("<!DOCTYPE html><html><body><h1>The page you want is not here</h1></body></html>");
             }
-            Action::Slow { ms } => self.delay = Duration::from_millis(*ms),
-            Action::Status { status, .. } => {
+            FaultAction::Slow { ms } => self.delay = Duration::from_millis(*ms),
+            FaultAction::Status { status, .. } => {
                 self.status = *status;
                 self.content_type = "text/plain";
                 self.body = whole("upstream gave no answer\n");
             }
-            Action::TooManyRequests { retry_after_seconds } => {
+            FaultAction::TooManyRequests { retry_after_seconds } => {
                 self.status = 429;
                 self.retry_after = *retry_after_seconds;
                 self.content_type = "text/plain";
                 self.body = whole("too many requests\n");
             }
-            Action::Truncated => self.delivery = Delivery::Truncate,
+            FaultAction::Truncated => self.delivery = Delivery::Truncate,
             // These were applied while the answer was made.
-            Action::CutStream { .. }
-            | Action::Error { .. }
-            | Action::FailCreation
-            | Action::LateVisibility { .. }
-            | Action::Misshapen { .. }
-            | Action::SlowStream { .. }
-            | Action::StickCreation
-            | Action::StreamError { .. } => {}
+            FaultAction::CutStream { .. }
+            | FaultAction::Error { .. }
+            | FaultAction::FailCreation
+            | FaultAction::LateVisibility { .. }
+            | FaultAction::Misshapen { .. }
+            | FaultAction::SlowStream { .. }
+            | FaultAction::StickCreation
+            | FaultAction::StreamError { .. } => {}
         }
     }
 }

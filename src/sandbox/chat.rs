@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::{
     answer::Content,
-    endpoints::Input,
-    fault::Action,
+    endpoints::EndpointInput,
+    fault::FaultAction,
     form::{ChatError, ChatStream, Form},
     query::Fields,
-    render::{self, Code, Identifiers, Refusal},
-    running::Random,
+    render::{self, Code, Identifiers, ServiceRefusal},
+    running::RandomStream,
     world::{Account, World},
 };
 
@@ -23,12 +23,12 @@ pub(super) const NAME: &str = "chat_completions";
 pub(super) const PATH: &str = "/chat/completions";
 
 /// The account whose key is in the Authorization header.
-pub(super) fn authenticate<'a>(world: &'a World, authorization: Option<&str>) -> Result<&'a Account, Failure> {
+pub(super) fn authenticate<'a>(world: &'a World, authorization: Option<&str>) -> Result<&'a Account, ChatRefusal> {
     authorization
         .and_then(|value| value.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .and_then(|(_, key)| world.accounts.iter().find(|account| account.chat_key.reveal() == key.trim()))
-        .ok_or_else(|| Failure::from(Refusal::new(Code::InvalidToken, "Authorization: invalid API key")))
+        .ok_or_else(|| ChatRefusal::from(ServiceRefusal::new(Code::InvalidToken, "Authorization: invalid API key")))
 }
 
 /// The answer to a request of an account, cut short if a fault asks for it.
@@ -36,18 +36,18 @@ pub(super) fn answer(
     world: &World,
     form: &Form,
     account: &Account,
-    input: &Input<'_>,
-    actions: &[Action],
-    random: &mut Random,
+    input: &EndpointInput<'_>,
+    actions: &[FaultAction],
+    random: &mut RandomStream,
     now_ms: i64,
-) -> Result<Content, Failure> {
+) -> Result<Content, ChatRefusal> {
     input.no_query()?;
     let request = Request::read(input.fields()?)?;
     if !world.models.iter().any(|model| model.enabled && model.name == request.model) {
-        return Err(Failure::unknown_model(&request.model));
+        return Err(ChatRefusal::unknown_model(&request.model));
     }
     if account.balance <= 0.0 {
-        return Err(Failure::from(Refusal::new(Code::BalanceNotEnough, "the account's balance is too low")));
+        return Err(ChatRefusal::from(ServiceRefusal::new(Code::BalanceNotEnough, "the account's balance is too low")));
     }
     let completion = Completion::of(&request, format!("chatcmpl-{}", random.text(24)), now_ms / 1000);
     if !request.stream || form.chat_stream == ChatStream::Whole {
@@ -58,20 +58,20 @@ pub(super) fn answer(
     events.push("[DONE]".to_owned());
     interrupt(&mut events, actions);
     let pause = actions.iter().find_map(|action| match action {
-        Action::SlowStream { ms } => Some(Duration::from_millis(*ms)),
+        FaultAction::SlowStream { ms } => Some(Duration::from_millis(*ms)),
         _ => None,
     });
     Ok(Content::Stream { pieces: written(&events, form.chat_stream), pause: pause.unwrap_or_default() })
 }
 
 /// Ends the events early, without the final mark, and with an error event if the fault asks for one.
-fn interrupt(events: &mut Vec<String>, actions: &[Action]) {
+fn interrupt(events: &mut Vec<String>, actions: &[FaultAction]) {
     for action in actions {
         match action {
-            Action::CutStream { events: count } => events.truncate(length(*count)),
-            Action::StreamError { events: count } => {
+            FaultAction::CutStream { events: count } => events.truncate(length(*count)),
+            FaultAction::StreamError { events: count } => {
                 events.truncate(length(*count));
-                let broken = Failure::from(Refusal::new(Code::InternalError, "the model stopped answering"));
+                let broken = ChatRefusal::from(ServiceRefusal::new(Code::InternalError, "the model stopped answering"));
                 events.push(broken.openai().to_string());
             }
             _ => {}
@@ -103,7 +103,7 @@ struct Request {
 }
 
 impl Request {
-    fn read(mut fields: Fields) -> Result<Self, Refusal> {
+    fn read(mut fields: Fields) -> Result<Self, ServiceRefusal> {
         let model = fields.required_string("model")?;
         let messages = fields.objects("messages")?.into_iter().map(message).collect::<Result<Vec<_>, _>>()?;
         if messages.is_empty() {
@@ -120,7 +120,7 @@ impl Request {
     }
 }
 
-fn message(mut fields: Fields) -> Result<Message, Refusal> {
+fn message(mut fields: Fields) -> Result<Message, ServiceRefusal> {
     let message = Message { role: fields.required_string("role")?, content: fields.required_string("content")? };
     if !ROLES.contains(&message.role.as_str()) {
         return Err(fields.invalid("role", &format!("{:?} is not one of {ROLES:?}", message.role)));
@@ -130,7 +130,7 @@ fn message(mut fields: Fields) -> Result<Message, Refusal> {
 }
 
 /// Whether a chunk with the usage is requested; only a stream can have one.
-fn stream_options(fields: &mut Fields, stream: bool) -> Result<bool, Refusal> {
+fn stream_options(fields: &mut Fields, stream: bool) -> Result<bool, ServiceRefusal> {
     match fields.object("stream_options")? {
         None => Ok(false),
         Some(_) if !stream => Err(fields.invalid("stream_options", "is for streams only")),
@@ -142,7 +142,7 @@ fn stream_options(fields: &mut Fields, stream: bool) -> Result<bool, Refusal> {
     }
 }
 
-fn max_tokens(fields: &mut Fields) -> Result<Option<usize>, Refusal> {
+fn max_tokens(fields: &mut Fields) -> Result<Option<usize>, ServiceRefusal> {
     match fields.integer("max_tokens")? {
         None => Ok(None),
         Some(tokens) if tokens >= 1 => Ok(Some(usize::try_from(tokens).unwrap_or(usize::MAX))),
@@ -248,16 +248,16 @@ fn written(events: &[String], form: ChatStream) -> Vec<Vec<u8>> {
 
 /// A refused chat request: the service's refusal, and the further fields of an OpenAI error.
 #[derive(Clone, Debug)]
-pub(super) struct Failure {
-    pub(in crate::sandbox) refusal: Refusal,
+pub(super) struct ChatRefusal {
+    pub(in crate::sandbox) refusal: ServiceRefusal,
     status: u16,
     kind: &'static str,
     code: &'static str,
     param: Option<&'static str>,
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
+impl From<ServiceRefusal> for ChatRefusal {
+    fn from(refusal: ServiceRefusal) -> Self {
         let (kind, code) = match refusal.code {
             Code::BalanceNotEnough => ("insufficient_quota", "insufficient_quota"),
             Code::InternalError => ("server_error", "internal_error"),
@@ -268,10 +268,10 @@ impl From<Refusal> for Failure {
     }
 }
 
-impl Failure {
+impl ChatRefusal {
     /// A model that does not exist, or was not enabled in the console.
     fn unknown_model(name: &str) -> Self {
-        let refusal = Refusal::invalid(format!("model: {name:?} does not exist or is not enabled"));
+        let refusal = ServiceRefusal::invalid(format!("model: {name:?} does not exist or is not enabled"));
         Self { status: 404, code: "model_not_found", param: Some("model"), ..Self::from(refusal) }
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{render::Code, running::Random};
+use super::{render::Code, running::RandomStream};
 
 /// A fault, armed for one endpoint. As JSON (`POST /sandbox/faults`):
 /// `{"endpoint": "instance_create", "when": {"next": 1}, "action": "drop_after"}`.
@@ -17,7 +17,7 @@ pub struct Fault {
     /// The calls that it strikes.
     pub when: When,
     /// Its effect.
-    pub action: Action,
+    pub action: FaultAction,
 }
 
 /// The calls that a fault strikes. Only calls to its endpoint count, from the moment it was armed.
@@ -37,7 +37,7 @@ pub enum When {
 /// The effect of a fault. "Processed" means that the service acts as usual, so that only the answer is affected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum FaultAction {
     /// Processed; a streamed chat answer ends after this many events, without an error and without `[DONE]`.
     CutStream {
         /// The number of events that are sent.
@@ -153,7 +153,7 @@ impl Shape {
     }
 }
 
-impl Action {
+impl FaultAction {
     /// The action's name in ledgers, as in JSON.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -226,7 +226,7 @@ pub struct ArmedFault {
 }
 
 impl ArmedFault {
-    fn strikes_now(&self, random: &mut Random) -> bool {
+    fn strikes_now(&self, random: &mut RandomStream) -> bool {
         match self.fault.when {
             When::Always => true,
             When::Next(count) => self.calls <= count,
@@ -260,13 +260,13 @@ impl Faults {
 
     /// The actions that strike this call, in the order in which they were armed. If two decide the delivery, the first
     /// wins; the call counts for both.
-    pub(super) fn strike(&mut self, endpoint: &str, random: &mut Random) -> Vec<Action> {
-        let mut actions: Vec<Action> = Vec::new();
+    pub(super) fn strike(&mut self, endpoint: &str, random: &mut RandomStream) -> Vec<FaultAction> {
+        let mut actions: Vec<FaultAction> = Vec::new();
         for armed in
             self.armed.iter_mut().filter(|armed| armed.fault.endpoint == "*" || armed.fault.endpoint == endpoint)
         {
             armed.calls = armed.calls.saturating_add(1);
-            let is_taken = armed.fault.action.is_delivery() && actions.iter().any(Action::is_delivery);
+            let is_taken = armed.fault.action.is_delivery() && actions.iter().any(FaultAction::is_delivery);
             if armed.strikes_now(random) && !is_taken {
                 armed.strikes += 1;
                 actions.push(armed.fault.action.clone());
@@ -284,8 +284,8 @@ mod tests {
 
     fn struck(when: When, calls: usize) -> Vec<bool> {
         let mut faults = Faults::default();
-        faults.arm(Fault { endpoint: "instance_list".to_owned(), when, action: Action::DropAfter });
-        let mut random = Random::new(3, 3);
+        faults.arm(Fault { endpoint: "instance_list".to_owned(), when, action: FaultAction::DropAfter });
+        let mut random = RandomStream::new(3, 3);
         (0..calls).map(|_| !faults.strike("instance_list", &mut random).is_empty()).collect()
     }
 
@@ -304,12 +304,12 @@ mod tests {
     fn other_endpoints_are_spared_and_one_delivery_wins() {
         let mut faults = Faults::default();
         let fault = |endpoint: &str, action| Fault { endpoint: endpoint.to_owned(), when: When::Always, action };
-        faults.arm(fault("instance_list", Action::DropAfter));
-        faults.arm(fault("*", Action::Truncated));
-        faults.arm(fault("*", Action::Slow { ms: 5 }));
-        let mut random = Random::new(1, 1);
-        assert_eq!(faults.strike("instance_list", &mut random), [Action::DropAfter, Action::Slow { ms: 5 }]);
-        assert_eq!(faults.strike("spec_list", &mut random), [Action::Truncated, Action::Slow { ms: 5 }]);
+        faults.arm(fault("instance_list", FaultAction::DropAfter));
+        faults.arm(fault("*", FaultAction::Truncated));
+        faults.arm(fault("*", FaultAction::Slow { ms: 5 }));
+        let mut random = RandomStream::new(1, 1);
+        assert_eq!(faults.strike("instance_list", &mut random), [FaultAction::DropAfter, FaultAction::Slow { ms: 5 }]);
+        assert_eq!(faults.strike("spec_list", &mut random), [FaultAction::Truncated, FaultAction::Slow { ms: 5 }]);
     }
 
     #[rstest]

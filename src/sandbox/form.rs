@@ -32,7 +32,7 @@ pub struct Form {
     /// Whether `total` is a string.
     pub total_as_string: bool,
     /// The order of lists.
-    pub order: Order,
+    pub order: ListOrder,
     /// By how many seconds the service's clock is ahead of the computer's; the Date header shows it.
     pub clock_skew: i64,
     /// Whether records and envelopes carry fields that the document does not name.
@@ -155,7 +155,7 @@ pub enum Booleans {
 /// The order of lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum ListOrder {
     /// By id.
     #[default]
     Ascending,

@@ -45,14 +45,14 @@ mod tests;
 pub use self::{
     clock::LifeClock,
     control::{Mutation, MutationError},
-    fault::{Action, ArmedFault, Fault, Shape, When},
+    fault::{ArmedFault, Fault, FaultAction, Shape, When},
     form::{
         Booleans, ChatError, ChatStream, DiskRefusal, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers,
-        Metadata, Order, Released, ReleasedDisks, Resize, Uploading,
+        ListOrder, Metadata, Released, ReleasedDisks, Resize, Uploading,
     },
     ledger::{Balance, Ledger, LifeEvent, LifeKind, RequestEntry, Thing},
     machines::MachineView,
     options::{Error, Options},
     render::Code,
-    running::{Account, Running, Sandbox},
+    running::{Running, Sandbox, SandboxAccount},
 };

@@ -152,9 +152,9 @@ pub enum Error {
 /// A secret of the simulated service. It serializes in clear (state file, answers); its debug output hides it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Secret(String);
+pub(super) struct SandboxSecret(String);
 
-impl Secret {
+impl SandboxSecret {
     pub(super) fn new(value: impl Into<String>) -> Self {
         Self(value.into())
     }
@@ -168,7 +168,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SandboxSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[redacted]")
     }

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use url::form_urlencoded;
 
 use super::{
-    form::{Form, Order},
-    render::Refusal,
-    running::Random,
+    form::{Form, ListOrder},
+    render::ServiceRefusal,
+    running::RandomStream,
 };
 
 /// The query parameters that were not read yet.
@@ -18,20 +18,20 @@ pub(super) struct Query {
 }
 
 impl Query {
-    pub(super) fn parse(query: &str) -> Result<Self, Refusal> {
+    pub(super) fn parse(query: &str) -> Result<Self, ServiceRefusal> {
         let mut parameters = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             if parameters.insert(name.clone().into_owned(), value.into_owned()).is_some() {
-                return Err(Refusal::invalid(format!("{name}: given twice")));
+                return Err(ServiceRefusal::invalid(format!("{name}: given twice")));
             }
         }
         Ok(Self { parameters })
     }
 
-    pub(super) fn required_string(&mut self, name: &str) -> Result<String, Refusal> {
+    pub(super) fn required_string(&mut self, name: &str) -> Result<String, ServiceRefusal> {
         match self.string(name) {
             Some(value) if !value.is_empty() => Ok(value),
-            Some(_) | None => Err(Refusal::invalid(format!("{name}: missing"))),
+            Some(_) | None => Err(ServiceRefusal::invalid(format!("{name}: missing"))),
         }
     }
 
@@ -39,33 +39,37 @@ impl Query {
         self.parameters.remove(name)
     }
 
-    pub(super) fn integer(&mut self, name: &str) -> Result<Option<i64>, Refusal> {
+    pub(super) fn integer(&mut self, name: &str) -> Result<Option<i64>, ServiceRefusal> {
         self.string(name)
             .map(|value| {
-                value.parse().map_err(|_| Refusal::invalid(format!("{name}: expected an integer, got {value:?}")))
+                value
+                    .parse()
+                    .map_err(|_| ServiceRefusal::invalid(format!("{name}: expected an integer, got {value:?}")))
             })
             .transpose()
     }
 
     /// An integer that must be one of the documented values.
-    pub(super) fn one_of(&mut self, name: &str, allowed: &[i64]) -> Result<Option<i64>, Refusal> {
+    pub(super) fn one_of(&mut self, name: &str, allowed: &[i64]) -> Result<Option<i64>, ServiceRefusal> {
         match self.integer(name)? {
             Some(value) if !allowed.contains(&value) => {
-                Err(Refusal::invalid(format!("{name}: {value} is not one of {allowed:?}")))
+                Err(ServiceRefusal::invalid(format!("{name}: {value} is not one of {allowed:?}")))
             }
             value => Ok(value),
         }
     }
 
     /// Comma-separated storage classes: 1 RBD, 2 FS, 3 S3.
-    pub(super) fn storage_classes(&mut self, name: &str) -> Result<Option<Vec<i64>>, Refusal> {
+    pub(super) fn storage_classes(&mut self, name: &str) -> Result<Option<Vec<i64>>, ServiceRefusal> {
         self.string(name)
             .map(|value| {
                 value
                     .split(',')
                     .map(|class| match class.trim().parse() {
                         Ok(class @ 1..=3) => Ok(class),
-                        Ok(_) | Err(_) => Err(Refusal::invalid(format!("{name}: {class:?} is no storage class"))),
+                        Ok(_) | Err(_) => {
+                            Err(ServiceRefusal::invalid(format!("{name}: {class:?} is no storage class")))
+                        }
                     })
                     .collect()
             })
@@ -73,13 +77,14 @@ impl Query {
     }
 
     /// `page` and `page_size`, both required.
-    pub(super) fn page(&mut self) -> Result<Page, Refusal> {
-        let mut required = |name: &str| self.integer(name)?.ok_or_else(|| Refusal::invalid(format!("{name}: missing")));
+    pub(super) fn page(&mut self) -> Result<Page, ServiceRefusal> {
+        let mut required =
+            |name: &str| self.integer(name)?.ok_or_else(|| ServiceRefusal::invalid(format!("{name}: missing")));
         Page::new(required("page")?, required("page_size")?)
     }
 
     /// `page` and `page_size`, for a list that returns all without them.
-    pub(super) fn optional_page(&mut self) -> Result<Page, Refusal> {
+    pub(super) fn optional_page(&mut self) -> Result<Page, ServiceRefusal> {
         match (self.integer("page")?, self.integer("page_size")?) {
             (None, None) => Page::new(1, 0),
             (number, size) => Page::new(number.unwrap_or(1), size.unwrap_or(0)),
@@ -87,9 +92,9 @@ impl Query {
     }
 
     /// Refuses the parameters that were not read.
-    pub(super) fn finish(self) -> Result<(), Refusal> {
+    pub(super) fn finish(self) -> Result<(), ServiceRefusal> {
         match self.parameters.keys().next() {
-            Some(name) => Err(Refusal::invalid(format!("{name}: unknown parameter"))),
+            Some(name) => Err(ServiceRefusal::invalid(format!("{name}: unknown parameter"))),
             None => Ok(()),
         }
     }
@@ -103,17 +108,17 @@ pub(super) struct Page {
 }
 
 impl Page {
-    fn new(number: i64, size: i64) -> Result<Self, Refusal> {
+    fn new(number: i64, size: i64) -> Result<Self, ServiceRefusal> {
         for (name, value) in [("page", number), ("page_size", size)] {
             if value < 0 {
-                return Err(Refusal::invalid(format!("{name}: {value} is negative")));
+                return Err(ServiceRefusal::invalid(format!("{name}: {value} is negative")));
             }
         }
         Ok(Self { number, size })
     }
 
     /// The paged object of records that come in ascending order of id. Page 0 is read as page 1; size 0 is all of them.
-    pub(super) fn of(self, mut records: Vec<Value>, form: &Form, random: &mut Random) -> Value {
+    pub(super) fn of(self, mut records: Vec<Value>, form: &Form, random: &mut RandomStream) -> Value {
         let total = records.len();
         let asked = usize::try_from(self.size).unwrap_or(usize::MAX);
         let cap = form.page_cap.map_or(usize::MAX, |cap| usize::try_from(cap).unwrap_or(usize::MAX).max(1));
@@ -123,13 +128,13 @@ impl Page {
             _ => asked.min(cap),
         };
         match form.order {
-            Order::Ascending | Order::Shuffled => {}
-            Order::Descending => records.reverse(),
-            Order::ShuffledAcrossPages => random.shuffle(&mut records),
+            ListOrder::Ascending | ListOrder::Shuffled => {}
+            ListOrder::Descending => records.reverse(),
+            ListOrder::ShuffledAcrossPages => random.shuffle(&mut records),
         }
         let number = usize::try_from(self.number).unwrap_or(usize::MAX).max(1);
         let mut data: Vec<Value> = records.into_iter().skip((number - 1).saturating_mul(size)).take(size).collect();
-        if form.order == Order::Shuffled {
+        if form.order == ListOrder::Shuffled {
             random.shuffle(&mut data);
         }
         let reported = if form.page_size_as_asked || asked == 0 { asked } else { size };
@@ -139,11 +144,11 @@ impl Page {
 }
 
 /// A list without pages, in the chosen order.
-pub(super) fn unpaged(mut records: Vec<Value>, form: &Form, random: &mut Random) -> Value {
+pub(super) fn unpaged(mut records: Vec<Value>, form: &Form, random: &mut RandomStream) -> Value {
     match form.order {
-        Order::Ascending => {}
-        Order::Descending => records.reverse(),
-        Order::Shuffled | Order::ShuffledAcrossPages => random.shuffle(&mut records),
+        ListOrder::Ascending => {}
+        ListOrder::Descending => records.reverse(),
+        ListOrder::Shuffled | ListOrder::ShuffledAcrossPages => random.shuffle(&mut records),
     }
     Value::Array(records)
 }
@@ -158,74 +163,78 @@ pub(super) struct Fields {
 
 impl Fields {
     /// The body of a request, which the document calls JSON.
-    pub(super) fn of_body(content_type: Option<&str>, body: &[u8]) -> Result<Self, Refusal> {
+    pub(super) fn of_body(content_type: Option<&str>, body: &[u8]) -> Result<Self, ServiceRefusal> {
         let media_type = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         if !media_type.eq_ignore_ascii_case("application/json") {
-            return Err(Refusal::invalid(format!("Content-Type: expected application/json, got {media_type:?}")));
+            return Err(ServiceRefusal::invalid(format!(
+                "Content-Type: expected application/json, got {media_type:?}"
+            )));
         }
         match serde_json::from_slice(body) {
             Ok(Value::Object(map)) => Ok(Self { prefix: String::new(), map }),
-            Ok(other) => Err(Refusal::invalid(format!("body: expected an object, got {}", kind(&other)))),
-            Err(error) => Err(Refusal::invalid(format!("body: no JSON: {error}"))),
+            Ok(other) => Err(ServiceRefusal::invalid(format!("body: expected an object, got {}", kind(&other)))),
+            Err(error) => Err(ServiceRefusal::invalid(format!("body: no JSON: {error}"))),
         }
     }
 
-    pub(super) fn required_string(&mut self, name: &str) -> Result<String, Refusal> {
+    pub(super) fn required_string(&mut self, name: &str) -> Result<String, ServiceRefusal> {
         self.string(name)?.ok_or_else(|| self.missing(name))
     }
 
-    pub(super) fn string(&mut self, name: &str) -> Result<Option<String>, Refusal> {
+    pub(super) fn string(&mut self, name: &str) -> Result<Option<String>, ServiceRefusal> {
         self.take(name, "a string", |value| value.as_str().map(str::to_owned))
     }
 
-    pub(super) fn required_integer(&mut self, name: &str) -> Result<i64, Refusal> {
+    pub(super) fn required_integer(&mut self, name: &str) -> Result<i64, ServiceRefusal> {
         self.integer(name)?.ok_or_else(|| self.missing(name))
     }
 
-    pub(super) fn integer(&mut self, name: &str) -> Result<Option<i64>, Refusal> {
+    pub(super) fn integer(&mut self, name: &str) -> Result<Option<i64>, ServiceRefusal> {
         self.take(name, "an integer", Value::as_i64)
     }
 
-    pub(super) fn boolean(&mut self, name: &str) -> Result<Option<bool>, Refusal> {
+    pub(super) fn boolean(&mut self, name: &str) -> Result<Option<bool>, ServiceRefusal> {
         self.take(name, "a boolean", Value::as_bool)
     }
 
-    pub(super) fn number(&mut self, name: &str) -> Result<Option<f64>, Refusal> {
+    pub(super) fn number(&mut self, name: &str) -> Result<Option<f64>, ServiceRefusal> {
         self.take(name, "a number", Value::as_f64)
     }
 
     /// An object, as fields of its own.
-    pub(super) fn object(&mut self, name: &str) -> Result<Option<Self>, Refusal> {
+    pub(super) fn object(&mut self, name: &str) -> Result<Option<Self>, ServiceRefusal> {
         let map = self.take(name, "an object", |value| value.as_object().cloned())?;
         Ok(map.map(|map| Self { prefix: format!("{}{name}.", self.prefix), map }))
     }
 
-    pub(super) fn array(&mut self, name: &str) -> Result<Vec<Value>, Refusal> {
+    pub(super) fn array(&mut self, name: &str) -> Result<Vec<Value>, ServiceRefusal> {
         Ok(self.take(name, "an array", |value| value.as_array().cloned())?.unwrap_or_default())
     }
 
     /// The objects of an array, each as fields of its own.
-    pub(super) fn objects(&mut self, name: &str) -> Result<Vec<Self>, Refusal> {
+    pub(super) fn objects(&mut self, name: &str) -> Result<Vec<Self>, ServiceRefusal> {
         let prefix = format!("{}{name}", self.prefix);
         self.array(name)?
             .into_iter()
             .enumerate()
             .map(|(index, element)| match element {
                 Value::Object(map) => Ok(Self { prefix: format!("{prefix}[{index}]."), map }),
-                other => Err(Refusal::invalid(format!("{prefix}[{index}]: expected an object, got {}", kind(&other)))),
+                other => {
+                    Err(ServiceRefusal::invalid(format!("{prefix}[{index}]: expected an object, got {}", kind(&other))))
+                }
             })
             .collect()
     }
 
     /// A refusal that names a field of this object.
-    pub(super) fn invalid(&self, name: &str, problem: &str) -> Refusal {
-        Refusal::invalid(format!("{}{name}: {problem}", self.prefix))
+    pub(super) fn invalid(&self, name: &str, problem: &str) -> ServiceRefusal {
+        ServiceRefusal::invalid(format!("{}{name}: {problem}", self.prefix))
     }
 
     /// Refuses the fields that were not read.
-    pub(super) fn finish(self) -> Result<(), Refusal> {
+    pub(super) fn finish(self) -> Result<(), ServiceRefusal> {
         match self.map.keys().next() {
-            Some(name) => Err(Refusal::invalid(format!("{}{name}: unknown field", self.prefix))),
+            Some(name) => Err(ServiceRefusal::invalid(format!("{}{name}: unknown field", self.prefix))),
             None => Ok(()),
         }
     }
@@ -235,7 +244,7 @@ impl Fields {
         name: &str,
         expected: &str,
         read: impl Fn(&Value) -> Option<T>,
-    ) -> Result<Option<T>, Refusal> {
+    ) -> Result<Option<T>, ServiceRefusal> {
         match self.map.remove(name) {
             None => Ok(None),
             Some(value) => match read(&value) {
@@ -245,7 +254,7 @@ impl Fields {
         }
     }
 
-    fn missing(&self, name: &str) -> Refusal {
+    fn missing(&self, name: &str) -> ServiceRefusal {
         self.invalid(name, "missing")
     }
 }
@@ -272,11 +281,11 @@ mod tests {
         page["data"].as_array().unwrap().iter().map(|id| id.as_i64().unwrap()).collect()
     }
 
-    fn page(query: &str, form: &str, sequence: u64) -> Result<Value, Refusal> {
+    fn page(query: &str, form: &str, sequence: u64) -> Result<Value, ServiceRefusal> {
         let mut query = Query::parse(query)?;
         let page = query.page()?;
         query.finish()?;
-        Ok(page.of((1..=5).map(Value::from).collect(), &form.parse().unwrap(), &mut Random::new(7, sequence)))
+        Ok(page.of((1..=5).map(Value::from).collect(), &form.parse().unwrap(), &mut RandomStream::new(7, sequence)))
     }
 
     #[rstest]
@@ -333,7 +342,7 @@ mod tests {
         flag: Option<bool>,
     }
 
-    fn read(body: &str) -> Result<Read, Refusal> {
+    fn read(body: &str) -> Result<Read, ServiceRefusal> {
         let mut fields = Fields::of_body(Some("application/json; charset=utf-8"), body.as_bytes())?;
         let read =
             Read { count: fields.integer("count")?, name: fields.string("name")?, flag: fields.boolean("flag")? };

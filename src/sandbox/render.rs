@@ -27,7 +27,7 @@ pub(super) fn success(form: &Form, ids: &Identifiers, result: Value) -> Value {
 }
 
 /// The envelope of a refusal, with its HTTP status.
-pub(super) fn refusal(form: &Form, ids: &Identifiers, refusal: &Refusal) -> (u16, Value) {
+pub(super) fn refusal(form: &Form, ids: &Identifiers, refusal: &ServiceRefusal) -> (u16, Value) {
     let status = match form.error_status {
         ErrorStatus::Always200 => 200,
         ErrorStatus::Matched => refusal.code.fitting_status(),
@@ -47,7 +47,7 @@ fn metadata(form: &Form, ids: &Identifiers, error: Value) -> Value {
     json!({ "request_id": request, "trace_id": trace, "action": "", "version": "", "service": "", "error": error })
 }
 
-fn error(form: &Form, refusal: &Refusal) -> Value {
+fn error(form: &Form, refusal: &ServiceRefusal) -> Value {
     let (number, name, message) = (refusal.code.number(), refusal.code.name(), &refusal.message);
     let full = json!({ "code_n": number, "code": name, "message": message });
     match form.error_shape {
@@ -272,12 +272,12 @@ impl<'de> Deserialize<'de> for Code {
 
 /// A request that the service refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct ServiceRefusal {
     pub(super) code: Code,
     pub(super) message: String,
 }
 
-impl Refusal {
+impl ServiceRefusal {
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -339,7 +339,7 @@ mod tests {
         "message": "gone" }))]
     #[case("error_shape=text", json!("160003 InstanceNotExistOrNoPrivilege: gone"))]
     fn an_error_takes_each_shape(#[case] form: &str, #[case] expected: Value) {
-        let gone = Refusal::new(Code::InstanceNotExistOrNoPrivilege, "gone");
+        let gone = ServiceRefusal::new(Code::InstanceNotExistOrNoPrivilege, "gone");
         let (status, envelope) = refusal(&form.parse().unwrap(), &ids(), &gone);
         assert_eq!((status, &envelope["response_metadata"]["error"]), (200, &expected));
         assert_eq!(envelope["result"], Value::Null);
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn missing_metadata_keeps_the_error() {
         let form = "metadata=missing,error_status=matched".parse().unwrap();
-        let (status, envelope) = refusal(&form, &ids(), &Refusal::invalid("page: missing"));
+        let (status, envelope) = refusal(&form, &ids(), &ServiceRefusal::invalid("page: missing"));
         assert_eq!(status, 400);
         assert_eq!(envelope["response_metadata"]["error"]["code_n"], 100_002);
         assert_eq!(success(&form, &ids(), Value::Null), json!({ "result": null }));

@@ -39,7 +39,7 @@ pub struct Sandbox {
 
 /// An account of the sandbox, with the values that configure a client.
 #[derive(Clone, Debug)]
-pub struct Account {
+pub struct SandboxAccount {
     /// Its name: `main`, `other` or `restricted`.
     pub name: String,
     /// X-Service-Token.
@@ -100,8 +100,8 @@ impl Sandbox {
 
     /// All accounts; the first is the main one.
     #[must_use]
-    pub fn accounts(&self) -> Vec<Account> {
-        let account = |account: &super::world::Account| Account {
+    pub fn accounts(&self) -> Vec<SandboxAccount> {
+        let account = |account: &super::world::Account| SandboxAccount {
             name: account.name.clone(),
             token: account.token.to_secret_string(),
             chat_key: account.chat_key.to_secret_string(),
@@ -268,9 +268,9 @@ const ALPHABET: &[u8] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 /// A source of random values, one for each (seed, stream).
 #[derive(Debug)]
-pub(super) struct Random(StdRng);
+pub(super) struct RandomStream(StdRng);
 
-impl Random {
+impl RandomStream {
     pub(super) fn new(seed: u64, stream: u64) -> Self {
         // The odd factor (Fibonacci hashing) keeps neighbouring streams of neighbouring seeds apart.
         Self(StdRng::seed_from_u64(seed ^ stream.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15)))

@@ -24,9 +24,9 @@ use tokio_util::sync::CancellationToken;
 use super::{
     answer::{Content, Delivery, HttpAnswer},
     chat, control,
-    endpoints::{ENDPOINTS, Input},
+    endpoints::{ENDPOINTS, EndpointInput},
     running::Sandbox,
-    service::{Incoming, Target},
+    service::{IncomingRequest, RequestTarget},
 };
 
 /// The largest body that is read, far above any documented request.
@@ -89,38 +89,39 @@ fn router(sandbox: Sandbox) -> Router {
         .into_iter()
         .fold(Router::new(), service)
         .method_not_allowed_fallback(|sandbox: State<Sandbox>, request: Request| {
-            answer(sandbox, Target::OtherMethod, request)
+            answer(sandbox, RequestTarget::OtherMethod, request)
         })
         .nest("/sandbox", control)
-        .fallback(|sandbox: State<Sandbox>, request: Request| answer(sandbox, Target::UnknownPath, request))
+        .fallback(|sandbox: State<Sandbox>, request: Request| answer(sandbox, RequestTarget::UnknownPath, request))
         .with_state(sandbox)
 }
 
 /// The routes of the service under one base address.
 fn service(router: Router<Sandbox>, base: &str) -> Router<Sandbox> {
-    let chat = |sandbox: State<Sandbox>, request: Request| answer(sandbox, Target::Chat, request);
+    let chat = |sandbox: State<Sandbox>, request: Request| answer(sandbox, RequestTarget::Chat, request);
     let router = router.route(&format!("{base}{}", chat::PATH), post(chat));
     ENDPOINTS.iter().fold(router, |router, &endpoint| {
         let Ok(method) = MethodFilter::try_from(endpoint.method.clone()) else {
             return router;
         };
-        let handle =
-            move |sandbox: State<Sandbox>, request: Request| answer(sandbox, Target::Endpoint(endpoint), request);
+        let handle = move |sandbox: State<Sandbox>, request: Request| {
+            answer(sandbox, RequestTarget::Endpoint(endpoint), request)
+        };
         router.route(&format!("{base}{}", endpoint.path), on(method, handle))
     })
 }
 
-async fn answer(State(sandbox): State<Sandbox>, target: Target, request: Request) -> Response<Body> {
+async fn answer(State(sandbox): State<Sandbox>, target: RequestTarget, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let Ok(body) = body::to_bytes(body, LARGEST_BODY).await else {
         return status_only(StatusCode::PAYLOAD_TOO_LARGE);
     };
-    let incoming = Incoming {
+    let incoming = IncomingRequest {
         method: parts.method.as_str(),
         token: text(&parts.headers, "x-service-token"),
         timestamp: text(&parts.headers, "x-service-timestamp"),
         authorization: text(&parts.headers, header::AUTHORIZATION.as_str()),
-        input: Input {
+        input: EndpointInput {
             path: parts.uri.path(),
             query: parts.uri.query().unwrap_or_default(),
             content_type: text(&parts.headers, header::CONTENT_TYPE.as_str()),

@@ -13,14 +13,14 @@ use super::{
     chat,
     clock::{Clock, Tempo, milliseconds, wall_seconds},
     control::{Mutation, MutationError},
-    endpoints::{CallContext, CreationWish, Endpoint, Input},
-    fault::{Action, Faults, Shape},
+    endpoints::{CallContext, CreationWish, Endpoint, EndpointInput},
+    fault::{FaultAction, Faults, Shape},
     form::Form,
     ledger::{Ledger, RequestEntry},
     machines::{MachineView, Machines},
     options::{Error, Options},
-    render::{self, Code, Identifiers, Refusal},
-    running::{Random, Store},
+    render::{self, Code, Identifiers, ServiceRefusal},
+    running::{RandomStream, Store},
     world::World,
 };
 
@@ -29,17 +29,17 @@ const REQUEST_STREAMS: u64 = 1 << 62;
 
 /// A request as received.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Incoming<'a> {
+pub(super) struct IncomingRequest<'a> {
     pub(super) method: &'a str,
     pub(super) token: Option<&'a str>,
     pub(super) timestamp: Option<&'a str>,
     pub(super) authorization: Option<&'a str>,
-    pub(super) input: Input<'a>,
+    pub(super) input: EndpointInput<'a>,
 }
 
 /// The target of a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Target {
+pub(super) enum RequestTarget {
     Chat,
     Endpoint(&'static Endpoint),
     /// The path exists, but not with this method.
@@ -48,7 +48,7 @@ pub(super) enum Target {
     UnknownPath,
 }
 
-impl Target {
+impl RequestTarget {
     /// The endpoint's name in faults and ledgers.
     fn name(self) -> Option<&'static str> {
         match self {
@@ -86,8 +86,8 @@ struct Processed {
 
 #[derive(Debug)]
 enum Outcome {
-    Chat(Result<Content, chat::Failure>),
-    Enveloped(Result<Value, Refusal>),
+    Chat(Result<Content, chat::ChatRefusal>),
+    Enveloped(Result<Value, ServiceRefusal>),
 }
 
 impl Outcome {
@@ -130,14 +130,14 @@ impl Service {
     }
 
     /// Answers a request.
-    pub(super) fn answer(&mut self, target: Target, incoming: &Incoming<'_>) -> HttpAnswer {
+    pub(super) fn answer(&mut self, target: RequestTarget, incoming: &IncomingRequest<'_>) -> HttpAnswer {
         let sequence = u64::try_from(self.requests.len()).unwrap_or(u64::MAX).saturating_add(1);
-        let mut random = Random::new(self.world.seed, REQUEST_STREAMS.wrapping_add(sequence));
+        let mut random = RandomStream::new(self.world.seed, REQUEST_STREAMS.wrapping_add(sequence));
         let ids = Identifiers { request: format!("req-{sequence:06}-{}", random.text(12)), trace: random.text(32) };
         let now_ms = self.settle();
         let endpoint = target.name();
         let actions = endpoint.map_or_else(Vec::new, |name| self.faults.strike(name, &mut random));
-        let is_processed = actions.iter().all(Action::is_processed);
+        let is_processed = actions.iter().all(FaultAction::is_processed);
         let processed = is_processed.then(|| self.process(target, incoming, &actions, &mut random, now_ms));
         let code = processed.as_ref().and_then(|processed| processed.outcome.code());
         let (account, created, released) = match &processed {
@@ -214,16 +214,16 @@ impl Service {
 
     fn process(
         &mut self,
-        target: Target,
-        incoming: &Incoming<'_>,
-        actions: &[Action],
-        random: &mut Random,
+        target: RequestTarget,
+        incoming: &IncomingRequest<'_>,
+        actions: &[FaultAction],
+        random: &mut RandomStream,
         now_ms: i64,
     ) -> Processed {
         let done = |account, outcome| Processed { account, outcome, created: Vec::new(), released: Vec::new() };
         let refuse = |account, refusal| done(account, Outcome::Enveloped(Err(refusal)));
         let endpoint = match target {
-            Target::Chat => {
+            RequestTarget::Chat => {
                 return match chat::authenticate(&self.world, incoming.authorization) {
                     Ok(account) => {
                         let answer =
@@ -233,12 +233,12 @@ impl Service {
                     Err(failure) => done(None, Outcome::Chat(Err(failure))),
                 };
             }
-            Target::Endpoint(endpoint) => endpoint,
-            Target::OtherMethod => {
-                return refuse(None, Refusal::invalid(format!("{}: method not allowed", incoming.method)));
+            RequestTarget::Endpoint(endpoint) => endpoint,
+            RequestTarget::OtherMethod => {
+                return refuse(None, ServiceRefusal::invalid(format!("{}: method not allowed", incoming.method)));
             }
-            Target::UnknownPath => {
-                return refuse(None, Refusal::invalid(format!("{}: no such path", incoming.input.path)));
+            RequestTarget::UnknownPath => {
+                return refuse(None, ServiceRefusal::invalid(format!("{}: no such path", incoming.input.path)));
             }
         };
         let account = match self.authenticate(incoming) {
@@ -263,38 +263,39 @@ impl Service {
             (result, Ok(_)) => result,
             (_, Err(error)) => {
                 tracing::error!(%error, "the state was not kept");
-                Err(Refusal::new(Code::InternalError, "the sandbox could not keep its state"))
+                Err(ServiceRefusal::new(Code::InternalError, "the sandbox could not keep its state"))
             }
         };
         Processed { account: Some(account), outcome: Outcome::Enveloped(result), created, released }
     }
 
     /// The account of the token, if the timestamp is close enough (service API, Authentication).
-    fn authenticate(&self, incoming: &Incoming<'_>) -> Result<String, Refusal> {
+    fn authenticate(&self, incoming: &IncomingRequest<'_>) -> Result<String, ServiceRefusal> {
         let account = incoming
             .token
             .and_then(|token| self.world.accounts.iter().find(|account| account.accepts(token)))
-            .ok_or_else(|| Refusal::new(Code::InvalidToken, "X-Service-Token: invalid"))?;
+            .ok_or_else(|| ServiceRefusal::new(Code::InvalidToken, "X-Service-Token: invalid"))?;
         let timestamp: Option<i64> = incoming.timestamp.and_then(|timestamp| timestamp.parse().ok());
         let now = wall_seconds(self.form.clock_skew);
         match timestamp {
             Some(timestamp) if timestamp.abs_diff(now) <= self.tolerance_seconds.unsigned_abs() => {
                 Ok(account.name.clone())
             }
-            Some(_) | None => Err(Refusal::new(Code::InvalidToken, "X-Service-Timestamp: invalid")),
+            Some(_) | None => Err(ServiceRefusal::new(Code::InvalidToken, "X-Service-Timestamp: invalid")),
         }
     }
 
     fn deliver(
         &self,
-        target: Target,
+        target: RequestTarget,
         processed: Option<Processed>,
-        actions: &[Action],
+        actions: &[FaultAction],
         ids: &Identifiers,
     ) -> HttpAnswer {
-        let injected = actions.iter().find_map(fault_code).map(|code| Refusal::new(code, "injected by the sandbox"));
+        let injected =
+            actions.iter().find_map(fault_code).map(|code| ServiceRefusal::new(code, "injected by the sandbox"));
         let outcome = match (injected, processed, target) {
-            (Some(refusal), _, Target::Chat) => Some(Outcome::Chat(Err(refusal.into()))),
+            (Some(refusal), _, RequestTarget::Chat) => Some(Outcome::Chat(Err(refusal.into()))),
             (Some(refusal), ..) => Some(Outcome::Enveloped(Err(refusal))),
             (None, processed, _) => processed.map(|processed| processed.outcome),
         };
@@ -318,9 +319,9 @@ impl Service {
         };
         let mut answer = HttpAnswer {
             status: match target {
-                Target::Chat | Target::Endpoint(_) => status,
-                Target::OtherMethod => 405,
-                Target::UnknownPath => 404,
+                RequestTarget::Chat | RequestTarget::Endpoint(_) => status,
+                RequestTarget::OtherMethod => 405,
+                RequestTarget::UnknownPath => 404,
             },
             content_type,
             retry_after: None,
@@ -358,27 +359,27 @@ fn open_ledger(path: &std::path::PathBuf) -> Result<File, Error> {
         .map_err(|source| Error::Ledger { path: path.clone(), source })
 }
 
-fn fault_code(action: &Action) -> Option<Code> {
+fn fault_code(action: &FaultAction) -> Option<Code> {
     match action {
-        Action::Error { code_n, .. } => Some(*code_n),
+        FaultAction::Error { code_n, .. } => Some(*code_n),
         _ => None,
     }
 }
 
-fn shape(action: &Action) -> Option<Shape> {
+fn shape(action: &FaultAction) -> Option<Shape> {
     match action {
-        Action::Misshapen { shape } => Some(*shape),
+        FaultAction::Misshapen { shape } => Some(*shape),
         _ => None,
     }
 }
 
-fn wish(actions: &[Action]) -> CreationWish {
+fn wish(actions: &[FaultAction]) -> CreationWish {
     let mut wish = CreationWish::default();
     for action in actions {
         match action {
-            Action::FailCreation => wish.fail = true,
-            Action::StickCreation => wish.stick = true,
-            Action::LateVisibility { ms, reads } => {
+            FaultAction::FailCreation => wish.fail = true,
+            FaultAction::StickCreation => wish.stick = true,
+            FaultAction::LateVisibility { ms, reads } => {
                 wish.hidden_ms = i64::try_from(*ms).unwrap_or(i64::MAX);
                 wish.hidden_reads = *reads;
             }

@@ -17,9 +17,9 @@ use tokio::{
 };
 
 use crate::ssh::{
-    Error, HostKey, Limits, Stream, Target,
+    Error, HostKey, SessionLimits, Stream, Target,
     error::{of_a_bastion, said},
-    handler::{Facts, Handler},
+    handler::{Handler, PeerFacts},
     host_key::{self, algorithms, others},
     identity::{self, Identities},
     login::login,
@@ -28,7 +28,7 @@ use crate::ssh::{
 /// A server that we are logged in to.
 pub(super) struct Connection {
     pub(super) handle: Handle<Handler>,
-    pub(super) facts: Arc<Facts>,
+    pub(super) facts: Arc<PeerFacts>,
     pub(super) host_key: HostKey,
     /// Host and port, for errors.
     pub(super) address: String,
@@ -61,7 +61,7 @@ impl Hop {
     }
 
     /// Connects and logs in, once.
-    pub(super) async fn reach(&self, limits: &Limits) -> Result<Connection, Error> {
+    pub(super) async fn reach(&self, limits: &SessionLimits) -> Result<Connection, Error> {
         let bastion = match &self.bastion {
             Some(bastion) => Some(bastion.hold(limits).await?),
             None => None,
@@ -76,7 +76,7 @@ impl Hop {
     /// The connection to a bastion: the one there is, else a new one.
     fn hold<'a>(
         &'a self,
-        limits: &'a Limits,
+        limits: &'a SessionLimits,
     ) -> Pin<Box<dyn Future<Output = Result<Arc<Connection>, Error>> + Send + 'a>> {
         Box::pin(async move {
             let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -93,14 +93,14 @@ impl Hop {
     async fn shake_hands(
         &self,
         bastion: Option<&Connection>,
-        limits: &Limits,
-    ) -> Result<(Handle<Handler>, Arc<Facts>), Error> {
+        limits: &SessionLimits,
+    ) -> Result<(Handle<Handler>, Arc<PeerFacts>), Error> {
         let pin = self.target.pin.as_ref();
         let mut asked = algorithms(pin);
         let mut refused = None;
         loop {
             let carrier = self.carrier(bastion, limits).await?;
-            let facts = Arc::new(Facts::default());
+            let facts = Arc::new(PeerFacts::default());
             let handler = Handler::new(pin.cloned(), facts.clone());
             let shaken = client::connect_stream(config(&asked, limits), carrier, handler);
             let error = match timeout(limits.connect, shaken).await {
@@ -133,7 +133,7 @@ impl Hop {
     }
 
     /// What the handshake goes over.
-    async fn carrier(&self, bastion: Option<&Connection>, limits: &Limits) -> Result<Box<dyn Carrier>, Error> {
+    async fn carrier(&self, bastion: Option<&Connection>, limits: &SessionLimits) -> Result<Box<dyn Carrier>, Error> {
         let Target { host, port, .. } = &self.target;
         let opened = async {
             match bastion {
@@ -222,7 +222,7 @@ fn tcp(error: &io::Error) -> String {
     }
 }
 
-fn config(asked: &[russh::keys::Algorithm], limits: &Limits) -> Arc<Config> {
+fn config(asked: &[russh::keys::Algorithm], limits: &SessionLimits) -> Arc<Config> {
     /// What may wait in a channel whose reader is slow: half a megabyte, since a packet has at most 32 KiB.
     const WAITING: usize = 16;
     /// After so many rounds of keepalive in silence, what still waits for the peer is ended. The keepalive itself

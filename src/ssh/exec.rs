@@ -29,7 +29,7 @@ impl Connection {
         write.0.exec(true, command).await.map_err(|_| self.lost())?;
         let mut feed = pin!(feed(&write.0, stdin));
         let mut is_fed = false;
-        let (mut stdout, mut stderr) = (Ends::new(kept), Ends::new(kept));
+        let (mut stdout, mut stderr) = (HeadAndTail::new(kept), HeadAndTail::new(kept));
         let mut exit = None;
         loop {
             let message = tokio::select! {
@@ -120,8 +120,8 @@ impl Drop for Closing {
 /// What a command wrote and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// What it wrote to its standard output. Where it was longer than [`Limits::output`](crate::ssh::Limits), the
-    /// middle is a line that says how many bytes were left out.
+    /// What it wrote to its standard output. Where it was longer than [`SessionLimits::output`](crate::ssh::SessionLimits),
+    /// the middle is a line that says how many bytes were left out.
     pub stdout: Vec<u8>,
     /// What it wrote to its standard error, shortened in the same way.
     pub stderr: Vec<u8>,
@@ -161,7 +161,7 @@ impl fmt::Display for Exit {
 
 /// The beginning and the end of a text of any length.
 #[derive(Debug)]
-pub(super) struct Ends {
+pub(super) struct HeadAndTail {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     /// How much of each is kept.
@@ -169,7 +169,7 @@ pub(super) struct Ends {
     left_out: u64,
 }
 
-impl Ends {
+impl HeadAndTail {
     /// Keeps this many bytes in all.
     pub(super) fn new(kept: usize) -> Self {
         Self { head: Vec::new(), tail: VecDeque::new(), half: kept / 2, left_out: 0 }
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn ends(kept: usize, pieces: &[&str]) -> (String, u64) {
-        let mut ends = Ends::new(kept);
+        let mut ends = HeadAndTail::new(kept);
         pieces.iter().for_each(|piece| ends.push(piece.as_bytes()));
         let (text, left_out) = ends.finish();
         (String::from_utf8(text).unwrap(), left_out)

@@ -19,7 +19,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Error, Link, handler::Facts};
+use super::{Error, Link, handler::PeerFacts};
 
 /// How many connections go through at a time; more wait to be accepted.
 const CONNECTIONS: usize = 64;
@@ -128,11 +128,11 @@ async fn lead_both(local: TcpStream, remote: Stream, idle: Duration) -> io::Resu
 /// for a whole one.
 pub struct Stream {
     channel: ChannelStream<Msg>,
-    facts: Arc<Facts>,
+    facts: Arc<PeerFacts>,
 }
 
 impl Stream {
-    pub(super) fn new(channel: ChannelStream<Msg>, facts: Arc<Facts>) -> Self {
+    pub(super) fn new(channel: ChannelStream<Msg>, facts: Arc<PeerFacts>) -> Self {
         Self { channel, facts }
     }
 }

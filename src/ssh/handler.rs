@@ -13,7 +13,7 @@ use crate::ssh::{HostKey, Pin, error::said};
 
 /// What is known of a connection from outside.
 #[derive(Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct PeerFacts {
     host_key: OnceLock<HostKey>,
     end: OnceLock<String>,
     /// Whether the server itself ended it.
@@ -21,7 +21,7 @@ pub(super) struct Facts {
     gone: CancellationToken,
 }
 
-impl Facts {
+impl PeerFacts {
     /// The key that the server showed, refused or not.
     pub(super) fn host_key(&self) -> Option<&HostKey> {
         self.host_key.get()
@@ -47,13 +47,13 @@ impl Facts {
 #[derive(Debug)]
 pub(super) struct Handler {
     pin: Option<Pin>,
-    facts: Arc<Facts>,
+    facts: Arc<PeerFacts>,
     /// Dropped with the connection's task, before its channels are.
     _gone: DropGuard,
 }
 
 impl Handler {
-    pub(super) fn new(pin: Option<Pin>, facts: Arc<Facts>) -> Self {
+    pub(super) fn new(pin: Option<Pin>, facts: Arc<PeerFacts>) -> Self {
         let gone = facts.gone.clone().drop_guard();
         Self { pin, facts, _gone: gone }
     }

@@ -22,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::ssh::{Error, Session, error::said, handler::Facts};
+use crate::ssh::{Error, Session, error::said, handler::PeerFacts};
 
 impl Session {
     /// Asks the HTTP server that listens on `127.0.0.1:port` of the machine.
@@ -34,7 +34,7 @@ impl Session {
     /// # Errors
     ///
     /// Those of [`Session::open`]; [`Error::BadAnswer`]; [`Error::TimedOut`] when the head does not come within
-    /// [`Limits::idle`](crate::ssh::Limits), [`Error::Cancelled`].
+    /// [`SessionLimits::idle`](crate::ssh::SessionLimits), [`Error::Cancelled`].
     pub async fn http(&self, port: u16, request: Request<Bytes>) -> Result<Response<Body>, Error> {
         self.http_within(self.limits.idle, port, request).await
     }
@@ -140,7 +140,7 @@ impl fmt::Debug for Body {
 struct Exchange {
     port: u16,
     address: String,
-    facts: Arc<Facts>,
+    facts: Arc<PeerFacts>,
     idle: Duration,
     cancel: CancellationToken,
 }

@@ -15,25 +15,25 @@ use russh::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Credentials, Error, error::said, login::Login};
+use super::{Credentials, Error, error::said, login::LoginUnderWay};
 
 /// What the keys of a target are, read.
 pub(super) struct Identities {
     /// Each with the certificate when it is theirs.
-    pub(super) keys: Vec<Identity>,
+    pub(super) keys: Vec<SshIdentity>,
     /// A certificate that belongs to none of them: the agent may hold its key.
     pub(super) certificate: Option<Certificate>,
 }
 
 /// A private key, and the certificate for it.
-pub(super) struct Identity {
+pub(super) struct SshIdentity {
     pub(super) key: Arc<PrivateKey>,
     pub(super) certificate: Option<Certificate>,
     /// Which of the credentials it is, as in `private key`.
     what: String,
 }
 
-impl fmt::Display for Identity {
+impl fmt::Display for SshIdentity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fingerprint = self.key.fingerprint(HashAlg::Sha256);
         write!(formatter, "{} {} {fingerprint}", self.what, self.key.algorithm())
@@ -80,16 +80,16 @@ impl Identities {
     }
 }
 
-async fn from_file(path: &Path) -> Result<Identity, Error> {
+async fn from_file(path: &Path) -> Result<SshIdentity, Error> {
     let what = format!("private key file {}", path.display());
     let text = tokio::fs::read_to_string(path).await;
     let text = text.map_err(|error| Error::BadKey { what: what.clone(), reason: error.to_string() })?;
     identity(&SecretString::from(text), what)
 }
 
-fn identity(text: &SecretString, what: String) -> Result<Identity, Error> {
+fn identity(text: &SecretString, what: String) -> Result<SshIdentity, Error> {
     let key = Arc::new(private_key(text, &what)?);
-    Ok(Identity { key, certificate: None, what })
+    Ok(SshIdentity { key, certificate: None, what })
 }
 
 fn private_key(text: &SecretString, what: &str) -> Result<PrivateKey, Error> {
@@ -148,7 +148,7 @@ const MOST: usize = 4;
 
 /// Offers the agent's keys, one after the other. An agent that cannot be asked is noted: another credential may do.
 pub(super) async fn offer(
-    login: &mut Login<'_>,
+    login: &mut LoginUnderWay<'_>,
     socket: &Path,
     certificate: Option<&Certificate>,
 ) -> Result<bool, russh::Error> {
@@ -174,7 +174,7 @@ pub(super) async fn offer(
     Ok(false)
 }
 
-async fn open(login: &mut Login<'_>, socket: &Path) -> Result<(Client, Vec<AgentIdentity>), keys::Error> {
+async fn open(login: &mut LoginUnderWay<'_>, socket: &Path) -> Result<(Client, Vec<AgentIdentity>), keys::Error> {
     let mut agent = client(socket).await?;
     let (handle, _) = login.handle();
     if let Some(binding) = handle.agent_session_binding().cloned() {
@@ -186,7 +186,7 @@ async fn open(login: &mut Login<'_>, socket: &Path) -> Result<(Client, Vec<Agent
 }
 
 async fn offer_one(
-    login: &mut Login<'_>,
+    login: &mut LoginUnderWay<'_>,
     agent: &mut Client,
     identity: &AgentIdentity,
     certificate: Option<&Certificate>,

@@ -12,26 +12,26 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 
 use super::{
-    Error, Limits, Target,
+    Error, SessionLimits, Target,
     error::said,
-    handler::{Facts, Handler},
-    identity::{self, Identities, Identity},
+    handler::{Handler, PeerFacts},
+    identity::{self, Identities, SshIdentity},
 };
 
 /// Tries what is given, each where the server takes its method.
 pub(super) async fn login(
     handle: &mut Handle<Handler>,
-    facts: &Facts,
+    facts: &PeerFacts,
     target: &Target,
     identities: &Identities,
-    limits: &Limits,
+    limits: &SessionLimits,
 ) -> Result<(), Error> {
     let unreachable = |reason: String| Error::Unreachable { address: target.address(), reason };
-    let mut login = Login { handle, user: &target.user, offered: MethodSet::empty(), tried: Vec::new() };
+    let mut login = LoginUnderWay { handle, user: &target.user, offered: MethodSet::empty(), tried: Vec::new() };
     let Ok(outcome) = timeout(limits.connect, login.run(target, identities)).await else {
         return Err(unreachable("it does not finish the login".to_owned()));
     };
-    let Login { offered, mut tried, .. } = login;
+    let LoginUnderWay { offered, mut tried, .. } = login;
     match outcome {
         Ok(true) => return Ok(()),
         // The connection ended by itself: the credentials were not judged.
@@ -47,7 +47,7 @@ pub(super) async fn login(
 }
 
 /// A login under way.
-pub(super) struct Login<'a> {
+pub(super) struct LoginUnderWay<'a> {
     handle: &'a mut Handle<Handler>,
     user: &'a str,
     /// What the server takes, as of the last answer that said so.
@@ -56,7 +56,7 @@ pub(super) struct Login<'a> {
     tried: Vec<String>,
 }
 
-impl Login<'_> {
+impl LoginUnderWay<'_> {
     /// Whether anything was accepted.
     async fn run(&mut self, target: &Target, identities: &Identities) -> Result<bool, russh::Error> {
         let credentials = &target.credentials;
@@ -124,7 +124,7 @@ impl Login<'_> {
     }
 
     /// Offers a key: with its certificate, then without.
-    async fn offer_key(&mut self, identity: &Identity) -> Result<bool, russh::Error> {
+    async fn offer_key(&mut self, identity: &SshIdentity) -> Result<bool, russh::Error> {
         if let Some(certificate) = &identity.certificate {
             let tried = format!("{identity} with certificate {:?}", said(certificate.key_id()));
             let answer = self.offer_certificate(certificate, &mut Own(&identity.key)).await;

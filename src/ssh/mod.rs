@@ -6,7 +6,7 @@
 //! own SSH settings are not read: what is used is in the [`Target`].
 //!
 //! Three rules hold everywhere. A host key that the pin refuses ends a connection before any credential is sent. No
-//! secret reaches an argument list, a log, an error or `Debug`. Every wait ends: by a limit of [`Limits`], by the
+//! secret reaches an argument list, a log, an error or `Debug`. Every wait ends: by a limit of [`SessionLimits`], by the
 //! deadline of [`connect`], or by its token.
 //!
 //! The protocol is RFC 4251 to 4254 and 8332, with OpenSSH's extensions, as russh speaks it; russh and hyper are
@@ -39,7 +39,7 @@ pub use self::{
 /// The limits of a session. All have a safe default; the deadline of [`connect`] stands above
 /// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct SessionLimits {
     /// The longest that one step of a connection may take: TCP, the handshake, the login, a channel. 20 s.
     pub connect: Duration,
     /// The silence after which the server is asked whether it is there. 10 s.
@@ -59,7 +59,7 @@ pub struct Limits {
     pub output: usize,
 }
 
-impl Default for Limits {
+impl Default for SessionLimits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(20),

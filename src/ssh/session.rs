@@ -10,7 +10,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Error, HostKey, Limits, Output, Pin, Stream, Target,
+    Error, HostKey, Output, Pin, SessionLimits, Stream, Target,
     connection::{Connection, Hop},
     error::said,
 };
@@ -25,13 +25,13 @@ const SESSIONS: usize = 8;
 /// connection once half a megabyte waits in it: read it, or drop it.
 pub struct Session {
     pub(super) connection: Connection,
-    pub(super) limits: Limits,
+    pub(super) limits: SessionLimits,
     pub(super) cancel: CancellationToken,
     sessions: Semaphore,
 }
 
 impl Session {
-    pub(super) fn new(connection: Connection, limits: Limits, cancel: CancellationToken) -> Self {
+    pub(super) fn new(connection: Connection, limits: SessionLimits, cancel: CancellationToken) -> Self {
         Self { connection, limits, cancel, sessions: Semaphore::new(SESSIONS) }
     }
 
@@ -59,7 +59,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Error::NotRun`], [`Error::Lost`], [`Error::TimedOut`] after [`Limits::command`], [`Error::Cancelled`].
+    /// [`Error::NotRun`], [`Error::Lost`], [`Error::TimedOut`] after [`SessionLimits::command`], [`Error::Cancelled`].
     #[tracing::instrument(
         name = "ssh",
         level = "info",
@@ -80,7 +80,7 @@ impl Session {
     /// # Errors
     ///
     /// [`Error::Refused`] when nothing listens there, [`Error::Forbidden`] when the server permits no such
-    /// connections, [`Error::Lost`], [`Error::TimedOut`] after [`Limits::connect`], [`Error::Cancelled`].
+    /// connections, [`Error::Lost`], [`Error::TimedOut`] after [`SessionLimits::connect`], [`Error::Cancelled`].
     #[tracing::instrument(
         name = "ssh",
         level = "info",
@@ -119,7 +119,7 @@ impl fmt::Debug for Session {
 /// lost. It runs no command.
 pub struct Link {
     target: Target,
-    pub(super) limits: Limits,
+    pub(super) limits: SessionLimits,
     patience: Duration,
     pub(super) cancel: CancellationToken,
     session: Mutex<Arc<Session>>,
@@ -133,7 +133,7 @@ impl Link {
     /// Those of [`connect`](crate::ssh::connect).
     pub async fn open(
         mut target: Target,
-        limits: Limits,
+        limits: SessionLimits,
         patience: Duration,
         cancel: CancellationToken,
     ) -> Result<Self, Error> {
@@ -173,8 +173,8 @@ const LOGINS: u32 = 3;
 /// Connects, logs in and sees a command run, and tries again while the server is still coming up.
 ///
 /// What may pass is tried again until the deadline: a refused or reset connection, no banner, a login that works while
-/// no command runs. A refused login is tried again for [`Limits::denied`] only, and three times at most; what cannot be
-/// reached after that has not taken it back, and may have banned us. A host key that the pin refuses, a key that cannot
+/// no command runs. A refused login is tried again for [`SessionLimits::denied`] only, and three times at most; what cannot
+/// be reached after that has not taken it back, and may have banned us. A host key that the pin refuses, a key that cannot
 /// be read and a server that is too old end it at once. The token ends this wait and every later one of the session.
 /// May be dropped while it waits.
 ///
@@ -185,7 +185,7 @@ const LOGINS: u32 = 3;
 /// deadline; [`Error::Cancelled`].
 pub async fn connect(
     target: &Target,
-    limits: &Limits,
+    limits: &SessionLimits,
     deadline: Instant,
     cancel: &CancellationToken,
 ) -> Result<Session, Error> {
@@ -199,7 +199,7 @@ pub async fn connect(
 /// Those of [`connect`].
 pub async fn log_in(
     target: &Target,
-    limits: &Limits,
+    limits: &SessionLimits,
     deadline: Instant,
     cancel: &CancellationToken,
 ) -> Result<Session, Error> {
@@ -223,7 +223,7 @@ enum Wanted {
 )]
 async fn establish(
     target: &Target,
-    limits: &Limits,
+    limits: &SessionLimits,
     deadline: Instant,
     cancel: &CancellationToken,
     wanted: Wanted,
@@ -264,7 +264,7 @@ async fn establish(
     }
 }
 
-async fn attempt(hop: &Hop, limits: &Limits, wanted: Wanted) -> Result<Connection, Error> {
+async fn attempt(hop: &Hop, limits: &SessionLimits, wanted: Wanted) -> Result<Connection, Error> {
     let connection = hop.reach(limits).await?;
     if wanted == Wanted::Commands {
         ready(&connection, limits).await?;
@@ -273,7 +273,7 @@ async fn attempt(hop: &Hop, limits: &Limits, wanted: Wanted) -> Result<Connectio
 }
 
 /// Sees a command run: a machine that boots lets people in before it works, and some users have no shell.
-async fn ready(connection: &Connection, limits: &Limits) -> Result<(), Error> {
+async fn ready(connection: &Connection, limits: &SessionLimits) -> Result<(), Error> {
     const WORD: &str = "ssh-is-ready";
 
     let not_ready = |reason: String| Error::NotReady { address: connection.address.clone(), reason };
@@ -300,7 +300,7 @@ fn may_pass(error: &Error) -> bool {
 }
 
 /// Refused logins are spread over the time that they have, since a key may be installed at any moment of it.
-fn least_pause(error: &Error, limits: &Limits) -> Duration {
+fn least_pause(error: &Error, limits: &SessionLimits) -> Duration {
     const SHORTEST: Duration = Duration::from_secs(5);
 
     if matches!(error, Error::Denied { .. }) { SHORTEST.max(limits.denied / (LOGINS - 1)) } else { Duration::ZERO }

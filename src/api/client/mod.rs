@@ -21,8 +21,8 @@ use tracing::Instrument;
 
 use super::{
     code::Code,
-    context::{Clock, Context},
-    endpoint::{Change, Effect, Endpoint, Request},
+    context::{Context, CorrectedClock},
+    endpoint::{ChangeUnderWay, Effect, Endpoint, Request},
     envelope::{self, Answer},
     error::{Cause, Error, Missing},
     presence::Witness,
@@ -80,7 +80,7 @@ struct Shared {
     settings: Settings,
     transport: Arc<dyn Transport>,
     tokens: Tokens,
-    clock: Clock,
+    clock: CorrectedClock,
     pace: Pace,
     /// Counts changes: each one before it is sent and after its answer, and each change of an object that a wait
     /// observed.
@@ -110,7 +110,7 @@ impl Client {
                 pace: Pace::new(&settings),
                 transport,
                 settings,
-                clock: Clock::default(),
+                clock: CorrectedClock::default(),
                 changes: AtomicU64::new(0),
                 snapshots: Snapshots::default(),
                 watch: Watch::default(),
@@ -329,7 +329,7 @@ impl Client {
                 "request"
             );
         }
-        let change = endpoint.mutates().then(|| Change::begin(&self.shared.changes));
+        let change = endpoint.mutates().then(|| ChangeUnderWay::begin(&self.shared.changes));
         let start = Instant::now();
         let sending = tokio::time::timeout(self.settings().request_timeout, self.shared.transport.send(outgoing));
         let sent = tokio::select! {

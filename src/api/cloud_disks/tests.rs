@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::{
-    Accepted, Code, CreateCloudDisk, CreateOptions, Journal, Marked, Origin, Outgoing, Phase, Sighting, marked,
+    Accepted, Code, CreateCloudDisk, CreateOptions, CreatePhase, Journal, Marked, Origin, Outgoing, Sighting, marked,
     testing::{Ledger, Reply, context, lost, never_sent, ok, page, query, raw, refusal, serve},
 };
 
@@ -41,7 +41,7 @@ fn next(journal: &Journal) -> Journal {
     Journal::new(journal.directory())
 }
 
-fn phases(journal: &Journal) -> Vec<Phase> {
+fn phases(journal: &Journal) -> Vec<CreatePhase> {
     journal.list().unwrap().entries.into_iter().map(|listed| listed.record.phase).collect()
 }
 
@@ -114,7 +114,7 @@ async fn an_answer_that_names_nothing_is_settled_by_the_marker() {
         "purchase_duration": 1});
     assert_eq!(ledger.all()[0].body(), body);
     assert_eq!(ledger.all().len(), 2);
-    assert_eq!(phases(&journal), [Phase::Accepted]);
+    assert_eq!(phases(&journal), [CreatePhase::Accepted]);
     accepted.entry.handed_over().unwrap();
     let journal = Journal::new(journal.directory());
     assert!(journal.seen(ObjectKind::CloudDisk, "21", "http://127.0.0.1:1").unwrap());
@@ -157,7 +157,7 @@ async fn an_acknowledged_disk_that_never_shows_stays_in_the_journal_and_is_made_
     let error = create_one(&client, &journal, 30).await.unwrap_err();
     assert!(matches!(&error, Error::Unsettled(unsettled) if unsettled.cause.is_none()), "{error}");
     let record = journal.list().unwrap().entries.remove(0).record;
-    assert_eq!((record.phase, record.acknowledged), (Phase::Sent, true));
+    assert_eq!((record.phase, record.acknowledged), (CreatePhase::Sent, true));
     assert_eq!(record.request_id.as_deref(), Some("req-1"));
     let start = Instant::now();
     create_one(&client, &next(&journal), 1800).await.unwrap_err();
@@ -192,7 +192,7 @@ async fn a_cancel_still_learns_the_id_of_what_was_taken_on(#[case] cancelled_aft
     let creating = disks.create(request(), KEY, &journal, CreateOptions::default(), &context);
     let (accepted, ()) = tokio::join!(creating, stop);
     assert_eq!(accepted.unwrap().made.id, 21);
-    assert_eq!(phases(&journal), [Phase::Accepted]);
+    assert_eq!(phases(&journal), [CreatePhase::Accepted]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{
     Accepted, Choices, CreateOptions, Creation, Origin, VISIBILITY_WINDOW, WhileBusy,
     resume::{Resumed, Settled},
-    rounds::Account,
+    rounds::CreatesUnder,
 };
 use crate::api::{
     client::Client,
@@ -45,7 +45,7 @@ impl<C: Creation> Flow<C> {
     pub(super) async fn run(mut self) -> Result<Accepted<C::Object>, Error> {
         self.context.check().map_err(|ended| ended.error(C::ENDPOINT))?;
         let base_url = self.client.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?.to_string();
-        let account = Account { base_url, fingerprint: self.client.fingerprint(&self.context).await? };
+        let account = CreatesUnder { base_url, fingerprint: self.client.fingerprint(&self.context).await? };
         match self.resume(&account.base_url, &account.fingerprint).await? {
             Resumed::Accepted(accepted) => Ok(*accepted),
             Resumed::SendAgain(entry) => {
@@ -64,7 +64,7 @@ impl<C: Creation> Flow<C> {
         refused.map_or(0, |place| (place + 1) % self.choices.count())
     }
 
-    pub(super) async fn begin(&self, account: &Account, marker: &str, choice: usize) -> Result<Entry, Error> {
+    pub(super) async fn begin(&self, account: &CreatesUnder, marker: &str, choice: usize) -> Result<Entry, Error> {
         let (journal, random) = (self.journal.clone(), self.client.random().clone());
         let choice = self.choices.at(choice);
         let (wanted_name, candidate) = (choice.wanted_name().map(str::to_owned), choice.candidate());
@@ -81,7 +81,12 @@ impl<C: Creation> Flow<C> {
         .await
     }
 
-    pub(super) async fn sending(&self, mut entry: Entry, account: &Account, choice: usize) -> Result<Entry, Error> {
+    pub(super) async fn sending(
+        &self,
+        mut entry: Entry,
+        account: &CreatesUnder,
+        choice: usize,
+    ) -> Result<Entry, Error> {
         let (account, candidate) = (account.fingerprint.clone(), self.choices.at(choice).candidate());
         blocking(move || entry.sending(&account, candidate).map(|()| entry)).await
     }

@@ -16,7 +16,7 @@ use crate::api::{
     error::{Error, HeldElsewhere, RequestIds},
     flight::Freshness,
     object::Object,
-    pending::{Claim, Entry, Examined, PendingRecord, Phase, Wanted},
+    pending::{Claim, CreatePhase, Entry, Examined, PendingRecord, Wanted},
     presence::{LastSeen, Presence},
     progress::Stage,
     records::Record as _,
@@ -115,7 +115,7 @@ impl<C: Creation> Flow<C> {
                 blocking(move || entry.discard()).await?;
                 Ok(Resumed::StartAnew)
             }
-            EarlierCreate::NotThere if record.phase == Phase::Sent => Ok(Resumed::SendAgain(Box::new(entry))),
+            EarlierCreate::NotThere if record.phase == CreatePhase::Sent => Ok(Resumed::SendAgain(Box::new(entry))),
             EarlierCreate::NotThere => {
                 blocking(move || entry.discard()).await?;
                 Ok(Resumed::StartAnew)
@@ -157,7 +157,7 @@ impl<C: Creation> Flow<C> {
             return Ok(EarlierCreate::NotThere);
         }
         let known = record.ids.as_ref().and_then(|ids| C::Object::of_id(&ids.id));
-        if let (Phase::Accepted, Some(made)) = (record.phase, known) {
+        if let (CreatePhase::Accepted, Some(made)) = (record.phase, known) {
             return self.find_accepted(made, record).await;
         }
         tracing::info!(marker = record.marker, "looking for what an earlier run may have created");

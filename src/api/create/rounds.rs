@@ -19,7 +19,7 @@ use crate::api::{
 };
 
 /// The account that a create is recorded under.
-pub(super) struct Account {
+pub(super) struct CreatesUnder {
     pub(super) base_url: String,
     pub(super) fingerprint: String,
 }
@@ -31,7 +31,7 @@ impl<C: Creation> Flow<C> {
         &mut self,
         mut entry: Option<Entry>,
         first: usize,
-        account: &Account,
+        account: &CreatesUnder,
     ) -> Result<Accepted<C::Object>, Error> {
         let marker = match &entry {
             Some(entry) => entry.record().marker.clone(),

@@ -193,7 +193,7 @@ pub struct CreateInstance {
     /// `instance_hostname`.
     pub hostname: Option<String>,
     /// `login_method` and its parameters.
-    pub login: Option<Login>,
+    pub login: Option<LoginMethod>,
     /// `external_ip`.
     pub external_ip: Option<String>,
     /// `auto_renew`.
@@ -243,7 +243,7 @@ pub enum ImageSelector {
 
 /// The login method of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Login {
+pub enum LoginMethod {
     /// With a password that the service generates.
     Password,
     /// With a key of the account.
@@ -371,8 +371,8 @@ impl Creation for CreateInstance {
             put("instance_hostname", json!(hostname));
         }
         match &self.login {
-            Some(Login::Password) => put("login_method", json!(2)),
-            Some(Login::SshKey { id, name }) => {
+            Some(LoginMethod::Password) => put("login_method", json!(2)),
+            Some(LoginMethod::SshKey { id, name }) => {
                 put("login_method", json!(1));
                 if let Some(id) = id {
                     put("ssh_pubkey_id", json!(id));

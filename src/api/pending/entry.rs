@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Ids, Journal, Listed, ObjectKind, PendingRecord, Phase, VERSION, journal::Unreadable};
+use super::{CreatePhase, Ids, Journal, ObjectKind, PendingCreate, PendingRecord, VERSION, journal::Unreadable};
 use crate::api::{
     error::{Error, JournalError},
     lenient::read_integer,
@@ -57,7 +57,7 @@ impl Entry {
         self.record.refused = false;
         account.clone_into(&mut self.record.account);
         self.record.process = std::process::id();
-        self.record.phase = Phase::Sent;
+        self.record.phase = CreatePhase::Sent;
         self.record.acknowledged = false;
         self.record.begun_at = Timestamp::now().as_second();
         self.store()
@@ -92,7 +92,7 @@ impl Entry {
         account: &str,
         request_id: Option<String>,
     ) -> Result<(), Error> {
-        self.record.phase = Phase::Accepted;
+        self.record.phase = CreatePhase::Accepted;
         self.record.ids = Some(ids);
         account.clone_into(&mut self.record.account);
         self.record.request_id = request_id;
@@ -110,7 +110,7 @@ impl Entry {
             return Err(failed(&self.directory.join(own), "hand over", io::Error::other("the object has no id")));
         };
         let name = handed_over_name(self.record.kind, &ids.id, &self.record.base_url);
-        self.record.phase = Phase::HandedOver;
+        self.record.phase = CreatePhase::HandedOver;
         store(&self.directory, &name, &mut self.record)?;
         let handed = HandedOver { directory: self.directory.clone(), own, name, record: self.record.clone() };
         self.discard()?;
@@ -147,7 +147,7 @@ impl HandedOver {
     /// # Errors
     /// A file that cannot be written; the object is then reported, not adopted.
     pub fn take_back(mut self) -> Result<(), Error> {
-        self.record.phase = Phase::Accepted;
+        self.record.phase = CreatePhase::Accepted;
         store(&self.directory, &self.own, &mut self.record)?;
         remove(&self.directory.join(&self.name))
     }
@@ -310,7 +310,7 @@ fn parent() -> Option<String> {
 }
 
 /// The result of an attempt to lock.
-pub(super) enum Tried {
+pub(super) enum TriedLock {
     /// This process has it.
     Locked(File),
     /// Another process has it; `None` if the locked file cannot be read.
@@ -318,15 +318,15 @@ pub(super) enum Tried {
 }
 
 /// Locks this file for `owner`, if it is free.
-pub(super) fn lock(path: &Path, owner: &Owner) -> Result<Tried, Error> {
+pub(super) fn lock(path: &Path, owner: &Owner) -> Result<TriedLock, Error> {
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     let mut file = opened.map_err(|error| failed(path, "open", error))?;
     match file.try_lock() {
         Ok(()) => {
             sign(&mut file, owner).map_err(|error| failed(path, "write", error))?;
-            Ok(Tried::Locked(file))
+            Ok(TriedLock::Locked(file))
         }
-        Err(TryLockError::WouldBlock) => Ok(Tried::Held(holder(&mut file))),
+        Err(TryLockError::WouldBlock) => Ok(TriedLock::Held(holder(&mut file))),
         Err(TryLockError::Error(error)) => Err(failed(path, "lock", error)),
     }
 }
@@ -367,7 +367,7 @@ impl Journal {
     ///
     /// # Errors
     /// A directory that cannot be read.
-    pub fn left_behind(&self) -> Result<Vec<Listed>, Error> {
+    pub fn left_behind(&self) -> Result<Vec<PendingCreate>, Error> {
         // Read first, before other calls wait for the files.
         drop(self.read()?);
         let entries = self.list()?.entries;
@@ -379,13 +379,13 @@ impl Journal {
             return Ok(Vec::new());
         }
         self.begin_run();
-        let is_passed_over = |listed: &Listed| {
+        let is_passed_over = |listed: &PendingCreate| {
             let record = &listed.record;
             last.as_ref().is_some_and(|last| record.updated_at < last.began_at && record.core != last.core)
         };
-        let is_left = |listed: &Listed| match listed.record.phase {
-            Phase::Sent | Phase::Accepted => !listed.owner_lives && !listed.record.refused,
-            Phase::HandedOver => is_passed_over(listed),
+        let is_left = |listed: &PendingCreate| match listed.record.phase {
+            CreatePhase::Sent | CreatePhase::Accepted => !listed.owner_lives && !listed.record.refused,
+            CreatePhase::HandedOver => is_passed_over(listed),
         };
         Ok(entries.into_iter().filter(is_left).collect())
     }
@@ -435,8 +435,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.lock");
         let own = Owner::current();
-        let Tried::Locked(held) = lock(&path, &own).unwrap() else { panic!("not locked") };
-        let Tried::Held(holder) = lock(&path, &owner(1, None)).unwrap() else { panic!("locked twice") };
+        let TriedLock::Locked(held) = lock(&path, &own).unwrap() else { panic!("not locked") };
+        let TriedLock::Held(holder) = lock(&path, &owner(1, None)).unwrap() else { panic!("locked twice") };
         assert_eq!(holder, Some(own.clone()));
         assert_eq!(holder_of(&path), Some(Some(own)));
         drop(held);

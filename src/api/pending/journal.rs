@@ -11,10 +11,10 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    ObjectKind, PendingRecord, Phase, VERSION,
+    CreatePhase, ObjectKind, PendingRecord, VERSION,
     entry::{
-        Entry, Files, Owner, Tried, failed, file_name, handed_over_name, holder_of, is_handed_over, lock, lock_name,
-        read, read_all, remove, remove_if_there, sign, sync_directory,
+        Entry, Files, Owner, TriedLock, failed, file_name, handed_over_name, holder_of, is_handed_over, lock,
+        lock_name, read, read_all, remove, remove_if_there, sign, sync_directory,
     },
 };
 use crate::api::{error::Error, settings::Random};
@@ -54,7 +54,7 @@ impl Wanted<'_> {
         record.kind == self.kind
             && record.key == self.key
             && record.base_url == self.base_url
-            && matches!(record.phase, Phase::Sent | Phase::Accepted)
+            && matches!(record.phase, CreatePhase::Sent | CreatePhase::Accepted)
             && record.candidate.as_ref().is_none_or(|candidate| self.candidates.contains(candidate))
     }
 }
@@ -82,16 +82,16 @@ pub(super) struct Reading {
 
 /// The whole content of the journal.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct JournalReport {
     /// The readable records, oldest first.
-    pub entries: Vec<Listed>,
+    pub entries: Vec<PendingCreate>,
     /// The unreadable files.
     pub unreadable: Vec<Unreadable>,
 }
 
 /// A record of the journal, read without its lock.
 #[derive(Debug, Clone)]
-pub struct Listed {
+pub struct PendingCreate {
     /// Its file.
     pub path: PathBuf,
     /// The record.
@@ -182,7 +182,7 @@ impl Journal {
         let record = PendingRecord {
             version: VERSION,
             kind: begin.wanted.kind,
-            phase: Phase::Sent,
+            phase: CreatePhase::Sent,
             key: begin.wanted.key.to_owned(),
             marker: begin.marker.to_owned(),
             wanted_name: begin.wanted_name.map(str::to_owned),
@@ -239,7 +239,7 @@ impl Journal {
         }
         let mut left: Vec<_> = reading.files.notes.iter().filter(|(_, record)| wanted.is(record)).cloned().collect();
         left.sort_by_key(|(_, record)| {
-            (record.account != wanted.account, record.phase == Phase::Sent, record.begun_at)
+            (record.account != wanted.account, record.phase == CreatePhase::Sent, record.begun_at)
         });
         Ok(left)
     }
@@ -270,9 +270,11 @@ impl Journal {
         let is_own = seen.account == wanted.account;
         let lock_path = path.with_extension("lock");
         let file = match lock(&lock_path, &Owner { examines: !is_own, ..self.owner.clone() })? {
-            Tried::Locked(file) => file,
-            Tried::Held(Some(holder)) if holder.is_sibling(&self.owner) && !holder.examines => return Ok(Claim::None),
-            Tried::Held(holder) => return Ok(Claim::Held(holder)),
+            TriedLock::Locked(file) => file,
+            TriedLock::Held(Some(holder)) if holder.is_sibling(&self.owner) && !holder.examines => {
+                return Ok(Claim::None);
+            }
+            TriedLock::Held(holder) => return Ok(Claim::Held(holder)),
         };
         // Read again under the lock: the file may have changed or disappeared.
         let record = match read(path) {
@@ -320,17 +322,17 @@ impl Journal {
     ///
     /// # Errors
     /// A directory that cannot be read; a missing one counts as empty.
-    pub fn list(&self) -> Result<Report, Error> {
+    pub fn list(&self) -> Result<JournalReport, Error> {
         let Files { notes, unreadable } = read_all(&self.directory)?;
-        let mut entries: Vec<Listed> = notes
+        let mut entries: Vec<PendingCreate> = notes
             .into_iter()
             .map(|(path, record)| {
                 let owner_lives = holder_of(&path.with_extension("lock")).is_some();
-                Listed { path, record, owner_lives }
+                PendingCreate { path, record, owner_lives }
             })
             .collect();
         entries.sort_by_key(|listed| listed.record.begun_at);
-        Ok(Report { entries, unreadable })
+        Ok(JournalReport { entries, unreadable })
     }
 
     /// Removes the record of an object that is in a state of this service: handed over, or accepted by a run that ended
@@ -341,7 +343,7 @@ impl Journal {
     /// A directory that cannot be read, or a file that cannot be removed.
     pub fn seen(&self, kind: ObjectKind, id: &str, base_url: &str) -> Result<bool, Error> {
         let is_it = |record: &PendingRecord| {
-            matches!(record.phase, Phase::Accepted | Phase::HandedOver)
+            matches!(record.phase, CreatePhase::Accepted | CreatePhase::HandedOver)
                 && record.kind == kind
                 && record.base_url == base_url
                 && record.ids.as_ref().is_some_and(|ids| ids.id == id)
@@ -372,7 +374,7 @@ impl Journal {
         let reading = self.read()?;
         let notes = reading.iter().flat_map(|reading| &reading.files.notes).map(|(_, record)| record);
         let of_another_run = |record: &&PendingRecord| {
-            record.phase == Phase::HandedOver
+            record.phase == CreatePhase::HandedOver
                 && record.kind == kind
                 && record.key == key
                 && record.process != self.owner.process
@@ -394,7 +396,7 @@ impl Journal {
     ///
     /// # Errors
     /// A file that cannot be removed.
-    pub fn forget(&self, listed: &Listed) -> Result<(), Error> {
+    pub fn forget(&self, listed: &PendingCreate) -> Result<(), Error> {
         remove(&listed.path)?;
         remove(&listed.path.with_extension("lock"))
     }
@@ -408,7 +410,7 @@ impl Journal {
             return Ok(false);
         }
         let lock_path = path.with_extension("lock");
-        let Tried::Locked(_held) = lock(&lock_path, &self.owner)? else { return Ok(false) };
+        let TriedLock::Locked(_held) = lock(&lock_path, &self.owner)? else { return Ok(false) };
         // Read again under the lock: the file may have changed or disappeared.
         let is_left = read(path).is_ok_and(|record| says(&record));
         if is_left {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::journal::{Begin, Claim, Examined, Wanted};
 pub use self::{
     entry::{Entry, HandedOver, Owner},
-    journal::{Journal, Listed, Report, Unreadable},
+    journal::{Journal, JournalReport, PendingCreate, Unreadable},
 };
 
 /// The version of the format that is written, and the newest that is read.
@@ -30,7 +30,7 @@ pub struct PendingRecord {
     /// The kind of the object.
     pub kind: ObjectKind,
     /// The phase of the create.
-    pub phase: Phase,
+    pub phase: CreatePhase,
     /// The fingerprint of the configured object, which is the same in each run.
     pub key: String,
     /// The name that was sent.
@@ -109,7 +109,7 @@ impl ObjectKind {
 /// The phase of a create, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum CreatePhase {
     /// The request may have been sent; its outcome is unknown.
     Sent,
     /// The service accepted it, and its id is known.

@@ -63,7 +63,7 @@ fn what_a_killed_run_left_is_claimed_once_and_by_its_key_alone() {
     assert!(claim_of(&journal, &Wanted { base_url: "https://other.example.com", ..wanted("key") }).is_none());
     assert!(claim_of(&journal, &Wanted { kind: ObjectKind::CloudDisk, ..wanted("key") }).is_none());
     let entry = claim(&journal, "key").unwrap();
-    assert_eq!(entry.record().phase, Phase::Sent);
+    assert_eq!(entry.record().phase, CreatePhase::Sent);
     assert_eq!(entry.record().marker, "web-00000001");
     assert!(claim(&journal, "key").is_none());
 }
@@ -90,7 +90,7 @@ fn an_accepted_entry_comes_before_a_sent_one_and_keeps_its_ids() {
     accepted.accepted(ids("ins-1"), ACCOUNT, Some("req-1".to_owned())).unwrap();
     drop(accepted);
     let entry = claim(&journal, "key").unwrap();
-    assert_eq!(entry.record().phase, Phase::Accepted);
+    assert_eq!(entry.record().phase, CreatePhase::Accepted);
     assert_eq!(entry.record().ids, Some(ids("ins-1")));
     assert_eq!(entry.record().request_id.as_deref(), Some("req-1"));
 }
@@ -104,7 +104,7 @@ fn what_was_handed_over_is_reported_until_a_state_shows_it() {
     assert!(claim(&journal, "key").is_none());
     let listed = journal.list().unwrap().entries;
     assert_eq!(listed.len(), 1);
-    assert_eq!(listed[0].record.phase, Phase::HandedOver);
+    assert_eq!(listed[0].record.phase, CreatePhase::HandedOver);
     assert!(!listed[0].owner_lives);
     let next = next(&journal);
     assert_eq!(next.never_shown(ObjectKind::Instance, "key").unwrap(), ["ins-1"]);
@@ -137,7 +137,7 @@ fn what_a_state_shows_is_not_taken_up_although_its_note_says_accepted() {
     assert!(!next.seen(ObjectKind::Instance, "ins-3", BASE).unwrap(), "its owner lives");
     let (first, second) = (claim(&journal, "key").unwrap(), claim(&journal, "key").unwrap());
     assert_eq!(first.record().ids, Some(ids("ins-2")), "no state shows it");
-    assert_eq!(second.record().phase, Phase::Sent);
+    assert_eq!(second.record().phase, CreatePhase::Sent);
     assert!(claim(&journal, "key").is_none());
     living.handed_over().unwrap();
 }
@@ -229,9 +229,9 @@ fn what_an_earlier_run_left_is_told_once_a_run() {
         let left = Journal::owned_by(journal.directory(), owner).left_behind().unwrap();
         left.into_iter().map(|listed| listed.record.phase).collect::<Vec<_>>()
     };
-    assert_eq!(run("1@1"), [Phase::Sent]);
+    assert_eq!(run("1@1"), [CreatePhase::Sent]);
     assert_eq!(run("1@1"), [], "the apply of the same run");
-    assert_eq!(run("2@2"), [Phase::Sent], "what was handed over may be in a state that was not planned yet");
+    assert_eq!(run("2@2"), [CreatePhase::Sent], "what was handed over may be in a state that was not planned yet");
 }
 
 #[test]

@@ -59,13 +59,13 @@ pub struct Event {
     pub detail: Option<String>,
     /// How the wait ended; `None` until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Ending>,
+    pub ended: Option<WaitEnding>,
 }
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum WaitEnding {
     /// The condition was met.
     Done,
     /// It ended early: by an error, a timeout, or the caller.
@@ -154,7 +154,7 @@ impl Follower {
                 let first = run.first_phases.entry(event.task).or_insert_with(|| event.phase.clone()).clone();
                 let key = (event.kind.clone(), first);
                 let usual = self.history.get(&key).and_then(|past| middle(past));
-                if event.ended == Some(Ending::Done) {
+                if event.ended == Some(WaitEnding::Done) {
                     let took = u64::try_from(event.at.saturating_sub(event.since)).unwrap_or(0);
                     self.history.entry(key).or_default().push(took);
                 }

@@ -13,7 +13,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Ending, Event, VERSION, directory};
+use super::{Event, VERSION, WaitEnding, directory};
 use crate::api::Journal;
 
 /// The largest size of a run's file, in bytes.
@@ -140,7 +140,7 @@ impl Task {
         if let Some(last) = last {
             self.event = self.at(last);
         }
-        self.end(Ending::Done);
+        self.end(WaitEnding::Done);
     }
 
     fn at(&self, step: Stage) -> Event {
@@ -153,7 +153,7 @@ impl Task {
         }
     }
 
-    fn end(&mut self, ending: Ending) {
+    fn end(&mut self, ending: WaitEnding) {
         if self.is_told && self.event.ended.is_none() {
             self.event.at = now();
             self.event.ended = Some(ending);
@@ -166,7 +166,7 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        self.end(Ending::Stopped);
+        self.end(WaitEnding::Stopped);
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Inventory {
 
 /// An object of the account.
 #[derive(Debug)]
-pub(super) struct Thing {
+pub(super) struct FoundObject {
     /// Its import id.
     pub(super) id: String,
     name: String,
@@ -37,7 +37,7 @@ pub(super) struct Thing {
 /// The result of a list.
 #[derive(Debug, Default)]
 pub(super) struct ListedThings {
-    pub(super) things: Vec<Thing>,
+    pub(super) things: Vec<FoundObject>,
     /// The number of objects skipped by the region filter because they have no region.
     pub(super) without_region: usize,
 }
@@ -94,7 +94,7 @@ impl Inventory {
             while let Some(event) = events.recv().await {
                 let state = event.state.unwrap_or_default();
                 let id = state.attribute("id").as_str().unwrap_or_default().to_owned();
-                found.take(Thing { id, name: event.display_name, state }, filters);
+                found.take(FoundObject { id, name: event.display_name, state }, filters);
             }
         };
         let (diagnostics, ()) = tokio::join!(listing, taking);
@@ -108,7 +108,7 @@ impl Inventory {
     ///
     /// An argument that the provider refuses, although the service reports its value, is omitted if the service can set
     /// it.
-    pub(super) fn draft(&self, kind: Adoptable, thing: &Thing) -> Result<Draft, String> {
+    pub(super) fn draft(&self, kind: Adoptable, thing: &FoundObject) -> Result<Draft, String> {
         let Ok(resource) = self.server.registry().find(OfferKind::Resource, kind.type_name()) else {
             return Err(format!("there is no resource {}", kind.type_name()));
         };
@@ -154,7 +154,7 @@ impl Inventory {
 }
 
 impl ListedThings {
-    fn take(&mut self, thing: Thing, filters: &Arguments) {
+    fn take(&mut self, thing: FoundObject, filters: &Arguments) {
         if filters.name.as_ref().is_some_and(|name| !name.is_match(&thing.name)) {
             return;
         }
@@ -206,13 +206,13 @@ mod tests {
         Inventory::open(&arguments, Environment::default()).await.unwrap()
     }
 
-    fn thing(inventory: &Inventory, kind: Adoptable, values: &[(&str, Value)]) -> Thing {
+    fn thing(inventory: &Inventory, kind: Adoptable, values: &[(&str, Value)]) -> FoundObject {
         let mut state =
             nothing_said(&inventory.server.registry().find(OfferKind::Resource, kind.type_name()).unwrap().schema);
         for (name, value) in values {
             state.set_attribute(name, value.clone());
         }
-        Thing { id: "801".to_owned(), name: "x".to_owned(), state }
+        FoundObject { id: "801".to_owned(), name: "x".to_owned(), state }
     }
 
     fn names(values: &[(String, Value)]) -> Vec<&str> {

@@ -15,9 +15,9 @@ const HOURS_A_MONTH: i32 = 730;
 
 /// The objects and specifications in the service's lists.
 #[derive(Debug, Default)]
-pub(super) struct Account {
+pub(super) struct AccountLists {
     /// The billed objects.
-    pub(super) billed: Vec<Billed>,
+    pub(super) billed: Vec<BilledObject>,
     /// All listed objects, released ones included: proof that an object belongs to this account.
     pub(super) listed: BTreeSet<(Adoptable, String)>,
     /// The specifications, by region and number.
@@ -26,7 +26,7 @@ pub(super) struct Account {
 
 /// A billed object.
 #[derive(Clone, Debug)]
-pub(super) struct Billed {
+pub(super) struct BilledObject {
     pub(super) kind: Adoptable,
     /// Its import id.
     pub(super) id: String,
@@ -36,18 +36,18 @@ pub(super) struct Billed {
     /// The time of its creation, in Unix seconds.
     pub(super) since: Option<i64>,
     /// The basis of an instance's price.
-    pub(super) order: Option<Order>,
+    pub(super) order: Option<BilledTerms>,
 }
 
 /// The basis of an instance's price.
 #[derive(Clone, Debug)]
-pub(super) struct Order {
+pub(super) struct BilledTerms {
     pub(super) payment_type: String,
     pub(super) spec_id: i64,
     pub(super) gpu_num: i64,
 }
 
-impl Account {
+impl AccountLists {
     /// Reads one list for each kind, and one of specifications for each region.
     pub(super) async fn read(client: &Client, context: &Context) -> Result<Self, Error> {
         let list = |kind: Adoptable| move |source| Error::List { kind: kind.noun(), source };
@@ -74,7 +74,7 @@ impl Account {
         kind: Adoptable,
         listing: &Listing<T>,
         is_released: impl Fn(&T) -> bool,
-        billed: impl Fn(&T) -> Billed,
+        billed: impl Fn(&T) -> BilledObject,
     ) -> Result<(), Error> {
         if !listing.complete {
             let total = listing.total.map_or_else(|| "an unknown number".to_owned(), |total| total.to_string());
@@ -91,7 +91,7 @@ impl Account {
     }
 
     /// The hourly price of an instance with extra local disk in GB; `None` if the service has no price.
-    pub(super) fn hourly(&self, billed: &Billed, extra_disk: i64) -> Option<BigDecimal> {
+    pub(super) fn hourly(&self, billed: &BilledObject, extra_disk: i64) -> Option<BigDecimal> {
         let order = billed.order.as_ref()?;
         let spec = self.specs.get(&(billed.region.clone()?, order.spec_id))?;
         let (price, disk, hours) = match order.payment_type.as_str() {
@@ -113,15 +113,15 @@ pub(super) fn monthly(hourly: &BigDecimal) -> BigDecimal {
     hourly * BigDecimal::from(HOURS_A_MONTH)
 }
 
-fn instance(instance: &Instance) -> Billed {
+fn instance(instance: &Instance) -> BilledObject {
     let order = || {
-        Some(Order {
+        Some(BilledTerms {
             payment_type: instance.payment_type.clone()?,
             spec_id: instance.spec_id?,
             gpu_num: instance.gpu_num?,
         })
     };
-    Billed {
+    BilledObject {
         kind: Adoptable::Instance,
         id: instance.uid.to_string(),
         name: instance.name.clone(),
@@ -132,9 +132,9 @@ fn instance(instance: &Instance) -> Billed {
     }
 }
 
-fn cloud_disk(disk: &CloudDisk) -> Billed {
+fn cloud_disk(disk: &CloudDisk) -> BilledObject {
     let number = |status: i64| format!("unknown({status})");
-    Billed {
+    BilledObject {
         kind: Adoptable::CloudDisk,
         id: disk.id.to_string(),
         name: disk.name.clone(),
@@ -145,13 +145,13 @@ fn cloud_disk(disk: &CloudDisk) -> Billed {
     }
 }
 
-fn private_image(image: &PrivateImage) -> Billed {
+fn private_image(image: &PrivateImage) -> BilledObject {
     let status = |status: i64| match status {
         0 => "creating".to_owned(),
         1 => "ready".to_owned(),
         other => format!("unknown({other})"),
     };
-    Billed {
+    BilledObject {
         kind: Adoptable::PrivateImage,
         id: image.image_id.to_string(),
         name: image.image_name.clone(),

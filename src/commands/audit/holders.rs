@@ -8,7 +8,7 @@ use serde_json::Number;
 
 use super::{
     Error,
-    account::{Account, Billed, monthly},
+    account::{AccountLists, BilledObject, monthly},
     states::{AuditedState, Held, Note},
 };
 use crate::commands::adopt::Adoptable;
@@ -24,9 +24,9 @@ const DIGITS: i64 = 6;
 pub(super) struct Audit {
     format_version: &'static str,
     /// The billed objects, by kind and id.
-    pub(super) objects: Vec<Object>,
+    pub(super) objects: Vec<HeldObject>,
     /// Objects that are in a state and not in the account.
-    pub(super) missing: Vec<Missing>,
+    pub(super) missing: Vec<MissingObject>,
     /// Objects that several addresses hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) duplicates: Vec<Duplicate>,
@@ -34,7 +34,7 @@ pub(super) struct Audit {
 
 /// A billed object.
 #[derive(Debug, Serialize)]
-pub(super) struct Object {
+pub(super) struct HeldObject {
     #[serde(serialize_with = "kind")]
     pub(super) kind: Adoptable,
     pub(super) id: String,
@@ -65,7 +65,7 @@ pub(super) enum Holder {
 
 /// An object that is in a state and not in the account.
 #[derive(Debug, Serialize)]
-pub(super) struct Missing {
+pub(super) struct MissingObject {
     #[serde(serialize_with = "kind")]
     pub(super) kind: Adoptable,
     pub(super) id: String,
@@ -79,19 +79,24 @@ pub(super) struct Duplicate {
     #[serde(serialize_with = "kind")]
     pub(super) kind: Adoptable,
     pub(super) id: String,
-    pub(super) holders: Vec<Place>,
+    pub(super) holders: Vec<StateAddress>,
 }
 
 /// An address in a state.
 #[derive(Debug, Serialize)]
-pub(super) struct Place {
+pub(super) struct StateAddress {
     pub(super) source: String,
     pub(super) address: String,
 }
 
 impl Audit {
     /// Matches an account with states and pending records, at a time in Unix seconds.
-    pub(super) fn new(account: &Account, states: &[AuditedState], notes: &[Note], now: i64) -> Result<Self, Error> {
+    pub(super) fn new(
+        account: &AccountLists,
+        states: &[AuditedState],
+        notes: &[Note],
+        now: i64,
+    ) -> Result<Self, Error> {
         belongs_together(account, states)?;
         let mut held: BTreeMap<(Adoptable, &str), Vec<(&AuditedState, &Held)>> = BTreeMap::new();
         for state in states {
@@ -106,7 +111,7 @@ impl Audit {
             .filter(|note| note.id.is_none())
             .map(|note| ((note.kind, note.marker.as_str()), note))
             .collect();
-        let object = |billed: &Billed| {
+        let object = |billed: &BilledObject| {
             let key = (billed.kind, billed.id.as_str());
             let state = held.get(&key).and_then(|holders| holders.first());
             let noted = || by_id.get(&key).or_else(|| by_name.get(&(billed.kind, billed.name.as_deref()?)));
@@ -116,7 +121,7 @@ impl Audit {
                 (None, None) => (Holder::Nobody, None, None),
             };
             let hourly = account.hourly(billed, state.map_or(0, |(_, held)| held.extra_disk));
-            Object {
+            HeldObject {
                 kind: billed.kind,
                 id: billed.id.clone(),
                 name: billed.name.clone(),
@@ -138,7 +143,7 @@ impl Audit {
         Ok(Self {
             format_version: FORMAT,
             objects: account.billed.iter().map(object).collect(),
-            missing: missing.map(Missing::of).collect(),
+            missing: missing.map(MissingObject::of).collect(),
             duplicates: several.map(|((kind, id), holders)| Duplicate::of(*kind, id, holders)).collect(),
         })
     }
@@ -161,7 +166,7 @@ impl Audit {
 }
 
 /// Checks that the states can belong to the listed account.
-fn belongs_together(account: &Account, states: &[AuditedState]) -> Result<(), Error> {
+fn belongs_together(account: &AccountLists, states: &[AuditedState]) -> Result<(), Error> {
     for state in states {
         let is_listed = |held: &Held| account.listed.contains(&(held.kind, held.id.clone()));
         let is_empty = |kind: Adoptable| !account.listed.iter().any(|(listed, _)| *listed == kind);
@@ -183,7 +188,7 @@ fn belongs_together(account: &Account, states: &[AuditedState]) -> Result<(), Er
     Ok(())
 }
 
-impl Missing {
+impl MissingObject {
     fn of((state, held): (&AuditedState, &Held)) -> Self {
         Self { kind: held.kind, id: held.id.clone(), address: held.address.clone(), source: state.source.clone() }
     }
@@ -191,7 +196,7 @@ impl Missing {
 
 impl Duplicate {
     fn of(kind: Adoptable, id: &str, holders: &[(&AuditedState, &Held)]) -> Self {
-        let place = |(state, held): &(&AuditedState, &Held)| Place {
+        let place = |(state, held): &(&AuditedState, &Held)| StateAddress {
             source: state.source.clone(),
             address: held.address.clone(),
         };
@@ -218,27 +223,31 @@ mod tests {
 
     use super::*;
 
-    fn instance(id: &str) -> Billed {
-        Billed {
+    fn instance(id: &str) -> BilledObject {
+        BilledObject {
             kind: Adoptable::Instance,
             id: id.to_owned(),
             name: Some(format!("name of {id}")),
             region: Some("r".to_owned()),
             status: Some("Running".to_owned()),
             since: Some(1_000),
-            order: Some(super::super::account::Order { payment_type: "Daily".to_owned(), spec_id: 1, gpu_num: 2 }),
+            order: Some(super::super::account::BilledTerms {
+                payment_type: "Daily".to_owned(),
+                spec_id: 1,
+                gpu_num: 2,
+            }),
         }
     }
 
-    fn other(kind: Adoptable, id: &str) -> Billed {
-        Billed { kind, region: None, since: None, order: None, ..instance(id) }
+    fn other(kind: Adoptable, id: &str) -> BilledObject {
+        BilledObject { kind, region: None, since: None, order: None, ..instance(id) }
     }
 
-    fn account(billed: Vec<Billed>) -> Account {
+    fn account(billed: Vec<BilledObject>) -> AccountLists {
         let spec =
             serde_json::from_value(json!({"spec_id": 1, "daily_price": 12, "daily_data_disk_price": 0.24})).unwrap();
         let listed = billed.iter().map(|billed| (billed.kind, billed.id.clone())).collect();
-        Account { billed, listed, specs: BTreeMap::from([(("r".to_owned(), 1), spec)]) }
+        AccountLists { billed, listed, specs: BTreeMap::from([(("r".to_owned(), 1), spec)]) }
     }
 
     fn state(source: &str, held: &[(Adoptable, &str)]) -> AuditedState {
@@ -252,7 +261,7 @@ mod tests {
         AuditedState { source: source.to_owned(), held: held.collect() }
     }
 
-    fn audit(account: &Account, states: &[AuditedState], notes: &[Note]) -> Result<Audit, String> {
+    fn audit(account: &AccountLists, states: &[AuditedState], notes: &[Note]) -> Result<Audit, String> {
         Audit::new(account, states, notes, 4_600).map_err(|error| error.to_string())
     }
 
@@ -338,7 +347,7 @@ mod tests {
     #[test]
     fn orphans_are_found_among_ten_thousand() {
         let kinds = [Adoptable::Instance, Adoptable::CloudDisk, Adoptable::PrivateImage];
-        let all: Vec<Billed> = (0..10_000)
+        let all: Vec<BilledObject> = (0..10_000)
             .map(|number| match kinds[number % 3] {
                 Adoptable::Instance => instance(&format!("ins-{number}")),
                 kind => other(kind, &number.to_string()),

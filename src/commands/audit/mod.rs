@@ -20,8 +20,8 @@ use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    account::Account,
-    holders::{Audit, Holder, Object},
+    account::AccountLists,
+    holders::{Audit, HeldObject, Holder},
     states::AuditedState,
 };
 use super::{ServiceArguments, adopt};
@@ -58,8 +58,8 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     pub pending: Vec<PathBuf>,
     /// The form of the list.
-    #[arg(long, value_enum, default_value_t = FormatArgument::Table, value_name = "FORMAT")]
-    pub format: FormatArgument,
+    #[arg(long, value_enum, default_value_t = ListFormat::Table, value_name = "FORMAT")]
+    pub format: ListFormat,
     /// Exits with code 3 if an object is unmanaged.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
@@ -76,7 +76,7 @@ pub struct Arguments {
 
 /// The form of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormatArgument {
+pub enum ListFormat {
     /// For a terminal.
     Table,
     /// For programs.
@@ -94,7 +94,7 @@ pub enum FailOn {
 
 /// The outcome of an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AuditOutcome {
     /// No unmanaged object, or no --fail-on.
     Clear,
     /// An object is unmanaged, and --fail-on unmanaged was given.
@@ -190,7 +190,7 @@ pub enum Error {
 /// # Errors
 ///
 /// If the account or a state cannot be read completely, or they do not belong together. Nothing is written then.
-pub async fn run(arguments: Arguments) -> Result<Outcome, Error> {
+pub async fn run(arguments: Arguments) -> Result<AuditOutcome, Error> {
     let environment = Environment::of_process();
     audit(&arguments, &environment, &mut io::stdin(), &mut io::stdout(), &mut io::stderr()).await
 }
@@ -201,20 +201,20 @@ async fn audit(
     input: &mut impl Read,
     out: &mut impl Write,
     told: &mut impl Write,
-) -> Result<Outcome, Error> {
+) -> Result<AuditOutcome, Error> {
     let states = read_states(arguments, environment, input)?;
     let notes = states::read(&arguments.pending, environment)?;
     let unreadable = |path: PathBuf, source| Error::Read { place: path.display().to_string(), source };
     let client = Client::new(arguments.service.settings(environment, unreadable)?);
-    let account = Account::read(&client, &Context::within(PATIENCE, &CancellationToken::new())).await?;
+    let account = AccountLists::read(&client, &Context::within(PATIENCE, &CancellationToken::new())).await?;
     let mut audit = Audit::new(&account, &states, &notes, Timestamp::now().as_second())?;
     if let Some(age) = arguments.older_than {
         audit.only_older_than(age.as_secs());
     }
     let text = match arguments.format {
-        FormatArgument::Json => audit.to_json().map_err(|error| Error::Terminal(error.into()))?,
-        FormatArgument::Markdown => markdown(&audit),
-        FormatArgument::Table => plain(&audit),
+        ListFormat::Json => audit.to_json().map_err(|error| Error::Terminal(error.into()))?,
+        ListFormat::Markdown => markdown(&audit),
+        ListFormat::Table => plain(&audit),
     };
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)?;
     for line in duplicates(&audit) {
@@ -226,7 +226,7 @@ async fn audit(
         told.write_all(said.as_bytes()).map_err(Error::Terminal)?;
     }
     let is_found = arguments.fail_on == Some(FailOn::Unmanaged) && !unmanaged.is_empty();
-    Ok(if is_found { Outcome::Unmanaged } else { Outcome::Clear })
+    Ok(if is_found { AuditOutcome::Unmanaged } else { AuditOutcome::Clear })
 }
 
 fn read_states(
@@ -274,7 +274,7 @@ fn age(text: &str) -> Result<SignedDuration, String> {
     if age.is_negative() { Err("below 0".to_owned()) } else { Ok(age) }
 }
 
-impl Termination for Outcome {
+impl Termination for AuditOutcome {
     fn report(self) -> ExitCode {
         match self {
             Self::Clear => ExitCode::SUCCESS,
@@ -346,7 +346,7 @@ fn markdown(audit: &Audit) -> String {
 /// The objects that several addresses hold, one per line.
 fn duplicates(audit: &Audit) -> impl Iterator<Item = String> {
     audit.duplicates.iter().map(|duplicate| {
-        let place = |place: &holders::Place| {
+        let place = |place: &holders::StateAddress| {
             format!("{} in {}", visible(&place.address, LONGEST), visible(&place.source, LONGEST))
         };
         let places: Vec<String> = duplicate.holders.iter().map(place).collect();
@@ -356,13 +356,13 @@ fn duplicates(audit: &Audit) -> impl Iterator<Item = String> {
 }
 
 /// The objects, unmanaged ones first.
-fn sorted(audit: &Audit) -> Vec<&Object> {
-    let mut objects: Vec<&Object> = audit.objects.iter().collect();
+fn sorted(audit: &Audit) -> Vec<&HeldObject> {
+    let mut objects: Vec<&HeldObject> = audit.objects.iter().collect();
     objects.sort_by_key(|object| object.holder);
     objects
 }
 
-fn row(object: &Object, shown: impl Fn(&str) -> String) -> [String; 9] {
+fn row(object: &HeldObject, shown: impl Fn(&str) -> String) -> [String; 9] {
     let known =
         |text: &Option<String>| text.as_deref().filter(|text| !text.is_empty()).map_or_else(|| "-".to_owned(), &shown);
     let price = |price: &Option<BigDecimal>, digits: i64| {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use self::story::{Narrator, Story};
 use super::{
     Surroundings,
-    terraform::{Cli, CliError, Environment, Mirror},
+    terraform::{Cli, CliError, Mirror, ProgramEnvironment},
     told_to_end,
 };
 use crate::{
@@ -110,7 +110,7 @@ async fn tell(
     mut narrator: Narrator<'_, impl Write + Send>,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    let environment = Environment::of(surroundings.variables);
+    let environment = ProgramEnvironment::of(surroundings.variables);
     let cli = Cli::find(arguments.cli.as_deref(), environment.clone()).await?;
     narrator.begin(&format!("The damodel provider with {}, on the service's sandbox.", cli.version()))?;
     narrator.verbose = arguments.verbose;
@@ -178,7 +178,7 @@ impl Workspace {
     }
 
     /// The environment for a run with this mirror and this service.
-    fn environment(&self, environment: Environment, service: &Running) -> Environment {
+    fn environment(&self, environment: ProgramEnvironment, service: &Running) -> ProgramEnvironment {
         environment
             .with("TF_CLI_CONFIG_FILE", &self.mirror.cli_config)
             .with("TF_IN_AUTOMATION", "1")

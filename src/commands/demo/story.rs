@@ -11,7 +11,7 @@ use super::{Error, Workspace};
 use crate::{
     api::Follower,
     commands::{
-        terraform::{Cli, Output},
+        terraform::{Cli, ProgramOutput},
         watch,
     },
     sandbox::{Mutation, Running, Thing},
@@ -121,13 +121,13 @@ impl<W: Write + Send> Story<'_, '_, W> {
     }
 
     /// Shows and runs a command.
-    async fn step(&mut self, arguments: &[&str]) -> Result<Output, Error> {
+    async fn step(&mut self, arguments: &[&str]) -> Result<ProgramOutput, Error> {
         self.narrator.step(&format!("{} {}", self.cli.name(), arguments.join(" ")))?;
         self.run(arguments).await
     }
 
     /// Runs a command, shows its waits meanwhile, and with --verbose its output.
-    async fn run(&mut self, arguments: &[&str]) -> Result<Output, Error> {
+    async fn run(&mut self, arguments: &[&str]) -> Result<ProgramOutput, Error> {
         let (cli, folder, stop) = (self.cli, self.workspace.configuration(), self.stop.clone());
         let arguments = plain(arguments);
         let ran = cli.run(&folder, &arguments, &stop);
@@ -145,7 +145,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
         Ok(output)
     }
 
-    async fn run_quietly(&self, arguments: &[&str]) -> Result<Output, Error> {
+    async fn run_quietly(&self, arguments: &[&str]) -> Result<ProgramOutput, Error> {
         Ok(self.cli.run(&self.workspace.configuration(), &plain(arguments), &self.stop).await?)
     }
 
@@ -157,7 +157,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
     }
 
     /// Shows the line with this beginning, which must exist.
-    fn quote(&mut self, output: &Output, beginning: &str) -> Result<(), Error> {
+    fn quote(&mut self, output: &ProgramOutput, beginning: &str) -> Result<(), Error> {
         match output.line(beginning) {
             Some(line) => self.narrator.proves(line),
             None => Err(Error::Unexpected {
@@ -269,7 +269,7 @@ impl<'a, W: Write> Narrator<'a, W> {
     }
 
     /// Prints the output of a step, with --verbose.
-    pub(super) fn said(&mut self, output: &Output) -> Result<(), Error> {
+    pub(super) fn said(&mut self, output: &ProgramOutput) -> Result<(), Error> {
         if self.verbose {
             for line in output.to_string().lines() {
                 self.line(&format!("      | {line}"))?;

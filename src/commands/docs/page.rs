@@ -11,7 +11,9 @@ use super::{
     schema::{self, plain_type, rules},
 };
 use crate::{
-    framework::{self, Entry, IdentityAttribute, IdentitySchema, Parameter, Provider, Schema, Server, Signature, Type},
+    framework::{
+        self, IdentityAttribute, IdentitySchema, Offering, Parameter, Provider, Schema, Server, Signature, Type,
+    },
     provider::ADDRESS,
 };
 
@@ -219,13 +221,13 @@ pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -
         variables(server),
     ];
     for kind in PageKind::ALL {
-        let line = |entry: &Entry<P::Client>| {
+        let line = |entry: &Offering<P::Client>| {
             let path = kind.path(entry.name);
             format!("- [`{}`]({}): {}", entry.name, path.display(), first_sentence(&entry.schema.description))
         };
         paragraphs.extend(listed(kind.plural, server.registry().of(kind.offered).map(line).collect()));
     }
-    let line = |entry: &Entry<P::Client>| {
+    let line = |entry: &Offering<P::Client>| {
         let summary = entry.signature.as_ref().map_or("", |signature| &signature.summary);
         format!("- [`{}`]({}): {summary}.", entry.name, function_path(entry.name).display())
     };

@@ -25,7 +25,7 @@ const JSON: &str = ".tfrc.json";
 
 /// A setting that keeps a command line from using the installed provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Finding {
+pub(super) enum Obstacle {
     /// dev_overrides name another directory for the provider.
     Overridden { file: PathBuf, address: String, directory: String },
     /// No configuration names the directory, which is not a default one.
@@ -37,7 +37,7 @@ pub(super) enum Finding {
 }
 
 /// The findings in the configurations of both command lines about a place.
-pub(super) fn findings(place: &Place, surroundings: &Surroundings) -> Vec<Finding> {
+pub(super) fn findings(place: &Place, surroundings: &Surroundings) -> Vec<Obstacle> {
     let mut findings = Vec::new();
     let mut silent = HOSTS.to_vec();
     for (file, hosts) in files(surroundings) {
@@ -50,7 +50,7 @@ pub(super) fn findings(place: &Place, surroundings: &Surroundings) -> Vec<Findin
                 installation.is_some()
             }
             Err(reason) => {
-                findings.push(Finding::Unreadable { file, reason });
+                findings.push(Obstacle::Unreadable { file, reason });
                 true
             }
         };
@@ -59,7 +59,7 @@ pub(super) fn findings(place: &Place, surroundings: &Surroundings) -> Vec<Findin
         }
     }
     if !silent.is_empty() && !place.is_implied {
-        findings.push(Finding::NotLookedInto);
+        findings.push(Obstacle::NotLookedInto);
     }
     findings
 }
@@ -160,16 +160,16 @@ fn native(text: &str) -> Result<Body, String> {
     text.parse::<Body>().map_err(|error| format!("line {}", error.location().line()))
 }
 
-fn judge(installation: &Block, host: &str, file: &Path, place: &Place) -> Option<Finding> {
+fn judge(installation: &Block, host: &str, file: &Path, place: &Place) -> Option<Obstacle> {
     let address = format!("{host}/{ADDRESS}");
     if let Some(directory) = overridden(installation, &address, host) {
-        return Some(Finding::Overridden { file: file.to_owned(), address, directory });
+        return Some(Obstacle::Overridden { file: file.to_owned(), address, directory });
     }
     let finds = installation.body.get_blocks("filesystem_mirror").any(|mirror| {
         let path = mirror.body.get_attribute("path").and_then(|path| path.value.as_str());
         path.is_some_and(|path| is_same(Path::new(path), &place.directory)) && takes(mirror, host)
     });
-    (!finds).then(|| Finding::TurnedOff { file: file.to_owned(), address })
+    (!finds).then(|| Obstacle::TurnedOff { file: file.to_owned(), address })
 }
 
 fn overridden(installation: &Block, address: &str, host: &str) -> Option<String> {
@@ -213,7 +213,7 @@ mod tests {
 
     const PLACE: &str = "/home/me/.terraform.d/plugins";
 
-    fn finding(text: &str, host: &str) -> Option<Finding> {
+    fn finding(text: &str, host: &str) -> Option<Obstacle> {
         let place = Place { directory: PLACE.into(), is_implied: true };
         let body = native(text).unwrap();
         body.get_blocks("provider_installation")
@@ -253,7 +253,7 @@ mod tests {
     fn what_turns_the_place_off_is_found(#[case] method: &str) {
         let text = format!("provider_installation {{\n  {method}\n}}\n");
         for host in HOSTS {
-            assert!(matches!(finding(&text, host), Some(Finding::TurnedOff { .. })), "{text}");
+            assert!(matches!(finding(&text, host), Some(Obstacle::TurnedOff { .. })), "{text}");
         }
     }
 
@@ -263,11 +263,11 @@ mod tests {
                     \"/build\"\n  }\n  direct {}\n}\n";
         let [terraform, tofu] = HOSTS;
         assert!(
-            matches!(finding(text, terraform), Some(Finding::Overridden { directory, .. }) if directory == "/build")
+            matches!(finding(text, terraform), Some(Obstacle::Overridden { directory, .. }) if directory == "/build")
         );
-        assert!(matches!(finding(text, tofu), Some(Finding::TurnedOff { .. })));
+        assert!(matches!(finding(text, tofu), Some(Obstacle::TurnedOff { .. })));
         let short = text.replace("registry.terraform.io/", "");
-        assert!(matches!(finding(&short, tofu), Some(Finding::Overridden { .. })));
+        assert!(matches!(finding(&short, tofu), Some(Obstacle::Overridden { .. })));
     }
 
     #[test]
@@ -331,14 +331,14 @@ mod tests {
         ] {
             let found = found(name, text, true);
             assert!(
-                matches!(found.as_slice(), [Finding::TurnedOff { .. }, Finding::TurnedOff { .. }]),
+                matches!(found.as_slice(), [Obstacle::TurnedOff { .. }, Obstacle::TurnedOff { .. }]),
                 "{text}: {found:?}"
             );
         }
         let overridden = r#"{"provider_installation": {"dev_overrides": {"damodel/damodel": "/build"}}}"#;
-        assert!(matches!(found("x.tfrc.json", overridden, true).as_slice(), [Finding::Overridden { .. }, _]));
-        assert!(matches!(found("x.tfrc.json", "{", true).as_slice(), [Finding::Unreadable { .. }]));
-        assert_eq!(found("x.tfrc", "plugin_cache_dir = \"/x\"\n", false), [Finding::NotLookedInto]);
+        assert!(matches!(found("x.tfrc.json", overridden, true).as_slice(), [Obstacle::Overridden { .. }, _]));
+        assert!(matches!(found("x.tfrc.json", "{", true).as_slice(), [Obstacle::Unreadable { .. }]));
+        assert_eq!(found("x.tfrc", "plugin_cache_dir = \"/x\"\n", false), [Obstacle::NotLookedInto]);
         let text = serde_json::json!({"provider_installation": {"filesystem_mirror": {"path": plugins}}}).to_string();
         for is_implied in [false, true] {
             assert_eq!(found("x.tfrc.json", &text, is_implied), []);

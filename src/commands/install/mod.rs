@@ -19,7 +19,7 @@ use hcl_edit::{expr::Expression, structure::Body};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
-use self::cli_config::Finding;
+use self::cli_config::Obstacle;
 use super::{
     Surroundings,
     terraform::{HOSTS, package, platform},
@@ -124,27 +124,27 @@ fn hindrances(place: &Place, installed: &[Installed], surroundings: &Surrounding
     hindrances
 }
 
-fn hindrance(finding: &Finding, place: &Place) -> String {
+fn hindrance(finding: &Obstacle, place: &Place) -> String {
     match finding {
-        Finding::NotLookedInto => format!(
+        Obstacle::NotLookedInto => format!(
             "neither terraform nor tofu looks into {} by itself. In their configuration (~/.terraformrc, \
              ~/.tofurc):\n\n{}",
             place.directory.display(),
             provider_installation(&place.directory)
         ),
-        Finding::Overridden { file, address, directory } => format!(
+        Obstacle::Overridden { file, address, directory } => format!(
             "{} overrides {address} with {directory} (dev_overrides): plan and apply use what is there, not what was \
              installed. Remove the line to use this version.",
             file.display()
         ),
-        Finding::TurnedOff { file, address } => format!(
+        Obstacle::TurnedOff { file, address } => format!(
             "{} says where providers come from (provider_installation), and {address} does not come from {} by it. \
              Add to that block:\n\n{}",
             file.display(),
             place.directory.display(),
             methods(&place.directory)
         ),
-        Finding::Unreadable { file, reason } => format!(
+        Obstacle::Unreadable { file, reason } => format!(
             "{} could not be made out ({reason}). If it has a provider_installation block, see that it has:\n\n{}",
             file.display(),
             methods(&place.directory)

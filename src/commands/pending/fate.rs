@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::api::{
-    Client, CloudDisk, Code, Context, Error, Instance, Listed, Object, ObjectKind, PendingRecord, Phase, Presence,
-    PrivateImage,
+    Client, CloudDisk, Code, Context, CreatePhase, Error, Instance, Object, ObjectKind, PendingCreate, PendingRecord,
+    Presence, PrivateImage,
 };
 
 /// The status of released objects.
@@ -67,11 +67,11 @@ impl Lacking {
 
 /// The client of the service, if it is configured.
 #[derive(Debug)]
-pub(super) struct Service {
+pub(super) struct AskedService {
     client: Client,
 }
 
-impl Service {
+impl AskedService {
     pub(super) fn new(client: Client) -> Self {
         Self { client }
     }
@@ -81,7 +81,7 @@ impl Service {
     }
 
     /// The outcome of a create. A failed request is not an error here: the list shows it.
-    pub(super) async fn fate_of(&self, listed: &Listed, context: &Context) -> Fate {
+    pub(super) async fn fate_of(&self, listed: &PendingCreate, context: &Context) -> Fate {
         let record = &listed.record;
         if listed.owner_lives {
             return Fate::Owned;
@@ -182,17 +182,17 @@ impl Fate {
     }
 
     /// The advice for the user.
-    pub(super) fn advice(&self, listed: &Listed, entry: &str) -> String {
+    pub(super) fn advice(&self, listed: &PendingCreate, entry: &str) -> String {
         match (self, listed.record.phase) {
-            (Self::Alive { .. }, Phase::Sent | Phase::Accepted) => {
+            (Self::Alive { .. }, CreatePhase::Sent | CreatePhase::Accepted) => {
                 "apply the same configuration in this folder: it resumes the create".to_owned()
             }
-            (Self::Alive { uid, .. }, Phase::HandedOver) => {
+            (Self::Alive { uid, .. }, CreatePhase::HandedOver) => {
                 format!("the next plan clears this; if no state has it: terraform import <address> {uid}")
             }
             (Self::Gone { .. }, _) => format!("nothing is billed; pending --forget {entry}"),
             (Self::Owned, _) => "nothing: a run is at it".to_owned(),
-            (Self::Nothing, Phase::Sent) => {
+            (Self::Nothing, CreatePhase::Sent) => {
                 format!("the next apply settles it; if none follows: pending --forget {entry}")
             }
             (Self::Nothing, _) => format!("pending --forget {entry}"),
@@ -213,11 +213,11 @@ impl fmt::Display for Fate {
 }
 
 /// The phase of a create, in words.
-pub(super) fn phase(phase: Phase) -> &'static str {
+pub(super) fn phase(phase: CreatePhase) -> &'static str {
     match phase {
-        Phase::Accepted => "accepted",
-        Phase::HandedOver => "handed over",
-        Phase::Sent => "sent",
+        CreatePhase::Accepted => "accepted",
+        CreatePhase::HandedOver => "handed over",
+        CreatePhase::Sent => "sent",
     }
 }
 

@@ -12,13 +12,13 @@ use clap::Parser;
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-use self::fate::{Fate, Service};
+use self::fate::{AskedService, Fate};
 use super::{
     ServiceArguments,
     service::{DATA_DIRECTORY, Notes, path_or_nothing},
 };
 use crate::{
-    api::{Client, Context, Error as ApiError, InvalidBaseUrl, Journal, Listed},
+    api::{Client, Context, Error as ApiError, InvalidBaseUrl, Journal, PendingCreate},
     provider::Environment,
 };
 
@@ -139,7 +139,7 @@ pub async fn run_to(
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)
 }
 
-async fn list(journal: &Journal, service: &Service, context: &Context) -> Result<String, Error> {
+async fn list(journal: &Journal, service: &AskedService, context: &Context) -> Result<String, Error> {
     let report = journal.list()?;
     if report.entries.is_empty() && report.unreadable.is_empty() {
         return Ok(format!("Nothing is pending in {}.\n", journal.directory().display()));
@@ -163,7 +163,7 @@ async fn forget(
     entry: &str,
     force: bool,
     journal: &Journal,
-    service: &Service,
+    service: &AskedService,
     context: &Context,
 ) -> Result<String, Error> {
     let entries = journal.list()?.entries;
@@ -178,7 +178,7 @@ async fn forget(
     Ok(format!("Forgot {entry} ({}): {fate}.\n", listed.record.marker))
 }
 
-fn row(listed: &Listed, fate: &Fate) -> Row {
+fn row(listed: &PendingCreate, fate: &Fate) -> Row {
     let record = &listed.record;
     let age = Timestamp::now().as_second().saturating_sub(record.begun_at).max(0);
     Row([
@@ -194,13 +194,13 @@ fn row(listed: &Listed, fate: &Fate) -> Row {
 }
 
 /// The name of a record: its file without the ending.
-fn name(listed: &Listed) -> String {
+fn name(listed: &PendingCreate) -> String {
     listed.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn service(arguments: &Arguments, environment: &Environment) -> Result<Service, Error> {
+fn service(arguments: &Arguments, environment: &Environment) -> Result<AskedService, Error> {
     let settings = arguments.service.settings(environment, |path, source| Error::Read { path, source })?;
-    Ok(Service::new(Client::new(settings)))
+    Ok(AskedService::new(Client::new(settings)))
 }
 
 const HEADINGS: [&str; 8] = ["ENTRY", "KIND", "NAME SENT", "PHASE", "AGE", "UID", "STATUS", "WHAT TO DO"];

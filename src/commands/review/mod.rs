@@ -13,10 +13,10 @@ use std::{
 use clap::{Parser, ValueEnum};
 use jiff::{Zoned, civil::Date};
 
-use self::sources::{Input, Sources};
+use self::sources::{PlanInput, Sources};
 use crate::review::{
-    Baseline, Deny, Exception, Format, Limits, Money, NotAPlan, NotAPolicy, Plan, Policy, Review, Reviewed, Style,
-    render,
+    Baseline, Deny, Exception, Format, Limits, Money, NotAPlan, NotAPolicy, Policy, Review, Reviewed, ReviewedPlan,
+    Style, render,
 };
 
 /// The exit code for a violated gate.
@@ -42,7 +42,7 @@ pub struct Arguments {
     /// The form of the report. Default: text on a terminal, and elsewhere Markdown, which fits a comment of 65,536
     /// characters.
     #[arg(long, value_enum, value_name = "FORMAT")]
-    pub format: Option<FormatArgument>,
+    pub format: Option<ReportFormat>,
     /// The folder of the configuration: findings get their file and line.
     #[arg(long, value_name = "DIR")]
     pub config_dir: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub struct Arguments {
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormatArgument {
+pub enum ReportFormat {
     /// For a comment of a pull request.
     Markdown,
     /// One file with a chart.
@@ -98,7 +98,7 @@ pub enum DenyArgument {
 
 /// The outcome of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ReviewOutcome {
     /// The gate is not violated, or there is none.
     Passed,
     /// The gate is violated.
@@ -149,7 +149,7 @@ pub enum Error {
 /// # Errors
 ///
 /// If an input is not a plan; standard output is empty then.
-pub async fn run(arguments: Arguments) -> Result<Outcome, Error> {
+pub async fn run(arguments: Arguments) -> Result<ReviewOutcome, Error> {
     let is_terminal = io::stdout().is_terminal();
     let style = Style {
         format: arguments.format.map_or(if is_terminal { Format::Text } else { Format::Markdown }, Into::into),
@@ -172,21 +172,21 @@ pub fn review(
     input: &mut impl Read,
     out: &mut impl Write,
     told: &mut impl Write,
-) -> Result<Outcome, Error> {
+) -> Result<ReviewOutcome, Error> {
     let inputs = sources::read(&arguments.plans, arguments.baseline.as_deref(), input)?;
     let policy = read(arguments, &inputs, today)?;
     let baseline = arguments.baseline.as_deref().map(baseline).transpose()?;
     let sources = arguments.config_dir.as_deref().map(Sources::read).transpose()?;
     let is_of_several = inputs.len() > 1;
     let plans = sources::parallel(&inputs, |input| {
-        let plan =
-            Plan::read(&input.document).map_err(|source| Error::NotAPlan { place: input.place.clone(), source })?;
+        let plan = ReviewedPlan::read(&input.document)
+            .map_err(|source| Error::NotAPlan { place: input.place.clone(), source })?;
         Ok(Reviewed::new(is_of_several.then(|| input.place.clone()), &plan))
     })?;
     let review = Review::new(plans, &policy, baseline.as_ref(), |finding| {
         Some(sources.as_ref()?.locate(finding.address.as_deref()))
     });
-    let plan_file = inputs.first().filter(|_| !is_of_several).and_then(Input::file);
+    let plan_file = inputs.first().filter(|_| !is_of_several).and_then(PlanInput::file);
     let text = render(&review, &Style { plan_file, ..style.clone() }).map_err(Error::Render)?;
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)?;
     for warning in sources.iter().flat_map(Sources::warnings) {
@@ -196,7 +196,7 @@ pub fn review(
     for violation in &violations {
         writeln!(told, "violation: {violation}").map_err(Error::Terminal)?;
     }
-    Ok(if violations.is_empty() { Outcome::Passed } else { Outcome::Violated })
+    Ok(if violations.is_empty() { ReviewOutcome::Passed } else { ReviewOutcome::Violated })
 }
 
 fn baseline(path: &Path) -> Result<Baseline, Error> {
@@ -214,17 +214,17 @@ fn id(name: &str) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-impl From<FormatArgument> for Format {
-    fn from(format: FormatArgument) -> Self {
+impl From<ReportFormat> for Format {
+    fn from(format: ReportFormat) -> Self {
         match format {
-            FormatArgument::Github => Self::Github,
-            FormatArgument::Gitlab => Self::Gitlab,
-            FormatArgument::Html => Self::Html,
-            FormatArgument::Json => Self::Json,
-            FormatArgument::Junit => Self::Junit,
-            FormatArgument::Markdown => Self::Markdown,
-            FormatArgument::Sarif => Self::Sarif,
-            FormatArgument::Text => Self::Text,
+            ReportFormat::Github => Self::Github,
+            ReportFormat::Gitlab => Self::Gitlab,
+            ReportFormat::Html => Self::Html,
+            ReportFormat::Json => Self::Json,
+            ReportFormat::Junit => Self::Junit,
+            ReportFormat::Markdown => Self::Markdown,
+            ReportFormat::Sarif => Self::Sarif,
+            ReportFormat::Text => Self::Text,
         }
     }
 }
@@ -239,7 +239,7 @@ impl From<DenyArgument> for Deny {
     }
 }
 
-impl Termination for Outcome {
+impl Termination for ReviewOutcome {
     fn report(self) -> ExitCode {
         match self {
             Self::Passed => ExitCode::SUCCESS,
@@ -252,7 +252,7 @@ impl Termination for Outcome {
 const FILE: &str = "review.toml";
 
 /// The limits of the options, with the policy of --policy or else those beside the plans.
-fn read(arguments: &Arguments, inputs: &[Input], today: Date) -> Result<Policy, Error> {
+fn read(arguments: &Arguments, inputs: &[PlanInput], today: Date) -> Result<Policy, Error> {
     let mut deny: Vec<_> = arguments.deny.clone();
     deny.sort();
     deny.dedup();
@@ -270,7 +270,7 @@ fn read(arguments: &Arguments, inputs: &[Input], today: Date) -> Result<Policy, 
 }
 
 /// The policies beside plans, each for the plans of its folder.
-fn beside(inputs: &[Input], today: Date) -> Result<Policy, Error> {
+fn beside(inputs: &[PlanInput], today: Date) -> Result<Policy, Error> {
     let mut plans_of: BTreeMap<PathBuf, BTreeSet<usize>> = BTreeMap::new();
     for (index, input) in inputs.iter().enumerate() {
         let file = input.folder.join(FILE);

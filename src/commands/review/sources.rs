@@ -238,7 +238,7 @@ impl Lines {
 
 /// A document that should be a plan.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(super) struct PlanInput {
     /// Its path, or the name of the stream.
     pub(super) place: String,
     is_file: bool,
@@ -248,7 +248,7 @@ pub(super) struct Input {
 }
 
 /// Reads the named inputs in their order, and folders in the order of their file names.
-pub(super) fn read(plans: &[PathBuf], baseline: Option<&Path>, input: &mut impl Read) -> Result<Vec<Input>, Error> {
+pub(super) fn read(plans: &[PathBuf], baseline: Option<&Path>, input: &mut impl Read) -> Result<Vec<PlanInput>, Error> {
     let mut inputs = Vec::new();
     let baseline = baseline.and_then(|path| path.canonicalize().ok());
     for path in plans {
@@ -256,26 +256,26 @@ pub(super) fn read(plans: &[PathBuf], baseline: Option<&Path>, input: &mut impl 
             let mut document = Vec::new();
             let place = "standard input".to_owned();
             match input.read_to_end(&mut document) {
-                Ok(_) => inputs.push(Input { place, is_file: false, folder: PathBuf::new(), document }),
+                Ok(_) => inputs.push(PlanInput { place, is_file: false, folder: PathBuf::new(), document }),
                 Err(source) => return Err(Error::Read { place, source }),
             }
         } else if path.is_dir() {
             let before = inputs.len();
             let files = plans_below(path)?;
             for file in files.iter().filter(|file| baseline.is_none() || file.canonicalize().ok() != baseline) {
-                inputs.push(Input::of_file(file)?);
+                inputs.push(PlanInput::of_file(file)?);
             }
             if inputs.len() == before {
                 return Err(Error::NoPlans(path.display().to_string()));
             }
         } else {
-            inputs.push(Input::of_file(path)?);
+            inputs.push(PlanInput::of_file(path)?);
         }
     }
     Ok(inputs)
 }
 
-impl Input {
+impl PlanInput {
     /// Its path, if it is a file.
     pub(super) fn file(&self) -> Option<String> {
         self.is_file.then(|| self.place.clone())
@@ -313,15 +313,15 @@ fn plans_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// Converts each input, on all processors; the first failure fails all.
 pub(super) fn parallel<T: Send>(
-    inputs: &[Input],
-    make: impl Fn(&Input) -> Result<T, Error> + Sync,
+    inputs: &[PlanInput],
+    make: impl Fn(&PlanInput) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
     let workers = thread::available_parallelism().map_or(1, NonZero::get).min(inputs.len()).max(1);
     let share = inputs.len().div_ceil(workers).max(1);
     thread::scope(|scope| {
         let work = |inputs| {
             let make = &make;
-            move || -> Result<Vec<T>, Error> { <[Input]>::iter(inputs).map(make).collect() }
+            move || -> Result<Vec<T>, Error> { <[PlanInput]>::iter(inputs).map(make).collect() }
         };
         let workers: Vec<_> = inputs.chunks(share).map(|inputs| scope.spawn(work(inputs))).collect();
         let mut all = Vec::with_capacity(inputs.len());

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use crate::{
-    api::{Ending, ProgressEvent, Told},
+    api::{ProgressEvent, Told, WaitEnding},
     review::visible,
 };
 
@@ -158,10 +158,10 @@ pub fn line(told: &Told, now: i64) -> String {
     }
     let took = elapsed(event, event.at);
     match event.ended {
-        Some(Ending::Done) => {
+        Some(WaitEnding::Done) => {
             return format!("{title}: {}, done after {}", visible(&event.phase, LONGEST), spoken(took));
         }
-        Some(Ending::Stopped) => {
+        Some(WaitEnding::Stopped) => {
             return format!("{title}: {}, stopped waiting after {}", visible(&event.phase, LONGEST), spoken(took));
         }
         None => {}
@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    fn told(phase: &str, percent: Option<u8>, ended: Option<Ending>) -> Told {
+    fn told(phase: &str, percent: Option<u8>, ended: Option<WaitEnding>) -> Told {
         let event = ProgressEvent {
             version: 1,
             at: 65_000,
@@ -225,8 +225,8 @@ mod tests {
         assert_eq!(line(Some(2), None, 31_000), format!("{title}: creating 2 %, 30s of about 1m 30s"));
         // No duration is expected for a wait that takes longer than usual.
         assert_eq!(line(None, None, 201_000), format!("{title}: creating, 3m 20s"));
-        assert_eq!(line(None, Some(Ending::Done), 0), format!("{title}: creating, done after 1m 4s"));
-        let stopped = line(None, Some(Ending::Stopped), 0);
+        assert_eq!(line(None, Some(WaitEnding::Done), 0), format!("{title}: creating, done after 1m 4s"));
+        let stopped = line(None, Some(WaitEnding::Stopped), 0);
         assert_eq!(stopped, format!("{title}: creating, stopped waiting after 1m 4s"));
     }
 }

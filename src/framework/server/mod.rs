@@ -17,10 +17,10 @@ pub use self::resource::ResourceAnswer;
 pub use offers::ListRequest;
 pub use resource::{ApplyRequest, PlanRequest};
 
-use self::offers::Configuration;
+use self::offers::ConfigurationState;
 use super::{
     diagnostics::Diagnostics,
-    ephemeral::Holder,
+    ephemeral::HeldObjects,
     registry::{Provider, Registry},
     resource::StepContext,
     schema::Schema,
@@ -34,9 +34,9 @@ pub struct Server<P: Provider> {
     provider: P,
     schema: Schema,
     registry: Registry<P::Client>,
-    held: Holder,
+    held: HeldObjects,
     /// In debug mode several cores may configure one process: the last one counts (plugin protocol, debug mode).
-    configuration: RwLock<Configuration<P::Client>>,
+    configuration: RwLock<ConfigurationState<P::Client>>,
     /// Stops the calls in progress.
     stopping: Mutex<CancellationToken>,
     ends: Ends,
@@ -81,8 +81,8 @@ impl<P: Provider> Server<P> {
             schema,
             registry: provider.registry(),
             provider,
-            held: Holder::default(),
-            configuration: RwLock::new(Configuration::Missing),
+            held: HeldObjects::default(),
+            configuration: RwLock::new(ConfigurationState::Missing),
             stopping: Mutex::new(ends.stopping.child_token()),
             ends,
         }
@@ -136,11 +136,11 @@ impl<P: Provider> Server<P> {
         self.configuration().client()
     }
 
-    fn configuration(&self) -> Configuration<P::Client> {
+    fn configuration(&self) -> ConfigurationState<P::Client> {
         match &*self.configuration.read().unwrap_or_else(PoisonError::into_inner) {
-            Configuration::Missing => Configuration::Missing,
-            Configuration::Ready(client) => Configuration::Ready(Arc::clone(client)),
-            Configuration::Unknown(arguments) => Configuration::Unknown(arguments.clone()),
+            ConfigurationState::Missing => ConfigurationState::Missing,
+            ConfigurationState::Ready(client) => ConfigurationState::Ready(Arc::clone(client)),
+            ConfigurationState::Unknown(arguments) => ConfigurationState::Unknown(arguments.clone()),
         }
     }
 }

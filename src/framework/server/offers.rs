@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::Server;
 use crate::framework::{
-    ActionProgress, Diagnostic, Diagnostics, Entry, ListEvent, OfferKind, Opened, Outcome, PlanContext, Private,
+    ActionProgress, Diagnostic, Diagnostics, ListEvent, OfferKind, Offering, Opened, Outcome, PlanContext, Private,
     Provider, Schema, State, Value,
     model::from_value,
     plan_rules::{check, planned_state},
@@ -30,13 +30,13 @@ pub struct ListRequest {
 impl<P: Provider> Server<P> {
     /// Whether to defer the call: the core allows it, and the provider's configuration is not known yet.
     pub fn defers(&self, deferral_allowed: bool) -> bool {
-        deferral_allowed && matches!(self.configuration(), Configuration::Unknown(_))
+        deferral_allowed && matches!(self.configuration(), ConfigurationState::Unknown(_))
     }
 
     /// Reads a data source (plugin protocol, data sources).
     pub async fn read_data_source(
         &self,
-        source: &Entry<P::Client>,
+        source: &Offering<P::Client>,
         config: &Value,
     ) -> Result<(Value, Diagnostics), Diagnostics> {
         let context = self.context(self.client()?, source.timeout());
@@ -49,7 +49,7 @@ impl<P: Provider> Server<P> {
     /// close, and diagnostics. The result is wholly known: the configured values and those of the open.
     pub async fn open(
         &self,
-        resource: &Entry<P::Client>,
+        resource: &Offering<P::Client>,
         config: &Value,
     ) -> Result<(Value, String, Diagnostics), Diagnostics> {
         let context = self.context(self.client()?, resource.timeout());
@@ -67,7 +67,7 @@ impl<P: Provider> Server<P> {
     }
 
     /// The result of an ephemeral resource before it is opened.
-    pub fn expected(&self, resource: &Entry<P::Client>, config: &Value) -> Value {
+    pub fn expected(&self, resource: &Offering<P::Client>, config: &Value) -> Value {
         planned_state(&resource.schema, config, &Value::Null)
     }
 
@@ -113,9 +113,9 @@ impl<P: Provider> Server<P> {
     }
 
     /// Plans an action (plugin protocol, actions). Without a client, the plan makes no request to the service.
-    pub async fn plan_action(&self, action: &Entry<P::Client>, config: &Value) -> Result<Diagnostics, Diagnostics> {
+    pub async fn plan_action(&self, action: &Offering<P::Client>, config: &Value) -> Result<Diagnostics, Diagnostics> {
         let configuration = self.configuration();
-        let client = if let Configuration::Ready(client) = &configuration { Some(client) } else { None };
+        let client = if let ConfigurationState::Ready(client) = &configuration { Some(client) } else { None };
         let config = fill_defaults(&action.schema, config);
         action.steps.plan_action(config, PlanContext { client, stopping: self.stopping() }).await
     }
@@ -123,7 +123,7 @@ impl<P: Provider> Server<P> {
     /// Invokes an action, whose progress messages go to `progress`.
     pub async fn invoke_action(
         &self,
-        action: &Entry<P::Client>,
+        action: &Offering<P::Client>,
         config: &Value,
         progress: mpsc::UnboundedSender<String>,
     ) -> Result<Diagnostics, Diagnostics> {
@@ -134,7 +134,7 @@ impl<P: Provider> Server<P> {
 
 /// The result of a read or an open, or an error if it has neither a result nor an error.
 fn result<C: Send + Sync + 'static>(
-    entry: &Entry<C>,
+    entry: &Offering<C>,
     result: Option<Value>,
     mut diagnostics: Diagnostics,
 ) -> Result<(Value, Diagnostics), Diagnostics> {
@@ -162,7 +162,7 @@ pub struct ConfigureRequest {
 }
 
 /// The state of the provider's configuration.
-pub(super) enum Configuration<C> {
+pub(super) enum ConfigurationState<C> {
     /// Not configured yet.
     Missing,
     /// Configured, with this client.
@@ -186,7 +186,7 @@ impl<P: Provider> Server<P> {
         let unknown: Vec<String> =
             names.filter(|name| !request.config.attribute(name).is_wholly_known()).cloned().collect();
         if !unknown.is_empty() || request.config.is_unknown() {
-            self.set_configuration(Configuration::Unknown(unknown));
+            self.set_configuration(ConfigurationState::Unknown(unknown));
             return Diagnostics::new();
         }
         let model = match from_value::<P::Model>(&fill_defaults(&self.schema, &request.config)) {
@@ -194,19 +194,19 @@ impl<P: Provider> Server<P> {
             Err(error) => return error.into(),
         };
         let (configuration, diagnostics) = match self.provider.configure(model, &request.core_version).await {
-            Ok((client, diagnostics)) => (Configuration::Ready(client), diagnostics),
-            Err(diagnostics) => (Configuration::Missing, diagnostics),
+            Ok((client, diagnostics)) => (ConfigurationState::Ready(client), diagnostics),
+            Err(diagnostics) => (ConfigurationState::Missing, diagnostics),
         };
         self.set_configuration(configuration);
         diagnostics
     }
 
-    fn set_configuration(&self, configuration: Configuration<P::Client>) {
+    fn set_configuration(&self, configuration: ConfigurationState<P::Client>) {
         *self.configuration.write().unwrap_or_else(PoisonError::into_inner) = configuration;
     }
 }
 
-impl<C: Send + Sync + 'static> Entry<C> {
+impl<C: Send + Sync + 'static> Offering<C> {
     /// Checks a configuration. `write_only_allowed`: the core supports write-only attributes.
     pub fn validate(&self, config: &Value, write_only_allowed: bool) -> Diagnostics {
         judged(&self.schema, config, write_only_allowed, |config, diagnostics| self.steps.validate(config, diagnostics))
@@ -229,7 +229,7 @@ fn judged(
     diagnostics
 }
 
-impl<C> Configuration<C> {
+impl<C> ConfigurationState<C> {
     /// The client, or the reason why it is missing.
     pub(super) fn client(self) -> Result<Arc<C>, Diagnostics> {
         let missing = match self {

@@ -1,9 +1,9 @@
 //! The calls of a resource: plan and apply a change, read, import or upgrade a state, and generate a configuration from
 //! one.
 
-use super::{Server, offers::Configuration};
+use super::{Server, offers::ConfigurationState};
 use crate::framework::{
-    Create, Diagnostic, Diagnostics, Entry, Identity, Outcome, Path, Plan, PlanContext, PlanKind, Private, Provider,
+    Create, Diagnostic, Diagnostics, Identity, Offering, Outcome, Path, Plan, PlanContext, PlanKind, Private, Provider,
     State, Update, Value,
     generate::configuration,
     plan_rules::{guarded, planned_state, replacements},
@@ -47,7 +47,7 @@ impl<P: Provider> Server<P> {
     /// unknown one, although the protocol allows it.
     pub async fn plan(
         &self,
-        resource: &Entry<P::Client>,
+        resource: &Offering<P::Client>,
         request: PlanRequest,
     ) -> Result<(ResourceAnswer, Vec<Path>), Diagnostics> {
         let PlanRequest { config, prior, proposed, private, earlier } = request;
@@ -71,7 +71,7 @@ impl<P: Provider> Server<P> {
             diagnostics: Diagnostics::new(),
         };
         let configuration = self.configuration();
-        let client = if let Configuration::Ready(client) = &configuration { Some(client) } else { None };
+        let client = if let ConfigurationState::Ready(client) = &configuration { Some(client) } else { None };
         let refined = resource.steps.plan(draft, PlanContext { client, stopping: self.stopping() }).await?;
         let planned = refined.planned.map_or(Value::Null, |refined| {
             without_write_only(schema, &guarded(schema, &config, &prior, &refined, &planned))
@@ -99,7 +99,7 @@ impl<P: Provider> Server<P> {
     /// plan where that was known, unless there are errors. `Err` means that nothing was changed.
     pub async fn apply(
         &self,
-        resource: &Entry<P::Client>,
+        resource: &Offering<P::Client>,
         request: ApplyRequest,
     ) -> Result<ResourceAnswer, Diagnostics> {
         let ApplyRequest { config, prior, planned, private } = request;
@@ -166,7 +166,7 @@ pub struct ResourceAnswer {
 impl ResourceAnswer {
     /// An answer with the identity of its state.
     pub(super) fn of<C: Send + Sync + 'static>(
-        resource: &Entry<C>,
+        resource: &Offering<C>,
         state: Value,
         private: Private,
         diagnostics: Diagnostics,
@@ -180,10 +180,10 @@ impl<P: Provider> Server<P> {
     /// they are.
     pub async fn read(
         &self,
-        resource: &Entry<P::Client>,
+        resource: &Offering<P::Client>,
         current: State<Value>,
     ) -> Result<ResourceAnswer, Diagnostics> {
-        if matches!(self.configuration(), Configuration::Unknown(_)) {
+        if matches!(self.configuration(), ConfigurationState::Unknown(_)) {
             return Ok(ResourceAnswer::of(resource, current.state, current.private, Diagnostics::new()));
         }
         let timeout = resource.timeouts(&current.state).read;
@@ -201,7 +201,7 @@ impl<P: Provider> Server<P> {
 
     /// Imports by id (plugin protocol, import): a state that the following refresh completes. Defaults are filled in,
     /// so that the next plan is empty.
-    pub async fn import(&self, resource: &Entry<P::Client>, id: &str) -> Result<ResourceAnswer, Diagnostics> {
+    pub async fn import(&self, resource: &Offering<P::Client>, id: &str) -> Result<ResourceAnswer, Diagnostics> {
         let context = self.context(self.client()?, resource.timeout());
         let Outcome { state, mut private, mut diagnostics } =
             resource.steps.act(ResourceStep::Import(id.to_owned()), context).await?;
@@ -221,7 +221,7 @@ impl<P: Provider> Server<P> {
     }
 }
 
-impl<C: Send + Sync + 'static> Entry<C> {
+impl<C: Send + Sync + 'static> Offering<C> {
     /// The identity of a state's object, if its type has one.
     pub(super) fn identity_of(&self, state: &Value) -> Option<Value> {
         self.identity.as_ref()?.of(state)

@@ -7,9 +7,9 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-use super::Model;
+use super::GgufModel;
 
-pub use self::options::{CacheType, InvalidOption, Options};
+pub use self::options::{CacheType, InvalidOption, ServerOptions};
 
 /// An allowance for each card's driver, libraries and fragmentation. It is not measured.
 const OVERHEAD: u64 = 512 << 20;
@@ -43,7 +43,7 @@ struct Offload {
 
 impl Offload {
     /// The output counts as the last layer (llama.cpp, load_tensors).
-    fn of(options: &Options, blocks: u64) -> Self {
+    fn of(options: &ServerOptions, blocks: u64) -> Self {
         Self { first: (blocks + 1).saturating_sub(options.gpu_layers), has_output: options.gpu_layers > 0 }
     }
 
@@ -54,7 +54,7 @@ impl Offload {
 
 /// Computes the memory that a model needs.
 #[must_use]
-pub fn memory(model: &Model, options: &Options) -> Memory {
+pub fn memory(model: &GgufModel, options: &ServerOptions) -> Memory {
     let mut memory = Memory::default();
     let offload = Offload::of(options, model.layer_bytes.len() as u64);
     let weights = weights(model, offload, &mut memory.notes);
@@ -95,8 +95,8 @@ pub fn memory(model: &Model, options: &Options) -> Memory {
 /// unknown. It is a multiple of 256 for each slot, as the server rounds it.
 #[must_use]
 pub fn largest_context(
-    model: &Model,
-    options: &Options,
+    model: &GgufModel,
+    options: &ServerOptions,
     needed: impl Fn(&Memory) -> Option<u64>,
     most: u64,
 ) -> Option<u64> {
@@ -104,7 +104,7 @@ pub fn largest_context(
     const MOST_STEPS: u64 = i32::MAX as u64 / STEP;
     let step = STEP * options.slots();
     let fits = |steps: u64| {
-        let options = Options { context_size: steps * step, ..options.clone() };
+        let options = ServerOptions { context_size: steps * step, ..options.clone() };
         needed(&memory(model, &options)).is_some_and(|bytes| bytes <= most)
     };
     let (mut fitting, mut beyond) = (0, MOST_STEPS / options.slots() + 1);
@@ -121,7 +121,7 @@ struct Weights {
 }
 
 /// The token embeddings stay on the host; if they are also the output, the card has a copy.
-fn weights(model: &Model, offload: Offload, notes: &mut Vec<String>) -> Weights {
+fn weights(model: &GgufModel, offload: Offload, notes: &mut Vec<String>) -> Weights {
     let mut weights = Weights { card: 0, host: model.embedding_bytes };
     for (layer, bytes) in model.layer_bytes.iter().enumerate() {
         let part = if offload.has(layer) { &mut weights.card } else { &mut weights.host };
@@ -149,7 +149,7 @@ const MOST_EXPERTS: u64 = 8;
 
 /// The memory of the largest step of a batch, plus the mask of its tokens. The steps were fitted to the output of a
 /// server.
-fn compute(model: &Model, cache: &Cache, options: &Options, notes: &mut Vec<String>) -> Option<u64> {
+fn compute(model: &GgufModel, cache: &Cache, options: &ServerOptions, notes: &mut Vec<String>) -> Option<u64> {
     if Architecture::of(&model.architecture) == Some(Architecture::Latent) {
         notes.push("compute: not known, because multi-latent attention was not measured".to_owned());
         return None;
@@ -184,7 +184,7 @@ fn compute(model: &Model, cache: &Cache, options: &Options, notes: &mut Vec<Stri
 }
 
 /// The reason why an architecture is not supported.
-fn unknown(model: &Model) -> String {
+fn unknown(model: &GgufModel) -> String {
     let name = &model.architecture;
     if is_recurrent(name) {
         format!("the architecture {name:?} keeps a recurrent state")
@@ -212,7 +212,7 @@ struct Cache {
 
 /// The widths of keys and values in a layer.
 struct Rows<'a> {
-    options: &'a Options,
+    options: &'a ServerOptions,
     key_length: u64,
     /// `None` if the cache has no values.
     value_length: Option<u64>,
@@ -222,7 +222,7 @@ struct Rows<'a> {
 
 impl Cache {
     /// Computes the cache; the error is the reason why it is unknown.
-    fn of(model: &Model, options: &Options) -> Result<Self, String> {
+    fn of(model: &GgufModel, options: &ServerOptions) -> Result<Self, String> {
         let architecture = Architecture::of(&model.architecture).ok_or_else(|| unknown(model))?;
         let layers = model.layers.ok_or("the file does not name its layers")?;
         if layers != model.layer_bytes.len() as u64 || layers != model.head_count_kv.len() as u64 {
@@ -266,7 +266,7 @@ impl Cache {
     }
 
     /// A note about the computation.
-    fn note(&self, options: &Options) -> String {
+    fn note(&self, options: &ServerOptions) -> String {
         let Self { cells, streams, layers, .. } = self;
         let windowed = self.windowed.map(|cells| format!(", and {cells} in layers with a window")).unwrap_or_default();
         let (k, v) = (options.cache_type_k.name(), options.cache_type_v.name());
@@ -299,7 +299,7 @@ impl Rows<'_> {
 }
 
 /// The window and its period, if some layers have one.
-fn windows(architecture: Architecture, model: &Model) -> Result<Option<(u64, u64)>, String> {
+fn windows(architecture: Architecture, model: &GgufModel) -> Result<Option<(u64, u64)>, String> {
     if architecture.windows().is_none() {
         return Ok(None);
     }

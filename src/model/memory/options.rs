@@ -5,7 +5,7 @@ const AUTOMATIC_SLOTS: u64 = 4;
 
 /// The options of a server that affect its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ServerOptions {
     /// The context in tokens; 0 for the context that the model was trained for.
     pub context_size: u64,
     /// The number of concurrent chats; `None` for the server's default: four that share the context.
@@ -26,7 +26,7 @@ pub struct Options {
     pub unified: bool,
 }
 
-impl Default for Options {
+impl Default for ServerOptions {
     /// The options that `damodel_llama_server` uses.
     fn default() -> Self {
         Self {
@@ -77,7 +77,7 @@ const NAMES: &[&str] = &[
 
 const CACHE_TYPE: &str = "one of f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0 and iq4_nl";
 
-impl Options {
+impl ServerOptions {
     /// The defaults, changed by `set`.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 use super::*;
 
 /// A typical large model of 32 layers: 8 of its 32 heads have keys and values.
-fn model() -> Model {
-    Model {
+fn model() -> GgufModel {
+    GgufModel {
         architecture: "llama".to_owned(),
         layers: Some(32),
         context_length: Some(131_072),
@@ -18,12 +18,12 @@ fn model() -> Model {
         embedding_bytes: 7,
         output_bytes: 1000,
         tensor_bytes: 4207,
-        ..Model::default()
+        ..GgufModel::default()
     }
 }
 
-fn windowed(architecture: &str, window: u64, period: u64) -> Model {
-    Model {
+fn windowed(architecture: &str, window: u64, period: u64) -> GgufModel {
+    GgufModel {
         architecture: architecture.to_owned(),
         sliding_window: Some(window),
         sliding_window_pattern: Some(period),
@@ -31,11 +31,11 @@ fn windowed(architecture: &str, window: u64, period: u64) -> Model {
     }
 }
 
-fn options(set: &[(&str, &str)]) -> Options {
-    Options::parse(set.iter().copied()).unwrap()
+fn options(set: &[(&str, &str)]) -> ServerOptions {
+    ServerOptions::parse(set.iter().copied()).unwrap()
 }
 
-fn cache(model: &Model, set: &[(&str, &str)]) -> Option<u64> {
+fn cache(model: &GgufModel, set: &[(&str, &str)]) -> Option<u64> {
     memory(model, &options(set)).cache
 }
 
@@ -45,7 +45,7 @@ const F16: [(&str, &str); 2] = [("cache_type_k", "f16"), ("cache_type_v", "f16")
 
 #[test]
 fn no_option_is_what_the_resource_starts_a_server_with() {
-    assert_eq!(options(&[]), Options::default());
+    assert_eq!(options(&[]), ServerOptions::default());
     assert_eq!(cache(&model(), &[]), Some(32_768 * 32 * 2 * 8 * (128 / 32) * 34));
 }
 
@@ -63,7 +63,7 @@ fn cells_come_in_steps_of_256_for_each_slot() {
 
 #[test]
 fn windows_hold_no_more_than_they_need() {
-    let bytes = |model: &Model, set: &[(&str, &str)]| cache(model, &[&F16, set].concat());
+    let bytes = |model: &GgufModel, set: &[(&str, &str)]| cache(model, &[&F16, set].concat());
     let layer = F16_CELL / 32;
     let size = [("context_size", "8192")];
     // 1,024 and a batch of 512 are 1,536 cells.
@@ -78,7 +78,7 @@ fn windows_hold_no_more_than_they_need() {
 
 #[test]
 fn without_flash_attention_values_are_as_wide_as_the_widest_layer() {
-    let uneven = Model { head_count_kv: [vec![8; 16], vec![4; 16]].concat(), ..model() };
+    let uneven = GgufModel { head_count_kv: [vec![8; 16], vec![4; 16]].concat(), ..model() };
     let size = ("context_size", "256");
     let row = 128 * 2 * 256;
     assert_eq!(cache(&uneven, &[&F16[..], &[size]].concat()), Some(row * 16 * (8 + 4) * 2));
@@ -88,7 +88,7 @@ fn without_flash_attention_values_are_as_wide_as_the_widest_layer() {
 
 #[test]
 fn latent_attention_stores_keys_alone() {
-    let latent = Model {
+    let latent = GgufModel {
         architecture: "deepseek2".to_owned(),
         head_count_kv: vec![1; 32],
         key_length: Some(576),
@@ -98,13 +98,13 @@ fn latent_attention_stores_keys_alone() {
     let found = memory(&latent, &options(&[F16[0], F16[1], ("context_size", "256")]));
     assert_eq!(found.cache, Some(32 * 256 * 576 * 2));
     assert_eq!((found.compute, found.total), (None, None));
-    let old = Model { head_count_kv: vec![32; 32], ..latent };
+    let old = GgufModel { head_count_kv: vec![32; 32], ..latent };
     assert_eq!(cache(&old, &[]), None);
 }
 
 #[test]
 fn the_last_layers_are_on_the_card_first_and_the_output_before_them() {
-    let parts = |model: &Model, layers: &str| {
+    let parts = |model: &GgufModel, layers: &str| {
         let found = memory(model, &options(&[("gpu_layers", layers), ("context_size", "256")]));
         let host_cache = cache(model, &[("context_size", "256")]).unwrap() - found.cache.unwrap();
         (found.weights.unwrap(), found.host.unwrap() - host_cache)
@@ -114,33 +114,35 @@ fn the_last_layers_are_on_the_card_first_and_the_output_before_them() {
     assert_eq!(parts(&model(), "3"), (1200, 3007));
     assert_eq!(parts(&model(), "1"), (1000, 3207));
     assert_eq!(parts(&model(), "0"), (0, 4207));
-    let tied = Model { tied_output: true, ..model() };
+    let tied = GgufModel { tied_output: true, ..model() };
     assert_eq!(parts(&tied, "1"), (1007, 3207), "the output is a copy of the embeddings");
     assert_eq!(parts(&tied, "0"), (0, 4207));
 }
 
 #[test]
 fn what_is_not_known_is_no_number_and_says_why() {
-    let reason = |model: &Model| {
-        let found = memory(model, &Options::default());
+    let reason = |model: &GgufModel| {
+        let found = memory(model, &ServerOptions::default());
         assert_eq!((found.cache, found.compute, found.total, found.host), (None, None, None, None));
         assert!(found.weights.is_some());
         found.notes.iter().find(|note| note.starts_with("cache: not known")).unwrap().clone()
     };
-    let named = |name: &str| Model { architecture: name.to_owned(), ..model() };
+    let named = |name: &str| GgufModel { architecture: name.to_owned(), ..model() };
     assert!(reason(&named("zzzzz")).ends_with("the architecture \"zzzzz\" is not known"));
     assert!(reason(&named("mamba")).ends_with("keeps a recurrent state"));
-    assert!(reason(&Model { layers: Some(31), ..model() }).ends_with("some layers only predict further tokens"));
-    assert!(reason(&Model { key_length: None, ..model() }).ends_with("the widths of keys and values"));
-    assert!(reason(&Model { key_length: Some(80), ..model() }).ends_with("keys of width 80 cannot have the type q8_0"));
-    let irregular = Model { sliding_window_pattern: None, ..windowed("gemma3", 1024, 6) };
+    assert!(reason(&GgufModel { layers: Some(31), ..model() }).ends_with("some layers only predict further tokens"));
+    assert!(reason(&GgufModel { key_length: None, ..model() }).ends_with("the widths of keys and values"));
+    assert!(
+        reason(&GgufModel { key_length: Some(80), ..model() }).ends_with("keys of width 80 cannot have the type q8_0")
+    );
+    let irregular = GgufModel { sliding_window_pattern: None, ..windowed("gemma3", 1024, 6) };
     assert!(reason(&irregular).ends_with("which layers have a sliding window"));
 }
 
 #[test]
 fn numbers_beyond_all_measure_are_no_panic() {
     let all = u64::MAX;
-    let huge = Model {
+    let huge = GgufModel {
         key_length: Some(all - all % 32),
         head_count_kv: vec![all; 32],
         embedding_length: Some(all),
@@ -155,7 +157,7 @@ fn numbers_beyond_all_measure_are_no_panic() {
     for set in [&[][..], &[("context_size", "0")], &[("gpu_layers", "2")], &F16] {
         assert_eq!(memory(&huge, &options(set)).total, None);
     }
-    let windowed = Model { sliding_window: Some(all), ..windowed("gemma2", 1, 2) };
+    let windowed = GgufModel { sliding_window: Some(all), ..windowed("gemma2", 1, 2) };
     assert!(memory(&windowed, &options(&[])).total.is_some());
 }
 
@@ -166,17 +168,17 @@ fn the_largest_context_fits_and_a_step_more_does_not() {
         let options = options(set);
         let most = 4 << 30;
         let largest = largest_context(&model(), &options, total, most).unwrap();
-        let at = |context_size| memory(&model(), &Options { context_size, ..options.clone() }).total.unwrap();
+        let at = |context_size| memory(&model(), &ServerOptions { context_size, ..options.clone() }).total.unwrap();
         assert!(at(largest) <= most && at(largest + 256 * options.slots()) > most, "{set:?}: {largest}");
     }
-    assert_eq!(largest_context(&model(), &Options::default(), total, 1000), None);
-    let unknown = Model { architecture: "zzzzz".to_owned(), ..model() };
-    assert_eq!(largest_context(&unknown, &Options::default(), total, u64::MAX), None);
+    assert_eq!(largest_context(&model(), &ServerOptions::default(), total, 1000), None);
+    let unknown = GgufModel { architecture: "zzzzz".to_owned(), ..model() };
+    assert_eq!(largest_context(&unknown, &ServerOptions::default(), total, u64::MAX), None);
 }
 
 #[test]
 fn options_that_are_not_understood_are_refused() {
-    let refused = |name, value| Options::parse([(name, value)]).unwrap_err().to_string();
+    let refused = |name, value| ServerOptions::parse([(name, value)]).unwrap_err().to_string();
     assert!(refused("ctx", "1").starts_with("an option is unknown; the options are context_size, parallel,"));
     assert_eq!(refused("context_size", "-1"), "context_size must be a whole number, or 0 for the trained context");
     assert_eq!(refused("context_size", "1e9"), "context_size must be a whole number, or 0 for the trained context");
@@ -185,5 +187,5 @@ fn options_that_are_not_understood_are_refused() {
     assert_eq!(refused("flash_attention", "off"), "cache_type_v can be quantized with flash_attention only");
     assert_eq!(refused("flash_attention", "maybe"), "flash_attention must be on, off or auto");
     assert_eq!(refused("unified", "yes"), "unified must be true or false");
-    assert!(Options::parse([("flash_attention", "off"), ("cache_type_v", "f16")]).is_ok());
+    assert!(ServerOptions::parse([("flash_attention", "off"), ("cache_type_v", "f16")]).is_ok());
 }

@@ -14,17 +14,17 @@ use tokio::{
 #[cfg(unix)]
 mod unix;
 
-use super::{Environment, Error};
+use super::{Error, PluginEnvironment};
 
 /// Listens at the place that `environment` asks for, until the returned value is dropped.
 #[cfg(unix)]
-pub(super) fn bind(environment: &Environment) -> Result<Bound, Error> {
+pub(super) fn bind(environment: &PluginEnvironment) -> Result<Bound, Error> {
     unix::bind(&environment.socket)
 }
 
 /// Listens at the place that `environment` asks for, until the returned value is dropped.
 #[cfg(windows)]
-pub(super) fn bind(environment: &Environment) -> Result<Bound, Error> {
+pub(super) fn bind(environment: &PluginEnvironment) -> Result<Bound, Error> {
     bind_tcp(environment.ports.clone())
 }
 
@@ -33,13 +33,13 @@ pub(super) fn bind(environment: &Environment) -> Result<Bound, Error> {
 pub(super) struct Bound {
     /// Removes the socket with its directory when dropped.
     pub(super) directory: Option<tempfile::TempDir>,
-    pub(super) endpoint: Endpoint,
+    pub(super) endpoint: PluginAddress,
     pub(super) listener: Listener,
 }
 
 /// An address in go-plugin's form.
 #[derive(Debug)]
-pub(super) struct Endpoint {
+pub(super) struct PluginAddress {
     /// `unix` or `tcp`.
     pub(super) network: &'static str,
     /// A path, or `host:port`.
@@ -94,7 +94,7 @@ fn bind_tcp(ports: RangeInclusive<u16>) -> Result<Bound, Error> {
 fn bind_port(port: u16) -> io::Result<Bound> {
     let listener = std::net::TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
     listener.set_nonblocking(true)?;
-    let endpoint = Endpoint { network: "tcp", address: listener.local_addr()?.to_string() };
+    let endpoint = PluginAddress { network: "tcp", address: listener.local_addr()?.to_string() };
     Ok(Bound { directory: None, endpoint, listener: Listener::Tcp(listener.try_into()?) })
 }
 

@@ -10,7 +10,7 @@ use std::{
 use nix::unistd::Group;
 use tokio::net::UnixListener;
 
-use super::{Bound, Endpoint, Error, Listener};
+use super::{Bound, Error, Listener, PluginAddress};
 use crate::plugin::environment::SocketPlace;
 
 /// Listens in a new directory that only this user (and the group of `place`) may enter. That protects the socket for
@@ -51,7 +51,7 @@ fn bind_under(parent: &Path, group: Option<u32>) -> io::Result<Bound> {
     }
     Ok(Bound {
         directory: Some(directory),
-        endpoint: Endpoint { network: "unix", address },
+        endpoint: PluginAddress { network: "unix", address },
         listener: Listener::Unix(listener),
     })
 }

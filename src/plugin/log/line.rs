@@ -6,7 +6,7 @@ use tracing::Level;
 
 /// The content of a line.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct LogLine {
     /// Fields of the event and of the spans around it, under their own names.
     pub(super) fields: Map<String, Value>,
     pub(super) level: Level,
@@ -17,7 +17,7 @@ pub(super) struct Line {
     pub(super) span: String,
 }
 
-impl Line {
+impl LogLine {
     /// The line with its line break, in at most [`MAX_BYTES`].
     ///
     /// A line that is too long is shortened inside its strings, so that it stays JSON with level and message; if that
@@ -122,11 +122,11 @@ mod tests {
 
     use super::*;
 
-    fn line(message: &str, fields: Value) -> Line {
+    fn line(message: &str, fields: Value) -> LogLine {
         let Value::Object(fields) = fields else {
             panic!("fields are an object");
         };
-        Line {
+        LogLine {
             fields,
             level: Level::INFO,
             message: message.to_owned(),
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    fn parsed(line: Line) -> Value {
+    fn parsed(line: LogLine) -> Value {
         let text = line.render("2026-01-02T15:04:05.123456789Z".parse().unwrap());
         assert!(text.ends_with('\n'));
         assert_eq!(text.matches('\n').count(), 1);

@@ -36,12 +36,12 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use self::line::Line;
+use self::line::LogLine;
 use super::{Traces, error::with_causes};
 
 /// Sends every event of the process that passes `settings` to standard error, and every span to `traces`. Call it once;
 /// a second call changes nothing.
-pub fn install(settings: &Settings, traces: Option<&Traces>) {
+pub fn install(settings: &LogSettings, traces: Option<&Traces>) {
     let lines = HclogLayer::new(write_to_stderr).with_filter(settings.filter.clone());
     let subscriber = tracing_subscriber::registry().with(lines).with(traces.map(Traces::layer));
     let _ = subscriber.try_init();
@@ -55,11 +55,11 @@ fn write_to_stderr(line: &str) {
 
 /// The levels of the log.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct LogSettings {
     filter: Targets,
 }
 
-impl Settings {
+impl LogSettings {
     /// Reads the settings of the provider `name` (such as `damodel`) through `variable`, which returns the value of one
     /// environment variable. The [module's documentation](self) lists them.
     pub fn read(name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Self {
@@ -142,7 +142,7 @@ where
         };
         let (span, mut fields) = surroundings(context.event_scope(event));
         fields.extend(own.0);
-        let line = Line {
+        let line = LogLine {
             fields,
             level: *event.metadata().level(),
             message,
@@ -231,14 +231,14 @@ mod tests {
 
     use super::*;
 
-    fn settings(variables: &[(&str, &str)]) -> Settings {
-        Settings::read("da-model", |name| {
+    fn settings(variables: &[(&str, &str)]) -> LogSettings {
+        LogSettings::read("da-model", |name| {
             variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
         })
     }
 
     /// The lowest level that `target` may log at.
-    fn level(settings: &Settings, target: &str) -> LevelFilter {
+    fn level(settings: &LogSettings, target: &str) -> LevelFilter {
         let levels = [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR];
         levels
             .into_iter()

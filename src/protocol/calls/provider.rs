@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{Answered, Call, Message as _, convert};
 use crate::{
-    framework::{CallError, Diagnostics, Entry, OfferKind, Provider, Server, server::ConfigureRequest},
+    framework::{CallError, Diagnostics, OfferKind, Offering, Provider, Server, server::ConfigureRequest},
     protocol::tfplugin6::{
         ActionSchema, ClientCapabilities, Deferred, Function, FunctionError, ServerCapabilities, call_function,
         close_ephemeral_resource, configure_provider, deferred::Reason, get_functions, get_metadata,
@@ -20,14 +20,14 @@ use crate::{
 fn all<P: Provider, T, C: FromIterator<T>>(
     server: &Server<P>,
     kind: OfferKind,
-    make: impl Fn(String, &Entry<P::Client>) -> T,
+    make: impl Fn(String, &Offering<P::Client>) -> T,
 ) -> C {
     server.registry().of(kind).map(|entry| make(entry.name.to_owned(), entry)).collect()
 }
 
 /// The functions with their signatures.
 fn functions<P: Provider>(server: &Server<P>) -> HashMap<String, Function> {
-    let described = |name, entry: &Entry<_>| Some((name, convert::function(entry.signature.as_ref()?)));
+    let described = |name, entry: &Offering<_>| Some((name, convert::function(entry.signature.as_ref()?)));
     all::<_, _, Vec<_>>(server, OfferKind::Function, described).into_iter().flatten().collect()
 }
 

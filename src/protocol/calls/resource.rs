@@ -6,11 +6,12 @@ use tokio::sync::mpsc;
 use super::{Answered, Call, Message as _, convert};
 use crate::{
     framework::{
-        Diagnostic, Diagnostics, Entry, IdentitySchema, ListEvent, OfferKind, Private, Provider, Server, State, Type,
+        Diagnostic, Diagnostics, IdentitySchema, ListEvent, OfferKind, Offering, Private, Provider, Server, State,
+        Type,
         server::{ApplyRequest, ListRequest, PlanRequest, ResourceAnswer},
     },
     protocol::{
-        service::{Answer as _, Events, StreamCall},
+        service::{CarriesDiagnostics as _, Events, StreamCall},
         tfplugin6::{
             DynamicValue, RawState, ResourceIdentityData, apply_resource_change, generate_resource_config,
             import_resource_state,
@@ -30,7 +31,7 @@ const NIL: u8 = 0xc0;
 /// The parts of an answer as messages: state, private data, identity and diagnostics.
 type Parts = (Option<DynamicValue>, Vec<u8>, Option<ResourceIdentityData>, Diagnostics);
 
-fn parts<C: Send + Sync>(resource: &Entry<C>, answer: ResourceAnswer) -> Parts {
+fn parts<C: Send + Sync>(resource: &Offering<C>, answer: ResourceAnswer) -> Parts {
     let ResourceAnswer { state, private, identity, mut diagnostics } = answer;
     let state = convert::written(&resource.ty, &state, &mut diagnostics);
     let identity = convert::identity(resource.identity.as_ref(), identity.as_ref(), &mut diagnostics);

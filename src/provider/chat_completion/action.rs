@@ -3,30 +3,30 @@
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::{Message, failed, question, request};
+use super::{MessageModel, failed, question, request};
 use crate::{
     api::{ChatAnswer, ChatRequest, Error},
     framework::{self, ActionProgress, Attr, Diagnostics, Schema, StepContext, value::Number},
-    provider::{Client, client::limits},
+    provider::{ProviderClient, client::limits},
 };
 
 /// The longest line that is printed, in characters. An answer may have no line breaks.
 const LONGEST: usize = 120;
 
 #[derive(Debug)]
-pub(in crate::provider) struct Action;
+pub(in crate::provider) struct ChatAction;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::provider) struct Question {
+pub(in crate::provider) struct ChatQuestion {
     model: Attr<String>,
-    messages: Attr<Vec<Attr<Message>>>,
+    messages: Attr<Vec<Attr<MessageModel>>>,
     temperature: Attr<Number>,
     max_tokens: Attr<i64>,
 }
 
-impl framework::Action for Action {
-    type Client = Client;
-    type Model = Question;
+impl framework::Action for ChatAction {
+    type Client = ProviderClient;
+    type Model = ChatQuestion;
 
     fn type_name(&self) -> &'static str {
         "damodel_chat_completion"
@@ -40,7 +40,12 @@ impl framework::Action for Action {
         )
     }
 
-    async fn invoke(&self, config: Question, progress: ActionProgress, context: StepContext<Client>) -> Diagnostics {
+    async fn invoke(
+        &self,
+        config: ChatQuestion,
+        progress: ActionProgress,
+        context: StepContext<ProviderClient>,
+    ) -> Diagnostics {
         let request = request(&config.model, &config.messages, &config.temperature, &config.max_tokens);
         match ask(&request, &progress, &context).await {
             Ok(answer) => {
@@ -60,7 +65,7 @@ impl framework::Action for Action {
 async fn ask(
     request: &ChatRequest,
     progress: &ActionProgress,
-    context: &StepContext<Client>,
+    context: &StepContext<ProviderClient>,
 ) -> Result<ChatAnswer, Error> {
     let (sender, mut pieces) = mpsc::unbounded_channel();
     let telling = async {

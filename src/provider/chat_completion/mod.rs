@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout_at;
 
 use super::{
-    Client,
+    ProviderClient,
     access::Access,
     client::limits,
     errors::Failure,
     llama_chat::{self, ChatFailure},
-    ssh::{Login, Ssh, Tunnel},
+    ssh::{Login, Ssh, TunnelLogin},
     ssh_failure::SshFailure,
     ssh_schema as ssh,
 };
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-pub(super) use self::action::Action;
+pub(super) use self::action::ChatAction;
 
 /// The timeout of an answer. A long answer of a large model takes longer than the usual timeout of a data source.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
@@ -38,7 +38,7 @@ pub(super) struct ChatCompletion;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Chat {
     model: Attr<String>,
-    messages: Attr<Vec<Attr<Message>>>,
+    messages: Attr<Vec<Attr<MessageModel>>>,
     temperature: Attr<Number>,
     max_tokens: Attr<i64>,
     target: Attr<String>,
@@ -53,7 +53,7 @@ pub(super) struct Chat {
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Message {
+pub(super) struct MessageModel {
     role: Attr<String>,
     content: Attr<String>,
 }
@@ -67,7 +67,7 @@ struct Usage {
 }
 
 impl DataSource for ChatCompletion {
-    type Client = Client;
+    type Client = ProviderClient;
     type Model = Chat;
 
     fn type_name(&self) -> &'static str {
@@ -86,7 +86,7 @@ impl DataSource for ChatCompletion {
         validate(config, diagnostics);
     }
 
-    async fn read(&self, config: Chat, context: StepContext<Client>) -> Outcome<Chat> {
+    async fn read(&self, config: Chat, context: StepContext<ProviderClient>) -> Outcome<Chat> {
         let request = request(&config.model, &config.messages, &config.temperature, &config.max_tokens);
         if config.target.as_str() == Some(LLAMA_SERVER) {
             return Box::pin(read(config, &request, &context)).await;
@@ -106,7 +106,7 @@ impl DataSource for ChatCompletion {
 /// The request to send.
 fn request(
     model: &Attr<String>,
-    messages: &Attr<Vec<Attr<Message>>>,
+    messages: &Attr<Vec<Attr<MessageModel>>>,
     temperature: &Attr<Number>,
     max_tokens: &Attr<i64>,
 ) -> ChatRequest {
@@ -270,7 +270,7 @@ fn validate(config: &Chat, diagnostics: &mut Diagnostics) {
 }
 
 /// Sends the request to the server, over an SSH login for this request only.
-async fn read(config: Chat, request: &ChatRequest, context: &StepContext<Client>) -> Outcome<Chat> {
+async fn read(config: Chat, request: &ChatRequest, context: &StepContext<ProviderClient>) -> Outcome<Chat> {
     match ask(&config, request, context).await {
         Ok((answer, warnings)) => Outcome::present(config.answered(answer), Private::default()).with(warnings),
         Err(diagnostic) => Outcome::absent().with(*diagnostic),
@@ -280,7 +280,7 @@ async fn read(config: Chat, request: &ChatRequest, context: &StepContext<Client>
 async fn ask(
     config: &Chat,
     request: &ChatRequest,
-    context: &StepContext<Client>,
+    context: &StepContext<ProviderClient>,
 ) -> Result<(ChatAnswer, Diagnostics), Box<Diagnostic>> {
     let id = config.llama_server_id.as_str().unwrap_or_default();
     let (machine, port) = id.rsplit_once(':').unwrap_or((id, ""));
@@ -297,7 +297,8 @@ async fn ask(
     };
     let login = Login { ssh, known_host: config.host_key.known().cloned(), ..Login::default() };
     let tried = || format!("chat with llama server {id}");
-    let link = Tunnel { login: &login, access: access.as_ref() }.open(&tried(), context).await.map_err(Box::new)?;
+    let link =
+        TunnelLogin { login: &login, access: access.as_ref() }.open(&tried(), context).await.map_err(Box::new)?;
     let session = link.session().await.map_err(|error| Box::new(unanswered(&tried(), port, &error.into())))?;
     let key = config.api_key.known().cloned().map(Secret::into_inner);
     let asked = tokio::select! {

@@ -12,7 +12,7 @@ use crate::{
         schema::{Attribute, AttributeType, Nesting, Requirement, validator},
     },
     provider::{
-        Client,
+        ProviderClient,
         client::limits,
         errors::Failure,
         lifecycle::{self, PluralModel, SingularModel},
@@ -97,7 +97,10 @@ impl lifecycle::Filters for Filters {
         Schema::new("The cloud disks of the account. Released ones are left out.", arguments())
     }
 
-    async fn matching(&self, context: &StepContext<Client>) -> Result<Arc<Listing<api::CloudDisk>>, Diagnostic> {
+    async fn matching(
+        &self,
+        context: &StepContext<ProviderClient>,
+    ) -> Result<Arc<Listing<api::CloudDisk>>, Diagnostic> {
         let filter = CloudDiskFilter {
             name_or_uid: self.name_or_uid.known().cloned(),
             status: self.status.as_str().and_then(disk_status_number),

@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 
 use self::schema::CloudDisk;
 use super::{
-    Client,
+    ProviderClient,
     client::{limits, planning_limits},
     errors::Failure,
     lifecycle::{self, AfterRefusal, Common, Free, ImportTarget, Managed, ManagedExt as _, Release},
@@ -53,11 +53,11 @@ impl Managed for CloudDisk {
         [10, 2, 10, 10]
     }
 
-    async fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, Client>) {
+    async fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, ProviderClient>) {
         plan_size(plan, context).await;
     }
 
-    async fn update(change: Update<Self>, context: &StepContext<Client>) -> Outcome<Self> {
+    async fn update(change: Update<Self>, context: &StepContext<ProviderClient>) -> Outcome<Self> {
         update(change, context).await
     }
 
@@ -85,12 +85,12 @@ impl Managed for CloudDisk {
         Some(disk.clone())
     }
 
-    async fn request(&mut self, client: &Client, _limits: &Context) -> Result<CreateCloudDisk, Diagnostic> {
+    async fn request(&mut self, client: &ProviderClient, _limits: &Context) -> Result<CreateCloudDisk, Diagnostic> {
         let missing = || Diagnostic::error("Missing required argument", "A new disk needs size_gb and spec_id.");
         self.planned_request(client).ok_or_else(missing)
     }
 
-    fn planned_request(&self, _client: &Client) -> Option<CreateCloudDisk> {
+    fn planned_request(&self, _client: &ProviderClient) -> Option<CreateCloudDisk> {
         Some(CreateCloudDisk {
             name: self.name.known().cloned(),
             mount_path: self.mount_path.known().cloned(),
@@ -136,20 +136,20 @@ impl Managed for CloudDisk {
         after_refusal(disk)
     }
 
-    async fn find(id: &str, client: &Client, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
+    async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
         let is_wanted = |disk: &api::CloudDisk| {
             !disk.is_released() && (disk.id.to_string() == id || disk.uid.as_deref() == Some(id))
         };
         lifecycle::in_list(client, limits, is_wanted).await
     }
 
-    fn before(client: &Client) -> &OnceCell<Arc<Listing<api::CloudDisk>>> {
+    fn before(client: &ProviderClient) -> &OnceCell<Arc<Listing<api::CloudDisk>>> {
         &client.before.cloud_disks
     }
 }
 
 /// Resizes the disk in place.
-async fn update(change: Update<CloudDisk>, context: &StepContext<Client>) -> Outcome<CloudDisk> {
+async fn update(change: Update<CloudDisk>, context: &StepContext<ProviderClient>) -> Outcome<CloudDisk> {
     let Update { prior, planned, private, .. } = change;
     let (disks, limits) = (context.client.api.cloud_disks(), limits(context));
     let size = planned.size_gb.known().copied().filter(|size| prior.size_gb.known() != Some(size));
@@ -279,7 +279,7 @@ fn is_held(disk: &api::CloudDisk) -> bool {
 }
 
 /// Refines a plan: a disk cannot shrink or exceed the limit of its specification.
-async fn plan_size(plan: &mut Plan<CloudDisk>, context: &PlanContext<'_, Client>) {
+async fn plan_size(plan: &mut Plan<CloudDisk>, context: &PlanContext<'_, ProviderClient>) {
     let client = context.client.map(AsRef::as_ref);
     let Some(planned) = &plan.planned else { return };
     let size = planned.size_gb.known().copied();
@@ -307,7 +307,7 @@ async fn plan_size(plan: &mut Plan<CloudDisk>, context: &PlanContext<'_, Client>
 }
 
 /// Checks a size against its specification (service API, Cloud disk specification).
-async fn check_size(size: i64, spec: i64, client: &Client, limits: &Context, diagnostics: &mut Diagnostics) {
+async fn check_size(size: i64, spec: i64, client: &ProviderClient, limits: &Context, diagnostics: &mut Diagnostics) {
     match client.api.cloud_disks().specs(&CloudDiskSpecFilter::default(), limits).await {
         Ok(specs) => match specs.find(&spec) {
             None if specs.complete => diagnostics.error_at(

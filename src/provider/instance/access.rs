@@ -11,7 +11,7 @@ use crate::{
         Attr, EphemeralResource, Opened, Path, Schema, Secret, StepContext, Type,
         schema::{Attribute, validator},
     },
-    provider::{Client, access, client::limits},
+    provider::{ProviderClient, access, client::limits},
 };
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(in crate::provider) struct InstanceAccess {
 }
 
 impl EphemeralResource for InstanceAccessResource {
-    type Client = Client;
+    type Client = ProviderClient;
     type Model = InstanceAccess;
     type Held = ();
 
@@ -59,7 +59,7 @@ impl EphemeralResource for InstanceAccessResource {
         Duration::from_secs(10 * 60)
     }
 
-    async fn open(&self, config: InstanceAccess, context: StepContext<Client>) -> Opened<InstanceAccess, ()> {
+    async fn open(&self, config: InstanceAccess, context: StepContext<ProviderClient>) -> Opened<InstanceAccess, ()> {
         let uid = InstanceUid::new(config.id.as_str().unwrap_or_default().trim());
         let found = access::running(&uid, "Nothing was opened.", &context.client, &limits(&context)).await;
         let record = match found {

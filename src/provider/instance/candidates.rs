@@ -8,7 +8,7 @@ use crate::{
         Attr, Diagnostics, Path, Plan, PlanKind, Type,
         schema::{Attribute, AttributeType, Nesting, validator},
     },
-    provider::Client,
+    provider::ProviderClient,
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ pub(super) fn has_choice(config: &Instance) -> bool {
 
 /// The instance for each candidate: the planned one with the candidate's region, specification and number of GPUs.
 /// Empty while the list is unknown.
-pub(super) fn each(config: &Instance, planned: &Instance, client: Option<&Client>) -> Vec<Instance> {
+pub(super) fn each(config: &Instance, planned: &Instance, client: Option<&ProviderClient>) -> Vec<Instance> {
     let default_region = || match &config.region {
         Attr::Null => client.and_then(|client| client.region.clone()).map_or(Attr::Unknown, Attr::Known),
         region => region.clone(),

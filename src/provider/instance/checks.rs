@@ -14,7 +14,7 @@ use crate::{
     api::{CloudDisk, CloudDiskSpecFilter, Context, Error, Listing, PublicImageFilter, Spec},
     framework::{Diagnostic, Diagnostics, Path},
     provider::{
-        Client,
+        ProviderClient,
         errors::Failure,
         images,
         words::{self, IN_ARREARS, MOUNTED, MOUNTING, RELEASED, RELEASING, disk_status},
@@ -61,7 +61,7 @@ pub(super) async fn check(
     planned: &mut Instance,
     config: &Instance,
     replaced: Option<&str>,
-    client: &Client,
+    client: &ProviderClient,
     limits: &Context,
 ) -> Findings {
     let mut findings = Findings::default();
@@ -110,7 +110,7 @@ impl Findings {
         &mut self,
         planned: &Instance,
         config: &Instance,
-        client: &Client,
+        client: &ProviderClient,
         limits: &Context,
     ) {
         let Some(region) = planned.region.as_str() else { return };
@@ -187,7 +187,12 @@ impl Findings {
     }
 
     /// Finds the image, and checks whether it can be used at all.
-    pub(super) async fn find_image(&mut self, planned: &Instance, client: &Client, limits: &Context) -> Option<Image> {
+    pub(super) async fn find_image(
+        &mut self,
+        planned: &Instance,
+        client: &ProviderClient,
+        limits: &Context,
+    ) -> Option<Image> {
         let image = images::wanted(
             planned.image_id.known().copied(),
             planned.image_type.as_str(),
@@ -258,7 +263,7 @@ impl Findings {
         &mut self,
         planned: &mut Instance,
         replaced: Option<&str>,
-        client: &Client,
+        client: &ProviderClient,
         limits: &Context,
     ) {
         if planned.exist_disks.elements().next().is_none() {
@@ -328,7 +333,7 @@ impl Findings {
         }
     }
 
-    async fn check_new_disks(&mut self, planned: &Instance, client: &Client, limits: &Context) {
+    async fn check_new_disks(&mut self, planned: &Instance, client: &ProviderClient, limits: &Context) {
         if planned.new_disks.elements().next().is_none() {
             return;
         }
@@ -362,7 +367,7 @@ impl Findings {
     }
 
     /// Reports a check that failed for lack of an answer.
-    fn unanswered(&mut self, error: &Error, check: &str, client: &Client) {
+    fn unanswered(&mut self, error: &Error, check: &str, client: &ProviderClient) {
         let now = "The plan continues without this check.".to_owned();
         self.diagnostics.extend(Failure { error, tried: check.to_owned(), now }.of_a_check(client));
     }

@@ -11,7 +11,7 @@ use crate::{
         schema::{Attribute, AttributeType, Nesting, Replacement, validator},
     },
     provider::{
-        Client,
+        ProviderClient,
         lifecycle::ManagedExt as _,
         rules,
         words::{STARTING, UNMOUNTING},
@@ -75,7 +75,7 @@ impl New {
 /// Sets the missing uids, from a shared list.
 pub(super) async fn find_uids(
     disks: &mut Attr<Vec<Attr<Existing>>>,
-    client: &Client,
+    client: &ProviderClient,
     limits: &api::Context,
 ) -> Result<(), api::Error> {
     if disks.elements().any(|(_, disk)| disk.uid.known().is_none()) {
@@ -87,14 +87,14 @@ pub(super) async fn find_uids(
 
 /// Stores the uids that a plan found, because the plan inside the apply needs the same values even if the service does
 /// not answer.
-pub(super) fn keep_uids(disks: &Attr<Vec<Attr<Existing>>>, client: &Client) {
+pub(super) fn keep_uids(disks: &Attr<Vec<Attr<Existing>>>, client: &ProviderClient) {
     for (id, uid) in disks.elements().filter_map(|(_, disk)| disk.disk_id.known().zip(disk.uid.known())) {
         client.quotes.keep(&uid_key(*id, client), uid, jiff::Timestamp::now().as_second());
     }
 }
 
 /// Restores the uids that an earlier plan found.
-pub(super) fn recall_uids(disks: &mut Attr<Vec<Attr<Existing>>>, client: &Client) {
+pub(super) fn recall_uids(disks: &mut Attr<Vec<Attr<Existing>>>, client: &ProviderClient) {
     for (_, disk) in disks.elements_mut().filter(|(_, disk)| disk.uid.known().is_none()) {
         let found = disk.disk_id.known().map(|id| uid_key(*id, client));
         if let Some(uid) = found.and_then(|key| client.quotes.find(&key, jiff::Timestamp::now().as_second())) {
@@ -104,7 +104,7 @@ pub(super) fn recall_uids(disks: &mut Attr<Vec<Attr<Existing>>>, client: &Client
 }
 
 /// The key of a stored uid.
-fn uid_key(id: i64, client: &Client) -> String {
+fn uid_key(id: i64, client: &ProviderClient) -> String {
     format!("{}|cloud disk {id}", client.base_url().unwrap_or_default())
 }
 
@@ -193,7 +193,7 @@ fn mount_path(description: &str) -> Attribute {
 }
 
 /// The text about the disks that the release of an instance deletes and keeps.
-pub(super) async fn told(instance: &Instance, client: Option<&Client>, limits: &api::Context) -> String {
+pub(super) async fn told(instance: &Instance, client: Option<&ProviderClient>, limits: &api::Context) -> String {
     let mount_path = instance.data_disk_mount_path.as_str().unwrap_or(super::schema::DEFAULT_MOUNT_PATH);
     let own = format!("The release deletes its system disk and its local data disk ({mount_path}) for good.");
     let listing = match client {

@@ -13,7 +13,7 @@ use crate::{
         value::Number,
     },
     provider::{
-        Client,
+        ProviderClient,
         client::limits,
         errors::Failure,
         lifecycle::{self, ManagedExt as _, PluralModel, state, unreadable},
@@ -112,7 +112,7 @@ impl lifecycle::Filters for Filters {
         )
     }
 
-    async fn matching(&self, context: &StepContext<Client>) -> Result<Arc<Listing<api::Instance>>, Diagnostic> {
+    async fn matching(&self, context: &StepContext<ProviderClient>) -> Result<Arc<Listing<api::Instance>>, Diagnostic> {
         let filter = InstanceFilter { query: self.query.known().cloned(), status: self.status.known().cloned() };
         let (instances, limits) = (context.client.api.instances(), limits(context));
         let listing = if filter == InstanceFilter::default() {
@@ -130,7 +130,7 @@ impl lifecycle::Filters for Filters {
     async fn state(
         record: api::Instance,
         whole: bool,
-        context: &StepContext<Client>,
+        context: &StepContext<ProviderClient>,
     ) -> Result<Option<Instance>, Diagnostic> {
         let mut state: Instance = state(&record);
         if !whole {
@@ -254,7 +254,7 @@ impl lifecycle::SingularModel for SingleInstance {
         |instance| instance.name.as_deref() == self.name.as_str()
     }
 
-    async fn read(self, instance: &api::Instance, context: &StepContext<Client>) -> Result<Self, Diagnostic> {
+    async fn read(self, instance: &api::Instance, context: &StepContext<ProviderClient>) -> Result<Self, Diagnostic> {
         let (client, limits) = (context.client.as_ref(), limits(context));
         let detail = client.api.instances().detail(&instance.uid, &limits).await.map_err(|error| {
             let tried = format!("read instance {}", instance.uid);

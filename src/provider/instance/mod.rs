@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 
 use self::{disks::find_uids, schema::Instance};
 use super::{
-    Client, OnUnreleasable,
+    OnUnreleasable, ProviderClient,
     client::limits,
     errors::Failure,
     lifecycle::{
@@ -72,7 +72,7 @@ impl Managed for Instance {
         candidates::pin(plan);
     }
 
-    async fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, Client>) {
+    async fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, ProviderClient>) {
         plan::plan(plan, context).await;
     }
 
@@ -80,7 +80,7 @@ impl Managed for Instance {
         candidates::plan_adoption(plan);
     }
 
-    async fn update(change: Update<Self>, context: &StepContext<Client>) -> Outcome<Self> {
+    async fn update(change: Update<Self>, context: &StepContext<ProviderClient>) -> Outcome<Self> {
         Box::pin(update(change, context)).await
     }
 
@@ -108,7 +108,7 @@ impl Managed for Instance {
         None
     }
 
-    async fn complete(&mut self, client: &Client, limits: &Context) {
+    async fn complete(&mut self, client: &ProviderClient, limits: &Context) {
         self.complete_image(client, limits).await;
     }
 
@@ -129,39 +129,39 @@ impl Managed for Instance {
         .into()
     }
 
-    async fn request(&mut self, client: &Client, limits: &Context) -> Result<CreateInstance, Diagnostic> {
+    async fn request(&mut self, client: &ProviderClient, limits: &Context) -> Result<CreateInstance, Diagnostic> {
         report::find_disks(self, client, limits).await?;
         report::request(self, client)
     }
 
-    fn planned_request(&self, client: &Client) -> Option<CreateInstance> {
+    fn planned_request(&self, client: &ProviderClient) -> Option<CreateInstance> {
         report::request(self, client).ok()
     }
 
-    fn choices(config: &Self, planned: &Self, private: &Private, client: &Client) -> Vec<Choice<Self>> {
+    fn choices(config: &Self, planned: &Self, private: &Private, client: &ProviderClient) -> Vec<Choice<Self>> {
         if candidates::has_choice(config) {
             return offers::choices(config, planned, private, client);
         }
         vec![Choice { object: price::choice(planned, private), ruled_out: None }]
     }
 
-    async fn confirm(&self, attempt: &Attempt, client: &Client, limits: &Context) -> Result<Self, Diagnostic> {
+    async fn confirm(&self, attempt: &Attempt, client: &ProviderClient, limits: &Context) -> Result<Self, Diagnostic> {
         price::confirm(self, attempt, client, limits).await
     }
 
-    fn create_ended(marker: &str, made: Option<&str>, client: &Client) {
+    fn create_ended(marker: &str, made: Option<&str>, client: &ProviderClient) {
         if let Some(budget) = &client.account_budget {
             budget.ended(marker, made);
         }
     }
 
-    fn forget_plan(private: &mut Private, client: &Client) {
+    fn forget_plan(private: &mut Private, client: &ProviderClient) {
         price::end_plan(private, client);
         price::forget(private);
         offers::forget(private);
     }
 
-    fn forget_promise(config: &Self, planned: &Self, client: &Client) {
+    fn forget_promise(config: &Self, planned: &Self, client: &ProviderClient) {
         if candidates::has_choice(config) {
             offers::forget_kept(config, planned, client);
         } else {
@@ -214,7 +214,7 @@ impl Managed for Instance {
         }
     }
 
-    async fn explain_refusal(&self, error: &api::Error, _client: &Client, _limits: &Context) -> Option<String> {
+    async fn explain_refusal(&self, error: &api::Error, _client: &ProviderClient, _limits: &Context) -> Option<String> {
         error.code().filter(|code| code.is_out_of_stock())?;
         Some(match self.wait_for_capacity.as_str() {
             Some(wait) => format!("The create asked again for {wait} (wait_for_capacity); a longer time asks longer."),
@@ -250,7 +250,7 @@ impl Managed for Instance {
         release.forbidden(error).await
     }
 
-    async fn find(id: &str, client: &Client, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
+    async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
         Ok(match client.api.instances().look(&InstanceUid::new(id), None, limits).await? {
             Presence::Present(detail) => ImportTarget::One(detail),
             Presence::Released => ImportTarget::Released,
@@ -264,7 +264,7 @@ impl Managed for Instance {
         self.forget_credentials();
     }
 
-    fn before(client: &Client) -> &OnceCell<Arc<Listing<api::Instance>>> {
+    fn before(client: &ProviderClient) -> &OnceCell<Arc<Listing<api::Instance>>> {
         &client.before.instances
     }
 }
@@ -277,7 +277,7 @@ impl Instance {
 }
 
 /// Updates in place. Except for the name, attributes that change without a replacement are not sent to the service.
-async fn update(change: Update<Instance>, context: &StepContext<Client>) -> Outcome<Instance> {
+async fn update(change: Update<Instance>, context: &StepContext<ProviderClient>) -> Outcome<Instance> {
     let Update { prior, mut planned, private, .. } = change;
     let (client, limits) = (context.client.as_ref(), limits(context));
     if let Err(error) = find_uids(&mut planned.exist_disks, client, &limits).await {

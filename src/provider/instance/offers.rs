@@ -18,8 +18,8 @@ use crate::{
     api::{Context, Spec},
     framework::{Attr, Diagnostic, Diagnostics, Path, Plan, Private, value::Number},
     provider::{
-        Client,
-        account_budget::{AccountBudget, Billed, Room},
+        ProviderClient,
+        account_budget::{AccountBill, AccountBudget, Room},
         lifecycle::{Choice, ManagedExt as _},
         pricing::EstimatedCost,
     },
@@ -54,7 +54,7 @@ pub(super) fn choices(
     config: &Instance,
     planned: &Instance,
     private: &Private,
-    client: &Client,
+    client: &ProviderClient,
 ) -> Vec<Choice<Instance>> {
     let offers = private.entry::<Vec<Offer>>(OFFERS);
     let each = candidates::each(config, planned, Some(client)).into_iter().enumerate();
@@ -74,12 +74,17 @@ pub(super) fn forget(private: &mut Private) {
 }
 
 /// Removes the stored offers, which later plans would repeat.
-pub(super) fn forget_kept(config: &Instance, planned: &Instance, client: &Client) {
+pub(super) fn forget_kept(config: &Instance, planned: &Instance, client: &ProviderClient) {
     client.quotes.forget(&list_key(&candidates::each(config, planned, Some(client)), client));
 }
 
 /// Checks each candidate, and plans the common values of the remaining ones.
-pub(super) async fn plan(plan: &mut Plan<Instance>, billed: Option<&Billed<'_>>, client: &Client, limits: &Context) {
+pub(super) async fn plan(
+    plan: &mut Plan<Instance>,
+    billed: Option<&AccountBill<'_>>,
+    client: &ProviderClient,
+    limits: &Context,
+) {
     let (Some(config), Some(planned)) = (plan.config.clone(), plan.planned.clone()) else { return };
     let each = candidates::each(&config, &planned, Some(client));
     let key = list_key(&each, client);
@@ -109,7 +114,7 @@ pub(super) async fn plan(plan: &mut Plan<Instance>, billed: Option<&Billed<'_>>,
 async fn check(
     planned: &Instance,
     each: &[Instance],
-    client: &Client,
+    client: &ProviderClient,
     limits: &Context,
 ) -> (Vec<Verdict>, Diagnostics) {
     let mut common = Findings::default();
@@ -138,7 +143,7 @@ fn is_sold_out(kept: Option<&[Offer]>, verdicts: &[Verdict]) -> bool {
 }
 
 /// Waits, then asks for the specifications of the candidates anew; whether there is another answer to judge.
-async fn is_worth_another_look(pause: Duration, each: &[Instance], client: &Client, limits: &Context) -> bool {
+async fn is_worth_another_look(pause: Duration, each: &[Instance], client: &ProviderClient, limits: &Context) -> bool {
     if limits.cancel.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
         return false;
     }
@@ -170,7 +175,7 @@ fn decide(
     verdicts: &[Verdict],
     kept: Option<Vec<Offer>>,
     is_whole: bool,
-    client: &Client,
+    client: &ProviderClient,
 ) -> Option<Number> {
     let planned = plan.planned.as_mut()?;
     let key = list_key(each, client);
@@ -198,7 +203,13 @@ fn decide(
 }
 
 /// The verdict about one candidate. Warnings are reported once for all candidates.
-fn judge(place: usize, candidate: &Instance, findings: Findings, client: &Client, common: &mut Findings) -> Verdict {
+fn judge(
+    place: usize,
+    candidate: &Instance,
+    findings: Findings,
+    client: &ProviderClient,
+    common: &mut Findings,
+) -> Verdict {
     let error = findings.diagnostics.iter().find(|diagnostic| diagnostic.is_error());
     if let (Some(error), false) = (error, findings.spec_is_unanswered) {
         return Verdict::Out(error.detail.clone());
@@ -314,7 +325,7 @@ fn settle(planned: &mut Instance, config: &Instance, offers: &[Offer], each: &[I
 }
 
 /// The key of stored offers: everything that they depend on.
-fn list_key(each: &[Instance], client: &Client) -> String {
+fn list_key(each: &[Instance], client: &ProviderClient) -> String {
     let mut parts: Vec<String> = each.iter().map(|candidate| key(candidate, client)).collect();
     if let Some(candidate) = each.first() {
         let image = (&candidate.image, &candidate.image_id, &candidate.image_type);

@@ -11,13 +11,13 @@ use crate::{
     api,
     framework::{Attr, Diagnostics, Path, Plan, PlanContext, PlanKind},
     provider::{
-        Client, account_budget::Replaced, client::planning_limits, lifecycle::ManagedExt as _, protection,
+        ProviderClient, account_budget::Replaced, client::planning_limits, lifecycle::ManagedExt as _, protection,
         words::capitalized,
     },
 };
 
 /// Refines a plan: the provider's region, the requirements of a create, and the losses of a destroy.
-pub(super) async fn plan(plan: &mut Plan<Instance>, context: &PlanContext<'_, Client>) {
+pub(super) async fn plan(plan: &mut Plan<Instance>, context: &PlanContext<'_, ProviderClient>) {
     let client = context.client.map(AsRef::as_ref);
     if let Some(planned) = &mut plan.planned
         && planned.store_credentials == Attr::Known(false)
@@ -39,7 +39,7 @@ pub(super) async fn plan(plan: &mut Plan<Instance>, context: &PlanContext<'_, Cl
     }
 }
 
-fn create(plan: &mut Plan<Instance>, client: Option<&Client>) {
+fn create(plan: &mut Plan<Instance>, client: Option<&ProviderClient>) {
     let (Some(config), Some(planned)) = (&plan.config, &mut plan.planned) else { return };
     let has_choice = candidates::has_choice(config);
     if has_choice {
@@ -67,7 +67,7 @@ fn create(plan: &mut Plan<Instance>, client: Option<&Client>) {
 }
 
 /// Checks the create against the live service, and plans its price.
-async fn live(plan: &mut Plan<Instance>, client: &Client, limits: &api::Context) {
+async fn live(plan: &mut Plan<Instance>, client: &ProviderClient, limits: &api::Context) {
     let (Some(config), Some(planned)) = (&plan.config, &mut plan.planned) else { return };
     let replaced = protection::replaced(&plan.private);
     let findings = checks::check(planned, config, replaced.as_deref(), client, limits).await;
@@ -144,7 +144,7 @@ fn check_address(address: &str, host: &str, diagnostics: &mut Diagnostics) {
 }
 
 /// Warns about the disks that a replacement deletes.
-async fn update(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api::Context) {
+async fn update(plan: &mut Plan<Instance>, client: Option<&ProviderClient>, limits: &api::Context) {
     let Some(prior) = &plan.prior else { return };
     // The specification in the state is checked even without the service.
     if let (Some(config), Some(id)) = (&plan.config, prior.spec_id.known())
@@ -202,7 +202,7 @@ pub(super) fn spare_hourly(plan: &mut Plan<Instance>) {
 }
 
 /// Warns about the disks that a destroy deletes.
-async fn destroy(plan: &mut Plan<Instance>, client: Option<&Client>, limits: &api::Context) {
+async fn destroy(plan: &mut Plan<Instance>, client: Option<&ProviderClient>, limits: &api::Context) {
     let Some(prior) = &plan.prior else { return };
     if prior.is_protected() {
         return;

@@ -12,11 +12,11 @@ use crate::{
     api::{Attempt, Context, Spec},
     framework::{Attr, Diagnostic, Path, Plan, Private},
     provider::{
-        Client,
-        account_budget::Billed,
+        ProviderClient,
+        account_budget::AccountBill,
         errors::Failure,
         lifecycle::ManagedExt as _,
-        pricing::{EstimatedCost, Order, estimate},
+        pricing::{EstimatedCost, PriceTerms, estimate},
     },
 };
 
@@ -28,7 +28,7 @@ const PLAN: &str = "budget";
 
 /// Plans the price of an instance, and checks the live price against the budgets. For spot capacity, only the highest
 /// possible price is planned.
-pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&Billed<'_>>, client: &Client) {
+pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&AccountBill<'_>>, client: &ProviderClient) {
     let Some(planned) = &mut plan.planned else { return };
     let Some(live) = live(planned, spec) else { return };
     if let Err(diagnostic) = budget(&live, planned, client) {
@@ -68,7 +68,7 @@ pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&Bill
 
 /// Repeats the quote of an earlier plan if the service does not answer: Terraform rejects a plan inside the apply that
 /// has fewer known values than the first plan. The apply itself requests the price again.
-pub(super) fn repeat(plan: &mut Plan<Instance>, client: &Client) {
+pub(super) fn repeat(plan: &mut Plan<Instance>, client: &ProviderClient) {
     let Some(planned) = &mut plan.planned else { return };
     if order(planned).is_none() {
         return;
@@ -115,7 +115,7 @@ pub(super) fn earlier<T: DeserializeOwned>(
     private: Option<&Private>,
     entry: &str,
     key: &str,
-    client: &Client,
+    client: &ProviderClient,
 ) -> Option<T> {
     let stored = private.and_then(|private| private.entry(entry));
     stored.or_else(|| client.quotes.find(key, now()))
@@ -132,7 +132,7 @@ pub(super) fn choice(planned: &Instance, private: &Private) -> Instance {
 }
 
 /// Removes the stored quote, which later plans would repeat.
-pub(super) fn forget_kept(planned: &Instance, client: &Client) {
+pub(super) fn forget_kept(planned: &Instance, client: &ProviderClient) {
     client.quotes.forget(&key(planned, client));
 }
 
@@ -142,7 +142,7 @@ pub(super) fn forget_kept(planned: &Instance, client: &Client) {
 pub(super) async fn confirm(
     planned: &Instance,
     attempt: &Attempt,
-    client: &Client,
+    client: &ProviderClient,
     limits: &Context,
 ) -> Result<Instance, Diagnostic> {
     let unpriced = || Instance { estimated_cost: Attr::Null, ..planned.clone() };
@@ -207,7 +207,7 @@ pub(super) fn forget(private: &mut Private) {
 }
 
 /// Checks the budget of each instance (`max_hourly_price`).
-pub(super) fn budget(live: &EstimatedCost, planned: &Instance, client: &Client) -> Result<(), Diagnostic> {
+pub(super) fn budget(live: &EstimatedCost, planned: &Instance, client: &ProviderClient) -> Result<(), Diagnostic> {
     let Some(most) = &client.max_hourly_price else { return Ok(()) };
     match live.hourly_equivalent.known() {
         Some(price) if price > most => Err(Diagnostic::error(
@@ -224,7 +224,7 @@ pub(super) fn budget(live: &EstimatedCost, planned: &Instance, client: &Client) 
 }
 
 /// The error that a budget cannot be checked without a price.
-fn unknown(planned: &Instance, client: &Client) -> Diagnostic {
+fn unknown(planned: &Instance, client: &ProviderClient) -> Diagnostic {
     let budget = if client.max_hourly_price.is_some() { "max_hourly_price" } else { "max_account_hourly_price" };
     Diagnostic::error(
         "The price is not known",
@@ -238,7 +238,7 @@ fn unknown(planned: &Instance, client: &Client) -> Diagnostic {
 }
 
 /// The id of a plan in the account's budget, the same for all plans of one change.
-pub(super) fn plan_id(private: &mut Private, client: &Client) -> String {
+pub(super) fn plan_id(private: &mut Private, client: &ProviderClient) -> String {
     if let Some(known) = private.entry(PLAN) {
         return known;
     }
@@ -248,7 +248,7 @@ pub(super) fn plan_id(private: &mut Private, client: &Client) -> String {
 }
 
 /// Removes a plan from the account's budget.
-pub(super) fn end_plan(private: &mut Private, client: &Client) {
+pub(super) fn end_plan(private: &mut Private, client: &ProviderClient) {
     if let (Some(id), Some(budget)) = (private.entry::<String>(PLAN), &client.account_budget) {
         budget.forget_plan(&id);
     }
@@ -273,8 +273,8 @@ pub(super) fn is_above(live: &EstimatedCost, quote: &EstimatedCost) -> bool {
         || (quote.period_total.is_null() && above(&live.unit_price, &quote.unit_price))
 }
 
-fn order(planned: &Instance) -> Option<Order<'_>> {
-    Some(Order {
+fn order(planned: &Instance) -> Option<PriceTerms<'_>> {
+    Some(PriceTerms {
         payment_type: planned.payment_type.as_str()?,
         purchase_duration: if planned.purchase_duration.is_unknown() {
             return None;
@@ -287,7 +287,7 @@ fn order(planned: &Instance) -> Option<Order<'_>> {
 }
 
 /// The key of a quote: everything that the price depends on.
-pub(super) fn key(planned: &Instance, client: &Client) -> String {
+pub(super) fn key(planned: &Instance, client: &ProviderClient) -> String {
     let number = |number: &Attr<i64>| number.known().copied().unwrap_or_default();
     let spec = match planned.spec_id.known() {
         Some(id) => id.to_string(),

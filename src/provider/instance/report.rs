@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{candidates, disks::is_on_its_way, schema::Instance};
 use crate::{
-    api::{self, Context, CreateInstance, ImageSelector, InstanceDetail, Login, Payment, Sighting, SpecSelector},
+    api::{self, Context, CreateInstance, ImageSelector, InstanceDetail, LoginMethod, Payment, Sighting, SpecSelector},
     framework::{Attr, Diagnostic, Diagnostics, Path, Secret},
     provider::{
-        Client,
+        ProviderClient,
         errors::Failure,
         images,
         words::{cut, image_type, json_without, keep, login_method, text_or_json, time},
@@ -81,7 +81,7 @@ impl Instance {
     }
 
     /// Looks up the address of the image if only its number is known. If the lists lack it, it stays unchanged.
-    pub(super) async fn complete_image(&mut self, client: &Client, context: &Context) {
+    pub(super) async fn complete_image(&mut self, client: &ProviderClient, context: &Context) {
         if self.image.known().is_some() {
             return;
         }
@@ -156,7 +156,7 @@ pub(super) fn generate(config: &mut Instance, diagnostics: &mut Diagnostics) {
 }
 
 /// The create's request for a planned state. Unknown values are left to the service.
-pub(super) fn request(planned: &Instance, client: &Client) -> Result<CreateInstance, Diagnostic> {
+pub(super) fn request(planned: &Instance, client: &ProviderClient) -> Result<CreateInstance, Diagnostic> {
     let region = planned.region.known().cloned().or_else(|| client.region.clone());
     let region =
         region.ok_or_else(|| missing("region", "Set region here, in the provider block, or in DAMODEL_REGION."))?;
@@ -179,11 +179,11 @@ pub(super) fn request(planned: &Instance, client: &Client) -> Result<CreateInsta
         _ => Payment::Hourly,
     };
     let login = match planned.login_method.as_str() {
-        Some("ssh_key") => Some(Login::SshKey {
+        Some("ssh_key") => Some(LoginMethod::SshKey {
             id: planned.ssh_pubkey_id.known().copied(),
             name: planned.ssh_pubkey_name.known().cloned(),
         }),
-        Some(_) => Some(Login::Password),
+        Some(_) => Some(LoginMethod::Password),
         None => None,
     };
     Ok(CreateInstance {
@@ -208,7 +208,11 @@ pub(super) fn request(planned: &Instance, client: &Client) -> Result<CreateInsta
 }
 
 /// Looks up the missing uids of existing disks, and waits for disks that will soon be available.
-pub(super) async fn find_disks(planned: &mut Instance, client: &Client, limits: &Context) -> Result<(), Diagnostic> {
+pub(super) async fn find_disks(
+    planned: &mut Instance,
+    client: &ProviderClient,
+    limits: &Context,
+) -> Result<(), Diagnostic> {
     if planned.exist_disks.elements().next().is_none() {
         return Ok(());
     }

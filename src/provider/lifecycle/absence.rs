@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api::{self, Absence, Account, Context, LastSeen},
+    api::{self, Absence, AccountMatch, Context, LastSeen},
     framework::{Diagnostic, Outcome, Private, State},
-    provider::{Client, errors::Failure, words::capitalized},
+    provider::{ProviderClient, errors::Failure, words::capitalized},
 };
 
 /// How long an object may be invisible after its creation.
@@ -36,19 +36,19 @@ pub(in crate::provider) struct Subject {
 }
 
 /// Records the creation of an object. It is not a witness for others, because this run created it.
-pub(in crate::provider) async fn made(private: &mut Private, client: &Client, limits: &Context) {
+pub(in crate::provider) async fn made(private: &mut Private, client: &ProviderClient, limits: &Context) {
     note(private, client, limits, jiff::Timestamp::now().as_second()).await;
 }
 
 /// Records that an object of an earlier run exists, for itself and as a witness for others.
-pub(in crate::provider) async fn seen(private: &mut Private, witness: &str, client: &Client, limits: &Context) {
+pub(in crate::provider) async fn seen(private: &mut Private, witness: &str, client: &ProviderClient, limits: &Context) {
     client.api.witness().saw(witness);
     let created_at = private.entry::<Origin>(KEY).map_or(0, |origin| origin.created_at);
     note(private, client, limits, created_at).await;
 }
 
 /// Records the account. If it cannot be determined now, the earlier record is kept.
-async fn note(private: &mut Private, client: &Client, limits: &Context, created_at: i64) {
+async fn note(private: &mut Private, client: &ProviderClient, limits: &Context, created_at: i64) {
     if let Ok(account) = client.api.fingerprint(limits).await {
         private.insert(KEY, Origin { account, created_at });
     }
@@ -58,7 +58,7 @@ async fn note(private: &mut Private, client: &Client, limits: &Context, created_
 pub(in crate::provider) async fn judge(
     private: &Private,
     witness: &str,
-    client: &Client,
+    client: &ProviderClient,
     limits: &Context,
 ) -> Result<Absence, api::Error> {
     let origin: Option<Origin> = private.entry(KEY);
@@ -73,7 +73,7 @@ pub(in crate::provider) async fn judge(
 /// The diagnostic for an absent object that is not proven to be gone.
 pub(in crate::provider) fn doubt(subject: &Subject, absence: Absence) -> Diagnostic {
     let title = capitalized(&subject.title);
-    if absence.account == Account::Same {
+    if absence.account == AccountMatch::Same {
         return Diagnostic::error(
             format!("{title} is not visible yet"),
             format!(
@@ -97,7 +97,7 @@ pub(in crate::provider) fn doubt(subject: &Subject, absence: Absence) -> Diagnos
 pub(in crate::provider) async fn refresh<M>(
     current: State<M>,
     subject: &Subject,
-    client: &Client,
+    client: &ProviderClient,
     limits: &Context,
 ) -> Outcome<M> {
     match judge(&current.private, &subject.witness, client, limits).await {
@@ -105,7 +105,7 @@ pub(in crate::provider) async fn refresh<M>(
         Ok(absence) => {
             let doubt = doubt(subject, absence);
             // In the right account, a young object is only late: this is a warning, and the refresh continues.
-            let is_late = absence.account == Account::Same;
+            let is_late = absence.account == AccountMatch::Same;
             let said = if is_late { Diagnostic::warning(doubt.summary, doubt.detail) } else { doubt };
             current.unchanged(said)
         }
@@ -114,7 +114,7 @@ pub(in crate::provider) async fn refresh<M>(
 }
 
 /// A refresh of an object that the service shows as released.
-pub(in crate::provider) fn released<M>(subject: &Subject, client: &Client) -> Outcome<M> {
+pub(in crate::provider) fn released<M>(subject: &Subject, client: &ProviderClient) -> Outcome<M> {
     client.api.witness().saw(&subject.witness);
     gone(subject, "The service shows it as released.")
 }
@@ -146,7 +146,7 @@ pub(in crate::provider) fn failed<M>(
     current: State<M>,
     subject: &Subject,
     error: &api::Error,
-    client: &Client,
+    client: &ProviderClient,
 ) -> Outcome<M> {
     let tried = format!("refresh {}", subject.title);
     let failure = Failure { error, tried, now: "The state is unchanged.".to_owned() };

@@ -19,7 +19,7 @@ use crate::{
         Object as _, Origin, Permission, Refusal, Sighting,
     },
     framework::{Attr, Create, Diagnostic, Diagnostics, Outcome, Path, Private, StepContext, is_set},
-    provider::{Client, client::limits, errors::Failure, words::capitalized},
+    provider::{ProviderClient, client::limits, errors::Failure, words::capitalized},
 };
 
 /// The time for the last calls of a create whose wait has used up its timeout.
@@ -36,7 +36,7 @@ pub(in crate::provider) struct ManagedCreate<'a, M> {
     pub(in crate::provider) private: Private,
     /// Messages for the operator.
     pub(in crate::provider) diagnostics: Diagnostics,
-    pub(in crate::provider) client: &'a Client,
+    pub(in crate::provider) client: &'a ProviderClient,
     /// The create timeout.
     pub(in crate::provider) limits: Context,
     /// Cancelled when the answer will not reach Terraform.
@@ -45,7 +45,7 @@ pub(in crate::provider) struct ManagedCreate<'a, M> {
     answered: CancellationToken,
 }
 
-pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext<Client>) -> Outcome<M> {
+pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext<ProviderClient>) -> Outcome<M> {
     let Create { config, planned, mut private } = change;
     let (client, limits) = (context.client.as_ref(), limits(context));
     let mut choices = M::choices(&config, &planned, &private, client);
@@ -108,7 +108,7 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext<
 /// The request of each choice.
 async fn requests<M: Managed>(
     choices: &mut [Choice<M>],
-    client: &Client,
+    client: &ProviderClient,
     limits: &Context,
 ) -> Result<Vec<M::Request>, Diagnostic> {
     let mut requests = Vec::new();
@@ -121,7 +121,7 @@ async fn requests<M: Managed>(
 /// The guard before each request of a create: leftovers of earlier runs, then price and budgets.
 struct Guard<M> {
     key: String,
-    client: Arc<Client>,
+    client: Arc<ProviderClient>,
     answers: Arc<Mutex<Answers<M>>>,
 }
 
@@ -139,7 +139,7 @@ struct Answers<M> {
 }
 
 impl<M: Managed> Guard<M> {
-    fn new(choices: Vec<Choice<M>>, key: &str, client: &Arc<Client>) -> Self {
+    fn new(choices: Vec<Choice<M>>, key: &str, client: &Arc<ProviderClient>) -> Self {
         let answers = Answers {
             choices: Arc::new(choices),
             confirmed: None,
@@ -176,7 +176,7 @@ impl<M: Managed> Guard<M> {
 async fn ask<M: Managed>(
     attempt: &Attempt,
     key: &str,
-    client: &Client,
+    client: &ProviderClient,
     answers: &Mutex<Answers<M>>,
     limits: &Context,
 ) -> Permission<M::Object> {
@@ -428,7 +428,7 @@ impl<M: Managed> Refused<'_, M> {
     /// The diagnostics, at the blamed attribute.
     pub(super) async fn diagnostics(
         mut self,
-        client: &Client,
+        client: &ProviderClient,
         limits: &Context,
         is_set: impl Fn(&str) -> bool,
     ) -> Diagnostics {
@@ -444,7 +444,7 @@ impl<M: Managed> Refused<'_, M> {
         self.of_one(client, more, is_set).into()
     }
 
-    fn of_one(&self, client: &Client, more: Option<String>, is_set: impl Fn(&str) -> bool) -> Diagnostic {
+    fn of_one(&self, client: &ProviderClient, more: Option<String>, is_set: impl Fn(&str) -> bool) -> Diagnostic {
         let (noun, error) = (noun::<M>(), self.error);
         let mut now = match error {
             Error::Unsettled(unsettled) => format!(
@@ -463,7 +463,7 @@ impl<M: Managed> Refused<'_, M> {
     }
 
     /// The error with the reason for each candidate.
-    async fn of_each(&self, refusals: &[Refusal], client: &Client, limits: &Context) -> Diagnostic {
+    async fn of_each(&self, refusals: &[Refusal], client: &ProviderClient, limits: &Context) -> Diagnostic {
         let mut more = None;
         let mut lines = Vec::new();
         for (place, candidate) in self.candidates.iter().enumerate() {

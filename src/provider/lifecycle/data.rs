@@ -9,8 +9,8 @@ use crate::{
         Attr, DataSource, Diagnostic, Diagnostics, Model, Outcome, Private, Schema, StepContext, overlay, project,
     },
     provider::{
-        Client,
-        choose::{Choice, Takes},
+        ProviderClient,
+        choose::{Selection, Takes},
         client::limits,
         errors::Failure,
     },
@@ -57,7 +57,7 @@ impl<D> Default for Plural<D> {
 }
 
 impl<D: PluralModel> DataSource for Plural<D> {
-    type Client = Client;
+    type Client = ProviderClient;
     type Model = D;
 
     fn type_name(&self) -> &'static str {
@@ -68,7 +68,7 @@ impl<D: PluralModel> DataSource for Plural<D> {
         D::schema()
     }
 
-    async fn read(&self, mut config: D, context: StepContext<Client>) -> Outcome<D> {
+    async fn read(&self, mut config: D, context: StepContext<ProviderClient>) -> Outcome<D> {
         let filters: D::Filters = project(&config).unwrap_or_default();
         match filters.matching(&context).await {
             Ok(listing) => {
@@ -115,7 +115,7 @@ pub(in crate::provider) trait SingularModel: Model {
     fn read(
         self,
         record: &ObjectRecord<Self::Managed>,
-        _context: &StepContext<Client>,
+        _context: &StepContext<ProviderClient>,
     ) -> impl Future<Output = Result<Self, Diagnostic>> + Send {
         let read = overlay(&self, &state::<Self::Managed>(record));
         async { read.map_err(unreadable) }
@@ -138,7 +138,7 @@ impl<D> Default for Singular<D> {
 }
 
 impl<D: SingularModel> DataSource for Singular<D> {
-    type Client = Client;
+    type Client = ProviderClient;
     type Model = D;
 
     fn type_name(&self) -> &'static str {
@@ -153,7 +153,7 @@ impl<D: SingularModel> DataSource for Singular<D> {
         config.validate(diagnostics);
     }
 
-    async fn read(&self, config: D, context: StepContext<Client>) -> Outcome<D> {
+    async fn read(&self, config: D, context: StepContext<ProviderClient>) -> Outcome<D> {
         match read_single(config, &context).await {
             Ok(found) => Outcome::present(found, Private::default()),
             Err(diagnostic) => Outcome::absent().with(diagnostic),
@@ -161,7 +161,7 @@ impl<D: SingularModel> DataSource for Singular<D> {
     }
 }
 
-async fn read_single<D: SingularModel>(config: D, context: &StepContext<Client>) -> Result<D, Diagnostic> {
+async fn read_single<D: SingularModel>(config: D, context: &StepContext<ProviderClient>) -> Result<D, Diagnostic> {
     let record = match config.named() {
         Some(record) => record,
         None => choose(&config, snapshot::<D::Managed>(context).await?.as_ref())?,
@@ -173,14 +173,14 @@ fn choose<D: SingularModel>(
     config: &D,
     listing: &Listing<ObjectRecord<D::Managed>>,
 ) -> Result<ObjectRecord<D::Managed>, Diagnostic> {
-    let choice = Choice { what: noun::<D::Managed>(), takes: config.takes(), label: D::label };
+    let choice = Selection { what: noun::<D::Managed>(), takes: config.takes(), label: D::label };
     let matches = config.matches();
     choice.one(&listing.records, |record| !record.is_released() && matches(record)).cloned()
 }
 
 /// All objects of a kind, from the shared snapshot.
 pub(in crate::provider) async fn snapshot<M: Managed>(
-    context: &StepContext<Client>,
+    context: &StepContext<ProviderClient>,
 ) -> Result<Arc<Listing<ObjectRecord<M>>>, Diagnostic> {
     context.client.api.objects::<M::Object>().snapshot(&limits(context)).await.map_err(|error| {
         Failure { error: &error, tried: format!("list the {}s", noun::<M>()), now: String::new() }.whole()

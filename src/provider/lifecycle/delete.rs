@@ -2,13 +2,13 @@
 
 use super::{Forbidden, Key, Managed, ManagedExt as _, absence};
 use crate::{
-    api::{self, Absence, Account, Context, Object, Presence, Sighting},
+    api::{self, Absence, AccountMatch, Context, Object, Presence, Sighting},
     framework::{Diagnostic, Outcome, State, StepContext},
-    provider::{Client, client::limits, errors::Failure, protection::refusal},
+    provider::{ProviderClient, client::limits, errors::Failure, protection::refusal},
 };
 
 /// Releases an object and waits until it is certainly gone.
-pub(super) async fn delete<M: Managed>(current: State<M>, context: &StepContext<Client>) -> Outcome<M> {
+pub(super) async fn delete<M: Managed>(current: State<M>, context: &StepContext<ProviderClient>) -> Outcome<M> {
     if current.state.is_protected() {
         let diagnostic = refusal(&current.state);
         return current.unchanged(diagnostic);
@@ -35,7 +35,7 @@ pub(super) async fn delete<M: Managed>(current: State<M>, context: &StepContext<
 pub(in crate::provider) struct Release<'a, M: Managed> {
     pub(in crate::provider) key: Key<M>,
     pub(in crate::provider) current: &'a State<M>,
-    pub(in crate::provider) client: &'a Client,
+    pub(in crate::provider) client: &'a ProviderClient,
     pub(in crate::provider) limits: Context,
 }
 
@@ -133,7 +133,7 @@ impl<M: Managed> Release<'_, M> {
             Ok(Presence::Released) => Ok(Some(End::Gone)),
             Ok(Presence::Absent) => match self.judge().await {
                 Ok(absence) if absence.is_proof() => Ok(Some(End::Gone)),
-                Ok(absence) if absence.account == Account::Same => Ok(None),
+                Ok(absence) if absence.account == AccountMatch::Same => Ok(None),
                 Ok(absence) => Err(absence::doubt(&self.current.state.subject(), absence)),
                 Err(error) => Err(self.failed(&error)),
             },

@@ -5,7 +5,7 @@ use super::{Choice, Managed, ManagedExt as _, ObjectRecord, noun};
 use crate::{
     api::{self, Context, Marked, Object, Permission, marked},
     framework::{Diagnostic, Diagnostics},
-    provider::{Client, OnLeftover, errors::Failure, words::capitalized},
+    provider::{OnLeftover, ProviderClient, errors::Failure, words::capitalized},
 };
 
 /// The decision about leftovers.
@@ -21,7 +21,7 @@ pub(super) struct Decision<K> {
 pub(super) async fn decide<M: Managed>(
     choices: &[Choice<M>],
     key: &str,
-    client: &Client,
+    client: &ProviderClient,
     limits: &Context,
 ) -> Decision<M::Object> {
     let mut decision = Decision { permission: Permission::Send, adopted: None, diagnostics: Diagnostics::new() };
@@ -59,7 +59,12 @@ pub(super) async fn decide<M: Managed>(
 }
 
 /// Handles a failed search for leftovers: nothing is created, unless `on_leftover` is "warn".
-fn not_looked_for<M: Managed>(planned: &M, error: &api::Error, client: &Client, decision: &mut Decision<M::Object>) {
+fn not_looked_for<M: Managed>(
+    planned: &M,
+    error: &api::Error,
+    client: &ProviderClient,
+    decision: &mut Decision<M::Object>,
+) {
     let noun = noun::<M>();
     let tried = format!("look for what earlier runs left of {}", planned.title());
     if client.on_leftover == OnLeftover::Warn {
@@ -79,7 +84,7 @@ fn not_looked_for<M: Managed>(planned: &M, error: &api::Error, client: &Client, 
 async fn found<M: Managed>(
     planned: &M,
     key: &str,
-    client: &Client,
+    client: &ProviderClient,
     limits: &Context,
 ) -> Result<Vec<(ObjectRecord<M>, Marked)>, api::Error> {
     let objects = client.api.objects::<M::Object>();
@@ -138,7 +143,7 @@ fn look_alike<M: Managed>(record: &ObjectRecord<M>) -> Diagnostic {
 
 /// The warnings about objects that an earlier run created from the same configuration and returned, and that no state
 /// has shown since.
-pub(super) fn never_shown<M: Managed>(key: &str, client: &Client) -> Diagnostics {
+pub(super) fn never_shown<M: Managed>(key: &str, client: &ProviderClient) -> Diagnostics {
     let mut diagnostics = Diagnostics::new();
     let never_shown = client.journal.never_shown(M::Object::KIND, key).unwrap_or_default();
     for id in &never_shown {

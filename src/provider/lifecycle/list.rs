@@ -8,7 +8,7 @@ use super::{Managed, ObjectRecord, data::state};
 use crate::{
     api::{Listing, Object, Record as _},
     framework::{Diagnostic, Diagnostics, ListResource, ListSender, Listed, Model, Schema, StepContext},
-    provider::Client,
+    provider::ProviderClient,
 };
 
 /// The number of concurrent requests for details.
@@ -25,7 +25,7 @@ pub(in crate::provider) trait Filters: Model {
     /// The objects that match the filters of the service.
     fn matching(
         &self,
-        context: &StepContext<Client>,
+        context: &StepContext<ProviderClient>,
     ) -> impl Future<Output = Result<Arc<Listing<ObjectRecord<Self::Managed>>>, Diagnostic>> + Send;
 
     /// The filters that the service does not support.
@@ -37,7 +37,7 @@ pub(in crate::provider) trait Filters: Model {
     fn state(
         record: ObjectRecord<Self::Managed>,
         _whole: bool,
-        _context: &StepContext<Client>,
+        _context: &StepContext<ProviderClient>,
     ) -> impl Future<Output = Result<Option<Self::Managed>, Diagnostic>> + Send {
         let state = state(&record);
         async { Ok(Some(state)) }
@@ -54,7 +54,7 @@ impl<F> Default for ListAll<F> {
 }
 
 impl<F: Filters> ListResource for ListAll<F> {
-    type Client = Client;
+    type Client = ProviderClient;
     type Model = F;
     type Resource = F::Managed;
 
@@ -70,7 +70,7 @@ impl<F: Filters> ListResource for ListAll<F> {
         &self,
         filters: F,
         mut found: ListSender<'_, F::Managed>,
-        context: StepContext<Client>,
+        context: StepContext<ProviderClient>,
     ) -> Diagnostics {
         let listing = match filters.matching(&context).await {
             Ok(listing) => listing,

@@ -19,7 +19,7 @@ pub(super) use self::{
     list::{Filters, ListAll},
     read::{ImportTarget, in_list},
 };
-use super::Client;
+use super::ProviderClient;
 use crate::{
     api::{self, Accepted, Attempt, Code, Context, Creation, Listing, Object, WhileBusy},
     framework::{
@@ -67,10 +67,13 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn settle_plan(_plan: &mut Plan<Self>) {}
 
     /// Refines a plan: live checks, early computed values, warnings.
-    fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, Client>) -> impl Future<Output = ()> + Send;
+    fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, ProviderClient>) -> impl Future<Output = ()> + Send;
 
     /// Updates the object in place, after its rename: the prior state has the new name.
-    fn update(change: Update<Self>, _context: &StepContext<Client>) -> impl Future<Output = Outcome<Self>> + Send {
+    fn update(
+        change: Update<Self>,
+        _context: &StepContext<ProviderClient>,
+    ) -> impl Future<Output = Outcome<Self>> + Send {
         async { Outcome::present(change.planned, change.private) }
     }
 
@@ -101,7 +104,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn shown(record: &Self::Object) -> Option<Shown<Self>>;
 
     /// Completes attributes that the service reports only in part.
-    fn complete(&mut self, _client: &Client, _limits: &Context) -> impl Future<Output = ()> + Send {
+    fn complete(&mut self, _client: &ProviderClient, _limits: &Context) -> impl Future<Output = ()> + Send {
         async {}
     }
 
@@ -112,25 +115,25 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
 
     /// The objects that a create may create for a plan, in order of preference: only the planned object, unless the
     /// kind has candidates.
-    fn choices(_config: &Self, planned: &Self, _private: &Private, _client: &Client) -> Vec<Choice<Self>> {
+    fn choices(_config: &Self, planned: &Self, _private: &Private, _client: &ProviderClient) -> Vec<Choice<Self>> {
         vec![Choice { object: planned.clone(), ruled_out: None }]
     }
 
     /// Prepares the create, and returns its request.
     fn request(
         &mut self,
-        client: &Client,
+        client: &ProviderClient,
         limits: &Context,
     ) -> impl Future<Output = Result<Self::Request, Diagnostic>> + Send;
 
     /// The request as far as the plan has its values; `None` while too little is known.
-    fn planned_request(&self, client: &Client) -> Option<Self::Request>;
+    fn planned_request(&self, client: &ProviderClient) -> Option<Self::Request>;
 
     /// Checks whether it may be bought now. Called before each request.
     fn confirm(
         &self,
         _attempt: &Attempt,
-        _client: &Client,
+        _client: &ProviderClient,
         _limits: &Context,
     ) -> impl Future<Output = Result<Self, Diagnostic>> + Send {
         let confirmed = self.clone();
@@ -138,13 +141,13 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     }
 
     /// Removes the data that only the plan needed.
-    fn forget_plan(_private: &mut Private, _client: &Client) {}
+    fn forget_plan(_private: &mut Private, _client: &ProviderClient) {}
 
     /// Removes the stored quote of a plan that the create could not keep.
-    fn forget_promise(_config: &Self, _planned: &Self, _client: &Client) {}
+    fn forget_promise(_config: &Self, _planned: &Self, _client: &ProviderClient) {}
 
     /// Records the outcome of a create that was confirmed with this marker: the id of its object, or `None`.
-    fn create_ended(_marker: &str, _made: Option<&str>, _client: &Client) {}
+    fn create_ended(_marker: &str, _made: Option<&str>, _client: &ProviderClient) {}
 
     /// How long the create is repeated while there is no stock.
     fn wait_for_capacity(&self) -> Option<Duration> {
@@ -174,7 +177,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn explain_refusal(
         &self,
         _error: &api::Error,
-        _client: &Client,
+        _client: &ProviderClient,
         _limits: &Context,
     ) -> impl Future<Output = Option<String>> + Send {
         async { None }
@@ -202,7 +205,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     /// Finds the object of an import id.
     fn find(
         id: &str,
-        client: &Client,
+        client: &ProviderClient,
         limits: &Context,
     ) -> impl Future<Output = Result<ImportTarget<Self>, api::Error>> + Send;
 
@@ -210,7 +213,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn imported(&mut self, _private: &mut Private) {}
 
     /// The objects of this kind that existed before this run created any.
-    fn before(client: &Client) -> &tokio::sync::OnceCell<Arc<Listing<Self::Object>>>;
+    fn before(client: &ProviderClient) -> &tokio::sync::OnceCell<Arc<Listing<Self::Object>>>;
 }
 
 /// The common attributes of all kinds.
@@ -290,7 +293,7 @@ pub(super) fn witness(kind: api::ObjectKind, id: &str) -> String {
 }
 
 /// The key of a create, equal for the same configuration in the same folder and workspace.
-fn create_key<M: Managed>(request: &M::Request, client: &Client) -> String {
+fn create_key<M: Managed>(request: &M::Request, client: &ProviderClient) -> String {
     client.create_key(&format!("{} {}", M::TYPE_NAME, request.wanted()))
 }
 
@@ -304,7 +307,7 @@ impl<M> Default for Resource<M> {
 }
 
 impl<M: Managed> framework::Resource for Resource<M> {
-    type Client = Client;
+    type Client = ProviderClient;
     type Model = M;
 
     fn type_name(&self) -> &'static str {
@@ -328,23 +331,23 @@ impl<M: Managed> framework::Resource for Resource<M> {
         M::validate(config, diagnostics);
     }
 
-    async fn plan(&self, plan: &mut Plan<M>, context: PlanContext<'_, Client>) {
+    async fn plan(&self, plan: &mut Plan<M>, context: PlanContext<'_, ProviderClient>) {
         plan::plan(plan, &context).await;
     }
 
-    async fn create(&self, change: Create<M>, context: StepContext<Client>) -> Outcome<M> {
+    async fn create(&self, change: Create<M>, context: StepContext<ProviderClient>) -> Outcome<M> {
         Box::pin(create::create(change, &context)).await
     }
 
-    async fn read(&self, current: State<M>, context: StepContext<Client>) -> Outcome<M> {
+    async fn read(&self, current: State<M>, context: StepContext<ProviderClient>) -> Outcome<M> {
         Box::pin(read::read(current, &context)).await
     }
 
-    async fn update(&self, change: Update<M>, context: StepContext<Client>) -> Outcome<M> {
+    async fn update(&self, change: Update<M>, context: StepContext<ProviderClient>) -> Outcome<M> {
         Box::pin(plan::update(change, &context)).await
     }
 
-    async fn delete(&self, current: State<M>, context: StepContext<Client>) -> Outcome<M> {
+    async fn delete(&self, current: State<M>, context: StepContext<ProviderClient>) -> Outcome<M> {
         Box::pin(delete::delete(current, &context)).await
     }
 
@@ -352,7 +355,7 @@ impl<M: Managed> framework::Resource for Resource<M> {
         M::generate(config, diagnostics);
     }
 
-    async fn import(&self, id: &str, context: StepContext<Client>) -> Outcome<M> {
+    async fn import(&self, id: &str, context: StepContext<ProviderClient>) -> Outcome<M> {
         read::import(id, &context).await
     }
 }

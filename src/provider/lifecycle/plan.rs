@@ -2,12 +2,12 @@
 
 use super::{Managed, ManagedExt as _, create_key, noun};
 use crate::{
-    api::{Creation, Object, PendingRecord, Phase},
+    api::{CreatePhase, Creation, Object, PendingRecord},
     framework::{Diagnostic, Diagnostics, Outcome, Path, Plan, PlanContext, PlanKind, StepContext, Update},
-    provider::{Client, client::limits, errors::Failure, protection, words::capitalized},
+    provider::{ProviderClient, client::limits, errors::Failure, protection, words::capitalized},
 };
 
-pub(super) async fn plan<M: Managed>(plan: &mut Plan<M>, context: &PlanContext<'_, Client>) {
+pub(super) async fn plan<M: Managed>(plan: &mut Plan<M>, context: &PlanContext<'_, ProviderClient>) {
     let client = context.client.map(AsRef::as_ref);
     if let (Some(prior), Some(client)) = (&plan.prior, client)
         && let Some(id) = prior.id()
@@ -32,7 +32,7 @@ pub(super) async fn plan<M: Managed>(plan: &mut Plan<M>, context: &PlanContext<'
 
 /// The pending record that the create of this plan would adopt. The stock, name or budget that a killed create uses
 /// does not prevent its adoption.
-pub(in crate::provider) fn resumable<M: Managed>(plan: &Plan<M>, client: &Client) -> Option<PendingRecord> {
+pub(in crate::provider) fn resumable<M: Managed>(plan: &Plan<M>, client: &ProviderClient) -> Option<PendingRecord> {
     let (config, planned) = plan.config.as_ref().zip(plan.planned.as_ref())?;
     let choices = M::choices(config, planned, &plan.private, client);
     let requests: Option<Vec<M::Request>> =
@@ -58,7 +58,7 @@ fn softened(said: Diagnostics) -> Diagnostics {
 fn announced<M: Managed>(record: &PendingRecord) -> Diagnostic {
     let noun = capitalized(noun::<M>());
     let (summary, what) = match (&record.ids, record.phase) {
-        (Some(ids), Phase::Accepted) => {
+        (Some(ids), CreatePhase::Accepted) => {
             (format!("{noun} {} was created by an earlier run", ids.id), "It is not in the state yet.")
         }
         _ => (
@@ -73,7 +73,7 @@ fn announced<M: Managed>(record: &PendingRecord) -> Diagnostic {
 }
 
 /// Renames the object, then changes the rest. The state has the result of each completed step.
-pub(super) async fn update<M: Managed>(mut change: Update<M>, context: &StepContext<Client>) -> Outcome<M> {
+pub(super) async fn update<M: Managed>(mut change: Update<M>, context: &StepContext<ProviderClient>) -> Outcome<M> {
     let name = change.planned.common().name.clone();
     if let (Some(wanted), Some(key)) =
         (name.as_str().filter(|name| change.prior.name() != Some(name)), change.prior.key())

@@ -4,12 +4,12 @@ use super::{Managed, ManagedExt as _, ObjectRecord, Shown, absence, noun};
 use crate::{
     api::{self, Context, Object, Presence},
     framework::{Diagnostic, Outcome, Private, State, StepContext},
-    provider::{Client, client::limits, errors::Failure},
+    provider::{ProviderClient, client::limits, errors::Failure},
 };
 
 /// Refreshes an object. If lists show all attributes, all objects of the run share a list, and only objects missing in
 /// it are looked up separately.
-pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContext<Client>) -> Outcome<M> {
+pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContext<ProviderClient>) -> Outcome<M> {
     let (client, limits) = (context.client.as_ref(), limits(context));
     if let Some(id) = current.state.id() {
         client.in_a_state(M::Object::KIND, id);
@@ -30,7 +30,11 @@ pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContex
     }
 }
 
-async fn look<M: Managed>(state: &M, client: &Client, limits: &Context) -> Result<Presence<M::Object>, api::Error> {
+async fn look<M: Managed>(
+    state: &M,
+    client: &ProviderClient,
+    limits: &Context,
+) -> Result<Presence<M::Object>, api::Error> {
     let objects = client.api.objects::<M::Object>();
     let Some(key) = state.key() else { return Ok(Presence::Unproved { reason: "its id in the state cannot be read" }) };
     if let Some(shown) = glance::<M>(&key, client, limits).await? {
@@ -42,7 +46,7 @@ async fn look<M: Managed>(state: &M, client: &Client, limits: &Context) -> Resul
 /// The object in the shared list, if the list shows all attributes.
 async fn glance<M: Managed>(
     key: &super::Key<M>,
-    client: &Client,
+    client: &ProviderClient,
     limits: &Context,
 ) -> Result<Option<Shown<M>>, api::Error> {
     if M::Object::DETAILS_AT_MOST > 0 {
@@ -62,7 +66,7 @@ pub(in crate::provider) enum ImportTarget<M: Managed> {
 }
 
 /// Imports an object by id. All reported attributes are set; the others stay null.
-pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<Client>) -> Outcome<M> {
+pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<ProviderClient>) -> Outcome<M> {
     let (client, limits) = (context.client.as_ref(), limits(context));
     let (id, noun) = (id.trim(), noun::<M>());
     let failed = |summary: String, detail: String| Outcome::absent().with(Diagnostic::error(summary, detail));
@@ -96,7 +100,7 @@ pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<Client>) 
 
 /// Finds an object in the list that all imports of a run share; if it is missing there, in a fresh list.
 pub(in crate::provider) async fn in_list<M: Managed>(
-    client: &Client,
+    client: &ProviderClient,
     limits: &Context,
     is_wanted: impl Fn(&ObjectRecord<M>) -> bool,
 ) -> Result<ImportTarget<M>, api::Error> {

@@ -3,20 +3,20 @@
 use secrecy::SecretString;
 
 use super::{
-    bootstrap::{FailureKind, Fingerprint, Job, Report, Verb},
+    bootstrap::{FailureKind, Fingerprint, Job, JobReport, Verb},
     decide::Goal,
     enter::enter,
     failure,
     follow::Follow,
-    machine::Machine,
+    machine::InstanceSession,
     model::{LlamaServer, Records as _},
     read,
     trial::{Trial, question},
-    work::{Ended, Served, Work},
+    work::{NotServing, Served, Work},
 };
 use crate::{
     framework::{Attr, Create, Diagnostic, Diagnostics, Outcome, StepContext, timeouts::parse_duration},
-    provider::{Client, words::capitalized},
+    provider::{ProviderClient, words::capitalized},
 };
 
 const NOTHING: &str = "Nothing was started, and the state holds nothing of it.";
@@ -25,7 +25,7 @@ const TAINTED: &str = "The state is tainted: the next apply stops what is left a
 
 /// Starts a server, or resumes what an earlier create of it has begun: that is recorded in the instance, not in the
 /// state.
-pub(super) async fn create(change: Create<LlamaServer>, context: &StepContext<Client>) -> Outcome<LlamaServer> {
+pub(super) async fn create(change: Create<LlamaServer>, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
     let Create { config, planned, mut private } = change;
     let (mut machine, access) = match enter(&planned, &config, &mut private, NOTHING, context).await {
         Ok(entered) => entered,
@@ -48,29 +48,29 @@ pub(super) async fn create(change: Create<LlamaServer>, context: &StepContext<Cl
             let notes = state.take_served(served);
             Outcome::present(state, private).with(notes)
         }
-        Err(Ended::Refused(report)) => Outcome::absent().with(failure::refused(&state, &report, NOTHING)),
+        Err(NotServing::Refused(report)) => Outcome::absent().with(failure::refused(&state, &report, NOTHING)),
         // Nothing was started.
-        Err(Ended::Failed(report)) if is_refusal(&report) => {
+        Err(NotServing::Failed(report)) if is_refusal(&report) => {
             Outcome::absent().with(failure::refused(&state, &report, NOTHING))
         }
-        Err(Ended::Failed(report)) => {
+        Err(NotServing::Failed(report)) => {
             let policy = state.on_failure.clone();
             let diagnostics =
                 state.take_failure(&report, (&mut machine, &job, &owner), ("on_failure", policy), TAINTED).await;
             Outcome::present(state, private).with(diagnostics)
         }
-        Err(Ended::RolledBack(report, now, returned)) => {
+        Err(NotServing::RolledBack(report, now, returned)) => {
             Outcome::absent().with(failure::rolled_back(&state, &report, &now, &returned))
         }
-        Err(Ended::Superseded(report)) => {
+        Err(NotServing::Superseded(report)) => {
             let now = "The state holds nothing of it.";
             Outcome::absent().with(failure::superseded(&state, &report, now))
         }
-        Err(Ended::Unproved(_, reason)) => {
+        Err(NotServing::Unproved(_, reason)) => {
             let now = "This resource has taken nothing over.";
             Outcome::absent().with(failure::unproved(&state, &reason, now))
         }
-        Err(Ended::Unseen(trouble, last)) => {
+        Err(NotServing::Unseen(trouble, last)) => {
             let now = "The work continues in the instance, which keeps its record. The state holds nothing of it, so \
                        that nothing is destroyed: the next apply resumes it.";
             Outcome::absent().with(failure::unseen(&state, &trouble, last.as_deref(), now))
@@ -79,7 +79,7 @@ pub(super) async fn create(change: Create<LlamaServer>, context: &StepContext<Cl
 }
 
 /// Whether the job failed before any server was started for it.
-pub(super) fn is_refusal(report: &Report) -> bool {
+pub(super) fn is_refusal(report: &JobReport) -> bool {
     report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::BadOption)
 }
 
@@ -88,7 +88,7 @@ impl LlamaServer {
     pub(super) fn work<'a>(
         &'a self,
         prior: &'a Self,
-        machine: &'a mut Machine,
+        machine: &'a mut InstanceSession,
         job: &'a Job,
         config: &Self,
         owner: &'a str,
@@ -137,8 +137,8 @@ impl LlamaServer {
     /// is "stop". `next` is what the next apply does.
     pub(super) async fn take_failure(
         &mut self,
-        report: &Report,
-        (machine, job, owner): (&mut Machine, &Job, &str),
+        report: &JobReport,
+        (machine, job, owner): (&mut InstanceSession, &Job, &str),
         (argument, policy): (&str, Attr<String>),
         next: &str,
     ) -> Diagnostics {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::bootstrap::{Build, Failure, FailureKind, Former, Phase, Report};
+use super::bootstrap::{Build, FailureKind, Former, JobFailure, JobReport, Phase};
 
 /// How often work that was interrupted, as by a restart of the machine, is resumed within one apply.
 const RESUMPTIONS: usize = 3;
@@ -49,7 +49,7 @@ pub(super) struct History {
     /// How often interrupted work was resumed.
     pub(super) resumptions: usize,
     /// What the last trial of a server came to.
-    pub(super) verdict: Option<Verdict>,
+    pub(super) verdict: Option<CheckVerdict>,
 }
 
 impl History {
@@ -61,7 +61,7 @@ impl History {
 
 /// What a health check and a probe came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct CheckVerdict {
     /// [`super::bootstrap::Process::identity`] of the process that was asked.
     pub(super) process: String,
     /// Why it does not infer; none when it does.
@@ -72,7 +72,7 @@ pub(super) struct Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     /// The job is begun with this binary; and why it is not the prebuilt one.
-    Begin(Build, Option<Failure>),
+    Begin(Build, Option<JobFailure>),
     /// The server infers.
     Confirm(String),
     /// It came to nothing.
@@ -95,7 +95,7 @@ pub(super) enum Step {
 }
 
 /// What is done next.
-pub(super) fn decide(goal: &Goal, seen: &Report, history: &History) -> Step {
+pub(super) fn decide(goal: &Goal, seen: &JobReport, history: &History) -> Step {
     if let (false, Some(build)) = (history.is_begun, goal.build) {
         return if is_under_way(goal, seen) { Step::Own } else { first(build, seen) };
     }
@@ -109,11 +109,13 @@ pub(super) fn decide(goal: &Goal, seen: &Report, history: &History) -> Step {
         (Phase::Load | Phase::Ready, Some(process)) if process.is_alive => {
             match history.verdict.as_ref().filter(|verdict| verdict.process == process.identity) {
                 None => Step::Try(process.identity.clone()),
-                Some(Verdict { failure: None, process }) => Step::Confirm(process.clone()),
-                Some(Verdict { failure: Some(reason), .. }) if seen.phase == Phase::Ready || goal.build.is_none() => {
+                Some(CheckVerdict { failure: None, process }) => Step::Confirm(process.clone()),
+                Some(CheckVerdict { failure: Some(reason), .. })
+                    if seen.phase == Phase::Ready || goal.build.is_none() =>
+                {
                     Step::Leave(reason.clone())
                 }
-                Some(Verdict { failure: Some(reason), process }) => Step::Record(process.clone(), reason.clone()),
+                Some(CheckVerdict { failure: Some(reason), process }) => Step::Record(process.clone(), reason.clone()),
             }
         }
         _ => Step::Wait,
@@ -121,7 +123,7 @@ pub(super) fn decide(goal: &Goal, seen: &Report, history: &History) -> Step {
 }
 
 /// Whether the instance works on this very job, or serves it with the model as it is now.
-pub(super) fn is_under_way(goal: &Goal, seen: &Report) -> bool {
+pub(super) fn is_under_way(goal: &Goal, seen: &JobReport) -> bool {
     seen.fingerprint.is_some()
         && seen.fingerprint == goal.fingerprint
         && match seen.phase {
@@ -132,7 +134,7 @@ pub(super) fn is_under_way(goal: &Goal, seen: &Report) -> bool {
 }
 
 /// What follows a failure or a refusal when nothing else is tried.
-pub(super) fn give_up(goal: &Goal, seen: &Report) -> Step {
+pub(super) fn give_up(goal: &Goal, seen: &JobReport) -> Step {
     match seen.former {
         Some(Former::Serving) => Step::RollBack,
         Some(Former::Ended) if goal.rolls_back => Step::RollBack,
@@ -140,7 +142,7 @@ pub(super) fn give_up(goal: &Goal, seen: &Report) -> Step {
     }
 }
 
-fn after_failure(goal: &Goal, seen: &Report, history: &History) -> Step {
+fn after_failure(goal: &Goal, seen: &JobReport, history: &History) -> Step {
     let Some(build) = goal.build else { return Step::Fail };
     let kind = seen.failure.as_ref().map(|failure| failure.kind);
     if kind == Some(FailureKind::Interrupted) && history.resumptions < RESUMPTIONS {
@@ -158,7 +160,7 @@ fn after_failure(goal: &Goal, seen: &Report, history: &History) -> Step {
 
 /// The binary that is tried first. Each apply begins anew: what made the prebuilt server fail may have passed, unless
 /// it was the card or the driver, and both are what they were.
-fn first(build: Build, seen: &Report) -> Step {
+fn first(build: Build, seen: &JobReport) -> Step {
     let (build, because) = match build {
         Build::Auto if seen.facts.cards.iter().any(|card| OLD_CARDS.is_match(card)) => (Build::Source, None),
         Build::Auto => match &seen.because {
@@ -184,7 +186,7 @@ pub(super) fn is_cured_by_source(goal: &Goal, kind: FailureKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::bootstrap::{Facts, Process, Report},
+        super::bootstrap::{Facts, JobReport, Process},
         *,
     };
 
@@ -195,19 +197,19 @@ mod tests {
     }
 
     /// What a look shows: the phase, the failure, and which binary was begun with.
-    fn seen(phase: Phase, kind: Option<FailureKind>, begun: Build) -> Report {
+    fn seen(phase: Phase, kind: Option<FailureKind>, begun: Build) -> JobReport {
         let alive = matches!(phase, Phase::Load | Phase::Ready);
-        Report {
+        JobReport {
             phase,
             failure: kind.map(failure),
             begun: Some(begun),
             process: alive.then(|| process("1")),
-            ..Report::absent()
+            ..JobReport::absent()
         }
     }
 
-    fn failure(kind: FailureKind) -> Failure {
-        Failure { kind, text: kind.as_str().to_owned() }
+    fn failure(kind: FailureKind) -> JobFailure {
+        JobFailure { kind, text: kind.as_str().to_owned() }
     }
 
     fn process(identity: &str) -> Process {
@@ -226,7 +228,7 @@ mod tests {
     }
 
     fn said(failure: Option<&str>) -> History {
-        let verdict = Verdict { process: "1".to_owned(), failure: failure.map(str::to_owned) };
+        let verdict = CheckVerdict { process: "1".to_owned(), failure: failure.map(str::to_owned) };
         History { verdict: Some(verdict), ..begun() }
     }
 
@@ -244,7 +246,7 @@ mod tests {
             (Source, "NVIDIA GeForce RTX 4090", Source),
         ] {
             let facts = Facts { cards: vec!["another".to_owned(), card.to_owned()], ..Facts::default() };
-            let report = Report { facts, ..Report::absent() };
+            let report = JobReport { facts, ..JobReport::absent() };
             let step = decide(&goal(build, true), &report, &History::default());
             assert_eq!(step, Step::Begin(first, None), "{build:?} on {card}");
         }
@@ -254,7 +256,7 @@ mod tests {
     #[test]
     fn the_same_job_is_taken_over() {
         let own = Goal { fingerprint: Some("own".to_owned()), ..AUTO };
-        let report = |phase, fingerprint: &str, model: &str| Report {
+        let report = |phase, fingerprint: &str, model: &str| JobReport {
             fingerprint: Some(fingerprint.to_owned()),
             model_fingerprint: Some("1".to_owned()),
             model_now: Some(model.to_owned()),
@@ -326,9 +328,9 @@ mod tests {
             ("CUDA error: no kernel image is available for execution on the device", false, false),
             ("cudaMalloc failed: out of memory", true, false),
         ] {
-            let because = Failure { kind: FailureKind::Exited, text: text.to_owned() };
+            let because = JobFailure { kind: FailureKind::Exited, text: text.to_owned() };
             let served = seen(Phase::Ready, None, Build::Source);
-            let report = Report { because: Some(because.clone()), is_same_hardware, ..served };
+            let report = JobReport { because: Some(because.clone()), is_same_hardware, ..served };
             let ruled_out = Step::Begin(Build::Source, Some(because));
             let expected = if is_ruled_out { ruled_out } else { Step::Begin(Build::Prebuilt, None) };
             assert_eq!(decide(&AUTO, &report, &History::default()), expected, "{text} {is_same_hardware}");
@@ -344,7 +346,7 @@ mod tests {
     fn another_job_is_not_taken_for_the_own_one() {
         let own = Goal { fingerprint: Some("own".to_owned()), ..AUTO };
         for phase in [Phase::Find, Phase::Start, Phase::Load, Phase::Ready, Phase::Failed] {
-            let report = |fingerprint: &str| Report {
+            let report = |fingerprint: &str| JobReport {
                 fingerprint: Some(fingerprint.to_owned()),
                 ..seen(phase, (phase == Phase::Failed).then_some(FailureKind::Exited), Build::Source)
             };
@@ -372,14 +374,14 @@ mod tests {
     #[test]
     fn a_server_that_has_served_is_not_followed_by_a_compile() {
         for kind in FailureKind::ALL.iter().filter(|kind| **kind != FailureKind::Interrupted) {
-            let report = Report { is_proved: true, ..seen(Phase::Failed, Some(*kind), Build::Prebuilt) };
+            let report = JobReport { is_proved: true, ..seen(Phase::Failed, Some(*kind), Build::Prebuilt) };
             assert_eq!(decide(&AUTO, &report, &begun()), Step::Fail, "{kind:?}");
         }
     }
 
     #[test]
     fn interrupted_work_is_resumed_with_its_binary_and_its_reason_and_not_for_ever() {
-        let report = Report {
+        let report = JobReport {
             because: Some(failure(FailureKind::Exited)),
             ..seen(Phase::Failed, Some(FailureKind::Interrupted), Build::Source)
         };
@@ -401,13 +403,13 @@ mod tests {
         assert_eq!(decide(&AUTO, &loading, &said(None)), Step::Confirm("1".to_owned()));
         assert_eq!(decide(&AUTO, &loading, &said(Some("no"))), Step::Record("1".to_owned(), "no".to_owned()));
         // What was said of another process says nothing of this one.
-        let another = Report { process: Some(process("2")), ..loading };
+        let another = JobReport { process: Some(process("2")), ..loading };
         assert_eq!(decide(&AUTO, &another, &said(None)), Step::Try("2".to_owned()));
         for phase in [Phase::Find, Phase::Compile, Phase::Start] {
             assert_eq!(decide(&AUTO, &seen(phase, None, Build::Prebuilt), &begun()), Step::Wait, "{phase:?}");
         }
         // While a former server serves, its process is not the one that is asked.
-        let compiling = Report {
+        let compiling = JobReport {
             process: Some(process("1")),
             former: Some(Former::Serving),
             ..seen(Phase::Compile, None, Build::Source)
@@ -427,7 +429,7 @@ mod tests {
 
     #[test]
     fn an_update_that_fails_leads_back_to_the_former_server() {
-        let failed = |former| Report { former, ..seen(Phase::Failed, Some(FailureKind::Exited), Build::Source) };
+        let failed = |former| JobReport { former, ..seen(Phase::Failed, Some(FailureKind::Exited), Build::Source) };
         for (former, rolls_back, expected) in [
             (None, true, Step::Fail),
             (None, false, Step::Fail),
@@ -442,8 +444,10 @@ mod tests {
             assert_eq!(give_up(&goal, &failed(former)), expected);
         }
         // The compile that may cure it comes first.
-        let prebuilt =
-            Report { former: Some(Former::Ended), ..seen(Phase::Failed, Some(FailureKind::Exited), Build::Prebuilt) };
+        let prebuilt = JobReport {
+            former: Some(Former::Ended),
+            ..seen(Phase::Failed, Some(FailureKind::Exited), Build::Prebuilt)
+        };
         assert_eq!(decide(&AUTO, &prebuilt, &begun()), Step::Begin(Build::Source, Some(failure(FailureKind::Exited))));
     }
 }

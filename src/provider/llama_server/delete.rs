@@ -1,16 +1,18 @@
 //! Destroys: the server is stopped and its records are removed.
 
 use super::{
-    bootstrap::{FailureKind, Report, Verb},
-    enter::{Attempt, NoEntrance},
+    bootstrap::{FailureKind, JobReport, Verb},
+    enter::{LoginEffort, NoEntrance},
     failure,
     model::{LlamaServer, Records as _},
     read::subject,
 };
 use crate::{
-    api::{Account, InstanceUid, Presence},
+    api::{AccountMatch, InstanceUid, Presence},
     framework::{Diagnostic, Outcome, State, StepContext},
-    provider::{Client, access::Access, client::limits, errors::Failure, lifecycle::absence, words::capitalized},
+    provider::{
+        ProviderClient, access::Access, client::limits, errors::Failure, lifecycle::absence, words::capitalized,
+    },
     ssh,
 };
 
@@ -27,7 +29,7 @@ enum Home {
 
 /// Stops the server and removes its records; builds stay. Where the instance is gone there is nothing to do, and
 /// where nobody can log in for want of a credential the server is left running, with a warning.
-pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext<Client>) -> Outcome<LlamaServer> {
+pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
     let access = match find_home(&current, context).await {
         Ok(Home::Gone) => return Outcome::absent(),
         Ok(Home::There(access)) => access,
@@ -38,7 +40,7 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext<Cl
         return Outcome::absent();
     }
     let (state, private) = (&current.state, &current.private);
-    let opened = Attempt::of_a_destroy().open(state, state, access.as_ref(), private, context).await;
+    let opened = LoginEffort::of_a_destroy().open(state, state, access.as_ref(), private, context).await;
     let mut machine = match opened {
         Ok(machine) => machine,
         Err(NoEntrance::NoCredentials) => {
@@ -70,11 +72,14 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext<Cl
 }
 
 /// Whether another resource owns the server by now.
-fn is_foreign(report: &Report) -> bool {
+fn is_foreign(report: &JobReport) -> bool {
     report.is_refused && report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Foreign)
 }
 
-async fn find_home(current: &State<LlamaServer>, context: &StepContext<Client>) -> Result<Home, Box<Diagnostic>> {
+async fn find_home(
+    current: &State<LlamaServer>,
+    context: &StepContext<ProviderClient>,
+) -> Result<Home, Box<Diagnostic>> {
     let Some(uid) = current.state.instance_id.as_str().map(InstanceUid::new) else { return Ok(Home::There(None)) };
     let (client, limits) = (context.client.as_ref(), limits(context));
     let subject = subject(&current.state, &uid);
@@ -86,7 +91,7 @@ async fn find_home(current: &State<LlamaServer>, context: &StepContext<Client>) 
         Ok(Presence::Present(detail)) => Ok(Home::There(Some(Access::of(&detail.instance)))),
         Ok(Presence::Released) => Ok(Home::Gone),
         Ok(Presence::Absent) => match absence::judge(&current.private, &subject.witness, client, &limits).await {
-            Ok(absence) if absence.account == Account::Same => Ok(Home::Gone),
+            Ok(absence) if absence.account == AccountMatch::Same => Ok(Home::Gone),
             Ok(absence) => Err(Box::new(absence::doubt(&subject, absence))),
             Err(error) => Err(failed(&error)),
         },

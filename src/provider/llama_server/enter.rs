@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::{
-    machine::Machine,
+    machine::InstanceSession,
     model::{LlamaServer, Records},
 };
 use crate::{
     api::InstanceUid,
     framework::{Attr, Diagnostic, Private, StepContext},
     provider::{
-        Client,
+        ProviderClient,
         access::Access,
         client::limits,
         lifecycle::absence,
@@ -51,8 +51,8 @@ pub(super) async fn enter(
     config: &LlamaServer,
     private: &mut Private,
     now: &str,
-    context: &StepContext<Client>,
-) -> Result<(Machine, Option<Access>), Diagnostic> {
+    context: &StepContext<ProviderClient>,
+) -> Result<(InstanceSession, Option<Access>), Diagnostic> {
     let access = match server.instance_id.as_str() {
         Some(id) => {
             let (uid, limits) = (InstanceUid::new(id), limits(context));
@@ -62,7 +62,7 @@ pub(super) async fn enter(
         }
         None => None,
     };
-    let attempt = Attempt { patience: None, limits: ssh::Limits::default() };
+    let attempt = LoginEffort { patience: None, limits: ssh::SessionLimits::default() };
     match attempt.open(server, config, access.as_ref(), private, context).await {
         Ok(machine) => Ok((machine, access)),
         Err(error) => Err(error.diagnostic(format!("log in to run {}", server.title()), access.as_ref(), now)),
@@ -70,22 +70,25 @@ pub(super) async fn enter(
 }
 
 /// How hard a login is tried.
-pub(super) struct Attempt {
+pub(super) struct LoginEffort {
     /// The longest that it takes; none for `ssh.timeout`.
     patience: Option<Duration>,
-    limits: ssh::Limits,
+    limits: ssh::SessionLimits,
 }
 
-impl Attempt {
+impl LoginEffort {
     /// That of a refresh, which keeps many others waiting: a refused login stays refused.
     pub(super) fn of_a_refresh() -> Self {
-        let limits = ssh::Limits { denied: Duration::ZERO, ..ssh::Limits::default() };
+        let limits = ssh::SessionLimits { denied: Duration::ZERO, ..ssh::SessionLimits::default() };
         Self { patience: Some(REFRESH), limits }
     }
 
     /// That of a destroy.
     pub(super) fn of_a_destroy() -> Self {
-        Self { patience: None, limits: ssh::Limits { denied: Duration::from_secs(5), ..ssh::Limits::default() } }
+        Self {
+            patience: None,
+            limits: ssh::SessionLimits { denied: Duration::from_secs(5), ..ssh::SessionLimits::default() },
+        }
     }
 
     /// Logs in.
@@ -95,8 +98,8 @@ impl Attempt {
         config: &LlamaServer,
         access: Option<&Access>,
         private: &Private,
-        context: &StepContext<Client>,
-    ) -> Result<Machine, NoEntrance> {
+        context: &StepContext<ProviderClient>,
+    ) -> Result<InstanceSession, NoEntrance> {
         let known_bastion = server.bastion_address().and_then(|address| private.bastion(&address));
         let login = server.login(config, known_bastion);
         let target = login.target(access, &context.client).map_err(|none| match none {
@@ -111,7 +114,7 @@ impl Attempt {
         let secrets = server.job(config, access).map(|job| job.secrets()).unwrap_or_default();
         let patience = self.patience.map_or_else(|| login.timeout(), |patience| patience.min(login.timeout()));
         let ends = (patience, context.deadline);
-        let machine = Machine::open(target, place, secrets, self.limits, ends, &context.stopping).await;
+        let machine = InstanceSession::open(target, place, secrets, self.limits, ends, &context.stopping).await;
         let mut machine = machine.map_err(|error| NoEntrance::Ssh(Box::new(error)))?;
         machine.progress = context.client.api.settings().progress.clone();
         Ok(machine)
@@ -125,7 +128,7 @@ impl LlamaServer {
     }
 
     /// Notes what the login showed.
-    pub(super) fn take_login(&mut self, machine: &Machine, private: &mut Private) {
+    pub(super) fn take_login(&mut self, machine: &InstanceSession, private: &mut Private) {
         self.host_key = Attr::Known(machine.host_key());
         private.note_bastion(self.bastion_address().zip(machine.bastion_host_key()));
     }

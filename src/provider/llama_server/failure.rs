@@ -1,7 +1,7 @@
 //! What the operator reads when a server does not serve.
 
 use super::{
-    bootstrap::{Failure, FailureKind, Job, Listener, Phase, Report},
+    bootstrap::{FailureKind, Job, JobFailure, JobReport, Phase, PortHolder},
     import::as_text,
     machine::Trouble,
     model::LlamaServer,
@@ -23,7 +23,7 @@ pub(super) fn as_warning(error: Diagnostic) -> Diagnostic {
 
 /// The work came to nothing. `now` says what state things are in. Where the prebuilt server failed first, that is the
 /// cause; what kept the build from source from serving is told after it.
-pub(super) fn failed(server: &LlamaServer, report: &Report, now: &str) -> Diagnostic {
+pub(super) fn failed(server: &LlamaServer, report: &JobReport, now: &str) -> Diagnostic {
     let (first, second) = match &report.because {
         Some(because) => (Some(because), report.failure.as_ref()),
         None => (report.failure.as_ref(), None),
@@ -50,20 +50,20 @@ pub(super) fn failed(server: &LlamaServer, report: &Report, now: &str) -> Diagno
 }
 
 /// What stands in the way is told at once; nothing was begun.
-pub(super) fn refused(server: &LlamaServer, report: &Report, now: &str) -> Diagnostic {
+pub(super) fn refused(server: &LlamaServer, report: &JobReport, now: &str) -> Diagnostic {
     // The log is that of whatever was there before.
-    failed(server, &Report { log_tail: Vec::new(), log_path: None, compile: None, ..report.clone() }, now)
+    failed(server, &JobReport { log_tail: Vec::new(), log_path: None, compile: None, ..report.clone() }, now)
 }
 
 /// The instance did not stop what it was to stop, and everything goes on there.
-pub(super) fn not_stopped(server: &LlamaServer, report: &Report, now: &str) -> Diagnostic {
+pub(super) fn not_stopped(server: &LlamaServer, report: &JobReport, now: &str) -> Diagnostic {
     let refused = refused(server, report, now);
     let (title, _, _) = meaning(server, report.failure.as_ref(), report);
     Diagnostic { summary: format!("{} was not stopped: {title}", title_of(server)), path: None, ..refused }
 }
 
 /// An update failed, and the former server serves again, or not.
-pub(super) fn rolled_back(server: &LlamaServer, report: &Report, now: &Report, returned: &Return) -> Diagnostic {
+pub(super) fn rolled_back(server: &LlamaServer, report: &JobReport, now: &JobReport, returned: &Return) -> Diagnostic {
     let pid = now.process.as_ref().map(|process| format!(" as process {}", process.pid)).unwrap_or_default();
     let what = match returned {
         Return::GoesOn => format!(
@@ -84,7 +84,7 @@ pub(super) fn rolled_back(server: &LlamaServer, report: &Report, now: &Report, r
 }
 
 /// Another job took the place of the one that was followed.
-pub(super) fn superseded(server: &LlamaServer, report: &Report, now: &str) -> Diagnostic {
+pub(super) fn superseded(server: &LlamaServer, report: &JobReport, now: &str) -> Diagnostic {
     Diagnostic::error(
         format!("{} was changed by another run", title_of(server)),
         format!(
@@ -116,7 +116,7 @@ pub(super) fn foreign(server: &LlamaServer) -> Diagnostic {
 }
 
 /// A server that was started again by itself since the last look.
-pub(super) fn restarted(server: &LlamaServer, report: &Report) -> Diagnostic {
+pub(super) fn restarted(server: &LlamaServer, report: &JobReport) -> Diagnostic {
     let exit = report.last_exit.as_deref().unwrap_or("an unknown code");
     Diagnostic::warning(
         format!("{} was restarted by itself", title_of(server)),
@@ -138,7 +138,7 @@ pub(super) fn slow(server: &LlamaServer, what: &str) -> Diagnostic {
 }
 
 /// Another llama-server serves on its port.
-pub(super) fn displaced(server: &LlamaServer, rival: &Listener) -> Diagnostic {
+pub(super) fn displaced(server: &LlamaServer, rival: &PortHolder) -> Diagnostic {
     Diagnostic::warning(
         format!("{} was replaced by hand", title_of(server)),
         format!(
@@ -150,13 +150,13 @@ pub(super) fn displaced(server: &LlamaServer, rival: &Listener) -> Diagnostic {
 }
 
 /// A server that a refresh found dead.
-pub(super) fn died(server: &LlamaServer, report: &Report) -> Diagnostic {
+pub(super) fn died(server: &LlamaServer, report: &JobReport) -> Diagnostic {
     let error = failed(server, report, "The next apply starts it again.");
     Diagnostic { path: None, ..error }
 }
 
 /// The end of the work was not seen.
-pub(super) fn unseen(server: &LlamaServer, trouble: &Trouble, last: Option<&Report>, now: &str) -> Diagnostic {
+pub(super) fn unseen(server: &LlamaServer, trouble: &Trouble, last: Option<&JobReport>, now: &str) -> Diagnostic {
     let title = title_of(server);
     let detail = format!("{}{now}", last.map(last_seen).unwrap_or_default());
     match trouble {
@@ -176,12 +176,12 @@ pub(super) fn unseen(server: &LlamaServer, trouble: &Trouble, last: Option<&Repo
 }
 
 /// What was known before the end of the work was lost sight of.
-pub(super) fn last_seen(report: &Report) -> String {
+pub(super) fn last_seen(report: &JobReport) -> String {
     format!("It was last seen {}. ", doing(report))
 }
 
 /// What deserves the operator's attention although the server serves.
-pub(super) fn notes(server: &LlamaServer, report: &Report) -> Vec<Diagnostic> {
+pub(super) fn notes(server: &LlamaServer, report: &JobReport) -> Vec<Diagnostic> {
     let title = title_of(server);
     let note = |note: &String| Diagnostic::warning(format!("{title}: note"), note.clone());
     let mut notes: Vec<Diagnostic> = report.notes.iter().map(note).collect();
@@ -205,7 +205,7 @@ pub(super) fn notes(server: &LlamaServer, report: &Report) -> Vec<Diagnostic> {
 }
 
 /// What was to be done and what was seen of it, for a sentence: `compiling (41 %)`.
-pub(super) fn doing(report: &Report) -> String {
+pub(super) fn doing(report: &JobReport) -> String {
     match report.phase {
         Phase::Absent => "stopped".to_owned(),
         Phase::Find => "looking for a build".to_owned(),
@@ -233,7 +233,7 @@ fn title_of(server: &LlamaServer) -> String {
 }
 
 /// The end of the log that tells most: the compiler's while it compiled, else the server's.
-fn log(report: &Report) -> Option<String> {
+fn log(report: &JobReport) -> Option<String> {
     let of_the_compiler = matches!(report.failure.as_ref().map(|failure| failure.kind), Some(FailureKind::Compile));
     let path = match (of_the_compiler, &report.compile) {
         (true, Some(compile)) => Some(&compile.log_path),
@@ -251,8 +251,8 @@ fn log(report: &Report) -> Option<String> {
 /// The title, the argument to blame, and what to do: never what is set already.
 fn meaning(
     server: &LlamaServer,
-    failure: Option<&Failure>,
-    report: &Report,
+    failure: Option<&JobFailure>,
+    report: &JobReport,
 ) -> (String, Option<&'static str>, &'static str) {
     let Some(failure) = failure else {
         return (
@@ -374,17 +374,22 @@ fn meaning(
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{bootstrap::Failure, model::Source},
+        super::{bootstrap::JobFailure, model::BuildSource},
         *,
     };
     use crate::framework::Attr;
 
-    fn failure(kind: FailureKind) -> Failure {
-        Failure { kind, text: format!("what was seen of {}", kind.as_str()) }
+    fn failure(kind: FailureKind) -> JobFailure {
+        JobFailure { kind, text: format!("what was seen of {}", kind.as_str()) }
     }
 
-    fn report(because: Option<FailureKind>, kind: FailureKind) -> Report {
-        Report { phase: Phase::Failed, failure: Some(failure(kind)), because: because.map(failure), ..Report::absent() }
+    fn report(because: Option<FailureKind>, kind: FailureKind) -> JobReport {
+        JobReport {
+            phase: Phase::Failed,
+            failure: Some(failure(kind)),
+            because: because.map(failure),
+            ..JobReport::absent()
+        }
     }
 
     fn server(build: &str) -> LlamaServer {
@@ -425,21 +430,21 @@ mod tests {
         let with_package = LlamaServer { package: "~/llama".into(), ..server("prebuilt") };
         assert!(told(&with_package, FailureKind::NoPackage).contains("Correct package"));
 
-        let with_source = |source: Source| LlamaServer { source: Attr::Known(source), ..server("source") };
-        let path = with_source(Source { path: "~/source".into(), ..Source::default() });
+        let with_source = |source: BuildSource| LlamaServer { source: Attr::Known(source), ..server("source") };
+        let path = with_source(BuildSource { path: "~/source".into(), ..BuildSource::default() });
         assert!(told(&path, FailureKind::NoSource).contains("Correct source.path"));
-        let url = with_source(Source { url: "https://example.com".into(), ..Source::default() });
+        let url = with_source(BuildSource { url: "https://example.com".into(), ..BuildSource::default() });
         assert!(told(&url, FailureKind::NoSource).contains("Correct source.url"));
         let architectures = Attr::Known(vec!["70".into()]);
-        let architectures = with_source(Source { cuda_architectures: architectures, ..Source::default() });
+        let architectures = with_source(BuildSource { cuda_architectures: architectures, ..BuildSource::default() });
         assert!(told(&architectures, FailureKind::Architecture).contains("Correct source.cuda_architectures"));
     }
 
     #[test]
     fn a_refused_option_is_blamed_on_the_argument_that_sets_it() {
         let refused = |server: &LlamaServer, text: &str| {
-            let failure = Some(Failure { kind: FailureKind::BadOption, text: text.to_owned() });
-            blamed(&failed(server, &Report { failure, ..report(None, FailureKind::BadOption) }, ""))
+            let failure = Some(JobFailure { kind: FailureKind::BadOption, text: text.to_owned() });
+            blamed(&failed(server, &JobReport { failure, ..report(None, FailureKind::BadOption) }, ""))
         };
         let extra = LlamaServer { extra_args: Attr::Known(vec!["--x".into()]), ..server("auto") };
         assert_eq!(refused(&extra, "error while handling argument \"-ctk\": no").as_deref(), Some("cache_type_k"));

@@ -7,10 +7,10 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use tokio::time::Instant;
 
 use super::{
-    bootstrap::{Build, Failure, Phase, Report, Verb},
-    decide::{Goal, History, Step, Verdict, decide},
-    machine::{Machine, Trouble},
-    trial::{Trial, Tried},
+    bootstrap::{Build, JobFailure, JobReport, Phase, Verb},
+    decide::{CheckVerdict, Goal, History, Step, decide},
+    machine::{InstanceSession, Trouble},
+    trial::{Trial, TrialResult},
 };
 use crate::{
     api::{self, Task},
@@ -24,11 +24,11 @@ const LONGEST_OF_A_COMPILE: Duration = Duration::from_secs(5);
 
 /// One server, followed.
 pub(super) struct Follow<'a> {
-    pub(super) machine: &'a mut Machine,
+    pub(super) machine: &'a mut InstanceSession,
     /// Tells who looks on how far it is.
     task: Option<Task>,
     /// Told of each phase that is another than the one before.
-    on_phase: Box<dyn FnMut(&Report) + Send + 'a>,
+    on_phase: Box<dyn FnMut(&JobReport) + Send + 'a>,
     pace: Pace,
     /// The process that is tried, and when it was first seen.
     tried: Option<(String, Instant)>,
@@ -40,7 +40,7 @@ pub(super) struct Follow<'a> {
 #[derive(Debug)]
 pub(super) enum Turn {
     /// As [`Step::Begin`].
-    Begin(Build, Option<Failure>),
+    Begin(Build, Option<JobFailure>),
     /// As [`Step::Fail`].
     Fail,
     /// As [`Step::Leave`].
@@ -58,13 +58,13 @@ pub(super) enum Turn {
 }
 
 impl<'a> Follow<'a> {
-    pub(super) fn new(machine: &'a mut Machine, task: Task) -> Self {
-        let (on_phase, pace) = (Box::new(|_: &Report| ()), Pace::default());
+    pub(super) fn new(machine: &'a mut InstanceSession, task: Task) -> Self {
+        let (on_phase, pace) = (Box::new(|_: &JobReport| ()), Pace::default());
         Self { machine, task: Some(task), on_phase, pace, tried: None, speed: None }
     }
 
     /// Has each new phase told.
-    pub(super) fn telling(self, on_phase: impl FnMut(&Report) + Send + 'a) -> Self {
+    pub(super) fn telling(self, on_phase: impl FnMut(&JobReport) + Send + 'a) -> Self {
         Self { on_phase: Box::new(on_phase), ..self }
     }
 
@@ -76,7 +76,7 @@ impl<'a> Follow<'a> {
         &mut self,
         goal: &Goal,
         trial: &Trial<'_>,
-        report: &mut Report,
+        report: &mut JobReport,
         history: &mut History,
     ) -> Result<Turn, Trouble> {
         loop {
@@ -110,15 +110,15 @@ impl<'a> Follow<'a> {
                     failed
                 }
                 Step::Try(process) => match self.ask(trial, &process).await? {
-                    Tried::Loading => self.look().await?,
-                    Tried::Failed(reason) => {
-                        history.verdict = Some(Verdict { process, failure: Some(reason) });
+                    TrialResult::Loading => self.look().await?,
+                    TrialResult::Failed(reason) => {
+                        history.verdict = Some(CheckVerdict { process, failure: Some(reason) });
                         // The process may have gone, and its own record says why.
                         self.machine.run(&Verb::Look).await?
                     }
-                    Tried::Served(speed) => {
+                    TrialResult::Served(speed) => {
                         self.speed = speed;
-                        history.verdict = Some(Verdict { process, failure: None });
+                        history.verdict = Some(CheckVerdict { process, failure: None });
                         continue;
                     }
                 },
@@ -128,7 +128,7 @@ impl<'a> Follow<'a> {
     }
 
     /// The end of it, for who looks on.
-    pub(super) fn done(self, report: &Report) {
+    pub(super) fn done(self, report: &JobReport) {
         if let Some(task) = self.task {
             task.done(Some(step(report)));
         }
@@ -136,7 +136,7 @@ impl<'a> Follow<'a> {
 
     /// Asks a process, whose time began when it was first asked.
     #[tracing::instrument(name = "request", level = "info", skip_all, fields(endpoint = "llama server"))]
-    async fn ask(&mut self, trial: &Trial<'_>, process: &str) -> Result<Tried, Trouble> {
+    async fn ask(&mut self, trial: &Trial<'_>, process: &str) -> Result<TrialResult, Trouble> {
         let begun = match &self.tried {
             Some((tried, begun)) if tried == process => *begun,
             _ => self.tried.insert((process.to_owned(), Instant::now())).1,
@@ -145,12 +145,12 @@ impl<'a> Follow<'a> {
     }
 
     #[tracing::instrument(name = "wait", level = "info", skip_all, fields(kind = "llama server"))]
-    async fn look(&mut self) -> Result<Report, Trouble> {
+    async fn look(&mut self) -> Result<JobReport, Trouble> {
         self.machine.pause(self.pace.next()).await?;
         self.machine.run(&Verb::Look).await
     }
 
-    fn shows(&mut self, report: &Report) {
+    fn shows(&mut self, report: &JobReport) {
         if self.pace.sees(report) {
             (self.on_phase)(report);
         }
@@ -161,7 +161,7 @@ impl<'a> Follow<'a> {
 }
 
 /// How far the work is, in a word or two.
-pub(super) fn step(report: &Report) -> api::Stage {
+pub(super) fn step(report: &JobReport) -> api::Stage {
     let phase = match report.phase {
         Phase::Absent => "nothing runs",
         Phase::Find => "looking for a build",
@@ -189,7 +189,7 @@ struct Pace {
 
 impl Pace {
     /// Takes note of how far the work is, and says whether that is another phase.
-    fn sees(&mut self, report: &Report) -> bool {
+    fn sees(&mut self, report: &JobReport) -> bool {
         let percent = report.compile.as_ref().and_then(|compile| compile.percent);
         let is_new = self.phase != Some(report.phase);
         if is_new {

@@ -2,7 +2,7 @@
 
 use super::{
     bootstrap::{Phase, Verb},
-    enter::{Attempt, NoEntrance, witness_key},
+    enter::{LoginEffort, NoEntrance, witness_key},
     failure,
     model::{LlamaServer, Records as _},
     options::{PORT, WORKSPACE},
@@ -14,7 +14,7 @@ use crate::{
         Attr, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema, Outcome, Private, State,
         StepContext, Type,
     },
-    provider::{Client, access::Access, client::limits, errors::Failure, lifecycle::absence, ssh::Ssh},
+    provider::{ProviderClient, access::Access, client::limits, errors::Failure, lifecycle::absence, ssh::Ssh},
 };
 
 const NOTHING: &str = "Nothing was imported.";
@@ -46,7 +46,7 @@ pub(super) fn id_of(identity: &Identity) -> Result<String, Diagnostics> {
 
 /// Imports by the instance's UID, with a port where it is not the usual one. What runs there tells its options. Of a
 /// server over plain SSH nothing is looked at: an import does not see what to log in with.
-pub(super) async fn import(id: &str, context: &StepContext<Client>) -> Outcome<LlamaServer> {
+pub(super) async fn import(id: &str, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
     let refused = |summary: String, detail: &str| Outcome::absent().with(Diagnostic::error(summary, detail));
     let Some(Named { uid, port, host }) = parse(id) else {
         return refused(
@@ -92,11 +92,11 @@ pub(super) async fn import(id: &str, context: &StepContext<Client>) -> Outcome<L
 async fn look(
     mut current: State<LlamaServer>,
     access: Option<&Access>,
-    context: &StepContext<Client>,
+    context: &StepContext<ProviderClient>,
 ) -> Outcome<LlamaServer> {
     let state = &current.state;
     let tried = format!("import {}", state.title());
-    let opened = Attempt::of_a_refresh().open(state, state, access, &current.private, context).await;
+    let opened = LoginEffort::of_a_refresh().open(state, state, access, &current.private, context).await;
     let mut machine = match opened {
         Ok(machine) => machine,
         Err(NoEntrance::NoCredentials) => {

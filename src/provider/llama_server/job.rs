@@ -3,7 +3,7 @@
 use secrecy::SecretString;
 
 use super::{
-    bootstrap::{Build, Job, Origin, Place, REFERENCE, REPOSITORY, Source},
+    bootstrap::{Build, CompileSource, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
     model::LlamaServer,
     options,
 };
@@ -14,8 +14,11 @@ use crate::{
 
 impl LlamaServer {
     /// Where the server's records are; none while an argument is not known, which no apply and no state has.
-    pub(super) fn records(&self) -> Option<Place> {
-        Some(Place { workspace: self.workspace.as_str()?.to_owned(), port: u16::try_from(*self.port.known()?).ok()? })
+    pub(super) fn records(&self) -> Option<ServerPlace> {
+        Some(ServerPlace {
+            workspace: self.workspace.as_str()?.to_owned(),
+            port: u16::try_from(*self.port.known()?).ok()?,
+        })
     }
 
     /// What shall run. `config` says what is configured rather than found out, and has the write-only key; for a
@@ -81,14 +84,14 @@ impl LlamaServer {
         }
     }
 
-    fn wanted_source(&self) -> Source {
+    fn wanted_source(&self) -> CompileSource {
         let Some(source) = self.source.known() else {
-            return Source { origin: Origin::Default, cuda_architectures: Vec::new(), jobs: None };
+            return CompileSource { origin: SourceOrigin::Default, cuda_architectures: Vec::new(), jobs: None };
         };
         let origin = match (source.path.as_str(), source.url.as_str(), source.reference.as_str()) {
-            (Some(path), _, _) => Origin::Path(path.to_owned()),
-            (None, None, None) => Origin::Default,
-            (None, url, reference) => Origin::Git {
+            (Some(path), _, _) => SourceOrigin::Path(path.to_owned()),
+            (None, None, None) => SourceOrigin::Default,
+            (None, url, reference) => SourceOrigin::Git {
                 url: url.unwrap_or(REPOSITORY).to_owned(),
                 reference: match (url, reference) {
                     (_, Some(reference)) => reference.to_owned(),
@@ -99,7 +102,7 @@ impl LlamaServer {
             },
         };
         let architectures = source.cuda_architectures.known().into_iter().flatten();
-        Source {
+        CompileSource {
             origin,
             cuda_architectures: architectures.filter_map(|architecture| architecture.known().cloned()).collect(),
             jobs: source.jobs.known().and_then(|jobs| u32::try_from(*jobs).ok()),

@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::bootstrap::{Form, Malformed, Place, Report, Verb, no_room, program, room_question};
+use super::bootstrap::{JobReport, Malformed, ProgramForm, ServerPlace, Verb, no_room, program, room_question};
 use crate::{
     api::Progress,
     ssh::{self, Pin, Session, Target},
@@ -21,15 +21,15 @@ const BETWEEN: Duration = Duration::from_millis(500);
 
 /// A machine that one is logged in to.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(super) struct InstanceSession {
     session: Session,
     target: Target,
-    limits: ssh::Limits,
+    limits: ssh::SessionLimits,
     /// How long a login may take: the first, and each that follows.
     login: Duration,
-    place: Place,
+    place: ServerPlace,
     /// What is sent of the program: all of it once it was not there, until a job has brought it.
-    form: Form,
+    form: ProgramForm,
     secrets: Vec<SecretString>,
     /// When all that is done here has taken long enough.
     pub(super) deadline: Instant,
@@ -62,16 +62,16 @@ impl Trouble {
     }
 }
 
-impl Machine {
+impl InstanceSession {
     /// Logs in, and waits for a machine that is still starting for at most `login`.
     ///
     /// # Errors
     /// Those of a login.
     pub(super) async fn open(
         mut target: Target,
-        place: Place,
+        place: ServerPlace,
         mut secrets: Vec<SecretString>,
-        limits: ssh::Limits,
+        limits: ssh::SessionLimits,
         (login, deadline): (Duration, Instant),
         cancel: &CancellationToken,
     ) -> Result<Self, ssh::Error> {
@@ -90,7 +90,7 @@ impl Machine {
             limits,
             login,
             place,
-            form: Form::Hash,
+            form: ProgramForm::Hash,
             secrets,
             deadline,
             cancel: cancel.clone(),
@@ -118,7 +118,7 @@ impl Machine {
     ///
     /// # Errors
     /// The connection's, and an answer that stays none.
-    pub(super) async fn run(&mut self, verb: &Verb<'_>) -> Result<Report, Trouble> {
+    pub(super) async fn run(&mut self, verb: &Verb<'_>) -> Result<JobReport, Trouble> {
         self.run_at(&self.place.clone(), verb).await
     }
 
@@ -126,7 +126,7 @@ impl Machine {
     ///
     /// # Errors
     /// As [`Self::run`].
-    pub(super) async fn run_at(&mut self, place: &Place, verb: &Verb<'_>) -> Result<Report, Trouble> {
+    pub(super) async fn run_at(&mut self, place: &ServerPlace, verb: &Verb<'_>) -> Result<JobReport, Trouble> {
         let mut report = self.answer(place, verb).await?;
         // Whether a server that has just ended failed shows in a moment.
         for _ in 0..SETTLING {
@@ -135,7 +135,7 @@ impl Machine {
             }
             sleep(BETWEEN).await;
             let facts = report.facts;
-            report = Report { facts, ..self.answer(place, &Verb::Look).await? };
+            report = JobReport { facts, ..self.answer(place, &Verb::Look).await? };
         }
         if report.may_lack_room() {
             let questions = [room_question(place)];
@@ -146,11 +146,11 @@ impl Machine {
     }
 
     /// From now on the records are there.
-    pub(super) fn move_to(&mut self, place: &Place) {
+    pub(super) fn move_to(&mut self, place: &ServerPlace) {
         self.place = place.clone();
     }
 
-    async fn answer(&mut self, place: &Place, verb: &Verb<'_>) -> Result<Report, Trouble> {
+    async fn answer(&mut self, place: &ServerPlace, verb: &Verb<'_>) -> Result<JobReport, Trouble> {
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -158,14 +158,14 @@ impl Machine {
             let running = self.session.run("sh -s", input.expose_secret().as_bytes());
             match timeout_at(self.deadline, running).await {
                 Err(_) => return Err(self.time_ran_out()),
-                Ok(Ok(output)) => match Report::parse(&output.stdout, &self.secrets) {
+                Ok(Ok(output)) => match JobReport::parse(&output.stdout, &self.secrets) {
                     Ok(report) => {
                         if matches!(verb, Verb::Ensure(_)) {
-                            self.form = Form::Hash;
+                            self.form = ProgramForm::Hash;
                         }
                         return Ok(report);
                     }
-                    Err(Malformed::NoProgram) => self.form = Form::Whole,
+                    Err(Malformed::NoProgram) => self.form = ProgramForm::Whole,
                     Err(error) if attempt >= ATTEMPTS => return Err(error.into()),
                     Err(error) => {
                         tracing::debug!(%error, attempt, "the answer is no report");

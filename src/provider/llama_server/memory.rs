@@ -11,8 +11,8 @@ use super::{
 use crate::{
     api::InstanceUid,
     framework::{Attr, Diagnostic, Diagnostics, Path, Plan, PlanContext},
-    model::{self, Memory, Model, Options, largest_context, memory},
-    provider::{Client, access::Access, client::planning_limits, model_files::InstanceFiles, ssh::Login},
+    model::{self, GgufModel, Memory, ServerOptions, largest_context, memory},
+    provider::{ProviderClient, access::Access, client::planning_limits, model_files::InstanceFiles, ssh::Login},
     ssh::{self, Session},
 };
 
@@ -67,7 +67,7 @@ const UNCOMPUTED: &[&str] = &[
 ];
 
 /// Holds the model of a planned server against the memory of the instance's GPUs, where both can be seen.
-pub(super) async fn check(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_, Client>) {
+pub(super) async fn check(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
     let Some(client) = context.client.filter(|client| client.preflight) else { return };
     let (Some(config), Some(planned)) = (&plan.config, &plan.planned) else { return };
     let Some(options) = started_with(planned) else { return };
@@ -83,16 +83,16 @@ pub(super) async fn check(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_
 }
 
 /// The options that memory depends on; none while one is unknown or is set in another way.
-fn started_with(server: &LlamaServer) -> Option<Options> {
+fn started_with(server: &LlamaServer) -> Option<ServerOptions> {
     let whole = |number: &Attr<i64>| u64::try_from(*number.known()?).ok();
-    let mut options = Options {
+    let mut options = ServerOptions {
         context_size: whole(&server.context_size)?,
         parallel: Some(whole(&server.parallel)?),
         cache_type_k: model::CacheType::parse(server.cache_type_k.as_str()?)?,
         cache_type_v: model::CacheType::parse(server.cache_type_v.as_str()?)?,
         gpu_layers: whole(&server.gpu_layers)?,
         flash_attention: server.flash_attention.as_str()? != "off",
-        ..Options::default()
+        ..ServerOptions::default()
     };
     // A variable such as CUDA_VISIBLE_DEVICES may hide cards, and what it says is a secret.
     if !matches!(&server.environment, Attr::Null) && server.environment.known().is_none_or(|all| !all.is_empty()) {
@@ -125,9 +125,9 @@ fn started_with(server: &LlamaServer) -> Option<Options> {
 async fn look(
     planned: &LlamaServer,
     login: &Login,
-    client: &Client,
-    context: &PlanContext<'_, Client>,
-) -> Result<(Model, Vec<u64>), String> {
+    client: &ProviderClient,
+    context: &PlanContext<'_, ProviderClient>,
+) -> Result<(GgufModel, Vec<u64>), String> {
     let path = planned.model.as_str().ok_or("the path of the model is not known yet")?;
     if planned.instance_id.is_unknown() || planned.ssh.is_unknown() {
         return Err("the instance is not known yet".to_owned());
@@ -141,7 +141,7 @@ async fn look(
         None => None,
     };
     let target = login.target(access.as_ref(), client).map_err(|_| "nothing to log in with yet")?;
-    let limits = ssh::Limits { denied: Duration::ZERO, ..ssh::Limits::default() };
+    let limits = ssh::SessionLimits { denied: Duration::ZERO, ..ssh::SessionLimits::default() };
     let patience = Instant::now() + LOGIN.min(login.timeout());
     let session =
         ssh::connect(&target, &limits, patience, &context.stopping).await.map_err(|error| error.to_string())?;
@@ -162,7 +162,7 @@ async fn cards(session: &Session) -> Result<Vec<u64>, String> {
 }
 
 /// What the operator has to know of a model on these GPUs.
-fn judge(path: &Attr<String>, model: &Model, options: &Options, cards: &[u64]) -> Diagnostics {
+fn judge(path: &Attr<String>, model: &GgufModel, options: &ServerOptions, cards: &[u64]) -> Diagnostics {
     let needed = |memory: &Memory| needed(memory, cards.len() as u64);
     let room: u64 = cards.iter().fold(0, |sum, card| sum.saturating_add(*card));
     let found = memory(model, options);
@@ -222,8 +222,8 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     /// 16 GiB of weights in 32 layers, and 64 KiB of cache for a token at 16 bits.
-    fn model() -> Model {
-        Model {
+    fn model() -> GgufModel {
+        GgufModel {
             architecture: "llama".to_owned(),
             layers: Some(32),
             context_length: Some(131_072),
@@ -234,13 +234,13 @@ mod tests {
             value_length: Some(128),
             feed_forward_length: Some(14_336),
             layer_bytes: vec![GIB / 2; 32],
-            ..Model::default()
+            ..GgufModel::default()
         }
     }
 
-    fn judged(model: &Model, context_size: u64, cards: &[u64]) -> Option<Diagnostic> {
+    fn judged(model: &GgufModel, context_size: u64, cards: &[u64]) -> Option<Diagnostic> {
         let path = Attr::Known("~/models/big.gguf".to_owned());
-        let options = Options { context_size, ..Options::default() };
+        let options = ServerOptions { context_size, ..ServerOptions::default() };
         judge(&path, model, &options, cards).iter().next().cloned()
     }
 
@@ -253,7 +253,7 @@ mod tests {
         {
             assert!(found.detail.contains(part), "{part}: {}", found.detail);
         }
-        let unknown = Model { architecture: "zzzzz".to_owned(), ..model() };
+        let unknown = GgufModel { architecture: "zzzzz".to_owned(), ..model() };
         assert!(judged(&unknown, 256, &[15 * GIB]).unwrap().is_error(), "the weights are known all the same");
         assert!(judged(&model(), 256, &[10 * GIB, 10 * GIB]).is_none_or(|found| !found.is_error()));
     }
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn what_fits_or_is_not_known_is_not_told() {
         assert_eq!(judged(&model(), 32_768, &[24 * GIB]), None);
-        let unknown = Model { architecture: "mamba".to_owned(), ..model() };
+        let unknown = GgufModel { architecture: "mamba".to_owned(), ..model() };
         assert_eq!(judged(&unknown, 32_768, &[17 * GIB]), None);
     }
 
@@ -290,7 +290,10 @@ mod tests {
             extra_args: Attr::Known(words.iter().map(|word| (*word).into()).collect()),
             ..LlamaServer::default()
         };
-        assert_eq!(started_with(&server(&[])).unwrap(), Options { context_size: 4096, ..Options::default() });
+        assert_eq!(
+            started_with(&server(&[])).unwrap(),
+            ServerOptions { context_size: 4096, ..ServerOptions::default() }
+        );
         let batches = started_with(&server(&["-b", "4096", "--ubatch_size", "1024", "-kvu"])).unwrap();
         assert_eq!((batches.batch, batches.ubatch, batches.unified), (4096, 1024, true));
         for words in [&["--n-cpu-moe", "4"][..], &["-ts", "1,1"], &["-c", "0"], &["-ub", "x"], &["--swa_full"]] {

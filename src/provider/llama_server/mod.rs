@@ -45,7 +45,7 @@ use std::time::Duration;
 
 use self::model::LlamaServer;
 pub(super) use self::{restart::Restart, tunnel::Tunnel};
-use super::Client;
+use super::ProviderClient;
 use crate::framework::{
     self, Create, Diagnostics, Identity, IdentitySchema, Outcome, Plan, PlanContext, Schema, State, StepContext,
     Update, timeouts::DefaultTimeouts,
@@ -56,7 +56,7 @@ use crate::framework::{
 pub(super) struct Resource;
 
 impl framework::Resource for Resource {
-    type Client = Client;
+    type Client = ProviderClient;
     type Model = LlamaServer;
 
     fn type_name(&self) -> &'static str {
@@ -80,27 +80,27 @@ impl framework::Resource for Resource {
         validate::validate(config, diagnostics);
     }
 
-    async fn plan(&self, plan: &mut Plan<LlamaServer>, context: PlanContext<'_, Client>) {
+    async fn plan(&self, plan: &mut Plan<LlamaServer>, context: PlanContext<'_, ProviderClient>) {
         plan::plan(plan, &context).await;
     }
 
     /// The work goes on in the instance by itself: when nobody hears the answer, there is nothing to wait for.
-    async fn create(&self, change: Create<LlamaServer>, context: StepContext<Client>) -> Outcome<LlamaServer> {
+    async fn create(&self, change: Create<LlamaServer>, context: StepContext<ProviderClient>) -> Outcome<LlamaServer> {
         tokio::select! {
             outcome = Box::pin(create::create(change, &context)) => outcome,
             () = context.caller_gone.cancelled() => Outcome::absent(),
         }
     }
 
-    async fn read(&self, current: State<LlamaServer>, context: StepContext<Client>) -> Outcome<LlamaServer> {
+    async fn read(&self, current: State<LlamaServer>, context: StepContext<ProviderClient>) -> Outcome<LlamaServer> {
         Box::pin(read::read(current, &context)).await
     }
 
-    async fn update(&self, change: Update<LlamaServer>, context: StepContext<Client>) -> Outcome<LlamaServer> {
+    async fn update(&self, change: Update<LlamaServer>, context: StepContext<ProviderClient>) -> Outcome<LlamaServer> {
         Box::pin(update::update(change, &context)).await
     }
 
-    async fn delete(&self, current: State<LlamaServer>, context: StepContext<Client>) -> Outcome<LlamaServer> {
+    async fn delete(&self, current: State<LlamaServer>, context: StepContext<ProviderClient>) -> Outcome<LlamaServer> {
         Box::pin(delete::delete(current, &context)).await
     }
 
@@ -108,7 +108,7 @@ impl framework::Resource for Resource {
         import::id_of(identity)
     }
 
-    async fn import(&self, id: &str, context: StepContext<Client>) -> Outcome<LlamaServer> {
+    async fn import(&self, id: &str, context: StepContext<ProviderClient>) -> Outcome<LlamaServer> {
         Box::pin(import::import(id, &context)).await
     }
 }

@@ -27,7 +27,7 @@ pub(in crate::provider) struct LlamaServer {
     pub(super) package: Attr<String>,
     pub(super) workspace: Attr<String>,
     pub(super) public_storage: Attr<String>,
-    pub(super) source: Attr<Source>,
+    pub(super) source: Attr<BuildSource>,
     pub(super) ready_timeout: Attr<String>,
     pub(super) host: Attr<String>,
     pub(super) port: Attr<i64>,
@@ -64,7 +64,7 @@ pub(in crate::provider) struct LlamaServer {
 
 /// Where a source build comes from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(in crate::provider) struct Source {
+pub(in crate::provider) struct BuildSource {
     pub(super) url: Attr<String>,
     #[serde(rename = "ref")]
     pub(super) reference: Attr<String>,

@@ -1,6 +1,6 @@
 //! The model's file, as the instance has it.
 
-use super::bootstrap::{Facts, Failure, FailureKind, Job, Question};
+use super::bootstrap::{Facts, FailureKind, Job, JobFailure, Question};
 
 /// How many of the models that are there an error names.
 pub(super) const SHOWN: usize = 40;
@@ -24,9 +24,9 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
 }
 
 /// Whether it can be served.
-pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), Failure> {
+pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
     let model = facts.absolute(&job.model);
-    let missing = |text: String| Err(Failure { kind: FailureKind::MissingModel, text });
+    let missing = |text: String| Err(JobFailure { kind: FailureKind::MissingModel, text });
     if is_folder(facts) {
         return missing(format!("the model {model} is a directory. {}", others(job, facts, &model)));
     }
@@ -44,7 +44,7 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), Failure> {
                 "{model} does not begin as a GGUF file does: it may be a pointer of git-lfs, a page of a website, or \
                  cut off"
             );
-            return Err(Failure { kind: FailureKind::NoGguf, text });
+            return Err(JobFailure { kind: FailureKind::NoGguf, text });
         }
     }
     match facts.lines("model_missing_parts").first() {

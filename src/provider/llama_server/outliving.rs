@@ -1,6 +1,6 @@
 //! Whether what is started outlives the login, where systemd runs.
 
-use super::bootstrap::{Facts, Login, Question};
+use super::bootstrap::{Facts, LoginLifetime, Question};
 
 /// Who logs in, and what systemd does for this user.
 pub(super) fn questions(facts: &Facts) -> Vec<Question> {
@@ -32,9 +32,9 @@ pub(super) fn questions(facts: &Facts) -> Vec<Question> {
 /// A scope of its own where systemd makes one that outlives the login. For anyone but root the user's own manager makes
 /// it, and ends it with the user's last login unless the user lingers; what stays in the login's own scope is ended
 /// only where KillUserProcesses=yes.
-pub(super) fn login(facts: &Facts) -> Login {
+pub(super) fn login(facts: &Facts) -> LoginLifetime {
     if facts.text("scope") == "made" {
-        return Login { scope: scope(facts).unwrap_or_default().to_owned(), note: None };
+        return LoginLifetime { scope: scope(facts).unwrap_or_default().to_owned(), note: None };
     }
     let user = facts.text("user");
     let cure = match scope(facts) {
@@ -43,7 +43,7 @@ pub(super) fn login(facts: &Facts) -> Login {
     };
     let note = (facts.text("ends_at_logout") == "b true")
         .then(|| format!("systemd ends the server with the last login of {user} (KillUserProcesses=yes). {cure}"));
-    Login { scope: String::new(), note }
+    LoginLifetime { scope: String::new(), note }
 }
 
 fn runs_systemd(facts: &Facts) -> bool {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 
 use super::{
-    bootstrap::{Facts, Failure, FailureKind, Job, Prebuilt, Provided, Question, Supply},
+    bootstrap::{Facts, FailureKind, Job, JobFailure, Prebuilt, Provided, Question, Supply},
     model_file::list,
 };
 
@@ -39,7 +39,7 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
 }
 
 /// A path that was given must be there.
-pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), Failure> {
+pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
     match &job.package {
         Some(path) if facts.knows("package") && facts.text("package").is_empty() => {
             Err(none(job, facts, &format!("nothing is at {}", facts.absolute(path))))
@@ -49,7 +49,7 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), Failure> {
 }
 
 /// The best one. A file is taken as it is, a folder is looked through, an archive unpacked.
-pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Prebuilt, Failure> {
+pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Prebuilt, JobFailure> {
     check(job, facts)?;
     let root = facts.absolute(&root(job));
     let prebuilt = |path: String, provided| {
@@ -111,13 +111,13 @@ fn best(facts: &Facts) -> Option<String> {
     facts.entries("servers").into_iter().max_by_key(rank).map(|[path, ..]| path.to_owned())
 }
 
-fn none(job: &Job, facts: &Facts, what: &str) -> Failure {
+fn none(job: &Job, facts: &Facts, what: &str) -> JobFailure {
     let folder = facts.absolute(&format!("{}/package", job.public_storage));
     let text = match list(facts.lines("packages")) {
         Some(found) => format!("{what}. In {folder} there is:\n{found}"),
         None => format!("{what}. {folder} is empty"),
     };
-    Failure { kind: FailureKind::NoPackage, text }
+    JobFailure { kind: FailureKind::NoPackage, text }
 }
 
 /// 16 hexadecimal digits of a hash over texts.

@@ -5,8 +5,8 @@ use crate::{
     api::{self, InstanceStatus, InstanceUid},
     framework::{Attr, Diagnostic, Diagnostics, Path, Plan, PlanContext, PlanKind},
     provider::{
-        Client, access::Access, client::planning_limits, errors::Failure, ssh::NoTarget, ssh_failure::no_credentials,
-        words::title,
+        ProviderClient, access::Access, client::planning_limits, errors::Failure, ssh::NoTarget,
+        ssh_failure::no_credentials, words::title,
     },
 };
 
@@ -14,7 +14,7 @@ const WILL_FAIL: &str = "The apply of this server will fail until it runs.";
 
 /// What an update in place has to do in the instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Effect {
+pub(super) enum UpdateEffect {
     /// Nothing: only the provider's own behaviour changes.
     Note,
     /// Log in as it says now, and look.
@@ -25,7 +25,7 @@ pub(super) enum Effect {
     Restart,
 }
 
-impl Effect {
+impl UpdateEffect {
     /// What leads from one state to the other.
     pub(super) fn of(prior: &LlamaServer, planned: &LlamaServer) -> Self {
         if prior.status.as_str() != Some(read::READY) || changes_the_server(prior, planned) {
@@ -120,7 +120,7 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
 }
 
 /// Refines a plan: what an update changes in the instance, and whether a create can hope to log in.
-pub(super) async fn plan(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_, Client>) {
+pub(super) async fn plan(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
     match plan.kind {
         PlanKind::Create => {
             warn_without_key(plan);
@@ -142,8 +142,8 @@ pub(super) async fn plan(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_,
 }
 
 fn restarts(plan: &Plan<LlamaServer>) -> bool {
-    matches!((&plan.prior, &plan.planned), (Some(prior), Some(planned)) if Effect::of(prior,
-        planned) == Effect::Restart)
+    matches!((&plan.prior, &plan.planned), (Some(prior), Some(planned)) if UpdateEffect::of(prior,
+        planned) == UpdateEffect::Restart)
 }
 
 /// A server without a key that other machines reach serves all of them.
@@ -167,7 +167,7 @@ fn warn_without_key(plan: &mut Plan<LlamaServer>) {
 
 fn update(plan: &mut Plan<LlamaServer>) {
     let (Some(config), Some(prior), Some(planned)) = (&plan.config, &plan.prior, &mut plan.planned) else { return };
-    let effect = Effect::of(prior, planned);
+    let effect = UpdateEffect::of(prior, planned);
     if prior.status.as_str() == Some(read::BLOCKED) {
         plan.diagnostics.push(
             Diagnostic::error(
@@ -181,7 +181,7 @@ fn update(plan: &mut Plan<LlamaServer>) {
             .at(Path::to("port")),
         );
     }
-    if effect == Effect::Restart {
+    if effect == UpdateEffect::Restart {
         planned.status = read::READY.into();
         planned.build_used = Attr::Unknown;
         planned.command_line = Attr::Unknown;
@@ -196,7 +196,7 @@ fn update(plan: &mut Plan<LlamaServer>) {
             planned.package = Attr::Unknown;
         }
     }
-    if effect >= Effect::Probe {
+    if effect >= UpdateEffect::Probe {
         planned.tokens_per_second = Attr::Unknown;
     }
     // A pin that is taken away leaves the key that was seen under it.
@@ -210,7 +210,12 @@ fn pin(server: &LlamaServer) -> Option<&Attr<String>> {
 }
 
 /// Holds a new server's instance to the service: it exists, and there is something to log in with.
-async fn check_access(config: &LlamaServer, client: &Client, limits: &api::Context, diagnostics: &mut Diagnostics) {
+async fn check_access(
+    config: &LlamaServer,
+    client: &ProviderClient,
+    limits: &api::Context,
+    diagnostics: &mut Diagnostics,
+) {
     let Some(id) = config.instance_id.as_str() else { return };
     let uid = InstanceUid::new(id);
     let instance = match client.api.instances().detail(&uid, limits).await {
@@ -316,7 +321,7 @@ mod tests {
         for change in restarts {
             let mut after = ready();
             change(&mut after);
-            assert_eq!(Effect::of(&ready(), &after), Effect::Restart);
+            assert_eq!(UpdateEffect::of(&ready(), &after), UpdateEffect::Restart);
             let after = planned(ready(), after);
             assert!(after.pid.is_unknown() && after.command_line.is_unknown() && after.package.is_unknown());
             assert_eq!((after.status, after.host_key), (read::READY.into(), ready().host_key));
@@ -329,7 +334,7 @@ mod tests {
         for change in notes {
             let mut after = ready();
             change(&mut after);
-            assert_eq!(Effect::of(&ready(), &after), Effect::Note);
+            assert_eq!(UpdateEffect::of(&ready(), &after), UpdateEffect::Note);
             assert_eq!(planned(ready(), after).pid, ready().pid);
         }
     }
@@ -338,12 +343,12 @@ mod tests {
     fn a_login_is_tried_and_a_probe_is_asked_without_a_restart() {
         let ssh = Attr::Known(Ssh { private_key_file: "/k".into(), ..Ssh::default() });
         let after = LlamaServer { ssh, ..ready() };
-        assert_eq!(Effect::of(&ready(), &after), Effect::LogIn);
+        assert_eq!(UpdateEffect::of(&ready(), &after), UpdateEffect::LogIn);
         let after = planned(ready(), after);
         assert_eq!((after.pid, after.host_key), (ready().pid, ready().host_key));
 
         let after = LlamaServer { probe: Attr::Known(Probe::default()), ..ready() };
-        assert_eq!(Effect::of(&ready(), &after), Effect::Probe);
+        assert_eq!(UpdateEffect::of(&ready(), &after), UpdateEffect::Probe);
         let after = planned(ready(), after);
         assert!(after.tokens_per_second.is_unknown() && after.pid == ready().pid);
     }

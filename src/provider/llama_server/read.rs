@@ -1,19 +1,19 @@
 //! Refreshes: what the server in the instance does now, and how it reaches the attributes.
 
 use super::{
-    bootstrap::{FailureKind, Fingerprint, Phase, Report, Verb},
-    enter::{Attempt, NoEntrance, witness_key},
+    bootstrap::{FailureKind, Fingerprint, JobReport, Phase, Verb},
+    enter::{LoginEffort, NoEntrance, witness_key},
     failure::{self, as_warning},
     import::{as_text, take_path},
-    machine::Machine,
+    machine::InstanceSession,
     model::{LlamaServer, Records as _},
-    trial::{self, Seen},
+    trial::{self, TrialLook},
 };
 use crate::{
     api::{InstanceUid, Presence},
     framework::{Attr, Outcome, State, StepContext},
     provider::{
-        Client,
+        ProviderClient,
         access::Access,
         client::limits,
         lifecycle::absence::{self, Subject},
@@ -25,7 +25,10 @@ const UNCHANGED: &str = "The state is unchanged, and so is what runs in the inst
 
 /// Refreshes. Only an instance that is gone for sure takes a server out of the state: one that died stays, and is
 /// repaired.
-pub(super) async fn read(mut current: State<LlamaServer>, context: &StepContext<Client>) -> Outcome<LlamaServer> {
+pub(super) async fn read(
+    mut current: State<LlamaServer>,
+    context: &StepContext<ProviderClient>,
+) -> Outcome<LlamaServer> {
     let Some(uid) = current.state.instance_id.as_str().map(InstanceUid::new) else {
         return look(current, None, context).await;
     };
@@ -56,7 +59,7 @@ pub(super) fn subject(server: &LlamaServer, uid: &InstanceUid) -> Subject {
 async fn look(
     mut current: State<LlamaServer>,
     access: Option<Access>,
-    context: &StepContext<Client>,
+    context: &StepContext<ProviderClient>,
 ) -> Outcome<LlamaServer> {
     if let Some(access) = access.as_ref().filter(|access| !access.runs()) {
         current.state.take_stop();
@@ -64,7 +67,7 @@ async fn look(
         return current.unchanged(as_warning(warning));
     }
     let (state, private) = (&current.state, &current.private);
-    let opened = Attempt::of_a_refresh().open(state, state, access.as_ref(), private, context).await;
+    let opened = LoginEffort::of_a_refresh().open(state, state, access.as_ref(), private, context).await;
     let mut machine = match opened {
         Ok(machine) => machine,
         Err(NoEntrance::NoCredentials) => {
@@ -92,8 +95,8 @@ async fn look(
 /// Takes over what was seen, and asks a server that should be ready whether it is.
 pub(super) async fn refresh(
     mut current: State<LlamaServer>,
-    mut report: Report,
-    machine: &mut Machine,
+    mut report: JobReport,
+    machine: &mut InstanceSession,
 ) -> Outcome<LlamaServer> {
     let health = health_of(&current.state, &mut report, machine).await;
     let report = &report;
@@ -109,15 +112,15 @@ pub(super) async fn refresh(
     let mut notes = Vec::new();
     if seen == READY {
         match health {
-            Some(Seen::Serves) if serves_with_other_secrets(state, &current.private, report) => {
+            Some(TrialLook::Serves) if serves_with_other_secrets(state, &current.private, report) => {
                 seen = OUTDATED;
             }
-            None | Some(Seen::Serves) => {}
-            Some(Seen::Slow(what)) => notes.push(failure::slow(state, &what)),
-            Some(Seen::Loading) => seen = STARTING,
+            None | Some(TrialLook::Serves) => {}
+            Some(TrialLook::Slow(what)) => notes.push(failure::slow(state, &what)),
+            Some(TrialLook::Loading) => seen = STARTING,
             // One that has just been started may not have its port yet.
-            Some(Seen::Dead) if report.phase == Phase::Load => seen = STARTING,
-            Some(Seen::Dead) => seen = UNRESPONSIVE,
+            Some(TrialLook::Dead) if report.phase == Phase::Load => seen = STARTING,
+            Some(TrialLook::Dead) => seen = UNRESPONSIVE,
         }
         if report.restarts > restarts {
             notes.push(failure::restarted(state, report));
@@ -137,15 +140,15 @@ pub(super) async fn refresh(
 
 /// Asks a server that should be ready whether it is. One that seems dead is looked at once more: it may have ended
 /// since, or another may have taken its place, and `report` is of what is there then.
-async fn health_of(server: &LlamaServer, report: &mut Report, machine: &mut Machine) -> Option<Seen> {
+async fn health_of(server: &LlamaServer, report: &mut JobReport, machine: &mut InstanceSession) -> Option<TrialLook> {
     if status_of(report) != READY {
         return None;
     }
     let seen = trial::of(server, machine).await;
-    if seen == Seen::Dead
+    if seen == TrialLook::Dead
         && let Ok(now) = machine.run(&Verb::Look).await
     {
-        let identity = |report: &Report| report.process.as_ref().map(|process| process.identity.clone());
+        let identity = |report: &JobReport| report.process.as_ref().map(|process| process.identity.clone());
         let is_same = identity(&now) == identity(report);
         *report = now;
         if !is_same && status_of(report) == READY {
@@ -156,14 +159,14 @@ async fn health_of(server: &LlamaServer, report: &mut Report, machine: &mut Mach
 }
 
 /// Whether the instance has accepted other settings than those of the last apply here. After an import none are known.
-fn runs_other_settings(private: &crate::framework::Private, report: &Report) -> bool {
+fn runs_other_settings(private: &crate::framework::Private, report: &JobReport) -> bool {
     let there = report.fingerprint.as_deref().and_then(|fingerprint| fingerprint.split_once('-'));
     there.is_some_and(|(settings, _)| private.settings().as_deref() != Some(settings))
 }
 
 /// Whether it runs with another key or environment than the state's. A write-only key cannot be compared, nor what an
 /// import never saw.
-fn serves_with_other_secrets(state: &LlamaServer, private: &crate::framework::Private, report: &Report) -> bool {
+fn serves_with_other_secrets(state: &LlamaServer, private: &crate::framework::Private, report: &JobReport) -> bool {
     if private.is_imported() || !state.api_key_wo_version.is_null() {
         return false;
     }
@@ -197,7 +200,7 @@ impl LlamaServer {
     }
 
     /// Takes over what a report shows, but for the options and for `status`. A server that is not there has no process.
-    pub(super) fn take_report(&mut self, report: &Report) {
+    pub(super) fn take_report(&mut self, report: &JobReport) {
         let process = report.process.as_ref().filter(|process| process.is_alive);
         self.pid = process.map(|process| i64::from(process.pid)).into();
         self.started_at = process.and_then(|process| time(Some(process.started))).into();
@@ -214,7 +217,7 @@ impl LlamaServer {
     }
 
     /// Takes over the options with which the server runs, as far as its command line tells them.
-    pub(super) fn take_options(&mut self, report: &Report) {
+    pub(super) fn take_options(&mut self, report: &JobReport) {
         let home = self.home(report);
         if let Some(process) = report.process.as_ref().filter(|process| process.is_alive) {
             self.take_command_line(&process.command_line, home.as_deref());
@@ -225,7 +228,7 @@ impl LlamaServer {
     }
 
     /// The home directory there: what stands for `~` in the path of the log.
-    fn home(&self, report: &Report) -> Option<String> {
+    fn home(&self, report: &JobReport) -> Option<String> {
         let in_home = self.workspace.as_str()?.strip_prefix('~')?.trim_end_matches('/');
         let (home, _) = report.log_path.as_deref()?.split_once(&format!("{in_home}/.damodel/"))?;
         Some(home.to_owned())
@@ -233,7 +236,7 @@ impl LlamaServer {
 }
 
 /// The status of a server that a look found so; [`READY`] is what its health check has yet to confirm.
-pub(super) fn status_of(report: &Report) -> &'static str {
+pub(super) fn status_of(report: &JobReport) -> &'static str {
     let is_alive = report.process.as_ref().is_some_and(|process| process.is_alive);
     let kind = report.failure.as_ref().map(|failure| failure.kind);
     if let Some(rival) = report.rival.as_ref().filter(|_| !is_alive && is_over(report)) {
@@ -253,7 +256,7 @@ pub(super) fn status_of(report: &Report) -> &'static str {
 }
 
 /// Whether nothing is under way any more.
-fn is_over(report: &Report) -> bool {
+fn is_over(report: &JobReport) -> bool {
     matches!(report.phase, Phase::Absent | Phase::Ready | Phase::Failed)
 }
 

@@ -1,7 +1,7 @@
 //! With what a source is compiled: a pure function of what was asked for and of what the instance has.
 
 use super::{
-    bootstrap::{Facts, Failure, FailureKind, Job, Recipe, Toolkit},
+    bootstrap::{Facts, FailureKind, Job, JobFailure, Recipe, Toolkit},
     package::{self, short_hash},
     source,
 };
@@ -35,13 +35,13 @@ const WHERE_KNOWN: &[&str] = &[
 ];
 
 /// Chooses, or says what is missing.
-pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, Failure> {
+pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, JobFailure> {
     let architectures = architectures(job, facts)?;
     let has = |programs: &[&str]| programs.iter().any(|program| facts.tools.iter().any(|tool| tool == program));
     let missing: Vec<&str> = TOOLS.iter().filter(|(_, programs)| !has(programs)).map(|(what, _)| *what).collect();
     if !missing.is_empty() {
         let text = format!("the compile needs what is not installed: {}", missing.join(", "));
-        return Err(Failure { kind: FailureKind::MissingTool, text });
+        return Err(JobFailure { kind: FailureKind::MissingTool, text });
     }
     let toolkit = toolkit(&architectures, &facts.toolkits)?;
     let architectures = architectures.join(";");
@@ -71,7 +71,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, Failure> {
 
 /// As cmake takes them: those that were asked for, else those that the driver tells, else those of the old cards by
 /// their names.
-fn architectures(job: &Job, facts: &Facts) -> Result<Vec<String>, Failure> {
+fn architectures(job: &Job, facts: &Facts) -> Result<Vec<String>, JobFailure> {
     if !job.source.cuda_architectures.is_empty() {
         return Ok(job.source.cuda_architectures.clone());
     }
@@ -88,11 +88,11 @@ fn architectures(job: &Job, facts: &Facts) -> Result<Vec<String>, Failure> {
     }
     let cards = if facts.cards.is_empty() { "nvidia-smi names no card".to_owned() } else { facts.cards.join(", ") };
     let text = format!("the CUDA architecture of the card is not known ({cards}): give source.cuda_architectures");
-    Err(Failure { kind: FailureKind::Architecture, text })
+    Err(JobFailure { kind: FailureKind::Architecture, text })
 }
 
 /// The first toolkit that compiles for all of them. CUDA 13 does not for V100 and P40.
-fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a Toolkit, Failure> {
+fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a Toolkit, JobFailure> {
     // "70-real", "70-virtual"; a word such as "native" is left to cmake.
     let numbers: Vec<&str> = architectures
         .iter()
@@ -110,7 +110,7 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a 
     if toolkits.is_empty() {
         let text = "no CUDA toolkit to compile with: no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda. Take an \
                     image with the CUDA development tools";
-        return Err(Failure { kind: FailureKind::MissingToolkit, text: text.to_owned() });
+        return Err(JobFailure { kind: FailureKind::MissingToolkit, text: text.to_owned() });
     }
     let version = |toolkit: &Toolkit| match toolkit.version.as_str() {
         "" => "no version".to_owned(),
@@ -124,7 +124,7 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a 
         architectures.join(";"),
         there.join("\n")
     );
-    Err(Failure { kind: FailureKind::Architecture, text })
+    Err(JobFailure { kind: FailureKind::Architecture, text })
 }
 
 /// As many as there are cores, and memory for each. A container may be granted less than it sees.
@@ -138,7 +138,7 @@ mod tests {
     use rstest::rstest;
 
     use super::{
-        super::bootstrap::{Build, Origin, Place, Source},
+        super::bootstrap::{Build, CompileSource, ServerPlace, SourceOrigin},
         FailureKind::{Architecture, MissingToolkit},
         *,
     };
@@ -146,12 +146,12 @@ mod tests {
     fn job() -> Job {
         let text = || String::new();
         Job {
-            place: Place { workspace: text(), port: 8000 },
+            place: ServerPlace { workspace: text(), port: 8000 },
             public_storage: text(),
             model: text(),
             build: Build::Source,
             package: None,
-            source: Source { origin: Origin::Default, cuda_architectures: Vec::new(), jobs: None },
+            source: CompileSource { origin: SourceOrigin::Default, cuda_architectures: Vec::new(), jobs: None },
             gpu_name: None,
             host: text(),
             context_size: 1,

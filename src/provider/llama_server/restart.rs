@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    bootstrap::{Failure, FailureKind, Phase, Place, Report, Verb, no_room, room_question},
+    bootstrap::{FailureKind, JobFailure, JobReport, Phase, ServerPlace, Verb, no_room, room_question},
     decide::{Goal, History},
     failure,
     follow::{Follow, Turn, step},
-    machine::{Machine, Trouble},
+    machine::{InstanceSession, Trouble},
     model::LlamaServer,
     options::{PORT, WORKSPACE},
     trial::{Trial, question},
@@ -22,7 +22,7 @@ use crate::{
         timeouts::parse_duration,
     },
     provider::{
-        Client,
+        ProviderClient,
         access::Access,
         client::limits,
         ssh::{Login, NoTarget, Ssh, WriteOnly},
@@ -48,7 +48,7 @@ pub(in crate::provider) struct Restart;
 
 /// Its configuration.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::provider) struct Target {
+pub(in crate::provider) struct RestartTarget {
     instance_id: Attr<String>,
     ssh: Attr<Ssh>,
     host_key: Attr<String>,
@@ -59,8 +59,8 @@ pub(in crate::provider) struct Target {
 }
 
 impl framework::Action for Restart {
-    type Client = Client;
-    type Model = Target;
+    type Client = ProviderClient;
+    type Model = RestartTarget;
 
     fn type_name(&self) -> &'static str {
         "damodel_llama_server_restart"
@@ -106,12 +106,17 @@ impl framework::Action for Restart {
         LONGEST
     }
 
-    fn validate(&self, config: &Target, diagnostics: &mut Diagnostics) {
+    fn validate(&self, config: &RestartTarget, diagnostics: &mut Diagnostics) {
         let none = WriteOnly::default();
         Login::validate(&config.ssh, !config.instance_id.is_null(), &none, &none, diagnostics);
     }
 
-    async fn invoke(&self, config: Target, progress: ActionProgress, context: StepContext<Client>) -> Diagnostics {
+    async fn invoke(
+        &self,
+        config: RestartTarget,
+        progress: ActionProgress,
+        context: StepContext<ProviderClient>,
+    ) -> Diagnostics {
         match Box::pin(restart(&config, &progress, &context)).await {
             Ok(notes) => notes,
             Err(diagnostic) => (*diagnostic).into(),
@@ -119,7 +124,7 @@ impl framework::Action for Restart {
     }
 }
 
-impl Target {
+impl RestartTarget {
     /// The server that is meant, as errors speak of it.
     fn server(&self) -> LlamaServer {
         LlamaServer {
@@ -130,8 +135,8 @@ impl Target {
         }
     }
 
-    fn place(&self) -> Place {
-        Place {
+    fn place(&self) -> ServerPlace {
+        ServerPlace {
             workspace: self.workspace.as_str().unwrap_or(WORKSPACE).to_owned(),
             port: self.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(PORT),
         }
@@ -147,9 +152,9 @@ impl Target {
 }
 
 async fn restart(
-    config: &Target,
+    config: &RestartTarget,
     progress: &ActionProgress,
-    context: &StepContext<Client>,
+    context: &StepContext<ProviderClient>,
 ) -> Result<Diagnostics, Box<Diagnostic>> {
     let (server, login) = (config.server(), config.login());
     progress.say(format!("logging in to restart {}", server.title()));
@@ -171,7 +176,11 @@ async fn restart(
     Ok(notes)
 }
 
-async fn enter(config: &Target, login: &Login, context: &StepContext<Client>) -> Result<Machine, Box<Diagnostic>> {
+async fn enter(
+    config: &RestartTarget,
+    login: &Login,
+    context: &StepContext<ProviderClient>,
+) -> Result<InstanceSession, Box<Diagnostic>> {
     let access = match config.instance_id.as_str() {
         Some(id) => {
             let uid = InstanceUid::new(id.trim());
@@ -185,7 +194,9 @@ async fn enter(config: &Target, login: &Login, context: &StepContext<Client>) ->
     })?;
     let secrets = config.api_key.known().cloned().map(Secret::into_inner).into_iter().collect();
     let ends = (login.timeout(), context.deadline);
-    let opened = Machine::open(target, config.place(), secrets, ssh::Limits::default(), ends, &context.stopping).await;
+    let opened =
+        InstanceSession::open(target, config.place(), secrets, ssh::SessionLimits::default(), ends, &context.stopping)
+            .await;
     let mut machine = opened.map_err(|error| {
         let tried = format!("restart {}", config.server().title());
         Box::new(SshFailure { error: &error, tried, now: NOTHING.to_owned() }.diagnostic())
@@ -197,20 +208,20 @@ async fn enter(config: &Target, login: &Login, context: &StepContext<Client>) ->
 /// A restart under way.
 struct Run<'a> {
     server: &'a LlamaServer,
-    place: Place,
+    place: ServerPlace,
     trial: Trial<'a>,
     progress: &'a ActionProgress,
     has_key: bool,
 }
 
 impl Run<'_> {
-    async fn restart(self, machine: &mut Machine, task: Task) -> Result<(), Box<Diagnostic>> {
+    async fn restart(self, machine: &mut InstanceSession, task: Task) -> Result<(), Box<Diagnostic>> {
         let before = machine.run(&Verb::Look).await.map_err(|trouble| self.unseen(&trouble, None, NOTHING))?;
         if let Some(process) = before.process.as_ref().filter(|process| process.is_alive) {
             self.progress.say(format!("ending process {}", process.pid));
         }
         if let Some(failure) = self.keeps_it(&before, machine).await? {
-            return Err(self.failed(&Report { failure: Some(failure), ..before }, NOTHING));
+            return Err(self.failed(&JobReport { failure: Some(failure), ..before }, NOTHING));
         }
         let process = before.process.as_ref().map_or("", |process| &process.identity);
         let restarted = machine.run(&Verb::Restart { process }).await;
@@ -239,11 +250,15 @@ impl Run<'_> {
     }
 
     /// Why the server could not come back if it was ended now.
-    async fn keeps_it(&self, seen: &Report, machine: &mut Machine) -> Result<Option<Failure>, Box<Diagnostic>> {
+    async fn keeps_it(
+        &self,
+        seen: &JobReport,
+        machine: &mut InstanceSession,
+    ) -> Result<Option<JobFailure>, Box<Diagnostic>> {
         let Some(model) = seen.process.as_ref().map(|process| process.model.clone()) else { return Ok(None) };
         if seen.model_now.is_none() {
             let text = format!("the model {model} cannot be read");
-            return Ok(Some(Failure { kind: FailureKind::MissingModel, text }));
+            return Ok(Some(JobFailure { kind: FailureKind::MissingModel, text }));
         }
         let questions = [room_question(&self.place)];
         let asked = machine.run(&Verb::Check { questions: &questions, moved_from: None }).await;
@@ -251,12 +266,12 @@ impl Run<'_> {
         Ok(no_room(&self.place, &report.facts))
     }
 
-    fn failed(&self, report: &Report, now: &str) -> Box<Diagnostic> {
+    fn failed(&self, report: &JobReport, now: &str) -> Box<Diagnostic> {
         // The arguments to blame are the resource's.
         Box::new(Diagnostic { path: None, ..failure::failed(self.server, report, now) })
     }
 
-    fn does_not_infer(&self, reason: &str, report: &Report) -> Box<Diagnostic> {
+    fn does_not_infer(&self, reason: &str, report: &JobReport) -> Box<Diagnostic> {
         let pid = report.process.as_ref().map(|process| process.pid).unwrap_or_default();
         let key = if self.has_key { "" } else { " A server with a key of its own needs api_key here." };
         Box::new(Diagnostic::error(
@@ -269,7 +284,7 @@ impl Run<'_> {
         ))
     }
 
-    fn unseen(&self, trouble: &Trouble, last: Option<&Report>, now: &str) -> Box<Diagnostic> {
+    fn unseen(&self, trouble: &Trouble, last: Option<&JobReport>, now: &str) -> Box<Diagnostic> {
         if !trouble.is_timeout() {
             return Box::new(failure::unseen(self.server, trouble, last, now));
         }

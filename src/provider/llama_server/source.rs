@@ -1,7 +1,9 @@
 //! The source of a compile: where it comes from, and what exactly it is.
 
 use super::{
-    bootstrap::{Facts, Failure, FailureKind, Job, Origin, Provided, Question, REFERENCE, REPOSITORY, Supply, Tree},
+    bootstrap::{
+        Facts, FailureKind, Job, JobFailure, Provided, Question, REFERENCE, REPOSITORY, SourceOrigin, Supply, Tree,
+    },
     package::short_hash,
 };
 
@@ -37,7 +39,7 @@ enum KnownSource {
 /// What is asked about it, step by step.
 pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
     let mut questions = match &job.source.origin {
-        Origin::Default => {
+        SourceOrigin::Default => {
             let folder = package_folder(job);
             let mut questions = vec![Question::line("trees", TREES).on(&folder)];
             if facts.knows("trees") && facts.text("trees").is_empty() {
@@ -45,8 +47,8 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
             }
             questions
         }
-        Origin::Git { .. } => Vec::new(),
-        Origin::Path(path) => {
+        SourceOrigin::Git { .. } => Vec::new(),
+        SourceOrigin::Path(path) => {
             let mut questions = vec![Question::of("source", &["stat", "-L", "-c", "%F"]).on(path)];
             if facts.text("source").starts_with("regular") {
                 questions.push(Question::line("source_archives", ARCHIVES).on(path));
@@ -67,7 +69,7 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
 }
 
 /// The tree, and what deserves a warning.
-pub(super) fn choose(job: &Job, facts: &Facts) -> Result<(Tree, Option<String>), Failure> {
+pub(super) fn choose(job: &Job, facts: &Facts) -> Result<(Tree, Option<String>), JobFailure> {
     let folder_of = |hash: String| format!("{}/.damodel/sources/{hash}", job.place.workspace);
     match find(job, facts)? {
         KnownSource::Tree(path) => match facts.text("tree").split_whitespace().next() {
@@ -96,7 +98,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<(Tree, Option<String>),
     }
 }
 
-fn find(job: &Job, facts: &Facts) -> Result<KnownSource, Failure> {
+fn find(job: &Job, facts: &Facts) -> Result<KnownSource, JobFailure> {
     let archive = || {
         let archives = facts.entries("source_archives");
         archives.first().map(|[path, stat, entry]| KnownSource::Archive {
@@ -106,8 +108,8 @@ fn find(job: &Job, facts: &Facts) -> Result<KnownSource, Failure> {
         })
     };
     match &job.source.origin {
-        Origin::Git { url, reference } => Ok(KnownSource::Git { url: url.clone(), reference: reference.clone() }),
-        Origin::Path(path) => {
+        SourceOrigin::Git { url, reference } => Ok(KnownSource::Git { url: url.clone(), reference: reference.clone() }),
+        SourceOrigin::Path(path) => {
             let path = facts.absolute(path);
             match (facts.text("source"), archive()) {
                 ("directory", _) => Ok(KnownSource::Tree(path)),
@@ -116,7 +118,7 @@ fn find(job: &Job, facts: &Facts) -> Result<KnownSource, Failure> {
                 (_, None) => Err(no_source(format!("no source of llama.cpp in the archive {path}"))),
             }
         }
-        Origin::Default => {
+        SourceOrigin::Default => {
             // Those nearest to the folder before others, then the newest.
             let trees = facts.entries::<2>("trees");
             let depth = |path: &str| std::cmp::Reverse(path.matches('/').count());
@@ -129,11 +131,11 @@ fn find(job: &Job, facts: &Facts) -> Result<KnownSource, Failure> {
 }
 
 /// The commit that a reference means: the peeled tag, the tag, the branch. It is remembered for a day without network.
-fn commit(url: &str, reference: &str, facts: &Facts) -> Result<(String, Option<String>), Failure> {
+fn commit(url: &str, reference: &str, facts: &Facts) -> Result<(String, Option<String>), JobFailure> {
     if facts.knows("tools") && !facts.tools.iter().any(|tool| tool == "git") {
         let text =
             format!("git is not installed, and the source is to come from {url}: install it, or give source.path");
-        return Err(Failure { kind: FailureKind::MissingTool, text });
+        return Err(JobFailure { kind: FailureKind::MissingTool, text });
     }
     if is_commit(reference) {
         return Ok((reference.to_owned(), None));
@@ -178,8 +180,8 @@ fn reference_file(job: &Job, url: &str, reference: &str) -> String {
     format!("{}/.damodel/sources/{}.ref", job.place.workspace, short_hash([url, reference]))
 }
 
-fn no_source(text: String) -> Failure {
-    Failure { kind: FailureKind::NoSource, text }
+fn no_source(text: String) -> JobFailure {
+    JobFailure { kind: FailureKind::NoSource, text }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! questions. The answers are judged where they are needed: `model_file`, `package`, `recipe`, `source`, `outliving`.
 
 use super::{
-    bootstrap::{Build, Facts, Failure, FailureKind, Fingerprint, Job, Question, Report, no_room, room_question},
+    bootstrap::{Build, Facts, FailureKind, Fingerprint, Job, JobFailure, JobReport, Question, no_room, room_question},
     decide::{Goal, is_under_way},
     model_file, outliving, package, source,
 };
@@ -40,13 +40,13 @@ pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Qu
 
 /// Whether the job can be begun, as far as that is known before anything is: the report of a check with the answers,
 /// and the refusal. What is under way needs no room and no port.
-pub(super) fn judged(job: &Job, facts: Facts, seen: Report, ends_rival: bool) -> Report {
+pub(super) fn judged(job: &Job, facts: Facts, seen: JobReport, ends_rival: bool) -> JobReport {
     let fingerprint = Some(Fingerprint::of(job).to_string());
     let is_under_way = is_under_way(&Goal { build: Some(job.build), fingerprint, rolls_back: false }, &seen);
     let missing = match facts.lines("missing").first() {
         Some(program) => {
             let text = format!("the program {program} is not installed");
-            Err(Failure { kind: FailureKind::MissingTool, text })
+            Err(JobFailure { kind: FailureKind::MissingTool, text })
         }
         None => Ok(()),
     };
@@ -56,7 +56,7 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: Report, ends_rival: bool) ->
     let port = || match rival {
         Some(rival) => {
             let text = format!("port {} is in use by {}", job.place.port, rival.about);
-            Err(Failure { kind: FailureKind::PortInUse, text })
+            Err(JobFailure { kind: FailureKind::PortInUse, text })
         }
         None => Ok(()),
     };
@@ -65,9 +65,9 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: Report, ends_rival: bool) ->
         .and_then(|()| model_file::check(job, &facts))
         .and_then(|()| package::check(job, &facts))
         .and_then(|()| port());
-    let report = Report { facts: facts.clone(), is_same_hardware, ..seen.clone() };
+    let report = JobReport { facts: facts.clone(), is_same_hardware, ..seen.clone() };
     match judged {
-        Err(failure) => Report { is_refused: true, failure: Some(failure), ..report },
+        Err(failure) => JobReport { is_refused: true, failure: Some(failure), ..report },
         Ok(()) => report,
     }
 }

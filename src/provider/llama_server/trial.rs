@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{
-    machine::{Machine, Trouble},
+    machine::{InstanceSession, Trouble},
     model::{LlamaServer, Probe},
     options,
 };
@@ -45,7 +45,7 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// Why nobody could ask; the work goes on.
-    pub(super) async fn once(&self, machine: &mut Machine, begun: Instant) -> Result<Tried, Trouble> {
+    pub(super) async fn once(&self, machine: &mut InstanceSession, begun: Instant) -> Result<TrialResult, Trouble> {
         let port = self.port;
         let by = begun + self.ready_timeout;
         // One that begins just before the limit still gets its answer, which says what the server was doing.
@@ -55,47 +55,49 @@ impl Trial<'_> {
             Ok(Ok(health)) => Some(health),
             Ok(Err(error)) if error.is_out_of_reach() => {
                 machine.reconnect().await?;
-                return Ok(Tried::Loading);
+                return Ok(TrialResult::Loading);
             }
             Ok(Err(error)) => return Err(error.into()),
         };
         if health != Some(Health::Ok) {
             let limit = print_duration(self.ready_timeout);
             return Ok(match health {
-                _ if Instant::now() < by => Tried::Loading,
+                _ if Instant::now() < by => TrialResult::Loading,
                 Some(Health::Loading) => {
-                    Tried::Failed(format!("it was still loading the model after {limit} (ready_timeout)"))
+                    TrialResult::Failed(format!("it was still loading the model after {limit} (ready_timeout)"))
                 }
-                _ => Tried::Failed(format!("its health check was not answered within {limit} (ready_timeout)")),
+                _ => TrialResult::Failed(format!("its health check was not answered within {limit} (ready_timeout)")),
             });
         }
         let probe_by = by.max(Instant::now() + PROBE.min(self.ready_timeout)).min(machine.deadline);
         let asked = llama_chat::ask(machine.session(), port, self.api_key.as_ref(), &self.request);
         let answer = tokio::select! {
-            () = machine.cancel.cancelled() => return machine.pause(Duration::ZERO).await.map(|()| Tried::Loading),
+            () = machine.cancel.cancelled() => {
+                return machine.pause(Duration::ZERO).await.map(|()| TrialResult::Loading);
+            }
             answer = timeout_at(probe_by, asked) => answer,
         };
         match answer {
-            Err(_) if Instant::now() >= machine.deadline => Ok(Tried::Loading),
+            Err(_) if Instant::now() >= machine.deadline => Ok(TrialResult::Loading),
             Err(_) => {
                 let limit = print_duration(self.ready_timeout);
-                Ok(Tried::Failed(format!("the probe was not answered within {limit} (ready_timeout)")))
+                Ok(TrialResult::Failed(format!("the probe was not answered within {limit} (ready_timeout)")))
             }
             Ok(Ok(answer)) => Ok(judge(&answer, self.probe)),
             Ok(Err(ChatFailure::Ssh(error))) if machine.session().is_lost() => {
                 tracing::debug!(%error, "the connection was lost during the probe");
                 machine.reconnect().await?;
-                Ok(Tried::Loading)
+                Ok(TrialResult::Loading)
             }
-            Ok(Err(error)) if self.is_key_unknown && error.asks_for_key() => Ok(Tried::Served(None)),
-            Ok(Err(error)) => Ok(Tried::Failed(format!("the probe failed: {error}"))),
+            Ok(Err(error)) if self.is_key_unknown && error.asks_for_key() => Ok(TrialResult::Served(None)),
+            Ok(Err(error)) => Ok(TrialResult::Failed(format!("the probe failed: {error}"))),
         }
     }
 }
 
 /// What one try came to.
 #[derive(Debug, PartialEq)]
-pub(super) enum Tried {
+pub(super) enum TrialResult {
     /// It does not infer, and why.
     Failed(String),
     /// Not yet.
@@ -117,14 +119,14 @@ pub(super) fn question(probe: Option<&Probe>, model: &str) -> ChatRequest {
 
 /// Whether an answer is what is expected. A model that thinks first may spend all its tokens on that, so the thoughts
 /// count too.
-fn judge(answer: &ChatAnswer, probe: Option<&Probe>) -> Tried {
+fn judge(answer: &ChatAnswer, probe: Option<&Probe>) -> TrialResult {
     if let Some(pattern) = probe.and_then(|probe| probe.expect.as_str())
         && let Ok(expected) = Regex::new(pattern)
     {
         let thoughts = answer.response.pointer("/choices/0/message/reasoning_content").and_then(Value::as_str);
         if !expected.is_match(&answer.content) && !thoughts.is_some_and(|thoughts| expected.is_match(thoughts)) {
             let shown: String = answer.content.chars().take(SHOWN).collect();
-            return Tried::Failed(format!(
+            return TrialResult::Failed(format!(
                 "the answer to the probe does not match probe.expect ({pattern:?}): {shown:?}"
             ));
         }
@@ -134,7 +136,7 @@ fn judge(answer: &ChatAnswer, probe: Option<&Probe>) -> Tried {
     // The time of a single token is none: it comes with the prompt.
     let is_telling = timing("predicted_n").is_none_or(|tokens| tokens > 1.0);
     let speed = timing("predicted_per_second").filter(|speed| is_telling && speed.is_finite() && *speed > 0.0);
-    Tried::Served(speed.and_then(|speed| Number::try_from((speed * 100.0).round() / 100.0).ok()))
+    TrialResult::Served(speed.and_then(|speed| Number::try_from((speed * 100.0).round() / 100.0).ok()))
 }
 
 /// How long a refresh waits for an answer.
@@ -144,7 +146,7 @@ const BETWEEN: Duration = Duration::from_secs(1);
 
 /// What was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum TrialLook {
     /// It refused, or answered wrongly, twice.
     Dead,
     /// It loads the model.
@@ -156,38 +158,38 @@ pub(super) enum Seen {
 }
 
 /// Asks a server whose process runs.
-pub(super) async fn of(server: &LlamaServer, machine: &Machine) -> Seen {
+pub(super) async fn of(server: &LlamaServer, machine: &InstanceSession) -> TrialLook {
     let first = once(server, machine).await;
-    if first != Seen::Dead {
+    if first != TrialLook::Dead {
         return first;
     }
     sleep(BETWEEN).await;
     once(server, machine).await
 }
 
-async fn once(server: &LlamaServer, machine: &Machine) -> Seen {
+async fn once(server: &LlamaServer, machine: &InstanceSession) -> TrialLook {
     let (session, port) = (machine.session(), server.listens());
     match timeout(PATIENCE, llama_chat::health(session, port)).await {
-        Err(_) => return Seen::Slow("Its health check was not answered within 10 s".to_owned()),
+        Err(_) => return TrialLook::Slow("Its health check was not answered within 10 s".to_owned()),
         Ok(Ok(Health::Ok)) => {}
-        Ok(Ok(Health::Loading)) => return Seen::Loading,
-        Ok(Ok(Health::Refused | Health::Strange)) => return Seen::Dead,
+        Ok(Ok(Health::Loading)) => return TrialLook::Loading,
+        Ok(Ok(Health::Refused | Health::Strange)) => return TrialLook::Dead,
         // The process runs; that its port cannot be asked says nothing about it.
-        Ok(Err(error)) => return Seen::Slow(format!("Its health check could not be made: {error}")),
+        Ok(Err(error)) => return TrialLook::Slow(format!("Its health check could not be made: {error}")),
     }
     let (request, key) = (question(None, server.model.as_str().unwrap_or_default()), server.key(server));
     match timeout(PATIENCE, llama_chat::ask(session, port, key.as_ref(), &request)).await {
-        Err(_) => Seen::Slow("It is healthy, and did not answer a chat of one token within 10 s".to_owned()),
-        Ok(Ok(_)) => Seen::Serves,
+        Err(_) => TrialLook::Slow("It is healthy, and did not answer a chat of one token within 10 s".to_owned()),
+        Ok(Ok(_)) => TrialLook::Serves,
         // A write-only key is not here.
-        Ok(Err(error)) if error.asks_for_key() => Seen::Serves,
+        Ok(Err(error)) if error.asks_for_key() => TrialLook::Serves,
         Ok(Err(error)) if error.is_busy() => {
-            Seen::Slow(format!("It is healthy, and has no room for a chat of one token: {error}"))
+            TrialLook::Slow(format!("It is healthy, and has no room for a chat of one token: {error}"))
         }
         Ok(Err(ChatFailure::Ssh(error))) if !is_broken_off(&error) => {
-            Seen::Slow(format!("A chat of one token could not be made: {error}"))
+            TrialLook::Slow(format!("A chat of one token could not be made: {error}"))
         }
-        Ok(Err(_)) => Seen::Dead,
+        Ok(Err(_)) => TrialLook::Dead,
     }
 }
 
@@ -214,19 +216,22 @@ mod tests {
 
     #[test]
     fn any_answer_serves_unless_one_is_expected() {
-        assert_eq!(judge(&answer("", &json!({})), None), Tried::Served(None));
+        assert_eq!(judge(&answer("", &json!({})), None), TrialResult::Served(None));
         let probe = Probe { expect: "(?i)^pong".into(), ..Probe::default() };
-        assert_eq!(judge(&answer("Pong!", &json!({})), Some(&probe)), Tried::Served(None));
-        let Tried::Failed(reason) = judge(&answer("ping", &json!({})), Some(&probe)) else { panic!() };
+        assert_eq!(judge(&answer("Pong!", &json!({})), Some(&probe)), TrialResult::Served(None));
+        let TrialResult::Failed(reason) = judge(&answer("ping", &json!({})), Some(&probe)) else { panic!() };
         assert_eq!(reason, r#"the answer to the probe does not match probe.expect ("(?i)^pong"): "ping""#);
     }
 
     #[test]
     fn the_speed_is_told_unless_the_answer_is_too_short() {
         let timings = |tokens: i64| json!({"timings": {"predicted_n": tokens, "predicted_per_second": 41.666}});
-        assert_eq!(judge(&answer("x", &timings(12)), None), Tried::Served(Some("41.67".parse().unwrap())));
-        assert_eq!(judge(&answer("x", &timings(1)), None), Tried::Served(None));
-        assert_eq!(judge(&answer("x", &json!({"timings": {"predicted_per_second": 0.0}})), None), Tried::Served(None));
+        assert_eq!(judge(&answer("x", &timings(12)), None), TrialResult::Served(Some("41.67".parse().unwrap())));
+        assert_eq!(judge(&answer("x", &timings(1)), None), TrialResult::Served(None));
+        assert_eq!(
+            judge(&answer("x", &json!({"timings": {"predicted_per_second": 0.0}})), None),
+            TrialResult::Served(None)
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::{
         schema::{Attribute, validator},
     },
     provider::{
-        Client,
+        ProviderClient,
         access::Access,
         client::limits,
         ssh::{self, Login, Ssh, WriteOnly},
@@ -40,7 +40,7 @@ pub(in crate::provider) struct Way {
 }
 
 impl EphemeralResource for Tunnel {
-    type Client = Client;
+    type Client = ProviderClient;
     type Model = Way;
     type Held = Forward;
 
@@ -88,7 +88,7 @@ impl EphemeralResource for Tunnel {
         Login::validate(&config.ssh, !config.instance_id.is_null(), &write_only, &none, diagnostics);
     }
 
-    async fn open(&self, config: Way, context: StepContext<Client>) -> Opened<Way, Forward> {
+    async fn open(&self, config: Way, context: StepContext<ProviderClient>) -> Opened<Way, Forward> {
         match Box::pin(open(&config, &context)).await {
             Ok((forward, warnings)) => {
                 let local_url = format!("http://{}", forward.local_address()).into();
@@ -106,7 +106,7 @@ impl Way {
     }
 }
 
-async fn open(config: &Way, context: &StepContext<Client>) -> Result<(Forward, Diagnostics), Box<Diagnostic>> {
+async fn open(config: &Way, context: &StepContext<ProviderClient>) -> Result<(Forward, Diagnostics), Box<Diagnostic>> {
     let access = match config.instance_id.as_str() {
         Some(id) => {
             let found = Access::to_running(&InstanceUid::new(id.trim()), "", &context.client, &limits(context)).await;
@@ -122,7 +122,7 @@ async fn open(config: &Way, context: &StepContext<Client>) -> Result<(Forward, D
     };
     let port = config.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(PORT);
     let tried = format!("open a tunnel to port {port} of the instance");
-    let tunnel = ssh::Tunnel { login: &login, access: access.as_ref() };
+    let tunnel = ssh::TunnelLogin { login: &login, access: access.as_ref() };
     let link = Arc::new(tunnel.open(&tried, context).await.map_err(Box::new)?);
     let failed = |error| Box::new(SshFailure { error: &error, tried, now: String::new() }.diagnostic());
     let warnings = async { Ok(login.unpinned(&*link.session().await?, Path::to("host_key"))) };

@@ -1,19 +1,19 @@
 //! Updates in place, and repairs of what a refresh found.
 
 use super::{
-    bootstrap::{Fingerprint, Job, Place, Report, Verb},
+    bootstrap::{Fingerprint, Job, JobReport, ServerPlace, Verb},
     enter::enter,
     failure::{self, as_warning},
-    machine::{Machine, Trouble},
+    machine::{InstanceSession, Trouble},
     model::{LlamaServer, Records as _},
-    plan::Effect,
+    plan::UpdateEffect,
     read::{self, status_of},
-    trial::{self, Seen},
-    work::{Check, Ended, Return},
+    trial::{self, TrialLook},
+    work::{JobCheck, NotServing, Return},
 };
 use crate::{
     framework::{Diagnostic, Diagnostics, Outcome, Private, StepContext, Update},
-    provider::Client,
+    provider::ProviderClient,
 };
 
 const AS_BEFORE: &str = "Nothing was changed. What runs in the instance continues.";
@@ -30,10 +30,10 @@ const FAILED: &str = "The state says that it failed: the next apply starts it an
 
 /// Changes a server in place, or repairs it. What only changes how the provider behaves, or how it logs in, restarts
 /// nothing.
-pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<Client>) -> Outcome<LlamaServer> {
+pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
     let Update { config, prior, planned, mut private } = change;
-    let effect = Effect::of(&prior, &planned);
-    if effect == Effect::Note {
+    let effect = UpdateEffect::of(&prior, &planned);
+    if effect == UpdateEffect::Note {
         return Outcome::present(planned, private);
     }
     let (mut machine, access) = match enter(&planned, &config, &mut private, AS_BEFORE, context).await {
@@ -43,7 +43,7 @@ pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<Cl
     let mut state = planned;
     state.take_place();
     state.take_login(&machine, &mut private);
-    if effect == Effect::LogIn {
+    if effect == UpdateEffect::LogIn {
         return Outcome::present(state, private);
     }
     let job = match state.job(&config, access.as_ref()) {
@@ -68,7 +68,7 @@ struct Change<'a> {
     private: Private,
     /// The token by which the instance knows this resource.
     owner: String,
-    machine: &'a mut Machine,
+    machine: &'a mut InstanceSession,
     job: &'a Job,
 }
 
@@ -83,7 +83,7 @@ impl Change<'_> {
         };
         let ends_rival = self.prior.status.as_str() == Some(read::DISPLACED);
         if let Some((place, verb)) = self.ends_before(former.clone().filter(|_| moved_from.is_none()), &owner).await {
-            let check = Check { job: self.job, ends_rival, moved_from: moved_from.as_ref() };
+            let check = JobCheck { job: self.job, ends_rival, moved_from: moved_from.as_ref() };
             // What would be refused is told while the server still runs.
             match check.ask(self.machine, None).await {
                 Ok(report) if report.is_refused => {
@@ -115,8 +115,8 @@ impl Change<'_> {
                 let left = self.leave(moved_from.as_ref()).await;
                 Outcome::present(self.state, self.private).with(notes).with(left)
             }
-            Err(Ended::Refused(report)) => self.refused(&report, ran),
-            Err(Ended::Failed(report)) => {
+            Err(NotServing::Refused(report)) => self.refused(&report, ran),
+            Err(NotServing::Failed(report)) => {
                 self.private.note_settings(&fingerprint.settings);
                 let policy = ("on_update_failure", self.state.on_update_failure.clone());
                 let done = (&mut *self.machine, self.job, self.owner.as_str());
@@ -124,7 +124,7 @@ impl Change<'_> {
                 let left = self.leave(moved_from.as_ref()).await;
                 Outcome::present(self.state, self.private).with(diagnostics).with(left)
             }
-            Err(Ended::RolledBack(report, now, returned)) => {
+            Err(NotServing::RolledBack(report, now, returned)) => {
                 // A refresh may have seen the successor's options.
                 if self.prior.status.as_str() == Some(read::STARTING) {
                     self.prior.take_options(&now);
@@ -138,29 +138,29 @@ impl Change<'_> {
                 let diagnostic = failure::rolled_back(&self.state, &report, &now, &returned);
                 Outcome::present(self.prior, self.private).with(diagnostic)
             }
-            Err(Ended::Superseded(report)) => {
+            Err(NotServing::Superseded(report)) => {
                 self.prior.take_report(&report);
                 self.prior.status = status_of(&report).into();
                 let diagnostic = failure::superseded(&self.prior, &report, "The state keeps the former arguments.");
                 Outcome::present(self.prior, self.private).with(diagnostic)
             }
-            Err(Ended::Unproved(report, reason)) => {
+            Err(NotServing::Unproved(report, reason)) => {
                 self.prior.take_report(&report);
                 let diagnostic = failure::unproved(&self.prior, &reason, "The state keeps the former arguments.");
                 Outcome::present(self.prior, self.private).with(diagnostic)
             }
-            Err(Ended::Unseen(trouble, None)) => {
+            Err(NotServing::Unseen(trouble, None)) => {
                 self.prior.status = read::STARTING.into();
                 self.unheard(&trouble, NOT_HEARD)
             }
             // Until the new server is proved, the state holds the arguments of the one to which there is a way back.
-            Err(Ended::Unseen(trouble, Some(report))) if report.former.is_some() || moved_from.is_some() => {
+            Err(NotServing::Unseen(trouble, Some(report))) if report.former.is_some() || moved_from.is_some() => {
                 self.prior.take_report(&report);
                 self.prior.status = read::STARTING.into();
                 let diagnostic = failure::unseen(&self.state, &trouble, Some(&report), GOES_ON);
                 Outcome::present(self.prior, self.private).with(diagnostic)
             }
-            Err(Ended::Unseen(trouble, Some(report))) => {
+            Err(NotServing::Unseen(trouble, Some(report))) => {
                 self.private.note_settings(&fingerprint.settings);
                 self.state.take_report(&report);
                 self.state.status = read::STARTING.into();
@@ -174,7 +174,7 @@ impl Change<'_> {
     }
 
     /// Whether there is a server in the workspace that is left, to which there is a way back.
-    async fn moves(&mut self, former: Option<&Place>) -> Result<bool, Trouble> {
+    async fn moves(&mut self, former: Option<&ServerPlace>) -> Result<bool, Trouble> {
         let Some(place) = former else { return Ok(false) };
         let seen = self.machine.run_at(place, &Verb::Look).await?;
         let is_ours = seen.owner.as_ref().is_none_or(|owner| *owner == self.owner);
@@ -184,12 +184,12 @@ impl Change<'_> {
 
     /// What is ended before the job is begun, and where: a server whose records move to another workspace and which
     /// does not serve, and one that would be resumed as it is although it does not answer, now as before. Builds stay.
-    async fn ends_before<'a>(&self, former: Option<Place>, owner: &'a str) -> Option<(Place, Verb<'a>)> {
+    async fn ends_before<'a>(&self, former: Option<ServerPlace>, owner: &'a str) -> Option<(ServerPlace, Verb<'a>)> {
         match former {
             Some(place) => Some((place, Verb::Destroy { owner })),
             None if self.prior.status.as_str() == Some(read::UNRESPONSIVE)
                 && self.prior.records().as_ref() == Some(&self.job.place)
-                && trial::of(&self.prior, self.machine).await == Seen::Dead =>
+                && trial::of(&self.prior, self.machine).await == TrialLook::Dead =>
             {
                 Some((self.job.place.clone(), Verb::Stop { owner }))
             }
@@ -198,7 +198,7 @@ impl Change<'_> {
     }
 
     /// Removes the records of the workspace that the server has left. Nothing runs there any more.
-    async fn leave(&mut self, place: Option<&Place>) -> Diagnostics {
+    async fn leave(&mut self, place: Option<&ServerPlace>) -> Diagnostics {
         let Some(place) = place else { return Diagnostics::new() };
         let why = match self.machine.run_at(place, &Verb::Destroy { owner: &self.owner }).await {
             Ok(report) => report.failure.filter(|_| report.is_refused).map(|failure| failure.text),
@@ -212,7 +212,7 @@ impl Change<'_> {
     }
 
     /// Nothing was begun. A server that ran may have been ended for it all the same.
-    fn refused(mut self, report: &Report, ran: bool) -> Outcome<LlamaServer> {
+    fn refused(mut self, report: &JobReport, ran: bool) -> Outcome<LlamaServer> {
         if report.process.as_ref().is_some_and(|process| !process.is_alive) {
             self.prior.take_stop();
         }

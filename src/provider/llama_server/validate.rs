@@ -182,7 +182,7 @@ fn environment(config: &LlamaServer, diagnostics: &mut Diagnostics) {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{super::model::Source, *};
+    use super::{super::model::BuildSource, *};
     use crate::{
         framework::Severity,
         provider::ssh::{Bastion, Ssh},
@@ -308,10 +308,10 @@ mod tests {
 
     #[test]
     fn a_source_is_fetched_or_there() {
-        let with = |source: Source| LlamaServer { source: Attr::Known(source), ..sound() };
-        let both = Source { path: "/src".into(), reference: "b1".into(), ..Source::default() };
+        let with = |source: BuildSource| LlamaServer { source: Attr::Known(source), ..sound() };
+        let both = BuildSource { path: "/src".into(), reference: "b1".into(), ..BuildSource::default() };
         assert_eq!(errors(&with(both)), ["source.path"]);
-        let unused = LlamaServer { build: "prebuilt".into(), ..with(Source::default()) };
+        let unused = LlamaServer { build: "prebuilt".into(), ..with(BuildSource::default()) };
         assert_eq!(found(&unused), [(Severity::Warning, "source".to_owned())]);
     }
 }

@@ -4,10 +4,12 @@
 use std::time::Duration;
 
 use super::{
-    bootstrap::{Binary, Build, Facts, Failure, FailureKind, Former, Job, Phase, Place, Report, Start, Verb},
+    bootstrap::{
+        Binary, Build, Facts, FailureKind, Former, Job, JobFailure, JobReport, Phase, ServerPlace, Start, Verb,
+    },
     decide::{Goal, History, Step, give_up, is_cured_by_source},
     follow::{Follow, Turn},
-    machine::{Machine, Trouble},
+    machine::{InstanceSession, Trouble},
     outliving, package, recipe, survey,
     trial::Trial,
 };
@@ -29,7 +31,7 @@ pub(super) struct Work<'a> {
     /// Whether a llama-server that was started by hand on the port is ended.
     pub(super) ends_rival: bool,
     /// Where the server serves that this one replaces, when its records are in another workspace.
-    pub(super) moved_from: Option<Place>,
+    pub(super) moved_from: Option<ServerPlace>,
     /// What decides whether the server serves.
     pub(super) trial: Trial<'a>,
     /// The same for the server that served before.
@@ -39,16 +41,16 @@ pub(super) struct Work<'a> {
 /// A server that serves.
 #[derive(Debug)]
 pub(super) struct Served {
-    pub(super) report: Report,
+    pub(super) report: JobReport,
     /// Of the probe; none for an answer that is too short to tell.
     pub(super) tokens_per_second: Option<Number>,
 }
 
 /// A binary, and why it is not the prebuilt one; or what is wrong with it, and the same.
-pub(super) type Chosen = Result<(Binary, Option<Failure>), (Failure, Option<Failure>)>;
+pub(super) type Chosen = Result<(Binary, Option<JobFailure>), (JobFailure, Option<JobFailure>)>;
 
 /// Finds the binary of a build in what is known of the instance.
-pub(super) fn choose(job: &Job, build: Build, because: Option<Failure>, facts: &Facts) -> Chosen {
+pub(super) fn choose(job: &Job, build: Build, because: Option<JobFailure>, facts: &Facts) -> Chosen {
     let binary = match build {
         Build::Source => recipe::choose(job, facts).map(|recipe| Binary::Source(Box::new(recipe))),
         Build::Auto | Build::Prebuilt => package::choose(job, facts).map(Binary::Prebuilt),
@@ -61,20 +63,20 @@ pub(super) fn choose(job: &Job, build: Build, because: Option<Failure>, facts: &
 
 /// Why it does not serve.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum NotServing {
     /// It came to nothing; the instance knows why.
-    Failed(Box<Report>),
+    Failed(Box<JobReport>),
     /// It was not begun, and all is as it was.
-    Refused(Box<Report>),
+    Refused(Box<JobReport>),
     /// It came to nothing, and the former server serves again or was to: the failure, what runs now, and whether it
     /// serves.
-    RolledBack(Box<Report>, Box<Report>, Return),
+    RolledBack(Box<JobReport>, Box<JobReport>, Return),
     /// Another job took its place meanwhile.
-    Superseded(Box<Report>),
+    Superseded(Box<JobReport>),
     /// It serves as it did before, and does not answer the probe.
-    Unproved(Box<Report>, String),
+    Unproved(Box<JobReport>, String),
     /// The work goes on in the instance, as far as anyone knows: the last that was seen of it.
-    Unseen(Trouble, Option<Box<Report>>),
+    Unseen(Trouble, Option<Box<JobReport>>),
 }
 
 /// What became of the former server.
@@ -89,16 +91,16 @@ pub(super) enum Return {
 }
 
 /// How a job is checked.
-pub(super) struct Check<'a> {
+pub(super) struct JobCheck<'a> {
     pub(super) job: &'a Job,
     pub(super) ends_rival: bool,
-    pub(super) moved_from: Option<&'a Place>,
+    pub(super) moved_from: Option<&'a ServerPlace>,
 }
 
-impl Check<'_> {
+impl JobCheck<'_> {
     /// Asks the instance all that is to be known before the job is begun. `known` is what is known where a source is to
     /// be compiled; none before that.
-    pub(super) async fn ask(&self, machine: &mut Machine, known: Option<&Facts>) -> Result<Report, Trouble> {
+    pub(super) async fn ask(&self, machine: &mut InstanceSession, known: Option<&Facts>) -> Result<JobReport, Trouble> {
         let mut facts = known.cloned().unwrap_or_default();
         let mut looks = 0;
         loop {
@@ -123,7 +125,7 @@ impl Check<'_> {
 
 impl<'a> Work<'a> {
     /// Has the job done: resumes what is under way, or begins anew.
-    pub(super) async fn run(mut self) -> Result<Served, Ended> {
+    pub(super) async fn run(mut self) -> Result<Served, NotServing> {
         let mut report = self.check(None).await?;
         if report.is_refused {
             return Err(self.refused(report).await);
@@ -146,7 +148,7 @@ impl<'a> Work<'a> {
                         Ok(begun) => begun,
                         // What would fail for sure is not begun, and the first cause stays the first.
                         Err((failure, because)) => {
-                            report = Report { failure: Some(failure), because, ..report };
+                            report = JobReport { failure: Some(failure), because, ..report };
                             return Err(match history.is_begun {
                                 true => self.failed(report).await,
                                 false => self.refused(report).await,
@@ -191,21 +193,26 @@ impl<'a> Work<'a> {
                         let own = Verb::Own { seen: &report.run, owner, restarts: self.job.restarts };
                         self.tell(&own, Some(&report)).await?;
                     }
-                    return Err(Ended::Unproved(Box::new(report), reason));
+                    return Err(NotServing::Unproved(Box::new(report), reason));
                 }
-                Turn::Refused => return Err(Ended::Failed(Box::new(report))),
+                Turn::Refused => return Err(NotServing::Failed(Box::new(report))),
                 Turn::Served(tokens_per_second) => {
                     self.follow.done(&report);
                     return Ok(Served { report, tokens_per_second });
                 }
-                Turn::Superseded => return Err(Ended::Superseded(Box::new(report))),
+                Turn::Superseded => return Err(NotServing::Superseded(Box::new(report))),
             }
         }
     }
 
     /// What the instance says to a beginning. When another run was faster, or when that is what an answer that was lost
     /// has begun, it is decided anew on what is there now.
-    async fn accepted(&mut self, report: Report, history: &mut History, changes: &mut usize) -> Result<Report, Ended> {
+    async fn accepted(
+        &mut self,
+        report: JobReport,
+        history: &mut History,
+        changes: &mut usize,
+    ) -> Result<JobReport, NotServing> {
         if !report.is_refused {
             history.is_begun = true;
             return Ok(report);
@@ -218,30 +225,35 @@ impl<'a> Work<'a> {
         if history.is_begun { self.tell(&Verb::Look, Some(&report)).await } else { self.check(None).await }
     }
 
-    async fn check(&mut self, known: Option<&Facts>) -> Result<Report, Ended> {
-        let check = Check { job: self.job, ends_rival: self.ends_rival, moved_from: self.moved_from.as_ref() };
+    async fn check(&mut self, known: Option<&Facts>) -> Result<JobReport, NotServing> {
+        let check = JobCheck { job: self.job, ends_rival: self.ends_rival, moved_from: self.moved_from.as_ref() };
         check.ask(self.follow.machine, known).await.map_err(|trouble| unseen(trouble, None))
     }
 
     /// What a refusal comes to: an update that was under way before may have ended the server that served.
-    async fn refused(self, report: Report) -> Ended {
+    async fn refused(self, report: JobReport) -> NotServing {
         // In another workspace nothing was begun before.
         let is_new = self.moved_from.is_some() && report.run.is_empty();
         if !is_new && give_up(&self.goal, &report) == Step::RollBack {
             return self.roll_back(report).await;
         }
-        Ended::Refused(Box::new(report))
+        NotServing::Refused(Box::new(report))
     }
 
-    async fn failed(self, report: Report) -> Ended {
+    async fn failed(self, report: JobReport) -> NotServing {
         if give_up(&self.goal, &report) == Step::RollBack {
             return self.roll_back(report).await;
         }
-        Ended::Failed(Box::new(report))
+        NotServing::Failed(Box::new(report))
     }
 
     /// The binary that is meant, and why it is not the prebuilt one; or what keeps it from being had, and the same.
-    async fn binary(&mut self, build: Build, because: Option<Failure>, facts: &mut Facts) -> Result<Chosen, Ended> {
+    async fn binary(
+        &mut self,
+        build: Build,
+        because: Option<JobFailure>,
+        facts: &mut Facts,
+    ) -> Result<Chosen, NotServing> {
         if build != Build::Source {
             let chosen = choose(self.job, build, because, facts);
             let instead = chosen.as_ref().err().filter(|(failure, _)| is_cured_by_source(&self.goal, failure.kind));
@@ -257,14 +269,14 @@ impl<'a> Work<'a> {
     }
 
     /// Has the former server serve again, and sees that it does.
-    async fn roll_back(mut self, failed: Report) -> Ended {
+    async fn roll_back(mut self, failed: JobReport) -> NotServing {
         let failed = Box::new(failed);
         let mut now = match self.tell(&Verb::RollBack, Some(&failed)).await {
             Ok(report) => report,
             Err(ended) => return ended,
         };
         if now.is_refused {
-            return Ended::Failed(Box::new(now));
+            return NotServing::Failed(Box::new(now));
         }
         if let Some(place) = self.moved_from.take() {
             self.follow.machine.move_to(&place);
@@ -274,7 +286,7 @@ impl<'a> Work<'a> {
             };
         }
         if failed.former == Some(Former::Serving) && now.phase == Phase::Ready {
-            return Ended::RolledBack(failed, Box::new(now), Return::GoesOn);
+            return NotServing::RolledBack(failed, Box::new(now), Return::GoesOn);
         }
         let turn = self.follow.until_turn(&Goal::seen(), &self.former_trial, &mut now, &mut History::begun()).await;
         let returned = match turn {
@@ -283,19 +295,19 @@ impl<'a> Work<'a> {
             Ok(_) => Return::Fails(now.failure.clone().map(|failure| failure.text).unwrap_or_default()),
             Err(trouble) => Return::Fails(trouble.to_string()),
         };
-        Ended::RolledBack(failed, Box::new(now), returned)
+        NotServing::RolledBack(failed, Box::new(now), returned)
     }
 
-    async fn tell(&mut self, verb: &Verb<'_>, last: Option<&Report>) -> Result<Report, Ended> {
+    async fn tell(&mut self, verb: &Verb<'_>, last: Option<&JobReport>) -> Result<JobReport, NotServing> {
         self.follow.machine.run(verb).await.map_err(|trouble| unseen(trouble, last))
     }
 }
 
-fn unseen(trouble: Trouble, last: Option<&Report>) -> Ended {
-    Ended::Unseen(trouble, last.map(|report| Box::new(report.clone())))
+fn unseen(trouble: Trouble, last: Option<&JobReport>) -> NotServing {
+    NotServing::Unseen(trouble, last.map(|report| Box::new(report.clone())))
 }
 
-fn is_interrupted(report: &Report) -> bool {
+fn is_interrupted(report: &JobReport) -> bool {
     report.phase == Phase::Failed
         && report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Interrupted)
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::record::{attributes, number};
 use crate::{
     framework::{Attr, Function, FunctionError, Parameter, Signature, Type},
-    model::{Memory, Model, Options, memory},
+    model::{GgufModel, Memory, ServerOptions, memory},
 };
 
 /// `model_memory(model, options)`.
@@ -62,7 +62,7 @@ struct Shape {
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::provider) struct Parts {
+pub(in crate::provider) struct MemoryParts {
     weights: Attr<i64>,
     cache: Attr<i64>,
     compute: Attr<i64>,
@@ -74,7 +74,7 @@ pub(in crate::provider) struct Parts {
 
 impl Function for ModelMemory {
     type Arguments = Arguments;
-    type Output = Parts;
+    type Output = MemoryParts;
 
     fn name(&self) -> &'static str {
         "model_memory"
@@ -110,11 +110,11 @@ impl Function for ModelMemory {
         }
     }
 
-    fn call(&self, arguments: Arguments) -> Result<Parts, FunctionError> {
+    fn call(&self, arguments: Arguments) -> Result<MemoryParts, FunctionError> {
         let set = arguments.options.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)));
-        let options = Options::parse(set).map_err(|error| FunctionError::on("options", error.to_string()))?;
+        let options = ServerOptions::parse(set).map_err(|error| FunctionError::on("options", error.to_string()))?;
         let model = arguments.model.into_model().map_err(|text| FunctionError::on("model", text))?;
-        Ok(Parts::of(memory(&model, &options)))
+        Ok(MemoryParts::of(memory(&model, &options)))
     }
 }
 
@@ -123,7 +123,7 @@ impl Shape {
     ///
     /// # Errors
     /// An attribute value that is not from the data source.
-    fn into_model(self) -> Result<Model, String> {
+    fn into_model(self) -> Result<GgufModel, String> {
         let one = |name: &str, value: &Attr<i64>| match value.known() {
             None => Ok(None),
             Some(number) => u64::try_from(*number).map(Some).map_err(|_| format!("{name} must not be negative")),
@@ -133,7 +133,7 @@ impl Shape {
                 values.known().into_iter().flatten().map(|value| one(name, value).map(Option::unwrap_or_default));
             numbers.collect::<Result<Vec<u64>, String>>()
         };
-        Ok(Model {
+        Ok(GgufModel {
             architecture: self.architecture.into_known().unwrap_or_default(),
             layers: one("layers", &self.layers)?,
             context_length: one("context_length", &self.context_length)?,
@@ -150,12 +150,12 @@ impl Shape {
             layer_bytes: each("layer_bytes", &self.layer_bytes)?,
             embedding_bytes: one("embedding_bytes", &self.embedding_bytes)?.unwrap_or_default(),
             output_bytes: one("output_bytes", &self.output_bytes)?.unwrap_or_default(),
-            ..Model::default()
+            ..GgufModel::default()
         })
     }
 }
 
-impl Parts {
+impl MemoryParts {
     fn of(memory: Memory) -> Self {
         Self {
             weights: number(memory.weights),

@@ -12,11 +12,11 @@ use tokio::time::timeout_at;
 pub(super) use self::memory::ModelMemory;
 use self::record::{attributes, with_model};
 use super::{
-    Client,
+    ProviderClient,
     access::Access,
     client::limits,
     model_files::{FileError, InstanceFiles, LocalFiles, RemoteFiles},
-    ssh::{Login, Ssh, Tunnel, WriteOnly},
+    ssh::{Login, Ssh, TunnelLogin, WriteOnly},
     ssh_failure::SshFailure,
     ssh_schema,
 };
@@ -26,7 +26,7 @@ use crate::{
         Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, StepContext, Type,
         schema::{Attribute, validator},
     },
-    model::{self, Error, Model},
+    model::{self, Error, GgufModel},
 };
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ with_model!(
 );
 
 impl DataSource for File {
-    type Client = Client;
+    type Client = ProviderClient;
     type Model = Described;
 
     fn type_name(&self) -> &'static str {
@@ -100,7 +100,7 @@ impl DataSource for File {
         }
     }
 
-    async fn read(&self, mut config: Described, context: StepContext<Client>) -> Outcome<Described> {
+    async fn read(&self, mut config: Described, context: StepContext<ProviderClient>) -> Outcome<Described> {
         match Box::pin(read(&config, &context)).await {
             Ok((model, warnings)) => {
                 config.take(model);
@@ -111,7 +111,10 @@ impl DataSource for File {
     }
 }
 
-async fn read(config: &Described, context: &StepContext<Client>) -> Result<(Model, Diagnostics), Box<Diagnostic>> {
+async fn read(
+    config: &Described,
+    context: &StepContext<ProviderClient>,
+) -> Result<(GgufModel, Diagnostics), Box<Diagnostic>> {
     if let Some(url) = config.url.as_str() {
         let file = RemoteFile::new(url, context.client.api.settings());
         let file = file.map_err(|error| failed("the model", &Error::Source(error.into()), "url"))?;
@@ -137,7 +140,7 @@ async fn read(config: &Described, context: &StepContext<Client>) -> Result<(Mode
         ..Login::default()
     };
     let tried = format!("read model {path}");
-    let link = Tunnel { login: &login, access: access.as_ref() }.open(&tried, context).await.map_err(Box::new)?;
+    let link = TunnelLogin { login: &login, access: access.as_ref() }.open(&tried, context).await.map_err(Box::new)?;
     let session = link.session().await;
     let session = session.map_err(|error| {
         Box::new(SshFailure { error: &error, tried: tried.clone(), now: String::new() }.diagnostic())
@@ -146,17 +149,17 @@ async fn read(config: &Described, context: &StepContext<Client>) -> Result<(Mode
     Ok((model, login.unpinned(&session, Path::to("host_key"))))
 }
 
-fn without_warnings(model: Model) -> (Model, Diagnostics) {
+fn without_warnings(model: GgufModel) -> (GgufModel, Diagnostics) {
     (model, Diagnostics::new())
 }
 
 /// Reads until the operation ends.
 async fn in_time(
-    reading: impl Future<Output = Result<Model, Error<FileError>>>,
+    reading: impl Future<Output = Result<GgufModel, Error<FileError>>>,
     name: &str,
     argument: &str,
-    context: &StepContext<Client>,
-) -> Result<Model, Box<Diagnostic>> {
+    context: &StepContext<ProviderClient>,
+) -> Result<GgufModel, Box<Diagnostic>> {
     let stopped = |why: &str| {
         let text = "Nothing was changed. Run the plan again.";
         Box::new(Diagnostic::error(format!("Cannot read model {name}: {why}"), text).at(Path::to(argument)))

@@ -37,7 +37,7 @@ macro_rules! with_model {
 
         impl $name {
             /// Sets the attributes from a header.
-            fn take(&mut self, model: Model) {
+            fn take(&mut self, model: GgufModel) {
                 use $crate::provider::model::record::{number, numbers};
 
                 self.architecture = Attr::Known(model.architecture);

@@ -14,7 +14,7 @@ use crate::{
         value::Number,
     },
     provider::{
-        Client,
+        ProviderClient,
         choose::Takes,
         lifecycle::{self, Filters as _, PluralModel},
         words::image_status,
@@ -79,7 +79,10 @@ impl lifecycle::Filters for Filters {
         Schema::new("The private images of the account.", arguments())
     }
 
-    async fn matching(&self, context: &StepContext<Client>) -> Result<Arc<Listing<api::PrivateImage>>, Diagnostic> {
+    async fn matching(
+        &self,
+        context: &StepContext<ProviderClient>,
+    ) -> Result<Arc<Listing<api::PrivateImage>>, Diagnostic> {
         lifecycle::snapshot::<PrivateImage>(context).await
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 
 use self::schema::PrivateImage;
 use super::{
-    Client,
+    ProviderClient,
     client::planning_limits,
     errors::Failure,
     images,
@@ -49,7 +49,7 @@ impl Managed for PrivateImage {
         [120, 2, 5, 10]
     }
 
-    async fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, Client>) {
+    async fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, ProviderClient>) {
         plan_name(plan, context).await;
     }
 
@@ -73,7 +73,7 @@ impl Managed for PrivateImage {
         Some(image.clone())
     }
 
-    async fn request(&mut self, client: &Client, limits: &Context) -> Result<SaveImage, Diagnostic> {
+    async fn request(&mut self, client: &ProviderClient, limits: &Context) -> Result<SaveImage, Diagnostic> {
         let Some(request) = self.planned_request(client) else {
             let detail = "A new image needs instance_id. Nothing was created.";
             return Err(Diagnostic::error("Missing required argument", detail).at(Path::to("instance_id")));
@@ -82,7 +82,7 @@ impl Managed for PrivateImage {
         Ok(SaveImage { original_images, ..request })
     }
 
-    fn planned_request(&self, _client: &Client) -> Option<SaveImage> {
+    fn planned_request(&self, _client: &ProviderClient) -> Option<SaveImage> {
         Some(SaveImage::new(InstanceUid::new(self.instance_id.as_str()?), self.name()?))
     }
 
@@ -107,7 +107,7 @@ impl Managed for PrivateImage {
         })
     }
 
-    async fn explain_refusal(&self, error: &api::Error, client: &Client, limits: &Context) -> Option<String> {
+    async fn explain_refusal(&self, error: &api::Error, client: &ProviderClient, limits: &Context) -> Option<String> {
         if error.code() != Some(Code::ImageNameExisted) {
             return None;
         }
@@ -129,17 +129,17 @@ impl Managed for PrivateImage {
         AfterRefusal::Fail
     }
 
-    async fn find(id: &str, client: &Client, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
+    async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
         lifecycle::in_list(client, limits, |image: &api::PrivateImage| image.image_id.to_string() == id).await
     }
 
-    fn before(client: &Client) -> &OnceCell<Arc<Listing<api::PrivateImage>>> {
+    fn before(client: &ProviderClient) -> &OnceCell<Arc<Listing<api::PrivateImage>>> {
         &client.before.private_images
     }
 }
 
 /// The text about the image that already has the configured name.
-fn taken(holder: &api::PrivateImage, client: &Client) -> String {
+fn taken(holder: &api::PrivateImage, client: &ProviderClient) -> String {
     let (id, name) = (holder.image_id, holder.image_name.as_deref().unwrap_or_default());
     let entries = client.journal.list().map(|report| report.entries).unwrap_or_default();
     let is_left = entries.iter().any(|listed| {
@@ -163,7 +163,7 @@ fn taken(holder: &api::PrivateImage, client: &Client) -> String {
 /// The names of the instance's own image, its address and its display name, which distinguish the image of this save
 /// from another one with the same name. Without the address the result is empty: a display name alone does not prove
 /// that an address belongs to another image.
-async fn original_images(uid: &InstanceUid, client: &Client, limits: &Context) -> Vec<String> {
+async fn original_images(uid: &InstanceUid, client: &ProviderClient, limits: &Context) -> Vec<String> {
     match original_address(uid, client, limits).await {
         Ok(Some((address, name))) => [address].into_iter().chain(name).collect(),
         Ok(None) => Vec::new(),
@@ -177,7 +177,7 @@ async fn original_images(uid: &InstanceUid, client: &Client, limits: &Context) -
 /// The address and the display name of an instance's image.
 async fn original_address(
     uid: &InstanceUid,
-    client: &Client,
+    client: &ProviderClient,
     limits: &Context,
 ) -> Result<Option<(String, Option<String>)>, api::Error> {
     let instance = client.api.instances().detail(uid, limits).await?.instance;
@@ -189,7 +189,7 @@ async fn original_address(
 }
 
 /// Refines a plan: a create needs an instance, and the name must be unique in the account.
-async fn plan_name(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_, Client>) {
+async fn plan_name(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_, ProviderClient>) {
     let client = context.client.map(AsRef::as_ref);
     if let (PlanKind::Update, Some(prior)) = (plan.kind, &plan.prior) {
         protection::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
@@ -214,7 +214,13 @@ async fn plan_name(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_, Clie
 }
 
 /// Checks that no other image has the name, which the service would refuse (130001), before the apply creates anything.
-async fn check_name(name: &str, own: Option<i64>, client: &Client, limits: &Context, diagnostics: &mut Diagnostics) {
+async fn check_name(
+    name: &str,
+    own: Option<i64>,
+    client: &ProviderClient,
+    limits: &Context,
+    diagnostics: &mut Diagnostics,
+) {
     match client.api.private_images().snapshot(limits).await {
         Ok(listing) => {
             let holder = listing

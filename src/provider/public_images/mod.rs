@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use self::record::{ImageRecord, with_image};
 use super::{
-    Client,
-    choose::{self, Choice},
+    ProviderClient,
+    choose::{self, Selection},
     client::limits,
     errors::Failure,
     words::time,
@@ -34,7 +34,7 @@ pub(super) struct PublicImages {
 }
 
 impl DataSource for List {
-    type Client = Client;
+    type Client = ProviderClient;
     type Model = PublicImages;
 
     fn type_name(&self) -> &'static str {
@@ -66,7 +66,7 @@ impl DataSource for List {
         )
     }
 
-    async fn read(&self, mut config: PublicImages, context: StepContext<Client>) -> Outcome<PublicImages> {
+    async fn read(&self, mut config: PublicImages, context: StepContext<ProviderClient>) -> Outcome<PublicImages> {
         let filter = PublicImageFilter { label: config.label.known().cloned(), name: config.name.known().cloned() };
         let pattern = config.name_regex.as_str().and_then(|pattern| Regex::new(pattern).ok());
         match context.client.api.public_images(&filter, &limits(&context)).await {
@@ -105,7 +105,7 @@ with_image!(
 );
 
 impl DataSource for Single {
-    type Client = Client;
+    type Client = ProviderClient;
     type Model = One;
 
     fn type_name(&self) -> &'static str {
@@ -143,7 +143,7 @@ impl DataSource for Single {
         }
     }
 
-    async fn read(&self, mut config: One, context: StepContext<Client>) -> Outcome<One> {
+    async fn read(&self, mut config: One, context: StepContext<ProviderClient>) -> Outcome<One> {
         let filter = PublicImageFilter { label: config.label.known().cloned(), name: None };
         let listing = match context.client.api.public_images(&filter, &limits(&context)).await {
             Ok(listing) => listing,
@@ -158,7 +158,7 @@ impl DataSource for Single {
                 && config.name.as_str().is_none_or(|name| image.name.as_deref() == Some(name))
                 && pattern.as_ref().is_none_or(|regex| image.name.as_deref().is_some_and(|name| regex.is_match(name)))
         };
-        let choice = Choice {
+        let choice = Selection {
             what: "public image",
             takes: if config.most_recent.known() == Some(&true) {
                 choose::Takes::MostRecent(|image: &PublicImage| image.update_time.or(image.create_time))

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use self::record::SpecRecord;
 use super::{
-    Client,
+    ProviderClient,
     client::limits,
     errors::Failure,
     images::{self, version},
@@ -31,7 +31,7 @@ pub(super) use self::{cheapest::CheapestSpec, single::Single};
 pub(super) struct List;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Specs {
+pub(super) struct SpecsQuery {
     region: Attr<String>,
     capacity_type: Attr<String>,
     gpu_name: Attr<String>,
@@ -48,8 +48,8 @@ pub(super) struct Specs {
 }
 
 impl DataSource for List {
-    type Client = Client;
-    type Model = Specs;
+    type Client = ProviderClient;
+    type Model = SpecsQuery;
 
     fn type_name(&self) -> &'static str {
         "damodel_specs"
@@ -69,7 +69,7 @@ impl DataSource for List {
         )
     }
 
-    async fn read(&self, mut config: Specs, context: StepContext<Client>) -> Outcome<Specs> {
+    async fn read(&self, mut config: SpecsQuery, context: StepContext<ProviderClient>) -> Outcome<SpecsQuery> {
         let (listing, region) = match specs_of(&config.region, &context).await {
             Ok(found) => found,
             Err(diagnostic) => return Outcome::absent().with(diagnostic),
@@ -93,7 +93,7 @@ impl DataSource for List {
 /// All specifications of the configured region, or of the provider's default region.
 async fn specs_of(
     configured: &Attr<String>,
-    context: &StepContext<Client>,
+    context: &StepContext<ProviderClient>,
 ) -> Result<(Arc<Listing<Spec>>, String), Diagnostic> {
     let region = configured.known().or(context.client.region.as_ref()).cloned().ok_or_else(|| {
         Diagnostic::error("Missing region", "Set region here, in the provider block, or in DAMODEL_REGION.")
@@ -145,13 +145,13 @@ fn arguments() -> Vec<Attribute> {
 /// The filters of a configuration.
 #[derive(Debug)]
 struct Filter {
-    wanted: Specs,
+    wanted: SpecsQuery,
     gpu_name: Option<Regex>,
     min_cuda: Option<Vec<u64>>,
 }
 
 impl Filter {
-    fn of(wanted: &Specs) -> Result<Self, Diagnostic> {
+    fn of(wanted: &SpecsQuery) -> Result<Self, Diagnostic> {
         let gpu_name = wanted.gpu_name.as_str().map(Regex::new).transpose().map_err(|error| {
             Diagnostic::error("Invalid value", format!("gpu_name is no regular expression: {error}."))
                 .at(Path::to("gpu_name"))
@@ -235,7 +235,7 @@ mod tests {
         ]
     }
 
-    fn ids(wanted: &Specs) -> Vec<i64> {
+    fn ids(wanted: &SpecsQuery) -> Vec<i64> {
         let filter = Filter::of(wanted).unwrap();
         let mut found: Vec<_> = specs().into_iter().filter(|spec| filter.accepts(spec)).collect();
         found.sort_by(|a, b| filter.order(a, b));
@@ -244,28 +244,28 @@ mod tests {
 
     #[test]
     fn the_order_is_by_number_unless_asked_otherwise() {
-        assert_eq!(ids(&Specs::default()), [1, 2, 3]);
-        assert_eq!(ids(&Specs { sort_by: "price".into(), ..Specs::default() }), [2, 1, 3]);
+        assert_eq!(ids(&SpecsQuery::default()), [1, 2, 3]);
+        assert_eq!(ids(&SpecsQuery { sort_by: "price".into(), ..SpecsQuery::default() }), [2, 1, 3]);
     }
 
     #[test]
     fn versions_are_compared_part_by_part() {
-        assert_eq!(ids(&Specs { min_cuda: "12.9".into(), ..Specs::default() }), [1]);
-        assert_eq!(ids(&Specs { min_cuda: "11".into(), ..Specs::default() }), [1, 2, 3]);
+        assert_eq!(ids(&SpecsQuery { min_cuda: "12.9".into(), ..SpecsQuery::default() }), [1]);
+        assert_eq!(ids(&SpecsQuery { min_cuda: "11".into(), ..SpecsQuery::default() }), [1, 2, 3]);
     }
 
     #[test]
     fn filters_narrow() {
-        assert_eq!(ids(&Specs { available_only: true.into(), ..Specs::default() }), [1, 3]);
-        assert_eq!(ids(&Specs { gpu_name: "^[AH]100".into(), ..Specs::default() }), [1, 3]);
-        assert_eq!(ids(&Specs { min_gpu_num: 5.into(), ..Specs::default() }), [3]);
-        let cheap = Specs { max_hourly_price: Attr::Known("6.9".parse().unwrap()), ..Specs::default() };
+        assert_eq!(ids(&SpecsQuery { available_only: true.into(), ..SpecsQuery::default() }), [1, 3]);
+        assert_eq!(ids(&SpecsQuery { gpu_name: "^[AH]100".into(), ..SpecsQuery::default() }), [1, 3]);
+        assert_eq!(ids(&SpecsQuery { min_gpu_num: 5.into(), ..SpecsQuery::default() }), [3]);
+        let cheap = SpecsQuery { max_hourly_price: Attr::Known("6.9".parse().unwrap()), ..SpecsQuery::default() };
         assert_eq!(ids(&cheap), [1, 2]);
     }
 
     #[test]
     fn what_a_specification_does_not_say_does_not_match() {
-        assert!(ids(&Specs { min_gpu_mem_mb: 1.into(), ..Specs::default() }).is_empty());
-        assert!(ids(&Specs { rush_sale: true.into(), ..Specs::default() }).is_empty());
+        assert!(ids(&SpecsQuery { min_gpu_mem_mb: 1.into(), ..SpecsQuery::default() }).is_empty());
+        assert!(ids(&SpecsQuery { rush_sale: true.into(), ..SpecsQuery::default() }).is_empty());
     }
 }

@@ -4,7 +4,7 @@ use bigdecimal::BigDecimal;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Filter, Specs, arguments,
+    Filter, SpecsQuery, arguments,
     record::{self, SpecRecord, number, with_spec},
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
         schema::{Attribute, Requirement, validator},
         value::Number,
     },
-    provider::{Client, words::discount_status},
+    provider::{ProviderClient, words::discount_status},
 };
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ with_spec!(
 const BOTH: [&str; 4] = ["region", "capacity_type", "gpu_name", "rush_sale"];
 
 impl DataSource for Single {
-    type Client = Client;
+    type Client = ProviderClient;
     type Model = One;
 
     fn type_name(&self) -> &'static str {
@@ -74,7 +74,7 @@ impl DataSource for Single {
         )
     }
 
-    async fn read(&self, mut config: One, context: StepContext<Client>) -> Outcome<One> {
+    async fn read(&self, mut config: One, context: StepContext<ProviderClient>) -> Outcome<One> {
         let wanted = config.filters();
         let (specs, region) = match super::specs_of(&wanted.region, &context).await {
             Ok(found) => found,
@@ -112,8 +112,8 @@ impl DataSource for Single {
 
 impl One {
     /// The filters that this data source shares with the list.
-    fn filters(&self) -> Specs {
-        Specs {
+    fn filters(&self) -> SpecsQuery {
+        SpecsQuery {
             region: self.region.clone(),
             capacity_type: self.capacity_type.clone(),
             gpu_name: self.gpu_name_regex.clone(),

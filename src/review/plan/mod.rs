@@ -3,13 +3,13 @@
 mod read;
 
 use super::{
-    actions::Action,
-    values::{PathPart, Values},
+    actions::ChangeAction,
+    values::{ChangeSide, PathPart},
 };
 
 /// A plan.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct ReviewedPlan {
     /// The version of Terraform or OpenTofu that wrote it.
     pub(super) core: Option<String>,
     /// Whether planning stopped with an error.
@@ -48,7 +48,7 @@ pub(super) struct Change {
     /// The source address of its provider, if the plan has it.
     pub(super) provider: Option<String>,
     pub(super) managed: bool,
-    pub(super) action: Action,
+    pub(super) action: ChangeAction,
     pub(super) reason: Option<String>,
     pub(super) importing: Option<Importing>,
     pub(super) replace_paths: Vec<Vec<PathPart>>,
@@ -65,9 +65,9 @@ pub(super) struct Importing {
 /// The values before and after a change.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
-    pub(super) action: Action,
-    pub(super) before: Values,
-    pub(super) after: Values,
+    pub(super) action: ChangeAction,
+    pub(super) before: ChangeSide,
+    pub(super) after: ChangeSide,
 }
 
 /// A change or an action that is deferred to a later plan (Terraform, deferred actions).
@@ -85,7 +85,7 @@ pub(super) struct Invocation {
     pub(super) address: String,
     pub(super) kind: String,
     pub(super) trigger: Trigger,
-    pub(super) arguments: Values,
+    pub(super) arguments: ChangeSide,
 }
 
 /// The trigger of an action.
@@ -116,7 +116,7 @@ pub(super) struct Stated {
     pub(super) address: String,
     pub(super) kind: String,
     pub(super) managed: bool,
-    pub(super) values: Values,
+    pub(super) values: ChangeSide,
 }
 
 /// A failed check, precondition or postcondition.

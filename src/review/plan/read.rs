@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{
     super::{
-        actions::Action,
-        values::{PathPart, Values},
+        actions::ChangeAction,
+        values::{ChangeSide, PathPart},
     },
-    Change, Check, Deferred, Importing, Invocation, NotAPlan, Plan, Side, Stated, Trigger,
+    Change, Check, Deferred, Importing, Invocation, NotAPlan, ReviewedPlan, Side, Stated, Trigger,
 };
 
 /// The relevant members of the document. Those that only identify its kind are not kept, because they are the largest.
@@ -39,7 +39,7 @@ struct Root {
     prior_state: Value,
 }
 
-impl Plan {
+impl ReviewedPlan {
     /// Reads a plan.
     ///
     /// # Errors
@@ -198,7 +198,7 @@ impl Plan {
     fn read_module(&mut self, module: &Value) {
         for resource in self.list(&module["resources"], "prior_state") {
             if let (Some(address), Some(kind)) = (text(resource, "address"), text(resource, "type")) {
-                let values = Values::new(resource.get("values"), None, resource.get("sensitive_values"));
+                let values = ChangeSide::new(resource.get("values"), None, resource.get("sensitive_values"));
                 self.prior.push(Stated { address, kind, managed: resource["mode"] == "managed", values });
             } else {
                 self.faults.push("prior_state".to_owned());
@@ -279,10 +279,10 @@ fn side(change: &Value) -> Option<Side> {
         return None;
     }
     let values = |value: &str, unknown: Option<&Value>, sensitive: &str| {
-        Values::new(change.get(value), unknown, change.get(sensitive))
+        ChangeSide::new(change.get(value), unknown, change.get(sensitive))
     };
     Some(Side {
-        action: Action::read(change.get("actions")?)?,
+        action: ChangeAction::read(change.get("actions")?)?,
         before: values("before", None, "before_sensitive"),
         after: values("after", change.get("after_unknown"), "after_sensitive"),
     })
@@ -309,7 +309,11 @@ fn invocation(entry: &Value) -> Option<Invocation> {
         address: text(entry, "address")?,
         kind: text(entry, "type")?,
         trigger,
-        arguments: Values::new(entry.get("config_values"), entry.get("config_unknown"), entry.get("config_sensitive")),
+        arguments: ChangeSide::new(
+            entry.get("config_values"),
+            entry.get("config_unknown"),
+            entry.get("config_sensitive"),
+        ),
     })
 }
 

@@ -2,7 +2,9 @@
 //! texts of the plan, which each format must escape.
 
 use crate::review::{
-    actions::{Argument, Created, Drift, Drifted, Forced, Imported, Invoked, Moved, PlannedDisk, Replacement, Updated},
+    actions::{
+        Argument, Created, Drift, Drifted, Forced, Imported, Invoked, Moved, PlannedDisk, ReplacedObject, Updated,
+    },
     cost::{Candidates, CostRow, Sums, Term},
     findings::{Finding, Level},
     losses::{Item, Loss},
@@ -32,11 +34,11 @@ pub(super) struct Column {
 pub(super) struct Row(pub(super) Vec<Cell>);
 
 #[derive(Debug, Default)]
-pub(super) struct Cell(pub(super) Vec<Line>);
+pub(super) struct Cell(pub(super) Vec<CellLine>);
 
 /// One line of a cell.
 #[derive(Debug, Default)]
-pub(super) struct Line(pub(super) Vec<Piece>);
+pub(super) struct CellLine(pub(super) Vec<Piece>);
 
 /// A part of a line.
 #[derive(Debug)]
@@ -134,7 +136,7 @@ impl<'a> Tables<'a> {
     /// Adds the name of the plan, if there are several.
     fn name_plan(&self, cell: Option<&mut Cell>, name: Option<&str>) {
         if let (Some(cell), Some(name), true) = (cell, name, self.review.is_of_several()) {
-            cell.0.push(Line(vec![Piece::Words("in ".to_owned()), Piece::Plan(name.to_owned())]));
+            cell.0.push(CellLine(vec![Piece::Words("in ".to_owned()), Piece::Plan(name.to_owned())]));
         }
     }
 
@@ -158,7 +160,7 @@ impl<'a> Tables<'a> {
     }
 
     fn finding(&self, finding: &Finding) -> Row {
-        let details = finding.details.iter().map(|detail| Line(vec![Piece::Plan(detail.clone())]));
+        let details = finding.details.iter().map(|detail| CellLine(vec![Piece::Plan(detail.clone())]));
         let mut object = finding.address.as_deref().map_or_else(|| said("the plan"), plan);
         self.name_plan(Some(&mut object), finding.plan.as_deref());
         let what = [words(finding.message.as_str())].into_iter().chain(details).collect();
@@ -237,7 +239,7 @@ fn cost_row(row: &CostRow) -> Vec<Cell> {
     ]
 }
 
-fn candidates(candidates: &Candidates) -> Line {
+fn candidates(candidates: &Candidates) -> CellLine {
     let count =
         if candidates.count == 1 { "1 candidate".to_owned() } else { format!("{} candidates", candidates.count) };
     let mut pieces = vec![Piece::Words(format!("{count}: "))];
@@ -249,7 +251,7 @@ fn candidates(candidates: &Candidates) -> Line {
         Some(choice) => pieces.extend([Piece::Words("; chosen: ".to_owned()), Piece::Plan(choice.clone())]),
         None => pieces.push(Piece::Words("; the apply chooses".to_owned())),
     }
-    Line(pieces)
+    CellLine(pieces)
 }
 
 fn deferred(deferred: &Deferred) -> Vec<Cell> {
@@ -262,15 +264,15 @@ fn action(invoked: &Invoked) -> Vec<Cell> {
     when.extend(
         resource.iter().flat_map(|resource| [Piece::Words(" ".to_owned()), Piece::Plan((*resource).to_owned())]),
     );
-    let when = [Line(when)].into_iter().chain(invoked.trigger.on_error().map(words)).collect();
+    let when = [CellLine(when)].into_iter().chain(invoked.trigger.on_error().map(words)).collect();
     vec![plan(&invoked.address), Cell(when), Cell(invoked.arguments.iter().map(argument).collect())]
 }
 
-fn argument(argument: &Argument) -> Line {
+fn argument(argument: &Argument) -> CellLine {
     let pieces = [&argument.name, &argument.value].map(|text| Piece::Plan(text.clone()));
     let [name, value] = pieces;
     let unit = unit(&argument.name, &[&argument.value]);
-    Line([name, Piece::Words(" = ".to_owned()), value].into_iter().chain(unit).collect())
+    CellLine([name, Piece::Words(" = ".to_owned()), value].into_iter().chain(unit).collect())
 }
 
 /// The unit of a size, by the name of its argument; `None` if no value is a number.
@@ -285,15 +287,15 @@ fn unit(argument: &str, values: &[&str]) -> Option<Piece> {
 }
 
 fn created(created: &Created) -> Vec<Cell> {
-    let mut what: Vec<Line> = created.arguments.iter().map(argument).collect();
+    let mut what: Vec<CellLine> = created.arguments.iter().map(argument).collect();
     what.extend(created.disks.iter().map(planned_disk));
     if what.is_empty() {
-        what.push(Line(vec![Piece::Plan(created.kind.clone())]));
+        what.push(CellLine(vec![Piece::Plan(created.kind.clone())]));
     }
     vec![plan(&created.address), Cell(what)]
 }
 
-fn planned_disk(disk: &PlannedDisk) -> Line {
+fn planned_disk(disk: &PlannedDisk) -> CellLine {
     let size = disk.size_gb.map_or_else(|| "of unknown size".to_owned(), |size| format!("of {size} GB"));
     let mut pieces = vec![Piece::Words(format!("new cloud disk {size}"))];
     if let Some(path) = &disk.mount_path {
@@ -302,7 +304,7 @@ fn planned_disk(disk: &PlannedDisk) -> Line {
     let fate =
         if disk.release_with_instance { "released with the instance" } else { "stays when the instance is released" };
     pieces.push(Piece::Words(format!(", {fate}")));
-    Line(pieces)
+    CellLine(pieces)
 }
 
 fn updated(updated: &Updated) -> Vec<Cell> {
@@ -320,7 +322,7 @@ fn moved(moved: &Moved) -> Vec<Cell> {
 
 fn loss(loss: &Loss) -> Vec<Cell> {
     let reason = loss.reason.as_deref().map(reason);
-    let mut goes: Vec<Line> = loss.data.iter().map(|gone| item("", gone)).collect();
+    let mut goes: Vec<CellLine> = loss.data.iter().map(|gone| item("", gone)).collect();
     if goes.is_empty() {
         goes.push(words(super::no_data(loss)));
     }
@@ -332,10 +334,10 @@ fn loss(loss: &Loss) -> Vec<Cell> {
     vec![plan(&loss.address), Cell(action), Cell(goes)]
 }
 
-fn replacement(replaced: &Replacement) -> Vec<Cell> {
+fn replacement(replaced: &ReplacedObject) -> Vec<Cell> {
     let is_told = |word: &&str| replaced.forced_by.is_empty() || *word != "replace_because_cannot_update";
     let reason = replaced.reason.as_deref().filter(is_told).map(reason);
-    let mut forced: Vec<Line> = reason.into_iter().chain(replaced.forced_by.iter().map(difference)).collect();
+    let mut forced: Vec<CellLine> = reason.into_iter().chain(replaced.forced_by.iter().map(difference)).collect();
     if !replaced.changes.is_empty() {
         forced.push(words("also changes:"));
         forced.extend(replaced.changes.iter().map(difference));
@@ -350,7 +352,7 @@ fn forgotten(forgotten: &Forgotten) -> Vec<Cell> {
 
 fn term(term: &Term) -> Vec<Cell> {
     let renewed = term.auto_renew.then(|| words("renewed by itself"));
-    let until = term.until.clone().map(|until| Line(vec![Piece::Words("until ".to_owned()), Piece::Plan(until)]));
+    let until = term.until.clone().map(|until| CellLine(vec![Piece::Words("until ".to_owned()), Piece::Plan(until)]));
     vec![
         plan(&term.address),
         Cell([words(super::periods(term))].into_iter().chain(renewed).collect()),
@@ -360,7 +362,7 @@ fn term(term: &Term) -> Vec<Cell> {
 }
 
 fn secrets(secrets: &Secrets) -> Vec<Cell> {
-    let attributes = secrets.attributes.iter().map(|attribute| Line(vec![Piece::Plan(attribute.clone())]));
+    let attributes = secrets.attributes.iter().map(|attribute| CellLine(vec![Piece::Plan(attribute.clone())]));
     vec![plan(&secrets.address), Cell(attributes.collect())]
 }
 
@@ -373,12 +375,12 @@ fn drift(drift: &Drift) -> Vec<Cell> {
 }
 
 fn check(check: &Check) -> Vec<Cell> {
-    let problems = check.problems.iter().map(|problem| Line(vec![Piece::Plan(problem.clone())]));
+    let problems = check.problems.iter().map(|problem| CellLine(vec![Piece::Plan(problem.clone())]));
     let status = if check.status == "fail" { "does not hold" } else { "cannot be evaluated" };
     vec![plan(&check.address), said(status), Cell(problems.collect())]
 }
 
-fn item(before: &str, item: &Item) -> Line {
+fn item(before: &str, item: &Item) -> CellLine {
     let mut pieces = vec![Piece::Words(format!("{before}{}", item.kind.word()))];
     let mut named = |word: &str, name: &Option<String>| {
         if let Some(name) = name {
@@ -390,35 +392,37 @@ fn item(before: &str, item: &Item) -> Line {
     if let Some(size) = item.size_gb {
         pieces.push(Piece::Words(format!(", {size} GB")));
     }
-    Line(pieces)
+    CellLine(pieces)
 }
 
-fn difference(changed: &Forced) -> Line {
+fn difference(changed: &Forced) -> CellLine {
     let arrow = |word: &str| Piece::Words(word.to_owned());
     let value = |value: &String| Piece::Plan(value.clone());
     let pieces = [value(&changed.argument), arrow(": "), value(&changed.before), arrow(" → "), value(&changed.after)];
     let unit = unit(&changed.argument, &[&changed.before, &changed.after]);
-    Line(pieces.into_iter().chain(unit).collect())
+    CellLine(pieces.into_iter().chain(unit).collect())
 }
 
-fn reason(word: &str) -> Line {
-    Line(vec![super::reason(word).map_or_else(|| Piece::Plan(word.to_owned()), |words| Piece::Words(words.to_owned()))])
+fn reason(word: &str) -> CellLine {
+    CellLine(vec![
+        super::reason(word).map_or_else(|| Piece::Plan(word.to_owned()), |words| Piece::Words(words.to_owned())),
+    ])
 }
 
 fn plan(text: &str) -> Cell {
     Cell(vec![plan_line(text)])
 }
 
-fn plan_line(text: &str) -> Line {
-    Line(vec![Piece::Plan(text.to_owned())])
+fn plan_line(text: &str) -> CellLine {
+    CellLine(vec![Piece::Plan(text.to_owned())])
 }
 
 fn said(text: impl Into<String>) -> Cell {
     Cell(vec![words(text)])
 }
 
-fn words(text: impl Into<String>) -> Line {
-    Line(vec![Piece::Words(text.into())])
+fn words(text: impl Into<String>) -> CellLine {
+    CellLine(vec![Piece::Words(text.into())])
 }
 
 fn text(title: &'static str) -> Column {

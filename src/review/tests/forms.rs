@@ -105,7 +105,7 @@ fn annotations_stay_in_their_line() {
     let mut plan = everything();
     plan["resource_changes"][0]["address"] = "damodel_instance.a[\"x\n::error ::%0A\"]".into();
     let policy = policy(Some("0"), &[Deny::SecretsInState]);
-    let plans = vec![Reviewed::new(None, &Plan::read(plan.to_string().as_bytes()).unwrap())];
+    let plans = vec![Reviewed::new(None, &ReviewedPlan::read(plan.to_string().as_bytes()).unwrap())];
     let location = Location { file: "a,b:c.tf".to_owned(), line: 7 };
     let review = Review::new(plans, &policy, None, |_| Some(location.clone()));
     let text = write(&review, Format::Github);
@@ -152,7 +152,7 @@ fn the_same_input_gives_the_same_bytes_with_a_marker_if_asked() {
 /// The gate decides the level; the fingerprint does not depend on the place where the object is configured.
 #[test]
 fn fingerprints_do_not_depend_on_lines() {
-    let plan = Plan::read(everything().to_string().as_bytes()).unwrap();
+    let plan = ReviewedPlan::read(everything().to_string().as_bytes()).unwrap();
     let at = |line: usize| {
         let location = Location { file: "main.tf".to_owned(), line };
         let review =

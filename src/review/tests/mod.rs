@@ -41,7 +41,7 @@ fn everything() -> Value {
 }
 
 fn report(plan: &Value) -> Report {
-    Report::of(&Plan::read(plan.to_string().as_bytes()).unwrap())
+    Report::of(&ReviewedPlan::read(plan.to_string().as_bytes()).unwrap())
 }
 
 /// The review of one plan.
@@ -52,7 +52,7 @@ fn review(plan: &Value, policy: &Policy) -> Review {
 /// The review of plans, which are named a, b and so on if there are several.
 fn review_all(plans: &[&Value], policy: &Policy) -> Review {
     let name = |index: usize| (plans.len() > 1).then(|| char::from(b'a' + u8::try_from(index).unwrap()).to_string());
-    let read = |plan: &Value| Plan::read(plan.to_string().as_bytes()).unwrap();
+    let read = |plan: &Value| ReviewedPlan::read(plan.to_string().as_bytes()).unwrap();
     let plans = plans.iter().enumerate().map(|(index, plan)| Reviewed::new(name(index), &read(plan))).collect();
     Review::new(plans, policy, None, |_| None)
 }
@@ -289,7 +289,7 @@ fn prices_as_large_as_no_memory_are_not_known() {
 
 #[test]
 fn what_is_no_plan_is_told_from_one() {
-    let is = |document: &[u8]| Plan::read(document).unwrap_err();
+    let is = |document: &[u8]| ReviewedPlan::read(document).unwrap_err();
     assert_eq!(is(b""), NotAPlan::Empty);
     assert_eq!(is(b" \n"), NotAPlan::Empty);
     assert_eq!(is(b"PK\x03\x04rest"), NotAPlan::Saved);
@@ -309,7 +309,7 @@ fn what_is_no_plan_is_told_from_one() {
     assert!(matches!(is(EVERYTHING.repeat(2).as_bytes()), NotAPlan::Syntax(_)));
     assert!(matches!(is("[".repeat(100_000).as_bytes()), NotAPlan::Syntax(_)));
     for whole in [EVERYTHING.to_owned(), format!("\u{feff}{EVERYTHING}\n")] {
-        assert!(Plan::read(whole.as_bytes()).is_ok());
+        assert!(ReviewedPlan::read(whole.as_bytes()).is_ok());
     }
 }
 

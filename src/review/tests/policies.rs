@@ -104,7 +104,7 @@ fn only_what_is_new_violates_beside_a_baseline() {
     for document in [&old_plan, &old_report] {
         let baseline = Baseline::read(document.as_bytes()).unwrap();
         let against = |plan: &Value| {
-            let plan = Plan::read(plan.to_string().as_bytes()).unwrap();
+            let plan = ReviewedPlan::read(plan.to_string().as_bytes()).unwrap();
             Review::new(vec![Reviewed::new(None, &plan)], &policy, Some(&baseline), |_| None)
         };
         assert_eq!(violations(&against(&old)), Vec::<String>::new());

@@ -10,13 +10,13 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::{CallContext, Endpoint, Input, name_problem};
+use super::{CallContext, Endpoint, EndpointInput, name_problem};
 use crate::sandbox::{
     form::{DiskRefusal, Form, ReleasedDisks, Resize},
     ledger::{LifeKind, Thing},
     query::Fields,
-    render::{Code, Refusal},
-    world::{Disk, DiskNext, DiskSpec, DiskStatus, DiskStep, NewDisk, World, disk_path_problem},
+    render::{Code, ServiceRefusal},
+    world::{Disk, DiskNext, DiskOrder, DiskSpec, DiskStatus, DiskStep, World, disk_path_problem},
 };
 
 pub(super) const LIST: Endpoint =
@@ -29,7 +29,7 @@ pub(super) const SPEC_LIST: Endpoint = Endpoint {
     handle: spec_list,
 };
 
-fn list(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn list(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     context.require_disk_permission()?;
     let mut query = input.query()?;
     let page = query.page()?;
@@ -65,7 +65,7 @@ fn list(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refus
     Ok(page.of(records, context.form, context.random))
 }
 
-fn spec_list(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn spec_list(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     context.require_disk_permission()?;
     let mut query = input.query()?;
     let page = query.optional_page()?;
@@ -148,16 +148,19 @@ struct Request {
     mount_path: String,
 }
 
-fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn handle(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     context.require_disk_permission()?;
     input.no_query()?;
     let request = Request::read(input.fields()?, context.world)?;
     context.require_balance()?;
     if request.spec.sold_out {
-        return Err(Refusal::new(Code::CreateCloudDiskError, "no more disk of this specification can be created"));
+        return Err(ServiceRefusal::new(
+            Code::CreateCloudDiskError,
+            "no more disk of this specification can be created",
+        ));
     }
     let (account, visibility, now_ms) = (context.account, context.visibility(), context.now_ms);
-    let new = NewDisk {
+    let new = DiskOrder {
         account,
         name: request.name,
         size_gb: request.size_gb,
@@ -182,7 +185,7 @@ fn creation_step(context: &CallContext<'_>) -> Option<DiskStep> {
 }
 
 impl Request {
-    fn read(mut fields: Fields, world: &World) -> Result<Self, Refusal> {
+    fn read(mut fields: Fields, world: &World) -> Result<Self, ServiceRefusal> {
         let size_gb = fields.required_integer("size_gb")?;
         let spec_id = fields.required_integer("spec_id")?;
         let name = fields.string("disk_name")?.unwrap_or_default();
@@ -230,7 +233,7 @@ pub(super) const RELEASE: Endpoint = Endpoint {
     handle: release,
 };
 
-fn rename(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn rename(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     let (id, mut fields) = addressed(context, input)?;
     let name = fields.required_string("name")?;
     if let Some(problem) = name_problem(&name) {
@@ -246,7 +249,7 @@ fn rename(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
     Ok(Value::Null)
 }
 
-fn resize(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn resize(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     let (id, mut fields) = addressed(context, input)?;
     let size_gb = fields.required_integer("size_gb")?;
     fields.finish()?;
@@ -254,10 +257,10 @@ fn resize(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
     let (form, at_ms) = (context.form, context.now_ms.saturating_add(context.tempo.disk_change_ms));
     let (spec_id, present_gb) = disk(context, id).map(|disk| (disk.spec_id, disk.size_gb))?;
     if size_gb <= present_gb {
-        return Err(Refusal::invalid(format!("size_gb: {size_gb} is not more than {present_gb}")));
+        return Err(ServiceRefusal::invalid(format!("size_gb: {size_gb} is not more than {present_gb}")));
     }
     if let Some(problem) = context.world.disk_spec(spec_id).and_then(|spec| spec.size_problem(size_gb)) {
-        return Err(Refusal::invalid(format!("size_gb: {problem}")));
+        return Err(ServiceRefusal::invalid(format!("size_gb: {problem}")));
     }
     let disk = disk(context, id)?;
     if disk.next.is_some() || !matches!(disk.status, DiskStatus::Available | DiskStatus::Mounted) {
@@ -268,7 +271,7 @@ fn resize(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
     Ok(Value::Null)
 }
 
-fn release(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn release(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     let (id, fields) = addressed(context, input)?;
     fields.finish()?;
 
@@ -289,7 +292,7 @@ fn release(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Re
 }
 
 /// The id in the request, and the remaining fields.
-fn addressed(context: &CallContext<'_>, input: &Input<'_>) -> Result<(i64, Fields), Refusal> {
+fn addressed(context: &CallContext<'_>, input: &EndpointInput<'_>) -> Result<(i64, Fields), ServiceRefusal> {
     context.require_disk_permission()?;
     input.no_query()?;
     let mut fields = input.fields()?;
@@ -297,18 +300,18 @@ fn addressed(context: &CallContext<'_>, input: &Input<'_>) -> Result<(i64, Field
     Ok((id, fields))
 }
 
-fn disk<'a>(context: &'a mut CallContext<'_>, id: i64) -> Result<&'a mut Disk, Refusal> {
+fn disk<'a>(context: &'a mut CallContext<'_>, id: i64) -> Result<&'a mut Disk, ServiceRefusal> {
     context
         .world
         .disk_mut(context.account, id)
-        .ok_or_else(|| Refusal::invalid(format!("id: there is no cloud disk {id}")))
+        .ok_or_else(|| ServiceRefusal::invalid(format!("id: there is no cloud disk {id}")))
 }
 
 /// A status forbids the operation.
-fn forbidden(disk: &Disk, form: &Form, obstacle: &str) -> Refusal {
+fn forbidden(disk: &Disk, form: &Form, obstacle: &str) -> ServiceRefusal {
     let code = match form.disk_refusal {
         DiskRefusal::InternalError => Code::InternalError,
         DiskRefusal::InvalidParameter => Code::InvalidParameter,
     };
-    Refusal::new(code, format!("cloud disk {}: {obstacle}", disk.id))
+    ServiceRefusal::new(code, format!("cloud disk {}: {obstacle}", disk.id))
 }

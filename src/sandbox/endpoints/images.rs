@@ -6,12 +6,12 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::{CallContext, Endpoint, Input, name_problem};
+use super::{CallContext, Endpoint, EndpointInput, name_problem};
 use crate::sandbox::{
     form::Uploading,
     ledger::{LifeKind, Thing},
     query::unpaged,
-    render::{Code, Refusal},
+    render::{Code, ServiceRefusal},
     world::{ImageKind, Instance, PrivateImage, PublicImage, Push, uuid},
 };
 
@@ -21,13 +21,13 @@ pub(super) const PUBLIC_LIST: Endpoint =
 pub(super) const PRIVATE_LIST: Endpoint =
     Endpoint { name: "private_image_list", method: Method::GET, path: "/api/image/privates", handle: private_list };
 
-fn public_list(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn public_list(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     let mut query = input.query()?;
     let label = query.string("label").filter(|label| !label.is_empty());
     let name = query.string("name").unwrap_or_default().to_lowercase();
     query.finish()?;
     if label.as_ref().is_some_and(|label| label.contains(',')) {
-        return Err(Refusal::invalid("label: one label only"));
+        return Err(ServiceRefusal::invalid("label: one label only"));
     }
 
     let is_named = |image: &PublicImage| {
@@ -59,7 +59,7 @@ fn public_list(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value
     Ok(unpaged(records, context.form, context.random))
 }
 
-fn private_list(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn private_list(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     let mut query = input.query()?;
     let page = query.page()?;
     let name = query.string("image_name").unwrap_or_default();
@@ -99,7 +99,7 @@ fn private_record(image: &PrivateImage, now_ms: i64) -> Value {
 pub(super) const ENDPOINT: Endpoint =
     Endpoint { name: "image_save", method: Method::POST, path: "/api/instance/save_image_v2", handle };
 
-fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn handle(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     input.no_query()?;
     let mut fields = input.fields()?;
     let uid = fields.required_string("instance_uid")?;
@@ -111,7 +111,7 @@ fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
 
     let instance = operable(context, &uid)?;
     if context.world.has_private_image(context.account, &name, None) {
-        return Err(Refusal::new(Code::ImageNameExisted, format!("image_name: {name:?} exists")));
+        return Err(ServiceRefusal::new(Code::ImageNameExisted, format!("image_name: {name:?} exists")));
     }
     check_other_saves(context, &uid)?;
     context.require_balance()?;
@@ -119,33 +119,33 @@ fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
 }
 
 /// The instance, which must be Running: the document requires it to be "operable", and names no code for any other.
-fn operable(context: &mut CallContext<'_>, uid: &str) -> Result<Instance, Refusal> {
+fn operable(context: &mut CallContext<'_>, uid: &str) -> Result<Instance, ServiceRefusal> {
     match context.world.instance_mut(context.account, uid) {
         Some(instance) if instance.status == "Running" && !instance.is_releasing() => Ok(instance.clone()),
         Some(instance) if !instance.is_released() => {
-            Err(Refusal::invalid(format!("instance_uid: instance {uid:?} is {}, not Running", instance.status)))
+            Err(ServiceRefusal::invalid(format!("instance_uid: instance {uid:?} is {}, not Running", instance.status)))
         }
         Some(_) | None => {
-            Err(Refusal::new(Code::InstanceNotExistOrNoPrivilege, format!("there is no instance {uid:?}")))
+            Err(ServiceRefusal::new(Code::InstanceNotExistOrNoPrivilege, format!("there is no instance {uid:?}")))
         }
     }
 }
 
-fn check_other_saves(context: &CallContext<'_>, uid: &str) -> Result<(), Refusal> {
+fn check_other_saves(context: &CallContext<'_>, uid: &str) -> Result<(), ServiceRefusal> {
     let is_in_the_way = |image: &PrivateImage| match context.form.uploading {
         Uploading::PerAccount => image.account == context.account,
         Uploading::PerInstance => image.source == uid,
     };
     if context.world.private_images.iter().any(|image| image.is_being_created() && is_in_the_way(image)) {
-        return Err(Refusal::new(Code::ImageUploading, "an image is being created"));
+        return Err(ServiceRefusal::new(Code::ImageUploading, "an image is being created"));
     }
     let (now_ms, tempo) = (context.now_ms, context.tempo);
     match context.asking() {
         Some(account) if account.saves.is_busy(now_ms, tempo.save_window_ms) => {
-            Err(Refusal::new(Code::ImageSaveBusy, "save requests come too often"))
+            Err(ServiceRefusal::new(Code::ImageSaveBusy, "save requests come too often"))
         }
         Some(account) if account.saves.today(now_ms) >= tempo.daily_saves => {
-            Err(Refusal::new(Code::ImageSaveCountExceeded, "the saves of this day are used up"))
+            Err(ServiceRefusal::new(Code::ImageSaveCountExceeded, "the saves of this day are used up"))
         }
         Some(_) | None => Ok(()),
     }
@@ -203,7 +203,7 @@ pub(super) const RENAME: Endpoint =
 pub(super) const DELETE: Endpoint =
     Endpoint { name: "image_delete", method: Method::DELETE, path: "/api/image/delete/{image_id}", handle: delete };
 
-fn rename(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn rename(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     input.no_query()?;
     let mut fields = input.fields()?;
     let id = fields.required_integer("image_id")?;
@@ -215,7 +215,7 @@ fn rename(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
 
     find(context, id)?;
     if context.world.has_private_image(context.account, &name, Some(id)) {
-        return Err(Refusal::new(Code::ImageNameExisted, format!("image_name: {name:?} exists")));
+        return Err(ServiceRefusal::new(Code::ImageNameExisted, format!("image_name: {name:?} exists")));
     }
     let (account, now_ms) = (context.account, context.now_ms);
     if let Some(image) = context.world.private_image_mut(account, id) {
@@ -227,7 +227,7 @@ fn rename(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
     Ok(Value::Null)
 }
 
-fn delete(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn delete(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     input.no_query()?;
     input.no_body()?;
     let id = input.path_id("image_id")?;
@@ -237,7 +237,10 @@ fn delete(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
         instance.status == "Creating" && instance.image.kind == ImageKind::Private && instance.image.id == id
     });
     if is_used {
-        return Err(Refusal::new(Code::ImageUsedByInstance, format!("an instance being created uses image {id}")));
+        return Err(ServiceRefusal::new(
+            Code::ImageUsedByInstance,
+            format!("an instance being created uses image {id}"),
+        ));
     }
     context.world.drop_private_image(index, LifeKind::Released, context.now_ms);
     context.released.push(id.to_string());
@@ -247,14 +250,15 @@ fn delete(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
 
 /// The index of the account's image. Another account's image is unknown (service API, Authentication, 4), or forbidden
 /// in the chosen form.
-fn find(context: &CallContext<'_>, id: i64) -> Result<usize, Refusal> {
-    let no_privilege = || Refusal::new(Code::ImageNoPrivilege, format!("image {id} is not permitted to this account"));
+fn find(context: &CallContext<'_>, id: i64) -> Result<usize, ServiceRefusal> {
+    let no_privilege =
+        || ServiceRefusal::new(Code::ImageNoPrivilege, format!("image {id} is not permitted to this account"));
     if !context.asking().is_some_and(|account| account.may_use_images) {
         return Err(no_privilege());
     }
     match context.world.private_images.iter().enumerate().find(|(_, image)| image.id == id) {
         Some((index, image)) if image.account == context.account => Ok(index),
         Some(_) if context.form.foreign_images_forbidden => Err(no_privilege()),
-        Some(_) | None => Err(Refusal::new(Code::ImageNotFound, format!("there is no image {id}"))),
+        Some(_) | None => Err(ServiceRefusal::new(Code::ImageNotFound, format!("there is no image {id}"))),
     }
 }

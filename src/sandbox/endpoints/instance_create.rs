@@ -9,23 +9,23 @@ use std::net::IpAddr;
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::{CallContext, Endpoint, Input, instance_disks::DiskRequest, name_problem};
+use super::{CallContext, Endpoint, EndpointInput, instance_disks::DiskRequest, name_problem};
 use crate::sandbox::{
     ledger::{LifeKind, Thing},
     query::Fields,
-    render::{Code, Refusal},
+    render::{Code, ServiceRefusal},
     world::{
-        DiskSpec, Host, ImageKind, Instance, InstanceImage, Next, Payment, PrivateImage, PublicImage, ScheduledChange,
-        Spec, internal_ip, path_problem, ssh_port, version_of,
+        BillingType, DiskSpec, Host, ImageKind, Instance, InstanceImage, Next, PrivateImage, PublicImage,
+        ScheduledChange, Spec, internal_ip, path_problem, ssh_port, version_of,
     },
 };
 
 pub(super) const ENDPOINT: Endpoint =
     Endpoint { name: "instance_create", method: Method::POST, path: "/api/instance/create", handle };
 
-fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn handle(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     input.no_query()?;
-    let request = Request::read(input.fields()?, &context.world.disk_specs)?;
+    let request = InstanceRequest::read(input.fields()?, &context.world.disk_specs)?;
     check_account(context)?;
     let spec = select_spec(&request, context)?;
     check_sizes(&request, &spec)?;
@@ -38,85 +38,87 @@ fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
     Ok(create(request, spec, image, context))
 }
 
-fn check_account(context: &CallContext<'_>) -> Result<(), Refusal> {
+fn check_account(context: &CallContext<'_>) -> Result<(), ServiceRefusal> {
     match context.asking() {
-        Some(account) if !account.certified => Err(Refusal::new(
+        Some(account) if !account.certified => Err(ServiceRefusal::new(
             Code::CreateInstanceFailedForNotCertified,
             "the main account has no real-name certification",
         )),
-        Some(account) if account.at_risk => {
-            Err(Refusal::new(Code::UserCanNotCreateInstance, "the account's risk state forbids creating instances"))
-        }
+        Some(account) if account.at_risk => Err(ServiceRefusal::new(
+            Code::UserCanNotCreateInstance,
+            "the account's risk state forbids creating instances",
+        )),
         Some(_) | None => Ok(()),
     }
 }
 
 /// Rule 2. An empty selector is incomplete; one that matches no record is a missing specification.
-fn select_spec(request: &Request, context: &CallContext<'_>) -> Result<Spec, Refusal> {
+fn select_spec(request: &InstanceRequest, context: &CallContext<'_>) -> Result<Spec, ServiceRefusal> {
     let specs = &context.world.specs;
     if !specs.iter().any(|spec| spec.region == request.region) {
-        return Err(Refusal::invalid(format!("region: {:?} is no region", request.region)));
+        return Err(ServiceRefusal::invalid(format!("region: {:?} is no region", request.region)));
     }
     let spec = if request.spec_id != 0 {
         context.world.spec(request.spec_id)
     } else if request.spec_type.is_empty() {
-        return Err(Refusal::invalid("spec_id: neither spec_id nor spec_type is given"));
+        return Err(ServiceRefusal::invalid("spec_id: neither spec_id nor spec_type is given"));
     } else {
         specs.iter().find(|spec| spec.spec_type == request.spec_type && spec.region == request.region)
     };
     match spec {
-        Some(spec) if spec.region != request.region => {
-            Err(Refusal::invalid(format!("region: specification {} is not available in {:?}", spec.id, request.region)))
-        }
+        Some(spec) if spec.region != request.region => Err(ServiceRefusal::invalid(format!(
+            "region: specification {} is not available in {:?}",
+            spec.id, request.region
+        ))),
         Some(spec) if spec.enabled && spec.stock > 0 => Ok(spec.clone()),
         Some(_) | None => {
-            Err(Refusal::new(Code::SpecNotExistOrDisable, "the specification is missing, disabled or sold out"))
+            Err(ServiceRefusal::new(Code::SpecNotExistOrDisable, "the specification is missing, disabled or sold out"))
         }
     }
 }
 
-fn check_sizes(request: &Request, spec: &Spec) -> Result<(), Refusal> {
+fn check_sizes(request: &InstanceRequest, spec: &Spec) -> Result<(), ServiceRefusal> {
     let limits = [
         ("gpu_num", request.gpu_num, spec.machine_limit),
         ("data_disk_expand_size", request.data_disk_expand_size, spec.data_disk_expand_quota),
     ];
     for (name, value, limit) in limits {
         if value > limit {
-            return Err(Refusal::invalid(format!("{name}: {value} is more than {limit}")));
+            return Err(ServiceRefusal::invalid(format!("{name}: {value} is more than {limit}")));
         }
     }
     Ok(())
 }
 
 /// Fewer free GPUs than requested is 160001; enough of them, but not on one node, is 160004.
-fn check_stock(request: &Request, spec: &Spec) -> Result<(), Refusal> {
+fn check_stock(request: &InstanceRequest, spec: &Spec) -> Result<(), ServiceRefusal> {
     if request.gpu_num > spec.stock {
-        Err(Refusal::new(Code::ResourceInsufficient, format!("gpu_num: {} are free", spec.stock)))
+        Err(ServiceRefusal::new(Code::ResourceInsufficient, format!("gpu_num: {} are free", spec.stock)))
     } else if request.gpu_num > spec.node_limit {
-        Err(Refusal::new(Code::NoMatchNode, format!("gpu_num: no node has more than {} free", spec.node_limit)))
+        Err(ServiceRefusal::new(Code::NoMatchNode, format!("gpu_num: no node has more than {} free", spec.node_limit)))
     } else {
         Ok(())
     }
 }
 
-fn check_cuda(cuda: Option<&str>, spec: &Spec) -> Result<(), Refusal> {
+fn check_cuda(cuda: Option<&str>, spec: &Spec) -> Result<(), ServiceRefusal> {
     match cuda {
         Some(cuda) if version_of(cuda) > version_of(&spec.highest_cuda) => {
             let message = format!("the image needs CUDA {cuda}, the specification supports {:?}", spec.highest_cuda);
-            Err(Refusal::new(Code::CreateInstanceFailedCudaNotMatch, message))
+            Err(ServiceRefusal::new(Code::CreateInstanceFailedCudaNotMatch, message))
         }
         Some(_) | None => Ok(()),
     }
 }
 
 /// The balance must cover the prepaid term, or the first hour.
-fn check_balance(request: &Request, spec: &Spec, context: &CallContext<'_>) -> Result<(), Refusal> {
+fn check_balance(request: &InstanceRequest, spec: &Spec, context: &CallContext<'_>) -> Result<(), ServiceRefusal> {
     let (disk_gb, gpus) = (count(request.data_disk_expand_size), count(request.gpu_num));
     let period = spec.prices.of(request.payment) * gpus + spec.data_disk_prices.of(request.payment) * disk_gb;
     let price = period * count(request.purchase_duration.max(1));
     match context.asking() {
         Some(account) if account.balance < price => {
-            Err(Refusal::new(Code::BalanceNotEnough, "the main account's balance is too low"))
+            Err(ServiceRefusal::new(Code::BalanceNotEnough, "the main account's balance is too low"))
         }
         Some(_) | None => Ok(()),
     }
@@ -127,7 +129,7 @@ fn count(number: i64) -> f64 {
     f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-fn create(request: Request, spec: Spec, image: InstanceImage, context: &mut CallContext<'_>) -> Value {
+fn create(request: InstanceRequest, spec: Spec, image: InstanceImage, context: &mut CallContext<'_>) -> Value {
     let (id, random_uid, ssh_password, jupyter_token) = context.world.identity();
     let uid = if context.form.counted_uids { context.world.counted_uid() } else { random_uid };
     let mounts = request.disks.mount(&uid, context);
@@ -192,14 +194,14 @@ fn creation_step(context: &CallContext<'_>) -> Option<ScheduledChange> {
 
 /// How the request names its image.
 #[derive(Debug)]
-pub(super) enum ImageSelector {
+pub(super) enum RequestedImage {
     Address(String),
     Id(i64, ImageKind),
 }
 
-impl ImageSelector {
+impl RequestedImage {
     /// Reads the three fields. A complete pair wins over an address; an id of 0 and an empty address are unset.
-    pub(super) fn read(fields: &mut Fields) -> Result<Self, Refusal> {
+    pub(super) fn read(fields: &mut Fields) -> Result<Self, ServiceRefusal> {
         let id = fields.integer("image_id")?.filter(|&id| id != 0);
         let kind = match fields.string("image_type")? {
             None => None,
@@ -218,19 +220,21 @@ impl ImageSelector {
     }
 
     /// The kind that an address shows by its keyword (rule 4). A wrong address is an invalid parameter.
-    pub(super) fn kind(&self, registry_host: &str) -> Result<ImageKind, Refusal> {
+    pub(super) fn kind(&self, registry_host: &str) -> Result<ImageKind, ServiceRefusal> {
         match self {
             Self::Id(_, kind) => Ok(*kind),
             Self::Address(address) => {
                 let Some(path) = address.strip_prefix(registry_host).and_then(|rest| rest.strip_prefix('/')) else {
-                    return Err(Refusal::invalid(format!("image: {address:?} is not an address of {registry_host}")));
+                    return Err(ServiceRefusal::invalid(format!(
+                        "image: {address:?} is not an address of {registry_host}"
+                    )));
                 };
                 match (path.contains("model_library"), path.contains("user_private")) {
                     (true, false) => Ok(ImageKind::Public),
                     (false, true) => Ok(ImageKind::Private),
-                    (true, true) | (false, false) => {
-                        Err(Refusal::invalid(format!("image: {address:?} shows neither a public nor a private image")))
-                    }
+                    (true, true) | (false, false) => Err(ServiceRefusal::invalid(format!(
+                        "image: {address:?} shows neither a public nor a private image"
+                    ))),
                 }
             }
         }
@@ -241,7 +245,7 @@ impl ImageSelector {
         &self,
         kind: ImageKind,
         context: &CallContext<'_>,
-    ) -> Result<(InstanceImage, Option<String>), Refusal> {
+    ) -> Result<(InstanceImage, Option<String>), ServiceRefusal> {
         let found = match kind {
             ImageKind::Public => context.world.public_images.iter().find(|image| self.is_public(image)).map(|image| {
                 let image_of =
@@ -257,7 +261,7 @@ impl ImageSelector {
             }
         };
         found.ok_or_else(|| {
-            Refusal::new(
+            ServiceRefusal::new(
                 Code::FailedForInvalidImage,
                 "the image does not exist, is disabled or not ready, or is not permitted",
             )
@@ -284,16 +288,16 @@ impl ImageSelector {
 
 /// The parsed request: the right types, within the rules that need no record.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct InstanceRequest {
     pub(super) region: String,
-    pub(super) payment: Payment,
+    pub(super) payment: BillingType,
     pub(super) purchase_duration: i64,
     pub(super) spec_id: i64,
     pub(super) spec_type: String,
     pub(super) gpu_num: i64,
     pub(super) data_disk_expand_size: i64,
     pub(super) data_disk_mount_path: String,
-    pub(super) image: ImageSelector,
+    pub(super) image: RequestedImage,
     pub(super) alias: String,
     pub(super) hostname: String,
     pub(super) login_method: i64,
@@ -305,8 +309,8 @@ pub(super) struct Request {
     pub(super) object_mounts: Vec<Value>,
 }
 
-impl Request {
-    pub(super) fn read(mut fields: Fields, disk_specs: &[DiskSpec]) -> Result<Self, Refusal> {
+impl InstanceRequest {
+    pub(super) fn read(mut fields: Fields, disk_specs: &[DiskSpec]) -> Result<Self, ServiceRefusal> {
         accept_overwritten(&mut fields)?;
         let (payment, purchase_duration) = payment(&mut fields)?;
         let (login_method, ssh_pubkey_id, ssh_pubkey_name) = login(&mut fields)?;
@@ -319,7 +323,7 @@ impl Request {
             gpu_num: fields.required_integer("gpu_num")?,
             data_disk_expand_size: fields.required_integer("data_disk_expand_size")?,
             data_disk_mount_path: data_disk_mount_path(&mut fields)?,
-            image: ImageSelector::read(&mut fields)?,
+            image: RequestedImage::read(&mut fields)?,
             alias: alias(&mut fields)?,
             hostname: hostname(&mut fields)?,
             login_method,
@@ -335,7 +339,7 @@ impl Request {
             [("gpu_num", request.gpu_num, 1), ("data_disk_expand_size", request.data_disk_expand_size, 0)]
         {
             if value < least {
-                return Err(Refusal::invalid(format!("{name}: {value} is less than {least}")));
+                return Err(ServiceRefusal::invalid(format!("{name}: {value} is less than {least}")));
             }
         }
         Ok(request)
@@ -343,7 +347,7 @@ impl Request {
 }
 
 /// Fields that are accepted for compatibility and overwritten from the specification.
-fn accept_overwritten(fields: &mut Fields) -> Result<(), Refusal> {
+fn accept_overwritten(fields: &mut Fields) -> Result<(), ServiceRefusal> {
     for name in ["gpu_name", "highest_cuda"] {
         fields.string(name)?;
     }
@@ -353,20 +357,20 @@ fn accept_overwritten(fields: &mut Fields) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn payment(fields: &mut Fields) -> Result<(Payment, i64), Refusal> {
+fn payment(fields: &mut Fields) -> Result<(BillingType, i64), ServiceRefusal> {
     let word = fields.required_string("payment_type")?;
-    let Some(payment) = Payment::parse(&word) else {
+    let Some(payment) = BillingType::parse(&word) else {
         return Err(fields.invalid("payment_type", &format!("{word:?} is not Hourly, Daily, Weekly or Monthly")));
     };
     match fields.integer("purchase_duration")? {
-        None if payment == Payment::Hourly => Ok((payment, 0)),
+        None if payment == BillingType::Hourly => Ok((payment, 0)),
         None => Err(fields.invalid("purchase_duration", &format!("missing beside {word}"))),
         Some(duration) if duration >= 1 => Ok((payment, duration)),
         Some(duration) => Err(fields.invalid("purchase_duration", &format!("{duration} is less than 1"))),
     }
 }
 
-fn login(fields: &mut Fields) -> Result<(i64, i64, String), Refusal> {
+fn login(fields: &mut Fields) -> Result<(i64, i64, String), ServiceRefusal> {
     let method = fields.integer("login_method")?.unwrap_or(2);
     let key_id = fields.integer("ssh_pubkey_id")?.unwrap_or(0);
     let key_name = fields.string("ssh_pubkey_name")?.unwrap_or_default();
@@ -378,7 +382,7 @@ fn login(fields: &mut Fields) -> Result<(i64, i64, String), Refusal> {
     }
 }
 
-fn data_disk_mount_path(fields: &mut Fields) -> Result<String, Refusal> {
+fn data_disk_mount_path(fields: &mut Fields) -> Result<String, ServiceRefusal> {
     let path = fields.string("data_disk_mount_path")?.unwrap_or_else(|| "/root/damodel-tmp".to_owned());
     match path_problem(&path) {
         Some(problem) => Err(fields.invalid("data_disk_mount_path", problem)),
@@ -386,7 +390,7 @@ fn data_disk_mount_path(fields: &mut Fields) -> Result<String, Refusal> {
     }
 }
 
-fn alias(fields: &mut Fields) -> Result<String, Refusal> {
+fn alias(fields: &mut Fields) -> Result<String, ServiceRefusal> {
     let alias = fields.string("instance_alias")?.unwrap_or_default();
     match name_problem(&alias) {
         Some(problem) if !alias.is_empty() => Err(fields.invalid("instance_alias", problem)),
@@ -396,7 +400,7 @@ fn alias(fields: &mut Fields) -> Result<String, Refusal> {
 
 /// At most 42 letters, digits and hyphens, a letter or digit at both ends (service API, POST /api/instance/create:
 /// instance_hostname).
-fn hostname(fields: &mut Fields) -> Result<String, Refusal> {
+fn hostname(fields: &mut Fields) -> Result<String, ServiceRefusal> {
     let Some(hostname) = fields.string("instance_hostname")? else {
         return Ok(String::new());
     };
@@ -412,7 +416,7 @@ fn hostname(fields: &mut Fields) -> Result<String, Refusal> {
     }
 }
 
-fn external_ip(fields: &mut Fields) -> Result<String, Refusal> {
+fn external_ip(fields: &mut Fields) -> Result<String, ServiceRefusal> {
     let address = fields.string("external_ip")?.unwrap_or_default();
     if !address.is_empty() && address.parse::<IpAddr>().is_err() {
         return Err(fields.invalid("external_ip", &format!("{address:?} is no address")));

@@ -3,7 +3,7 @@
 use super::CallContext;
 use crate::sandbox::{
     query::Fields,
-    render::{Code, Refusal},
+    render::{Code, ServiceRefusal},
     world::{self, DiskSpec, DiskStatus, Mount, disk_path_problem},
 };
 
@@ -19,7 +19,7 @@ struct ExistingDisk {
 }
 
 #[derive(Debug)]
-struct NewDisk {
+struct DiskOrder {
     size_gb: i64,
     spec: DiskSpec,
     mount_path: String,
@@ -30,12 +30,12 @@ struct NewDisk {
 #[derive(Debug)]
 pub(super) struct DiskRequest {
     existing: Vec<ExistingDisk>,
-    new: Vec<NewDisk>,
+    new: Vec<DiskOrder>,
 }
 
 impl DiskRequest {
     /// Reads both arrays and applies the rules that need no disk record.
-    pub(super) fn read(fields: &mut Fields, disk_specs: &[DiskSpec]) -> Result<Self, Refusal> {
+    pub(super) fn read(fields: &mut Fields, disk_specs: &[DiskSpec]) -> Result<Self, ServiceRefusal> {
         let existing = fields.objects("exist_disks")?.into_iter().map(existing_disk).collect::<Result<Vec<_>, _>>()?;
         let new = fields
             .objects("new_disks")?
@@ -45,14 +45,14 @@ impl DiskRequest {
         let count = existing.len() + new.len();
         if count > MOST_DISKS {
             let message = format!("{count} cloud disks, and an instance can have {MOST_DISKS}");
-            return Err(Refusal::new(Code::ExceededCloudDiskMaxCount, message));
+            return Err(ServiceRefusal::new(Code::ExceededCloudDiskMaxCount, message));
         }
         Ok(Self { existing, new })
     }
 
     /// Refuses existing disks that cannot be mounted (unknown, in another state, or named twice), and new ones that
     /// cannot be created.
-    pub(super) fn check(&self, context: &CallContext<'_>) -> Result<(), Refusal> {
+    pub(super) fn check(&self, context: &CallContext<'_>) -> Result<(), ServiceRefusal> {
         for (index, wanted) in self.existing.iter().enumerate() {
             let is_mountable = context
                 .world
@@ -60,7 +60,7 @@ impl DiskRequest {
                 .any(|disk| disk.id == wanted.id && disk.uid == wanted.uid && disk.can_be_mounted());
             let is_repeated = self.existing.iter().take(index).any(|other| other.id == wanted.id);
             if !is_mountable || is_repeated {
-                return Err(Refusal::new(
+                return Err(ServiceRefusal::new(
                     Code::MountCloudDiskFailed,
                     format!("exist_disks[{index}]: disk {} cannot be mounted", wanted.id),
                 ));
@@ -69,7 +69,7 @@ impl DiskRequest {
         match self.new.iter().position(|wanted| wanted.spec.sold_out) {
             Some(index) => {
                 let message = format!("new_disks[{index}]: no more disk of this specification can be created");
-                Err(Refusal::new(Code::MountCloudDiskFailed, message))
+                Err(ServiceRefusal::new(Code::MountCloudDiskFailed, message))
             }
             None => Ok(()),
         }
@@ -97,7 +97,7 @@ impl DiskRequest {
     }
 }
 
-fn existing_disk(mut fields: Fields) -> Result<ExistingDisk, Refusal> {
+fn existing_disk(mut fields: Fields) -> Result<ExistingDisk, ServiceRefusal> {
     let disk = ExistingDisk {
         id: fields.required_integer("id")?,
         uid: fields.required_string("uid")?,
@@ -108,7 +108,7 @@ fn existing_disk(mut fields: Fields) -> Result<ExistingDisk, Refusal> {
     Ok(disk)
 }
 
-fn new_disk(mut fields: Fields, disk_specs: &[DiskSpec]) -> Result<NewDisk, Refusal> {
+fn new_disk(mut fields: Fields, disk_specs: &[DiskSpec]) -> Result<DiskOrder, ServiceRefusal> {
     let size_gb = fields.required_integer("size_gb")?;
     let spec_id = fields.required_integer("spec_id")?;
     let Some(spec) = disk_specs.iter().find(|spec| spec.id == spec_id).cloned() else {
@@ -120,11 +120,11 @@ fn new_disk(mut fields: Fields, disk_specs: &[DiskSpec]) -> Result<NewDisk, Refu
     let mount_path = mount_path(&mut fields)?;
     let release_with_instance = release_with_instance(&mut fields)?;
     fields.finish()?;
-    Ok(NewDisk { size_gb, spec, mount_path, release_with_instance })
+    Ok(DiskOrder { size_gb, spec, mount_path, release_with_instance })
 }
 
 /// The mount path; "" selects the disk's default.
-fn mount_path(fields: &mut Fields) -> Result<String, Refusal> {
+fn mount_path(fields: &mut Fields) -> Result<String, ServiceRefusal> {
     let path = fields.string("mount_path")?.unwrap_or_default();
     match disk_path_problem(&path) {
         Some(problem) if !path.is_empty() => Err(fields.invalid("mount_path", problem)),
@@ -132,7 +132,7 @@ fn mount_path(fields: &mut Fields) -> Result<String, Refusal> {
     }
 }
 
-fn release_with_instance(fields: &mut Fields) -> Result<bool, Refusal> {
+fn release_with_instance(fields: &mut Fields) -> Result<bool, ServiceRefusal> {
     match fields.required_integer("release_with_instance")? {
         0 => Ok(false),
         1 => Ok(true),
@@ -140,12 +140,12 @@ fn release_with_instance(fields: &mut Fields) -> Result<bool, Refusal> {
     }
 }
 
-fn create(wanted: NewDisk, name: String, context: &mut CallContext<'_>) -> Mount {
+fn create(wanted: DiskOrder, name: String, context: &mut CallContext<'_>) -> Mount {
     let mount_path = if wanted.mount_path.is_empty() { format!("/data/{name}") } else { wanted.mount_path };
     let release_with_instance = wanted.release_with_instance;
     let (account, visibility, now_ms) = (context.account, context.visibility(), context.now_ms);
     let (disk_id, uid) = context.world.add_disk(
-        world::NewDisk {
+        world::DiskOrder {
             account,
             name,
             size_gb: wanted.size_gb,

@@ -3,12 +3,12 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use super::{CallContext, Endpoint, Input, name_problem};
+use super::{CallContext, Endpoint, EndpointInput, name_problem};
 use crate::sandbox::{
     form::{Form, Released},
     ledger::{LifeKind, Thing},
     query::Query,
-    render::{Code, Refusal},
+    render::{Code, ServiceRefusal},
     world::{Disk, DiskStatus, Instance, Next, ScheduledChange},
 };
 
@@ -21,7 +21,7 @@ pub(super) const DETAIL: Endpoint =
 /// The statuses that the document names for filtering.
 const STATUSES: [&str; 5] = ["Creating", "Running", "Stopped", "Released", "Failed"];
 
-fn list(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn list(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     let mut query = input.query()?;
     let page = query.page()?;
     let search = query.string("query").unwrap_or_default();
@@ -42,16 +42,16 @@ fn list(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refus
     Ok(page.of(records, context.form, context.random))
 }
 
-fn status_filter(query: &mut Query) -> Result<Option<String>, Refusal> {
+fn status_filter(query: &mut Query) -> Result<Option<String>, ServiceRefusal> {
     match query.string("status") {
         Some(status) if !STATUSES.contains(&status.as_str()) => {
-            Err(Refusal::invalid(format!("status: {status:?} is not one of {STATUSES:?}")))
+            Err(ServiceRefusal::invalid(format!("status: {status:?} is not one of {STATUSES:?}")))
         }
         status => Ok(status),
     }
 }
 
-fn detail(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn detail(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     let mut query = input.query()?;
     let uid = query.required_string("instance_uid")?;
     query.finish()?;
@@ -68,7 +68,7 @@ fn detail(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
             let record: Map<String, Value> = detail_record(&instance, &context.world.disks, context.form);
             Ok(Value::Object(record))
         }
-        None => Err(Refusal::new(Code::InstanceNotExistOrNoPrivilege, format!("there is no instance {uid:?}"))),
+        None => Err(ServiceRefusal::new(Code::InstanceNotExistOrNoPrivilege, format!("there is no instance {uid:?}"))),
     }
 }
 
@@ -190,7 +190,7 @@ fn object(value: Value) -> Map<String, Value> {
 pub(super) const ENDPOINT: Endpoint =
     Endpoint { name: "instance_rename", method: Method::POST, path: "/api/instance/rename", handle };
 
-fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn handle(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     input.no_query()?;
     let mut fields = input.fields()?;
     let uid = fields.required_string("instance_uid")?;
@@ -203,7 +203,10 @@ fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
     match context.world.instance_mut(context.account, &uid) {
         Some(instance) if !instance.is_released() => instance.alias.clone_from(&name),
         Some(_) | None => {
-            return Err(Refusal::new(Code::InstanceNotExistOrNoPrivilege, format!("there is no instance {uid:?}")));
+            return Err(ServiceRefusal::new(
+                Code::InstanceNotExistOrNoPrivilege,
+                format!("there is no instance {uid:?}"),
+            ));
         }
     }
     context.changed = true;
@@ -214,7 +217,7 @@ fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Ref
 pub(super) const RELEASE: Endpoint =
     Endpoint { name: "instance_release", method: Method::POST, path: "/api/instance/release", handle: release };
 
-fn release(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn release(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     input.no_query()?;
     let mut fields = input.fields()?;
     let uid = fields.required_string("instance_uid")?;
@@ -225,16 +228,16 @@ fn release(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Re
 
     let (now_ms, at_ms) = (context.now_ms, context.now_ms.saturating_add(context.tempo.release_ms));
     let Some(instance) = context.world.instance_mut(context.account, &uid) else {
-        return Err(Refusal::new(Code::InstanceNotExistOrNoPrivilege, format!("there is no instance {uid:?}")));
+        return Err(ServiceRefusal::new(Code::InstanceNotExistOrNoPrivilege, format!("there is no instance {uid:?}")));
     };
     if instance.is_released() || instance.is_releasing() {
-        return Err(Refusal::new(
+        return Err(ServiceRefusal::new(
             Code::InstanceNotExistOrAlreadyReleased,
             format!("instance {uid:?} is released already"),
         ));
     }
     if let Some(obstacle) = obstacle(instance, context.form, now_ms) {
-        return Err(Refusal::new(Code::InstanceCanNotBeReleased, format!("instance {uid:?}: {obstacle}")));
+        return Err(ServiceRefusal::new(Code::InstanceCanNotBeReleased, format!("instance {uid:?}: {obstacle}")));
     }
     instance.next = Some(ScheduledChange { at_ms, to: Next::Released });
     let mounts = instance.mounts.clone();

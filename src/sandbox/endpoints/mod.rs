@@ -16,8 +16,8 @@ use super::{
     clock::Tempo,
     form::Form,
     query::{Fields, Query, unpaged},
-    render::{Code, Refusal},
-    running::Random,
+    render::{Code, ServiceRefusal},
+    running::RandomStream,
     world::{Account, Spec, Visibility, World},
 };
 
@@ -50,40 +50,40 @@ pub(super) struct Endpoint {
     pub(super) method: Method,
     pub(super) path: &'static str,
     /// Answers an authenticated request.
-    pub(super) handle: fn(&mut CallContext<'_>, &Input<'_>) -> Result<Value, Refusal>,
+    pub(super) handle: fn(&mut CallContext<'_>, &EndpointInput<'_>) -> Result<Value, ServiceRefusal>,
 }
 
 /// The parts of a request that an endpoint reads.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Input<'a> {
+pub(super) struct EndpointInput<'a> {
     pub(super) path: &'a str,
     pub(super) query: &'a str,
     pub(super) content_type: Option<&'a str>,
     pub(super) body: &'a [u8],
 }
 
-impl Input<'_> {
-    pub(super) fn query(&self) -> Result<Query, Refusal> {
+impl EndpointInput<'_> {
+    pub(super) fn query(&self) -> Result<Query, ServiceRefusal> {
         Query::parse(self.query)
     }
 
-    pub(super) fn fields(&self) -> Result<Fields, Refusal> {
+    pub(super) fn fields(&self) -> Result<Fields, ServiceRefusal> {
         Fields::of_body(self.content_type, self.body)
     }
 
     /// The number that ends the path.
-    pub(super) fn path_id(&self, name: &str) -> Result<i64, Refusal> {
+    pub(super) fn path_id(&self, name: &str) -> Result<i64, ServiceRefusal> {
         let text = self.path.rsplit('/').next().unwrap_or_default();
-        text.parse().map_err(|_| Refusal::invalid(format!("{name}: expected an integer, got {text:?}")))
+        text.parse().map_err(|_| ServiceRefusal::invalid(format!("{name}: expected an integer, got {text:?}")))
     }
 
     /// Refuses any body: the document names none for this endpoint.
-    pub(super) fn no_body(&self) -> Result<(), Refusal> {
-        if self.body.is_empty() { Ok(()) } else { Err(Refusal::invalid("body: none is expected")) }
+    pub(super) fn no_body(&self) -> Result<(), ServiceRefusal> {
+        if self.body.is_empty() { Ok(()) } else { Err(ServiceRefusal::invalid("body: none is expected")) }
     }
 
     /// Refuses any query parameter: the document names none for this endpoint.
-    pub(super) fn no_query(&self) -> Result<(), Refusal> {
+    pub(super) fn no_query(&self) -> Result<(), ServiceRefusal> {
         self.query()?.finish()
     }
 }
@@ -103,7 +103,7 @@ pub(super) struct CallContext<'a> {
     pub(super) world: &'a mut World,
     pub(super) form: &'a Form,
     /// For the order of lists.
-    pub(super) random: &'a mut Random,
+    pub(super) random: &'a mut RandomStream,
     /// The name of the requesting account.
     pub(super) account: &'a str,
     /// The life clock.
@@ -131,21 +131,21 @@ impl CallContext<'_> {
 
     /// Refuses an account without balance. The document names no prices of cloud disks and images, so any balance above
     /// 0 is enough.
-    fn require_balance(&self) -> Result<(), Refusal> {
+    fn require_balance(&self) -> Result<(), ServiceRefusal> {
         match self.asking() {
             Some(account) if account.balance <= 0.0 => {
-                Err(Refusal::new(Code::BalanceNotEnough, "the main account's balance is too low"))
+                Err(ServiceRefusal::new(Code::BalanceNotEnough, "the main account's balance is too low"))
             }
             Some(_) | None => Ok(()),
         }
     }
 
     /// Cloud disk operations and storage specification queries need a permission (service API, Authentication).
-    fn require_disk_permission(&self) -> Result<(), Refusal> {
+    fn require_disk_permission(&self) -> Result<(), ServiceRefusal> {
         if self.asking().is_some_and(|account| account.may_use_disks) {
             Ok(())
         } else {
-            Err(Refusal::new(Code::PermissionDenied, "cloud disks are not permitted to this account"))
+            Err(ServiceRefusal::new(Code::PermissionDenied, "cloud disks are not permitted to this account"))
         }
     }
 }
@@ -166,12 +166,12 @@ fn name_problem(name: &str) -> Option<&'static str> {
 
 const LIST: Endpoint = Endpoint { name: "spec_list", method: Method::GET, path: "/api/spec/list", handle };
 
-fn handle(context: &mut CallContext<'_>, input: &Input<'_>) -> Result<Value, Refusal> {
+fn handle(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     let mut query = input.query()?;
     let region = query.required_string("region")?;
     let capacity_type = query.string("capacity_type");
     if let Some(capacity_type) = capacity_type.as_deref().filter(|&word| !matches!(word, "ondemand" | "spot")) {
-        return Err(Refusal::invalid(format!("capacity_type: {capacity_type:?} is neither ondemand nor spot")));
+        return Err(ServiceRefusal::invalid(format!("capacity_type: {capacity_type:?} is neither ondemand nor spot")));
     }
     // Reserved: accepted without effect, so that no client relies on these filters.
     for reserved in ["gpu_name", "gpu_num", "lowest_cpu_per_gpu", "lowest_mem_per_gpu", "lowest_cuda"] {

@@ -31,14 +31,14 @@ pub(super) enum Generation {
 /// A build.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Build {
+pub(super) struct StandInBuild {
     pub(super) generation: Generation,
     pub(super) commit: String,
     /// CUDA architectures, such as 75; empty for a build without CUDA.
     pub(super) architectures: Vec<u32>,
 }
 
-impl Build {
+impl StandInBuild {
     /// A prebuilt one of the public storage. Like CUDA 13, it has no architecture below 75.
     pub(super) fn prebuilt(generation: Generation) -> Self {
         let commit = match generation {
@@ -113,7 +113,7 @@ fn found(call: &Call<'_>) -> PathBuf {
 }
 
 /// The build beside the program, or beside the target of its link.
-fn beside(program: &Path) -> Option<Build> {
+fn beside(program: &Path) -> Option<StandInBuild> {
     let mut program = program.to_owned();
     loop {
         let folder = program.parent()?;
@@ -162,7 +162,7 @@ pub fn install(home: &Path, machine: &Machine, executable: Option<&Path>) -> io:
         let folder = package.join(name).join("bin");
         fs::create_dir_all(&folder)?;
         link(executable, &folder.join("llama-server"))?;
-        fs::write(folder.join(FILE), serde_json::to_vec(&Build::prebuilt(generation))?)?;
+        fs::write(folder.join(FILE), serde_json::to_vec(&StandInBuild::prebuilt(generation))?)?;
     }
     // The compiled server runs this one.
     let server = home.join(".machine/stand-in/llama-server");

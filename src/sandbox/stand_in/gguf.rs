@@ -28,7 +28,7 @@ const ALIGNMENT: usize = 32;
 
 /// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum KeyValue {
     Number(u32),
     Text(String),
 }
@@ -36,26 +36,26 @@ pub(super) enum Value {
 /// The keys of a file, of the types that are needed here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gguf {
-    pub(super) keys: BTreeMap<String, Value>,
+    pub(super) keys: BTreeMap<String, KeyValue>,
 }
 
 impl Gguf {
     pub(super) fn number(&self, key: &str) -> Option<u32> {
         match self.keys.get(key) {
-            Some(Value::Number(number)) => Some(*number),
-            Some(Value::Text(_)) | None => None,
+            Some(KeyValue::Number(number)) => Some(*number),
+            Some(KeyValue::Text(_)) | None => None,
         }
     }
 
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         match self.keys.get(key) {
-            Some(Value::Text(text)) => Some(text),
-            Some(Value::Number(_)) | None => None,
+            Some(KeyValue::Text(text)) => Some(text),
+            Some(KeyValue::Number(_)) | None => None,
         }
     }
 
     /// A file with these keys and tensors, up to its data, and its length including the data.
-    pub(super) fn to_bytes(&self, tensors: &[Tensor]) -> (Vec<u8>, u64) {
+    pub(super) fn to_bytes(&self, tensors: &[WrittenTensor]) -> (Vec<u8>, u64) {
         let mut bytes = b"GGUF".to_vec();
         bytes.extend(3_u32.to_le_bytes());
         bytes.extend((tensors.len() as u64).to_le_bytes());
@@ -63,11 +63,11 @@ impl Gguf {
         for (key, value) in &self.keys {
             put_text(&mut bytes, key);
             match value {
-                Value::Number(number) => {
+                KeyValue::Number(number) => {
                     bytes.extend(U32.to_le_bytes());
                     bytes.extend(number.to_le_bytes());
                 }
-                Value::Text(text) => {
+                KeyValue::Text(text) => {
                     bytes.extend(STRING.to_le_bytes());
                     put_text(&mut bytes, text);
                 }
@@ -120,7 +120,7 @@ impl Gguf {
 
 /// A tensor of 16-bit floats.
 #[derive(Clone, Debug)]
-pub(super) struct Tensor {
+pub(super) struct WrittenTensor {
     pub(super) name: String,
     pub(super) shape: Vec<u64>,
 }
@@ -184,10 +184,10 @@ impl<'a> Reader<'a> {
             let (key, kind) = (self.text()?, self.u32()?);
             match kind {
                 U32 => {
-                    gguf.keys.insert(key, Value::Number(self.u32()?));
+                    gguf.keys.insert(key, KeyValue::Number(self.u32()?));
                 }
                 STRING => {
-                    gguf.keys.insert(key, Value::Text(self.text()?));
+                    gguf.keys.insert(key, KeyValue::Text(self.text()?));
                 }
                 _ => self.skip(kind)?,
             }
@@ -279,7 +279,7 @@ pub(super) fn write(folder: &Path) -> io::Result<()> {
         Ok::<u64, io::Error>(length)
     };
     for (name, key, value) in MODELS {
-        let value = value.parse().map_or_else(|_| Value::Text(value.to_owned()), Value::Number);
+        let value = value.parse().map_or_else(|_| KeyValue::Text(value.to_owned()), KeyValue::Number);
         file(name, &with(name, key, value), &SMALL_SIZE)?;
     }
     file(LARGE, &LARGE_SIZE.model(LARGE), &LARGE_SIZE)?;
@@ -290,7 +290,7 @@ pub(super) fn write(folder: &Path) -> io::Result<()> {
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 41943040\n";
     fs::write(path("not-gguf"), pointer)?;
     fs::write(path("empty"), b"")?;
-    let text = |text: &str| Value::Text(text.to_owned());
+    let text = |text: &str| KeyValue::Text(text.to_owned());
     file("newer", &with("newer", "general.architecture", text("zzzzz")), &SMALL_SIZE)?;
     file("bad-template", &with("bad-template", TEMPLATE, text(BAD_TEMPLATE)), &SMALL_SIZE)?;
     for (name, key) in [("no-template", TEMPLATE), ("missing-key", "llama.context_length")] {
@@ -301,7 +301,7 @@ pub(super) fn write(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn with(name: &str, key: &str, value: Value) -> Gguf {
+fn with(name: &str, key: &str, value: KeyValue) -> Gguf {
     let mut model = plain(name);
     model.keys.insert(key.to_owned(), value);
     model
@@ -329,27 +329,27 @@ const LARGE_SIZE: Size =
 
 impl Size {
     fn model(&self, name: &str) -> Gguf {
-        let text = |text: &str| Value::Text(text.to_owned());
+        let text = |text: &str| KeyValue::Text(text.to_owned());
         let keys = [
             ("general.architecture", text("llama")),
             ("general.name", text(name)),
-            ("general.file_type", Value::Number(1)),
-            ("llama.block_count", Value::Number(self.layers)),
-            ("llama.context_length", Value::Number(32_768)),
-            ("llama.embedding_length", Value::Number(self.width)),
-            ("llama.feed_forward_length", Value::Number(self.feed_forward)),
-            ("llama.attention.head_count", Value::Number(self.heads)),
-            ("llama.attention.head_count_kv", Value::Number(self.heads_kv)),
-            ("llama.vocab_size", Value::Number(self.vocabulary)),
+            ("general.file_type", KeyValue::Number(1)),
+            ("llama.block_count", KeyValue::Number(self.layers)),
+            ("llama.context_length", KeyValue::Number(32_768)),
+            ("llama.embedding_length", KeyValue::Number(self.width)),
+            ("llama.feed_forward_length", KeyValue::Number(self.feed_forward)),
+            ("llama.attention.head_count", KeyValue::Number(self.heads)),
+            ("llama.attention.head_count_kv", KeyValue::Number(self.heads_kv)),
+            ("llama.vocab_size", KeyValue::Number(self.vocabulary)),
             (TEMPLATE, text("{% for message in messages %}{{ message.content }}{% endfor %}")),
         ];
         Gguf { keys: keys.map(|(key, value)| (key.to_owned(), value)).into() }
     }
 
-    fn tensors(&self) -> Vec<Tensor> {
+    fn tensors(&self) -> Vec<WrittenTensor> {
         let (width, wide) = (u64::from(self.width), u64::from(self.feed_forward));
         let narrow = u64::from(self.width / self.heads * self.heads_kv);
-        let tensor = |name: String, shape: &[u64]| Tensor { name, shape: shape.to_vec() };
+        let tensor = |name: String, shape: &[u64]| WrittenTensor { name, shape: shape.to_vec() };
         let vocabulary = [width, u64::from(self.vocabulary)];
         let layers = (0..self.layers).flat_map(|layer| {
             let parts: [(&str, &[u64]); 9] = [
@@ -379,14 +379,14 @@ mod tests {
 
     fn model() -> Gguf {
         let keys = [
-            ("general.architecture".to_owned(), Value::Text("llama".to_owned())),
-            ("llama.context_length".to_owned(), Value::Number(4096)),
+            ("general.architecture".to_owned(), KeyValue::Text("llama".to_owned())),
+            ("llama.context_length".to_owned(), KeyValue::Number(4096)),
         ];
         Gguf { keys: keys.into() }
     }
 
-    fn tensors() -> [Tensor; 1] {
-        [Tensor { name: "token_embd.weight".to_owned(), shape: vec![32] }]
+    fn tensors() -> [WrittenTensor; 1] {
+        [WrittenTensor { name: "token_embd.weight".to_owned(), shape: vec![32] }]
     }
 
     fn whole() -> Vec<u8> {

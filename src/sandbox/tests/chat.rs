@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Bench, START};
 use crate::sandbox::{
     answer::{Content, HttpAnswer},
-    fault::Action,
+    fault::FaultAction,
 };
 
 /// A request that is accepted, with changes; a change to null removes the field.
@@ -222,25 +222,25 @@ fn errors_take_each_form(#[case] form: &str, #[case] status: u16, #[case] conten
 fn faults_strike_chats() {
     let mut bench = Bench::new();
     let stream = json!({ "stream": true });
-    bench.arm(Action::SlowStream { ms: 250 });
+    bench.arm(FaultAction::SlowStream { ms: 250 });
     let Content::Stream { pieces, pause } = bench.chat(&stream).body else { panic!("not streamed") };
     assert_eq!((pieces.len(), pause), (7, Duration::from_millis(250)));
 
-    bench.arm(Action::CutStream { events: 3 });
+    bench.arm(FaultAction::CutStream { events: 3 });
     let events = bench.events(&stream);
     assert_eq!((events.len(), said(&events).as_str()), (3, "You said: "));
 
-    bench.arm(Action::StreamError { events: 2 });
+    bench.arm(FaultAction::StreamError { events: 2 });
     let events = bench.events(&stream);
     let last: Value = serde_json::from_str(&events[2]).unwrap();
     assert_eq!((events.len(), &last["error"]["type"]), (3, &json!("server_error")));
 
-    bench.arm(Action::Error { code_n: serde_json::from_value(json!(100_014)).unwrap(), processed: false });
+    bench.arm(FaultAction::Error { code_n: serde_json::from_value(json!(100_014)).unwrap(), processed: false });
     let answer = bench.chat(&stream);
     assert_eq!((answer.status, &answer.json()["error"]["message"]), (500, &json!("injected by the sandbox")));
     assert_eq!(bench.last_request().code_n, Some(100_014));
 
-    bench.arm(Action::TooManyRequests { retry_after_seconds: Some(3) });
+    bench.arm(FaultAction::TooManyRequests { retry_after_seconds: Some(3) });
     let answer = bench.chat(&stream);
     assert_eq!((answer.status, answer.retry_after), (429, Some(3)));
     assert!(!bench.last_request().processed);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Bench, START, create_body};
 use crate::sandbox::{
-    fault::Action,
+    fault::FaultAction,
     ledger::{Balance, LifeKind, Thing},
     options::Options,
 };
@@ -328,9 +328,9 @@ fn the_times_are_the_options() {
 }
 
 #[rstest]
-#[case(Action::FailCreation, 7)]
-#[case(Action::StickCreation, 1)]
-fn a_creation_fails_or_sticks(#[case] action: Action, #[case] status: i64) {
+#[case(FaultAction::FailCreation, 7)]
+#[case(FaultAction::StickCreation, 1)]
+fn a_creation_fails_or_sticks(#[case] action: FaultAction, #[case] status: i64) {
     let mut bench = Bench::new();
     bench.arm(action);
     let id = bench.create_disk(&json!({}));
@@ -342,7 +342,7 @@ fn a_creation_fails_or_sticks(#[case] action: Action, #[case] status: i64) {
 fn disks_show_up_late_alone_or_with_an_instance() {
     for with_instance in [false, true] {
         let mut bench = Bench::new();
-        bench.arm(Action::LateVisibility { ms: 3000, reads: 2 });
+        bench.arm(FaultAction::LateVisibility { ms: 3000, reads: 2 });
         if with_instance {
             bench.create(&json!({ "new_disks": [{ "size_gb": 20, "spec_id": 31, "release_with_instance": 1 }] }));
         } else {
@@ -384,7 +384,7 @@ fn what_happens_to_a_disk_behind_the_clients_back_is_seen() {
 fn a_fault_refuses_a_create_that_may_have_been_processed(#[case] code: i64, #[case] processed: bool) {
     let mut bench = Bench::new();
     let code_n = serde_json::from_value(json!(code)).unwrap();
-    bench.arm(Action::Error { code_n, processed });
+    bench.arm(FaultAction::Error { code_n, processed });
     assert_eq!(bench.refusal("cloud_disk_create", "", &body(&json!({}))).0, code);
     assert_eq!(bench.disks("").len(), if processed { 5 } else { 4 });
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Bench, START, create_body};
 use crate::sandbox::{
-    fault::Action,
+    fault::FaultAction,
     ledger::{Balance, Thing},
     options::Options,
 };
@@ -254,18 +254,18 @@ fn an_image_that_is_being_created_can_be_deleted() {
 fn a_push_fails_sticks_or_shows_up_late() {
     let mut bench = Bench::new();
     let uid = bench.running();
-    bench.arm(Action::FailCreation);
+    bench.arm(FaultAction::FailCreation);
     let id = bench.saved(&uid, "failed");
     assert_eq!(bench.image(id)["image_status"], 0);
     bench.advance(1);
     assert_eq!(bench.images("").len(), 3);
 
-    bench.arm(Action::LateVisibility { ms: 0, reads: 1 });
+    bench.arm(FaultAction::LateVisibility { ms: 0, reads: 1 });
     bench.saved(&uid, "late");
     assert_eq!([bench.images("").len(), bench.images("").len()], [3, 4]);
     bench.advance(1);
 
-    bench.arm(Action::StickCreation);
+    bench.arm(FaultAction::StickCreation);
     let id = bench.saved(&uid, "stuck");
     bench.advance(1_000_000);
     assert_eq!((&bench.image(id)["image_status"], &bench.image(id)["push_progress"]), (&json!(0), &json!(0)));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Bench, START, create_body};
 use crate::sandbox::{
-    fault::Action,
+    fault::FaultAction,
     ledger::{Balance, Thing},
 };
 
@@ -104,7 +104,7 @@ fn stock_is_taken_by_creates_and_given_back_by_releases() {
 #[test]
 fn a_failed_creation_gives_everything_back() {
     let mut bench = Bench::new();
-    bench.arm(Action::FailCreation);
+    bench.arm(FaultAction::FailCreation);
     let uid = bench.create(&with_disks());
     assert_eq!(bench.disk(801)["status"], 3);
     assert_eq!(bench.service.world().spec(103).unwrap().stock, 63);
@@ -122,7 +122,7 @@ fn a_failed_creation_gives_everything_back() {
 #[test]
 fn a_stuck_creation_stays_creating() {
     let mut bench = Bench::new();
-    bench.arm(Action::StickCreation);
+    bench.arm(FaultAction::StickCreation);
     let uid = bench.create(&json!({}));
     bench.advance(1_000_000);
     assert_eq!(bench.detail(&uid)["status"], "Creating");
@@ -199,7 +199,7 @@ fn a_prepaid_instance_is_renewed() {
 #[test]
 fn late_visibility_hides_by_time_and_by_reads() {
     let mut bench = Bench::new();
-    bench.arm(Action::LateVisibility { ms: 5000, reads: 2 });
+    bench.arm(FaultAction::LateVisibility { ms: 5000, reads: 2 });
     let uid = bench.create(&json!({}));
     let seen = |bench: &mut Bench| {
         let list = bench.result("instance_list", "page=1&page_size=0", "");
@@ -210,7 +210,7 @@ fn late_visibility_hides_by_time_and_by_reads() {
     assert!(!seen(&mut bench));
     assert!(seen(&mut bench));
 
-    bench.arm(Action::LateVisibility { ms: 5000, reads: 0 });
+    bench.arm(FaultAction::LateVisibility { ms: 5000, reads: 0 });
     let uid = bench.create(&json!({}));
     assert_eq!(bench.refusal("instance_detail", &format!("instance_uid={uid}"), "").0, 160_003);
     bench.advance(5);
@@ -248,11 +248,11 @@ fn the_ledger_tells_what_each_request_did() {
     assert_eq!((entry.account.as_deref(), &entry.created), (Some("main"), &vec![uid.clone()]));
     bench.release(&uid);
     assert_eq!(bench.last_request().released, [uid]);
-    bench.arm(Action::DropBefore);
+    bench.arm(FaultAction::DropBefore);
     bench.ask("instance_create", "", &create_body(&json!({})));
     let entry = bench.last_request();
     assert_eq!((entry.processed, entry.status, entry.faults), (false, None, vec!["drop_before".to_owned()]));
-    bench.arm(Action::DropAfter);
+    bench.arm(FaultAction::DropAfter);
     bench.ask("instance_create", "", &create_body(&json!({})));
     let entry = bench.last_request();
     assert_eq!((entry.processed, entry.status, entry.created.len()), (true, None, 1));

@@ -19,11 +19,11 @@ use super::{
     chat::PATH,
     clock::LifeClock,
     control::Mutation,
-    endpoints::{ENDPOINTS, Input},
-    fault::{Action, Fault, When},
+    endpoints::{ENDPOINTS, EndpointInput},
+    fault::{Fault, FaultAction, When},
     ledger::RequestEntry,
-    options::{Options, Secret},
-    service::{Incoming, Service, Target},
+    options::{Options, SandboxSecret},
+    service::{IncomingRequest, RequestTarget, Service},
 };
 
 /// 2026-02-02 02:40:00 UTC.
@@ -60,7 +60,7 @@ impl Bench {
 
     fn ask_as(
         &mut self,
-        token: Option<&Secret>,
+        token: Option<&SandboxSecret>,
         timestamp: Option<&str>,
         endpoint: &str,
         query: &str,
@@ -69,17 +69,19 @@ impl Bench {
         let (name, id) = endpoint.split_once('/').unwrap_or((endpoint, ""));
         let endpoint = ENDPOINTS.into_iter().find(|known| known.name == name).unwrap();
         let path = endpoint.path.replace("{image_id}", id);
-        let input = Input { path: &path, query, content_type: Some("application/json"), body: body.as_bytes() };
-        let token = token.map(Secret::reveal);
-        let incoming = Incoming { method: endpoint.method.as_str(), token, timestamp, authorization: None, input };
-        self.service.answer(Target::Endpoint(endpoint), &incoming)
+        let input = EndpointInput { path: &path, query, content_type: Some("application/json"), body: body.as_bytes() };
+        let token = token.map(SandboxSecret::reveal);
+        let incoming =
+            IncomingRequest { method: endpoint.method.as_str(), token, timestamp, authorization: None, input };
+        self.service.answer(RequestTarget::Endpoint(endpoint), &incoming)
     }
 
     /// The raw answer to a chat request with this Authorization header.
     fn chat_as(&mut self, authorization: Option<&str>, body: &str) -> HttpAnswer {
-        let input = Input { path: PATH, query: "", content_type: Some("application/json"), body: body.as_bytes() };
-        let incoming = Incoming { method: "POST", token: None, timestamp: None, authorization, input };
-        self.service.answer(Target::Chat, &incoming)
+        let input =
+            EndpointInput { path: PATH, query: "", content_type: Some("application/json"), body: body.as_bytes() };
+        let incoming = IncomingRequest { method: "POST", token: None, timestamp: None, authorization, input };
+        self.service.answer(RequestTarget::Chat, &incoming)
     }
 
     fn envelope(&mut self, endpoint: &str, query: &str, body: &str) -> Value {
@@ -124,7 +126,7 @@ impl Bench {
         self.service.mutate(mutation).unwrap();
     }
 
-    fn arm(&mut self, action: Action) {
+    fn arm(&mut self, action: FaultAction) {
         self.service.faults.arm(Fault { endpoint: "*".to_owned(), when: When::Next(1), action });
     }
 

@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{Bench, START, create_body};
-use crate::sandbox::{fault::Action, render::Code};
+use crate::sandbox::{fault::FaultAction, render::Code};
 
 fn long_name(character: char) -> String {
     character.to_string().repeat(129)
@@ -278,11 +278,11 @@ fn disks_need_a_permission() {
 #[case(Some("right"), 290, false)]
 #[case(Some("right"), -290, false)]
 fn token_and_timestamp_are_checked(#[case] token: Option<&str>, #[case] seconds_off: i64, #[case] is_refused: bool) {
-    use crate::sandbox::{clock::wall_seconds, options::Secret};
+    use crate::sandbox::{clock::wall_seconds, options::SandboxSecret};
 
     let mut bench = Bench::new();
     let right = bench.service.world().accounts.first().unwrap().token.clone();
-    let token = token.map(|token| if token == "right" { right } else { Secret::new(token) });
+    let token = token.map(|token| if token == "right" { right } else { SandboxSecret::new(token) });
     let timestamp = (wall_seconds(0) + seconds_off).to_string();
     let answer = bench.ask_as(token.as_ref(), Some(&timestamp), "spec_list", "region=cn-east-1", "");
     let envelope = answer.json();
@@ -318,24 +318,24 @@ fn a_skewed_clock_wants_skewed_timestamps_and_shows_its_date() {
 fn every_documented_code_can_be_injected() {
     let mut bench = Bench::new();
     for code in Code::ALL {
-        bench.arm(Action::Error { code_n: code, processed: false });
+        bench.arm(FaultAction::Error { code_n: code, processed: false });
         assert_eq!(bench.refusal("instance_create", "", &create_body(&json!({}))).0, code.number());
         assert_eq!(bench.last_request().code_n, Some(code.number()));
     }
     assert_eq!(bench.service.world().instances.len(), 0);
-    bench.arm(Action::Error { code_n: Code::InternalError, processed: true });
+    bench.arm(FaultAction::Error { code_n: Code::InternalError, processed: true });
     bench.refusal("instance_create", "", &create_body(&json!({})));
     assert_eq!(bench.service.world().instances.len(), 1);
 }
 
 #[test]
 fn an_account_can_have_several_tokens() {
-    use crate::sandbox::{clock::wall_seconds, options::Secret};
+    use crate::sandbox::{clock::wall_seconds, options::SandboxSecret};
 
     let mut bench = Bench::new();
     let first = bench.service.world().accounts.first().unwrap().token.clone();
-    let second = Secret::new("second");
-    let account = |bench: &mut Bench, token: &Secret| {
+    let second = SandboxSecret::new("second");
+    let account = |bench: &mut Bench, token: &SandboxSecret| {
         bench.ask_as(Some(token), Some(&wall_seconds(0).to_string()), "spec_list", "region=cn-east-1", "");
         bench.last_request().account
     };

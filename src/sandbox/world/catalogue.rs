@@ -7,13 +7,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Account, Binding, Disk, DiskSpec, DiskStatus, Payment, PrivateImage, PublicImage, Saves, VERSION, Visibility,
+    Account, BillingType, Binding, Disk, DiskSpec, DiskStatus, PrivateImage, PublicImage, Saves, VERSION, Visibility,
     World, image::uuid,
 };
 use crate::sandbox::{
     ledger::{LifeKind, Thing},
-    options::Secret,
-    running::Random,
+    options::SandboxSecret,
+    running::RandomStream,
 };
 
 /// 2026-01-05 08:00:00 UTC: the time of creation in the catalogue.
@@ -83,14 +83,14 @@ impl World {
 
 fn accounts(seed: u64) -> Vec<Account> {
     // Far from the streams that a world draws, which count from 1.
-    let mut random = Random::new(seed, u64::MAX / 2);
+    let mut random = RandomStream::new(seed, u64::MAX / 2);
     ["main", "other", "restricted"]
         .into_iter()
         .map(|name| Account {
             name: name.to_owned(),
-            token: Secret::new(format!("token-{name}-{}", random.text(24))),
+            token: SandboxSecret::new(format!("token-{name}-{}", random.text(24))),
             further_tokens: Vec::new(),
-            chat_key: Secret::new(format!("sk-{name}-{}", random.text(32))),
+            chat_key: SandboxSecret::new(format!("sk-{name}-{}", random.text(32))),
             balance: 100_000.5,
             certified: true,
             at_risk: false,
@@ -148,9 +148,9 @@ fn specs() -> Vec<Spec> {
             data_disk_expand_quota: quota,
             highest_cuda: cuda.to_owned(),
             support_ib_network: ib,
-            prices: Prices { hourly, daily: cents(hourly * 22.5), monthly: cents(hourly * 600.0) },
-            data_disk_prices: Prices { hourly: 0.0006, daily: 0.012, monthly: 0.33 },
-            discounts: Prices { hourly: 0.95, daily: 0.9, monthly: 0.85 },
+            prices: SpecPrices { hourly, daily: cents(hourly * 22.5), monthly: cents(hourly * 600.0) },
+            data_disk_prices: SpecPrices { hourly: 0.0006, daily: 0.012, monthly: 0.33 },
+            discounts: SpecPrices { hourly: 0.95, daily: 0.9, monthly: 0.85 },
             discount_statuses: statuses,
             rush_sale: rush,
             enabled,
@@ -314,20 +314,20 @@ fn disk(account: &str, id: i64, uid: &str, name: &str, size_gb: i64, status: Dis
 /// Three numbers, one for each billing period that has a price (service API, Instance specification).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::sandbox) struct Prices {
+pub(in crate::sandbox) struct SpecPrices {
     pub(in crate::sandbox) hourly: f64,
     pub(in crate::sandbox) daily: f64,
     pub(in crate::sandbox) monthly: f64,
 }
 
-impl Prices {
+impl SpecPrices {
     /// The price of one period. The document names no weekly price: seven days are taken.
-    pub(in crate::sandbox) fn of(self, payment: Payment) -> f64 {
+    pub(in crate::sandbox) fn of(self, payment: BillingType) -> f64 {
         match payment {
-            Payment::Hourly => self.hourly,
-            Payment::Daily => self.daily,
-            Payment::Weekly => (self.daily * 700.0).round() / 100.0,
-            Payment::Monthly => self.monthly,
+            BillingType::Hourly => self.hourly,
+            BillingType::Daily => self.daily,
+            BillingType::Weekly => (self.daily * 700.0).round() / 100.0,
+            BillingType::Monthly => self.monthly,
         }
     }
 }
@@ -356,9 +356,9 @@ pub(in crate::sandbox) struct Spec {
     /// "" for a specification without CUDA.
     pub(in crate::sandbox) highest_cuda: String,
     pub(in crate::sandbox) support_ib_network: bool,
-    pub(in crate::sandbox) prices: Prices,
-    pub(in crate::sandbox) data_disk_prices: Prices,
-    pub(in crate::sandbox) discounts: Prices,
+    pub(in crate::sandbox) prices: SpecPrices,
+    pub(in crate::sandbox) data_disk_prices: SpecPrices,
+    pub(in crate::sandbox) discounts: SpecPrices,
     /// Hourly, daily, monthly: 0 … 5.
     pub(in crate::sandbox) discount_statuses: [i64; 3],
     pub(in crate::sandbox) rush_sale: bool,

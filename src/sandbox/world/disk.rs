@@ -127,7 +127,7 @@ impl Disk {
 
 /// The properties of a new cloud disk.
 #[derive(Debug)]
-pub(in crate::sandbox) struct NewDisk<'a> {
+pub(in crate::sandbox) struct DiskOrder<'a> {
     pub(in crate::sandbox) account: &'a str,
     /// "" for its uid.
     pub(in crate::sandbox) name: String,
@@ -143,7 +143,7 @@ pub(in crate::sandbox) struct NewDisk<'a> {
 impl World {
     /// Creates a cloud disk that is Starting, and returns its id and uid. The document names no default for the mount
     /// path: here it is `/data/` and the uid.
-    pub(in crate::sandbox) fn add_disk(&mut self, new: NewDisk<'_>, now_ms: i64) -> (i64, String) {
+    pub(in crate::sandbox) fn add_disk(&mut self, new: DiskOrder<'_>, now_ms: i64) -> (i64, String) {
         let id = self.next_id();
         let uid = format!("disk-{}", self.draw().text(12));
         let name = if new.name.is_empty() { uid.clone() } else { new.name };

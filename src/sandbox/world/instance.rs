@@ -6,20 +6,20 @@ use serde_json::Value;
 use super::{ImageKind, Spec, World};
 use crate::sandbox::{
     ledger::{LifeEvent, LifeKind, Thing},
-    options::Secret,
+    options::SandboxSecret,
     stand_in::{Gpu, Machine},
 };
 
 /// A billing type (service API, POST /api/instance/create: payment_type).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::sandbox) enum Payment {
+pub(in crate::sandbox) enum BillingType {
     Hourly,
     Daily,
     Weekly,
     Monthly,
 }
 
-impl Payment {
+impl BillingType {
     pub(in crate::sandbox) fn parse(text: &str) -> Option<Self> {
         match text {
             "Hourly" => Some(Self::Hourly),
@@ -130,7 +130,7 @@ pub(in crate::sandbox) struct Instance {
     /// The specification as it was when the instance was created.
     pub(in crate::sandbox) spec: Spec,
     pub(in crate::sandbox) gpu_num: i64,
-    pub(in crate::sandbox) payment: Payment,
+    pub(in crate::sandbox) payment: BillingType,
     pub(in crate::sandbox) purchase_duration: i64,
     pub(in crate::sandbox) auto_renew: bool,
     pub(in crate::sandbox) image: InstanceImage,
@@ -142,9 +142,9 @@ pub(in crate::sandbox) struct Instance {
     pub(in crate::sandbox) login_method: i64,
     pub(in crate::sandbox) ssh_pubkey_id: i64,
     pub(in crate::sandbox) ssh_pubkey_name: String,
-    pub(in crate::sandbox) ssh_password: Secret,
+    pub(in crate::sandbox) ssh_password: SandboxSecret,
     pub(in crate::sandbox) ssh_port: i64,
-    pub(in crate::sandbox) jupyter_token: Secret,
+    pub(in crate::sandbox) jupyter_token: SandboxSecret,
     pub(in crate::sandbox) external_ip: String,
     pub(in crate::sandbox) internal_ip: String,
     pub(in crate::sandbox) create_ms: i64,
@@ -178,10 +178,15 @@ impl World {
     }
 
     /// The random values of a new instance: database id, uid, password, notebook token.
-    pub(in crate::sandbox) fn identity(&mut self) -> (i64, String, Secret, Secret) {
+    pub(in crate::sandbox) fn identity(&mut self) -> (i64, String, SandboxSecret, SandboxSecret) {
         let id = self.next_id();
         let mut random = self.draw();
-        (id, format!("ins-{}", random.text(12)), Secret::new(random.text(16)), Secret::new(random.text(32)))
+        (
+            id,
+            format!("ins-{}", random.text(12)),
+            SandboxSecret::new(random.text(16)),
+            SandboxSecret::new(random.text(32)),
+        )
     }
 
     /// The uid after those of all instances so far.
@@ -214,7 +219,7 @@ impl World {
             holds_stock: false,
             spec: spec.clone(),
             gpu_num: 1,
-            payment: Payment::Hourly,
+            payment: BillingType::Hourly,
             purchase_duration: 0,
             auto_renew: false,
             image: InstanceImage {

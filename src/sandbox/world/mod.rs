@@ -14,16 +14,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ledger::{LifeEvent, LifeKind, Thing},
-    options::{Options, Secret},
-    running::Random,
+    options::{Options, SandboxSecret},
+    running::RandomStream,
 };
 
 pub(super) use self::{
     catalogue::{ChatModel, Spec},
-    disk::{Binding, Disk, DiskNext, DiskSpec, DiskStatus, DiskStep, NewDisk, disk_path_problem, path_problem},
+    disk::{Binding, Disk, DiskNext, DiskOrder, DiskSpec, DiskStatus, DiskStep, disk_path_problem, path_problem},
     image::{ImageKind, PrivateImage, PublicImage, Push, uuid, version_of},
     instance::{
-        Host, Instance, InstanceImage, Mount, Next, Payment, ScheduledChange, Visibility, internal_ip, ssh_port,
+        BillingType, Host, Instance, InstanceImage, Mount, Next, ScheduledChange, Visibility, internal_ip, ssh_port,
     },
 };
 
@@ -80,18 +80,18 @@ impl World {
 
         if let Some(main) = self.accounts.first_mut() {
             if let Some(token) = &options.token {
-                main.token = Secret::new(token.expose_secret());
+                main.token = SandboxSecret::new(token.expose_secret());
             }
             if let Some(key) = &options.chat_key {
-                main.chat_key = Secret::new(key.expose_secret());
+                main.chat_key = SandboxSecret::new(key.expose_secret());
             }
         }
     }
 
     /// A new stream of random values.
-    pub(super) fn draw(&mut self) -> Random {
+    pub(super) fn draw(&mut self) -> RandomStream {
         self.draws += 1;
-        Random::new(self.seed, self.draws)
+        RandomStream::new(self.seed, self.draws)
     }
 
     /// A new database id.
@@ -140,12 +140,12 @@ impl World {
 pub(super) struct Account {
     pub(in crate::sandbox) name: String,
     /// X-Service-Token.
-    pub(in crate::sandbox) token: Secret,
+    pub(in crate::sandbox) token: SandboxSecret,
     /// Further valid tokens, oldest first.
     #[serde(default)]
-    pub(in crate::sandbox) further_tokens: Vec<Secret>,
+    pub(in crate::sandbox) further_tokens: Vec<SandboxSecret>,
     /// The bearer key of the chat endpoint.
-    pub(in crate::sandbox) chat_key: Secret,
+    pub(in crate::sandbox) chat_key: SandboxSecret,
     /// The balance of the main account.
     pub(in crate::sandbox) balance: f64,
     /// Whether the main account has real-name certification.
@@ -226,9 +226,9 @@ mod tests {
     fn a_token_is_valid_until_it_is_revoked() {
         let mut account = Account {
             name: "main".to_owned(),
-            token: Secret::new("first"),
-            further_tokens: vec![Secret::new("second"), Secret::new("third")],
-            chat_key: Secret::new("key"),
+            token: SandboxSecret::new("first"),
+            further_tokens: vec![SandboxSecret::new("second"), SandboxSecret::new("third")],
+            chat_key: SandboxSecret::new("key"),
             balance: 0.0,
             certified: true,
             at_risk: false,

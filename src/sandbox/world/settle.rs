@@ -7,7 +7,7 @@ use super::{
 use crate::sandbox::{
     control::{Mutation, MutationError},
     ledger::{LifeKind, Thing},
-    options::Secret,
+    options::SandboxSecret,
 };
 
 /// A due change of the instance, cloud disk or private image at an index.
@@ -172,7 +172,7 @@ impl World {
             Mutation::DelaySshd { uid, ms } => self.any_instance(&uid)?.host.sshd_delay_ms = Some(i64::from(ms)),
             Mutation::Hide { uid, reads } => self.any_visibility(&uid)?.after_reads = reads,
             Mutation::IssueToken { account, token } => {
-                self.any_account(&account)?.further_tokens.push(Secret::new(token));
+                self.any_account(&account)?.further_tokens.push(SandboxSecret::new(token));
             }
             Mutation::RebootInstance { uid } => {
                 let host = &mut self.any_instance(&uid)?.host;

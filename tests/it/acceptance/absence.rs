@@ -1,6 +1,6 @@
 //! Instances that a refresh does not find, and refreshes that fail.
 
-use damodel::sandbox::{Action, Code, Mutation, When};
+use damodel::sandbox::{Code, FaultAction, Mutation, When};
 use rstest::rstest;
 
 use crate::support::terraform::{Instance, Severity, Site, Workspace, config, each_cli, says};
@@ -99,13 +99,13 @@ fn another_accounts_token_takes_nothing_out_of_the_state() {
 }
 
 #[rstest]
-#[case(Action::Status { status: 500, processed: false })]
-#[case(Action::Html { status: 200, processed: false })]
-#[case(Action::Error { code_n: Code::InternalError, processed: false })]
-#[case(Action::Error { code_n: Code::InvalidToken, processed: false })]
-#[case(Action::Truncated)]
-#[case(Action::DropAfter)]
-fn a_refresh_that_fails_keeps_the_state(#[case] action: Action) {
+#[case(FaultAction::Status { status: 500, processed: false })]
+#[case(FaultAction::Html { status: 200, processed: false })]
+#[case(FaultAction::Error { code_n: Code::InternalError, processed: false })]
+#[case(FaultAction::Error { code_n: Code::InvalidToken, processed: false })]
+#[case(FaultAction::Truncated)]
+#[case(FaultAction::DropAfter)]
+fn a_refresh_that_fails_keeps_the_state(#[case] action: FaultAction) {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
@@ -128,7 +128,7 @@ fn a_refresh_that_is_not_answered_in_time_keeps_the_state() {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&config(Instance::new("x").block("timeouts { read = \"1s\" }")));
-        site.arm("*", When::Always, Action::Hang { limit_ms: 60_000, processed: true });
+        site.arm("*", When::Always, FaultAction::Hang { limit_ms: 60_000, processed: true });
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Error, "The state is unchanged"), "{said:?}");
         assert!(

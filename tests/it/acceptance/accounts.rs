@@ -36,7 +36,7 @@ fn killed(workspace: &Workspace<'_>, is_answered: bool) {
         Started::killed_when_accepted(workspace, 1);
         return;
     }
-    let hang = damodel::sandbox::Action::Hang { limit_ms: 120_000, processed: true };
+    let hang = damodel::sandbox::FaultAction::Hang { limit_ms: 120_000, processed: true };
     workspace.site.arm("instance_create", damodel::sandbox::When::Next(1), hang);
     let started = Started::apply(workspace);
     workspace.site.await_ledger("the create", |ledger| ledger.requests_to("instance_create").next().is_some());

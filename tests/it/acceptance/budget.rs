@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use damodel::sandbox::{Action, When};
+use damodel::sandbox::{FaultAction, When};
 
 use crate::support::terraform::{Instance, Site, Workspace, config, config_with, each_cli, refusal};
 
@@ -84,7 +84,7 @@ fn runs_on_one_computer_know_of_each_other() {
             workspace.write(&budget("11.88", "preflight = false", body));
         }
         // Each workspace sees the other one's instances late.
-        site.arm("instance_create", When::Always, Action::LateVisibility { ms: 0, reads: 3 });
+        site.arm("instance_create", When::Always, FaultAction::LateVisibility { ms: 0, reads: 3 });
         thread::scope(|scope| {
             // A workspace cannot be shared between threads; a command can.
             let commands = [&first, &second]
@@ -143,7 +143,7 @@ fn a_machine_and_its_successor_do_not_count_together() {
         workspace.apply_ok(&budget("2", "", Instance::new("x").text("hostname", "other")));
         workspace.run_ok(&["taint", "damodel_instance.x"]);
         workspace.apply_ok(&budget("2", "", Instance::new("x").text("hostname", "other")));
-        site.arm("instance_create", When::Next(1), Action::FailCreation);
+        site.arm("instance_create", When::Next(1), FaultAction::FailCreation);
         workspace.write(&budget("2", "", Instance::new("x").text("hostname", "third")));
         assert!(!workspace.try_apply(&[]).0);
         workspace.apply_ok(&budget("2", "", Instance::new("x").text("hostname", "third")));

@@ -1,6 +1,6 @@
 //! Candidates: what a plan shows of them, which one a create buys, and that the choice is kept.
 
-use damodel::sandbox::{Action, Code, When};
+use damodel::sandbox::{Code, FaultAction, When};
 use rstest::rstest;
 use serde_json::json;
 
@@ -203,7 +203,7 @@ fn what_the_plan_ruled_out_is_not_bought() {
         site.arm(
             "instance_create",
             When::Always,
-            Action::Error { code_n: Code::ResourceInsufficient, processed: false },
+            FaultAction::Error { code_n: Code::ResourceInsufficient, processed: false },
         );
         set(site, 101, None, Some(0.5));
         let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
@@ -305,9 +305,12 @@ fn a_create_goes_round_all_candidates_while_it_waits() {
 }
 
 #[rstest]
-#[case::the_answer_is_lost(Action::DropAfter, true)]
-#[case::nothing_was_made(Action::Error { code_n: Code::CreateInstanceFailedCudaNotMatch, processed: false }, false)]
-fn whatever_becomes_of_a_candidate_there_is_one_instance(#[case] action: Action, #[case] is_made: bool) {
+#[case::the_answer_is_lost(FaultAction::DropAfter, true)]
+#[case::nothing_was_made(
+    FaultAction::Error { code_n: Code::CreateInstanceFailedCudaNotMatch, processed: false },
+    false
+)]
+fn whatever_becomes_of_a_candidate_there_is_one_instance(#[case] action: FaultAction, #[case] is_made: bool) {
     each(|site, workspace| {
         workspace.write(&config(choice(THREE)));
         workspace.plan(&[]);
@@ -328,7 +331,7 @@ fn a_run_killed_after_its_second_candidate_was_accepted_is_resumed() {
         site.arm(
             "instance_create",
             When::Nth(1),
-            Action::Error { code_n: Code::ResourceInsufficient, processed: false },
+            FaultAction::Error { code_n: Code::ResourceInsufficient, processed: false },
         );
         Started::killed_when_accepted(workspace, 1);
         assert_eq!(workspace.notes()[0].content["candidate"], "1 \u{d7} gpu.a100-80g.1 in cn-east-1");
@@ -369,7 +372,11 @@ fn a_run_killed_between_two_candidates_goes_on_with_the_next_at_once() {
 fn other_errors_end_the_create() {
     each(|site, workspace| {
         workspace.write(&config(choice(THREE)));
-        site.arm("instance_create", When::Next(1), Action::Error { code_n: Code::BalanceNotEnough, processed: false });
+        site.arm(
+            "instance_create",
+            When::Next(1),
+            FaultAction::Error { code_n: Code::BalanceNotEnough, processed: false },
+        );
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
         refusal(&said, &["100038", "Nothing was created"]);

@@ -168,7 +168,7 @@ fn a_busy_service_is_asked_again() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        let busy = damodel::sandbox::Action::TooManyRequests { retry_after_seconds: Some(1) };
+        let busy = damodel::sandbox::FaultAction::TooManyRequests { retry_after_seconds: Some(1) };
         site.arm("*", When::Next(2), busy);
         workspace.apply_ok(&config(Instance::new("x")));
         assert_eq!(site.balance().created, 1);

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, thread, time::Duration};
 
-use damodel::sandbox::{Action, Mutation, Options, When};
+use damodel::sandbox::{FaultAction, Mutation, Options, When};
 use serde_json::json;
 
 use crate::support::terraform::{
@@ -211,7 +211,7 @@ fn a_disk_that_comes_up_in_arrears_is_told_and_kept() {
         let workspace = Workspace::new(cli, &site);
         let disk = "resource \"damodel_cloud_disk\" \"x\" {\n  name = \"x\"\n  size_gb = 20\n  spec_id = 31\n}\n";
         workspace.write(&config(disk));
-        site.arm("cloud_disk_create", When::Next(1), Action::StickCreation);
+        site.arm("cloud_disk_create", When::Next(1), FaultAction::StickCreation);
         let newest = || {
             let state = site.sandbox().state();
             let disks = state["disks"].as_array().unwrap();

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use damodel::sandbox::{Action, Mutation, Options, Thing, When};
+use damodel::sandbox::{FaultAction, Mutation, Options, Thing, When};
 use rstest::rstest;
 use serde_json::json;
 
@@ -214,7 +214,7 @@ fn a_destroy_waits_until_the_disk_is_let_go() {
 fn a_destroy_that_cannot_see_the_disk_does_not_call_it_mounted() {
     each(|site, workspace| {
         workspace.apply_ok(&config(disk(&[]).replace("}\n", "  timeouts { delete = \"1s\" }\n}\n")));
-        site.arm("cloud_disk_list", When::Always, Action::Status { status: 503, processed: false });
+        site.arm("cloud_disk_list", When::Always, FaultAction::Status { status: 503, processed: false });
         let (done, said) = workspace.try_apply(&["-destroy", "-refresh=false"]);
         assert!(!done);
         let error = refusal(&said, &["was not released", "its status was not seen in time", "stays in the state"]);
@@ -256,7 +256,7 @@ fn a_disk_of_a_killed_provider_is_taken_up() {
     each(|site, workspace| {
         workspace.write(&config(disk(&[])));
         let created = site.balance_of(Thing::CloudDisk).created;
-        site.arm("cloud_disk_create", When::Next(1), Action::Hang { limit_ms: 120_000, processed: true });
+        site.arm("cloud_disk_create", When::Next(1), FaultAction::Hang { limit_ms: 120_000, processed: true });
         let started = Started::apply(workspace);
         site.await_ledger("the create", |ledger| ledger.balance(Thing::CloudDisk).created > created);
         started.kill_provider();
@@ -273,10 +273,10 @@ fn a_disk_of_a_killed_provider_is_taken_up() {
 }
 
 #[rstest]
-#[case(Action::DropAfter)]
-#[case(Action::Status { status: 502, processed: true })]
-#[case(Action::LateVisibility { ms: 300, reads: 2 })]
-fn a_create_whose_answer_is_lost_makes_one_disk(#[case] action: Action) {
+#[case(FaultAction::DropAfter)]
+#[case(FaultAction::Status { status: 502, processed: true })]
+#[case(FaultAction::LateVisibility { ms: 300, reads: 2 })]
+fn a_create_whose_answer_is_lost_makes_one_disk(#[case] action: FaultAction) {
     each(|site, workspace| {
         let created = site.balance_of(Thing::CloudDisk).created;
         site.arm("cloud_disk_create", When::Next(1), action.clone());

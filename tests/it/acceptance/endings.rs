@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use damodel::sandbox::{Action, Balance, Options, When};
+use damodel::sandbox::{Balance, FaultAction, Options, When};
 use serde_json::json;
 
 use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, each_cli};
@@ -20,7 +20,7 @@ fn a_machine_that_is_created_failed_is_tainted_and_replaced() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        site.arm("instance_create", When::Next(1), Action::FailCreation);
+        site.arm("instance_create", When::Next(1), FaultAction::FailCreation);
         workspace.write(&config(Instance::new("x")));
         let (done, said) = workspace.try_apply(&[]);
         let uid = site.live()[0].clone();
@@ -49,7 +49,7 @@ fn a_failed_machine_that_cannot_be_released_leaves_the_state() {
     each_cli(|cli| {
         let site = Site::with(Options { form: "failed_unreleasable".parse().unwrap(), ..Site::options() });
         let workspace = Workspace::new(cli, &site);
-        site.arm("instance_create", When::Next(1), Action::FailCreation);
+        site.arm("instance_create", When::Next(1), FaultAction::FailCreation);
         workspace.write(&config(Instance::new("x")));
         assert!(!workspace.try_apply(&[]).0);
         let (done, said) = workspace.try_apply(&[]);
@@ -100,7 +100,7 @@ fn a_wait_that_runs_out_is_replaced_without_the_advice() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        site.arm("instance_create", When::Next(1), Action::StickCreation);
+        site.arm("instance_create", When::Next(1), FaultAction::StickCreation);
         workspace.write(&slow());
         assert!(!workspace.try_apply(&[]).0);
         let plan = workspace.apply_ok(&slow());
@@ -143,7 +143,7 @@ fn a_rename_that_fails_after_the_create_is_repaired_by_the_next_plan() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        let refused = Action::Error { code_n: damodel::sandbox::Code::InvalidParameter, processed: false };
+        let refused = FaultAction::Error { code_n: damodel::sandbox::Code::InvalidParameter, processed: false };
         site.arm("instance_rename", When::Next(1), refused);
         workspace.write(&config(Instance::new("x").text("name", "trainer")));
         let (done, said) = workspace.try_apply(&[]);

@@ -1,6 +1,6 @@
 //! The forms that the document leaves open make no difference for an operator.
 
-use damodel::sandbox::{Action, Code, Form, Options, When};
+use damodel::sandbox::{Code, FaultAction, Form, Options, When};
 use rstest::rstest;
 
 use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
@@ -21,7 +21,7 @@ fn an_error_is_understood_in_every_shape() {
         for shape in shapes {
             for status in ["always200", "matched"] {
                 site.sandbox().set_form(form(&format!("error_shape={shape},error_status={status}")));
-                let sold_out = Action::Error { code_n: Code::SpecNotExistOrDisable, processed: false };
+                let sold_out = FaultAction::Error { code_n: Code::SpecNotExistOrDisable, processed: false };
                 site.arm("instance_create", When::Next(1), sold_out);
                 let (done, said) = workspace.try_apply(&[]);
                 let errors: Vec<_> = said.iter().filter(|said| said.is_error()).collect();

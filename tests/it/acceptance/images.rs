@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use damodel::sandbox::{Action, Code, Mutation, Options, Thing, When};
+use damodel::sandbox::{Code, FaultAction, Mutation, Options, Thing, When};
 use serde_json::json;
 
 use crate::support::terraform::{
@@ -122,7 +122,7 @@ fn a_busy_service_is_waited_for() {
     let options = Options { save_window: Duration::from_millis(1500), ..Site::options() };
     each_on(&options, |site, workspace| {
         // 130002 by the service itself: two images of one instance; 130003 by its window and by a fault.
-        site.arm("image_save", When::Next(1), Action::Error { code_n: Code::ImageSaveBusy, processed: false });
+        site.arm("image_save", When::Next(1), FaultAction::Error { code_n: Code::ImageSaveBusy, processed: false });
         let two = config(format!("{}{}", saved("one", ""), image("y", "two", "")));
         workspace.apply_ok(&two);
         let refused: Vec<_> = site.ledger().requests_to("image_save").filter_map(|request| request.code_n).collect();
@@ -160,7 +160,7 @@ fn the_cap_of_a_day_is_final() {
 #[test]
 fn a_busy_service_that_stays_so_is_told_when_the_time_runs_out() {
     each(|site, workspace| {
-        let busy = Action::Error { code_n: Code::ImageUploading, processed: false };
+        let busy = FaultAction::Error { code_n: Code::ImageUploading, processed: false };
         site.arm("image_save", When::Always, busy);
         workspace.write(&config(saved("one", "  timeouts { create = \"2s\" }\n")));
         let (done, said) = workspace.try_apply(&[]);
@@ -177,7 +177,7 @@ fn a_busy_service_that_stays_so_is_told_when_the_time_runs_out() {
 fn a_delete_waits_for_the_machine_that_is_being_made_of_it() {
     each(|site, workspace| {
         workspace.apply_ok(&config(saved("one", "")));
-        let used = Action::Error { code_n: Code::ImageUsedByInstance, processed: false };
+        let used = FaultAction::Error { code_n: Code::ImageUsedByInstance, processed: false };
         site.arm("image_delete", When::Next(2), used);
         workspace.destroy_ok();
         assert_eq!(site.requests("image_delete"), 3);
@@ -275,7 +275,7 @@ fn a_replaced_image_keeps_its_name() {
 #[test]
 fn a_tainted_image_is_replaced_under_its_name() {
     each(|site, workspace| {
-        site.arm("image_save", When::Next(1), Action::StickCreation);
+        site.arm("image_save", When::Next(1), FaultAction::StickCreation);
         let brief = config(saved("one", "  timeouts { create = \"1s\" }\n"));
         workspace.write(&brief);
         let (done, said) = workspace.try_apply(&[]);
@@ -295,7 +295,7 @@ fn a_tainted_image_is_replaced_under_its_name() {
 fn a_save_of_a_killed_provider_is_taken_up() {
     each(|site, workspace| {
         workspace.write(&config(saved("one", "")));
-        site.arm("image_save", When::Next(1), Action::Hang { limit_ms: 120_000, processed: true });
+        site.arm("image_save", When::Next(1), FaultAction::Hang { limit_ms: 120_000, processed: true });
         let started = Started::apply(workspace);
         site.await_ledger("the save", |ledger| ledger.balance(Thing::PrivateImage).created > SEED);
         started.kill_provider();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use damodel::sandbox::{Action, Mutation, When};
+use damodel::sandbox::{FaultAction, Mutation, When};
 
 use crate::support::terraform::{Instance, Site, Started, Workspace, config, each_cli};
 
@@ -21,7 +21,7 @@ fn a_cancel_ends_the_wait_at_once_and_taints_nothing() {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.write(&config(Instance::new("x")));
-        site.arm("instance_create", When::Next(1), Action::StickCreation);
+        site.arm("instance_create", When::Next(1), FaultAction::StickCreation);
         let mut started = Started::apply(&workspace);
         site.await_ledger("a look at the new machine", |ledger| {
             ledger.requests.iter().skip_while(|request| request.created.is_empty()).count() > 1
@@ -50,7 +50,7 @@ fn a_machine_that_a_terminated_apply_stored_is_no_other_ones() {
         let workspace = Workspace::new(cli, &site);
         let machines = |count: u32| config(Instance::new("x").set("count", count).text("name", "same"));
         workspace.write(&machines(1));
-        site.arm("instance_create", When::Next(1), Action::StickCreation);
+        site.arm("instance_create", When::Next(1), FaultAction::StickCreation);
         let started = Started::apply(&workspace);
         site.await_ledger("a look at the new machine", |ledger| {
             ledger.requests.iter().skip_while(|request| request.created.is_empty()).count() > 1
@@ -76,8 +76,8 @@ fn five_machines_of_a_killed_provider_are_taken_up() {
         let workspace = Workspace::new(cli, &site);
         let machines = Instance::new("x").set("count", 5).set("name", "\"x-${count.index}\"");
         workspace.write(&config(machines));
-        site.arm("instance_create", When::Nth(2), Action::Hang { limit_ms: 120_000, processed: true });
-        site.arm("instance_create", When::Always, Action::StickCreation);
+        site.arm("instance_create", When::Nth(2), FaultAction::Hang { limit_ms: 120_000, processed: true });
+        site.arm("instance_create", When::Always, FaultAction::StickCreation);
         let started = Started::apply(&workspace);
         site.await_ledger("five creates, and a look at what they made", |ledger| {
             let mut after = ledger.requests.iter().skip_while(|request| request.created.is_empty());

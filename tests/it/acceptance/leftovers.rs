@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use damodel::sandbox::{Action, Thing, When};
+use damodel::sandbox::{FaultAction, Thing, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
@@ -140,7 +140,7 @@ fn what_cannot_be_looked_for_is_not_created_beside(#[values("fail", "adopt", "wa
         let argument = format!("on_leftover = {on_leftover:?}\nmax_retries = 1");
         workspace.write(&with(&argument, Instance::new("x").block("timeouts { create = \"8s\" }")));
         workspace.plan(&[]);
-        site.arm("instance_list", When::Always, Action::Status { status: 503, processed: false });
+        site.arm("instance_list", When::Always, FaultAction::Status { status: 503, processed: false });
         let (done, said) = workspace.try_apply(&["plan"]);
         if on_leftover == "warn" {
             assert!(warns(&said, &["left of instance", "503", "is created"]), "{said:#?}");

@@ -50,7 +50,7 @@ fn an_image_of_a_killed_save_whose_instance_is_replaced_in_the_same_plan_is_name
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.write(&whole(&Instance::new("builder")));
-        site.arm("image_save", damodel::sandbox::When::Next(1), damodel::sandbox::Action::StickCreation);
+        site.arm("image_save", damodel::sandbox::When::Next(1), damodel::sandbox::FaultAction::StickCreation);
         let started = Started::apply(&workspace);
         site.await_ledger("the save", |ledger| {
             ledger.requests.iter().any(|it| it.endpoint.as_deref() == Some("image_save"))

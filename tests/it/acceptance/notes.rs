@@ -2,7 +2,7 @@
 
 use std::{fs, time::Instant};
 
-use damodel::sandbox::{Action, LifeEvent, LifeKind, Thing, When};
+use damodel::sandbox::{FaultAction, LifeEvent, LifeKind, Thing, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
@@ -78,7 +78,7 @@ fn nothing_is_said_of_what_was_just_released(#[values(true, false)] is_failed: b
         let whole = config(format!("{}{}{}", Instance::new("builder"), disk("data"), image("model")));
         if is_failed {
             for endpoint in ["instance_create", "cloud_disk_create"] {
-                site.arm(endpoint, When::Next(1), Action::FailCreation);
+                site.arm(endpoint, When::Next(1), FaultAction::FailCreation);
             }
             workspace.write(&whole);
             assert!(!workspace.try_apply(&[]).0);
@@ -117,7 +117,7 @@ fn a_note_that_cannot_be_written_is_told_and_the_marker_stays(#[values("instance
             _ => (disk("x"), "damodel_cloud_disk.x", "cloud_disk_create"),
         };
         workspace.write(&config(&body));
-        site.arm(create, When::Next(1), Action::Slow { ms: 2000 });
+        site.arm(create, When::Next(1), FaultAction::Slow { ms: 2000 });
         let started = Started::apply(&workspace);
         site.await_ledger("the create", |ledger| ledger.requests_to(create).next().is_some());
         // A file replaces the directory, so that no record can be written.
@@ -147,7 +147,7 @@ fn a_create_of_minutes_ago_that_made_nothing_is_sent_again() {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.write(&config(Instance::new("x")));
-        site.arm("instance_create", When::Next(1), Action::Hang { limit_ms: 120_000, processed: false });
+        site.arm("instance_create", When::Next(1), FaultAction::Hang { limit_ms: 120_000, processed: false });
         let started = Started::apply(&workspace);
         site.await_ledger("the create", |ledger| ledger.requests_to("instance_create").next().is_some());
         started.kill();
@@ -170,7 +170,7 @@ fn an_answer_that_never_came_and_nothing_made_is_no_wait_for_the_whole_timeout()
         let workspace = Workspace::new(cli, &site);
         workspace.write(&config(format!("{}{}", Instance::new("x"), disk("data"))));
         for endpoint in ["instance_create", "cloud_disk_create"] {
-            site.arm(endpoint, When::Next(1), Action::DropBefore);
+            site.arm(endpoint, When::Next(1), FaultAction::DropBefore);
         }
         let begun = Instant::now();
         let (done, said) = workspace.try_apply(&[]);
@@ -231,7 +231,7 @@ fn advice_does_not_ask_for_what_is_set() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        let none = Action::Error { code_n: damodel::sandbox::Code::ResourceInsufficient, processed: false };
+        let none = FaultAction::Error { code_n: damodel::sandbox::Code::ResourceInsufficient, processed: false };
         site.arm("instance_create", When::Always, none);
         workspace.write(&config(Instance::new("x").text("wait_for_capacity", "1s")));
         let (done, said) = workspace.try_apply(&[]);

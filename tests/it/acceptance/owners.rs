@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::sandbox::{Action, Options, Thing, When};
+use damodel::sandbox::{FaultAction, Options, Thing, When};
 use rstest::rstest;
 
 use crate::support::{
@@ -83,7 +83,7 @@ fn a_provider_whose_core_was_killed_sends_no_create(#[values("instance_list", "c
         };
         workspace.write(&unchecked(thing));
         // The provider is about to send the create, and looks for leftovers first.
-        site.arm(list, When::Always, Action::Slow { ms: 1_500 });
+        site.arm(list, When::Always, FaultAction::Slow { ms: 1_500 });
         let mut started = Started::apply(&workspace);
         site.await_ledger("a list", |ledger| ledger.requests_to(list).count() > 0);
         started.kill_core();
@@ -173,7 +173,7 @@ fn an_answer_that_nobody_is_left_to_hear_is_adopted() {
         let workspace = Workspace::new(cli, &site);
         workspace.write(&config(Instance::new("x")));
         // The rename is the last request before the answer.
-        site.arm("instance_rename", When::Next(1), Action::Slow { ms: 2500 });
+        site.arm("instance_rename", When::Next(1), FaultAction::Slow { ms: 2500 });
         let mut started = Started::apply(&workspace);
         site.await_ledger("the rename", |ledger| ledger.requests_to("instance_rename").next().is_some());
         started.kill_core();

@@ -1,6 +1,6 @@
 //! Prices in plans, and what happens when they change.
 
-use damodel::sandbox::{Action, Code, When};
+use damodel::sandbox::{Code, FaultAction, When};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ fn a_check_that_fails_inside_the_apply_leaves_the_plan_as_it_was() {
         let uid = plan.change(X).after("exist_disks")[0]["uid"].clone();
         assert!(uid.is_string(), "{uid}");
         for endpoint in ["spec_list", "cloud_disk_list"] {
-            site.arm(endpoint, When::Next(1), Action::Error { code_n: Code::InternalError, processed: false });
+            site.arm(endpoint, When::Next(1), FaultAction::Error { code_n: Code::InternalError, processed: false });
         }
         workspace.apply_plan();
         let state = workspace.state();

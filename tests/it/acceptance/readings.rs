@@ -1,6 +1,6 @@
 //! Answers that are easy to misread.
 
-use damodel::sandbox::{Action, Mutation, Options, Shape, Thing, When};
+use damodel::sandbox::{FaultAction, Mutation, Options, Shape, Thing, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
@@ -197,11 +197,11 @@ fn a_list_of_an_unknown_shape_is_an_error(
         // Without references between them, each is read even if another one fails.
         workspace.write(&three.replace("damodel_instance.builder.id", &format!("{:?}", site.live()[0])));
         for list in ["instance_list", "cloud_disk_list", "private_image_list"] {
-            site.arm(list, When::Always, Action::Misshapen { shape });
+            site.arm(list, When::Always, FaultAction::Misshapen { shape });
         }
         site.arm("instance_detail", When::Always, {
             let code_n = damodel::sandbox::Code::InstanceNotExistOrNoPrivilege;
-            Action::Error { code_n, processed: false }
+            FaultAction::Error { code_n, processed: false }
         });
         let said = workspace.try_plan(&[]);
         for address in before.addresses() {

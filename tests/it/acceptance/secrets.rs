@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use damodel::sandbox::{Action, Code, Mutation, Options, When};
+use damodel::sandbox::{Code, FaultAction, Mutation, Options, When};
 use rstest::rstest;
 use secrecy::SecretString;
 
@@ -63,10 +63,10 @@ fn live(workspace: &Workspace<'_>, store: bool) {
     workspace.run(&["plan", "-no-color"]);
     workspace.run(&["refresh", "-no-color"]);
     for action in [
-        Action::Error { code_n: Code::InternalError, processed: true },
-        Action::Html { status: 200, processed: true },
-        Action::Truncated,
-        Action::DropAfter,
+        FaultAction::Error { code_n: Code::InternalError, processed: true },
+        FaultAction::Html { status: 200, processed: true },
+        FaultAction::Truncated,
+        FaultAction::DropAfter,
     ] {
         workspace.site.arm("*", When::Always, action);
         workspace.write(

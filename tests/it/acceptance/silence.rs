@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use damodel::sandbox::Action;
+use damodel::sandbox::FaultAction;
 
 use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
 
@@ -24,7 +24,11 @@ fn nothing_is_said_unless_it_is_asked_for() {
         let site = Site::start();
         let workspace = overheard(cli, &site);
         workspace.apply_ok(&config(Instance::new("x")));
-        site.arm("instance_list", damodel::sandbox::When::Next(1), Action::Status { status: 503, processed: false });
+        site.arm(
+            "instance_list",
+            damodel::sandbox::When::Next(1),
+            FaultAction::Status { status: 503, processed: false },
+        );
         workspace.apply_ok(&config(Instance::new("x").text("name", "renamed")));
         workspace.finish();
         assert_eq!(heard(&workspace), "");

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::sandbox::{Action, Mutation, When};
+use damodel::sandbox::{FaultAction, Mutation, When};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom as _};
 use serde_json::Value;
 
@@ -176,7 +176,7 @@ impl Market {
         for (spec, price) in &self.moved {
             set(&site, *spec, None, Some(*price));
         }
-        site.arm("instance_create", When::Probability(self.loss), Action::DropAfter);
+        site.arm("instance_create", When::Probability(self.loss), FaultAction::DropAfter);
         let is_over = AtomicBool::new(false);
         let (said, had_stock) = thread::scope(|scope| {
             let flapping = scope.spawn(|| self.flap(&site, &is_over));

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use damodel::sandbox::{Action, Code, Mutation, When};
+use damodel::sandbox::{Code, FaultAction, Mutation, When};
 use proptest::{
     prelude::*,
     strategy::{Strategy, ValueTree},
@@ -281,7 +281,11 @@ fn what_goes_wrong_is_told_and_nothing_is_written() {
             assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{words}");
             assert!(run.stderr.contains(words) && run.stderr.contains("Nothing was written"), "{}", run.stderr);
         }
-        site.arm("cloud_disk_list", When::Always, Action::Error { code_n: Code::PermissionDenied, processed: false });
+        site.arm(
+            "cloud_disk_list",
+            When::Always,
+            FaultAction::Error { code_n: Code::PermissionDenied, processed: false },
+        );
         let run = adopt(workspace, &["--out", "new"]);
         let request = run.stderr.split("request_id").nth(1).unwrap();
         assert!(run.stderr.contains("--kind") && request.contains(char::is_alphanumeric), "{}", run.stderr);

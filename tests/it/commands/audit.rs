@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use damodel::sandbox::{Action, Mutation, Options, When};
+use damodel::sandbox::{FaultAction, Mutation, Options, When};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -228,9 +228,9 @@ fn what_cannot_be_read_whole_is_no_all_clear() {
     assert!(notes.stderr.starts_with("error: cannot read the pending directory "), "{}", notes.stderr);
     // Lists that are cut off, or are not JSON.
     for (endpoint, action) in [
-        ("instance_list", Action::Html { status: 200, processed: false }),
-        ("cloud_disk_list", Action::Truncated),
-        ("private_image_list", Action::Html { status: 200, processed: false }),
+        ("instance_list", FaultAction::Html { status: 200, processed: false }),
+        ("cloud_disk_list", FaultAction::Truncated),
+        ("private_image_list", FaultAction::Html { status: 200, processed: false }),
     ] {
         let site = Site::start();
         site.arm(endpoint, When::Always, action);

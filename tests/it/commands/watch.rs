@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::sandbox::{Action, Code, Options, When};
+use damodel::sandbox::{Code, FaultAction, Options, When};
 
 use crate::support::{
     plugin::BINARY,
@@ -57,7 +57,7 @@ fn it_shows_which_candidate_is_asked_for_and_which_were_refused() {
         let workspace = Workspace::new(cli, &site);
         let list = "[{ spec_id = 101 }, { spec_id = 103 }]";
         workspace.write(&config(Instance::new("x").without("spec_id").set("candidates", list)));
-        let refusal = Action::Error { code_n: Code::ResourceInsufficient, processed: false };
+        let refusal = FaultAction::Error { code_n: Code::ResourceInsufficient, processed: false };
         site.arm("instance_create", When::Nth(1), refusal);
         let apply = Started::apply(&workspace);
         let said = apply.ended(true);

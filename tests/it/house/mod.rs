@@ -3,6 +3,7 @@
 mod docs;
 pub(crate) mod examples;
 mod layers;
+mod names;
 mod reference;
 mod texts;
 

@@ -1,6 +1,6 @@
 //! The disturbances of a run.
 
-use damodel::sandbox::{Action, Code, Shape, When};
+use damodel::sandbox::{Code, FaultAction, Shape, When};
 use rand::{RngExt, rngs::StdRng};
 
 /// The aim of a run.
@@ -53,7 +53,7 @@ pub(super) struct Disturbance {
     pub(super) moment: Moment,
     pub(super) token: Token,
     /// The endpoint, the time and the effect of each.
-    pub(super) faults: Vec<(&'static str, When, Action)>,
+    pub(super) faults: Vec<(&'static str, When, FaultAction)>,
     /// The free GPUs of each specification during the run, if stock is scarce.
     pub(super) sold_out_after: Option<i64>,
     pub(super) parallelism: u32,
@@ -132,7 +132,7 @@ impl Disturbance {
     }
 }
 
-fn fault(random: &mut StdRng) -> (&'static str, When, Action) {
+fn fault(random: &mut StdRng) -> (&'static str, When, FaultAction) {
     let processed = random.random_bool(0.5);
     let endpoint = if random.random_bool(0.5) { pick(random, &CREATES) } else { pick(random, &OTHERS) };
     let when = match random.random_range(0..3) {
@@ -151,18 +151,20 @@ fn fault(random: &mut StdRng) -> (&'static str, When, Action) {
         ],
     );
     let action = match random.random_range(0..12) {
-        0 => Action::DropAfter,
-        1 => Action::DropBefore,
-        2 => Action::Error { code_n, processed },
-        3 if CREATES.contains(&endpoint) => Action::FailCreation,
-        4 => Action::Hang { limit_ms: 2000, processed },
-        5 => Action::Html { status: pick(random, &[200, 504]), processed },
-        6 => Action::LateVisibility { ms: 0, reads: random.random_range(1..=3) },
-        7 => Action::Slow { ms: 700 },
-        8 => Action::Status { status: pick(random, &[500, 502, 503]), processed },
-        9 => Action::TooManyRequests { retry_after_seconds: Some(1) },
-        10 => Action::Truncated,
-        _ => Action::Misshapen { shape: pick(random, &[Shape::Empty, Shape::Number, Shape::Renamed, Shape::Text]) },
+        0 => FaultAction::DropAfter,
+        1 => FaultAction::DropBefore,
+        2 => FaultAction::Error { code_n, processed },
+        3 if CREATES.contains(&endpoint) => FaultAction::FailCreation,
+        4 => FaultAction::Hang { limit_ms: 2000, processed },
+        5 => FaultAction::Html { status: pick(random, &[200, 504]), processed },
+        6 => FaultAction::LateVisibility { ms: 0, reads: random.random_range(1..=3) },
+        7 => FaultAction::Slow { ms: 700 },
+        8 => FaultAction::Status { status: pick(random, &[500, 502, 503]), processed },
+        9 => FaultAction::TooManyRequests { retry_after_seconds: Some(1) },
+        10 => FaultAction::Truncated,
+        _ => {
+            FaultAction::Misshapen { shape: pick(random, &[Shape::Empty, Shape::Number, Shape::Renamed, Shape::Text]) }
+        }
     };
     (endpoint, when, action)
 }

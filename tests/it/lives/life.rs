@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, time::Duration};
 
-use damodel::sandbox::{Action, Options, Thing, When};
+use damodel::sandbox::{FaultAction, Options, Thing, When};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::Value;
 
@@ -87,7 +87,7 @@ impl Life {
         }
         if let Moment::Arrived { processed, .. } = disturbance.moment {
             for endpoint in ["instance_create", "cloud_disk_create", "image_save"] {
-                site.arm(endpoint, When::Always, Action::Hang { limit_ms: 120_000, processed });
+                site.arm(endpoint, When::Always, FaultAction::Hang { limit_ms: 120_000, processed });
             }
         }
         if matches!(disturbance.moment, Moment::Accepted(_)) {

@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use damodel::model::{Error, Fault, LARGEST_HEADER, Model, Source, read};
+use damodel::model::{Error, FileFault, GgufModel, LARGEST_HEADER, ModelBytes, read};
 use futures_util::FutureExt as _;
 
 use crate::support::gguf::{F16, F32, Gguf, Q4_K, Q8_0, Size};
@@ -31,7 +31,7 @@ impl Files {
     }
 }
 
-impl Source for Files {
+impl ModelBytes for Files {
     type Error = String;
 
     async fn size(&self, name: &str) -> Result<u64, String> {
@@ -50,12 +50,12 @@ impl Source for Files {
     }
 }
 
-fn model(file: &Gguf) -> Model {
+fn model(file: &Gguf) -> GgufModel {
     read(&Files::of(file), "m.gguf").now_or_never().unwrap().unwrap()
 }
 
 /// The fault of a file.
-fn fault(header: Vec<u8>, length: u64) -> Fault {
+fn fault(header: Vec<u8>, length: u64) -> FileFault {
     let files = Files::default().with("m.gguf", header, length);
     match read(&files, "m.gguf").now_or_never().unwrap() {
         Err(Error::Fault { file, fault }) => {
@@ -66,7 +66,7 @@ fn fault(header: Vec<u8>, length: u64) -> Fault {
     }
 }
 
-fn fault_of(file: &Gguf) -> Fault {
+fn fault_of(file: &Gguf) -> FileFault {
     fault(file.header(), file.length())
 }
 
@@ -199,7 +199,7 @@ fn the_parts_of_a_split_model_are_one_model() {
     let swapped = files().with(&name(2), third.header(), third.length());
     assert!(said(&swapped, &name(1)).ends_with("the file is not part 2 of 3 of this model"));
     let many = Gguf::new("llama").number("split.count", 100_000);
-    assert!(matches!(fault_of(&many), Fault::TooMany { count: 100_000, .. }));
+    assert!(matches!(fault_of(&many), FileFault::TooMany { count: 100_000, .. }));
 }
 
 fn number_of(number: u32) -> Vec<u8> {
@@ -210,22 +210,22 @@ fn number_of(number: u32) -> Vec<u8> {
 #[test]
 fn what_is_no_model_is_refused() {
     let file = Size::dense().model();
-    assert_eq!(fault(vec![], 0), Fault::Magic { magic: String::new() });
-    assert_eq!(fault(b"vers".to_vec(), 100), Fault::Magic { magic: "vers".to_owned() });
-    assert_eq!(fault(b"GG".to_vec(), 2), Fault::Magic { magic: String::new() });
-    for (version, expected) in [(1, Fault::Version { number: 1 }), (4, Fault::Version { number: 4 })] {
+    assert_eq!(fault(vec![], 0), FileFault::Magic { magic: String::new() });
+    assert_eq!(fault(b"vers".to_vec(), 100), FileFault::Magic { magic: "vers".to_owned() });
+    assert_eq!(fault(b"GG".to_vec(), 2), FileFault::Magic { magic: String::new() });
+    for (version, expected) in [(1, FileFault::Version { number: 1 }), (4, FileFault::Version { number: 4 })] {
         let mut header = file.header();
         header[4] = version;
         assert_eq!(fault(header, file.length()), expected);
     }
     let mut header = file.header();
     header[4..8].copy_from_slice(&3_u32.to_be_bytes());
-    assert_eq!(fault(header, file.length()), Fault::BigEndian);
-    assert_eq!(fault_of(&Gguf::default()), Fault::MissingKey { key: "general.architecture" });
+    assert_eq!(fault(header, file.length()), FileFault::BigEndian);
+    assert_eq!(fault_of(&Gguf::default()), FileFault::MissingKey { key: "general.architecture" });
     let twice = Gguf::new("llama").text("general.architecture", "qwen2");
-    assert_eq!(fault_of(&twice), Fault::RepeatedKey { key: "general.architecture".to_owned() });
+    assert_eq!(fault_of(&twice), FileFault::RepeatedKey { key: "general.architecture".to_owned() });
     let word = Gguf::new("llama").text("llama.block_count", "many");
-    assert_eq!(fault_of(&word), Fault::InvalidKey { key: "llama.block_count".to_owned() });
+    assert_eq!(fault_of(&word), FileFault::InvalidKey { key: "llama.block_count".to_owned() });
 }
 
 #[test]
@@ -233,10 +233,10 @@ fn a_file_that_is_cut_is_refused_wherever_it_is_cut() {
     let file = Size::dense().model();
     let header = file.header();
     for length in (4..header.len()).step_by(97) {
-        assert_eq!(fault(header[..length].to_vec(), length as u64), Fault::Truncated, "{length}");
+        assert_eq!(fault(header[..length].to_vec(), length as u64), FileFault::Truncated, "{length}");
     }
     let cut = fault(header, file.length() - 64);
-    assert!(matches!(cut, Fault::TruncatedData { .. }), "{cut:?}");
+    assert!(matches!(cut, FileFault::TruncatedData { .. }), "{cut:?}");
 }
 
 #[test]
@@ -248,27 +248,27 @@ fn lengths_and_counts_beyond_all_measure_are_refused_before_anything_is_kept() {
     };
     let keyed = |value: Vec<u8>| [start(0, 1), 1_u64.to_le_bytes().to_vec(), b"a".to_vec(), value].concat();
     let endless = 1 << 40;
-    assert!(matches!(fault(start(0, 1_000_000), endless), Fault::TooMany { what: "keys", .. }));
-    assert!(matches!(fault(start(u64::MAX, 0), endless), Fault::TooMany { what: "tensors", .. }));
-    assert!(matches!(fault([start(0, 1), all.to_vec()].concat(), endless), Fault::TooLong { what: "key", .. }));
+    assert!(matches!(fault(start(0, 1_000_000), endless), FileFault::TooMany { what: "keys", .. }));
+    assert!(matches!(fault(start(u64::MAX, 0), endless), FileFault::TooMany { what: "tensors", .. }));
+    assert!(matches!(fault([start(0, 1), all.to_vec()].concat(), endless), FileFault::TooLong { what: "key", .. }));
     let array = |kind: u32, count: [u8; 8]| keyed([&9_u32.to_le_bytes()[..], &kind.to_le_bytes(), &count].concat());
-    assert_eq!(fault(keyed([&8_u32.to_le_bytes()[..], &all].concat()), endless), Fault::Truncated);
+    assert_eq!(fault(keyed([&8_u32.to_le_bytes()[..], &all].concat()), endless), FileFault::Truncated);
     assert_eq!(
         fault(keyed([&8_u32.to_le_bytes()[..], &(1_u64 << 39).to_le_bytes()].concat()), endless),
-        Fault::TooLarge
+        FileFault::TooLarge
     );
     for kind in [0, 4, 10] {
-        assert_eq!(fault(array(kind, all), endless), Fault::Truncated, "{kind}");
+        assert_eq!(fault(array(kind, all), endless), FileFault::Truncated, "{kind}");
     }
-    assert_eq!(fault(array(0, (1_u64 << 39).to_le_bytes()), endless), Fault::TooLarge);
-    assert!(matches!(fault(array(9, all), endless), Fault::NestedArray { .. }));
-    assert!(matches!(fault(array(77, all), endless), Fault::UnknownType { number: 77, .. }));
-    assert!(matches!(fault(keyed(77_u32.to_le_bytes().to_vec()), endless), Fault::UnknownType { number: 77, .. }));
+    assert_eq!(fault(array(0, (1_u64 << 39).to_le_bytes()), endless), FileFault::TooLarge);
+    assert!(matches!(fault(array(9, all), endless), FileFault::NestedArray { .. }));
+    assert!(matches!(fault(array(77, all), endless), FileFault::UnknownType { number: 77, .. }));
+    assert!(matches!(fault(keyed(77_u32.to_le_bytes().to_vec()), endless), FileFault::UnknownType { number: 77, .. }));
     let deep = Gguf::new("llama").number("llama.block_count", u32::MAX);
-    assert!(matches!(fault_of(&deep), Fault::TooMany { what: "layers", .. }));
+    assert!(matches!(fault_of(&deep), FileFault::TooMany { what: "layers", .. }));
     for alignment in [0, 3, 1 << 31] {
         let file = Gguf::new("llama").number("general.alignment", alignment);
-        assert_eq!(fault_of(&file), Fault::InvalidKey { key: "general.alignment".to_owned() });
+        assert_eq!(fault_of(&file), FileFault::InvalidKey { key: "general.alignment".to_owned() });
     }
 }
 
@@ -278,8 +278,8 @@ fn a_header_of_many_texts_ends_at_the_limit() {
         let array = [&9_u32.to_le_bytes()[..], &8_u32.to_le_bytes(), &count.to_le_bytes()].concat();
         Gguf::new("llama").raw("a", array).header()
     };
-    assert_eq!(fault(texts(u64::MAX), 1 << 40), Fault::Truncated);
-    assert_eq!(fault(texts(1 << 30), 1 << 40), Fault::TooLarge);
+    assert_eq!(fault(texts(u64::MAX), 1 << 40), FileFault::Truncated);
+    assert_eq!(fault(texts(1 << 30), 1 << 40), FileFault::TooLarge);
     // Two files that are within the limit, but not together.
     let long = [&8_u32.to_le_bytes()[..], &(LARGEST_HEADER / 8 * 5).to_le_bytes()].concat();
     let part = |number| {
@@ -295,7 +295,7 @@ fn a_header_of_many_texts_ends_at_the_limit() {
         1 << 40,
     );
     let error = read(&files, "m-00001-of-00002.gguf").now_or_never().unwrap().unwrap_err();
-    assert!(matches!(error, Error::Fault { fault: Fault::TooLarge, .. }), "{error:?}");
+    assert!(matches!(error, Error::Fault { fault: FileFault::TooLarge, .. }), "{error:?}");
     assert!(files.asked.load(Ordering::Relaxed) <= LARGEST_HEADER);
 }
 
@@ -303,18 +303,18 @@ fn a_header_of_many_texts_ends_at_the_limit() {
 fn tensors_that_cannot_be_are_refused() {
     let one = |shape: &[u64], kind| fault_of_entry(&Gguf::new("llama").tensor("t", shape, kind));
     let unknown = crate::support::gguf::Kind { number: 77, ..F32 };
-    assert_eq!(one(&[32], unknown), Fault::UnknownTensorType { name: "t".to_owned(), number: 77 });
-    let invalid = Fault::InvalidTensor { name: "t".to_owned() };
+    assert_eq!(one(&[32], unknown), FileFault::UnknownTensorType { name: "t".to_owned(), number: 77 });
+    let invalid = FileFault::InvalidTensor { name: "t".to_owned() };
     assert_eq!(one(&[33], Q8_0), invalid, "a row that is no whole number of blocks");
     assert_eq!(one(&[2, 2, 2, 2, 2], F32), invalid, "five dimensions");
     let long = Gguf::new("llama").tensor(&"t".repeat(65), &[1], F32);
-    assert!(matches!(fault_of_entry(&long), Fault::TooLong { what: "tensor", length: 65 }));
+    assert!(matches!(fault_of_entry(&long), FileFault::TooLong { what: "tensor", length: 65 }));
     let layer = Gguf::new("llama").tensor("blk.1000000.x", &[1], F32);
-    assert!(matches!(fault_of_entry(&layer), Fault::InvalidTensor { .. }));
+    assert!(matches!(fault_of_entry(&layer), FileFault::InvalidTensor { .. }));
 }
 
 /// The same in a file that is long enough for any tensor.
-fn fault_of_entry(file: &Gguf) -> Fault {
+fn fault_of_entry(file: &Gguf) -> FileFault {
     fault(file.header(), 1 << 50)
 }
 
@@ -324,9 +324,9 @@ fn a_tensor_larger_than_any_file_is_refused() {
     let mut header = Gguf::new("llama").tensor("t", &[32, 7], F32).header();
     let at = header.windows(8).position(|bytes| bytes == 7_u64.to_le_bytes()).unwrap();
     header[at..at + 8].copy_from_slice(&(1_u64 << 59).to_le_bytes());
-    assert_eq!(fault(header.clone(), 1 << 50), Fault::InvalidTensor { name: "t".to_owned() });
+    assert_eq!(fault(header.clone(), 1 << 50), FileFault::InvalidTensor { name: "t".to_owned() });
     header[at..at + 8].copy_from_slice(&(1_u64 << 40).to_le_bytes());
-    assert_eq!(fault(header, 1 << 40), Fault::TruncatedData { name: "t".to_owned() });
+    assert_eq!(fault(header, 1 << 40), FileFault::TruncatedData { name: "t".to_owned() });
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use damodel::model::{Model, Options, memory, read};
+use damodel::model::{GgufModel, ServerOptions, memory, read};
 use futures_util::FutureExt as _;
 
 use super::Files;
@@ -205,7 +205,7 @@ fn printed(program: &Path, file: &Path, set: Set) -> Printed {
     panic!("{set:?}: the server ended:\n{said}");
 }
 
-fn read_back(file: &Path) -> Model {
+fn read_back(file: &Path) -> GgufModel {
     let length = file.metadata().unwrap().len();
     let bytes = std::fs::File::open(file).map(|file| {
         let mut bytes = Vec::new();
@@ -228,10 +228,10 @@ fn a_real_server_prints_what_is_computed() {
         let model = read_back(&file);
         let (mut worst, mut worst_text) = (0.0_f64, String::new());
         for set in OPTIONS {
-            let options = Options::parse(set.iter().copied()).unwrap();
+            let options = ServerOptions::parse(set.iter().copied()).unwrap();
             let found = memory(&model, &options);
             // Without a GPU all weights are on the host, and a tied output is not a copy.
-            let on_host = memory(&model, &Options { gpu_layers: 0, ..options.clone() });
+            let on_host = memory(&model, &ServerOptions { gpu_layers: 0, ..options.clone() });
             let mib = |bytes: u64| bytes as f64 / MIB;
             let (cache, compute) = (mib(found.cache.unwrap()), mib(found.compute.unwrap()));
             let weights = mib(on_host.host.unwrap() - found.cache.unwrap());

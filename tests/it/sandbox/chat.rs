@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use damodel::sandbox::{Action, Options};
+use damodel::sandbox::{FaultAction, Options};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -63,15 +63,15 @@ async fn pieces_cut_events_and_characters() {
 #[tokio::test]
 async fn a_truncated_stream_breaks_off_and_a_cut_one_ends_in_good_order() {
     let site = site("").await;
-    site.arm("chat_completions", Action::Truncated);
+    site.arm("chat_completions", FaultAction::Truncated);
     let reply = stream(&site).await;
     assert_eq!((reply.status, reply.is_whole(), reply.chunks().len()), (200, false, 5));
 
-    site.arm("chat_completions", Action::CutStream { events: 4 });
+    site.arm("chat_completions", FaultAction::CutStream { events: 4 });
     let reply = stream(&site).await;
     assert_eq!((reply.is_whole(), reply.chunks().len()), (true, 4));
 
-    site.arm("chat_completions", Action::StreamError { events: 1 });
+    site.arm("chat_completions", FaultAction::StreamError { events: 1 });
     let chunks = stream(&site).await.chunks();
     let last: Value = serde_json::from_slice(chunks[1].strip_prefix(b"data: ").unwrap()).unwrap();
     assert_eq!((chunks.len(), &last["error"]["type"]), (2, &json!("server_error")));
@@ -80,7 +80,7 @@ async fn a_truncated_stream_breaks_off_and_a_cut_one_ends_in_good_order() {
 #[tokio::test]
 async fn a_slow_stream_pauses_before_each_event() {
     let site = site("").await;
-    site.arm("chat_completions", Action::SlowStream { ms: 20 });
+    site.arm("chat_completions", FaultAction::SlowStream { ms: 20 });
     let before = Instant::now();
     assert_eq!(stream(&site).await.chunks().len(), 10);
     assert!(before.elapsed() >= Duration::from_millis(200));
@@ -89,10 +89,10 @@ async fn a_slow_stream_pauses_before_each_event() {
 #[tokio::test]
 async fn chats_are_throttled_and_dropped_like_everything_else() {
     let site = site("").await;
-    site.arm("chat_completions", Action::TooManyRequests { retry_after_seconds: Some(7) });
+    site.arm("chat_completions", FaultAction::TooManyRequests { retry_after_seconds: Some(7) });
     let reply = stream(&site).await;
     assert_eq!((reply.status, reply.headers["retry-after"].as_str()), (429, "7"));
-    site.arm("*", Action::DropAfter);
+    site.arm("*", FaultAction::DropAfter);
     let body = json!({ "model": "deepseek-r1", "messages": [{ "role": "user", "content": "hello" }] });
     assert!(site.chat(STREAMED, &body).await.is_none());
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::SystemTime};
 
-use damodel::sandbox::{Action, Fault, Options, Running, Sandbox, When};
+use damodel::sandbox::{Fault, FaultAction, Options, Running, Sandbox, When};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tokio::{
@@ -148,7 +148,7 @@ impl Site {
     }
 
     /// Arms a fault for the next call of the endpoint.
-    pub(crate) fn arm(&self, endpoint: &str, action: Action) {
+    pub(crate) fn arm(&self, endpoint: &str, action: FaultAction) {
         self.running.sandbox.arm(Fault { endpoint: endpoint.to_owned(), when: When::Next(1), action });
     }
 }

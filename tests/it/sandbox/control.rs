@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use damodel::sandbox::{Action, Error, Fault, LifeClock, Mutation, Options, Sandbox, Thing, When};
+use damodel::sandbox::{Error, Fault, FaultAction, LifeClock, Mutation, Options, Sandbox, Thing, When};
 use rstest::rstest;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -190,7 +190,7 @@ async fn only_loopback_is_listened_on() {
 async fn creates_at_once_and_random_drops_still_add_up() {
     let site = Site::start(Options { creation: Duration::ZERO, ..Options::default() }).await;
     let sandbox = &site.running.sandbox;
-    for action in [Action::DropBefore, Action::DropAfter] {
+    for action in [FaultAction::DropBefore, FaultAction::DropAfter] {
         sandbox.arm(Fault { endpoint: "instance_create".to_owned(), when: When::Probability(0.3), action });
     }
     let answered = futures_util::future::join_all((0..60).map(|_| site.create())).await.into_iter().flatten().count();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use damodel::sandbox::{Action, Balance, Options, Thing};
+use damodel::sandbox::{Balance, FaultAction, Options, Thing};
 use rstest::rstest;
 use tokio::time::{Instant, timeout};
 
@@ -14,10 +14,10 @@ const SOON: Duration = Duration::from_secs(10);
 #[tokio::test]
 async fn a_drop_before_does_nothing_and_a_drop_after_does_all() {
     let site = Site::start(Options::default()).await;
-    site.arm("instance_create", Action::DropBefore);
+    site.arm("instance_create", FaultAction::DropBefore);
     assert!(site.create().await.is_none());
     assert_eq!(site.total().await, 0);
-    site.arm("instance_create", Action::DropAfter);
+    site.arm("instance_create", FaultAction::DropAfter);
     assert!(site.create().await.is_none());
     assert_eq!(site.total().await, 1);
     assert_eq!(site.create().await.unwrap().status, 200);
@@ -31,20 +31,20 @@ async fn a_drop_before_does_nothing_and_a_drop_after_does_all() {
 }
 
 #[rstest]
-#[case(Action::Status { status: 500, processed: false }, 500, 0)]
-#[case(Action::Status { status: 502, processed: true }, 502, 1)]
-#[case(Action::Status { status: 503, processed: false }, 503, 0)]
-#[case(Action::Html { status: 200, processed: false }, 200, 0)]
-#[case(Action::Html { status: 504, processed: true }, 504, 1)]
-#[case(Action::TooManyRequests { retry_after_seconds: Some(7) }, 429, 0)]
+#[case(FaultAction::Status { status: 500, processed: false }, 500, 0)]
+#[case(FaultAction::Status { status: 502, processed: true }, 502, 1)]
+#[case(FaultAction::Status { status: 503, processed: false }, 503, 0)]
+#[case(FaultAction::Html { status: 200, processed: false }, 200, 0)]
+#[case(FaultAction::Html { status: 504, processed: true }, 504, 1)]
+#[case(FaultAction::TooManyRequests { retry_after_seconds: Some(7) }, 429, 0)]
 #[tokio::test]
-async fn a_gateways_answer_is_no_envelope(#[case] action: Action, #[case] status: u16, #[case] created: i64) {
+async fn a_gateways_answer_is_no_envelope(#[case] action: FaultAction, #[case] status: u16, #[case] created: i64) {
     let site = Site::start(Options::default()).await;
     site.arm("*", action.clone());
     let reply = site.create().await.unwrap();
     assert_eq!(reply.status, status);
     assert!(serde_json::from_slice::<serde_json::Value>(&reply.body).is_err());
-    assert_eq!(reply.headers["content-type"] == "text/html", matches!(action, Action::Html { .. }));
+    assert_eq!(reply.headers["content-type"] == "text/html", matches!(action, FaultAction::Html { .. }));
     assert_eq!(reply.headers.get("retry-after").map(String::as_str), (status == 429).then_some("7"));
     assert_eq!(site.total().await, created);
 }
@@ -53,7 +53,7 @@ async fn a_gateways_answer_is_no_envelope(#[case] action: Action, #[case] status
 async fn a_truncated_body_breaks_off() {
     let site = Site::start(Options::default()).await;
     assert!(site.list().await.unwrap().is_whole());
-    site.arm("instance_list", Action::Truncated);
+    site.arm("instance_list", FaultAction::Truncated);
     let reply = site.list().await.unwrap();
     assert_eq!(reply.status, 200);
     assert!(!reply.is_whole() && !reply.body.is_empty());
@@ -62,12 +62,12 @@ async fn a_truncated_body_breaks_off() {
 #[tokio::test]
 async fn a_slow_answer_comes_late_but_is_processed() {
     let site = Site::start(Options::default()).await;
-    site.arm("instance_create", Action::Slow { ms: 300 });
+    site.arm("instance_create", FaultAction::Slow { ms: 300 });
     let before = Instant::now();
     assert_eq!(site.create().await.unwrap().status, 200);
     assert!(before.elapsed() >= Duration::from_millis(300));
 
-    site.arm("instance_create", Action::Slow { ms: 3_600_000 });
+    site.arm("instance_create", FaultAction::Slow { ms: 3_600_000 });
     give_up_once_received(&site).await;
     assert_eq!(site.total().await, 2);
 }
@@ -75,14 +75,14 @@ async fn a_slow_answer_comes_late_but_is_processed() {
 #[tokio::test]
 async fn a_hang_ends_at_its_limit_or_with_the_client() {
     let site = Site::start(Options::default()).await;
-    site.arm("instance_create", Action::Hang { limit_ms: 100, processed: false });
+    site.arm("instance_create", FaultAction::Hang { limit_ms: 100, processed: false });
     assert!(timeout(SOON, site.create()).await.unwrap().is_none());
     assert_eq!(site.total().await, 0);
-    site.arm("instance_create", Action::Hang { limit_ms: 3_600_000, processed: true });
+    site.arm("instance_create", FaultAction::Hang { limit_ms: 3_600_000, processed: true });
     give_up_once_received(&site).await;
     assert_eq!(site.total().await, 1);
     // A hanging request does not keep the sandbox from ending.
-    site.arm("instance_list", Action::Hang { limit_ms: 3_600_000, processed: false });
+    site.arm("instance_list", FaultAction::Hang { limit_ms: 3_600_000, processed: false });
     let base_url = site.running.base_url.clone();
     let hung =
         tokio::spawn(

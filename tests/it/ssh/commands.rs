@@ -2,7 +2,7 @@
 
 use std::{fs, sync::Arc, time::Duration};
 
-use damodel::ssh::{Error, Exit, Limits, Link, Session, connect};
+use damodel::ssh::{Error, Exit, Link, Session, SessionLimits, connect};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::sshd::{Sshd, free_port};
 
-async fn session(sshd: &Sshd, limits: Limits, cancel: &CancellationToken) -> Session {
+async fn session(sshd: &Sshd, limits: SessionLimits, cancel: &CancellationToken) -> Session {
     let deadline = Instant::now() + Duration::from_secs(60);
     connect(&sshd.target(), &limits, deadline, cancel).await.unwrap()
 }
 
 async fn plain(sshd: &Sshd) -> Session {
-    session(sshd, Limits::default(), &CancellationToken::new()).await
+    session(sshd, SessionLimits::default(), &CancellationToken::new()).await
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn a_script_comes_by_the_input_and_is_in_no_list_of_processes() {
 #[tokio::test]
 async fn much_goes_in_and_out_at_once() {
     let Some(sshd) = Sshd::started() else { return };
-    let limits = Limits { output: 64 << 20, ..Limits::default() };
+    let limits = SessionLimits { output: 64 << 20, ..SessionLimits::default() };
     let session = session(&sshd, limits, &CancellationToken::new()).await;
     let much: Vec<u8> = (0..20_000_000_u32).map(|index| (index % 251) as u8).collect();
     let output = session.run("cat; sleep 0.1; echo done >&2", &much).await.unwrap();
@@ -71,7 +71,7 @@ async fn much_goes_in_and_out_at_once() {
 #[tokio::test]
 async fn the_middle_of_a_long_output_is_left_out() {
     let Some(sshd) = Sshd::started() else { return };
-    let limits = Limits { output: 1000, ..Limits::default() };
+    let limits = SessionLimits { output: 1000, ..SessionLimits::default() };
     let session = session(&sshd, limits, &CancellationToken::new()).await;
     let command = "echo first; head -c 50000000 /dev/zero | tr '\\0' x; echo last; echo first >&2";
     let output = session.run(command, b"").await.unwrap();
@@ -104,7 +104,7 @@ async fn what_a_command_leaves_behind_is_not_waited_for() {
 async fn a_command_ends_by_its_limit_and_by_the_token() {
     let Some(sshd) = Sshd::started() else { return };
     let cancel = CancellationToken::new();
-    let limits = Limits { command: Duration::from_secs(2), ..Limits::default() };
+    let limits = SessionLimits { command: Duration::from_secs(2), ..SessionLimits::default() };
     let session = session(&sshd, limits, &cancel).await;
     let error = session.run("sleep 5", b"").await.unwrap_err();
     assert!(matches!(error, Error::TimedOut { .. }), "{error}");
@@ -194,7 +194,7 @@ async fn a_stream_of_a_lost_session_fails_instead_of_ending() {
 #[tokio::test]
 async fn a_forward_leads_every_connection_there_until_it_is_dropped() {
     let Some(sshd) = Sshd::started() else { return };
-    let link = link(&sshd, Limits::default()).await;
+    let link = link(&sshd, SessionLimits::default()).await;
     let forward = link.clone().forward("127.0.0.1", echo().await).await.unwrap();
     let address = forward.local_address();
     assert!(address.ip().is_loopback());
@@ -216,14 +216,14 @@ async fn a_forward_leads_every_connection_there_until_it_is_dropped() {
     assert!(link.session().await.unwrap().run("true", b"").await.unwrap().is_success());
 }
 
-async fn link(sshd: &Sshd, limits: Limits) -> Arc<Link> {
+async fn link(sshd: &Sshd, limits: SessionLimits) -> Arc<Link> {
     Arc::new(Link::open(sshd.target(), limits, Duration::from_secs(60), CancellationToken::new()).await.unwrap())
 }
 
 #[tokio::test]
 async fn a_forward_outlives_the_connection_that_it_began_with() {
     let Some(sshd) = Sshd::started() else { return };
-    let link = link(&sshd, Limits::default()).await;
+    let link = link(&sshd, SessionLimits::default()).await;
     let forward = link.clone().forward("127.0.0.1", echo().await).await.unwrap();
     for _ in 0..2 {
         let mut connection = TcpStream::connect(forward.local_address()).await.unwrap();
@@ -244,7 +244,7 @@ async fn a_login_that_may_only_forward_is_enough_for_a_forward() {
     let Some(mut sshd) = Sshd::prepare() else { return };
     sshd.line("ForceCommand /bin/false");
     sshd.start();
-    let forward = link(&sshd, Limits::default()).await.forward("127.0.0.1", echo().await).await.unwrap();
+    let forward = link(&sshd, SessionLimits::default()).await.forward("127.0.0.1", echo().await).await.unwrap();
     let mut connection = TcpStream::connect(forward.local_address()).await.unwrap();
     connection.write_all(b"x").await.unwrap();
     assert_eq!(connection.read_u8().await.unwrap(), b'x');
@@ -253,7 +253,7 @@ async fn a_login_that_may_only_forward_is_enough_for_a_forward() {
 #[tokio::test]
 async fn a_forward_to_nobody_closes_its_connections() {
     let Some(sshd) = Sshd::started() else { return };
-    let forward = link(&sshd, Limits::default()).await.forward("127.0.0.1", free_port()).await.unwrap();
+    let forward = link(&sshd, SessionLimits::default()).await.forward("127.0.0.1", free_port()).await.unwrap();
     let mut connection = TcpStream::connect(forward.local_address()).await.unwrap();
     assert_eq!(connection.read(&mut [0; 1]).await.unwrap_or(0), 0);
 }
@@ -261,7 +261,7 @@ async fn a_forward_to_nobody_closes_its_connections() {
 #[tokio::test]
 async fn a_client_that_takes_nothing_holds_up_the_others_for_the_limit_only() {
     let Some(sshd) = Sshd::started() else { return };
-    let limits = Limits { idle: Duration::from_millis(500), ..Limits::default() };
+    let limits = SessionLimits { idle: Duration::from_millis(500), ..SessionLimits::default() };
     let link = link(&sshd, limits).await;
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();

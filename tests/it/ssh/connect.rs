@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::ssh::{Error, Limits, Session, Target, connect};
+use damodel::ssh::{Error, Session, SessionLimits, Target, connect};
 use tokio::{io::AsyncWriteExt, net::TcpListener, sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{Event, Subscriber};
@@ -23,7 +23,7 @@ use crate::support::sshd::{Cable, Sshd, free_port};
 
 const LONG: Duration = Duration::from_secs(60);
 
-async fn reach(target: &Target, limits: &Limits, patience: Duration) -> Result<Session, Error> {
+async fn reach(target: &Target, limits: &SessionLimits, patience: Duration) -> Result<Session, Error> {
     connect(target, limits, Instant::now() + patience, &CancellationToken::new()).await
 }
 
@@ -40,7 +40,7 @@ async fn a_server_that_comes_up_late_is_waited_for() {
     let target = sshd.target();
     let refused = Arc::new(Notify::new());
     let _listening = tracing::subscriber::set_default(Registry::default().with(Refusals(refused.clone())));
-    let waiting = tokio::spawn(async move { reach(&target, &Limits::default(), LONG).await });
+    let waiting = tokio::spawn(async move { reach(&target, &SessionLimits::default(), LONG).await });
     refused.notified().await;
     sshd.start();
     let session = waiting.await.unwrap().unwrap();
@@ -62,7 +62,7 @@ impl<S: Subscriber> Layer<S> for Refusals {
 async fn a_server_that_never_comes_up_is_given_up_at_the_deadline() {
     let Some(sshd) = Sshd::prepare() else { return };
     let begin = Instant::now();
-    let error = reach(&sshd.target(), &Limits::default(), Duration::from_millis(700)).await.unwrap_err();
+    let error = reach(&sshd.target(), &SessionLimits::default(), Duration::from_millis(700)).await.unwrap_err();
     assert!(begin.elapsed() < Duration::from_secs(30));
     assert!(error.is_out_of_reach());
     assert!(error.to_string().contains("took too long; last: 127.0.0.1:"), "{error}");
@@ -94,7 +94,7 @@ async fn a_port_without_a_banner_is_asked_again() {
     });
     let mut target = sshd.target();
     target.port = port;
-    let limits = Limits { connect: Duration::from_secs(3), ..Limits::default() };
+    let limits = SessionLimits { connect: Duration::from_secs(3), ..SessionLimits::default() };
     reach(&target, &limits, LONG).await.unwrap();
     assert!(asked.load(Ordering::SeqCst) >= 4);
     balancer.abort();
@@ -106,7 +106,7 @@ async fn a_key_that_is_installed_late_is_tried_again() {
     let target = sshd.target();
     let key = fs::read_to_string(target.credentials.private_key_file.as_ref().unwrap().with_extension("pub")).unwrap();
     sshd.authorize_nobody();
-    let limits = Limits { denied: Duration::from_secs(10), ..Limits::default() };
+    let limits = SessionLimits { denied: Duration::from_secs(10), ..SessionLimits::default() };
     let waiting = tokio::spawn(async move { reach(&target, &limits, LONG).await });
     let sshd = tokio::task::spawn_blocking(move || {
         sshd.until("it was refused once", |sshd| sshd.log().contains("Failed publickey"));
@@ -122,14 +122,14 @@ async fn a_login_that_stays_refused_is_given_up_soon() {
     let Some(sshd) = Sshd::started() else { return };
     sshd.authorize_nobody();
     let begin = Instant::now();
-    let limits = Limits { denied: Duration::from_secs(12), ..Limits::default() };
+    let limits = SessionLimits { denied: Duration::from_secs(12), ..SessionLimits::default() };
     let error = reach(&sshd.target(), &limits, Duration::from_secs(60)).await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
     // More attempts would cause a ban: fail2ban bans after five.
     let tries = sshd.log().matches("Failed publickey").count();
     assert!((2..=3).contains(&tries) && begin.elapsed() < LONG, "{tries} in {:?}", begin.elapsed());
     // A deadline before the end of the window does not hide the reason.
-    let error = reach(&sshd.target(), &Limits::default(), Duration::from_secs(4)).await.unwrap_err();
+    let error = reach(&sshd.target(), &SessionLimits::default(), Duration::from_secs(4)).await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
 }
 
@@ -139,7 +139,7 @@ async fn a_server_that_bans_us_for_a_refused_login_has_refused_the_login() {
     let Some(mut sshd) = Sshd::started() else { return };
     let target = sshd.target();
     sshd.authorize_nobody();
-    let waiting = tokio::spawn(async move { reach(&target, &Limits::default(), Duration::from_secs(25)).await });
+    let waiting = tokio::spawn(async move { reach(&target, &SessionLimits::default(), Duration::from_secs(25)).await });
     sshd.until("it was refused once", |sshd| sshd.log().contains("Failed publickey"));
     // The attempt is answered before the server stops.
     sshd.until("the connection has ended", |sshd| sshd.log().contains("Connection closed"));
@@ -153,7 +153,7 @@ async fn a_user_without_a_shell_is_not_ready() {
     let Some(mut sshd) = Sshd::prepare() else { return };
     sshd.line("ForceCommand echo this account is not available; exit 1");
     sshd.start();
-    let error = reach(&sshd.target(), &Limits::default(), Duration::from_secs(4)).await.unwrap_err();
+    let error = reach(&sshd.target(), &SessionLimits::default(), Duration::from_secs(4)).await.unwrap_err();
     let last = last_of(error);
     assert!(matches!(last, Error::NotReady { .. }), "{last}");
     assert!(last.to_string().ends_with("exit code 1: this account is not available"), "{last}");
@@ -167,7 +167,7 @@ async fn a_cancel_ends_a_wait_at_once() {
     let (mut target, token) = (sshd.target(), cancel.clone());
     target.port = listener.local_addr().unwrap().port();
     let waiting =
-        tokio::spawn(async move { connect(&target, &Limits::default(), Instant::now() + LONG, &token).await });
+        tokio::spawn(async move { connect(&target, &SessionLimits::default(), Instant::now() + LONG, &token).await });
     // A server that sends nothing would be waited for.
     let _silent = listener.accept().await.unwrap();
     cancel.cancel();
@@ -183,7 +183,7 @@ async fn a_name_that_nobody_knows_is_told() {
     let mut target = sshd.target();
     target.host = "nobody.invalid".to_owned();
     target.port = free_port();
-    let error = reach(&target, &Limits::default(), Duration::from_secs(3)).await.unwrap_err();
+    let error = reach(&target, &SessionLimits::default(), Duration::from_secs(3)).await.unwrap_err();
     assert!(error.to_string().contains("nobody.invalid:"), "{error}");
 }
 
@@ -193,7 +193,7 @@ async fn a_connection_that_breaks_in_the_middle_of_a_command_is_told() {
     let cable = Cable::to(sshd.port()).await;
     let mut target = sshd.target();
     target.port = cable.port();
-    let session = reach(&target, &Limits::default(), LONG).await.unwrap();
+    let session = reach(&target, &SessionLimits::default(), LONG).await.unwrap();
     assert!(!session.is_lost());
     let broken = async {
         until_exists(&sshd.home().join("begun")).await;
@@ -213,7 +213,7 @@ async fn a_server_that_falls_silent_is_lost_after_the_keepalives() {
     let cable = Cable::to(sshd.port()).await;
     let mut target = sshd.target();
     target.port = cable.port();
-    let limits = Limits { keepalive: Duration::from_millis(200), missed: 2, ..Limits::default() };
+    let limits = SessionLimits { keepalive: Duration::from_millis(200), missed: 2, ..SessionLimits::default() };
     let session = reach(&target, &limits, LONG).await.unwrap();
     // A silent command does not mean a silent server.
     assert!(session.run("sleep 2", b"").await.unwrap().is_success());

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use damodel::ssh::{Error, HostKey, Limits, Pin, Session, Target, connect};
+use damodel::ssh::{Error, HostKey, Pin, Session, SessionLimits, Target, connect};
 use rstest::rstest;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,7 @@ use crate::support::sshd::Sshd;
 
 async fn reach(target: &Target) -> Result<Session, Error> {
     let deadline = Instant::now() + Duration::from_secs(60);
-    connect(target, &Limits::default(), deadline, &CancellationToken::new()).await
+    connect(target, &SessionLimits::default(), deadline, &CancellationToken::new()).await
 }
 
 /// The fingerprints of a refused key: the pinned one, the shown one, and the address.
@@ -144,7 +144,7 @@ async fn a_bastion_has_credentials_and_a_pin_of_its_own() {
     // The bastion's key does not open the inner server.
     let mut swapped = behind.target.clone();
     swapped.credentials = behind.bastion.target().credentials;
-    let limits = Limits { denied: Duration::ZERO, ..Limits::default() };
+    let limits = SessionLimits { denied: Duration::ZERO, ..SessionLimits::default() };
     let deadline = Instant::now() + Duration::from_secs(60);
     let error = connect(&swapped, &limits, deadline, &CancellationToken::new()).await.unwrap_err();
     let inner = format!("127.0.0.1:{}", behind.inner.port());

@@ -12,7 +12,7 @@ use axum::{
 use damodel::{
     api::EventStream,
     ssh::{
-        Error, Limits, Session, connect,
+        Error, Session, SessionLimits, connect,
         http::{Method, Request},
     },
 };
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::sshd::{Cable, Sshd, free_port};
 
-async fn session(sshd: &Sshd, limits: Limits, cancel: &CancellationToken) -> Session {
+async fn session(sshd: &Sshd, limits: SessionLimits, cancel: &CancellationToken) -> Session {
     let deadline = Instant::now() + Duration::from_secs(60);
     connect(&sshd.target(), &limits, deadline, cancel).await.unwrap()
 }
@@ -100,7 +100,7 @@ async fn say(text: &'static str) -> u16 {
 #[tokio::test]
 async fn a_question_arrives_as_it_was_asked_and_is_answered() {
     let Some(sshd) = Sshd::started() else { return };
-    let session = session(&sshd, Limits::default(), &CancellationToken::new()).await;
+    let session = session(&sshd, SessionLimits::default(), &CancellationToken::new()).await;
     let port = serve().await;
     let request = Request::builder().method(Method::POST).uri("http://elsewhere:1/seen?a=b").header("x-own", "1");
     let answer = session.http(port, request.body(Bytes::from(vec![b'x'; 1_500_000])).unwrap()).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_question_arrives_as_it_was_asked_and_is_answered() {
 #[tokio::test]
 async fn a_long_answer_is_read_up_to_the_limit() {
     let Some(sshd) = Sshd::started() else { return };
-    let session = session(&sshd, Limits::default(), &CancellationToken::new()).await;
+    let session = session(&sshd, SessionLimits::default(), &CancellationToken::new()).await;
     let port = serve().await;
     let whole = session.http(port, ask("/long/5000000")).await.unwrap().into_body().collect(5_000_000).await;
     assert_eq!(whole.unwrap().len(), 5_000_000);
@@ -125,7 +125,7 @@ async fn a_long_answer_is_read_up_to_the_limit() {
 #[tokio::test]
 async fn events_stream_into_the_reader_of_the_service() {
     let Some(sshd) = Sshd::started() else { return };
-    let session = session(&sshd, Limits::default(), &CancellationToken::new()).await;
+    let session = session(&sshd, SessionLimits::default(), &CancellationToken::new()).await;
     let answer = session.http(serve().await, ask("/events")).await.unwrap();
     let events: Vec<String> = EventStream::new(answer.into_body()).map(|event| event.unwrap().data).collect().await;
     let wanted: Vec<String> = (0..50).map(|index| index.to_string()).collect();
@@ -136,7 +136,7 @@ async fn events_stream_into_the_reader_of_the_service() {
 async fn an_answer_that_falls_silent_ends_by_the_limit_and_by_the_token() {
     let Some(sshd) = Sshd::started() else { return };
     let cancel = CancellationToken::new();
-    let limits = Limits { idle: Duration::from_millis(1500), ..Limits::default() };
+    let limits = SessionLimits { idle: Duration::from_millis(1500), ..SessionLimits::default() };
     let session = session(&sshd, limits, &cancel).await;
     let port = serve().await;
     let error = session.http(port, ask("/never")).await.unwrap_err();
@@ -157,7 +157,7 @@ async fn an_answer_that_falls_silent_ends_by_the_limit_and_by_the_token() {
 #[tokio::test]
 async fn whoever_asks_says_how_long_an_answer_may_be_silent() {
     let Some(sshd) = Sshd::started() else { return };
-    let limits = Limits { idle: SILENCE / 4, ..Limits::default() };
+    let limits = SessionLimits { idle: SILENCE / 4, ..SessionLimits::default() };
     let session = session(&sshd, limits, &CancellationToken::new()).await;
     let port = serve().await;
     let error = session.http(port, ask("/slow")).await.unwrap_err();
@@ -172,7 +172,7 @@ async fn a_connection_that_falls_silent_ends_an_answer_that_may_be_silent_for_ev
     let cable = Cable::to(sshd.port()).await;
     let mut target = sshd.target();
     target.port = cable.port();
-    let limits = Limits { keepalive: Duration::from_millis(200), missed: 2, ..Limits::default() };
+    let limits = SessionLimits { keepalive: Duration::from_millis(200), missed: 2, ..SessionLimits::default() };
     let deadline = Instant::now() + Duration::from_secs(60);
     let session = connect(&target, &limits, deadline, &CancellationToken::new()).await.unwrap();
     let mut body = session.http_within(Duration::MAX, serve().await, ask("/half")).await.unwrap().into_body();
@@ -186,7 +186,7 @@ async fn a_connection_that_falls_silent_ends_an_answer_that_may_be_silent_for_ev
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_an_error() {
     let Some(sshd) = Sshd::started() else { return };
-    let session = session(&sshd, Limits::default(), &CancellationToken::new()).await;
+    let session = session(&sshd, SessionLimits::default(), &CancellationToken::new()).await;
     for text in ["", "SSH-2.0-OpenSSH\r\n", "HTTP/1.1 200 OK\r\ncontent-length: 5"] {
         let error = session.http(say(text).await, ask("/")).await.unwrap_err();
         assert!(matches!(error, Error::BadAnswer { .. }), "{text:?}: {error}");
@@ -206,7 +206,7 @@ async fn an_answer_that_breaks_off_is_an_error() {
 #[tokio::test]
 async fn an_answer_of_a_lost_session_is_told_as_such() {
     let Some(sshd) = Sshd::started() else { return };
-    let session = session(&sshd, Limits::default(), &CancellationToken::new()).await;
+    let session = session(&sshd, SessionLimits::default(), &CancellationToken::new()).await;
     let mut body = session.http(serve().await, ask("/half")).await.unwrap().into_body();
     assert_eq!(body.next().await.unwrap().unwrap(), "begun");
     sshd.kill_sessions();

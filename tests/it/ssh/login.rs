@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use damodel::ssh::{Credentials, Error, Limits, Session, Target, connect};
+use damodel::ssh::{Credentials, Error, Session, SessionLimits, Target, connect};
 use rstest::rstest;
 use secrecy::SecretString;
 use tokio::time::Instant;
@@ -12,7 +12,7 @@ use crate::support::sshd::{Agent, Sshd};
 
 /// Connects without repeating a refused login.
 async fn log_in(target: &Target) -> Result<Session, Error> {
-    let limits = Limits { denied: Duration::ZERO, ..Limits::default() };
+    let limits = SessionLimits { denied: Duration::ZERO, ..SessionLimits::default() };
     connect(target, &limits, Instant::now() + Duration::from_secs(60), &CancellationToken::new()).await
 }
 

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::ssh::{Credentials, Error, Exit, Limits, Session, Target, connect};
+use damodel::ssh::{Credentials, Error, Exit, Session, SessionLimits, Target, connect};
 use rstest::rstest;
 use russh::{
     Channel, ChannelId, MethodKind, MethodSet, Preferred,
@@ -179,7 +179,7 @@ impl Handler for Server {
 }
 
 async fn log_in(target: &Target) -> Result<Session, Error> {
-    let limits = Limits { denied: Duration::ZERO, ..Limits::default() };
+    let limits = SessionLimits { denied: Duration::ZERO, ..SessionLimits::default() };
     connect(target, &limits, Instant::now() + Duration::from_secs(60), &CancellationToken::new()).await
 }
 

@@ -30,7 +30,7 @@ use crate::api::{
     error::{Cause, Error, Missing, UnreadAnswer},
     retry,
     token::TokenError,
-    transport::{Incoming, LARGEST_ANSWER, Outgoing},
+    transport::{IncomingAnswer, LARGEST_ANSWER, Outgoing},
 };
 
 const ENDPOINT: Endpoint = Endpoint::ChatCompletions;
@@ -151,7 +151,7 @@ impl Client {
             Err(_) => return Err(silence()),
         };
         self.was_reached();
-        let mut head = Incoming { status: answering.status, headers: answering.headers, body: Bytes::new() };
+        let mut head = IncomingAnswer { status: answering.status, headers: answering.headers, body: Bytes::new() };
         let body = with_idle_limit(answering.body, idle);
         if is_success(&head) && is_event_stream(&head.headers) {
             return self.read_events(&head, body, assembly).await;
@@ -162,7 +162,7 @@ impl Client {
 
     async fn read_events(
         &self,
-        head: &Incoming,
+        head: &IncomingAnswer,
         body: impl Stream<Item = Result<Bytes, Error>> + Unpin,
         assembly: &mut ChatAssembly,
     ) -> Result<ChatAnswer, Error> {
@@ -191,16 +191,16 @@ impl Client {
     }
 
     /// An event that is not a piece of an answer: an error in one of its forms, or an unknown document.
-    fn read_foreign(&self, head: &Incoming, data: String) -> Result<(), Error> {
+    fn read_foreign(&self, head: &IncomingAnswer, data: String) -> Result<(), Error> {
         let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&data).is_ok();
-        let alone = Incoming { body: Bytes::from(data), ..head.clone() };
+        let alone = IncomingAnswer { body: Bytes::from(data), ..head.clone() };
         match self.open(&alone) {
             Err(Error::Undecodable(_)) if is_json => Ok(()),
             outcome => outcome.map(drop),
         }
     }
 
-    async fn read_whole(&self, incoming: &Incoming, assembly: &mut ChatAssembly) -> Result<ChatAnswer, Error> {
+    async fn read_whole(&self, incoming: &IncomingAnswer, assembly: &mut ChatAssembly) -> Result<ChatAnswer, Error> {
         if is_success(incoming) {
             if let Some(answer) = ChatAnswer::from_json(&incoming.body) {
                 return Ok(answer);
@@ -220,12 +220,12 @@ impl Client {
         })))
     }
 
-    fn open(&self, incoming: &Incoming) -> Result<envelope::Answer, Error> {
+    fn open(&self, incoming: &IncomingAnswer) -> Result<envelope::Answer, Error> {
         envelope::open(ENDPOINT, incoming, self.shared.clock.now().0)
     }
 }
 
-fn is_success(incoming: &Incoming) -> bool {
+fn is_success(incoming: &IncomingAnswer) -> bool {
     (200..300).contains(&incoming.status)
 }
 

@@ -39,7 +39,7 @@ struct Scripted {
 
 #[async_trait]
 impl Transport for Scripted {
-    async fn send(&self, _: Outgoing) -> Result<Incoming, SendFailure> {
+    async fn send(&self, _: Outgoing) -> Result<IncomingAnswer, SendFailure> {
         panic!("a chat is streamed");
     }
 

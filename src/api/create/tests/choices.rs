@@ -142,7 +142,7 @@ async fn what_a_killed_run_made_of_another_candidate_is_left_alone() {
     let (_folder, journal) = journal();
     let (client, _) = answering(&[|| refusal(160_001), made]);
     drop(create_one_of(&client, &journal, CreateOptions::default()).await.unwrap());
-    assert_eq!(phases(&journal), [Phase::Accepted]);
+    assert_eq!(phases(&journal), [CreatePhase::Accepted]);
     // The second candidate is no longer in the list.
     let (client, ledger) = answering(&[made]);
     let only = CreateInstance { is_candidate: true, ..request() };
@@ -172,10 +172,10 @@ fn another_token(records: fn(&str) -> Vec<Value>, marker: &str) -> (Client, Ledg
 }
 
 #[rstest]
-#[case::accepted(true, Phase::Accepted)]
-#[case::sent(false, Phase::Sent)]
+#[case::accepted(true, CreatePhase::Accepted)]
+#[case::sent(false, CreatePhase::Sent)]
 #[tokio::test(start_paused = true)]
-async fn what_another_account_made_is_left_as_it_is(#[case] answered: bool, #[case] left: Phase) {
+async fn what_another_account_made_is_left_as_it_is(#[case] answered: bool, #[case] left: CreatePhase) {
     let (_folder, journal) = journal();
     let marker = killed(&journal, answered).await;
     let before = journal.list().unwrap().entries.remove(0);

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::{
-    Code, CreateInstance, Ending, Endpoint, Follower, ImageSelector, Instance, Marked, Phase, Progress, Random,
-    Settings, SpecSelector, TokenSource, marked,
+    Code, CreateInstance, CreatePhase, Endpoint, Follower, ImageSelector, Instance, Marked, Progress, Random, Settings,
+    SpecSelector, TokenSource, WaitEnding, marked,
     testing::{self, Ledger, Reply, context, lost, never_sent, ok, page, raw, refusal, serve, serve_with},
     transport::Outgoing,
 };
@@ -60,7 +60,7 @@ fn next(journal: &Journal) -> Journal {
     Journal::new(journal.directory())
 }
 
-fn phases(journal: &Journal) -> Vec<Phase> {
+fn phases(journal: &Journal) -> Vec<CreatePhase> {
     journal.list().unwrap().entries.into_iter().map(|listed| listed.record.phase).collect()
 }
 
@@ -111,7 +111,7 @@ async fn the_name_that_is_sent_carries_a_marker_and_the_file_lies_there_first() 
         move |request| {
             let listed = journal.list().unwrap().entries.remove(0).record;
             let body: Value = serde_json::from_slice(request.body.as_deref().unwrap()).unwrap();
-            assert_eq!(listed.phase, Phase::Sent);
+            assert_eq!(listed.phase, CreatePhase::Sent);
             assert_eq!(body["instance_alias"], listed.marker.as_str());
             async { made() }
         }
@@ -123,9 +123,9 @@ async fn the_name_that_is_sent_carries_a_marker_and_the_file_lies_there_first() 
     assert_eq!(accepted.rename_to.as_deref(), Some("web"));
     assert_eq!(marked(&accepted.sent_name, Some("web"), KEY), Some(Marked::Own));
     assert_eq!(accepted.ids.request_id.as_deref(), Some("req-1"));
-    assert_eq!(phases(&journal), [Phase::Accepted]);
+    assert_eq!(phases(&journal), [CreatePhase::Accepted]);
     accepted.entry.handed_over().unwrap();
-    assert_eq!(phases(&journal), [Phase::HandedOver]);
+    assert_eq!(phases(&journal), [CreatePhase::HandedOver]);
     let body = ledger.all()[0].body();
     let sent: Vec<_> = body.as_object().unwrap().keys().cloned().collect();
     let documented = [
@@ -166,7 +166,7 @@ async fn a_create_without_an_answer_is_found_by_its_marker_and_never_sent_again(
     assert_eq!(accepted.made.uid.as_str(), "ins-0");
     assert_eq!(accepted.origin, Origin::Found);
     assert_eq!(creates(&ledger), 1);
-    assert_eq!(phases(&journal), [Phase::Accepted]);
+    assert_eq!(phases(&journal), [CreatePhase::Accepted]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,7 +194,7 @@ async fn a_create_whose_lists_prove_nothing_stays_in_the_journal() {
     assert!(matches!(unsettled.cause, Some(Error::NoAnswer { .. })));
     assert!(!unsettled.cancelled);
     assert_eq!(creates(&ledger), 1);
-    assert_eq!(phases(&journal), [Phase::Sent]);
+    assert_eq!(phases(&journal), [CreatePhase::Sent]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -217,7 +217,7 @@ async fn two_things_with_one_marker_are_both_named() {
     });
     let error = create_one(&client, &journal, 60).await.unwrap_err();
     assert_eq!(listed(error), ["a", "b"]);
-    assert_eq!(phases(&journal), [Phase::Sent]);
+    assert_eq!(phases(&journal), [CreatePhase::Sent]);
 }
 
 #[rstest]
@@ -280,7 +280,7 @@ async fn stock_is_waited_for_politely_when_asked() {
     accepted.entry.handed_over().unwrap();
     let told = Follower::beside(&journal).look().unwrap().told;
     let phases: Vec<_> = told.iter().map(|told| (told.event.phase.as_str(), told.event.ended)).collect();
-    assert_eq!(phases, [("waiting for stock", None), ("waiting for stock", Some(Ending::Done))]);
+    assert_eq!(phases, [("waiting for stock", None), ("waiting for stock", Some(WaitEnding::Done))]);
     assert!((8..40).contains(&creates(&ledger)), "{}", creates(&ledger));
 
     let options = patient(Duration::from_secs(60));
@@ -353,7 +353,7 @@ async fn a_run_that_was_killed_after_sending_is_taken_up() {
     let (client, ledger) = Late::serve(6, lost);
     // The killed run: it ends after the request was sent.
     create_one(&client, &journal, 2).await.unwrap_err();
-    assert_eq!(phases(&journal), [Phase::Sent]);
+    assert_eq!(phases(&journal), [CreatePhase::Sent]);
     let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
     assert_eq!(accepted.made.uid.as_str(), "ins-0");
     assert_eq!(creates(&ledger), 1);
@@ -386,7 +386,7 @@ async fn a_create_that_made_nothing_is_sent_again_after_the_window_with_its_mark
     assert!(start.elapsed() + Duration::from_secs(2) >= VISIBILITY_WINDOW);
     assert_eq!(accepted.sent_name, marker);
     assert_eq!(creates(&ledger), 1);
-    assert_eq!(phases(&journal), [Phase::Accepted]);
+    assert_eq!(phases(&journal), [CreatePhase::Accepted]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -398,7 +398,7 @@ async fn a_list_that_proves_nothing_does_not_lead_to_a_second_create() {
     let error = create_one(&client, &next(&journal), 1800).await.unwrap_err();
     assert!(matches!(error, Error::Unsettled(_)), "{error}");
     assert_eq!(creates(&ledger), 0);
-    assert_eq!(phases(&journal), [Phase::Sent]);
+    assert_eq!(phases(&journal), [CreatePhase::Sent]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -443,7 +443,7 @@ async fn a_cancel_while_looking_ends_at_once_and_keeps_the_entry() {
     let Error::Unsettled(unsettled) = outcome.unwrap_err() else { panic!("settled") };
     assert!(unsettled.cancelled);
     assert_eq!(start.elapsed(), Duration::from_secs(20));
-    assert_eq!(phases(&journal), [Phase::Sent]);
+    assert_eq!(phases(&journal), [CreatePhase::Sent]);
 }
 
 /// Kills a run after its create was accepted, or before the answer arrived; returns the create's marker.
@@ -457,10 +457,10 @@ async fn killed(journal: &Journal, answered: bool) -> String {
 }
 
 #[rstest]
-#[case::accepted(true, Phase::Accepted)]
-#[case::sent(false, Phase::Sent)]
+#[case::accepted(true, CreatePhase::Accepted)]
+#[case::sent(false, CreatePhase::Sent)]
 #[tokio::test(start_paused = true)]
-async fn what_was_released_since_is_made_anew(#[case] answered: bool, #[case] left: Phase) {
+async fn what_was_released_since_is_made_anew(#[case] answered: bool, #[case] left: CreatePhase) {
     let (_folder, journal) = journal();
     let marker = killed(&journal, answered).await;
     assert_eq!(phases(&journal), [left]);
@@ -479,5 +479,5 @@ async fn what_was_released_since_is_made_anew(#[case] answered: bool, #[case] le
     assert_eq!(accepted.made.uid.as_str(), "ins-2");
     assert_ne!(accepted.sent_name, marker);
     assert_eq!(creates(&ledger), 1);
-    assert_eq!(phases(&journal), [Phase::Accepted]);
+    assert_eq!(phases(&journal), [CreatePhase::Accepted]);
 }

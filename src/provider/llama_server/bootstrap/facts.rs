@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{
-    job::Place,
+    job::ServerPlace,
     program::{path, quote},
 };
 
@@ -210,7 +210,7 @@ pub(super) fn listeners(port: u16) -> Question {
 }
 
 /// Asks for the words with which a server says that it uses no GPU. It says them when it starts.
-pub(super) fn cpu_only(place: &Place) -> Question {
+pub(super) fn cpu_only(place: &ServerPlace) -> Question {
     let line = "head -c 65536 \"$1\" | tr -d '\\000' | grep -o -m 1 -E 'no usable GPU found|no CUDA-capable \
                 device|CUDA driver version is insufficient'";
     Question::line(CPU_ONLY, line).on(&format!("{}/server.log", place.state()))
@@ -221,7 +221,7 @@ pub(super) const CPU_ONLY: &str = "cpu_only";
 
 /// Who listens on the server's port beside the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Listener {
+pub(crate) struct PortHolder {
     /// What tells it from any other process, also after a reboot; none where it may not be seen.
     pub(crate) identity: Option<String>,
     /// Who it is, for people. The arguments of a stranger may be secret.
@@ -230,7 +230,7 @@ pub(crate) struct Listener {
     pub(crate) command_line: Vec<String>,
 }
 
-impl Listener {
+impl PortHolder {
     /// The first that is not this process.
     pub(super) fn beside(own: Option<u32>, facts: &Facts, boot: &str) -> Option<Self> {
         let own = own.map(|pid| pid.to_string());
@@ -348,17 +348,17 @@ mod tests {
     fn who_else_listens_is_told_without_its_secrets() {
         let own = ["7", "/b/llama-server", "/b/llama-server\0-m\0x\0"];
         let other = ["8", "/c/llama-server", "/c/llama-server\0--api-key\0planted\0--api-key=planted\0-m\0y\0"];
-        assert_eq!(Listener::beside(Some(7), &facts(&[own]), "boot"), None);
-        let rival = Listener::beside(Some(7), &facts(&[own, other]), "boot").unwrap();
+        assert_eq!(PortHolder::beside(Some(7), &facts(&[own]), "boot"), None);
+        let rival = PortHolder::beside(Some(7), &facts(&[own, other]), "boot").unwrap();
         assert_eq!(rival.identity.as_deref(), Some("8.18.boot"));
         assert_eq!(rival.about, "process 8 (a b, /c/llama-server) of user me");
         assert_eq!(
             rival.command_line,
             ["/c/llama-server", "--api-key", "(redacted)", "--api-key=(redacted)", "-m", "y"]
         );
-        let stranger = Listener::beside(None, &facts(&[["9", "/usr/bin/nc", "nc\0--password\0planted\0"]]), "boot");
+        let stranger = PortHolder::beside(None, &facts(&[["9", "/usr/bin/nc", "nc\0--password\0planted\0"]]), "boot");
         assert_eq!(stranger.unwrap().command_line, [""; 0]);
-        let unseen = Listener::beside(None, &facts(&[["?", "", ""]]), "boot").unwrap();
+        let unseen = PortHolder::beside(None, &facts(&[["?", "", ""]]), "boot").unwrap();
         assert_eq!((unseen.identity, unseen.about.as_str()), (None, "a process of another user"));
     }
 }

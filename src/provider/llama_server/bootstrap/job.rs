@@ -13,7 +13,7 @@ pub(crate) const REFERENCE: &str = "b9803";
 
 /// Where a server's records are: enough to look at it, to stop and to restart it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ServerPlace {
     /// The folder to work in; `~/` means the home of the user who logs in.
     pub(crate) workspace: String,
     /// The port that the server listens on, 1 to 65535.
@@ -25,7 +25,7 @@ pub(crate) struct Place {
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
     /// Where it is.
-    pub(crate) place: Place,
+    pub(crate) place: ServerPlace,
     /// The shared storage, with `package/` and `model/` in it.
     pub(crate) public_storage: String,
     /// The GGUF file.
@@ -35,7 +35,7 @@ pub(crate) struct Job {
     /// The prebuilt server, a file or a folder that holds it; `None`: looked for under `public_storage`.
     pub(crate) package: Option<String>,
     /// What is compiled, when something is.
-    pub(crate) source: Source,
+    pub(crate) source: CompileSource,
     /// The card as the service names it: a hint beside what `nvidia-smi` says, and no part of the fingerprint.
     pub(crate) gpu_name: Option<String>,
     /// The address that the server binds.
@@ -94,9 +94,9 @@ impl Build {
 
 /// What is compiled, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(crate) struct CompileSource {
     /// Where it comes from.
-    pub(crate) origin: Origin,
+    pub(crate) origin: SourceOrigin,
     /// CUDA architectures as cmake takes them ("70", "86-real"); empty: the card's.
     pub(crate) cuda_architectures: Vec<String>,
     /// How many files are compiled at once; `None`: as many as cores and memory allow.
@@ -105,7 +105,7 @@ pub(crate) struct Source {
 
 /// Where the source comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum SourceOrigin {
     /// A tree or archive under the public storage's package folder; else [`REPOSITORY`] at [`REFERENCE`].
     Default,
     /// A repository.
@@ -119,7 +119,7 @@ pub(crate) enum Origin {
     Path(String),
 }
 
-impl Place {
+impl ServerPlace {
     /// The state directory.
     pub(super) fn state(&self) -> String {
         format!("{}/.damodel/{}", self.workspace, self.port)
@@ -127,7 +127,7 @@ impl Place {
 }
 
 impl Job {
-    /// All secrets of the job, for [`super::Report::parse`].
+    /// All secrets of the job, for [`super::JobReport::parse`].
     pub(crate) fn secrets(&self) -> Vec<SecretString> {
         self.api_key.iter().chain(self.environment.values()).cloned().collect()
     }
@@ -190,9 +190,9 @@ fn settings(job: &Job) -> String {
     hash.add(build.as_str());
     hash.all(package);
     match &source.origin {
-        Origin::Default => hash.add("default"),
-        Origin::Git { url, reference } => hash.all(["git", url, reference]),
-        Origin::Path(path) => hash.all(["path", path]),
+        SourceOrigin::Default => hash.add("default"),
+        SourceOrigin::Git { url, reference } => hash.all(["git", url, reference]),
+        SourceOrigin::Path(path) => hash.all(["path", path]),
     }
     hash.all(&source.cuda_architectures);
     for number in [i64::from(place.port), *context_size, *parallel, *gpu_layers] {

@@ -1,6 +1,6 @@
 //! What works inside the instance: one POSIX shell program, fed on standard input of `sh -s`, and what it answers.
 //!
-//! [`program`] makes the text to send, [`Report::parse`] reads what came back. Every run is short and answers at
+//! [`program`] makes the text to send, [`JobReport::parse`] reads what came back. Every run is short and answers at
 //! once; what takes long (a compile, the server itself) goes on detached in the instance and is asked about with
 //! [`Verb::Look`]. The program keeps its records in `workspace/.damodel/<port>/` (the state directory), and its
 //! sources and builds beside it, in `workspace/.damodel/{sources,packages,builds}/`, where all servers of the
@@ -38,10 +38,10 @@ mod wire;
 #[cfg(test)]
 pub(super) use self::report::Process;
 pub(super) use self::{
-    facts::{Facts, Listener, Question, Toolkit},
-    job::{Build, Fingerprint, Job, Origin, Place, REFERENCE, REPOSITORY, Source},
-    program::{Form, Verb, is_passable, program},
-    report::{Failure, FailureKind, Former, Malformed, Phase, Report},
-    start::{Binary, Login, Prebuilt, Provided, Recipe, Start, Supply, Tree},
+    facts::{Facts, PortHolder, Question, Toolkit},
+    job::{Build, CompileSource, Fingerprint, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
+    program::{ProgramForm, Verb, is_passable, program},
+    report::{FailureKind, Former, JobFailure, JobReport, Malformed, Phase},
+    start::{Binary, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree},
     told::{no_room, room_question},
 };

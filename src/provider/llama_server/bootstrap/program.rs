@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     facts::{self, Question},
-    job::Place,
+    job::ServerPlace,
     report::{FailureKind, NO_PROGRAM},
     start::{self, Start},
 };
@@ -20,15 +20,15 @@ pub(super) const SCRIPT: &str = concat!(
     include_str!("script/verbs.sh"),
 );
 
-/// What the program shall do. Each answers with a [`super::Report`] of what is then.
+/// What the program shall do. Each answers with a [`super::JobReport`] of what is then.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Verb<'a> {
     /// Asks these questions beside the look. Changes nothing.
     Check {
-        /// What is to be known; the answers are [`super::Report::facts`].
+        /// What is to be known; the answers are [`super::JobReport::facts`].
         questions: &'a [Question],
         /// [`Start::moved_from`].
-        moved_from: Option<&'a Place>,
+        moved_from: Option<&'a ServerPlace>,
     },
     /// Stops as [`Verb::Stop`] does, and removes the records, the key's file and the logs; builds, sources and
     /// packages stay.
@@ -52,7 +52,7 @@ pub(crate) enum Verb<'a> {
     Look,
     /// From now on this resource ends the server, and no other. Refused as [`Verb::Ensure`] is.
     Own {
-        /// [`super::Report::run`].
+        /// [`super::JobReport::run`].
         seen: &'a str,
         /// [`Start::owner`].
         owner: &'a str,
@@ -84,7 +84,7 @@ pub(crate) enum Verb<'a> {
 
 /// What is sent of the program itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ProgramForm {
     /// Its hash: the one that an earlier run has left is taken, and where another one lies, or none, the answer is
     /// [`super::Malformed::NoProgram`].
     Hash,
@@ -93,11 +93,11 @@ pub(crate) enum Form {
 }
 
 /// The text for the standard input of `sh -s`. It holds the job's secrets. Cut off in transit it does nothing.
-pub(crate) fn program(place: &Place, verb: &Verb<'_>, form: Form) -> SecretString {
-    let mut settings = Settings::default();
+pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>, form: ProgramForm) -> SecretString {
+    let mut settings = ProgramSettings::default();
     settings.set_path("WORKSPACE", &place.workspace);
     settings.set("PORT", &place.port.to_string());
-    if form == Form::Whole {
+    if form == ProgramForm::Whole {
         settings.set("PROGRAM", SCRIPT.trim_end());
     }
     let mut questions = vec![facts::listeners(place.port), facts::cpu_only(place)];
@@ -123,14 +123,14 @@ pub(crate) fn program(place: &Place, verb: &Verb<'_>, form: Form) -> SecretStrin
     settings.set("QUESTIONS", &questions.iter().map(Question::statement).collect::<String>());
     let mut text = format!("{UNSET}{}set --{}\n", settings.end(), quoted(&words));
     match form {
-        Form::Hash => text.push_str(&run_by_hash(place)),
-        Form::Whole => text.push_str("eval \"$DAMODEL_PROGRAM\"\n"),
+        ProgramForm::Hash => text.push_str(&run_by_hash(place)),
+        ProgramForm::Whole => text.push_str("eval \"$DAMODEL_PROGRAM\"\n"),
     }
     text.into()
 }
 
 /// Runs the program that lies in the state directory, if it is this one.
-fn run_by_hash(place: &Place) -> String {
+fn run_by_hash(place: &ServerPlace) -> String {
     let hash: String = Sha256::new()
         .chain_update(SCRIPT.trim_end())
         .chain_update("\n")
@@ -179,12 +179,12 @@ pub(super) fn path(path: &str) -> String {
 
 /// Assignments, and the names of those that the detached work is given through its environment.
 #[derive(Default)]
-pub(super) struct Settings {
+pub(super) struct ProgramSettings {
     text: String,
     handed_over: Vec<String>,
 }
 
-impl Settings {
+impl ProgramSettings {
     /// Sets a variable for the verb alone.
     pub(super) fn set(&mut self, name: &str, value: &str) {
         self.assign(name, &quote(value));

@@ -5,11 +5,11 @@ use std::str::FromStr;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    facts::{CPU_ONLY, Facts, Listener, PREFIX},
-    job::{Build, Place},
-    settle::{Settled, settle},
+    facts::{CPU_ONLY, Facts, PREFIX, PortHolder},
+    job::{Build, ServerPlace},
+    settle::{SettledRecords, settle},
     told,
-    wire::{self, JobRecord, Values},
+    wire::{self, JobRecord, ReportValues},
 };
 
 /// The whole answer where the program was only named by its hash, and is not there.
@@ -26,15 +26,15 @@ const LONGEST_LINE: usize = 300;
 
 /// How things stand in the instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Report {
+pub(crate) struct JobReport {
     /// The run of now; empty where nothing was begun.
     pub(crate) run: String,
     /// Where an update has begun that is to replace it, when that is another workspace.
-    pub(crate) moved_to: Option<Place>,
+    pub(crate) moved_to: Option<ServerPlace>,
     /// How far it is.
     pub(crate) phase: Phase,
     /// Why it is [`Phase::Failed`]; or why the verb was refused while the phase is that of what was there before.
-    pub(crate) failure: Option<Failure>,
+    pub(crate) failure: Option<JobFailure>,
     /// Whether the verb was refused: all is as it was before, and the failure is the refusal's.
     pub(crate) is_refused: bool,
     /// Whether a process has just ended, and its supervisor is about to record how: the next look shows it.
@@ -46,7 +46,7 @@ pub(crate) struct Report {
     /// Which binary the job was begun with.
     pub(crate) begun: Option<Build>,
     /// Why the job was not begun with the prebuilt server.
-    pub(crate) because: Option<Failure>,
+    pub(crate) because: Option<JobFailure>,
     /// With which hardware that was seen: [`super::Prebuilt::hardware`].
     pub(crate) hardware: Option<String>,
     /// Whether that is the hardware of now; only after a check.
@@ -64,7 +64,7 @@ pub(crate) struct Report {
     /// How it ended before the last of these.
     pub(crate) last_exit: Option<String>,
     /// Who else listens on the server's port.
-    pub(crate) rival: Option<Listener>,
+    pub(crate) rival: Option<PortHolder>,
     /// "prebuilt" or "source": what runs, or ran last.
     pub(crate) build_used: Option<String>,
     /// As the binary says it: "4748 (c392e5094)".
@@ -101,7 +101,7 @@ pub(crate) enum Phase {
     Load,
     /// It infers.
     Ready,
-    /// It came to nothing: [`Report::failure`].
+    /// It came to nothing: [`JobReport::failure`].
     Failed,
 }
 
@@ -124,7 +124,7 @@ impl FromStr for Phase {
 
 /// Why it came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct JobFailure {
     /// Of which kind.
     pub(crate) kind: FailureKind,
     /// For people: what was seen and what there is instead. Several lines at times; secrets are redacted.
@@ -218,7 +218,7 @@ kinds! {
 pub(crate) enum Former {
     /// It has been ended, and can be started again as it was.
     Ended,
-    /// It still serves: [`Report::process`] is its process.
+    /// It still serves: [`JobReport::process`] is its process.
     Serving,
 }
 
@@ -295,14 +295,14 @@ pub(crate) enum Malformed {
 }
 
 #[cfg(test)]
-impl Report {
+impl JobReport {
     /// That of an instance in which nothing was begun.
     pub(crate) fn absent() -> Self {
         Self::parse(b"damodel-report/1 begin\ndamodel-report/1 end\n", &[]).unwrap()
     }
 }
 
-impl Report {
+impl JobReport {
     /// Reads what the program printed, between whatever else the login printed. These secrets, and the API key that
     /// the instance holds, are replaced wherever they appear.
     pub(crate) fn parse(stdout: &[u8], secrets: &[SecretString]) -> Result<Self, Malformed> {
@@ -318,7 +318,7 @@ impl Report {
         Self::of(&values, |text| redacted(text, secrets))
     }
 
-    fn of(values: &Values, redacted: impl Fn(&str) -> String) -> Result<Self, Malformed> {
+    fn of(values: &ReportValues, redacted: impl Fn(&str) -> String) -> Result<Self, Malformed> {
         let text = |key: &str| values.text(key).map(&redacted);
         let lines = |key: &str| -> Vec<String> {
             text(key).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default()
@@ -333,10 +333,10 @@ impl Report {
         let is_proved = values.is_yes("status_proved");
         let process = Process::of(values, &redacted)?;
         let settled = settle(values, is_alive && !is_former)?;
-        let Settled { phase, interrupted, is_unsettled } = settled;
+        let SettledRecords { phase, interrupted, is_unsettled } = settled;
         let failure = |kind_key: &str, text_key: &str| match values.text(kind_key) {
             None => Ok(None),
-            Some(kind) => kind.parse().map(|kind| Some(Failure { kind, text: text(text_key).unwrap_or_default() })),
+            Some(kind) => kind.parse().map(|kind| Some(JobFailure { kind, text: text(text_key).unwrap_or_default() })),
         };
         let refused = failure("refused", "refused_text")?;
         let is_refused = refused.is_some();
@@ -345,7 +345,7 @@ impl Report {
         let has_ended = values.text("status_exit").is_some();
         let recorded = recorded.map(|failure| match failure.kind {
             FailureKind::Exited | FailureKind::NoInference if has_ended && is_proved => {
-                Failure { kind: FailureKind::Died, ..failure }
+                JobFailure { kind: FailureKind::Died, ..failure }
             }
             _ => failure,
         });
@@ -354,7 +354,7 @@ impl Report {
         // One that has ended while we looked was replaced by its successor.
         let is_seen = own.is_none() || values.is_yes("server_goes_on");
         let boot = values.text("boot").unwrap_or_default();
-        let rival = Listener::beside(own, &facts, boot).filter(|_| is_seen);
+        let rival = PortHolder::beside(own, &facts, boot).filter(|_| is_seen);
         let (command_line, own) = (process.iter().flat_map(|process| &process.command_line), own.is_some());
         let command_line: Vec<&String> = command_line.collect();
         let binary = text("server_binary").unwrap_or_default();
@@ -368,7 +368,7 @@ impl Report {
             run: values.text("folder").unwrap_or_default().to_owned(),
             moved_to: values.text("successor").and_then(|folder| {
                 let (workspace, port) = folder.split_once("/.damodel/")?;
-                Some(Place { workspace: workspace.to_owned(), port: port.parse().ok()? })
+                Some(ServerPlace { workspace: workspace.to_owned(), port: port.parse().ok()? })
             }),
             phase,
             failure: None,
@@ -409,7 +409,7 @@ impl Report {
     }
 }
 
-impl Report {
+impl JobReport {
     /// Whether a failure may be that of a full disk, which nobody told the program: its room is asked for then.
     pub(crate) fn may_lack_room(&self) -> bool {
         use FailureKind::{Compile, Exited, Interrupted, NoPackage, NoSource, Workspace};
@@ -419,7 +419,7 @@ impl Report {
 }
 
 impl Process {
-    fn of(values: &Values, redacted: impl Fn(&str) -> String) -> Result<Option<Self>, Malformed> {
+    fn of(values: &ReportValues, redacted: impl Fn(&str) -> String) -> Result<Option<Self>, Malformed> {
         let Some(identity) = values.text("server_identity") else { return Ok(None) };
         let unknown = || Malformed::Value { key: "server_identity".to_owned() };
         let words = values.text("command_line").unwrap_or_default().split_terminator('\0');

@@ -1,35 +1,35 @@
 //! How far the work is, by its records and by which processes live.
 
 use super::{
-    report::{Failure, FailureKind, Malformed, Phase},
-    wire::Values,
+    report::{FailureKind, JobFailure, Malformed, Phase},
+    wire::ReportValues,
 };
 
 /// What the records come to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Settled {
+pub(super) struct SettledRecords {
     pub(super) phase: Phase,
     /// The failure of work that ended without recording how.
-    pub(super) interrupted: Option<Failure>,
-    /// [`super::Report::is_unsettled`].
+    pub(super) interrupted: Option<JobFailure>,
+    /// [`super::JobReport::is_unsettled`].
     pub(super) is_unsettled: bool,
 }
 
 /// Judges the recorded phase by what lives: the work, and the server of this run. A phase that no process works on any
 /// more is a failure.
-pub(super) fn settle(values: &Values, is_alive: bool) -> Result<Settled, Malformed> {
+pub(super) fn settle(values: &ReportValues, is_alive: bool) -> Result<SettledRecords, Malformed> {
     let is_at_work = values.is_yes("worker_alive");
     let recorded = values.text("status_phase").unwrap_or("absent");
     let phase: Phase = recorded.parse()?;
-    let as_it_is = |phase| Ok(Settled { phase, interrupted: None, is_unsettled: false });
+    let as_it_is = |phase| Ok(SettledRecords { phase, interrupted: None, is_unsettled: false });
     let interrupted = |what: &str| {
         let (work, boot) = (values.text("worker_identity"), values.text("boot"));
         let why = match work.zip(boot) {
             Some((work, boot)) if !work.ends_with(boot) => "the instance was rebooted",
             _ => "it was killed, or memory ran out",
         };
-        let failure = Failure { kind: FailureKind::Interrupted, text: format!("{what}: {why}") };
-        Ok(Settled { phase: Phase::Failed, interrupted: Some(failure), is_unsettled: false })
+        let failure = JobFailure { kind: FailureKind::Interrupted, text: format!("{what}: {why}") };
+        Ok(SettledRecords { phase: Phase::Failed, interrupted: Some(failure), is_unsettled: false })
     };
     match phase {
         Phase::Find | Phase::Compile | Phase::Start if is_at_work => as_it_is(phase),
@@ -40,7 +40,7 @@ pub(super) fn settle(values: &Values, is_alive: bool) -> Result<Settled, Malform
         Phase::Load | Phase::Ready if is_alive => as_it_is(phase),
         // The supervisor alone knows whether the server starts again.
         Phase::Load | Phase::Ready if is_at_work => {
-            Ok(Settled { phase: Phase::Start, interrupted: None, is_unsettled: true })
+            Ok(SettledRecords { phase: Phase::Start, interrupted: None, is_unsettled: true })
         }
         Phase::Load => interrupted("the server ended before it was ready, and its exit code is not known"),
         Phase::Ready => interrupted("the server ended, and its exit code is not known"),

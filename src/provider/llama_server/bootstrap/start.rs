@@ -4,9 +4,9 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     facts,
-    job::{Build, Job, Place},
-    program::{Settings, path, quote, quoted},
-    report::{Failure, FailureKind},
+    job::{Build, Job, ServerPlace},
+    program::{ProgramSettings, path, quote, quoted},
+    report::{FailureKind, JobFailure},
     wire::JobRecord,
 };
 
@@ -18,19 +18,19 @@ pub(crate) struct Start<'a> {
     /// Which binary serves, and where it comes from.
     pub(crate) binary: &'a Binary,
     /// How the work outlives its login.
-    pub(crate) login: &'a Login,
+    pub(crate) login: &'a LoginLifetime,
     /// Why it is not the prebuilt one, for who resumes this.
-    pub(crate) because: Option<&'a Failure>,
+    pub(crate) because: Option<&'a JobFailure>,
     /// The token of the resource: from now on no other ends the server.
     pub(crate) owner: &'a str,
     /// Whether a server that served before stays at hand after its successor has been started.
     pub(crate) rolls_back: bool,
-    /// The llama-server that was started by hand on the port, and is ended: [`super::Listener::identity`].
+    /// The llama-server that was started by hand on the port, and is ended: [`super::PortHolder::identity`].
     pub(crate) ends_rival: Option<&'a str>,
-    /// The run that was seen, which this one replaces: [`super::Report::run`].
+    /// The run that was seen, which this one replaces: [`super::JobReport::run`].
     pub(crate) seen: &'a str,
     /// Where the server serves that this one replaces, when its records are in another workspace.
-    pub(crate) moved_from: Option<&'a Place>,
+    pub(crate) moved_from: Option<&'a ServerPlace>,
 }
 
 /// Which binary serves.
@@ -116,7 +116,7 @@ pub(crate) enum Supply {
 
 /// The login, as far as it decides what outlives it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Login {
+pub(crate) struct LoginLifetime {
     /// The command of systemd that runs the work outside the login's own scope; empty where there is none.
     pub(crate) scope: String,
     /// What deserves a warning.
@@ -139,14 +139,14 @@ pub(super) fn policy(restarts: bool) -> &'static str {
 }
 
 /// Where the server is that is to be replaced, when its records are in another workspace.
-pub(super) fn former(place: Option<&Place>, settings: &mut Settings) {
+pub(super) fn former(place: Option<&ServerPlace>, settings: &mut ProgramSettings) {
     if let Some(place) = place {
         settings.set_path("FORMER", &place.state());
     }
 }
 
 /// All of a start. The API key is not handed over: the program writes it to its file, and the work reads that.
-pub(super) fn begin(start: &Start<'_>, settings: &mut Settings) {
+pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
     let job = start.job;
     let key = job.api_key.as_ref().map(ExposeSecret::expose_secret).unwrap_or_default();
     for (name, value) in [
@@ -205,7 +205,7 @@ fn environment(job: &Job) -> String {
 
 /// What is fetched or unpacked first, and what it is when that fails. The command finds its folder in `$provided`, and
 /// asks nothing that nobody would answer.
-fn provide(provided: Option<&Provided>, kind: FailureKind, settings: &mut Settings) {
+fn provide(provided: Option<&Provided>, kind: FailureKind, settings: &mut ProgramSettings) {
     settings.hand_path("PROVIDED", provided.map_or("", |provided| &provided.folder));
     let Some(provided) = provided else { return };
     settings.hand("PROVIDE_KIND", kind.as_str());

@@ -6,8 +6,8 @@ use regex::Regex;
 
 use super::{
     facts::{Facts, Question},
-    job::Place,
-    report::{Failure, FailureKind, Report},
+    job::ServerPlace,
+    report::{FailureKind, JobFailure, JobReport},
     wire::JobRecord,
 };
 
@@ -25,11 +25,11 @@ static DECISIVE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// What the program sends of a failure, in words. `value` gives the other values of the report.
 pub(super) fn failure(
-    failure: Failure,
+    failure: JobFailure,
     record: &JobRecord,
-    report: &Report,
+    report: &JobReport,
     value: impl Fn(&str) -> Option<String>,
-) -> Failure {
+) -> JobFailure {
     let value = |key: &str| value(key).unwrap_or_default();
     let server = || format!("the server {} ({})", value("server_binary"), value("server_version"));
     let text = match failure.kind {
@@ -54,7 +54,7 @@ pub(super) fn failure(
         FailureKind::Workspace => format!("the detached work did not start: {}", failure.text),
         // Another process was faster, though the port was free a moment ago.
         FailureKind::Exited if value("log_tail").contains("couldn't bind") && report.rival.is_some() => {
-            return Failure { kind: FailureKind::PortInUse, text: taken(report) };
+            return JobFailure { kind: FailureKind::PortInUse, text: taken(report) };
         }
         FailureKind::Died | FailureKind::Exited => {
             let (seen, code) = (decisive(&value("log_tail")), value("status_exit"));
@@ -74,10 +74,10 @@ pub(super) fn failure(
         }
         _ => failure.text,
     };
-    Failure { text, ..failure }
+    JobFailure { text, ..failure }
 }
 
-fn taken(report: &Report) -> String {
+fn taken(report: &JobReport) -> String {
     let who = report.rival.as_ref().map_or("a process that has ended since", |rival| &rival.about);
     format!("its port is in use by {who}")
 }
@@ -101,7 +101,7 @@ const ROOM: &str = "{ LC_ALL=C mkdir -p \"$1\" && LC_ALL=C head -c 1048576 /dev/
                     df -Pk \"$2\" || df -Pk \"$HOME\"; rm -f \"$1/probe.$$\"";
 
 /// Asks whether the workspace takes what will be written.
-pub(crate) fn room_question(place: &Place) -> Question {
+pub(crate) fn room_question(place: &ServerPlace) -> Question {
     Question::line(ROOM_KEY, ROOM).on(&place.state()).on(&place.workspace)
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn room_question(place: &Place) -> Question {
 const ROOM_KEY: &str = "room";
 
 /// Why it does not, where it does not.
-pub(crate) fn no_room(place: &Place, facts: &Facts) -> Option<Failure> {
+pub(crate) fn no_room(place: &ServerPlace, facts: &Facts) -> Option<JobFailure> {
     let (error, table) = match facts.text(ROOM_KEY) {
         "" => return None,
         text => text.find("Filesystem ").map_or((text, ""), |at| text.split_at(at)),
@@ -119,10 +119,10 @@ pub(crate) fn no_room(place: &Place, facts: &Facts) -> Option<Failure> {
     let is_full = ["No space left", "quota"].iter().any(|words| error.contains(words));
     if is_full || left.is_some_and(|left| left < LEAST) {
         let text = format!("no space is left in the workspace {folder}:\n{}", table.trim());
-        return Some(Failure { kind: FailureKind::DiskFull, text });
+        return Some(JobFailure { kind: FailureKind::DiskFull, text });
     }
     let text = format!("the workspace {folder} cannot be written: {}", error.trim());
-    Some(Failure { kind: FailureKind::Workspace, text })
+    Some(JobFailure { kind: FailureKind::Workspace, text })
 }
 
 /// What an exit code says that the server does not choose itself.
@@ -157,8 +157,8 @@ mod tests {
             };
             Some(value.to_owned()).filter(|value| !value.is_empty())
         };
-        let report = Report { restarts, ..Report::absent() };
-        failure(Failure { kind, text: String::new() }, &JobRecord::default(), &report, value).text
+        let report = JobReport { restarts, ..JobReport::absent() };
+        failure(JobFailure { kind, text: String::new() }, &JobRecord::default(), &report, value).text
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
             ("mkdir: cannot create directory: Not a directory", 4096, FailureKind::Workspace),
         ] {
             let answer = format!("{error}\n{}", table(left));
-            let place = Place { workspace: "/w".to_owned(), port: 1 };
+            let place = ServerPlace { workspace: "/w".to_owned(), port: 1 };
             let failure = no_room(&place, &Facts::of([(ROOM_KEY.to_owned(), answer)].into())).unwrap();
             assert_eq!(failure.kind, kind, "{error}");
             assert!(failure.text.contains(if kind == FailureKind::DiskFull { "tmpfs" } else { error }), "{failure:?}");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     job::{Build, Fingerprint},
-    report::{Failure, FailureKind, Malformed},
+    report::{FailureKind, JobFailure, Malformed},
     start::{self, Binary, Start, Supply},
 };
 
@@ -19,9 +19,9 @@ const RECORD: &str = "record_";
 
 /// The values of a report, by their names; those of records have the names of the program's variables.
 #[derive(Debug, Default)]
-pub(super) struct Values(HashMap<String, String>);
+pub(super) struct ReportValues(HashMap<String, String>);
 
-impl Values {
+impl ReportValues {
     /// A value; none where it is empty.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
@@ -48,7 +48,7 @@ impl Values {
     }
 }
 
-impl<'a> FromIterator<(&'a str, &'a str)> for Values {
+impl<'a> FromIterator<(&'a str, &'a str)> for ReportValues {
     fn from_iter<T: IntoIterator<Item = (&'a str, &'a str)>>(values: T) -> Self {
         Self(values.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
     }
@@ -56,7 +56,7 @@ impl<'a> FromIterator<(&'a str, &'a str)> for Values {
 
 /// The values of the last report in the text, and whether it has an end. A value is plain after `=` and base64 after
 /// `:`.
-pub(super) fn read(text: &str) -> (Values, bool) {
+pub(super) fn read(text: &str) -> (ReportValues, bool) {
     let mut values = HashMap::new();
     let mut is_whole = false;
     for line in text.lines() {
@@ -79,7 +79,7 @@ pub(super) fn read(text: &str) -> (Values, bool) {
             }
         }
     }
-    (Values(values), is_whole)
+    (ReportValues(values), is_whole)
 }
 
 /// The assignments of a record: `name='value'`, where a quote in the value is `'\''`. None of one that was cut off.
@@ -180,9 +180,9 @@ impl JobRecord {
     }
 
     /// Why it was not begun with the prebuilt one.
-    pub(super) fn because(&self) -> Option<Failure> {
+    pub(super) fn because(&self) -> Option<JobFailure> {
         let (kind, text) = self.because.as_ref()?;
-        Some(Failure { kind: kind.parse::<FailureKind>().ok()?, text: text.clone() })
+        Some(JobFailure { kind: kind.parse::<FailureKind>().ok()?, text: text.clone() })
     }
 }
 

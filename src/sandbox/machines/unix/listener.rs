@@ -18,7 +18,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::session::{Guest, Session};
+use super::session::{Guest, MachineSession};
 
 /// How long a client may take to authenticate. OpenSSH's LoginGraceTime.
 const GRACE: Duration = Duration::from_secs(120);
@@ -141,7 +141,7 @@ async fn converse(
         let stream = stream.into_std()?;
         let cut = stream.try_clone()?;
         let stream = TcpStream::from_std(stream)?;
-        let session = Session::new(guest, tasks);
+        let session = MachineSession::new(guest, tasks);
         let begun = timeout(GRACE, run_stream(config, stream, session));
         let running = tokio::select! {
             () = boot.cancelled() => None,
@@ -168,9 +168,9 @@ async fn converse(
 const SSH: u16 = 22;
 
 /// A connection of any kind.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait PortStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> PortStream for T {}
 
 /// Where the sshds of a sandbox listen: internal address and port.
 #[derive(Debug, Default)]
@@ -195,7 +195,7 @@ impl Neighbours {
 }
 
 /// Connects to a listener on a port of the machine, or to the sshd of a neighbour.
-pub(super) async fn connect(guest: &Guest, host: &str, port: u16) -> io::Result<Box<dyn Stream>> {
+pub(super) async fn connect(guest: &Guest, host: &str, port: u16) -> io::Result<Box<dyn PortStream>> {
     if is_local(host) {
         for socket in sockets(&guest.ports(), port) {
             // The socket of a killed process stays behind, and refuses.

@@ -21,7 +21,7 @@ use super::{
     listener::{self, Neighbours},
 };
 use crate::sandbox::{
-    options::Secret,
+    options::SandboxSecret,
     stand_in::{self, Machine},
     world::Instance,
 };
@@ -29,14 +29,14 @@ use crate::sandbox::{
 /// A connection, which may run commands and connect to ports. There is no terminal, no file transfer and no reverse
 /// forwarding.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct MachineSession {
     guest: Arc<Guest>,
     tasks: TaskTracker,
     /// Channels without a command yet.
     idle: HashMap<ChannelId, Channel<Msg>>,
 }
 
-impl Session {
+impl MachineSession {
     pub(super) fn new(guest: Arc<Guest>, tasks: TaskTracker) -> Self {
         Self { guest, tasks, idle: HashMap::new() }
     }
@@ -60,7 +60,7 @@ impl Session {
     }
 }
 
-impl Handler for Session {
+impl Handler for MachineSession {
     type Error = Error;
 
     async fn auth_password(&mut self, user: &str, password: &str) -> Result<Auth, Error> {
@@ -185,7 +185,7 @@ pub(super) struct Guest {
     pub(super) marker: String,
     pub(super) neighbours: Arc<Neighbours>,
     folder: PathBuf,
-    password: Option<Secret>,
+    password: Option<SandboxSecret>,
     key: Option<PublicKey>,
     executable: Option<PathBuf>,
     state: Mutex<SessionState>,

@@ -17,7 +17,7 @@ use tokio::{sync::mpsc, time::sleep};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::{
-    load::{Model, OnChat},
+    load::{LoadedModel, OnChat},
     routes::{App, error, raw},
 };
 
@@ -87,7 +87,7 @@ fn read(app: &App, body: &[u8]) -> Result<Request, Box<Response>> {
     })
 }
 
-fn too_long(request: &Request, model: &Model) -> Response {
+fn too_long(request: &Request, model: &LoadedModel) -> Response {
     let (tokens, context) = (request.prompt_tokens, model.context);
     let message =
         format!("request ({tokens} tokens) exceeds the available context size ({context} tokens), try increasing it");
@@ -102,7 +102,7 @@ fn too_long(request: &Request, model: &Model) -> Response {
 }
 
 /// What happens at this chat; the process may end here.
-fn happens(app: &App, model: &Model, number: u64) -> OnChat {
+fn happens(app: &App, model: &LoadedModel, number: u64) -> OnChat {
     let context = &app.context;
     let log = &context.log;
     let lacks_kernels =
@@ -146,7 +146,7 @@ fn identifier() -> String {
     format!("chatcmpl-{:032x}", rand::random::<u128>())
 }
 
-async fn whole(app: Arc<App>, request: Request, model: Model, answer: ChatReply) -> Response {
+async fn whole(app: Arc<App>, request: Request, model: LoadedModel, answer: ChatReply) -> Response {
     let finish = answer.finish;
     let (mut text, begun) = (String::new(), Instant::now());
     let mut predicted = 0;
@@ -176,7 +176,7 @@ async fn whole(app: Arc<App>, request: Request, model: Model, answer: ChatReply)
     raw(200, body.to_string())
 }
 
-fn streamed(app: Arc<App>, request: Request, model: Model, answer: ChatReply) -> Response {
+fn streamed(app: Arc<App>, request: Request, model: LoadedModel, answer: ChatReply) -> Response {
     let (sender, receiver) = mpsc::channel(4);
     let finish = answer.finish;
     let (id, name) = (identifier(), name(&app, &request));
@@ -259,7 +259,7 @@ impl ChatReply {
     }
 
     /// Generates the reply when a slot is free. It ends early when the server shuts down or the receiver is dropped.
-    pub(super) fn generate(self, app: Arc<App>, model: &Model, prompt_tokens: u64) -> mpsc::Receiver<String> {
+    pub(super) fn generate(self, app: Arc<App>, model: &LoadedModel, prompt_tokens: u64) -> mpsc::Receiver<String> {
         let (sender, receiver) = mpsc::channel(1);
         let token = model.token;
         tokio::spawn(async move {

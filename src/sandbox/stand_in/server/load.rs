@@ -38,7 +38,7 @@ pub(super) enum OnChat {
 
 /// A loaded model.
 #[derive(Clone, Debug)]
-pub(super) struct Model {
+pub(super) struct LoadedModel {
     /// The context that a request may fill, in tokens.
     pub(super) context: u64,
     pub(super) trained_context: u64,
@@ -52,14 +52,14 @@ pub(super) struct Model {
 
 /// A failed load, with its log lines.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct LoadFailure {
     pub(super) lines: Vec<String>,
-    pub(super) ending: Ending,
+    pub(super) ending: LoadEnding,
 }
 
 /// How a server ends after a failed load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum LoadEnding {
     Aborted,
     /// It prints an error and exits by itself.
     Exits,
@@ -82,7 +82,7 @@ impl ModelFile {
 }
 
 /// Opens the file and reads its header.
-pub(super) fn find(context: &ServerContext, path: PathBuf) -> Result<ModelFile, Failure> {
+pub(super) fn find(context: &ServerContext, path: PathBuf) -> Result<ModelFile, LoadFailure> {
     let file = Gguf::read(&path).map_err(|line| refused(context, &path, vec![line]))?;
     let size = std::fs::metadata(&path).map(|data| data.len()).unwrap_or_default();
     let architecture = file.text("general.architecture").unwrap_or_default();
@@ -101,15 +101,15 @@ pub(super) fn find(context: &ServerContext, path: PathBuf) -> Result<ModelFile, 
 }
 
 /// Loads the data, after the loading time.
-pub(super) fn load(context: &ServerContext, found: &ModelFile) -> Result<Model, Failure> {
+pub(super) fn load(context: &ServerContext, found: &ModelFile) -> Result<LoadedModel, LoadFailure> {
     let ModelFile { file, path, size } = found;
-    let ended = |line: &str, ending| Failure { lines: vec![line.to_owned()], ending };
+    let ended = |line: &str, ending| LoadFailure { lines: vec![line.to_owned()], ending };
     match file.text(ON_LOAD) {
         Some("crash") => {
             let line = "/build/ggml/src/ggml.c:4242: GGML_ASSERT(tensor->data != NULL) failed";
-            return Err(ended(line, Ending::Aborted));
+            return Err(ended(line, LoadEnding::Aborted));
         }
-        Some("killed") => return Err(Failure { lines: Vec::new(), ending: Ending::Killed }),
+        Some("killed") => return Err(LoadFailure { lines: Vec::new(), ending: LoadEnding::Killed }),
         Some("no_memory") => return Err(refused(context, path, no_memory(context))),
         _ => {}
     }
@@ -130,14 +130,14 @@ pub(super) fn load(context: &ServerContext, found: &ModelFile) -> Result<Model, 
             "init: please consider disabling jinja via --no-jinja, or use a custom chat template via --chat-template"
                 .to_owned(),
         ];
-        return Err(Failure { lines, ending: Ending::Exits });
+        return Err(LoadFailure { lines, ending: LoadEnding::Exits });
     }
     let architecture = file.text("general.architecture").unwrap_or_default();
     let trained_context = u64::from(file.number(&format!("{architecture}.context_length")).unwrap_or(4096));
     let on_chat = file.text(ON_CHAT).unwrap_or_default();
     let (on_chat, answered) = on_chat.strip_suffix("_second").map_or((on_chat, 0), |word| (word, 1));
     let token = file.number(TOKEN_MS).map(|ms| Duration::from_millis(u64::from(ms)));
-    Ok(Model {
+    Ok(LoadedModel {
         context: slot_context(context, trained_context),
         trained_context,
         size: *size,
@@ -183,7 +183,7 @@ fn no_memory(context: &ServerContext) -> Vec<String> {
 }
 
 /// A failure with the lines that end each failure.
-fn refused(context: &ServerContext, path: &std::path::Path, mut lines: Vec<String>) -> Failure {
+fn refused(context: &ServerContext, path: &std::path::Path, mut lines: Vec<String>) -> LoadFailure {
     let path = path.display();
     if context.build.is_old() {
         lines.push("llama_model_load_from_file_impl: failed to load model".to_owned());
@@ -195,5 +195,5 @@ fn refused(context: &ServerContext, path: &std::path::Path, mut lines: Vec<Strin
         lines.push(format!("srv    load_model: failed to load model, '{path}'"));
         lines.push("srv  llama_server: exiting due to model loading error".to_owned());
     }
-    Failure { lines, ending: Ending::Exits }
+    LoadFailure { lines, ending: LoadEnding::Exits }
 }

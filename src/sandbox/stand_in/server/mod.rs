@@ -14,17 +14,17 @@ use std::{
 
 use nix::sys::signal::{Signal, raise};
 
-use self::options::{Asked, Settings};
+use self::options::{Asked, StandInSettings};
 use super::{
     Call, Machine,
-    build::{Build, Generation},
+    build::{Generation, StandInBuild},
 };
 
 /// The constants of a server's run.
 #[derive(Debug)]
 struct ServerContext {
-    build: Build,
-    settings: Settings,
+    build: StandInBuild,
+    settings: StandInSettings,
     machine: Machine,
     log: Log,
 }
@@ -42,7 +42,7 @@ impl ServerContext {
 
 /// Runs the server, or answers `--help`, `--version` and similar options.
 pub(super) fn main(call: &Call<'_>) -> ExitCode {
-    let build = Build::of(call);
+    let build = StandInBuild::of(call);
     let machine = call.machine();
     let settings = match options::read(call, &build) {
         Ok(Asked::Devices) => {
@@ -68,7 +68,7 @@ pub(super) fn main(call: &Call<'_>) -> ExitCode {
 }
 
 /// The lines that a build with CUDA prints at each start.
-fn greet(build: &Build, machine: &Machine) {
+fn greet(build: &StandInBuild, machine: &Machine) {
     if build.architectures.is_empty() {
         return;
     }
@@ -84,7 +84,7 @@ fn greet(build: &Build, machine: &Machine) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-fn devices(build: &Build, machine: &Machine) -> String {
+fn devices(build: &StandInBuild, machine: &Machine) -> String {
     let devices = match machine.usable_gpu().filter(|_| !build.architectures.is_empty()) {
         Some(gpu) => {
             let (name, all, free) = (&gpu.name, gpu.memory_mib, gpu.memory_mib - 400);

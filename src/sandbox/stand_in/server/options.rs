@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::sandbox::stand_in::{Call, build::Build};
+use crate::sandbox::stand_in::{Call, build::StandInBuild};
 
 /// Permitted types of a cache.
 const CACHE_TYPES: [&str; 9] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"];
@@ -12,7 +12,7 @@ const CACHE_TYPES: [&str; 9] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "i
 pub(super) enum Asked {
     Devices,
     Help,
-    Serve(Box<Settings>),
+    Serve(Box<StandInSettings>),
     Version,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum FlashAttention {
 
 /// The settings of a server.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
+pub(super) struct StandInSettings {
     /// `None`: a new server starts without one and chooses models by request, an old one uses its default path.
     pub(super) model: Option<PathBuf>,
     pub(super) alias: Option<String>,
@@ -49,8 +49,8 @@ pub(super) struct Settings {
     pub(super) keys: Vec<String>,
 }
 
-impl Settings {
-    fn new(build: &Build) -> Self {
+impl StandInSettings {
+    fn new(build: &StandInBuild) -> Self {
         let is_old = build.is_old();
         Self {
             model: None,
@@ -82,7 +82,7 @@ impl Settings {
         usize::try_from(self.parallel).unwrap_or(4).max(1)
     }
 
-    fn set(&mut self, option: &Opt, value: &str, build: &Build) -> Result<(), String> {
+    fn set(&mut self, option: &Opt, value: &str, build: &StandInBuild) -> Result<(), String> {
         let number = || value.parse::<i64>().map_err(|_| "stoi".to_owned());
         match option.names.last().copied().unwrap_or_default() {
             "--alias" => self.alias = Some(value.to_owned()),
@@ -127,8 +127,8 @@ impl Settings {
 /// # Errors
 ///
 /// What the server writes on standard error before it ends with 1.
-pub(super) fn read(call: &Call<'_>, build: &Build) -> Result<Asked, String> {
-    let mut settings = Settings::new(build);
+pub(super) fn read(call: &Call<'_>, build: &StandInBuild) -> Result<Asked, String> {
+    let mut settings = StandInSettings::new(build);
     let mut given = Vec::new();
     let mut words = call.arguments.iter();
     while let Some(word) = words.next() {
@@ -180,7 +180,7 @@ fn cache_type(value: &str) -> Result<String, String> {
     }
 }
 
-fn flash_attention(value: &str, build: &Build) -> Result<FlashAttention, String> {
+fn flash_attention(value: &str, build: &StandInBuild) -> Result<FlashAttention, String> {
     match value {
         // The old option is a flag without a value.
         _ if build.is_old() => Ok(FlashAttention::On),
@@ -223,7 +223,7 @@ struct Opt {
 }
 
 impl Opt {
-    fn is_in(&self, build: &Build) -> bool {
+    fn is_in(&self, build: &StandInBuild) -> bool {
         match self.generations {
             In::Both => true,
             In::New => !build.is_old(),
@@ -248,12 +248,12 @@ impl Opt {
 }
 
 /// The option of this name.
-fn by_name(name: &str, build: &Build) -> Option<&'static Opt> {
+fn by_name(name: &str, build: &StandInBuild) -> Option<&'static Opt> {
     OPTIONS.iter().find(|option| option.is_in(build) && option.names.contains(&name))
 }
 
 /// The whole help, for standard output.
-pub(super) fn help(build: &Build) -> String {
+pub(super) fn help(build: &StandInBuild) -> String {
     let options = OPTIONS.iter().filter(|option| option.is_in(build));
     let lines: Vec<String> = options.map(Opt::help).collect();
     format!("----- common params -----\n\n{}\n", lines.join("\n"))
@@ -364,10 +364,10 @@ mod tests {
             |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| OsString::from(value));
         let arguments = line.split_whitespace().map(str::to_owned).collect();
         let call = Call { program: PathBuf::from("llama-server"), arguments, variable: &variable };
-        read(&call, &Build::prebuilt(generation))
+        read(&call, &StandInBuild::prebuilt(generation))
     }
 
-    fn settings(generation: Generation, line: &str, variables: &[(&str, &str)]) -> Settings {
+    fn settings(generation: Generation, line: &str, variables: &[(&str, &str)]) -> StandInSettings {
         match read_with(generation, line, variables) {
             Ok(Asked::Serve(settings)) => *settings,
             other => panic!("{other:?}"),
@@ -439,7 +439,7 @@ mod tests {
     #[test]
     fn the_help_tells_the_generations_apart() {
         let has_values = |generation| {
-            let help = help(&Build::prebuilt(generation));
+            let help = help(&StandInBuild::prebuilt(generation));
             help.lines().any(|line| line.starts_with("-fa") && line.contains("[on|off|auto]"))
         };
         assert!(has_values(Generation::New) && !has_values(Generation::Old));

@@ -19,14 +19,14 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{ServerContext, chat, load::Model};
+use super::{ServerContext, chat, load::LoadedModel};
 
 /// The state of a server.
 #[derive(Debug)]
 pub(super) struct App {
     pub(super) context: ServerContext,
     /// Set when the model is loaded; `Some(None)` for a server that chooses models by request.
-    model: OnceLock<Option<Model>>,
+    model: OnceLock<Option<LoadedModel>>,
     pub(super) metrics: Metrics,
     pub(super) chats: AtomicU64,
     pub(super) slots: Semaphore,
@@ -47,12 +47,12 @@ impl App {
         }
     }
 
-    pub(super) fn is_loaded(&self, model: Option<Model>) {
+    pub(super) fn is_loaded(&self, model: Option<LoadedModel>) {
         // It is loaded once.
         let _ = self.model.set(model);
     }
 
-    pub(super) fn model(&self) -> Option<&Model> {
+    pub(super) fn model(&self) -> Option<&LoadedModel> {
         self.model.get()?.as_ref()
     }
 }

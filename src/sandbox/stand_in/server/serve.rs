@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     ServerContext,
-    load::{self, Ending, Failure, Model},
+    load::{self, LoadEnding, LoadFailure, LoadedModel},
     routes::{App, router},
 };
 
@@ -50,7 +50,7 @@ async fn serve(app: Arc<App>, ports: Option<&Path>) -> ExitCode {
     log.info(&format!("build: {} with stand-in for Linux x86_64", build.info()));
     log.info("system info: n_threads = 2, n_threads_batch = 2, total_threads = 2");
     let (host, port) = (settings.host.as_str(), settings.port);
-    let Ok(listening) = Port::listen(ports, host, port, build.is_old()).await else {
+    let Ok(listening) = ServedPort::listen(ports, host, port, build.is_old()).await else {
         // The same message for every reason.
         let prefix = if build.is_old() { "main" } else { "srv         start" };
         log.error(&format!("{prefix}: couldn't bind HTTP server socket, hostname: {host}, port: {port}"));
@@ -104,7 +104,7 @@ fn main_name(app: &App) -> &'static str {
     if app.context.build.is_old() { "main" } else { "srv  llama_server" }
 }
 
-async fn accept(port: Port, app: Arc<App>, connections: TaskTracker) {
+async fn accept(port: ServedPort, app: Arc<App>, connections: TaskTracker) {
     let router = router(app.clone());
     loop {
         match port.accept().await {
@@ -116,7 +116,7 @@ async fn accept(port: Port, app: Arc<App>, connections: TaskTracker) {
     }
 }
 
-async fn converse(stream: Box<dyn Stream>, router: axum::Router, app: Arc<App>) {
+async fn converse(stream: Box<dyn ServedStream>, router: axum::Router, app: Arc<App>) {
     let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     tokio::pin!(connection);
     // The result is ignored: the client sees how its connection ends.
@@ -130,7 +130,7 @@ async fn converse(stream: Box<dyn Stream>, router: axum::Router, app: Arc<App>) 
 }
 
 /// The model; `None` for a new server that chooses models by request.
-async fn load_model(app: &App) -> Result<Option<Model>, Failure> {
+async fn load_model(app: &App) -> Result<Option<LoadedModel>, LoadFailure> {
     let context = &app.context;
     let path = match (&context.settings.model, context.build.is_old()) {
         (Some(path), _) => path.clone(),
@@ -155,37 +155,37 @@ async fn load_model(app: &App) -> Result<Option<Model>, Failure> {
     Ok(Some(model))
 }
 
-fn fail(app: &App, failure: &Failure) -> ExitCode {
+fn fail(app: &App, failure: &LoadFailure) -> ExitCode {
     let log = &app.context.log;
     for line in &failure.lines {
-        if failure.ending == Ending::Aborted { log.raw(line) } else { log.error(line) }
+        if failure.ending == LoadEnding::Aborted { log.raw(line) } else { log.error(line) }
     }
     match failure.ending {
-        Ending::Aborted => super::abort(),
-        Ending::Killed => super::killed(),
+        LoadEnding::Aborted => super::abort(),
+        LoadEnding::Killed => super::killed(),
         // The message of an old server that exits while its threads run.
-        Ending::Exits if app.context.build.is_old() => {
+        LoadEnding::Exits if app.context.build.is_old() => {
             log.raw("terminate called without an active exception");
             super::abort();
         }
-        Ending::Exits => {}
+        LoadEnding::Exits => {}
     }
     ExitCode::FAILURE
 }
 
 /// A connection of any kind.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait ServedStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ServedStream for T {}
 
 /// A listening port. Dropping it closes the port.
 #[derive(Debug)]
-pub(super) enum Port {
+pub(super) enum ServedPort {
     Tcp(TcpListener),
     Unix { listener: UnixListener, path: PathBuf },
 }
 
-impl Port {
+impl ServedPort {
     /// Listens. `shares`: whether another server may listen on the port too, as in the old generation (SO_REUSEPORT).
     pub(super) async fn listen(ports: Option<&Path>, host: &str, port: u64, shares: bool) -> io::Result<Self> {
         // As in the real one: the number is cut to 16 bits.
@@ -197,7 +197,7 @@ impl Port {
         }
     }
 
-    pub(super) async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+    pub(super) async fn accept(&self) -> io::Result<Box<dyn ServedStream>> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
@@ -209,7 +209,7 @@ impl Port {
     }
 }
 
-impl Drop for Port {
+impl Drop for ServedPort {
     fn drop(&mut self) {
         if let Self::Unix { path, .. } = self {
             let _ = fs::remove_file(path);
@@ -222,10 +222,10 @@ fn is_own(host: &str) -> bool {
     ["0.0.0.0", "127.0.0.1", "::", "::1", "localhost"].contains(&host)
 }
 
-fn unix(folder: &Path, port: u16, shares: bool) -> io::Result<Port> {
+fn unix(folder: &Path, port: u16, shares: bool) -> io::Result<ServedPort> {
     let path = folder.join(format!("{port}.sock"));
     match UnixListener::bind(&path) {
-        Ok(listener) => return Ok(Port::Unix { listener, path }),
+        Ok(listener) => return Ok(ServedPort::Unix { listener, path }),
         Err(error) if error.kind() != io::ErrorKind::AddrInUse => return Err(error),
         Err(_) => {}
     }
@@ -238,10 +238,10 @@ fn unix(folder: &Path, port: u16, shares: bool) -> io::Result<Port> {
     } else {
         return Err(io::ErrorKind::AddrInUse.into());
     };
-    Ok(Port::Unix { listener: UnixListener::bind(&path)?, path })
+    Ok(ServedPort::Unix { listener: UnixListener::bind(&path)?, path })
 }
 
-async fn tcp(host: &str, port: u16, shares: bool) -> io::Result<Port> {
+async fn tcp(host: &str, port: u16, shares: bool) -> io::Result<ServedPort> {
     let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in lookup_host((host, port)).await? {
         let socket = match address {
@@ -253,7 +253,7 @@ async fn tcp(host: &str, port: u16, shares: bool) -> io::Result<Port> {
             socket.set_reuseport(true)?;
         }
         match socket.bind(address).and_then(|()| socket.listen(512)) {
-            Ok(listener) => return Ok(Port::Tcp(listener)),
+            Ok(listener) => return Ok(ServedPort::Tcp(listener)),
             Err(error) => failure = error,
         }
     }

@@ -1,6 +1,6 @@
 //! Errors of the chat endpoint, whose format is not documented, in each of the sandbox's forms.
 
-use damodel::sandbox::{Action, Code, Form, Mutation, Options, When};
+use damodel::sandbox::{Code, FaultAction, Form, Mutation, Options, When};
 use serde_json::json;
 
 use crate::support::terraform::{Site, Workspace, config_with, each_cli, refusal};
@@ -59,7 +59,7 @@ fn each_is_told_in_every_form() {
                 (Code::BalanceNotEnough, "provider's api_key"),
                 (Code::PermissionDenied, "provider's api_key"),
             ] {
-                site.arm("chat_completions", When::Always, Action::Error { code_n: code, processed: false });
+                site.arm("chat_completions", When::Always, FaultAction::Error { code_n: code, processed: false });
                 refusal(&workspace.try_plan(&[]), &[words]);
                 site.sandbox().clear_faults();
             }

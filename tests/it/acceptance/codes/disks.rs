@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use damodel::sandbox::{Action, Code, Mutation, Options, Thing, When};
+use damodel::sandbox::{Code, FaultAction, Mutation, Options, Thing, When};
 
 use super::{ONCE, Row, arm, check};
 use crate::support::terraform::{Site, Workspace, config_with, each_cli, refusal, unchecked};
@@ -50,7 +50,11 @@ fn of_a_create_whose_outcome_is_not_known() {
         let created = site.balance_of(Thing::CloudDisk).created;
         let brief = disk("x", &[]).replace("}\n", "  timeouts { create = \"2s\" }\n}\n");
         workspace.write(&config_with(ONCE, brief));
-        site.arm("cloud_disk_create", When::Next(1), Action::Error { code_n: Code::InternalError, processed: false });
+        site.arm(
+            "cloud_disk_create",
+            When::Next(1),
+            FaultAction::Error { code_n: Code::InternalError, processed: false },
+        );
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
         refusal(&said, &["not known", "x-", "damodel-pending", "100014", "request_id", "trace_id"]);
@@ -119,7 +123,7 @@ fn of_a_refresh() {
             (Code::InternalError, None, "Try again later"),
         ];
         for row in rows {
-            site.arm("cloud_disk_list", When::Always, Action::Error { code_n: row.0, processed: false });
+            site.arm("cloud_disk_list", When::Always, FaultAction::Error { code_n: row.0, processed: false });
             check(&site, &workspace.try_plan(&[]), &[row]);
             site.sandbox().clear_faults();
         }

@@ -1,6 +1,6 @@
 //! Errors of the private image endpoints.
 
-use damodel::sandbox::{Action, Code, Form, Mutation, Options, Thing, When};
+use damodel::sandbox::{Code, FaultAction, Form, Mutation, Options, Thing, When};
 
 use super::{ONCE, Row, arm, check};
 use crate::support::terraform::{Instance, Site, Workspace, config_with, each_cli, refusal, unchecked};
@@ -55,13 +55,13 @@ fn of_a_service_that_stays_busy_or_does_not_know() {
         for (code, words) in
             [(Code::ImageUploading, "when the other image is ready"), (Code::ImageSaveBusy, "in a while")]
         {
-            site.arm("image_save", When::Always, Action::Error { code_n: code, processed: false });
+            site.arm("image_save", When::Always, FaultAction::Error { code_n: code, processed: false });
             let (done, said) = workspace.try_apply(&[]);
             assert!(!done);
             check(&site, &said, &[(code, Some("instance_id"), words)]);
             site.sandbox().clear_faults();
         }
-        site.arm("image_save", When::Next(1), Action::Error { code_n: Code::InternalError, processed: false });
+        site.arm("image_save", When::Next(1), FaultAction::Error { code_n: Code::InternalError, processed: false });
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
         refusal(&said, &["not known", "x0", "damodel-pending", "100014", "request_id", "trace_id"]);
@@ -119,7 +119,11 @@ fn of_a_delete() {
         assert_eq!(workspace.state().addresses().len(), rows.len() + 1);
         // An image that stays in use is an error after the timeout.
         site.sandbox().clear_faults();
-        site.arm("image_delete", When::Always, Action::Error { code_n: Code::ImageUsedByInstance, processed: false });
+        site.arm(
+            "image_delete",
+            When::Always,
+            FaultAction::Error { code_n: Code::ImageUsedByInstance, processed: false },
+        );
         let (done, said) = workspace.try_apply(&["-destroy", "-target=damodel_private_image.x0"]);
         assert!(!done);
         check(&site, &said, &[(Code::ImageUsedByInstance, None, "when that instance runs")]);

@@ -1,6 +1,6 @@
 //! Errors of all lists, in the data sources.
 
-use damodel::sandbox::{Action, Code, When};
+use damodel::sandbox::{Code, FaultAction, When};
 
 use crate::support::terraform::{Diagnostic, Site, Workspace, config_with, each_cli, refusal};
 
@@ -34,7 +34,7 @@ fn each_is_told_with_what_to_do() {
         let workspace = Workspace::new(cli, &site);
         workspace.write(&config_with(ONCE, SOURCES.replace("{ ", "{\n").replace(" }", "\n}")));
         for (code, advice) in codes {
-            site.arm("*", When::Always, Action::Error { code_n: code, processed: false });
+            site.arm("*", When::Always, FaultAction::Error { code_n: code, processed: false });
             let said = workspace.try_plan(&[]);
             let errors: Vec<_> = said.iter().filter(|said| said.is_error()).collect();
             for line in SOURCES.lines().filter(|line| !line.is_empty()) {

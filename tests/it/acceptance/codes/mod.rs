@@ -9,7 +9,7 @@ mod unknown;
 
 use std::collections::BTreeMap;
 
-use damodel::sandbox::{Action, Code, When};
+use damodel::sandbox::{Code, FaultAction, When};
 
 use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, unchecked};
 
@@ -21,7 +21,7 @@ const ONCE: &str = "region = \"cn-east-1\"\nmax_retries = 0";
 /// Arms each of these errors for one call of an endpoint.
 fn arm(site: &Site, endpoint: &str, rows: &[Row]) {
     for (position, (code, ..)) in (1..).zip(rows) {
-        site.arm(endpoint, When::Nth(position), Action::Error { code_n: *code, processed: false });
+        site.arm(endpoint, When::Nth(position), FaultAction::Error { code_n: *code, processed: false });
     }
 }
 
@@ -105,7 +105,11 @@ fn of_a_create_whose_outcome_is_not_known() {
         let workspace = Workspace::new(cli, &site);
         let machine = || config_with(ONCE, Instance::new("x").block("timeouts { create = \"3s\" }"));
         workspace.write(&machine());
-        site.arm("instance_create", When::Next(1), Action::Error { code_n: Code::InternalError, processed: false });
+        site.arm(
+            "instance_create",
+            When::Next(1),
+            FaultAction::Error { code_n: Code::InternalError, processed: false },
+        );
         let (done, said) = workspace.try_apply(&[]);
         let error = said.iter().find(|diagnostic| diagnostic.is_error()).unwrap();
         assert!(!done);
@@ -118,7 +122,7 @@ fn of_a_create_whose_outcome_is_not_known() {
         // If it was processed anyway, the instance is found and nothing is created twice.
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        site.arm("instance_create", When::Next(1), Action::Error { code_n: Code::InternalError, processed: true });
+        site.arm("instance_create", When::Next(1), FaultAction::Error { code_n: Code::InternalError, processed: true });
         workspace.apply_ok(&machine());
         assert_eq!((site.balance().created, site.requests("instance_create")), (1, 1));
         workspace.finish();
@@ -155,7 +159,7 @@ fn of_a_release_that_was_accepted_before_its_end_is_waited_for() {
         let workspace = Workspace::new(cli, &site);
         let brief = Instance::new("x").block("timeouts { delete = \"2s\" }");
         workspace.apply_ok(&config_with(ONCE, &brief));
-        let released = Action::Error { code_n: Code::InstanceNotExistOrAlreadyReleased, processed: false };
+        let released = FaultAction::Error { code_n: Code::InstanceNotExistOrAlreadyReleased, processed: false };
         site.arm("instance_release", When::Next(1), released);
         let (done, said) = workspace.try_apply(&["-destroy"]);
         let error = said.iter().find(|diagnostic| diagnostic.is_error()).unwrap();
@@ -167,7 +171,7 @@ fn of_a_release_that_was_accepted_before_its_end_is_waited_for() {
 
         // The answer of the first request is lost, and the second is refused.
         workspace.apply_ok(&config(Instance::new("x")));
-        site.arm("instance_release", When::Next(1), Action::DropAfter);
+        site.arm("instance_release", When::Next(1), FaultAction::DropAfter);
         workspace.finish();
         assert_eq!(site.balance().released, 1);
     });
@@ -211,13 +215,13 @@ fn of_a_refresh() {
             [(Code::InternalError, None, "Try again later"), (Code::PermissionDenied, None, "sub-account")];
         for row in rows {
             for endpoint in ["instance_list", "instance_detail"] {
-                site.arm(endpoint, When::Always, Action::Error { code_n: row.0, processed: false });
+                site.arm(endpoint, When::Always, FaultAction::Error { code_n: row.0, processed: false });
             }
             check(&site, &workspace.try_plan(&[]), &[row]);
             site.sandbox().clear_faults();
         }
         // A detail that contradicts the list proves nothing.
-        let unknown = Action::Error { code_n: Code::InstanceNotExistOrNoPrivilege, processed: false };
+        let unknown = FaultAction::Error { code_n: Code::InstanceNotExistOrNoPrivilege, processed: false };
         site.arm("instance_detail", When::Always, unknown);
         let said = workspace.try_plan(&[]);
         let errors: Vec<_> = said.iter().filter(|diagnostic| diagnostic.is_error()).collect();

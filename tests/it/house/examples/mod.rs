@@ -13,7 +13,7 @@ use std::{
 };
 
 use damodel::{
-    commands::terraform::{Cli, Environment, Mirror},
+    commands::terraform::{Cli, Mirror, ProgramEnvironment},
     framework::{Ends, OfferKind, Server},
     provider::{self, Damodel},
     sandbox::Thing,
@@ -29,7 +29,7 @@ const AT_A_TIME: usize = 4;
 
 /// Terraform, or OpenTofu if only that is installed. Without either the test prints a message, and fails if CI is set.
 pub(crate) async fn cli() -> Option<Cli> {
-    match Cli::find(None, Environment::of(env::vars_os())).await {
+    match Cli::find(None, ProgramEnvironment::of(env::vars_os())).await {
         Ok(cli) => Some(cli),
         Err(error) => {
             assert!(env::var_os("CI").is_none_or(|value| value.is_empty()), "{error}");
@@ -277,7 +277,7 @@ async fn everything_has_its_example() {
 /// The same for the kinds that older versions do not list.
 #[test]
 fn the_newest_kinds_have_their_examples() {
-    let provider = Damodel::new(provider::Environment::default());
+    let provider = Damodel::new(provider::ProgramEnvironment::default());
     let server = Server::new(provider, Ends::default());
     for (offered, folder, example) in [
         (OfferKind::ListResource, "list-resources", "list-resource.tfquery.hcl"),

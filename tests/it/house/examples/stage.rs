@@ -6,7 +6,7 @@ use std::{
 };
 
 use damodel::{
-    commands::terraform::{Cli, Environment, Mirror},
+    commands::terraform::{Cli, Mirror, ProgramEnvironment},
     sandbox::{Options, Running, Sandbox, Thing},
 };
 use secrecy::ExposeSecret;
@@ -33,7 +33,7 @@ impl Stage {
         let mirror = Mirror::make(folder.path(), Path::new(BINARY)).unwrap();
         let options = Options { executable: Some(BINARY.into()), ..Options::default() };
         let service = Sandbox::start(options).await.unwrap();
-        let environment = Environment::of(env::vars_os())
+        let environment = ProgramEnvironment::of(env::vars_os())
             .with("TF_CLI_CONFIG_FILE", &mirror.cli_config)
             .with("TF_IN_AUTOMATION", "1")
             .with("TF_INPUT", "0")

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use damodel::sandbox::{
-    Action, Balance, Fault, Ledger, LifeKind, Mutation, Options, RequestEntry, Running, Sandbox, Thing, When,
+    Balance, Fault, FaultAction, Ledger, LifeKind, Mutation, Options, RequestEntry, Running, Sandbox, Thing, When,
 };
 use secrecy::ExposeSecret;
 use tokio::runtime::Runtime;
@@ -123,7 +123,7 @@ impl Site {
         });
     }
 
-    pub(crate) fn arm(&self, endpoint: &str, when: When, action: Action) {
+    pub(crate) fn arm(&self, endpoint: &str, when: When, action: FaultAction) {
         self.sandbox().arm(Fault { endpoint: endpoint.to_owned(), when, action });
     }
 
@@ -151,7 +151,7 @@ impl Site {
     /// Makes all further creates stuck.
     pub(crate) fn stick(&self) {
         for endpoint in ["instance_create", "cloud_disk_create", "image_save"] {
-            self.arm(endpoint, When::Always, Action::StickCreation);
+            self.arm(endpoint, When::Always, FaultAction::StickCreation);
         }
     }
 

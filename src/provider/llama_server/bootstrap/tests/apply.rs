@@ -4,19 +4,22 @@ use std::sync::LazyLock;
 
 use super::home::{Home, http};
 use crate::provider::llama_server::{
-    bootstrap::{Binary, Build, Facts, Failure, Fingerprint, Job, Login, Phase, Prebuilt, Recipe, Report, Start, Verb},
-    decide::{Goal, History, Step, Verdict, decide, is_cured_by_source},
+    bootstrap::{
+        Binary, Build, Facts, Fingerprint, Job, JobFailure, JobReport, LoginLifetime, Phase, Prebuilt, Recipe, Start,
+        Verb,
+    },
+    decide::{CheckVerdict, Goal, History, Step, decide, is_cured_by_source},
     outliving, recipe, survey,
     work::choose,
 };
 
 impl Home {
     /// Asks all that an apply asks before it begins a job.
-    pub(super) fn check(&self, job: &Job) -> Report {
+    pub(super) fn check(&self, job: &Job) -> JobReport {
         self.survey(job, false, Facts::default())
     }
 
-    fn survey(&self, job: &Job, of_the_source: bool, mut facts: Facts) -> Report {
+    fn survey(&self, job: &Job, of_the_source: bool, mut facts: Facts) -> JobReport {
         let mut questions = survey::questions(job, of_the_source, &facts);
         loop {
             let mut report = self.run_at(&job.place, &Verb::Check { questions: &questions, moved_from: None });
@@ -29,7 +32,7 @@ impl Home {
     }
 
     /// Begins a job as the first step of an apply does.
-    pub(super) fn ensure(&self, job: &Job) -> Report {
+    pub(super) fn ensure(&self, job: &Job) -> JobReport {
         let report = self.check(job);
         if report.is_refused {
             return report;
@@ -37,7 +40,7 @@ impl Home {
         match decide(&goal(job), &report, &History::default()) {
             Step::Begin(build, because) => match self.begin_with(job, build, because, &report) {
                 Ok(report) => report,
-                Err((failure, because)) => Report { failure: Some(failure), because, is_refused: true, ..report },
+                Err((failure, because)) => JobReport { failure: Some(failure), because, is_refused: true, ..report },
             },
             Step::Own => {
                 self.run_at(&job.place, &Verb::Own { seen: &report.run, owner: "owner", restarts: job.restarts })
@@ -47,7 +50,7 @@ impl Home {
     }
 
     /// Begins a job with this binary.
-    pub(super) fn begin(&self, job: &Job, build: Build, because: Option<&Failure>) -> Report {
+    pub(super) fn begin(&self, job: &Job, build: Build, because: Option<&JobFailure>) -> JobReport {
         self.begin_with(job, build, because.cloned(), &self.check(job)).unwrap()
     }
 
@@ -55,14 +58,14 @@ impl Home {
         &self,
         job: &Job,
         build: Build,
-        because: Option<Failure>,
-        seen: &Report,
-    ) -> Result<Report, (Failure, Option<Failure>)> {
+        because: Option<JobFailure>,
+        seen: &JobReport,
+    ) -> Result<JobReport, (JobFailure, Option<JobFailure>)> {
         let facts = seen.facts.clone();
         let facts = if build == Build::Source { self.survey(job, true, facts).facts } else { facts };
         let (binary, because) = match choose(job, build, because, &facts) {
             Err((failure, _)) if build != Build::Source && is_cured_by_source(&goal(job), failure.kind) => {
-                return self.begin_with(job, Build::Source, Some(failure), &Report { facts, ..seen.clone() });
+                return self.begin_with(job, Build::Source, Some(failure), &JobReport { facts, ..seen.clone() });
             }
             chosen => chosen?,
         };
@@ -73,30 +76,30 @@ impl Home {
     }
 
     /// With what a job is compiled here.
-    pub(super) fn recipe(&self, job: &Job) -> Result<Recipe, Failure> {
+    pub(super) fn recipe(&self, job: &Job) -> Result<Recipe, JobFailure> {
         let facts = self.check(job).facts;
         recipe::choose(job, &self.survey(job, true, facts).facts)
     }
 
     /// Does what an apply does, and sees it succeed.
-    pub(super) fn serve(&self, job: &Job) -> Report {
+    pub(super) fn serve(&self, job: &Job) -> JobReport {
         let (report, step) = self.apply(job);
         assert!(matches!(step, Step::Confirm(_)), "{step:?} {report:#?}\n{}", self.work_log());
         report
     }
 
     /// Does what an apply does: the last that was seen, and what was decided on it.
-    pub(super) fn apply(&self, job: &Job) -> (Report, Step) {
+    pub(super) fn apply(&self, job: &Job) -> (JobReport, Step) {
         let report = self.check(job);
         assert!(!report.is_refused, "{report:#?}");
         self.follow(job, report, usize::MAX).unwrap()
     }
 
     /// Does what an apply does after its check, for so many steps: none when it is not over by then.
-    pub(super) fn follow(&self, job: &Job, mut report: Report, steps: usize) -> Option<(Report, Step)> {
+    pub(super) fn follow(&self, job: &Job, mut report: JobReport, steps: usize) -> Option<(JobReport, Step)> {
         let mut history = History::default();
         let facts = report.facts.clone();
-        let with_facts = |report: &Report| Report { facts: facts.clone(), ..report.clone() };
+        let with_facts = |report: &JobReport| JobReport { facts: facts.clone(), ..report.clone() };
         for _ in 0..steps {
             let step = decide(&goal(job), &report, &history);
             report = match &step {
@@ -107,7 +110,7 @@ impl Home {
                             report
                         }
                         Err((failure, because)) => {
-                            return Some((Report { failure: Some(failure), because, ..report }, Step::Fail));
+                            return Some((JobReport { failure: Some(failure), because, ..report }, Step::Fail));
                         }
                     }
                 }
@@ -129,7 +132,7 @@ impl Home {
                     let is_healthy = http(job.place.port, "GET /health", "").0 == 200;
                     let chat = if is_healthy { http(job.place.port, "POST /v1/chat/completions", "").0 } else { 0 };
                     let failure = (![200, 401].contains(&chat)).then(|| format!("it answered {chat}"));
-                    history.verdict = is_healthy.then_some(Verdict { process, failure });
+                    history.verdict = is_healthy.then_some(CheckVerdict { process, failure });
                     self.run_at(&job.place, &Verb::Look)
                 }
                 Step::Wait => self.run_at(&job.place, &Verb::Look),
@@ -151,7 +154,7 @@ pub(super) fn start<'a>(home: &Home, job: &'a Job) -> Start<'a> {
             hardware: String::new(),
         })
     });
-    static LOGIN: LazyLock<Login> = LazyLock::new(Login::default);
+    static LOGIN: LazyLock<LoginLifetime> = LazyLock::new(LoginLifetime::default);
     Start {
         job,
         binary: &PREBUILT,

@@ -5,14 +5,16 @@ use std::{fs, path::Path, process::Command};
 use rstest::rstest;
 
 use super::{
-    super::{super::decide::Step, Build, Failure, FailureKind, Job, Origin, Phase, Place, Report, Verb},
+    super::{
+        super::decide::Step, Build, FailureKind, Job, JobFailure, JobReport, Phase, ServerPlace, SourceOrigin, Verb,
+    },
     home::{Home, free_port, until},
 };
 
 const RTX: &str = "NVIDIA GeForce RTX 4090, 8.9\n";
 
 /// Waits until the server of this build loads.
-fn until_build(home: &Home, place: &Place, build: &str) -> Report {
+fn until_build(home: &Home, place: &ServerPlace, build: &str) -> JobReport {
     until("the build does not serve", || {
         let report = home.run_at(place, &Verb::Look);
         assert_ne!(report.phase, Phase::Failed, "{report:#?}\n{}", home.work_log());
@@ -248,7 +250,7 @@ fn two_servers_of_one_instance_share_a_compile() {
         home.look_until_at(&job.place, Phase::Compile);
     }
     home.release_compile();
-    let binary = |report: &Report| report.process.as_ref().unwrap().command_line[0].clone();
+    let binary = |report: &JobReport| report.process.as_ref().unwrap().command_line[0].clone();
     let first = home.until_ready(&one.place);
     let second = home.until_ready(&other.place);
     assert_eq!(binary(&first), binary(&second));
@@ -283,7 +285,7 @@ fn source_comes_from_a_repository() {
     git(&repository, &["commit", "-q", "--allow-empty", "-m", "two"]);
     let mut job = from_source(&home);
     let url = format!("file://{}", repository.display());
-    let from = |reference: &str| Origin::Git { url: url.clone(), reference: reference.to_owned() };
+    let from = |reference: &str| SourceOrigin::Git { url: url.clone(), reference: reference.to_owned() };
     job.source.origin = from("b5000");
     let source = |job: &Job| {
         let report = home.serve(job);
@@ -319,11 +321,11 @@ fn archive_in_the_package_folder_is_the_default_source() {
         Command::new("tar").arg("-czf").arg(&archive).arg("-C").arg(home.path("")).arg("source").status().unwrap();
     assert!(packed.success());
     let mut job = from_source(&home);
-    job.source.origin = Origin::Default;
+    job.source.origin = SourceOrigin::Default;
     home.serve(&job);
     assert!(home.recorded("job", "job_record").contains("(archive-"));
     // By its path, it is the same.
-    job.source.origin = Origin::Path(archive.to_str().unwrap().to_owned());
+    job.source.origin = SourceOrigin::Path(archive.to_str().unwrap().to_owned());
     home.serve(&job);
     assert_eq!(home.compiles(), ["89"]);
 }
@@ -375,7 +377,7 @@ fn toolkit_that_dropped_the_card_is_told_so_before_the_compile() {
     let home = Home::new().with_cuda("Tesla V100-SXM2-16GB, 7.0\n");
     fs::write(home.path("bin/architectures"), "compute_75\ncompute_90\n").unwrap();
     fs::write(home.path("bin/release"), "13.0").unwrap();
-    let Failure { kind, text } = home.recipe(&home.job()).unwrap_err();
+    let JobFailure { kind, text } = home.recipe(&home.job()).unwrap_err();
     assert_eq!(kind, FailureKind::Architecture);
     assert!(text.contains("compiles for the architecture 70") && text.contains("/bin/nvcc (13.0)"), "{text}");
     assert_eq!(home.compiles(), [""; 0]);
@@ -384,7 +386,7 @@ fn toolkit_that_dropped_the_card_is_told_so_before_the_compile() {
 #[test]
 fn card_that_nobody_knows_takes_an_architecture() {
     let home = Home::new().with_cuda("Card of Tomorrow, [N/A]\n");
-    let Failure { kind, text } = home.recipe(&from_source(&home)).unwrap_err();
+    let JobFailure { kind, text } = home.recipe(&from_source(&home)).unwrap_err();
     assert_eq!(kind, FailureKind::Architecture);
     assert!(text.contains("Card of Tomorrow") && text.contains("source.cuda_architectures"), "{text}");
 }
@@ -392,7 +394,7 @@ fn card_that_nobody_knows_takes_an_architecture() {
 #[test]
 fn missing_tools_are_named() {
     let home = Home::new().with_cuda(RTX).without(&["cmake", "make", "ninja"]);
-    let Failure { kind, text } = home.recipe(&from_source(&home)).unwrap_err();
+    let JobFailure { kind, text } = home.recipe(&from_source(&home)).unwrap_err();
     assert_eq!(kind, FailureKind::MissingTool);
     assert_eq!(text, "the compile needs what is not installed: cmake, make or ninja");
 }
@@ -401,7 +403,7 @@ fn missing_tools_are_named() {
 fn path_without_source_is_told_so() {
     let home = Home::new().with_cuda(RTX);
     let mut job = from_source(&home);
-    job.source.origin = Origin::Path("~/public-storage".to_owned());
+    job.source.origin = SourceOrigin::Path("~/public-storage".to_owned());
     let (kind, text) = failure(&home, &job);
     assert_eq!(kind, FailureKind::NoSource);
     assert!(text.contains("no CMakeLists.txt there names llama"), "{text}");

@@ -17,7 +17,8 @@ use secrecy::ExposeSecret;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::provider::llama_server::bootstrap::{
-    Build, Fingerprint, Form, Job, Origin, Phase, Place, Report, Source, Verb, no_room, program, room_question,
+    Build, CompileSource, Fingerprint, Job, JobReport, Phase, ProgramForm, ServerPlace, SourceOrigin, Verb, no_room,
+    program, room_question,
 };
 
 pub(super) use super::{
@@ -213,8 +214,8 @@ impl Home {
         told.lines().map(str::to_owned).collect()
     }
 
-    pub(super) fn place(&self) -> Place {
-        Place { workspace: "~/workspace".to_owned(), port: self.port }
+    pub(super) fn place(&self) -> ServerPlace {
+        ServerPlace { workspace: "~/workspace".to_owned(), port: self.port }
     }
 
     /// A job as the resource's defaults make it.
@@ -225,7 +226,11 @@ impl Home {
             model: "~/public-storage/model/tiny.gguf".to_owned(),
             build: Build::Auto,
             package: None,
-            source: Source { origin: Origin::Path("~/source".to_owned()), cuda_architectures: Vec::new(), jobs: None },
+            source: CompileSource {
+                origin: SourceOrigin::Path("~/source".to_owned()),
+                cuda_architectures: Vec::new(),
+                jobs: None,
+            },
             gpu_name: None,
             host: "127.0.0.1".to_owned(),
             context_size: 32768,
@@ -245,8 +250,8 @@ impl Home {
     }
 
     /// Starts the shell and feeds it.
-    pub(super) fn spawn(&self, place: &Place, verb: &Verb<'_>) -> Child {
-        self.feed(program(place, verb, Form::Whole).expose_secret())
+    pub(super) fn spawn(&self, place: &ServerPlace, verb: &Verb<'_>) -> Child {
+        self.feed(program(place, verb, ProgramForm::Whole).expose_secret())
     }
 
     /// Starts the shell and feeds it this text.
@@ -283,11 +288,11 @@ impl Home {
     }
 
     /// Runs a verb of the first server.
-    pub(super) fn run(&self, verb: &Verb<'_>) -> Report {
+    pub(super) fn run(&self, verb: &Verb<'_>) -> JobReport {
         self.run_at(&self.place(), verb)
     }
 
-    pub(super) fn run_at(&self, place: &Place, verb: &Verb<'_>) -> Report {
+    pub(super) fn run_at(&self, place: &ServerPlace, verb: &Verb<'_>) -> JobReport {
         let mut report = answer(self.spawn(place, verb));
         if report.may_lack_room() {
             let asked = Verb::Check { questions: &[room_question(place)], moved_from: None };
@@ -303,19 +308,19 @@ impl Home {
             let seen = answer(self.spawn(place, &Verb::Look));
             (!seen.is_unsettled || looks == 20).then_some(seen)
         });
-        Report { facts: report.facts, ..settled }
+        JobReport { facts: report.facts, ..settled }
     }
 
-    pub(super) fn look(&self) -> Report {
+    pub(super) fn look(&self) -> JobReport {
         self.run(&Verb::Look)
     }
 
     /// Looks until the work has come so far, or failed.
-    pub(super) fn look_until(&self, phase: Phase) -> Report {
+    pub(super) fn look_until(&self, phase: Phase) -> JobReport {
         self.look_until_at(&self.place(), phase)
     }
 
-    pub(super) fn look_until_at(&self, place: &Place, phase: Phase) -> Report {
+    pub(super) fn look_until_at(&self, place: &ServerPlace, phase: Phase) -> JobReport {
         let report = until("the phase does not come", || {
             let report = self.run_at(place, &Verb::Look);
             (report.phase >= phase).then_some(report)
@@ -325,12 +330,12 @@ impl Home {
     }
 
     /// As the resource does: until the server is healthy, infers, and was said to be ready.
-    pub(super) fn until_ready(&self, place: &Place) -> Report {
+    pub(super) fn until_ready(&self, place: &ServerPlace) -> JobReport {
         self.until_ready_with(place, "")
     }
 
     /// The same for a server that asks for a key.
-    pub(super) fn until_ready_with(&self, place: &Place, header: &str) -> Report {
+    pub(super) fn until_ready_with(&self, place: &ServerPlace, header: &str) -> JobReport {
         let identity = until("it is not healthy", || {
             // One that dies while it loads may be followed by another: health first, so that the look shows who has it.
             let is_healthy = http(place.port, "GET /health", "").0 == 200;
@@ -416,9 +421,9 @@ impl Drop for Home {
 }
 
 /// Reads what a shell answers.
-pub(super) fn answer(child: Child) -> Report {
+pub(super) fn answer(child: Child) -> JobReport {
     let output = child.wait_with_output().unwrap();
-    Report::parse(&output.stdout, &[]).unwrap_or_else(|error| {
+    JobReport::parse(&output.stdout, &[]).unwrap_or_else(|error| {
         panic!("{error}\n{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
     })
 }

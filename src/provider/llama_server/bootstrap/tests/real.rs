@@ -10,7 +10,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use super::home::{Home, copy, http, until, until_in};
-use crate::provider::llama_server::bootstrap::{Build, Job, Phase, Report, Verb};
+use crate::provider::llama_server::bootstrap::{Build, Job, JobReport, Phase, Verb};
 
 /// How long a build may take on a busy machine.
 const BUILD: Duration = Duration::from_secs(90 * 60);
@@ -105,7 +105,7 @@ fn given(variable: Option<&'static str>, name: &str) -> Option<&'static Path> {
 }
 
 /// Asks for a token, and says that the server is ready.
-fn proved(home: &Home, report: &Report) -> Report {
+fn proved(home: &Home, report: &JobReport) -> JobReport {
     until("it is not healthy", || (http(home.port, "GET /health", "Connection: close\r\n").0 == 200).then_some(()));
     let body = r#"{"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 1}"#;
     let header =

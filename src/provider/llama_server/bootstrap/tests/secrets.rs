@@ -9,7 +9,7 @@ use std::{
 use secrecy::SecretString;
 
 use super::{
-    super::{Build, Job, Phase, Report, Verb},
+    super::{Build, Job, JobReport, Phase, Verb},
     home::{Home, answer, start, until},
 };
 
@@ -102,7 +102,7 @@ fn server_that_prints_its_secrets_does_not_bring_them_into_a_report() {
     assert!(!text.contains(KEY), "{text}");
     // With them, the environment too.
     let output = home.spawn(&job.place, &Verb::Look).wait_with_output().unwrap();
-    let report = Report::parse(&output.stdout, &job.secrets()).unwrap();
+    let report = JobReport::parse(&output.stdout, &job.secrets()).unwrap();
     let text = format!("{report:?}");
     assert!(text.contains("(redacted)") && !text.contains(KEY) && !text.contains(VALUE), "{text}");
 }
@@ -122,7 +122,7 @@ fn no_half_of_a_secret_is_left_where_a_text_is_cut() {
     home.ensure(&job);
     home.look_until(Phase::Failed);
     let output = home.spawn(&job.place, &Verb::Look).wait_with_output().unwrap();
-    let report = Report::parse(&output.stdout, &job.secrets()).unwrap();
+    let report = JobReport::parse(&output.stdout, &job.secrets()).unwrap();
     let failure = &report.failure.as_ref().unwrap().text;
     assert!(failure.contains("error: 000") && !failure.contains("0planted"), "{failure}");
     assert!(report.log_tail.len() > 10, "{report:?}");
@@ -150,7 +150,7 @@ fn changed_key_restarts_the_server_with_it() {
     job.api_key = None;
     let second = answer(home.spawn(&job.place, &Verb::Ensure(&start(&home, &job))));
     assert_ne!(first.fingerprint, second.fingerprint);
-    let settings = |report: &Report| report.fingerprint.as_ref().unwrap().split('-').next().unwrap().to_owned();
+    let settings = |report: &JobReport| report.fingerprint.as_ref().unwrap().split('-').next().unwrap().to_owned();
     assert_eq!(settings(&first), settings(&second));
     let process = home.look_until(Phase::Load).process.unwrap();
     assert!(!process.command_line.iter().any(|word| word == "--api-key-file"), "{process:?}");

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::home::{Home, answer, http, is_running, kill, start, until};
 use crate::provider::llama_server::{
-    bootstrap::{Binary, Build, FailureKind, Fingerprint, Form, Job, Phase, Start, Verb, program},
+    bootstrap::{Binary, Build, FailureKind, Fingerprint, Job, Phase, ProgramForm, Start, Verb, program},
     decide::Step,
 };
 
@@ -302,7 +302,7 @@ fn user_whose_processes_end_at_logout_is_told_how_to_linger() {
 #[test]
 fn server_has_the_umask_of_the_login() {
     let home = Home::new();
-    let text = program(&home.place(), &Verb::Ensure(&start(&home, &home.job())), Form::Whole);
+    let text = program(&home.place(), &Verb::Ensure(&start(&home, &home.job())), ProgramForm::Whole);
     let report = answer(home.feed(&format!("umask 027\n{}", text.expose_secret())));
     assert_eq!(report.failure, None);
     let process = home.until_ready(&home.place()).process.unwrap();
@@ -317,7 +317,7 @@ fn words_of_the_login_with_our_names_reach_nobody() {
     let job = Job { api_key: Some(SecretString::from("planted-key-3")), ..home.job() };
     let recipe = home.recipe(&job).unwrap();
     let begin = Start { binary: &Binary::Source(Box::new(recipe)), ..start(&home, &job) };
-    let text = program(&home.place(), &Verb::Ensure(&begin), Form::Whole);
+    let text = program(&home.place(), &Verb::Ensure(&begin), ProgramForm::Whole);
     answer(home.feed(&format!("export DAMODEL_API_KEY=of-the-login\n{}", text.expose_secret())));
     until("no compile", || (home.compiles().len() == 1).then_some(()));
     for (pid, words) in home.processes() {

@@ -7,7 +7,8 @@ use secrecy::ExposeSecret;
 
 use super::{
     super::{
-        Binary, Build, Failure, FailureKind, Fingerprint, Form, Job, Malformed, Phase, Report, Start, Verb, program,
+        Binary, Build, FailureKind, Fingerprint, Job, JobFailure, JobReport, Malformed, Phase, ProgramForm, Start,
+        Verb, program,
     },
     home::{Home, answer, is_running, kill, start, until},
 };
@@ -54,8 +55,8 @@ fn two_runs_at_once_make_one_compile_and_one_server(#[case] shell: &'static str)
     let runs: Vec<_> = (0..2).map(|_| home.spawn(&job.place, &Verb::Ensure(&begin))).collect();
     // One of them is told that the other was faster, and would take its work over.
     let refused: Vec<_> = runs.into_iter().map(answer).filter_map(|report| report.failure).collect();
-    assert!(matches!(&refused[..], [Failure { kind: FailureKind::Changed, .. }]), "{refused:?}");
-    assert!(matches!(home.ensure(&job), Report { failure: None, is_refused: false, .. }));
+    assert!(matches!(&refused[..], [JobFailure { kind: FailureKind::Changed, .. }]), "{refused:?}");
+    assert!(matches!(home.ensure(&job), JobReport { failure: None, is_refused: false, .. }));
     let report = home.until_ready(&job.place);
     assert_eq!(home.compiles(), ["70"]);
     assert_eq!(home.servers(), [report.process.unwrap().pid]);
@@ -333,7 +334,7 @@ fn files_that_a_power_cut_left_in_pieces_are_made_anew() {
 #[test]
 fn what_a_login_prints_is_no_part_of_the_report() {
     let home = Home::new();
-    let text = program(&home.place(), &Verb::Look, Form::Whole);
+    let text = program(&home.place(), &Verb::Look, ProgramForm::Whole);
     let noise = "echo Welcome; echo damodel-report; printf 'no newline at the end'\n";
     let report = answer(home.feed(&format!("{noise}{}echo goodbye\n", text.expose_secret())));
     assert_eq!(report.phase, Phase::Absent);
@@ -343,7 +344,7 @@ fn what_a_login_prints_is_no_part_of_the_report() {
 fn program_that_was_cut_off_does_nothing() {
     let home = Home::new();
     let job = home.job();
-    let text = program(&job.place, &Verb::Ensure(&start(&home, &job)), Form::Whole);
+    let text = program(&job.place, &Verb::Ensure(&start(&home, &job)), ProgramForm::Whole);
     let text = text.expose_secret();
     for share in 1..20 {
         let cut = text.floor_char_boundary(text.len() * share / 20);
@@ -364,10 +365,10 @@ fn program_is_sent_only_where_another_one_lies() {
         job.place.workspace = workspace.to_owned();
         let file = home.path(workspace.trim_start_matches("~/")).join(format!(".damodel/{}/bootstrap.sh", home.port));
         let named = |verb: &Verb<'_>| {
-            let text = program(&job.place, verb, Form::Hash);
+            let text = program(&job.place, verb, ProgramForm::Hash);
             assert!(text.expose_secret().len() < 2000, "{}", text.expose_secret());
             let output = home.feed(text.expose_secret()).wait_with_output().unwrap();
-            Report::parse(&output.stdout, &[])
+            JobReport::parse(&output.stdout, &[])
         };
         assert_eq!(named(&Verb::Look), Err(Malformed::NoProgram));
         home.serve(&job);
@@ -379,7 +380,7 @@ fn program_is_sent_only_where_another_one_lies() {
         fs::write(&file, own).unwrap();
         // Cut off on its way it does nothing.
         let stop = Verb::Stop { owner: "owner" };
-        let text = program(&job.place, &stop, Form::Hash);
+        let text = program(&job.place, &stop, ProgramForm::Hash);
         let cut = text.expose_secret().trim_end().rfind('\n').unwrap();
         assert_eq!(home.feed(&text.expose_secret()[..cut]).wait_with_output().unwrap().stdout, b"");
         assert_eq!(named(&Verb::Look).unwrap().phase, Phase::Ready);

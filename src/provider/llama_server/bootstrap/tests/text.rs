@@ -11,9 +11,9 @@ use super::{
     home::{Home, start},
 };
 use crate::provider::llama_server::bootstrap::{
-    FailureKind, Fingerprint, Form, Malformed, Origin, Phase, Report, Verb, is_passable, program,
+    FailureKind, Fingerprint, JobReport, Malformed, Phase, ProgramForm, SourceOrigin, Verb, is_passable, program,
     program::{SCRIPT, quote},
-    report::Failure,
+    report::JobFailure,
 };
 
 proptest! {
@@ -56,7 +56,7 @@ fn secrets_of_a_job_are_sent_and_not_shown() {
     job.api_key = Some(SecretString::from("planted-1"));
     job.environment.insert("NAME".to_owned(), SecretString::from("planted-2"));
     job.environment.insert("no name".to_owned(), SecretString::from("planted-3"));
-    let text = program(&job.place, &Verb::Ensure(&start(&home, &job)), Form::Whole);
+    let text = program(&job.place, &Verb::Ensure(&start(&home, &job)), ProgramForm::Whole);
     assert!(text.expose_secret().contains("DAMODEL_API_KEY='planted-1'"));
     assert!(text.expose_secret().contains("planted-2"));
     assert!(!text.expose_secret().contains("planted-3"));
@@ -71,7 +71,7 @@ fn secrets_of_a_job_are_sent_and_not_shown() {
         Verb::Destroy { owner: "" },
         Verb::Restart { process: "1.2.3" },
     ] {
-        assert!(!program(&job.place, &verb, Form::Whole).expose_secret().contains("DAMODEL_MODEL="));
+        assert!(!program(&job.place, &verb, ProgramForm::Whole).expose_secret().contains("DAMODEL_MODEL="));
     }
 }
 
@@ -94,7 +94,7 @@ fn fingerprint_is_of_what_decides_the_result() {
         of(&|job| job.extra_args = vec!["a b".to_owned()]),
         of(&|job| job.extra_args = vec!["a".to_owned(), "b".to_owned()]),
         of(&|job| job.package = Some(String::new())),
-        of(&|job| job.source.origin = Origin::Default),
+        of(&|job| job.source.origin = SourceOrigin::Default),
         of(&|job| job.source.cuda_architectures = vec!["70".to_owned()]),
         of(&|job| drop(job.triggers.insert("a".to_owned(), "b".to_owned()))),
         of(&|job| job.api_key = Some(SecretString::from("a"))),
@@ -114,8 +114,8 @@ fn each_kind_has_one_word() {
     }
 }
 
-fn parse(text: &str) -> Result<Report, Malformed> {
-    Report::parse(text.as_bytes(), &[SecretString::from("planted")])
+fn parse(text: &str) -> Result<JobReport, Malformed> {
+    JobReport::parse(text.as_bytes(), &[SecretString::from("planted")])
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn report_is_read_between_other_lines() {
     )
     .unwrap();
     assert_eq!(report.phase, Phase::Failed);
-    assert_eq!(report.failure, Some(Failure { kind: FailureKind::NoInference, text: "a (redacted) b".to_owned() }));
+    assert_eq!(report.failure, Some(JobFailure { kind: FailureKind::NoInference, text: "a (redacted) b".to_owned() }));
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn the_records_of_a_report() {
     let parse = |records: [&[u8]; 4]| {
         let lines = records.map(|record| format!("damodel-report/1 record_now:{}\n", STANDARD.encode(record)));
         let stdout = format!("damodel-report/1 begin\n{}damodel-report/1 end\n", lines.concat());
-        Report::parse(stdout.as_bytes(), &secrets)
+        JobReport::parse(stdout.as_bytes(), &secrets)
     };
     let whole = RECORDS.map(str::as_bytes);
     let report = parse(whole).unwrap();
@@ -267,9 +267,9 @@ fn the_lines_of_a_report() {
         format!("Welcome\n{}bye\n", lines.collect::<String>()).into_bytes()
     });
     let secrets = [SecretString::from("planted")];
-    assert!(reports.iter().all(|report| Report::parse(report, &secrets).is_ok()));
+    assert!(reports.iter().all(|report| JobReport::parse(report, &secrets).is_ok()));
     damaged("reports", 3000, &reports, |_, stdout, _| {
-        if let Ok(report) = Report::parse(stdout, &secrets) {
+        if let Ok(report) = JobReport::parse(stdout, &secrets) {
             assert!(report.log_tail.len() <= 60);
             assert!(report.compile.is_none_or(|compile| compile.percent.is_none_or(|percent| percent <= 100)));
         }
