@@ -29,8 +29,8 @@
 //! # The end of the process
 //!
 //! [`ServeOptions::stopping`] is cancelled as soon as the process is about to end: the core requested it, the core
-//! exited, or the process was terminated. [`ServeOptions::work`] counts the tasks that must not be cut short; they get a
-//! [grace](ServeOptions) period. Work that changes remote objects runs in a task of that tracker, and on cancellation
+//! exited, or the process was terminated. [`ServeOptions::work`] counts the tasks that must not be cut short; they get
+//! a [grace](ServeOptions) period. Work that changes remote objects runs in a task of that tracker, and on cancellation
 //! records its results and ends.
 //!
 //! # Standard streams

@@ -1,8 +1,8 @@
 //! Reports of plans for reviewers, from the output of `terraform show -json PLAN` or `tofu show -json PLAN`.
 //!
 //! [`ReviewedPlan::read`] reads a plan, [`Reviewed::new`] reports its costs, destroys, replacements, prepaid terms and
-//! secrets in the state, [`Review::new`] applies a [`Policy`] to one or several, and [`render`] writes them in a [`Format`].
-//! This layer uses the attribute names of the provider's resources and depends on no other layer.
+//! secrets in the state, [`Review::new`] applies a [`Policy`] to one or several, and [`render`] writes them in a
+//! [`Format`]. This layer uses the attribute names of the provider's resources and depends on no other layer.
 //!
 //! No report has a value that the plan marks as sensitive: values are read through `values::Values`, which keeps the
 //! masks with them.

@@ -6,8 +6,8 @@
 //! own SSH settings are not read: what is used is in the [`Target`].
 //!
 //! Three rules hold everywhere. A host key that the pin refuses ends a connection before any credential is sent. No
-//! secret reaches an argument list, a log, an error or `Debug`. Every wait ends: by a limit of [`SessionLimits`], by the
-//! deadline of [`connect`], or by its token.
+//! secret reaches an argument list, a log, an error or `Debug`. Every wait ends: by a limit of [`SessionLimits`], by
+//! the deadline of [`connect`], or by its token.
 //!
 //! The protocol is RFC 4251 to 4254 and 8332, with OpenSSH's extensions, as russh speaks it; russh and hyper are
 //! imported here and in the sandbox alone.

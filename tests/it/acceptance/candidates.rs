@@ -211,7 +211,7 @@ fn what_the_plan_ruled_out_is_not_bought() {
         for word in ["gpu.a100-80g.1", "did not offer", "160001", "request_id"] {
             assert!(run.stderr.contains(word), "{word}: {}", run.stderr);
         }
-        assert_eq!((site.requests("instance_create"), site.balance().created), (2 * 3, 0));
+        assert_eq!((site.requests("instance_create"), site.balance().created), (2 * 6, 0));
         site.sandbox().clear_faults();
         workspace.apply_ok(&config_with(provider, choice(THREE)));
         workspace.finish();

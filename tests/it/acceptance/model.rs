@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use damodel::model::{self, Options};
+use damodel::model::{self, ServerOptions};
 use futures_util::FutureExt as _;
 use serde_json::json;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers::path};
@@ -193,7 +193,7 @@ fn the_memory_of_a_model_is_a_number_in_the_plan() {
         let files = Files::default().with("m", file().header(), file().length());
         let read = model::read(&files, "m").now_or_never().unwrap().unwrap();
         let set = [("context_size", "1000"), ("parallel", "4"), ("cache_type_k", "f16")];
-        for (name, options) in [("defaults", Options::default()), ("set", Options::parse(set).unwrap())] {
+        for (name, options) in [("defaults", ServerOptions::default()), ("set", ServerOptions::parse(set).unwrap())] {
             let found = model::memory(&read, &options);
             let output = state.output(name);
             let parts = [("weights", found.weights), ("cache", found.cache), ("compute", found.compute)];

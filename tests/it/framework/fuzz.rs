@@ -10,7 +10,7 @@ use damodel::{
     model,
     protocol::codec::{Unsaid, decode, decode_json, decode_type, encode, encode_type},
     provider::{Damodel, Environment},
-    review::{Format, Plan, Policy, Review, Reviewed, Style, render},
+    review::{Format, Policy, Review, Reviewed, ReviewedPlan, Style, render},
 };
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use rand::RngExt as _;
@@ -135,7 +135,7 @@ fn a_model_file() {
             length,
         );
         if let Ok(model) = model::read(&files, "m-00001-of-00002.gguf").now_or_never().unwrap() {
-            let found = model::memory(&model, &model::Options::default());
+            let found = model::memory(&model, &model::ServerOptions::default());
             assert_eq!(found.total.is_some(), found.cache.is_some() && found.compute.is_some());
             assert!(!found.notes.is_empty());
         }
@@ -171,7 +171,7 @@ fn a_plan_with_everything() {
 }
 
 fn review(plan: &[u8], format: Format) {
-    let Ok(plan) = Plan::read(plan) else { return };
+    let Ok(plan) = ReviewedPlan::read(plan) else { return };
     let review = Review::new(vec![Reviewed::new(None, &plan)], &Policy::default(), None, |_| None);
     assert!(render(&review, &Style { format, ..Style::default() }).is_ok(), "{format:?}");
 }

@@ -1,7 +1,7 @@
 //! An action that sends its arguments as progress.
 
 use damodel::framework::{
-    ActionProgress, Attr, Diagnostic, Diagnostics, FaultAction, Path, PlanContext, Schema, StepContext, Type,
+    Action, ActionProgress, Attr, Diagnostic, Diagnostics, Path, PlanContext, Schema, StepContext, Type,
     schema::Attribute,
 };
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub(crate) struct Words {
     times: Attr<i64>,
 }
 
-impl FaultAction for Shout {
+impl Action for Shout {
     type Client = Signals;
     type Model = Words;
 

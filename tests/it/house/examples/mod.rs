@@ -277,7 +277,7 @@ async fn everything_has_its_example() {
 /// The same for the kinds that older versions do not list.
 #[test]
 fn the_newest_kinds_have_their_examples() {
-    let provider = Damodel::new(provider::ProgramEnvironment::default());
+    let provider = Damodel::new(provider::Environment::default());
     let server = Server::new(provider, Ends::default());
     for (offered, folder, example) in [
         (OfferKind::ListResource, "list-resources", "list-resource.tfquery.hcl"),
