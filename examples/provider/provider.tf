@@ -6,14 +6,14 @@ terraform {
   }
 }
 
-# The address (DAMODEL_BASE_URL) and the token (DAMODEL_API_TOKEN) are best left to the environment: what is written here
-# ends up in plan files. Everything is optional; these are arguments that a configuration may want to fix.
+# The address (DAMODEL_BASE_URL) and the token (DAMODEL_API_TOKEN) should come from the environment: values
+# that are written here are stored in plan files. All arguments are optional; these are examples.
 provider "damodel" {
   region                  = "cn-east-1"
   request_timeout         = "30s"
   max_retries             = 5
   max_concurrent_requests = 16
 
-  # No instance that costs more is bought: an error of the plan, and again before the create.
+  # An instance that costs more is an error in the plan and before the create.
   max_hourly_price = 50
 }

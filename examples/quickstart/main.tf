@@ -17,7 +17,7 @@ terraform {
 # Address, token and region come from the environment, so that no secret is in this folder.
 provider "damodel" {}
 
-# What the region has in stock for so many GPUs, cheapest first.
+# The specifications in stock with this number of GPUs, cheapest first.
 data "damodel_specs" "in_stock" {
   capacity_type  = "ondemand"
   available_only = true
@@ -32,20 +32,20 @@ data "damodel_public_images" "pytorch" {
 
 # The instance. It is billed by the hour from its creation until `terraform destroy`.
 resource "damodel_instance" "first" {
-  name       = var.name # changed in place: the instance goes on running
+  name       = var.name # changed in place: the instance keeps running
   gpu_num    = var.gpu_num
   spec_id    = data.damodel_specs.in_stock.specs[0].spec_id
   image_id   = data.damodel_public_images.pytorch.images[0].id
   image_type = "public"
 
   lifecycle {
-    # Tomorrow another specification may be the cheapest, and another image the first. This instance stays what it is,
-    # since a change of either would replace it, disks included.
+    # Keep this instance when another specification becomes the cheapest, or another image the first: a change of either
+    # would replace it and delete its disks.
     ignore_changes = [spec_id, image_id]
   }
 }
 
-# The last step, when you want it: a model that the instance serves, started over SSH.
+# Optional: a model that the instance serves, started over SSH.
 # The quotes keep the ~ for the instance; a shell would make it your own home.
 # terraform apply -var 'model=~/public-storage/model/FILE.gguf'
 resource "damodel_llama_server" "chat" {
@@ -56,7 +56,7 @@ resource "damodel_llama_server" "chat" {
   host        = "127.0.0.1" # reachable through SSH only
 }
 
-# Its answer, asked through SSH.
+# A chat with it, through SSH.
 data "damodel_chat_completion" "hello" {
   count = var.model == null ? 0 : 1
 
@@ -68,6 +68,6 @@ data "damodel_chat_completion" "hello" {
   temperature     = 0 # the same answer each time, so that a plan without changes is empty
   max_tokens      = 64
 
-  # Asked after the apply when the server has to be started again first.
+  # If the server must be restarted, the chat comes after the apply.
   depends_on = [damodel_llama_server.chat]
 }

@@ -1,10 +1,10 @@
 output "id" {
-  description = "The instance's UID, by which it can be imported."
+  description = "The instance's UID, which is also its import id."
   value       = damodel_instance.first.id
 }
 
 output "name" {
-  description = "What the instance is called."
+  description = "The name of the instance."
   value       = damodel_instance.first.name
 }
 
@@ -14,12 +14,12 @@ output "status" {
 }
 
 output "gpu" {
-  description = "What the instance computes with."
+  description = "The GPU of the instance."
   value       = "${damodel_instance.first.gpu_num} x ${damodel_instance.first.gpu_name}"
 }
 
 output "hourly_cost" {
-  description = "What it costs an hour, as the plan quoted it."
+  description = "The price per hour, as quoted by the plan."
   value       = try(damodel_instance.first.estimated_cost.hourly_equivalent, null)
 }
 
@@ -29,12 +29,12 @@ output "ssh_command" {
 }
 
 output "ssh_password" {
-  description = "The password for it: terraform output -raw ssh_password"
+  description = "The SSH password: terraform output -raw ssh_password"
   value       = damodel_instance.first.ssh_password
   sensitive   = true
 }
 
 output "answer" {
-  description = "What the model in the instance answers."
+  description = "The answer of the model in the instance."
   value       = one(data.damodel_chat_completion.hello[*].content)
 }

@@ -1,5 +1,5 @@
 variable "name" {
-  description = "What the instance is called."
+  description = "The name of the instance."
   type        = string
   default     = "quickstart"
 }
@@ -11,13 +11,13 @@ variable "gpu_num" {
 }
 
 variable "model" {
-  description = "A GGUF file in the instance that it is to serve, such as ~/public-storage/model/tiny.gguf on the sandbox. None: it serves nothing."
+  description = "A GGUF file in the instance to serve, such as ~/public-storage/model/tiny.gguf on the sandbox. Default: no model server."
   type        = string
   default     = null
 }
 
 variable "prompt" {
-  description = "What the model is asked."
+  description = "The question to the model."
   type        = string
   default     = "Say hello to Terraform."
 }

@@ -1,4 +1,4 @@
-# A module as teams write them: an instance with a disk that outlives it. Its tests are in tests/, and test.sh runs them.
+# An example of a team's module: an instance and a separate disk. Its tests are in tests/, and test.sh runs them.
 
 terraform {
   required_version = ">= 1.6" # for `terraform test`; the module itself needs no more than the provider
@@ -13,7 +13,7 @@ terraform {
 provider "damodel" {}
 
 variable "name" {
-  description = "What the instance and its disk are called."
+  description = "The name of the instance and its disk."
   type        = string
   default     = "workbench"
 }
@@ -25,17 +25,17 @@ variable "gpu_num" {
 }
 
 variable "disk_size_gb" {
-  description = "The disk's capacity. It can grow and never shrink."
+  description = "The disk's capacity. It can grow but not shrink."
   type        = number
   default     = 50
 
   validation {
     condition     = var.disk_size_gb >= 50
-    error_message = "Less than 50 GB is full in a day."
+    error_message = "The disk must have at least 50 GB."
   }
 }
 
-data "damodel_spec" "machine" {
+data "damodel_spec" "cheapest" {
   capacity_type  = "ondemand"
   min_gpu_num    = var.gpu_num
   available_only = true
@@ -63,9 +63,9 @@ resource "damodel_cloud_disk" "data" {
   }
 }
 
-resource "damodel_instance" "machine" {
+resource "damodel_instance" "workbench" {
   name              = var.name
-  spec_id           = data.damodel_spec.machine.spec_id
+  spec_id           = data.damodel_spec.cheapest.spec_id
   gpu_num           = var.gpu_num
   image_id          = data.damodel_public_image.pytorch.id
   image_type        = "public"
@@ -80,8 +80,8 @@ resource "damodel_instance" "machine" {
   }
 }
 
-output "machine_id" {
-  value = damodel_instance.machine.id
+output "instance_id" {
+  value = damodel_instance.workbench.id
 }
 
 output "disk_id" {
@@ -89,5 +89,5 @@ output "disk_id" {
 }
 
 output "hourly_cost" {
-  value = damodel_instance.machine.estimated_cost.hourly_equivalent
+  value = damodel_instance.workbench.estimated_cost.hourly_equivalent
 }

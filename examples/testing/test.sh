@@ -1,18 +1,18 @@
 #!/bin/sh
-# Runs the tests of the module in this folder on a sandbox of their own. Needs terraform-provider-damodel on PATH.
+# Runs the tests of the module in this folder on their own sandbox. Needs terraform-provider-damodel on PATH.
 set -eu
 
-said=$(mktemp)
-terraform-provider-damodel sandbox --listen 127.0.0.1:0 >"$said" &
+output=$(mktemp)
+terraform-provider-damodel sandbox --listen 127.0.0.1:0 >"$output" &
 sandbox=$!
-trap 'kill "$sandbox"; rm "$said"' EXIT
+trap 'kill "$sandbox"; rm "$output"' EXIT
 
-# It prints what to export, and last of all that it listens. If it has ended, `kill` fails and so does this script.
-until grep -q '^sandbox listening' "$said"; do
+# It prints "sandbox listening" last. If it has exited, `kill` fails, and this script with it.
+until grep -q '^sandbox listening' "$output"; do
   kill -0 "$sandbox"
   sleep 0.1
 done
-eval "$(grep '^export' "$said")"
+eval "$(grep '^export' "$output")"
 
 terraform init
 terraform test

@@ -49,7 +49,7 @@ pub(super) fn open(endpoint: Endpoint, incoming: &IncomingAnswer, now: i64) -> R
     let mut fields: BTreeMap<String, &RawValue> = match serde_json::from_slice(&incoming.body) {
         Ok(fields) => fields,
         Err(error) if error.is_data() => {
-            return Err(reader.unread("JSON, but no object", header_ids(&incoming.headers)));
+            return Err(reader.unread("JSON that is not an object", header_ids(&incoming.headers)));
         }
         Err(_) => return Err(reader.unread("not JSON", header_ids(&incoming.headers))),
     };
@@ -344,7 +344,7 @@ mod tests {
     #[case::cut_short(200, "application/json", r#"{"result":{"planted"#, "not JSON, 19 bytes, application/json")]
     #[case::empty(200, "application/json", "", "not JSON, 0 bytes, application/json")]
     #[case::no_envelope(200, "application/json", r#"{"planted":1}"#, "JSON without result and response_metadata")]
-    #[case::bare_text(200, "application/json", r#""planted""#, "JSON, but no object")]
+    #[case::bare_text(200, "application/json", r#""planted""#, "JSON that is not an object")]
     #[case::no_error(418, "application/json", r#"{"result":null}"#, "JSON without an error object")]
     fn other_answers_are_named_and_not_shown(
         #[case] status: u16,

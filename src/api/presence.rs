@@ -113,11 +113,13 @@ pub(super) async fn look_in_lists<K: Object<Shown = K>>(
         None => objects.ask(context, crate::api::retry::Retry::AsConfigured).await?,
     };
     Ok(if second.find(key).is_some() {
-        Presence::Unproved { reason: "a list of all lacks it, and a second look finds it" }
+        Presence::Unproved { reason: "the list of all objects does not contain it, but a second lookup finds it" }
     } else if second.complete {
         Presence::Absent
     } else {
-        Presence::Unproved { reason: "a list of all lacks it, and the answer to a second look is not complete" }
+        Presence::Unproved {
+            reason: "the list of all objects does not contain it, and the answer to a second lookup is not complete",
+        }
     })
 }
 

@@ -76,7 +76,7 @@ impl RemoteFile {
         let bad = |reason| RemoteError::BadAddress { reason };
         let url = Url::parse(address).map_err(|_| bad("the address is not a URL"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(bad("the address holds credentials, which would be stored in the state"));
+            return Err(bad("the address contains credentials, which would be stored in the state"));
         }
         if !is_permitted(&url) {
             return Err(bad("the address must begin with https, or with http on a loopback address"));

@@ -194,7 +194,7 @@ pub enum TokenError {
         program: String,
     },
     /// The token contains characters that a header must not contain.
-    #[error("the API token holds characters that cannot be sent in a header")]
+    #[error("the API token contains characters that cannot be sent in a header")]
     Unsendable,
 }
 

@@ -189,8 +189,8 @@ impl Options {
 /// Text that is not a PEM bundle.
 pub(super) fn roots(pem: Option<&[u8]>) -> Result<Vec<Certificate>, String> {
     let certificates = pem.map(Certificate::from_pem_bundle).transpose();
-    let certificates =
-        certificates.map_err(|error| format!("the extra roots are no PEM bundle: {}", Cause::new(error)))?;
+    let certificates = certificates
+        .map_err(|error| format!("the extra root certificates are not in PEM format: {}", Cause::new(error)))?;
     Ok(certificates.unwrap_or_default())
 }
 

@@ -23,7 +23,7 @@ use crate::sandbox::{Error as SandboxError, Form, LifeClock, Options, Running, S
 #[derive(Clone, Debug, Parser)]
 #[command(name = "sandbox")]
 pub struct Arguments {
-    /// Where to listen; a loopback address. Port 0 takes a free one.
+    /// The loopback address to listen on. Port 0 selects a free one.
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub listen: SocketAddr,
     /// Keeps the state in this file, and continues from it if it exists.
@@ -32,14 +32,14 @@ pub struct Arguments {
     /// Appends one JSON line per request to this file.
     #[arg(long, value_name = "FILE")]
     pub ledger: Option<PathBuf>,
-    /// Writes base_url, token, chat_key and registry_host to this file as JSON when it listens.
+    /// Writes base_url, token, chat_key and registry_host to this file as JSON when it is listening.
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
-    /// What all random values are made from, tokens, keys and passwords too. Default: a random number, so that no other
-    /// user of this machine can guess them.
+    /// The seed of all random values, tokens, keys and passwords included. Default: a random number, so that other
+    /// users of this computer cannot guess them.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Forms that the document leaves open, such as `error_status=matched,integers=floats,extra_fields`.
+    /// Variants that the service's document leaves open, such as `error_status=matched,integers=floats,extra_fields`.
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME=VALUE,…")]
     pub form: Form,
     /// Seconds from an accepted create of an instance to Running.
@@ -51,28 +51,28 @@ pub struct Arguments {
     /// Seconds from an accepted create of a cloud disk to Available, and from a resize to the new capacity.
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
     pub disk_seconds: Duration,
-    /// Seconds from an accepted save of a private image to its being ready.
+    /// Seconds from an accepted save of a private image to ready.
     #[arg(long, default_value = "3", value_name = "SECONDS", value_parser = seconds)]
     pub image_seconds: Duration,
-    /// Seconds from Running, or a reboot, to an instance that can be logged into.
+    /// Seconds from Running, or a reboot, until the instance accepts logins.
     #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = seconds)]
     pub sshd_seconds: Duration,
     /// Seconds after a save in which another one is refused with 130003.
     #[arg(long, default_value = "0", value_name = "SECONDS", value_parser = seconds)]
     pub save_window_seconds: Duration,
-    /// Saves on one day before 130008.
+    /// Saves in one day before 130008.
     #[arg(long, default_value_t = Options::default().daily_saves, value_name = "COUNT")]
     pub daily_saves: u32,
     /// Seconds by which X-Service-Timestamp may be off.
     #[arg(long, default_value = "300", value_name = "SECONDS", value_parser = seconds)]
     pub timestamp_tolerance: Duration,
-    /// Lets the life clock stand at this Unix time; it moves when it is advanced under /sandbox/clock.
+    /// Stops the life clock at this Unix time; /sandbox/clock advances it.
     #[arg(long, value_name = "UNIX_SECONDS")]
     pub standing_clock: Option<i64>,
-    /// The main account's token instead of one made from the seed.
+    /// The main account's token. Default: made from the seed.
     #[arg(long, value_name = "TOKEN")]
     pub token: Option<SecretString>,
-    /// The main account's chat key instead of one made from the seed.
+    /// The main account's chat key. Default: made from the seed.
     #[arg(long, value_name = "KEY")]
     pub chat_key: Option<SecretString>,
     /// The host of image addresses.
@@ -81,13 +81,13 @@ pub struct Arguments {
     /// An SSH key of the accounts: its name and the line of the public key. May be repeated.
     #[arg(long, value_name = "NAME=PUBLIC_KEY_LINE", value_parser = key)]
     pub ssh_key: Vec<(String, String)>,
-    /// So many Running instances from the start.
+    /// The number of Running instances at the start.
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
     pub generate_instances: u32,
-    /// So many more available cloud disks from the start.
+    /// The number of additional available cloud disks at the start.
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
     pub generate_disks: u32,
-    /// So many more ready private images from the start.
+    /// The number of additional ready private images at the start.
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
     pub generate_images: u32,
 }
@@ -185,13 +185,13 @@ fn options(arguments: Arguments, executable: PathBuf) -> Options {
 
 /// `laptop=ssh-ed25519 AAAA…`.
 fn key(text: &str) -> Result<(String, String), String> {
-    let (name, line) = text.split_once('=').ok_or("there is no = between a name and a public key")?;
+    let (name, line) = text.split_once('=').ok_or("= is missing between name and public key")?;
     Ok((name.to_owned(), line.to_owned()))
 }
 
 /// Seconds, with a fraction or without.
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 

@@ -18,7 +18,7 @@ pub struct Arguments {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "this program does not contain the simulated service. Download damodel-sandbox {} for this platform from \
-     {}/releases and run it with the same words, or build from source: cargo build --release",
+     {}/releases and run it with the same arguments, or build from source: cargo build --release",
     env!("CARGO_PKG_VERSION"),
     env!("CARGO_PKG_REPOSITORY")
 )]

@@ -28,7 +28,7 @@ pub struct ServiceArguments {
     /// An extra root certificate (PEM), as the provider's argument of this name.
     #[arg(long, value_name = "FILE")]
     pub ca_certificate_file: Option<PathBuf>,
-    /// The API token. Better left to the variable than written on a command line.
+    /// The API token. Prefer the variable: other users can read command lines.
     #[arg(long, env = "DAMODEL_API_TOKEN", hide_env_values = true, value_name = "TOKEN")]
     pub token: Option<SecretString>,
 }

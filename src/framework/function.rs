@@ -131,7 +131,7 @@ impl<C: Send + Sync + 'static> Offering<C> {
     /// Calls a function (plugin protocol, functions). The core's checks of the arguments are repeated here. With an
     /// unknown argument the result is unknown.
     pub fn call(&self, arguments: Vec<Value>) -> Result<Value, CallError> {
-        let signature = self.signature.as_ref().ok_or_else(|| CallError::whole("it is no function"))?;
+        let signature = self.signature.as_ref().ok_or_else(|| CallError::whole("it is not a function"))?;
         if arguments.len() < signature.parameters.len() {
             return Err(CallError::whole(format!("it takes {} arguments", signature.parameters.len())));
         }

@@ -222,11 +222,8 @@ impl Checker {
         if attribute.write_only && !self.write_only_allowed {
             self.diagnostics.error_at(
                 path.clone(),
-                "Write-only arguments need a newer core",
-                format!(
-                    "{path} is write-only, which needs Terraform 1.11 or OpenTofu 1.11. Older ones would store it \
-                         in the plan."
-                ),
+                "Write-only arguments need Terraform 1.11 or OpenTofu 1.11",
+                format!("{path} is write-only. Older versions would store it in the plan."),
             );
         }
         self.null_elements(value, path);
@@ -246,10 +243,10 @@ impl Checker {
         for (_, path) in elements(value, path).into_iter().filter(|(element, _)| element.is_null()) {
             self.diagnostics.error_at(
                 path.clone(),
-                "An element that is null",
+                "A list element is null",
                 format!(
-                    "{path} must not hold null. Leave such elements out: [for element in … : element if element \
-                         != null]."
+                    "{path} must not contain null. Leave out null elements: [for element in … : element if element != \
+                         null]."
                 ),
             );
         }

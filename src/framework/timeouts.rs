@@ -63,7 +63,7 @@ impl DefaultTimeouts {
         };
         Block {
             name: TIMEOUTS.to_owned(),
-            description: "How long the steps may take.".to_owned(),
+            description: "Timeouts of the operations.".to_owned(),
             attributes: vec![
                 attribute("create", "a create, with all its waiting,", self.create),
                 attribute("read", "a refresh", self.read),

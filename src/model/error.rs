@@ -24,7 +24,7 @@ pub enum Error<E> {
 #[non_exhaustive]
 pub enum FileFault {
     /// The byte order is big-endian.
-    #[error("the file is big-endian, which no server on a GPU instance reads")]
+    #[error("the file is big-endian, which servers on GPU instances cannot read")]
     BigEndian,
     /// A key has an invalid value.
     #[error("the key {key:?} has an invalid value")]

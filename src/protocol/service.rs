@@ -346,10 +346,10 @@ fn log_answered(started: Instant, diagnostics: &Diagnostics) {
 async fn catch<T>(id: &str, work: impl Future<Output = T>) -> Result<T, Diagnostics> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|_| {
         let detail = format!(
-            "Please report it with the id {id}; the provider's log has more under that id (TF_LOG=error). Other \
-             operations were not affected. What this one had begun may exist: look at the service before trying again."
+            "Report it with the id {id}; the provider's log has details under this id (TF_LOG=error). Other operations \
+             were not affected. This one may have taken effect: check the service before you try again."
         );
-        Diagnostic::error("The provider hit a bug", detail).into()
+        Diagnostic::error("Bug in the provider", detail).into()
     })
 }
 

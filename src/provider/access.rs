@@ -83,7 +83,7 @@ pub(super) async fn running(
     limits: &Context,
 ) -> Result<api::Instance, Diagnostic> {
     let instance = settled(uid, client, limits).await.map_err(|error| {
-        let tried = format!("find the way into {}", title("instance", None, Some(uid.as_str())));
+        let tried = format!("read the SSH address of {}", title("instance", None, Some(uid.as_str())));
         Failure { error: &error, tried, now: now.to_owned() }.diagnostic(|_| false).at(Path::to("instance_id"))
     })?;
     let access = Access::of(&instance);

@@ -154,9 +154,9 @@ impl AccountBudget {
                 "The price of {title} is not known ({why}), so the cost of the account is not known."
             ))
         };
-        let region = instance.region.as_deref().ok_or_else(|| unpriced("it names no region"))?;
+        let region = instance.region.as_deref().ok_or_else(|| unpriced("it has no region"))?;
         let gpu_num =
-            instance.gpu_num.filter(|count| *count > 0).ok_or_else(|| unpriced("it names no number of GPUs"))?;
+            instance.gpu_num.filter(|count| *count > 0).ok_or_else(|| unpriced("it has no number of GPUs"))?;
         let specs = client.api.specs();
         let specs = match since {
             Some(since) => specs.since(region, since, limits).await?,
@@ -239,8 +239,8 @@ impl ProviderClient {
             Ok(billed) => Ok(Some(billed)),
             Err(Refusal::Unpriced(detail)) => Err(unpriced(detail).into()),
             Err(Refusal::Failed(error)) => {
-                let tried = "hold the account's budget".to_owned();
-                let now = "The plan continues without this check; the apply asks again.".to_owned();
+                let tried = "check the account's budget".to_owned();
+                let now = "The plan continues without this check; the apply repeats it.".to_owned();
                 Err(Failure { error: &error, tried, now }.of_a_check(self))
             }
         }
@@ -257,8 +257,8 @@ impl ProviderClient {
             Ok(billed) => Ok(Some(billed)),
             Err(Refusal::Unpriced(detail)) => Err(unpriced(format!("{detail} Nothing was bought."))),
             Err(Refusal::Failed(error)) => {
-                let tried = "hold the account's budget".to_owned();
-                let now = "Nothing was bought: what the account costs is not known.".to_owned();
+                let tried = "check the account's budget".to_owned();
+                let now = "Nothing was bought: the cost of the account is not known.".to_owned();
                 Err(Failure { error: &error, tried, now }.whole())
             }
         }
@@ -321,8 +321,8 @@ impl Room<'_> {
             return Err(Diagnostic::error(
                 "The price is not known",
                 format!(
-                    "The service names no price for {title} with this payment type, so the provider's \
-                     max_account_hourly_price of {} cannot be held.",
+                    "The service has no price for {title} with this payment type, so the provider's \
+                     max_account_hourly_price of {} cannot be enforced.",
                     self.most
                 ),
             ));
@@ -341,7 +341,7 @@ impl Room<'_> {
             "Above the account's budget",
             format!(
                 "With {title} at {price} an hour the account would cost {sum} an hour, and the provider's \
-                 max_account_hourly_price is {}. The dearest instances: {}.",
+                 max_account_hourly_price is {}. The most expensive instances: {}.",
                 self.most,
                 dearest.join(", ")
             ),

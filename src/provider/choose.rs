@@ -44,7 +44,7 @@ impl<T> Selection<T> {
                 .ok_or_else(|| Diagnostic::error(format!("No {} matches", self.what), "")),
             (several, Takes::TheOnlyOne) => Err(Diagnostic::error(
                 format!("Several {}s match", self.what),
-                format!("These match: {}. Name one by its id, or narrow the filters.", self.listed(several)),
+                format!("These match: {}. Select one by its id, or narrow the filters.", self.listed(several)),
             )),
         }
     }

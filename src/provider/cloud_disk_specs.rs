@@ -59,7 +59,7 @@ impl DataSource for List {
                 Attribute::optional(
                     "support_ib_network",
                     Type::Bool,
-                    "`false` leaves out those for IB networks only, `true` allows them.",
+                    "`false` leaves out specifications that are for IB networks only; `true` includes them.",
                 ),
                 Attribute::computed(
                     "specs",
@@ -118,7 +118,7 @@ fn attributes() -> Vec<Attribute> {
         Attribute::computed(
             "multiple_mounting",
             Type::Bool,
-            "Whether several instances can mount such a disk at once.",
+            "Whether several instances can mount one disk at the same time.",
         ),
         Attribute::computed("max_size_gib", Type::Number, "The largest capacity of one disk in GiB."),
         Attribute::computed("storage_class", Type::String, "`RBD`, `FS` or `S3`."),

@@ -55,8 +55,8 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "allow_http",
                 Type::Bool,
-                "Whether plain `http` is allowed to any address, as for a private gateway. Default `false`: the token \
-                 would travel in clear.",
+                "Whether plain `http` is allowed for any address, such as a private gateway; the token is then sent \
+                 unencrypted. Default `false`.",
             ),
             Attribute::optional(
                 "api_token",
@@ -68,7 +68,7 @@ pub(super) fn schema() -> Schema {
                 "api_token_command",
                 Type::list(Type::String),
                 "A program and its arguments, run without a shell, whose standard output is the API token. It has 30 \
-                 seconds, no standard input, and is run once; again only when the service refuses the token.",
+                 seconds and no standard input. It is run once, and again only if the service refuses the token.",
             ),
             Attribute::optional(
                 "api_key",
@@ -101,7 +101,7 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "max_concurrent_requests",
                 Type::Number,
-                format!("How many requests may be under way at once. Default `{}`.", defaults.max_concurrent_requests),
+                format!("How many requests may run at the same time. Default `{}`.", defaults.max_concurrent_requests),
             )
             .validate(validator::between(1..=1000)),
             Attribute::optional(
@@ -113,7 +113,7 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "ca_certificate_file",
                 Type::String,
-                "A PEM file with further root certificates, as for a private gateway.",
+                "A PEM file with additional root certificates, for example of a private gateway.",
             ),
             Attribute::optional(
                 "preflight",
@@ -124,34 +124,34 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "max_hourly_price",
                 Type::Number,
-                "A budget for each instance: a live price above it, also of spot capacity, is an error of the plan, \
-                 and again before the create.",
+                "The maximum hourly price of an instance. A higher live price, also of spot capacity, is an error in \
+                 the plan and before the create.",
             )
             .validate(validator::positive()),
             Attribute::optional(
                 "max_account_hourly_price",
                 Type::Number,
-                "A budget for the whole account: what all its instances that are not Released cost by the hour, at \
-                 live prices, with what this run creates. A plan or a create that goes over it is an error, and so is \
-                 an instance without a known price. Runs on one computer see each other's creates; runs on several \
-                 computers can exceed it together.",
+                "The maximum hourly cost of the whole account: all instances that are not Released, at live prices, \
+                 and the creates of this run. A plan or create that exceeds it is an error, and so is an instance \
+                 without a known price. Runs on one computer count each other's creates; runs on several computers can \
+                 exceed it together.",
             )
             .validate(validator::positive()),
             Attribute::optional(
                 "on_leftover",
                 Type::String,
-                "What a create does when an instance or disk bears the marker of this configuration and has no \
-                 pending record, as after `.terraform` was deleted: `fail` (default) is an error that names it, \
+                "What a create does if an instance or disk has the marker of this configuration but no pending record, \
+                 for example after `.terraform` was deleted: `fail` (default) is an error that names the object, \
                  `adopt` manages it instead of creating another, `warn` creates another.",
             )
             .validate(validator::one_of(&["adopt", "fail", "warn"])),
             Attribute::optional(
                 "stack",
                 Type::String,
-                "A name for this configuration, which markers and pending records are tied to. Default: the working \
-                 directory. Set it when the directory differs from run to run. Environment: `DAMODEL_STACK`.",
+                "A name for this configuration, used in markers and pending records. Default: the working directory. \
+                 Set it if the directory differs from run to run. Environment: `DAMODEL_STACK`.",
             )
-            .validate(validator::text("text that is not empty", |name| !name.trim().is_empty())),
+            .validate(validator::text("a non-empty string", |name| !name.trim().is_empty())),
             Attribute::optional(
                 "pending_dir",
                 Type::String,

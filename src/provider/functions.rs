@@ -103,11 +103,11 @@ impl Function for EstimateCost {
 
     fn signature(&self) -> Signature {
         Signature {
-            summary: "What an instance of a specification would cost".to_owned(),
+            summary: "Estimated cost of an instance of a specification".to_owned(),
             description: "Computes the `estimated_cost` of a `damodel_instance` from the prices of a specification: \
                           `payment_type`, `unit_price`, `data_disk_price`, `period_total`, `hourly_equivalent`, \
-                          `discount` and `discount_status`. Parts for which the specification names no price are \
-                          null, as everything is for `Weekly`. Discounts are not applied, and a month has 730 hours."
+                          `discount` and `discount_status`. Parts for which the specification has no price are null; \
+                          for `Weekly` all are null. Discounts are not applied, and a month has 730 hours."
                 .to_owned(),
             parameters: vec![
                 Parameter::new(
@@ -120,21 +120,21 @@ impl Function for EstimateCost {
                 Parameter::new(
                     "data_disk_expand_size_gb",
                     Type::Number,
-                    "By how many GB the local data disk is larger; null is 0.",
+                    "Additional size of the local data disk in GB; null means 0.",
                 )
                 .takes_null()
                 .validate(validator::between(0..=i64::MAX)),
                 Parameter::new(
                     "payment_type",
                     Type::String,
-                    "`Hourly`, `Daily`, `Weekly` or `Monthly`; null is `Hourly`.",
+                    "`Hourly`, `Daily`, `Weekly` or `Monthly`; null means `Hourly`.",
                 )
                 .takes_null()
                 .validate(validator::one_of(PAYMENT_TYPES)),
                 Parameter::new(
                     "purchase_duration",
                     Type::Number,
-                    "How many days, weeks or months; null for `Hourly`, where it means nothing.",
+                    "How many days, weeks or months. For `Hourly` it has no effect and may be null.",
                 )
                 .takes_null()
                 .validate(validator::between(1..=i64::MAX)),

@@ -92,7 +92,7 @@ impl<'a> Address<'a> {
         }
         let (registry_host, path) = address.split_once('/').ok_or(FORM)?;
         if path.contains('@') {
-            return Err("names a digest, and the service lists images by their tags");
+            return Err("contains a digest, but the service lists images by their tags");
         }
         let (folders, name) = path.rsplit_once('/').map_or(("", path), |(folders, name)| (folders, name));
         let (repository, tag) = match name.split_once(':') {

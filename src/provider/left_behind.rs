@@ -62,7 +62,7 @@ fn line(record: &PendingRecord, account: Option<&str>, client: &ProviderClient) 
     };
     let what = match record.phase {
         CreatePhase::HandedOver => {
-            "was created and answered to Terraform, and a whole run since did not find it in the state"
+            "was created and reported to Terraform, but a complete run since then did not find it in the state"
         }
         CreatePhase::Accepted => "was created",
         CreatePhase::Sent => "may have been created",

@@ -126,7 +126,7 @@ pub(super) async fn ask(
     let whole = answering.into_body().collect(LARGEST).await?;
     if status.is_success() {
         ChatAnswer::from_json(&whole)
-            .ok_or_else(|| ChatFailure::NoAnswer("its answer is no chat completion".to_owned()))
+            .ok_or_else(|| ChatFailure::NoAnswer("its answer is not a chat completion".to_owned()))
     } else {
         Err(ChatFailure::Refused { status, message: message(&whole) })
     }
@@ -147,7 +147,7 @@ async fn read_events(body: ssh::Body) -> Result<ChatAnswer, ChatFailure> {
             Pushed::Taken => {}
             Pushed::Foreign => {
                 let message = message(event.data.as_bytes());
-                return Err(ChatFailure::NoAnswer(format!("it broke off its answer: {message}")));
+                return Err(ChatFailure::NoAnswer(format!("it stopped in the middle of its answer: {message}")));
             }
         }
     }

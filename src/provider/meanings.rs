@@ -85,9 +85,12 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
             &["region", "capacity_type"],
             "Check the region (default: the provider's) and the capacity type (ondemand or spot).",
         ),
-        Code::InvalidParameter => {
-            ("the service does not accept a value", &[], "Correct the value that the service names, then apply again.")
-        }
+        Code::InvalidParameter => (
+            "the service does not accept a value",
+            &[],
+            "Correct the value that the service's message names, then \
+                                                          apply again.",
+        ),
         Code::InvalidToken => (
             "the service does not accept the API token",
             &[],
@@ -113,7 +116,7 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
         Code::UserCanNotCreateInstance => (
             "the account may not create instances",
             &[],
-            "The account of the provider's api_token, or its risk state, forbids it. Settle this with the service's \
+            "The account of the provider's api_token, or its risk state, does not allow it. Contact the service's \
              support.",
         ),
         Code::CreateInstanceFailedForNotCertified => (
@@ -147,24 +150,23 @@ fn of_instance(code: Code) -> Row {
         Code::InstanceNotExistOrNoPrivilege => (
             "the instance does not exist in this account",
             &["instance_id"],
-            "It does not exist, or it belongs to another account than the provider's api_token. Check base_url and \
-             the token.",
+            "It does not exist, or it belongs to another account. Check base_url and the provider's api_token.",
         ),
         Code::InstanceNotExistOrAlreadyReleased => {
-            ("the instance does not exist or is released already", &[], "Run a plan to see what the service has now.")
+            ("the instance does not exist or is released already", &[], "Run a plan to read its current state.")
         }
         Code::InstanceCanNotBeReleased => (
             "the service forbids the release",
             &[],
             "Its status or billing does not allow it now; a prepaid instance can often be released only when its term \
-             ends. Try again then, or set on_unreleasable = \"abandon\" (or DAMODEL_ON_UNRELEASABLE=abandon) to \
-             remove it from the state and leave it until its term ends.",
+             ends. Try again when the term has ended, or set on_unreleasable = \"abandon\" (or \
+             DAMODEL_ON_UNRELEASABLE=abandon) to remove it from the state and leave it until its term ends.",
         ),
         Code::SpecNotExistOrDisable => (
             "the specification is missing, disabled or sold out",
             &["spec_id", "spec_type"],
-            "Choose a specification that the data source damodel_specs shows with max_gpu_count above 0 in this \
-             region.",
+            "Choose a specification whose max_gpu_count is above 0 in this region; the data source damodel_specs lists \
+             them.",
         ),
         Code::FailedForInvalidImage => (
             "the image cannot be used",
@@ -189,7 +191,7 @@ fn of_disk(endpoint: Endpoint, code: Code) -> Row {
         Code::MountCloudDiskFailed => (
             "a cloud disk could not be mounted",
             &["exist_disks", "new_disks"],
-            "Check that each disk is available, in the same region, and that no two share a mount path. In a \
+            "Check that each disk is available, in the same region, and that no two disks share a mount path. In a \
              replacement with create_before_destroy the old instance still has its disks mounted.",
         ),
         Code::ExceededCloudDiskMaxCount => (
@@ -215,35 +217,34 @@ fn of_image(code: Code) -> Row {
         Code::ImageUploading => (
             "another image is being created",
             &["instance_id"],
-            "The service was asked until the timeout of this step ended. Apply again when the other image is ready, \
-             or raise the create timeout.",
+            "The request was repeated until the timeout of this step. Apply again when the other image is ready, or \
+             raise the create timeout.",
         ),
         Code::ImageSaveBusy => (
             "images are saved too often",
             &["instance_id"],
-            "The service was asked until the timeout of this step ended. Apply again in a while, or raise the create \
-             timeout.",
+            "The request was repeated until the timeout of this step. Apply again later, or raise the create timeout.",
         ),
         Code::ImageNoPrivilege => (
             "no permission for the image",
             &[],
-            "The provider's api_token may not change this image. Grant it in the console, or use another token.",
+            "The provider's api_token may not change this image. Grant the permission in the console, or use another \
+             token.",
         ),
         Code::ImageUsedByInstance => (
             "an instance is being created of the image",
             &[],
-            "The service was asked until the timeout of this step ended. Try again when that instance runs.",
+            "The request was repeated until the timeout of this step. Try again when that instance is Running.",
         ),
         Code::ImageNotFound => (
             "the image does not exist in this account",
             &[],
-            "It was deleted, or it belongs to another account than the provider's api_token. Check base_url and the \
-             token.",
+            "It was deleted, or it belongs to another account. Check base_url and the provider's api_token.",
         ),
         _ => (
-            "the day's number of image saves is reached",
+            "the daily limit of image saves is reached",
             &["instance_id"],
-            "The account of the provider's api_token has saved as many images today as it may. Apply again tomorrow.",
+            "The account of the provider's api_token cannot save more images today. Apply again tomorrow.",
         ),
     }
 }
@@ -266,7 +267,7 @@ fn chat(code: Option<Code>) -> Row {
              marketplace.",
         ),
         Some(Code::InvalidParameter) => (
-            "the service does not accept the question",
+            "the service does not accept the request",
             &["model"],
             "Check model, which must be enabled in the console's model marketplace, messages, temperature and \
              max_tokens.",
@@ -321,16 +322,16 @@ fn of_this_side(error: &Error) -> Row {
         Error::HeldElsewhere(_) => (
             "another process is creating the same object",
             "A run in the same folder and workspace holds its pending record. Wait until that process has ended, or \
-             end it, then apply again: what it created is adopted.",
+             end it, then apply again: the object that it created is adopted.",
         ),
         Error::Journal(journal) if journal.action == "read" => (
             "a pending record cannot be read",
-            "It may stand for an object that is billed. Look at it with terraform-provider-damodel pending, look for \
-             the object in the console, then remove the file and apply again.",
+            "It may belong to an object that is billed. Run terraform-provider-damodel pending, look for the object in \
+             the console, then remove the file and apply again.",
         ),
         Error::Journal(_) => (
             "its pending record could not be written",
-            "Before a create is sent it is written down, so that a killed run cannot lose what is billed. Make the \
+            "A create is recorded before it is sent, so that a killed run does not lose a billed object. Make the \
              directory writable, or choose another with the provider's pending_dir (or DAMODEL_PENDING_DIR).",
         ),
         Error::Missing(Missing::BaseUrl) => (
@@ -353,29 +354,29 @@ fn of_this_side(error: &Error) -> Row {
         }
         Error::Redirected { .. } => (
             "the service answered with a redirect",
-            "Redirects are refused, since they would carry the API token elsewhere. Set base_url to the final address.",
+            "Redirects are refused, because they would send the API token to another address. Set base_url to the \
+             final address.",
         ),
         Error::Token(TokenError::Unsendable) => (
             "the API token contains a line break or another character that cannot be sent",
             "Check the value of DAMODEL_API_TOKEN, or of the provider's api_token: a token is one line of printable \
-             characters. A line break at its end often comes from the file or secret store that it was read from.",
+             characters. A line break at the end often comes from the file or secret store that holds it.",
         ),
         Error::Token(_) => (
             "the API token could not be fetched",
-            "The program of api_token_command must print the token and end with success within 30 seconds.",
+            "The program of api_token_command must print the token and exit with code 0 within 30 seconds.",
         ),
         Error::Transport { .. } => (
-            "no HTTP client could be made",
+            "the HTTP client could not be created",
             "Check this computer's certificate store and the provider's ca_certificate_file.",
         ),
-        Error::Undecodable(_) | Error::UndocumentedStatus(_) => (
-            "the answer is not the service's",
-            "Something between here and the service, such as a proxy, may have answered. Check base_url.",
-        ),
+        Error::Undecodable(_) | Error::UndocumentedStatus(_) => {
+            ("the answer is not the service's", "A proxy or another server may have answered instead. Check base_url.")
+        }
         Error::Unsettled(_) => (
             "its outcome is not known",
-            "The answer was lost or unclear, and no object with its name has appeared yet. The create is recorded: \
-             the next apply of the same configuration looks for it before it creates anything.",
+            "The answer was lost or unclear, and no object with its name was found yet. The create is recorded: the \
+             next apply of the same configuration looks for the object before it creates anything.",
         ),
         Error::SeveralMatches { .. } => {
             ("several objects have its name", "They were left unchanged. Import the right one and release the others.")

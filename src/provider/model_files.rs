@@ -33,7 +33,7 @@ pub(super) enum FileError {
     #[error("{0}")]
     Ssh(#[from] ssh::Error),
     /// The user of the login has no permission to read it.
-    #[error("the user that logs in may not read it")]
+    #[error("the SSH user is not permitted to read it")]
     Unreadable,
 }
 
@@ -123,7 +123,7 @@ impl ModelBytes for InstanceFiles<'_> {
     async fn size(&self, name: &str) -> Result<u64, FileError> {
         let said = self.run(SIZE, format!("{name}\n")).await?;
         let size = String::from_utf8_lossy(&said).trim().parse();
-        size.map_err(|_| FileError::Command("stat names no size".to_owned()))
+        size.map_err(|_| FileError::Command("stat reports no size".to_owned()))
     }
 
     async fn bytes(&self, name: &str, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {

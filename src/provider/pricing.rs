@@ -141,11 +141,11 @@ pub(super) fn ty() -> Type {
 fn attributes() -> Vec<Attribute> {
     let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
     vec![
-        Attribute::computed("payment_type", Type::String, "How it is paid for."),
+        Attribute::computed("payment_type", Type::String, "The payment type."),
         number("unit_price", "The GPU price of the whole instance for one period."),
         number("data_disk_price", "The price of the extra data disk for one period."),
-        number("period_total", "Both, for all periods that are bought; for one hour when paid by the hour."),
-        number("hourly_equivalent", "Both, for one hour; a month has 730 hours."),
+        number("period_total", "The sum of both for all periods that are bought; with `Hourly`, for one hour."),
+        number("hourly_equivalent", "The sum of both for one hour; a month has 730 hours."),
         number("discount", "The discount as the service reports it; it is not applied."),
         Attribute::computed(
             "discount_status",

@@ -233,14 +233,14 @@ impl Login {
             diagnostics.error_at(
                 path.clone(),
                 "Missing required argument",
-                "Without instance_id ssh needs a host: the address that is logged in to.",
+                "Without instance_id, ssh needs a host: the address to log in to.",
             );
         }
         if !has_instance && !ssh.has_credentials() && write_only.is_null() {
             diagnostics.error_at(
                 path.clone(),
                 "Missing SSH credentials",
-                "Without instance_id ssh needs a private_key_file, a private_key, a password, or agent = true.",
+                "Without instance_id, ssh needs a private_key_file, a private_key, a password, or agent = true.",
             );
         }
         twice(&ssh.private_key, &write_only.private_key, "ssh.private_key", "ssh_private_key_wo", diagnostics);
@@ -256,7 +256,7 @@ impl Login {
             Attr::Null if bastion_write_only.is_null() => {}
             Attr::Null => diagnostics.error_at(
                 path,
-                "Credentials without their bastion",
+                "Credentials without a bastion",
                 "bastion_private_key_wo and bastion_password_wo are for ssh.bastion, which is not set.",
             ),
             Attr::Known(bastion) => {
@@ -383,7 +383,6 @@ impl TunnelLogin<'_> {
 fn unpinned(whose: &str, key: &ssh::HostKey, path: Path) -> Diagnostic {
     let summary = format!("The SSH host key of the {whose} is not pinned");
     let own = if whose == "instance" { "host_key = damodel_llama_server.<name>.host_key, or with " } else { "" };
-    let text =
-        format!("It showed {}, which was accepted for this run. Pin it with {own}this text: {key}", key.fingerprint());
+    let text = format!("The key {} was accepted for this run. Pin it with {own}this text: {key}", key.fingerprint());
     Diagnostic::warning(summary, text).at(path)
 }

@@ -72,14 +72,14 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
             return (
                 title,
                 format!(
-                    "Pinned is {expected}, and it showed {shown}. No credential was sent. Either the {host} was \
-                     created anew, or another server answers at its address. If the new key is right, set {argument} \
+                    "The pinned key is {expected}, the key shown is {shown}. No credential was sent. Either the {host} \
+                     was recreated, or another server answers at its address. If the new key is right, set {argument} \
                      to it, or run terraform apply -replace=<address>."
                 ),
             );
         }
         Error::Incompatible { .. } => {
-            ("no common SSH algorithm with the server", "Check host and port: something else may listen there.")
+            ("no common SSH algorithm with the server", "Check host and port: another program may listen there.")
         }
         Error::NotReady { .. } => (
             "the SSH server accepts logins but not commands yet",

@@ -23,7 +23,7 @@ fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
         )
         .validate(validator::between(1..=65535)),
         Attribute::with_default("user", Type::String, USER, "The user to log in as.")
-            .validate(validator::text("text without blanks", |user| {
+            .validate(validator::text("a string without spaces", |user| {
                 !user.is_empty() && !user.contains(char::is_whitespace)
             })),
         Attribute::optional(
@@ -52,14 +52,14 @@ fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
             "agent",
             Type::Bool,
             false,
-            "Whether the keys of the SSH agent (`SSH_AUTH_SOCK`) are tried.",
+            "Whether to try the keys of the SSH agent (`SSH_AUTH_SOCK`).",
         ),
         Attribute::optional(
             "host_key",
             Type::String,
             format!(
-                "The key that the {whose} must show: an OpenSSH public-key line or a fingerprint (`SHA256:…`). \
-                 Without it the first key that is seen is pinned."
+                "The host key that the {whose} must present: an OpenSSH public-key line or a fingerprint (`SHA256:…`). \
+                 Without it, the first key that is seen is pinned."
             ),
         )
         .validate(host_key()),
@@ -69,7 +69,7 @@ fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
 
 /// The argument `timeout`. The bastion's, if set, is added to the host's.
 fn timeout(whose: &str) -> Attribute {
-    let text = format!("How long to wait until the {whose} can be logged in to, such as one that is still starting.");
+    let text = format!("How long to wait until the {whose} accepts a login, for example while it is starting.");
     match whose {
         "host" => Attribute::with_default("timeout", Type::String, "5m", text),
         _ => Attribute::optional("timeout", Type::String, format!("{text} It is added to `ssh.timeout`.")),
@@ -102,7 +102,8 @@ pub(super) fn visit() -> Vec<Attribute> {
         .validate(validator::text("an instance's UID", |uid| !uid.trim().is_empty())),
         attribute(
             Replacement::Never,
-            "How to log in, as in `damodel_llama_server`. With `instance_id` it supplies what the service cannot.",
+            "How to log in, as in `damodel_llama_server`. With `instance_id`, only what the service does not provide \
+             is needed.",
         ),
         visited_host_key(),
     ]
@@ -136,7 +137,7 @@ pub(super) fn attribute(replacement: Replacement, description: &str) -> Attribut
     all.push(Attribute::optional(
         "bastion",
         AttributeType::Nested(Nesting::Single, bastion),
-        "A host that the connection goes through. It has credentials and a host key of its own.",
+        "A host through which the connection is made. It has its own credentials and host key.",
     ));
     Attribute::optional("ssh", AttributeType::Nested(Nesting::Single, all), description)
 }

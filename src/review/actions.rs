@@ -354,8 +354,8 @@ impl Trigger {
     #[must_use]
     pub(super) fn words(&self) -> (&'static str, Option<&str>) {
         match self {
-            Self::Invoked { resource: None } => ("invoked by itself (-invoke)", None),
-            Self::Invoked { resource } => ("invoked by itself (-invoke) for", resource.as_deref()),
+            Self::Invoked { resource: None } => ("invoked directly (-invoke)", None),
+            Self::Invoked { resource } => ("invoked directly (-invoke) for", resource.as_deref()),
             Self::Lifecycle { resource, event, .. } => (event_words(event), Some(resource)),
         }
     }

@@ -109,7 +109,7 @@ impl Rule {
             Self::DestroyData => "The plan destroys data, or an object whose data cannot be judged.",
             Self::Exception => "An exception of the policy is out of date, or matches no object.",
             Self::MaxMonthlyIncrease => {
-                "The plan raises the bill of a month by more than the limit, or by an unknown sum."
+                "The plan raises the monthly bill by more than the limit, or by an unknown sum."
             }
             Self::Plan => "The plan is errored, incomplete or unreadable in parts.",
             Self::Prepaid => "The plan buys a prepaid term.",
@@ -210,7 +210,7 @@ fn destroyed_data(report: &Report) -> Vec<Observation> {
             let message = if loss.known {
                 format!("data is destroyed: {}", words.join(", "))
             } else {
-                "it is destroyed, and belongs to another provider: its data cannot be judged".to_owned()
+                "it is destroyed, and belongs to another provider: data loss not assessed".to_owned()
             };
             Observation {
                 key: words.join(","),

@@ -138,19 +138,19 @@ fn quoted(instance: &ChangeSide) -> Result<Price, &'static str> {
     match instance.at(&["estimated_cost"]) {
         ShownValue::Sensitive => return Err("the estimate is marked as sensitive"),
         ShownValue::Unknown => return Err("it is known after the apply, as with spot capacity"),
-        ShownValue::Null => return Err("there is no quote for it"),
+        ShownValue::Null => return Err("it has no quote"),
         ShownValue::Known(_) => {}
     }
     let hours = match instance.text(&["estimated_cost", "payment_type"]) {
         Some("Hourly") => 1,
         Some("Daily") => 24,
         Some("Monthly") => HOURS_A_MONTH,
-        Some("Weekly") => return Err("the service names no price by the week"),
+        Some("Weekly") => return Err("the service has no weekly price"),
         _ => return Err("its payment type is not known"),
     };
     let period = match (cost("unit_price"), cost("data_disk_price")) {
         (Some(unit), Some(disk)) => unit + &disk,
-        _ => return Err("the service names no price for it"),
+        _ => return Err("the service has no price for it"),
     };
     if period < Money::default() {
         return Err("its price is below 0");

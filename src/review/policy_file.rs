@@ -269,7 +269,7 @@ impl FromStr for Pattern {
                 if name.is_empty() {
                     Err(format!("{text:?} has an empty step"))
                 } else if name.contains('*') {
-                    Err(format!("{text:?}: * stands for a whole step, and cannot be a part of one"))
+                    Err(format!("{text:?}: * must be a whole step, not a part of one"))
                 } else {
                     Ok(Part::Literal { name: name.to_owned(), key: key.map(str::to_owned) })
                 }
@@ -437,7 +437,7 @@ mod tests {
             ("version = 1\n[limits]\nmax_monthly_increase = \"1\"", "[limits]: max_monthly_increase must be a number"),
             ("version = 1\n[[rule]]\ndeny = []", "[[rule]] 1 lacks \"match\""),
             ("version = 1\n[[rule]]\nmatch = []", "[[rule]] 1: match is empty"),
-            ("version = 1\n[[rule]]\nmatch = [\"a-*\"]", "[[rule]] 1: match \"a-*\": * stands for a whole step"),
+            ("version = 1\n[[rule]]\nmatch = [\"a-*\"]", "[[rule]] 1: match \"a-*\": * must be a whole step"),
             ("version = 1\n[rule]\nmatch = [\"a\"]", "the policy: rule must be written as [[rule]]"),
             (&exception(""), "[[exception]] 1 lacks \"expires\""),
             (&exception("expires = \"2026-12-31\""), "[[exception]] 1: expires must be a date such as 2026-12-31"),

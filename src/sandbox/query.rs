@@ -68,7 +68,7 @@ impl Query {
                     .map(|class| match class.trim().parse() {
                         Ok(class @ 1..=3) => Ok(class),
                         Ok(_) | Err(_) => {
-                            Err(ServiceRefusal::invalid(format!("{name}: {class:?} is no storage class")))
+                            Err(ServiceRefusal::invalid(format!("{name}: {class:?} is not a storage class")))
                         }
                     })
                     .collect()
@@ -173,7 +173,7 @@ impl Fields {
         match serde_json::from_slice(body) {
             Ok(Value::Object(map)) => Ok(Self { prefix: String::new(), map }),
             Ok(other) => Err(ServiceRefusal::invalid(format!("body: expected an object, got {}", kind(&other)))),
-            Err(error) => Err(ServiceRefusal::invalid(format!("body: no JSON: {error}"))),
+            Err(error) => Err(ServiceRefusal::invalid(format!("body: not JSON: {error}"))),
         }
     }
 
@@ -265,7 +265,7 @@ fn kind(value: &Value) -> &'static str {
         Value::Bool(_) => "a boolean",
         Value::Null => "null",
         Value::Number(number) if number.is_i64() || number.is_u64() => "an integer out of range",
-        Value::Number(_) => "a number that is no integer",
+        Value::Number(_) => "a number that is not an integer",
         Value::Object(_) => "an object",
         Value::String(_) => "a string",
     }
@@ -361,14 +361,14 @@ mod tests {
 
     #[rstest]
     #[case(r#"{"count":"3"}"#, "count: expected an integer, got a string")]
-    #[case(r#"{"count":3.0}"#, "count: expected an integer, got a number that is no integer")]
+    #[case(r#"{"count":3.0}"#, "count: expected an integer, got a number that is not an integer")]
     #[case(r#"{"count":99999999999999999999}"#, "count: expected an integer")]
     #[case(r#"{"count":null}"#, "count: expected an integer, got null")]
     #[case(r#"{"name":7}"#, "name: expected a string, got an integer")]
     #[case(r#"{"flag":1}"#, "flag: expected a boolean, got an integer")]
     #[case(r#"{"colour":"red"}"#, "colour: unknown field")]
     #[case("[]", "body: expected an object, got an array")]
-    #[case("{", "body: no JSON")]
+    #[case("{", "body: not JSON")]
     fn what_is_not_documented_is_refused(#[case] body: &str, #[case] message: &str) {
         let refusal = read(body).unwrap_err();
         assert_eq!(refusal.code.number(), 100_002);

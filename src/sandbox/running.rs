@@ -204,7 +204,7 @@ impl Running {
         if let Some(task) = self.task.take()
             && let Err(error) = task.await
         {
-            tracing::error!(%error, "the sandbox did not end as it should");
+            tracing::error!(%error, "the sandbox did not end cleanly");
         }
     }
 }

@@ -190,7 +190,7 @@ impl Service {
         self.world.mutate(mutation, now_ms)?;
         self.settle();
         if let Err(error) = self.save() {
-            tracing::error!(%error, "the state was not kept");
+            tracing::error!(%error, "the state was not stored");
         }
         Ok(())
     }
@@ -262,8 +262,8 @@ impl Service {
         let result = match (result, changed.then(|| self.save()).transpose()) {
             (result, Ok(_)) => result,
             (_, Err(error)) => {
-                tracing::error!(%error, "the state was not kept");
-                Err(ServiceRefusal::new(Code::InternalError, "the sandbox could not keep its state"))
+                tracing::error!(%error, "the state was not stored");
+                Err(ServiceRefusal::new(Code::InternalError, "the sandbox could not store its state"))
             }
         };
         Processed { account: Some(account), outcome: Outcome::Enveloped(result), created, released }

@@ -167,7 +167,7 @@ impl Hop {
             },
             russh::Error::WrongServerSig => Error::Incompatible {
                 address: self.target.address(),
-                reason: "it does not prove that it holds its host key".to_owned(),
+                reason: "it does not prove that it has its host key".to_owned(),
             },
             russh::Error::Disconnect | russh::Error::HUP => {
                 self.unreachable("the connection was closed before the handshake was done")
@@ -206,9 +206,11 @@ fn not_opened(failure: ChannelOpenFailure, host: &str, port: u16) -> Error {
         ChannelOpenFailure::AdministrativelyProhibited | ChannelOpenFailure::UnknownChannelType => {
             Error::Forbidden { host, port }
         }
-        ChannelOpenFailure::ConnectFailed => Error::Refused { host, port, reason: "nothing listens there".to_owned() },
+        ChannelOpenFailure::ConnectFailed => {
+            Error::Refused { host, port, reason: "no program listens there".to_owned() }
+        }
         ChannelOpenFailure::ResourceShortage => {
-            Error::Refused { host, port, reason: "the server has no room for another channel".to_owned() }
+            Error::Refused { host, port, reason: "the server accepts no further channel".to_owned() }
         }
         ChannelOpenFailure::Other { reason, .. } => Error::Refused { host, port, reason: said(&reason) },
     }

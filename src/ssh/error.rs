@@ -24,7 +24,7 @@ pub enum Error {
         reason: String,
     },
     /// A pin is neither a public key nor a SHA256 fingerprint. Usual cause: a line of known_hosts with its host name.
-    #[error("the host key {reason}; wanted is a line like `ssh-ed25519 AAAA…`, or a fingerprint like `SHA256:…`")]
+    #[error("the host key {reason}; expected is a line like `ssh-ed25519 AAAA…`, or a fingerprint like `SHA256:…`")]
     BadPin {
         /// What it is instead.
         reason: String,

@@ -73,14 +73,14 @@ impl client::Handler for Handler {
         let end = match reason {
             DisconnectReason::ReceivedDisconnect(goodbye) => {
                 let _ = self.facts.dismissed.set(());
-                format!("the server said: {}", said(&goodbye.message))
+                format!("server message: {}", said(&goodbye.message))
             }
             DisconnectReason::Error(russh::Error::NoAuthMethod) => {
                 let _ = self.facts.dismissed.set(());
                 "the server accepts no other method".to_owned()
             }
             DisconnectReason::Error(russh::Error::KeepaliveTimeout | russh::Error::InactivityTimeout) => {
-                "the server does not answer any more".to_owned()
+                "the server no longer answers".to_owned()
             }
             DisconnectReason::Error(russh::Error::Disconnect | russh::Error::HUP) => "it was closed".to_owned(),
             DisconnectReason::Error(error) => said(&error.to_string()),

@@ -51,9 +51,9 @@ impl FromStr for HostKey {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let key = PublicKey::from_openssh(text.trim()).map_err(|_| bad("is no public key in OpenSSH's form"))?;
+        let key = PublicKey::from_openssh(text.trim()).map_err(|_| bad("is not a public key in OpenSSH's format"))?;
         if key.algorithm().is_dsa() {
-            return Err(bad("is a DSA key, which is not accepted any more"));
+            return Err(bad("is a DSA key, which is no longer accepted"));
         }
         Ok(Self::new(&key))
     }
@@ -140,7 +140,7 @@ impl FromStr for Pin {
             let fingerprint = text.trim_end_matches('=').parse();
             return fingerprint
                 .map(|fingerprint| Self(KeyKind::Fingerprint(fingerprint)))
-                .map_err(|_| bad("is no whole SHA256 fingerprint (`SHA256:` and 43 characters)"));
+                .map_err(|_| bad("is not a complete SHA256 fingerprint (`SHA256:` and 43 characters)"));
         }
         if text.starts_with("-----BEGIN") {
             return Err(bad("is a PEM block; a pin is the public half, as in /etc/ssh/ssh_host_ed25519_key.pub"));

@@ -51,7 +51,7 @@ pub(super) fn given(credentials: &Credentials) -> Result<Identities, Error> {
     identities.pair();
     let has_other_keys = credentials.private_key_file.is_some() || credentials.agent.is_some();
     if identities.certificate.is_some() && !has_other_keys {
-        return Err(bad_certificate("it belongs to another key than the one that is given"));
+        return Err(bad_certificate("it belongs to a key other than the one that is given"));
     }
     Ok(identities)
 }
@@ -63,7 +63,7 @@ pub(super) async fn all(credentials: &Credentials) -> Result<Identities, Error> 
         identities.keys.push(from_file(path).await?);
         identities.pair();
         if identities.certificate.is_some() && credentials.agent.is_none() {
-            return Err(bad_certificate("it belongs to another key than those that are given"));
+            return Err(bad_certificate("it belongs to a key other than those that are given"));
         }
     }
     Ok(identities)
@@ -104,7 +104,7 @@ fn private_key(text: &SecretString, what: &str) -> Result<PrivateKey, Error> {
     }
     let is_private = |line: &&str| line.contains("PRIVATE KEY-----") || line.starts_with("PuTTY-User-Key-File-");
     if !lines.iter().any(is_private) {
-        return Err(bad("it is no private key (a PEM block that begins with `-----BEGIN … PRIVATE KEY-----`)"));
+        return Err(bad("it is not a private key (a PEM block that begins with `-----BEGIN … PRIVATE KEY-----`)"));
     }
     let text = SecretString::from(lines.join("\n"));
     match decode_secret_key(text.expose_secret(), None) {
@@ -132,7 +132,7 @@ fn is_mark_of_encryption(line: &str) -> bool {
 fn certificate(text: &str) -> Result<Certificate, Error> {
     let text = text.trim();
     let certificate = Certificate::from_openssh(text)
-        .map_err(|_| bad_certificate("it is no OpenSSH certificate (one line, as in a `-cert.pub` file)"))?;
+        .map_err(|_| bad_certificate("it is not an OpenSSH certificate (one line, as in a `-cert.pub` file)"))?;
     if !certificate.cert_type().is_user() {
         return Err(bad_certificate("it is the certificate of a host, not of a user"));
     }
@@ -160,7 +160,7 @@ pub(super) async fn offer(
         }
     };
     if identities.is_empty() {
-        login.note(format!("agent at {}, which holds no key", socket.display()));
+        login.note(format!("agent at {}, which has no keys", socket.display()));
     }
     for (index, identity) in identities.iter().enumerate() {
         if index == MOST {
@@ -300,7 +300,7 @@ mod tests {
             let mut credentials = with_key(PKCS8[0]);
             credentials.certificate = Some(text.to_owned());
             let error = credentials.check().unwrap_err();
-            assert!(error.to_string().contains("it is no OpenSSH certificate"), "{error}");
+            assert!(error.to_string().contains("it is not an OpenSSH certificate"), "{error}");
             assert!(!error.to_string().contains("PLANTED"));
         }
     }

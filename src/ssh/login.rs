@@ -178,7 +178,7 @@ impl LoginUnderWay<'_> {
                 }
                 [prompt, ..] => {
                     let question = said(&prompt.prompt);
-                    self.note(format!("keyboard-interactive, which asks for more than a password: {question:?}"));
+                    self.note(format!("keyboard-interactive, which requires more than a password: {question:?}"));
                     return Ok(false);
                 }
             };
@@ -189,7 +189,7 @@ impl LoginUnderWay<'_> {
 }
 
 /// What is noted of a credential that was accepted and was not enough.
-const MORE: &str = " (accepted, and more is asked for)";
+const MORE: &str = " (accepted, but the server requires more)";
 
 /// Signs with a key of ours, in the form that the protocol wants: RFC 4252, section 7.
 struct Own<'a>(&'a PrivateKey);

@@ -7,10 +7,10 @@ terraform {
   }
 }
 
-# The chat endpoint has a key of its own: DAMODEL_API_KEY, or api_key here.
+# The chat endpoint has its own key: DAMODEL_API_KEY, or api_key here.
 provider "damodel" {}
 
-# Shows the answer while it comes, and is an error when there is none.
+# Shows the answer as it arrives. No answer is an error.
 action "damodel_chat_completion" "smoke_test" {
   config {
     model      = "deepseek-r1"
@@ -21,7 +21,7 @@ action "damodel_chat_completion" "smoke_test" {
   }
 }
 
-# Whenever this changes, the model is asked. Or at any time, by hand:
+# Runs when this value changes. To run it by hand:
 # terraform apply -invoke=action.damodel_chat_completion.smoke_test
 resource "terraform_data" "release" {
   input = "1"

@@ -24,7 +24,7 @@ resource "damodel_instance" "gpu" {
   image_type = "public"
 
   lifecycle {
-    ignore_changes = [image_id] # a newer image would replace the machine
+    ignore_changes = [image_id] # a newer image would replace the instance
   }
 }
 
@@ -34,7 +34,7 @@ resource "damodel_llama_server" "chat" {
   host        = "127.0.0.1" # reachable through SSH only
 }
 
-# Restarts it as it is, and shows how far it is. At any time, by hand:
+# Restarts the server with its current options, and shows the progress. To run it by hand:
 # terraform apply -invoke=action.damodel_llama_server_restart.chat
 action "damodel_llama_server_restart" "chat" {
   config {

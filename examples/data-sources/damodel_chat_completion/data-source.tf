@@ -8,7 +8,7 @@ terraform {
   }
 }
 
-# The chat endpoint has a key of its own: DAMODEL_API_KEY, or api_key here.
+# The chat endpoint has its own key: DAMODEL_API_KEY, or api_key here.
 provider "damodel" {}
 
 variable "model" {
@@ -17,7 +17,7 @@ variable "model" {
   default     = "deepseek-r1"
 }
 
-# The model answers. It is asked in every plan and apply, and when it does not answer the check warns and stops nothing.
+# Sends a chat in every plan and apply. If the model does not answer, the check warns; the run continues.
 # (Terraform shows the data source of a check as read during apply, every time, and `plan -detailed-exitcode` ends with 2.)
 check "the_model_answers" {
   data "damodel_chat_completion" "ping" {

@@ -14,7 +14,7 @@ variable "disk" {
   default     = "datasets"
 }
 
-# By name, id or uid. None, or several of one name, is an error that lists what there is.
+# By name, id or uid. No match, or several disks with this name, is an error that lists the disks.
 data "damodel_cloud_disk" "datasets" {
   name = var.disk
 }

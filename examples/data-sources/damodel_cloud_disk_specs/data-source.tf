@@ -8,7 +8,7 @@ terraform {
 
 provider "damodel" {}
 
-# What several instances can mount at once.
+# Specifications that several instances can mount at the same time.
 data "damodel_cloud_disk_specs" "shared" {
   storage_classes    = ["FS", "S3"]
   support_ib_network = false

@@ -8,7 +8,7 @@ terraform {
 
 provider "damodel" {}
 
-# Block disks that nothing mounts, and that are billed all the same.
+# Block disks that are not mounted but still billed.
 data "damodel_cloud_disks" "idle" {
   status          = "available"
   storage_classes = ["RBD"]

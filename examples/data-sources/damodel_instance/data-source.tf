@@ -10,7 +10,7 @@ provider "damodel" {
   region = "cn-east-1"
 }
 
-# An instance to look up. It may be managed by another configuration, or by none.
+# An instance to look up. Another configuration may manage it.
 resource "damodel_instance" "notebook" {
   name       = "notebook"
   spec_type  = "gpu.rtx4090.1"
@@ -24,10 +24,10 @@ data "damodel_public_image" "pytorch" {
   most_recent = true
 }
 
-# By its name, which only one may have, or by its id (ins-…). Its password and token enter the state.
+# By its name, which must be unique, or by its id (ins-…). Its password and token are stored in the state.
 data "damodel_instance" "notebook" {
   name       = "notebook"
-  depends_on = [damodel_instance.notebook] # only since this configuration makes it
+  depends_on = [damodel_instance.notebook] # only because this configuration creates it
 }
 
 output "ssh_command" {

@@ -8,7 +8,7 @@ terraform {
 
 provider "damodel" {}
 
-# The instances that run now, whoever made them. Their passwords and tokens are not among the attributes.
+# All Running instances of the account. Their passwords and tokens are not among the attributes.
 data "damodel_instances" "running" {
   status = "Running"
 }

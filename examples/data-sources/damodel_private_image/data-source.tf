@@ -14,7 +14,7 @@ variable "image" {
   default     = "trained-"
 }
 
-# The most recent image of a series, as a pipeline saves them. By id or name alone it must be the only one.
+# The most recent image of a series, as a pipeline saves them. Without most_recent exactly one must match.
 data "damodel_private_image" "latest" {
   name_regex  = "^${var.image}"
   status      = "ready"

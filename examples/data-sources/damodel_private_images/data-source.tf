@@ -8,7 +8,7 @@ terraform {
 
 provider "damodel" {}
 
-# The images of one region that instances can be made of.
+# The images of one region from which instances can be created.
 data "damodel_private_images" "ready" {
   status = "ready"
   region = "cn-east-1"

@@ -10,8 +10,8 @@ provider "damodel" {
   region = "cn-east-1"
 }
 
-# The cheapest on-demand specification with a GPU of this model in stock. Exactly one must match, or sort_by and first
-# say which: none is an error that lists what there is.
+# The cheapest on-demand specification with a GPU of this model in stock. Exactly one must match, unless sort_by and first
+# select one. No match is an error that lists the available ones.
 data "damodel_spec" "cheapest" {
   capacity_type  = "ondemand"
   gpu_name_regex = "RTX-?4090"

@@ -16,7 +16,7 @@ data "damodel_public_image" "pytorch" {
   most_recent = true
 }
 
-# Its password and token stay out of the state, and the ephemeral resource reads them when they are needed.
+# Its password and token are not stored in the state; the ephemeral resource reads them when they are needed.
 resource "damodel_instance" "trainer" {
   name              = "trainer"
   spec_type         = "gpu.rtx4090.1"

@@ -25,7 +25,7 @@ resource "damodel_instance" "gpu" {
   image_type = "public"
 
   lifecycle {
-    ignore_changes = [image_id] # a newer image would replace the machine
+    ignore_changes = [image_id] # a newer image would replace the instance
   }
 }
 
@@ -35,14 +35,14 @@ resource "damodel_llama_server" "chat" {
   host        = "127.0.0.1" # reachable through SSH only
 }
 
-# While a plan or an apply runs, the server is reached at local_url: a listener on 127.0.0.1 that leads through SSH.
+# While a plan or an apply runs, the server is reached at local_url: a listener on 127.0.0.1 that forwards through SSH.
 ephemeral "damodel_llama_tunnel" "chat" {
   instance_id = damodel_llama_server.chat.instance_id
   port        = damodel_llama_server.chat.port
   host_key    = damodel_llama_server.chat.host_key
 }
 
-# For whatever is configured with an address, such as another provider:
+# For example in another provider that needs an address:
 #
 # provider "restapi" {
 #   uri = ephemeral.damodel_llama_tunnel.chat.local_url

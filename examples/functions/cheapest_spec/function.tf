@@ -21,7 +21,7 @@ data "damodel_public_image" "pytorch" {
   most_recent = true
 }
 
-# With no specification that has two GPUs free in one instance, the plan says so.
+# If no specification has two free GPUs in one instance, the plan is an error.
 resource "damodel_instance" "trainer" {
   name       = "trainer"
   spec_id    = provider::damodel::cheapest_spec(data.damodel_specs.large.specs, 2).spec_id
@@ -30,6 +30,6 @@ resource "damodel_instance" "trainer" {
   image_type = "public"
 
   lifecycle {
-    ignore_changes = [spec_id, image_id] # stock and prices move, and another specification would replace the instance
+    ignore_changes = [spec_id, image_id] # stock and prices change, and another specification would replace the instance
   }
 }

@@ -16,8 +16,8 @@ data "damodel_specs" "available" {
   capacity_type  = "ondemand"
 }
 
-# What an instance with one GPU and 100 GB of extra data disk costs for three months, by specification. Where a specification has no
-# price by the month, or none for the disk, period_total is null.
+# What an instance with one GPU and 100 GB of extra data disk costs for three months, by specification. If a specification has no
+# monthly price, or none for the disk, period_total is null.
 output "three_months" {
   value = {
     for spec in data.damodel_specs.available.specs :
@@ -25,7 +25,7 @@ output "three_months" {
   }
 }
 
-# By the hour the last two are not needed.
+# With Hourly the last two are not needed.
 output "an_hour" {
   value = {
     for spec in data.damodel_specs.available.specs :

@@ -20,7 +20,7 @@ locals {
   })
 }
 
-# Null where a part of the model is not known; the notes say why.
+# Null if a part is not known; the notes have the reason.
 output "gpu_memory_gib" {
   value = local.memory.total == null ? null : ceil(local.memory.total / 1073741824 * 10) / 10
 }

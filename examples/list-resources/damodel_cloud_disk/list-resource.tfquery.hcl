@@ -1,4 +1,4 @@
-# With include_resource the whole disk is shown, and not only its id and name.
+# include_resource shows the whole disk instead of only its id and name.
 list "damodel_cloud_disk" "mounted" {
   provider         = damodel
   include_resource = true

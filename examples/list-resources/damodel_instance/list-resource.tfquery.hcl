@@ -1,4 +1,4 @@
-# terraform query -generate-config-out=generated.tf writes import blocks and configurations for what it finds.
+# terraform query -generate-config-out=generated.tf writes import blocks and configurations for the results.
 list "damodel_instance" "trainers" {
   provider = damodel
 

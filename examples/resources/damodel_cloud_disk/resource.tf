@@ -15,10 +15,10 @@ data "damodel_cloud_disk_specs" "block" {
   storage_classes = ["RBD"]
 }
 
-# It outlives the instances that mount it, and is billed until it is destroyed.
+# It remains when the instances that mount it are released, and is billed until it is destroyed.
 resource "damodel_cloud_disk" "checkpoints" {
   name       = "checkpoints" # changed in place
-  size_gb    = 100           # grows in place, and never shrinks
+  size_gb    = 100           # grows in place, cannot shrink
   spec_id    = data.damodel_cloud_disk_specs.block.specs[0].id
   mount_path = "/data/checkpoints"
 
@@ -26,7 +26,7 @@ resource "damodel_cloud_disk" "checkpoints" {
   # deletion_protection = true
 
   lifecycle {
-    # Another specification would make another disk. This one keeps what it was made with.
+    # Another specification would replace the disk.
     ignore_changes = [spec_id]
   }
 }
@@ -36,7 +36,7 @@ data "damodel_public_image" "pytorch" {
   most_recent = true
 }
 
-# An instance that mounts it. Destroying the instance leaves the disk as it is.
+# An instance that mounts it. Destroying the instance does not change the disk.
 resource "damodel_instance" "trainer" {
   name       = "trainer"
   spec_type  = "gpu.rtx4090.1"

@@ -18,7 +18,7 @@ resource "damodel_instance" "trainer" {
   name         = "trainer"
   payment_type = "Hourly"
 
-  # Arguments that force a replacement when they change, as all that make the instance what it is.
+  # A change of these arguments replaces the instance.
   spec_type                = "gpu.rtx4090.1"
   gpu_num                  = 2
   image_id                 = data.damodel_public_images.pytorch.images[0].id
@@ -27,7 +27,7 @@ resource "damodel_instance" "trainer" {
   data_disk_expand_size_gb = 100
   data_disk_mount_path     = "/root/datasets"
 
-  # While the region has no such instance, go on asking for so long.
+  # If the specification is out of stock, repeat the request for this long.
   wait_for_capacity = "10m"
 
   # Keep the password and the notebook's token out of the state.

@@ -17,7 +17,7 @@ data "damodel_public_image" "pytorch" {
   most_recent = true
 }
 
-# The machine that serves.
+# The instance of the server.
 resource "damodel_instance" "gpu" {
   name       = "chat"
   spec_type  = "gpu.rtx4090.1"
@@ -26,7 +26,7 @@ resource "damodel_instance" "gpu" {
   image_type = "public"
 
   lifecycle {
-    ignore_changes = [image_id] # a newer image would replace the machine
+    ignore_changes = [image_id] # a newer image would replace the instance
   }
 }
 
@@ -44,7 +44,7 @@ resource "damodel_llama_server" "chat" {
   # Everything else has the defaults of the service's guide. Some of them:
   port         = 8000
   context_size = 32768
-  build        = "auto" # compiled in the instance where the prebuilt server cannot serve, which takes ten minutes or more
+  build        = "auto" # compiled in the instance if the prebuilt server does not serve, which takes ten minutes or more
 
   # Reachable through SSH only. To serve on all addresses remove this line and set a key: without one, anyone who reaches the
   # port may chat. With Terraform 1.11 or newer the key stays out of the state:
@@ -52,7 +52,7 @@ resource "damodel_llama_server" "chat" {
   # api_key_wo         = var.chat_key
   # api_key_wo_version = 1
 
-  # A machine that takes keys needs one. A change of how one logs in restarts nothing.
+  # An instance with login_method = "ssh_key" needs a key. A change of the login does not restart the server.
   # ssh = { private_key_file = "~/.ssh/id_ed25519" }
 
   probe = {
@@ -66,7 +66,7 @@ resource "damodel_llama_server" "chat" {
   }
 }
 
-# It answers, in every plan and apply.
+# Checks in every plan and apply that it answers.
 check "it_answers" {
   data "damodel_chat_completion" "ping" {
     target          = "llama_server"
@@ -85,6 +85,6 @@ check "it_answers" {
 }
 
 output "endpoint" {
-  description = "Where it is reached inside the instance."
+  description = "The address of the server inside the instance."
   value       = damodel_llama_server.chat.endpoint
 }

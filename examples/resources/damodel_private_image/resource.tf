@@ -15,7 +15,7 @@ data "damodel_public_image" "pytorch" {
   most_recent = true
 }
 
-# The instance whose system disk is saved. To save what was installed by hand: make it first, with
+# The instance whose system disk is saved. To save software that was installed by hand, create it first with
 # `terraform apply -target=damodel_instance.builder`, log in, and apply the rest when it is ready.
 resource "damodel_instance" "builder" {
   name       = "builder"
@@ -29,13 +29,13 @@ resource "damodel_instance" "builder" {
   }
 }
 
-# The apply waits until the image is ready, so that what follows it can use it. Storing it is charged.
+# The apply waits until the image is ready, so that other resources can use it. Its storage is billed.
 resource "damodel_private_image" "base" {
   name        = "training-base" # unique in the account, changed in place
   instance_id = damodel_instance.builder.id
 
   lifecycle {
-    # Without this, replacing the builder would delete the image and save another one. To save anew:
+    # Without this, replacing the builder would delete the image and save another one. To save it again:
     # `terraform apply -replace=damodel_private_image.base`.
     ignore_changes = [instance_id]
   }

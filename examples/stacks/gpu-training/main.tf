@@ -1,4 +1,4 @@
-# A training run: the cheapest instance that is large enough, and a disk for checkpoints that outlives it.
+# A training run: the cheapest instance that is large enough, and a disk for checkpoints that remains when the instance is released.
 #
 # terraform apply                        the instance and the disk
 # terraform destroy -target=damodel_instance.trainer    the instance alone; the disk stays, and is billed
@@ -14,7 +14,7 @@ terraform {
   }
 }
 
-# An instance above the budget is an error of the plan, and again before it is bought.
+# An instance above the budget is an error in the plan and before the create.
 provider "damodel" {
   max_hourly_price = var.hourly_budget
 }
@@ -40,7 +40,7 @@ data "damodel_cloud_disk_specs" "block" {
   storage_classes = ["RBD"]
 }
 
-# Checkpoints survive the instance: a spot instance may go at any time, and a change of almost anything replaces one.
+# Checkpoints are kept on a separate disk: a spot instance can be released at any time, and most changes replace one.
 resource "damodel_cloud_disk" "checkpoints" {
   name                = "${var.name}-checkpoints"
   size_gb             = var.checkpoint_size_gb
@@ -60,7 +60,7 @@ resource "damodel_instance" "trainer" {
   image_id   = data.damodel_public_image.pytorch.id
   image_type = "public"
 
-  # The data set is copied here from elsewhere, and goes with the instance.
+  # The data set is copied here, and deleted with the instance.
   data_disk_expand_size_gb = var.dataset_size_gb
   data_disk_mount_path     = "/root/datasets"
 
@@ -69,10 +69,10 @@ resource "damodel_instance" "trainer" {
     mount_path = damodel_cloud_disk.checkpoints.mount_path
   }]
 
-  # Training starts when there is an instance, be it in half an hour.
+  # If no instance is in stock, wait for one.
   wait_for_capacity = "30m"
 
-  # Log in with the password of the console, or with a key: nothing to leak from the state.
+  # Log in with the password of the console, or with a key: no secret is in the state.
   store_credentials = false
 
   timeouts {
@@ -80,7 +80,7 @@ resource "damodel_instance" "trainer" {
   }
 
   lifecycle {
-    # Tomorrow another specification may be the cheapest, and another image the newest. A run goes on where it began.
+    # Keep this instance when another specification becomes the cheapest, or another image the newest.
     ignore_changes = [spec_id, image_id]
   }
 }

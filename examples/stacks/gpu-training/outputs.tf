@@ -1,5 +1,5 @@
-output "machine" {
-  description = "What was bought, and what it costs an hour."
+output "instance" {
+  description = "The specification that was bought, and its price per hour."
   value       = "${damodel_instance.trainer.gpu_num} x ${damodel_instance.trainer.gpu_name}, ${coalesce(damodel_instance.trainer.estimated_cost.hourly_equivalent, 0)} an hour"
 }
 
@@ -9,6 +9,6 @@ output "ssh_command" {
 }
 
 output "checkpoints" {
-  description = "The disk that stays, by the id under which it can be imported elsewhere."
+  description = "The import id of the disk, which a destroy of the instance keeps."
   value       = damodel_cloud_disk.checkpoints.id
 }

@@ -1,5 +1,5 @@
 variable "name" {
-  description = "What the instance is called, and its disk after it."
+  description = "The name of the instance, and the prefix of its disk's name."
   type        = string
   default     = "training"
 }
@@ -11,19 +11,19 @@ variable "gpu_num" {
 }
 
 variable "min_gpu_mem_gb" {
-  description = "The least memory of each GPU."
+  description = "The minimum memory of each GPU."
   type        = number
   default     = 24
 }
 
 variable "spot" {
-  description = "Whether the instance may be taken away, for a lower price."
+  description = "Whether to use spot capacity: cheaper, but the service may release the instance."
   type        = bool
   default     = false
 }
 
 variable "checkpoint_size_gb" {
-  description = "The disk for checkpoints. It can grow and never shrink."
+  description = "The disk for checkpoints. It can grow but not shrink."
   type        = number
   default     = 100
 }
@@ -41,7 +41,7 @@ variable "dataset_size_gb" {
 }
 
 variable "hourly_budget" {
-  description = "The most that the instance may cost an hour."
+  description = "The maximum price of the instance per hour."
   type        = number
   default     = 30
 }
@@ -53,7 +53,7 @@ variable "hours" {
 }
 
 variable "run_budget" {
-  description = "The most that the whole run should cost: above it a warning is shown."
+  description = "The maximum cost of the whole run; above it the plan warns."
   type        = number
   default     = 500
 }

@@ -1,9 +1,9 @@
-# An image that a team's instances are made of, released again and again.
+# An image for the instances of a team, with a new release from time to time.
 #
-# terraform apply -target=damodel_instance.builder    the builder; log in and install what the image shall hold
-# terraform apply                                     the image, and an instance made of it
-# terraform apply -var keep_builder=false             the builder goes, and is billed no more; the image stays
-# terraform apply -var release=2                      with a builder again: a new image, then new instances, then the old image goes
+# terraform apply -target=damodel_instance.builder    the builder; log in and install the software of the image
+# terraform apply                                     the image, and an instance created from it
+# terraform apply -var keep_builder=false             the builder is released, and no longer billed; the image stays
+# terraform apply -var release=2                      with a builder again: a new image, then new instances, then the old image is deleted
 
 terraform {
   required_version = ">= 1.4" # for terraform_data
@@ -32,7 +32,7 @@ data "damodel_public_image" "base" {
   most_recent = true
 }
 
-# Where the image is made: an instance of the public image, on which the rest is installed.
+# The builder: an instance of the public image, on which the software is installed.
 resource "damodel_instance" "builder" {
   count      = var.keep_builder ? 1 : 0
   name       = "${var.name}-builder"
@@ -56,11 +56,11 @@ resource "damodel_private_image" "release" {
   instance_id = one(damodel_instance.builder[*].id)
 
   lifecycle {
-    # A new release is another image, made before the old one goes.
+    # A new release is another image, created before the old one is deleted.
     create_before_destroy = true
     replace_triggered_by  = [terraform_data.release]
 
-    # The builder may go, or be another one: the image stays what it is.
+    # Keep the image when the builder is released or replaced.
     ignore_changes = [instance_id]
   }
 
@@ -69,7 +69,7 @@ resource "damodel_private_image" "release" {
   }
 }
 
-# The proof that instances can be made of it.
+# Workers: instances of the image.
 resource "damodel_instance" "worker" {
   count      = var.workers
   name       = "${var.name}-worker-${count.index}"
@@ -80,6 +80,6 @@ resource "damodel_instance" "worker" {
 
   lifecycle {
     ignore_changes        = [spec_id] # but not image_id: workers follow the image
-    create_before_destroy = true      # a worker goes when the next one runs, and both are billed for that while
+    create_before_destroy = true      # a worker is released when the next one is Running; until then both are billed
   }
 }

@@ -1,23 +1,23 @@
 variable "name" {
-  description = "What the image is called, and the instances after it."
+  description = "The name of the image, and the prefix of the instances' names."
   type        = string
   default     = "team-base"
 }
 
 variable "release" {
-  description = "Another number makes another image. It needs the builder."
+  description = "A new number creates a new image. It needs the builder."
   type        = number
   default     = 1
 }
 
 variable "keep_builder" {
-  description = "Whether the builder exists. It is billed as long as it does."
+  description = "Whether the builder exists. It is billed while it exists."
   type        = bool
   default     = true
 }
 
 variable "workers" {
-  description = "How many instances are made of the image."
+  description = "How many instances are created from the image."
   type        = number
   default     = 1
 }

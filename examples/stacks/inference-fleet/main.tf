@@ -1,7 +1,7 @@
-# Several instances, each serving a model, in one map: a member more or less is a line more or less in var.fleet.
+# Several instances, each with a model server. To add or remove one, add or remove its entry in var.fleet.
 #
-# terraform apply                                            instances, servers, and a question to one of them
-# terraform apply -replace='damodel_llama_server.member["small"]'    start one server anew
+# terraform apply                                            instances, servers, and a chat with one of them
+# terraform apply -replace='damodel_llama_server.member["small"]'    start one server again
 # terraform destroy                                          all of it; models on the public storage stay
 
 terraform {
@@ -25,7 +25,7 @@ data "damodel_public_image" "pytorch" {
   most_recent = true
 }
 
-# What each member can be made of, cheapest first.
+# The specifications for each member, cheapest first.
 data "damodel_spec" "member" {
   for_each       = var.fleet
   capacity_type  = "ondemand"
@@ -45,7 +45,7 @@ resource "damodel_instance" "member" {
   image_type = "public"
 
   lifecycle {
-    ignore_changes = [spec_id, image_id] # a member goes on as it is, whatever is cheapest or newest tomorrow
+    ignore_changes = [spec_id, image_id] # keep a member when another specification is cheaper or another image newer
   }
 }
 
@@ -70,15 +70,15 @@ resource "damodel_llama_server" "member" {
   }
 }
 
-# What a refresh has seen, in every plan. A server that died is also repaired by the next apply.
+# Warns in every plan if a server is not ready. The next apply repairs it.
 check "the_fleet_serves" {
   assert {
     condition     = alltrue([for member in damodel_llama_server.member : member.status == "ready"])
-    error_message = "Not all serve: ${jsonencode({ for name, member in damodel_llama_server.member : name => member.status })}"
+    error_message = "Not all servers are ready: ${jsonencode({ for name, member in damodel_llama_server.member : name => member.status })}"
   }
 }
 
-# One member is asked, end to end.
+# A chat with one member, end to end.
 check "the_canary_answers" {
   data "damodel_chat_completion" "canary" {
     target          = "llama_server"

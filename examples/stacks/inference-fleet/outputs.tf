@@ -1,5 +1,5 @@
 output "members" {
-  description = "How each member is reached: a forward through SSH, and the address behind it."
+  description = "How to reach each member: the SSH command that forwards its port, and the local address."
   value = {
     for name, server in damodel_llama_server.member : name => {
       forward  = "ssh -N -L ${server.port}:127.0.0.1:${server.port} -p ${damodel_instance.member[name].ssh_port} root@${damodel_instance.member[name].ssh_host}"

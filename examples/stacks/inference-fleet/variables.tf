@@ -1,5 +1,5 @@
 variable "name" {
-  description = "How the names of the instances begin."
+  description = "The prefix of the instances' names."
   type        = string
   default     = "fleet"
 }
@@ -28,13 +28,13 @@ variable "fleet" {
 }
 
 variable "hourly_budget" {
-  description = "The most that each instance may cost an hour."
+  description = "The maximum price of each instance per hour."
   type        = number
   default     = 20
 }
 
 variable "chat_key" {
-  description = "The key that the servers ask of their clients. It is stored in the state; without one anyone who reaches a port may chat."
+  description = "The API key that clients must send. It is stored in the state; without one anyone who reaches a port may chat."
   type        = string
   default     = null
   sensitive   = true

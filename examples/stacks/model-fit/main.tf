@@ -1,8 +1,8 @@
-# A model and the cheapest instance that it fits on: its memory is computed from the file, and chooses the cards.
+# A model and the cheapest instance that it fits on: the memory that it needs is computed from the file, and selects the GPUs.
 #
 # terraform plan     the memory that the model needs, and the candidates that have it
 # terraform apply    an instance with one of them, and the server
-# terraform apply    no changes, however stock and prices move: the choice is kept
+# terraform apply    no changes, even if stock and prices change: the choice is kept
 
 terraform {
   required_version = ">= 1.8" # for functions of providers; OpenTofu: >= 1.7
@@ -33,8 +33,8 @@ locals {
   gpu_mem_mb = local.memory.total == null ? null : ceil(local.memory.total / 0.95 / 1048576)
 }
 
-# The cards that the model fits on, cheapest first. One that is sold out stays in the list: an
-# instance that was made of it keeps it.
+# The specifications that the model fits on, cheapest first. A sold-out one stays in the list, so that an
+# existing instance keeps it.
 data "damodel_specs" "fitting" {
   capacity_type  = "ondemand"
   gpu_name       = var.gpus
@@ -53,11 +53,11 @@ resource "damodel_instance" "server" {
   image_id   = data.damodel_public_image.llama.id
   image_type = "public"
 
-  # Nothing to leak from the state: the server's address and password come from the service.
+  # No secret is in the state: the server's address and password come from the service.
   store_credentials = false
 
   lifecycle {
-    # Tomorrow the image may be another one.
+    # Keep the instance when another image is newer.
     ignore_changes = [image_id]
 
     precondition {

@@ -7,7 +7,7 @@ output "memory" {
 }
 
 output "spec_type" {
-  description = "What the instance was bought as."
+  description = "The specification of the instance."
   value       = damodel_instance.server.spec_type
 }
 

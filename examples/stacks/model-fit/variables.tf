@@ -1,5 +1,5 @@
 variable "name" {
-  description = "What the instance is called."
+  description = "The name of the instance."
   type        = string
   default     = "model-fit"
 }
@@ -35,7 +35,7 @@ variable "gpus" {
 }
 
 variable "hourly_budget" {
-  description = "The most that the instance may cost an hour."
+  description = "The maximum price of the instance per hour."
   type        = number
   default     = 15
 }

@@ -1,8 +1,8 @@
-# Inference workers that are created wherever there is a card for them: three cards in two regions, under one budget.
+# Inference workers on any GPU in stock: three GPU models in two regions, under one budget.
 #
 # terraform plan     each worker with its candidates, and the most that it may cost
 # terraform apply    the first candidate that has stock; the next one if it sells out meanwhile
-# terraform apply    no changes, however stock and prices move: the choice is kept
+# terraform apply    no changes, even if stock and prices change: the choice is kept
 
 terraform {
   required_version = ">= 1.3" # for optional attributes of variables
@@ -14,7 +14,7 @@ terraform {
   }
 }
 
-# What the whole account may cost an hour, instances of other configurations included.
+# The maximum cost of the whole account per hour, instances of other configurations included.
 provider "damodel" {
   max_account_hourly_price = var.account_budget
 }
@@ -32,14 +32,14 @@ resource "damodel_instance" "worker" {
   image_id   = data.damodel_public_image.llama.id
   image_type = "public"
 
-  # With no stock anywhere, all candidates are asked for again, politely.
+  # If no candidate has stock, request all of them again for this long.
   wait_for_capacity = "30m"
 
-  # Nothing to leak from the state: log in with the password of the console.
+  # No secret is in the state: log in with the password of the console.
   store_credentials = false
 
   lifecycle {
-    # Tomorrow the image may be another one.
+    # Keep the worker when another image is newer.
     ignore_changes = [image_id]
   }
 }

@@ -1,5 +1,5 @@
 output "workers" {
-  description = "What each worker was bought as."
+  description = "The specification of each worker."
   value = {
     for worker in damodel_instance.worker :
     worker.name => "${worker.spec_type} in ${worker.region}"
@@ -7,6 +7,6 @@ output "workers" {
 }
 
 output "price_ceiling" {
-  description = "The most that the workers may cost an hour, known before they are bought."
+  description = "The maximum price of the workers per hour, known in the plan."
   value       = sum([for worker in damodel_instance.worker : coalesce(worker.price_ceiling, 0)])
 }

@@ -1,5 +1,5 @@
 variable "name" {
-  description = "What the workers are called, with a number behind it."
+  description = "The prefix of the workers' names."
   type        = string
   default     = "worker"
 }
@@ -11,7 +11,7 @@ variable "workers" {
 }
 
 variable "candidates" {
-  description = "Specifications in order of preference. Taking the chosen one off the list replaces the worker."
+  description = "Specifications in order of preference. Removing the chosen one replaces the worker."
   type = list(object({
     spec_type = string
     region    = string
@@ -25,7 +25,7 @@ variable "candidates" {
 }
 
 variable "account_budget" {
-  description = "The most that all instances of the account may cost an hour."
+  description = "The maximum cost of all instances of the account per hour."
   type        = number
   default     = 60
 }

@@ -338,7 +338,7 @@ impl Client {
                 Ok(sent) => sent.map_err(|failure| failure.into_error(endpoint, &address)),
                 Err(_) => Err(no_answer(endpoint, "the request timed out")),
             },
-            () = grace_ended(context) => Err(no_answer(endpoint, "the operation ended while it was in flight")),
+            () = grace_ended(context) => Err(no_answer(endpoint, "the operation ended before the answer came")),
         };
         drop(change);
         drop(slot);

@@ -168,7 +168,7 @@ impl<C: Creation> Flow<C> {
     ) -> Result<Sent<C::Object>, Error> {
         let sent = entry.record().clone();
         let marker = &sent.marker;
-        tracing::info!(marker, cause = cause.as_ref().map(tracing::field::display), "looking for what was created");
+        tracing::info!(marker, cause = cause.as_ref().map(tracing::field::display), "looking for the created object");
         match (self.settle(&sent, until).await?, cause) {
             (Settled::Found(made), _) => Ok(Sent::Accepted(Box::new(self.note(made, entry, ids, Origin::Found).await))),
             (Settled::NotSeen { conclusive: true, .. }, Some(error)) if error.outcome_is_unknown() => {
@@ -224,7 +224,7 @@ impl<C: Creation> Flow<C> {
 
     pub(super) async fn discard(&self, entry: Entry) {
         if let Err(error) = blocking(move || entry.discard()).await {
-            tracing::warn!(%error, "a create that made nothing stays in the journal");
+            tracing::warn!(%error, "the pending record of a create without effect was not removed");
         }
     }
 

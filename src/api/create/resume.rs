@@ -96,7 +96,7 @@ impl<C: Creation> Flow<C> {
                 let directory = self.journal.directory().to_owned();
                 return Err(Error::HeldElsewhere(Box::new(HeldElsewhere { process, directory })));
             }
-            tracing::info!(?holder, "waiting for another process that holds the record of this create");
+            tracing::info!(?holder, "waiting for another process with the pending record of this create");
             self.context.sleep(OWNER_LOOKS).await.map_err(|ended| ended.error(C::ENDPOINT))?;
         }
     }
@@ -282,7 +282,7 @@ impl<C: Creation> Flow<C> {
                 return Ok(Settled::NotSeen { conclusive: true, cause: None });
             }
             let is_given_up = is_late && lacking == 0;
-            task.sees(Stage::new("looking for what was created"), None);
+            task.sees(Stage::new("looking for the created object"), None);
             let mut wait = waits.next().unwrap_or_default();
             if !is_late {
                 wait = wait.min(until.saturating_duration_since(Instant::now()));

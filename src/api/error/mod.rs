@@ -101,7 +101,7 @@ pub enum Error {
     #[error(transparent)]
     WaitEnded(Box<WaitEnded>),
     /// The caller refused a create before its request was sent.
-    #[error("{endpoint} was not sent: the caller withdrew it")]
+    #[error("{endpoint} was not sent: a check refused it")]
     Withdrawn {
         /// The endpoint that was not called.
         endpoint: Endpoint,
@@ -333,7 +333,7 @@ pub struct UnreadAnswer {
 
 /// Why a file of the journal could not be read or written.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("the journal of creates could not {action} {}: {cause}", path.display())]
+#[error("cannot {action} {}: {cause}", path.display())]
 pub struct JournalError {
     /// The file or directory.
     pub path: PathBuf,
@@ -360,7 +360,7 @@ pub struct HeldElsewhere {
 /// A create that may have made an object that was not found.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
-    "the outcome of a create is unknown, and nothing named {marker} was seen {}{}",
+    "the outcome of a create is unknown, and no object named {marker} was found {}{}",
     if *cancelled { "before it was cancelled" } else { "until its deadline" },
     cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default()
 )]

@@ -145,11 +145,11 @@ impl Object for Instance {
         Ok(match listing.find(uid) {
             Some(record) if record.is_released() => Presence::Released,
             Some(_) => {
-                Presence::Unproved { reason: "its detail reports that it does not exist, and the list shows it" }
+                Presence::Unproved { reason: "its detail reports that it does not exist, but the list contains it" }
             }
             None if listing.complete => Presence::Absent,
             None => {
-                Presence::Unproved { reason: "its detail reports that it does not exist, and the list is not complete" }
+                Presence::Unproved { reason: "its detail reports that it does not exist, but the list is not complete" }
             }
         })
     }

@@ -263,9 +263,9 @@ pub(super) fn read(path: &Path) -> Result<PendingRecord, String> {
         Some(version) => {
             return Err(format!("its format is {version}, and this program reads {VERSION}"));
         }
-        None => return Err("it names no format".to_owned()),
+        None => return Err("it has no format number".to_owned()),
     }
-    serde_json::from_value(value).map_err(|error| format!("it is not whole: {error}"))
+    serde_json::from_value(value).map_err(|error| format!("it is incomplete: {error}"))
 }
 
 /// The owner of a lock, as written in the lock file.

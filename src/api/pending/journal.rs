@@ -475,6 +475,6 @@ impl Journal {
             }
         }
         let taken = io::Error::from(io::ErrorKind::AlreadyExists);
-        Err(failed(&self.directory, "name a file in", taken))
+        Err(failed(&self.directory, "find a free file name in", taken))
     }
 }

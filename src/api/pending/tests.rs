@@ -255,7 +255,7 @@ fn a_directory_that_cannot_be_made_is_an_error() {
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     let error = Journal::new(file.join("pending")).begin(&begin("key"), &Random::default()).unwrap_err();
-    assert!(error.to_string().starts_with("the journal of creates could not make"), "{error}");
+    assert!(error.to_string().starts_with("cannot make"), "{error}");
 }
 
 #[test]

@@ -46,7 +46,8 @@ impl Draft {
         if !self.untold.is_empty() {
             let names: Vec<&str> = self.untold.iter().map(|(name, _)| name.as_str()).collect();
             paragraphs.push(format!(
-                "  # The service never tells this. Write what is true before it leaves ignore_changes.\n{}",
+                "  # The service does not report this. Set the true value before you remove it from \
+                 ignore_changes.\n{}",
                 arguments(&self.untold)
             ));
             paragraphs.push(format!("  lifecycle {{\n    ignore_changes = [{}]\n  }}\n", names.join(", ")));
@@ -214,8 +215,8 @@ mod tests {
         };
         assert_eq!(draft.import(), "import {\n  to = damodel_instance.x\n  id = \"ins-\\\"1\"\n}\n");
         let expected = "resource \"damodel_instance\" \"x\" {\n  name    = \"X\"\n  gpu_num = 1\n\n  # The service \
-                        never tells this. Write what is true before it leaves ignore_changes.\n  purchase_duration = \
-                        1\n\n  lifecycle {\n    ignore_changes = [purchase_duration]\n  }\n}\n";
+                        does not report this. Set the true value before you remove it from ignore_changes.\n  \
+                        purchase_duration = 1\n\n  lifecycle {\n    ignore_changes = [purchase_duration]\n  }\n}\n";
         assert_eq!(draft.resource(), expected);
     }
 

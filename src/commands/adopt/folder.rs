@@ -136,7 +136,7 @@ impl Folder {
             }
         }
         let imports: Vec<String> = drafts.iter().map(Draft::import).collect();
-        files.push((IMPORTS, format!("# When these are imported, this file can go.\n\n{}", imports.join("\n"))));
+        files.push((IMPORTS, format!("# After the import, this file can be deleted.\n\n{}", imports.join("\n"))));
         let mut settings = Vec::new();
         if !self.requires_providers {
             settings.push(format!(

@@ -110,7 +110,7 @@ impl Inventory {
     /// it.
     pub(super) fn draft(&self, kind: Adoptable, thing: &FoundObject) -> Result<Draft, String> {
         let Ok(resource) = self.server.registry().find(OfferKind::Resource, kind.type_name()) else {
-            return Err(format!("there is no resource {}", kind.type_name()));
+            return Err(format!("the resource type {} does not exist", kind.type_name()));
         };
         let schema = &resource.schema;
         let status = thing.state.attribute("status").as_str().unwrap_or_default();

@@ -23,17 +23,17 @@ use self::{
 };
 use crate::provider::{ADDRESS, Environment};
 
-/// Writes import blocks and the configuration of what the account already has.
+/// Writes import blocks and the configuration of the objects that the account already has.
 ///
-/// The plan that follows imports everything and changes nothing. What is Released is left out, and no file is
-/// overwritten. The service is that of DAMODEL_BASE_URL and DAMODEL_API_TOKEN. For Terraform from 1.5 and OpenTofu from
-/// 1.6; newer ones also have `terraform query`.
+/// The next plan imports all of them and changes nothing. Released objects are left out, and no file is overwritten.
+/// Set DAMODEL_BASE_URL and DAMODEL_API_TOKEN. Needs Terraform 1.5 or OpenTofu 1.6; from Terraform 1.14 on there is
+/// also `terraform query`.
 ///
 /// Exit codes: 0 the files were written; 1 the account cannot be read or a file exists; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "adopt")]
 pub struct Arguments {
-    /// Where the files are written; made if it is not there.
+    /// The folder for the files; created if it does not exist.
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub out: PathBuf,
     /// Only objects of this kind. May be repeated.
@@ -59,8 +59,7 @@ pub struct Arguments {
 pub enum Error {
     /// Files to be written exist already.
     #[error(
-        "{} already there, and no file is overwritten: {}. Nothing was written. Move them away, or name another \
-         folder with --out",
+        "{} already there: {}. Nothing was written. Move existing files away, or select another folder with --out",
         if files.len() == 1 { "a file is" } else { "files are" },
         files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
     )]
@@ -100,7 +99,7 @@ impl Error {
     fn of_kind(self, kind: Adoptable, listed_before: usize) -> Self {
         match self {
             Self::Refused { told } if listed_before > 0 => {
-                let advice = format!("To go on without the {}s, name the other kinds with --kind.", kind.noun());
+                let advice = format!("To continue without the {}s, select the other kinds with --kind.", kind.noun());
                 Self::Refused { told: format!("{told}\n{advice}") }
             }
             other => other,
@@ -201,14 +200,14 @@ impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let directory = self.directory.display();
         if self.drafts.is_empty() {
-            writeln!(formatter, "Nothing to adopt: the account has nothing that was asked for. No file was written.")?;
+            writeln!(formatter, "Nothing to adopt: no object in the account matches. No file was written.")?;
         } else {
             writeln!(formatter, "Wrote {} to {directory}: {}.", self.counts(), self.files.join(", "))?;
         }
         for draft in self.drafts.iter().filter(|draft| !draft.untold.is_empty()) {
             let names: Vec<&str> = draft.untold.iter().map(|(name, _)| name.as_str()).collect();
             let names = names.join(", ");
-            writeln!(formatter, "{}: the service never tells {names}; write what is true there.", draft.address())?;
+            writeln!(formatter, "{}: the service does not report {names}; set the true values.", draft.address())?;
         }
         for Namesake { given, taken, id } in &self.namesakes {
             writeln!(
@@ -219,24 +218,21 @@ impl fmt::Display for Summary {
             )?;
         }
         if self.without_region > 0 {
-            let things = counted(self.without_region, "thing");
-            writeln!(formatter, "Left out {things}: their region is not known, and --region was given.")?;
+            let objects = counted(self.without_region, "object");
+            writeln!(formatter, "Left out {objects}: their region is not known, and --region was given.")?;
         }
         for left in &self.left_out {
             writeln!(formatter, "Left out {} {}: {}", left.kind.noun(), printable(&left.id), printable(&left.why))?;
         }
         if self.lacks_requirement {
-            writeln!(
-                formatter,
-                "Add damodel = {{ source = \"{ADDRESS}\" }} to the required_providers that are there."
-            )?;
+            writeln!(formatter, "Add damodel = {{ source = \"{ADDRESS}\" }} to the existing required_providers.")?;
         }
         if !self.drafts.is_empty() {
             let number = self.drafts.len();
             writeln!(
                 formatter,
                 "\nNext, in {directory}:\n  terraform init\n  terraform plan    # {number} to import, 0 to add, 0 to \
-                 change, 0 to destroy\n  terraform apply\nAfter that, imports.tf can go."
+                 change, 0 to destroy\n  terraform apply\nAfter that, imports.tf can be deleted."
             )?;
         }
         Ok(())
@@ -321,9 +317,8 @@ mod tests {
         let left = LeftOut { kind: Adoptable::CloudDisk, id: "801".to_owned(), why: "size\u{1b}[2J".to_owned() };
         let summary =
             Summary { left_out: vec![left], without_region: 2, ..Summary::new(PathBuf::from("out")) }.to_string();
-        let expected = "Nothing to adopt: the account has nothing that was asked for. No file was written.\n\
-                        Left out 2 things: their region is not known, and --region was given.\n\
-                        Left out cloud disk 801: size\u{fffd}[2J\n";
+        let expected = "Nothing to adopt: no object in the account matches. No file was written.\nLeft out 2 objects: \
+                        their region is not known, and --region was given.\nLeft out cloud disk 801: size\u{fffd}[2J\n";
         assert_eq!(summary, expected);
     }
 

@@ -41,13 +41,12 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Lists everything that the account bills, and which state or pending record holds it.
 ///
-/// An object in neither is listed as "nobody". It reads states as `terraform state pull` or `tofu state pull` writes
-/// them, state files, and states as `show -json` writes them. The service is that of DAMODEL_BASE_URL and
-/// DAMODEL_API_TOKEN. Prices are today's prices of the specifications; the service names none for cloud disks and
-/// images, and lists tell nothing of extra local disk.
+/// The holder of an unmanaged object is "nobody". States are state files, or the output of `terraform state pull`,
+/// `tofu state pull` or `show -json`. Prices are today's prices of the specifications. The service has no prices for
+/// cloud disks and images, and does not list the extra local disk of an instance.
 ///
 /// Exit codes: 0 the account was listed; 3 with --fail-on unmanaged, an object is unmanaged; 1 the account or a
-/// state could not be read whole, or they do not belong together; 2 wrong usage.
+/// state could not be read completely, or they do not belong together; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "audit")]
 pub struct Arguments {
@@ -63,7 +62,7 @@ pub struct Arguments {
     /// Exits with code 3 if an object is unmanaged.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
-    /// Leaves out what is younger, such as 2h or 90m; what has no known age is older.
+    /// Leaves out objects younger than this, such as 2h or 90m; an unknown age counts as older.
     #[arg(long, value_name = "DURATION", value_parser = age)]
     pub older_than: Option<SignedDuration>,
     /// Writes import blocks and the configuration of unmanaged objects, as `adopt --out` does.
@@ -314,7 +313,7 @@ fn plain(audit: &Audit) -> String {
         let [id, address, source] = [&missing.id, &missing.address, &missing.source].map(|text| visible(text, LONGEST));
         let _ = writeln!(
             text,
-            "Missing: {address} in {source} holds {} {id}, which the account lacks.",
+            "Missing: {address} in {source} holds {} {id}, which is not in the account.",
             missing.kind.noun()
         );
     }

@@ -40,7 +40,7 @@ pub(super) struct Held {
 #[non_exhaustive]
 pub enum NotAState {
     /// OpenTofu encrypted it.
-    #[error("it is encrypted by OpenTofu. Pipe `tofu state pull` instead, which decrypts it")]
+    #[error("it is encrypted by OpenTofu. Pipe the output of `tofu state pull` instead, which decrypts it")]
     Encrypted,
     /// It is empty. Usual cause: the backend has no state in this workspace.
     #[error("it is empty")]
@@ -49,7 +49,7 @@ pub enum NotAState {
     #[error("it is unreadable at {0}")]
     Odd(String),
     /// It is another document.
-    #[error("it is JSON, and not what `terraform state pull` or `terraform show -json` writes")]
+    #[error("it is JSON, but not the output of `terraform state pull` or `terraform show -json`")]
     Other,
     /// It is a plan.
     #[error("it is a plan, not a state")]

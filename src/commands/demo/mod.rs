@@ -27,16 +27,17 @@ use crate::{
 
 /// Creates an instance with a model server and destroys it again, with Terraform or OpenTofu on the sandbox.
 ///
-/// It needs no account and costs nothing: sandbox, init, plan, apply, a chat answer, an empty second plan, destroy.
+/// The steps are sandbox, init, plan, apply, a chat, an empty second plan and destroy. It needs no account and costs
+/// nothing.
 ///
-/// Exit codes: 0 everything went as expected; 1 a step did not; 2 wrong usage.
+/// Exit codes: 0 each step had the expected result; 1 a step did not; 2 wrong usage.
 #[derive(Clone, Debug, Default, Parser)]
 #[command(name = "demo")]
 pub struct Arguments {
     /// The program to run: a name on PATH or a path. Default: terraform, or else tofu.
     #[arg(long, value_name = "PROGRAM")]
     pub cli: Option<PathBuf>,
-    /// Shows everything that it says, not only the lines that matter.
+    /// Shows the whole output of Terraform or OpenTofu, not only the important lines.
     #[arg(long, short)]
     pub verbose: bool,
 }
@@ -118,12 +119,15 @@ async fn tell(
     let executable = Some(surroundings.executable.clone());
     let service = Sandbox::start(Options { executable, seed: rand::random(), ..Options::default() }).await?;
     narrator.step("Start the sandbox")?;
-    narrator.proves(&format!("The service, simulated at {}: no account, no bill.", service.base_url))?;
+    narrator.proves(&format!(
+        "The simulated service runs at {}: no account is needed, and nothing is billed.",
+        service.base_url
+    ))?;
 
     let workspace = Workspace::make(&surroundings.executable).map_err(Error::Workspace)?;
-    narrator.step("Put examples/quickstart and this program where init finds them")?;
-    narrator.proves(&format!("A mirror in {}: no registry is asked.", workspace.folder().display()))?;
-    narrator.proves(&format!("The model to be served: {MODEL}"))?;
+    narrator.step("Prepare examples/quickstart and a mirror with this program")?;
+    narrator.proves(&format!("A mirror in {}: no registry is used.", workspace.folder().display()))?;
+    narrator.proves(&format!("The model to serve: {MODEL}"))?;
 
     let cli = cli.within(workspace.environment(environment, &service));
     let pending = workspace.configuration().join(".terraform/damodel-pending");

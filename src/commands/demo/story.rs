@@ -63,7 +63,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
         expect_actions(&plan, SERVER, "create")?;
         self.expect_instances(0)?;
         let price = &plan["planned_values"]["outputs"]["hourly_cost"]["value"];
-        expect("the plan knows the price", &json!(true), &json!(price.is_number()))?;
+        expect("the plan contains the price", &json!(true), &json!(price.is_number()))?;
         self.narrator.proves(&format!(
             "Nothing was created yet. The plan quotes {price} an hour; the apply buys at no higher price."
         ))
@@ -89,7 +89,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
         // The exit code is 2 if the plan has changes.
         let output = self.step(&["plan", "-detailed-exitcode"]).await?;
         self.quote(&output, "No changes.")?;
-        self.narrator.proves("Everything was read anew, and the state is what the service and the instance report.")
+        self.narrator.proves("The refresh found no difference between the state and the service.")
     }
 
     async fn repair(&mut self, instance: String) -> Result<(), Error> {
@@ -117,7 +117,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
         let balance = self.service.sandbox.ledger().balance(Thing::Instance);
         let counts = json!({ "created": balance.created, "released": balance.released });
         expect("one instance was created and released", &json!({ "created": 1, "released": 1 }), &counts)?;
-        self.narrator.proves("The service's own ledger: 1 created, 1 released, 0 left.")
+        self.narrator.proves("The service's ledger: 1 created, 1 released, 0 left.")
     }
 
     /// Shows and runs a command.
@@ -193,7 +193,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
     /// Checks the number of instances in the service.
     fn expect_instances(&self, count: usize) -> Result<(), Error> {
         let live = self.service.sandbox.ledger().live(Thing::Instance);
-        expect("the service has so many instances", &json!(count), &json!(live.len()))
+        expect("the number of instances in the service", &json!(count), &json!(live.len()))
     }
 
     /// Checks that the service's only instance runs under this name. Returns its UID.
@@ -201,7 +201,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
         let state = self.service.sandbox.state();
         let instance = &state["instances"][0];
         let seen = json!([instance["alias"], instance["status"]]);
-        expect("the service has the instance under this name", &json!([name, "Running"]), &seen)?;
+        expect("the name of the instance in the service", &json!([name, "Running"]), &seen)?;
         Ok(instance["uid"].as_str().unwrap_or_default().to_owned())
     }
 }
@@ -216,7 +216,7 @@ fn plain<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 fn expect_actions(plan: &Value, address: &str, action: &str) -> Result<(), Error> {
     let mut changes = plan["resource_changes"].as_array().into_iter().flatten();
     let planned = changes.find(|change| change["address"] == address).map(|change| &change["change"]["actions"]);
-    expect(&format!("the plan does this to {address}"), &json!([action]), planned.unwrap_or(&Value::Null))
+    expect(&format!("the action of the plan for {address}"), &json!([action]), planned.unwrap_or(&Value::Null))
 }
 
 fn expect(what: &str, expected: &Value, seen: &Value) -> Result<(), Error> {
@@ -286,7 +286,7 @@ impl<'a, W: Write> Narrator<'a, W> {
     pub(super) fn end(&mut self) -> Result<(), Error> {
         self.bar.finish_and_clear();
         let seconds = self.start.elapsed().as_secs();
-        self.line(&format!("\nDone in {seconds} s. Nothing is left on this machine."))
+        self.line(&format!("\nDone in {seconds} s. Nothing is left on this computer."))
     }
 
     fn line(&mut self, text: &str) -> Result<(), Error> {

@@ -34,10 +34,10 @@ pub struct Arguments {
     /// Fails when the documentation is not current, and writes nothing.
     #[arg(long)]
     pub check: bool,
-    /// Where the documentation is. The guides in it are written by hand, and left as they are.
+    /// The folder of the documentation. Its guides are written by hand and not changed.
     #[arg(long, default_value = "docs", value_name = "DIR")]
     pub dir: PathBuf,
-    /// Where the examples are that the pages show.
+    /// The folder of the examples that the pages show.
     #[arg(long, default_value = "examples", value_name = "DIR")]
     pub examples: PathBuf,
 }
@@ -212,7 +212,7 @@ impl fmt::Display for Difference {
         let how = match self {
             Self::Changed(_) => "differs",
             Self::Missing(_) => "is missing",
-            Self::Orphaned(_) => "describes what there is no more",
+            Self::Orphaned(_) => "describes a resource that no longer exists",
         };
         write!(formatter, "{} {how}", self.path().display())
     }

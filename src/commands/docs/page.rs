@@ -82,7 +82,7 @@ impl PageKind {
         example: "list-resource.tfquery.hcl",
         language: "hcl",
         is_imported: false,
-        needs: Some("Terraform 1.14 or newer, which asks it in `terraform query`"),
+        needs: Some("Terraform 1.14 or newer, with `terraform query`"),
     };
     const ACTION: Self = Self {
         offered: framework::OfferKind::Action,
@@ -121,7 +121,7 @@ pub(super) fn page(
         format!("# {type_name} ({})", kind.title),
         schema.description.clone(),
     ];
-    paragraphs.extend(kind.needs.map(|needs| format!("-> It needs {needs}.")));
+    paragraphs.extend(kind.needs.map(|needs| format!("-> Requires {needs}.")));
     paragraphs.push("## Example Usage".to_owned());
     paragraphs.push(examples.block(&folder.join(kind.example), kind.language)?);
     paragraphs.extend(schema::section(schema));
@@ -275,7 +275,7 @@ fn first_sentence(description: &str) -> String {
 }
 
 /// The cores that support functions.
-const NEEDS: &str = "-> It needs Terraform 1.8 or newer, or OpenTofu 1.7 or newer.";
+const NEEDS: &str = "-> Requires Terraform 1.8 or newer, or OpenTofu 1.7 or newer.";
 
 /// The path of a function's page.
 pub(super) fn function_path(name: &str) -> PathBuf {

@@ -31,8 +31,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Puts this program where `terraform init` and `tofu init` find it, under the hosts of both registries.
 ///
-/// A provider that is found there is not looked for in a registry. A run of the version that is there already is not
-/// disturbed.
+/// Both command lines use this program instead of a registry's. Runs that use an installed version are not affected.
 ///
 /// Exit codes: 0 it is installed; 1 a file cannot be read or written; 2 wrong usage.
 #[derive(Clone, Debug, Default, Parser)]
@@ -127,25 +126,25 @@ fn hindrances(place: &Place, installed: &[Installed], surroundings: &Surrounding
 fn hindrance(finding: &Obstacle, place: &Place) -> String {
     match finding {
         Obstacle::NotLookedInto => format!(
-            "neither terraform nor tofu looks into {} by itself. In their configuration (~/.terraformrc, \
+            "neither terraform nor tofu searches {} by default. Add to their configuration (~/.terraformrc, \
              ~/.tofurc):\n\n{}",
             place.directory.display(),
             provider_installation(&place.directory)
         ),
         Obstacle::Overridden { file, address, directory } => format!(
-            "{} overrides {address} with {directory} (dev_overrides): plan and apply use what is there, not what was \
-             installed. Remove the line to use this version.",
+            "{} overrides {address} with {directory} (dev_overrides): plan and apply use the program there, not the \
+             installed one. Remove the line to use this version.",
             file.display()
         ),
         Obstacle::TurnedOff { file, address } => format!(
-            "{} says where providers come from (provider_installation), and {address} does not come from {} by it. \
-             Add to that block:\n\n{}",
+            "{} has a provider_installation block that does not install {address} from {}. Add to that block:\n\n{}",
             file.display(),
             place.directory.display(),
             methods(&place.directory)
         ),
         Obstacle::Unreadable { file, reason } => format!(
-            "{} could not be made out ({reason}). If it has a provider_installation block, see that it has:\n\n{}",
+            "{} cannot be parsed ({reason}). If it has a provider_installation block, make sure that it \
+             contains:\n\n{}",
             file.display(),
             methods(&place.directory)
         ),
@@ -261,9 +260,8 @@ impl Installed {
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['_', '.']))
         };
         let first = entries.filter(fits).min()?;
-        (first < self.file).then(|| {
-            format!("{} stands before what was installed, and would be taken instead. Remove it.", first.display())
-        })
+        (first < self.file)
+            .then(|| format!("{} takes precedence over the installed program. Remove it.", first.display()))
     }
 }
 
@@ -290,7 +288,7 @@ fn differences(folder: &Path, installed: &[Installed]) -> Vec<String> {
     let file = folder.join(".terraform.lock.hcl");
     let Ok(text) = fs::read_to_string(&file) else { return Vec::new() };
     let Ok(lock) = text.parse::<Body>() else {
-        return vec!["The .terraform.lock.hcl of this folder could not be made out; init says more.".to_owned()];
+        return vec!["The .terraform.lock.hcl of this folder cannot be parsed; init reports the reason.".to_owned()];
     };
     HOSTS.iter().filter_map(|host| difference(&lock, host, installed)).collect()
 }
@@ -313,8 +311,8 @@ fn difference(lock: &Body, host: &str, installed: &[Installed]) -> Option<String
         return None;
     }
     Some(format!(
-        "The .terraform.lock.hcl of this folder knows {VERSION} of {address} by other hashes: it was locked with \
-         another build. init will refuse this one. Remove the block provider \"{address}\" from it, and run init, \
-         which locks what was installed ({ours})."
+        "The .terraform.lock.hcl of this folder has other hashes for {VERSION} of {address}: it was locked with \
+         another build, and init will refuse this one. Remove the block provider \"{address}\" from it and run init, \
+         which locks the installed build ({ours})."
     ))
 }

@@ -55,12 +55,12 @@ impl Lacking {
     fn advice(self) -> &'static str {
         match self {
             Self::Connection => {
-                "see that the service can be reached from here (address, network, for a gateway of your own \
-                 --ca-certificate-file), and ask again"
+                "check that the service can be reached (address, network, --ca-certificate-file for a private \
+                 gateway), then run this again"
             }
-            Self::Credentials => "ask again with the address and token it was made with",
-            Self::Decision => "look at them in the console; import the one that is meant, and release the others",
-            Self::WholeAnswer => "ask again later, or look for the name in the console",
+            Self::Credentials => "run this again with the address and token that sent the create",
+            Self::Decision => "compare them in the console; import the right one, and release the others",
+            Self::WholeAnswer => "run this again later, or look for the name in the console",
         }
     }
 }
@@ -110,7 +110,7 @@ impl AskedService {
         let objects = self.client.objects::<K>();
         let Some(object) = K::of_id(id) else { return Ok(Fate::unreadable_id()) };
         Ok(match objects.look(&object.key(), None, context).await? {
-            Presence::Absent => Fate::Gone { status: "not there any more".to_owned() },
+            Presence::Absent => Fate::Gone { status: "no longer exists".to_owned() },
             Presence::Present(_) => {
                 let listing = objects.snapshot(context).await?;
                 let status = listing.find(&object.key()).map_or_else(|| "exists".to_owned(), Object::status_text);
@@ -129,7 +129,7 @@ impl AskedService {
             (Some(object), None) if object.is_released() => Fate::Gone { status: object.status_text() },
             (Some(object), None) => Fate::Alive { uid: object.key().to_string(), status: object.status_text() },
             (Some(one), Some(other)) => Fate::Unknown {
-                why: format!("several carry its name, among them {} and {}", one.key(), other.key()),
+                why: format!("several objects have its name, among them {} and {}", one.key(), other.key()),
                 lacking: Lacking::Decision,
             },
             (None, _) if listing.complete => Fate::Nothing,
@@ -191,9 +191,9 @@ impl Fate {
                 format!("the next plan clears this; if no state has it: terraform import <address> {uid}")
             }
             (Self::Gone { .. }, _) => format!("nothing is billed; pending --forget {entry}"),
-            (Self::Owned, _) => "nothing: a run is at it".to_owned(),
+            (Self::Owned, _) => "no action: a run is working on it".to_owned(),
             (Self::Nothing, CreatePhase::Sent) => {
-                format!("the next apply settles it; if none follows: pending --forget {entry}")
+                format!("the next apply resolves it; without another apply: pending --forget {entry}")
             }
             (Self::Nothing, _) => format!("pending --forget {entry}"),
             (Self::Unknown { lacking, .. }, _) => lacking.advice().to_owned(),
@@ -206,7 +206,7 @@ impl fmt::Display for Fate {
         match self {
             Self::Alive { status, .. } | Self::Gone { status } => formatter.write_str(status),
             Self::Owned => formatter.write_str("in progress"),
-            Self::Nothing => formatter.write_str("nothing carries its name"),
+            Self::Nothing => formatter.write_str("no object has its name"),
             Self::Unknown { why, .. } => formatter.write_str(why),
         }
     }
@@ -234,7 +234,7 @@ mod tests {
             (Error::DeadlinePassed { endpoint }, "can be reached"),
             (Error::Redirected { endpoint, status: 301 }, "can be reached"),
             (Error::Transport { reason: "no roots".to_owned() }, "--ca-certificate-file"),
-            (Error::Cancelled { endpoint }, "ask again later"),
+            (Error::Cancelled { endpoint }, "run this again later"),
         ] {
             assert!(Lacking::after(&error).advice().contains(advice), "{error}");
         }

@@ -27,12 +27,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Lists creates that a killed run left behind, and what became of them.
 ///
-/// A create is written down before it is sent, and its pending record is removed when a state holds the object. The
-/// creates listed here were sent by a run that ended early; the next apply resumes them. Run it in the folder of the
+/// A pending record is written before a create is sent, and removed when the state contains the object. The creates
+/// listed here were sent by a run that ended early; the next apply resumes them. Run it in the folder of the
 /// configuration.
 ///
-/// Exit codes: 0 the records were listed, or the one named with --forget was removed; 1 the records or the service
-/// cannot be read, or the record is kept; 2 wrong usage.
+/// Exit codes: 0 the records were listed, or the record of --forget was removed; 1 the records or the service cannot be
+/// read, or the record was not removed; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "pending")]
 pub struct Arguments {
@@ -47,10 +47,10 @@ pub struct Arguments {
     /// The service. Without an address and a token nothing is asked.
     #[command(flatten)]
     pub service: ServiceArguments,
-    /// Removes the note of this entry. Only when nothing of it is left in the service.
+    /// Removes this pending record, if the service has no object of it.
     #[arg(long, value_name = "ENTRY")]
     pub forget: Option<String>,
-    /// Removes it even if the service has the object, or cannot be asked.
+    /// Removes it even if the service has the object or cannot be reached.
     #[arg(long, requires = "forget")]
     pub force: bool,
 }
@@ -75,7 +75,8 @@ pub enum Error {
     },
     /// The named directory does not exist. Usual cause: a misspelled name, or a path relative to another folder.
     #[error(
-        "no pending directory at {}. Name the provider's pending_dir as seen from here; the first create makes it",
+        "no pending directory at {}. Give the provider's pending_dir relative to this folder; the first create makes \
+         it",
         .0.display()
     )]
     NoDirectory(PathBuf),
@@ -132,7 +133,7 @@ pub async fn run_to(
         // No create has run in this folder, or the user meant another one.
         None => format!(
             "No pending directory at {}: no create has begun here. Run this in the folder of the configuration, or \
-             name its pending_dir with --dir.\n",
+             give its pending_dir with --dir.\n",
             notes.directory().display()
         ),
     };
@@ -150,7 +151,7 @@ async fn list(journal: &Journal, service: &AskedService, context: &Context) -> R
     }
     let mut text = print(&rows);
     for file in &report.unreadable {
-        let line = format!("{} could not be read: {}. It is left where it is.\n", file.path.display(), file.reason);
+        let line = format!("{} could not be read: {}. It was not removed.\n", file.path.display(), file.reason);
         text.push_str(&line);
     }
     if !service.is_configured() {

@@ -24,14 +24,14 @@ const VIOLATED: u8 = 3;
 
 /// Reports what plans cost, destroy, replace and buy; with a policy it is a gate.
 ///
-/// It reads the output of `terraform show -json PLANFILE` or `tofu show -json PLANFILE`; make that file with `plan
-/// -out=PLANFILE`.
+/// It reads the output of `terraform show -json PLANFILE` or `tofu show -json PLANFILE`, for a plan that was saved with
+/// `plan -out=PLANFILE`.
 ///
 /// An incomplete plan, as with -target, violates every gate. Plans of OpenTofu, and of Terraform before 1.8, do not
-/// tell whether they are complete: the report says so.
+/// contain whether they are complete; the report then has a note.
 ///
 /// Exit codes: 0 the report was written, and the gate is not violated; 3 the gate (--max-monthly-increase, --deny,
-/// --policy) is violated, or a plan is unreadable in parts: the report and the reasons were written; 1 an input is not
+/// --policy) is violated, or a plan is unreadable in parts, and the report was written; 1 an input is not
 /// a plan; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "review")]
@@ -46,7 +46,7 @@ pub struct Arguments {
     /// The folder of the configuration: findings get their file and line.
     #[arg(long, value_name = "DIR")]
     pub config_dir: Option<PathBuf>,
-    /// A hidden marker with this name goes into Markdown and HTML, by which a program finds its comment again.
+    /// Puts a hidden marker with this name into Markdown and HTML, so that a program can find its comment again.
     #[arg(long, value_name = "NAME", value_parser = id)]
     pub id: Option<String>,
     /// Fails when the plans raise the bill by more than this a month (730 hours), in the service's currency, or when a
@@ -56,7 +56,7 @@ pub struct Arguments {
     /// Fails when the plans do any of these.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
     pub deny: Vec<DenyArgument>,
-    /// A policy (TOML). Default: review.toml beside a plan, if there is one. It holds together with the options.
+    /// A policy (TOML). Default: review.toml beside a plan, if it exists. The options apply too.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// An earlier plan or report (--format json): only what is new violates the gate.
@@ -75,7 +75,7 @@ pub enum ReportFormat {
     Json,
     /// For code scanning (SARIF 2.1.0).
     Sarif,
-    /// As a report of tests (JUnit).
+    /// For test reports (JUnit).
     Junit,
     /// For GitLab's Code Quality.
     Gitlab,
@@ -88,7 +88,7 @@ pub enum ReportFormat {
 /// What a plan must not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum DenyArgument {
-    /// Destroy an instance's disks, a cloud disk, an image, or what another provider keeps.
+    /// Destroy an instance's disks, a cloud disk, an image, or data of another provider.
     DestroyData,
     /// Buy an instance by the day, the week or the month.
     Prepaid,

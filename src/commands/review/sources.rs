@@ -107,7 +107,7 @@ impl Sources {
             match hcl_edit::parser::parse_body(&text) {
                 Ok(body) => self.read_file(reading, folder, module, &reading.name(&file), &text, &body),
                 Err(error) => self.warnings.push(format!(
-                    "{} could not be parsed, so that findings have no line in it: {}",
+                    "{} cannot be parsed, so findings have no line in it: {}",
                     file.display(),
                     visible(&error.to_string(), 200)
                 )),

@@ -36,8 +36,8 @@ const OVER: Duration = Duration::from_secs(2);
 
 /// Shows what the apply that runs in a folder is waiting for.
 ///
-/// Run it in a second terminal. It shows a line for each object with its phase, its progress, and the time it has taken
-/// beside the time that such objects took in earlier runs. It ends with the apply.
+/// Run it in a second terminal. It shows a line for each object with its phase, its progress, its time so far, and the
+/// time that such objects took in earlier runs. It exits when the apply has finished.
 ///
 /// Exit codes: 0 the apply has ended, or Ctrl-C; 1 the folder or the events cannot be read; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
@@ -54,13 +54,13 @@ pub struct Arguments {
     #[arg(long, env = "TF_DATA_DIR", default_value = DATA_DIRECTORY, value_name = "DIR",
         value_parser = path_or_nothing())]
     pub data_dir: PathBuf,
-    /// Ends at once when no apply is waiting for anything now.
+    /// Exits at once if no apply is waiting now.
     #[arg(long)]
     pub no_wait: bool,
-    /// Writes each step as a line of JSON, for programs, and nothing else.
+    /// Writes only JSON, one line for each step, for programs.
     #[arg(long)]
     pub json: bool,
-    /// Shows what the last run that has ended was waiting for, and how long.
+    /// Shows what the last finished run waited for, and how long.
     #[arg(long, conflicts_with = "no_wait")]
     pub last: bool,
 }
@@ -71,7 +71,7 @@ pub struct Arguments {
 pub enum Error {
     /// The named pending directory does not exist. Usual cause: a misspelled name.
     #[error(
-        "no pending directory at {}. Name the provider's pending_dir as seen from the folder of the configuration",
+        "no pending directory at {}. Give the provider's pending_dir relative to the folder of the configuration",
         .0.display()
     )]
     NoDirectory(PathBuf),
@@ -194,7 +194,7 @@ fn doubt(notes: &Notes, follower: &Follower) -> Option<String> {
     let is_there = notes.directory().exists() || follower.directory().exists();
     (!is_there).then(|| {
         format!(
-            "No pending directory at {}: no create has begun here. Name the folder of the configuration, or its \
+            "No pending directory at {}: no create has begun here. Give the folder of the configuration, or its \
              pending_dir with --pending-dir.",
             notes.directory().display()
         )

@@ -92,7 +92,7 @@ impl<P: Provider> Server<P> {
         let resource = self.registry.find(OfferKind::Resource, type_name)?;
         let identity = resource.identity.as_ref().ok_or_else(|| {
             let detail = format!("A {type_name} has no identity in this version of the provider.");
-            Diagnostics::from(Diagnostic::error("It cannot be listed", detail))
+            Diagnostics::from(Diagnostic::error("The resource type cannot be listed", detail))
         })?;
         let mut fault = None;
         let mut sender = EventSender {
@@ -241,8 +241,8 @@ impl<C> ConfigurationState<C> {
             Self::Unknown(arguments) => Diagnostic::error(
                 "The provider's configuration is not known yet",
                 format!(
-                    "This needs the service, but the provider's {} will be known only after an apply of what it comes \
-                     from. Apply that first (with -target), or give the provider a value that is known while planning.",
+                    "This needs the service, but the provider's {} is known only after an apply. Apply the resource \
+                     that it comes from first (with -target), or give the provider a value that is known in the plan.",
                     arguments.join(", ")
                 ),
             ),

@@ -126,7 +126,7 @@ impl<P: Provider> Server<P> {
             None if is_failed => return Err(diagnostics),
             None => {
                 diagnostics.error(
-                    "The apply led to nothing",
+                    "The apply returned no result",
                     "This is a bug in the provider, please report it: a change ended without a state and without an \
                      error.",
                 );
@@ -136,7 +136,7 @@ impl<P: Provider> Server<P> {
         };
         if expected.is_null() && !is_failed {
             diagnostics.error(
-                "The destroy did not end",
+                "The destroy did not remove the object",
                 "This is a bug in the provider, please report it: a destroy left the object in place without an \
                  error. It is still in the state.",
             );
@@ -214,7 +214,8 @@ impl<P: Provider> Server<P> {
                 Ok(ResourceAnswer::of(resource, state, private, diagnostics))
             }
             None => {
-                diagnostics.error("Nothing to import", format!("{} {id:?} does not exist.", resource.name));
+                diagnostics
+                    .error("The object to import does not exist", format!("{} {id:?} does not exist.", resource.name));
                 Err(diagnostics)
             }
         }

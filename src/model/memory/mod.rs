@@ -224,7 +224,7 @@ impl Cache {
     /// Computes the cache; the error is the reason why it is unknown.
     fn of(model: &GgufModel, options: &ServerOptions) -> Result<Self, String> {
         let architecture = Architecture::of(&model.architecture).ok_or_else(|| unknown(model))?;
-        let layers = model.layers.ok_or("the file does not name its layers")?;
+        let layers = model.layers.ok_or("the file does not describe its layers")?;
         if layers != model.layer_bytes.len() as u64 || layers != model.head_count_kv.len() as u64 {
             return Err("some layers only predict further tokens".to_owned());
         }

@@ -106,7 +106,7 @@ impl ServerOptions {
         match name {
             "context_size" => self.context_size = number(0, "a whole number, or 0 for the trained context")?,
             "parallel" if value == "-1" => self.parallel = None,
-            "parallel" => self.parallel = Some(number(1, "a whole number above 0, or -1 for the server's choice")?),
+            "parallel" => self.parallel = Some(number(1, "a whole number above 0, or -1 for the server's default")?),
             "cache_type_k" => self.cache_type_k = cache()?,
             "cache_type_v" => self.cache_type_v = cache()?,
             "gpu_layers" => self.gpu_layers = number(0, "a whole number")?,

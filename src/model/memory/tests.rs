@@ -182,7 +182,7 @@ fn options_that_are_not_understood_are_refused() {
     assert!(refused("ctx", "1").starts_with("an option is unknown; the options are context_size, parallel,"));
     assert_eq!(refused("context_size", "-1"), "context_size must be a whole number, or 0 for the trained context");
     assert_eq!(refused("context_size", "1e9"), "context_size must be a whole number, or 0 for the trained context");
-    assert_eq!(refused("parallel", "0"), "parallel must be a whole number above 0, or -1 for the server's choice");
+    assert_eq!(refused("parallel", "0"), "parallel must be a whole number above 0, or -1 for the server's default");
     assert!(refused("cache_type_k", "q9").starts_with("cache_type_k must be one of f32,"));
     assert_eq!(refused("flash_attention", "off"), "cache_type_v can be quantized with flash_attention only");
     assert_eq!(refused("flash_attention", "maybe"), "flash_attention must be on, off or auto");

@@ -217,7 +217,7 @@ fn stored_json(json: &[u8], what: &str) -> Result<serde_json::Value, Diagnostics
     serde_json::from_slice(json).map_err(|_| {
         Diagnostic::error(
             format!("The stored {what} cannot be read"),
-            format!("What the core sent as the stored {what} is not JSON. The state is unchanged."),
+            format!("The stored {what} that Terraform sent is not JSON. The state is unchanged."),
         )
         .into()
     })

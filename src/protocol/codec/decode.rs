@@ -134,7 +134,7 @@ impl Decoder<'_> {
             return Err(DecodeError::new("not a type and a value of it"));
         };
         let (Head::Bin(bytes) | Head::Str(bytes)) = self.reader.head()? else {
-            return Err(DecodeError::new("a type that is no text"));
+            return Err(DecodeError::new("a type that is not text"));
         };
         let ty =
             decode_type(bytes).ok().filter(|ty| *ty != Type::Dynamic).ok_or_else(|| DecodeError::new("not a type"))?;

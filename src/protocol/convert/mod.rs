@@ -65,8 +65,8 @@ fn unreadable(name: &str, error: &DecodeError) -> Diagnostics {
     Diagnostic::error(
         format!("The {name} cannot be read"),
         format!(
-            "What the core sent does not fit the provider's schema: {error}. \
-             Nothing was changed. If the provider was just exchanged for another version, run init again."
+            "The values that Terraform sent do not match the provider's schema: {error}. Nothing was changed. If the \
+             provider was just replaced by another version, run init again."
         ),
     )
     .at(error.path())

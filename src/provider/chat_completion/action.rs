@@ -34,8 +34,8 @@ impl framework::Action for ChatAction {
 
     fn schema(&self) -> Schema {
         Schema::new(
-            "Asks a hosted model, and shows its answer while it comes: a smoke test after an apply. A model that does \
-             not answer is an error. It needs the provider's `api_key`.",
+            "Sends a chat to a hosted model and shows the answer as it arrives, for example as a test after an apply. \
+             A model that does not answer is an error. It needs the provider's `api_key`.",
             question(),
         )
     }

@@ -151,10 +151,10 @@ fn schema() -> Schema {
     attributes.extend(target());
     attributes.extend(answer());
     Schema::new(
-        "A chat with a model, asked anew in every plan: for `check` blocks that prove that the model answers. By \
-         default with a hosted model, which needs the provider's `api_key`; with `target = \"llama_server\"` with a \
-         `damodel_llama_server`, through SSH. The answer is streamed underneath, so that a long one hits no idle \
-         timeout; it may take 15 minutes.",
+        "A chat with a model, repeated in every plan, for `check` blocks that test whether the model answers. By \
+         default the model is a hosted one, which needs the provider's `api_key`; with `target = \"llama_server\"` it \
+         is that of a `damodel_llama_server`, through SSH. The answer may take 15 minutes; it is streamed, so that no \
+         idle timeout ends it.",
         attributes,
     )
 }
@@ -164,10 +164,10 @@ fn question() -> Vec<Attribute> {
         Attribute::required(
             "model",
             Type::String,
-            "The model's name, as the console's model marketplace shows it. A llama server has one model and takes \
+            "The model's name, as the console's model marketplace shows it. A llama server has one model and accepts \
              any name.",
         )
-        .validate(validator::text("text that is not empty", |model| !model.is_empty())),
+        .validate(validator::text("a non-empty string", |model| !model.is_empty())),
         Attribute::required(
             "messages",
             AttributeType::Nested(
@@ -191,7 +191,7 @@ fn target() -> Vec<Attribute> {
             "target",
             Type::String,
             "hosted",
-            "Who is asked: `hosted`, a model of the service, or `llama_server`, a server in an instance.",
+            "The target of the chat: `hosted`, a model of the service, or `llama_server`, a server in an instance.",
         )
         .validate(validator::one_of(&["hosted", LLAMA_SERVER])),
         Attribute::optional(
@@ -205,14 +205,14 @@ fn target() -> Vec<Attribute> {
         })),
         ssh::attribute(
             Replacement::Never,
-            "How to log in to the server's instance, as in `damodel_llama_server`: only what the service does not \
-             provide.",
+            "How to log in to the server's instance, as in `damodel_llama_server`. Only what the service does not \
+             provide is needed.",
         ),
         ssh::visited_host_key(),
         Attribute::optional(
             "api_key",
             Type::String,
-            "The llama server's own key, where it has one. It is stored in the state.",
+            "The llama server's API key, if it has one. It is stored in the state.",
         )
         .sensitive(),
     ]
@@ -244,7 +244,7 @@ fn validate(config: &Chat, diagnostics: &mut Diagnostics) {
     match config.target.as_str() {
         Some(LLAMA_SERVER) if config.llama_server_id.is_null() => diagnostics.error_at(
             Path::to("llama_server_id"),
-            "Which llama server?",
+            "Missing required argument",
             "target = \"llama_server\" needs llama_server_id: the id of a damodel_llama_server.",
         ),
         Some(LLAMA_SERVER) | None => {}
@@ -258,10 +258,10 @@ fn validate(config: &Chat, diagnostics: &mut Diagnostics) {
             for (name, _) in set.into_iter().filter(|(_, is_set)| *is_set) {
                 diagnostics.error_at(
                     Path::to(name),
-                    "An argument of another target",
+                    format!("{name} needs target = \"llama_server\""),
                     format!(
-                        "{name} is for target = \"llama_server\". Set that, or remove {name}. (The key of hosted \
-                         models is the provider's api_key.)"
+                        "Set target = \"llama_server\", or remove {name}. The key of hosted models is the provider's \
+                         api_key."
                     ),
                 );
             }
@@ -313,7 +313,7 @@ async fn ask(
 }
 
 fn stopped(tried: &str, why: &str) -> Diagnostic {
-    Diagnostic::error(format!("Cannot {tried}: {why}"), "The server had not answered until then.")
+    Diagnostic::error(format!("Cannot {tried}: {why}"), "The server had not answered by then.")
 }
 
 fn unanswered(tried: &str, port: u16, error: &ChatFailure) -> Diagnostic {
@@ -321,22 +321,21 @@ fn unanswered(tried: &str, port: u16, error: &ChatFailure) -> Diagnostic {
         ChatFailure::Ssh(crate::ssh::Error::Refused { .. }) => Diagnostic::error(
             format!("Cannot {tried}: it does not run"),
             format!(
-                "Nothing listens on port {port} of the instance. The plan of damodel_llama_server shows whether the \
+                "No program listens on port {port} of the instance. The plan of damodel_llama_server shows whether the \
                  server has stopped; an apply starts it."
             ),
         )
         .at(Path::to("llama_server_id")),
         ChatFailure::Ssh(error) => SshFailure { error, tried: tried.to_owned(), now: String::new() }.diagnostic(),
         ChatFailure::Refused { status, .. } if status.as_u16() == 401 => Diagnostic::error(
-            format!("Cannot {tried}: it asks for a key"),
-            format!("The server refused the question: {error}. Set api_key to the key of the damodel_llama_server."),
+            format!("Cannot {tried}: it requires an API key"),
+            format!("The server refused the request: {error}. Set api_key to the key of the damodel_llama_server."),
         )
         .at(Path::to("api_key")),
         _ => Diagnostic::error(
             format!("Cannot {tried}: no answer"),
             format!(
-                "The server was asked on port {port} of the instance, and {error}. Its log in the instance may have \
-                 more."
+                "The request went to port {port} of the instance, and {error}. See the server's log in the instance."
             ),
         ),
     }

@@ -75,7 +75,7 @@ fn arguments() -> Vec<Attribute> {
         Attribute::optional(
             "support_ib_network",
             Type::Bool,
-            "Passed on to the service, which reserves it: filtering is not guaranteed.",
+            "Sent to the service, which reserves this filter: it may have no effect.",
         ),
     ]
 }

@@ -108,8 +108,8 @@ impl Managed for CloudDisk {
             Diagnostic::warning(
                 format!("{} is {}", capitalized(&self.title()), disk_status(disk.status.unwrap_or_default())),
                 format!(
-                    "The service accepted the create and then shows this status instead of available. The state holds \
-                     the disk. Check it in the console{}.",
+                    "The service accepted the create, but the status is not available. The state holds the disk. Check \
+                     it in the console{}.",
                     accepted.ids
                 ),
             )
@@ -192,8 +192,9 @@ async fn is_growing(number: i64, size: i64, disks: &Objects<api::CloudDisk>, lim
 
 /// The diagnostic for a resize that was accepted and whose end was not observed.
 fn not_grown(error: &api::Error, disk: &CloudDisk, size: i64) -> Diagnostic {
-    let tried = format!("see {} grow to {size} GB", disk.title());
-    let now = "The service accepted the change. The next plan shows the disk's size, and asks again if need be.";
+    let tried = format!("wait until {} has {size} GB", disk.title());
+    let now = "The service accepted the change. The next plan shows the disk's size and repeats the change if \
+               necessary.";
     let failure = Failure { error, tried, now: now.to_owned() };
     match error {
         api::Error::WaitEnded(ended) if !ended.cancelled => failure.whole().at(Path::to("size_gb")),
@@ -223,12 +224,12 @@ impl Release<'_, CloudDisk> {
             return Failure { error, tried, now: "It stays in the state.".to_owned() }.whole();
         };
         if !was_seen_held(ended) {
-            let why = if ended.cancelled { "the run was stopped" } else { "its status was not seen in time" };
+            let why = if ended.cancelled { "the run was stopped" } else { "its status could not be read in time" };
             return Diagnostic::error(
                 format!("{} was not released", capitalized(&title)),
                 format!(
-                    "Whether it is mounted must be known before it is released, and {why}: {error}. It stays in the \
-                     state; destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
+                    "Before a release the provider must know whether it is mounted, but {why}: {error}. It stays in \
+                     the state; destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
                 ),
             );
         }
@@ -236,8 +237,8 @@ impl Release<'_, CloudDisk> {
         Diagnostic::error(
             format!("{} is still mounted", capitalized(&title)),
             format!(
-                "A mounted disk cannot be released; waiting for it ended: {error}. {holders} It stays in the state. \
-                 Unmount it or release its instance, then destroy again."
+                "A mounted disk cannot be released, and the wait for the unmount ended: {error}. {holders} It stays in \
+                 the state. Unmount it or release its instance, then destroy again."
             ),
         )
     }
@@ -291,8 +292,8 @@ async fn plan_size(plan: &mut Plan<CloudDisk>, context: &PlanContext<'_, Provide
             Path::to("size_gb"),
             "A disk cannot shrink",
             format!(
-                "{} has {before} GB and {after} GB are asked for. Disks only grow. Ask for at least {before} GB, or \
-                 create a new, smaller disk and copy the data.",
+                "{} has {before} GB; {after} GB are requested. Set size_gb to at least {before}, or create a new, \
+                 smaller disk and copy the data.",
                 plan.prior.as_ref().map(CloudDisk::title).unwrap_or_default()
             ),
         );
@@ -322,7 +323,7 @@ async fn check_size(size: i64, spec: i64, client: &ProviderClient, limits: &Cont
                 Path::to("size_gb"),
                 "The disk would be too large",
                 format!(
-                    "A disk of specification {spec} has at most {} GB, and {size} GB are asked for.",
+                    "A disk of specification {spec} has at most {} GB; {size} GB are requested.",
                     found.max_size_g.unwrap_or_default()
                 ),
             ),

@@ -23,7 +23,7 @@ pub(super) fn schema() -> Schema {
             "purchase_duration",
             Type::Number,
             1,
-            "How long the disk is bought for; the service takes 1 for on-demand disks.",
+            "For how many periods the disk is bought; the service accepts 1 for on-demand disks.",
         )
         .replaces(Replacement::IfKnown)
         .validate(validator::between(1..=i64::MAX)),
@@ -36,8 +36,8 @@ pub(super) fn schema() -> Schema {
          disk, set this to `false`, apply, then destroy.",
     ));
     Schema::new(
-        "A cloud disk, which is mounted in instances with their `exist_disks` and outlives them. It grows in place \
-         and never shrinks. A destroy deletes its data; it waits for a disk that is still mounted.",
+        "A cloud disk. Instances mount it with `exist_disks`; it remains when an instance is released. It grows in \
+         place and cannot shrink. A destroy waits until the disk is unmounted, and deletes its data.",
         attributes,
     )
 }
@@ -48,7 +48,7 @@ fn as_argument(mut attribute: Attribute) -> Attribute {
         "name" => {
             attribute.requirement = Requirement::OptionalComputed;
             attribute.description = "The disk's name. Changed in place.".to_owned();
-            attribute.validate(validator::text("text that is not empty", |name| !name.trim().is_empty()))
+            attribute.validate(validator::text("a non-empty string", |name| !name.trim().is_empty()))
         }
         "size_gb" => {
             attribute.requirement = Requirement::Required;
@@ -62,7 +62,7 @@ fn as_argument(mut attribute: Attribute) -> Attribute {
         }
         "mount_path" => {
             attribute.requirement = Requirement::OptionalComputed;
-            attribute.description = "Where the disk is mounted when an instance names no path of its own.".to_owned();
+            attribute.description = "Where the disk is mounted if the instance sets no path.".to_owned();
             attribute
                 .replaces(Replacement::IfKnown)
                 .validate(validator::text("an absolute path without `.` or `..`", rules::is_absolute_path))
@@ -91,13 +91,13 @@ pub(super) fn reported() -> Vec<Attribute> {
         number("spec_id", "The cloud disk specification."),
         text("spec_type", "The specification's name."),
         text("storage_class", "`RBD`, `FS` or `S3`."),
-        flag("multiple_mounting", "Whether several instances can mount it at once."),
+        flag("multiple_mounting", "Whether several instances can mount it at the same time."),
         text("mount_path", "Where the disk is mounted by default."),
         texts("binding_instances", "The mounts on instances, each a JSON document as the service reports it."),
         texts("binding_clusters", "The mounts on clusters, each a JSON document as the service reports it."),
         flag("release_with_instance", "Whether the disk is released with its instance."),
         flag("release_with_cluster", "Whether the disk is released with its cluster."),
-        text("create_time", "When it was made (RFC 3339, UTC)."),
+        text("create_time", "When it was created (RFC 3339, UTC)."),
         text("stop_time", "When it stopped (RFC 3339, UTC)."),
     ]
 }

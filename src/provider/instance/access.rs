@@ -40,13 +40,13 @@ impl EphemeralResource for InstanceAccessResource {
     fn schema(&self) -> Schema {
         Schema::new(
             "How to log in to an instance, read during the run. It never reaches the state or the plan, so it works \
-             with `store_credentials = false` of the instance. An instance that is still being created is waited for.",
+             with `store_credentials = false` of the instance. It waits for an instance that is still being created.",
             vec![
                 Attribute::required("id", Type::String, "The instance's UID.")
-                    .validate(validator::text("text that is not empty", |id| !id.trim().is_empty())),
+                    .validate(validator::text("a non-empty string", |id| !id.trim().is_empty())),
                 Attribute::computed("ssh_host", Type::String, "The address for SSH."),
                 Attribute::computed("ssh_port", Type::Number, "The port for SSH."),
-                Attribute::computed("ssh_user", Type::String, "The user of the password: `root`."),
+                Attribute::computed("ssh_user", Type::String, "The user to log in as: `root`."),
                 Attribute::computed("ssh_password", Type::String, "The password for SSH, if the service shows one.")
                     .sensitive(),
                 Attribute::computed("jupyter_url", Type::String, "The notebook's address, without its token."),
@@ -61,7 +61,7 @@ impl EphemeralResource for InstanceAccessResource {
 
     async fn open(&self, config: InstanceAccess, context: StepContext<ProviderClient>) -> Opened<InstanceAccess, ()> {
         let uid = InstanceUid::new(config.id.as_str().unwrap_or_default().trim());
-        let found = access::running(&uid, "Nothing was opened.", &context.client, &limits(&context)).await;
+        let found = access::running(&uid, "No connection was opened.", &context.client, &limits(&context)).await;
         let record = match found {
             Ok(record) => record,
             Err(failed) => return Opened::failed(failed.at(Path::to("id"))),

@@ -21,26 +21,30 @@ pub(in crate::provider) struct Candidate {
 
 pub(super) fn attribute() -> Attribute {
     let candidate = vec![
-        Attribute::optional("spec_id", Type::Number, "The specification's number. It wins over `spec_type`.")
-            .validate(validator::between(1..=i64::MAX)),
+        Attribute::optional(
+            "spec_id",
+            Type::Number,
+            "The specification's number. It takes precedence over `spec_type`.",
+        )
+        .validate(validator::between(1..=i64::MAX)),
         Attribute::optional("spec_type", Type::String, "The specification's code within the region.")
-            .validate(validator::text("text that is not empty", |code| !code.is_empty())),
+            .validate(validator::text("a non-empty string", |code| !code.is_empty())),
         Attribute::optional(
             "region",
             Type::String,
             "The region. Default: the instance's, else the provider's `region`.",
         )
-        .validate(validator::text("text that is not empty", |region| !region.is_empty())),
+        .validate(validator::text("a non-empty string", |region| !region.is_empty())),
         Attribute::optional("gpu_num", Type::Number, "How many GPUs. Default: the instance's `gpu_num`.")
             .validate(validator::between(1..=i64::MAX)),
     ];
     Attribute::optional(
         "candidates",
         AttributeType::Nested(Nesting::List, candidate),
-        "Specifications in order of preference, instead of `spec_id` or `spec_type`. A create takes the first one \
-         that has stock, at or below its quote. The choice is kept: the list's order, stock and prices, and further \
-         candidates, change nothing; taking the chosen one off the list replaces the instance. `specs` of \
-         `damodel_specs` can be used as it is.",
+        "Specifications in order of preference, instead of `spec_id` or `spec_type`. A create takes the first one that \
+         has stock, at or below its quote. The choice is kept: another order, stock, prices or more candidates do not \
+         change it. Removing the chosen one from the list replaces the instance. `specs` of `damodel_specs` can be \
+         used directly.",
     )
 }
 
@@ -185,7 +189,7 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
         if is_set {
             diagnostics.error_at(
                 Path::to(name),
-                "Two selections of a specification",
+                "A specification and candidates are both set",
                 format!("Set either {name} or candidates, not both."),
             );
         }
@@ -194,8 +198,8 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
         diagnostics.error_at(
             Path::to("candidates"),
             "No candidates",
-            "The list is empty. Name at least one specification, or check the filters of the data source that it \
-             comes from.",
+            "The list is empty. Add at least one specification, or check the filters of the data source that it comes \
+             from.",
         );
     }
     for (index, candidate) in config.candidates.known().into_iter().flatten().enumerate() {
@@ -220,7 +224,7 @@ fn validate_one(candidate: &Candidate, config: &Instance, path: &Path, diagnosti
         diagnostics.error_at(
             path.attribute("gpu_num"),
             "Missing required argument",
-            "Set gpu_num in every candidate, or once for all in the instance.",
+            "Set gpu_num in every candidate, or in the instance for all of them.",
         );
     }
     let both = [
@@ -230,9 +234,9 @@ fn validate_one(candidate: &Candidate, config: &Instance, path: &Path, diagnosti
     for (name, _) in both.into_iter().filter(|(_, is_both)| *is_both) {
         diagnostics.error_at(
             path.attribute(name),
-            format!("Two values of {name}"),
+            format!("{name} is set twice"),
             format!(
-                "The instance's {name} is for candidates without their own. Set it in the instance or in the \
+                "The instance's {name} applies to candidates that do not set {name}. Set it in the instance or in the \
                      candidates, not in both."
             ),
         );

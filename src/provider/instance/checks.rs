@@ -97,7 +97,7 @@ pub(super) fn disagreement(wanted: &Instance, spec_id: i64, its_code: Option<&st
             "spec_id and spec_type disagree",
             format!(
                 "Specification {spec_id} is {its_code:?}, and spec_type is {code:?}. spec_id wins, so the instance \
-                 would have {its_code:?}. Remove one of the two, or make them agree."
+                 would have {its_code:?}. Remove one of the two, or correct it."
             ),
         )
         .at(Path::to("spec_type"))
@@ -154,7 +154,7 @@ impl Findings {
             self.diagnostics.error_at(
                 Path::to("data_disk_expand_size_gb"),
                 "The data disk would be too large",
-                format!("{} allows at most {quota} GB more, and {wanted} GB are asked for.", name(spec)),
+                format!("{} allows at most {quota} additional GB; {wanted} GB are requested.", name(spec)),
             );
         }
         self.spec = Some(spec.clone());
@@ -223,7 +223,7 @@ impl Findings {
         let elsewhere = image.region.as_deref().zip(planned.region.as_str()).filter(|(own, region)| own != region);
         if let Some((own, region)) = elsewhere {
             let fact = format!("The private image is in region {own}, and the instance in {region}.");
-            let summary = "The image is of another region";
+            let summary = "The image is in another region";
             if candidates::has_choice(planned) {
                 self.diagnostics.error_at(image.path.clone(), summary, fact);
             } else {
@@ -248,12 +248,12 @@ impl Findings {
         let (needs, supports) = (text(&needed.version), text(highest));
         let spec = self.spec.as_ref().map(name).unwrap_or_default();
         if needed.is_labelled {
-            let detail = format!("Its labels require CUDA {needs}, and {spec} supports at most {supports}.");
+            let detail = format!("The image's labels require CUDA {needs}, and {spec} supports at most {supports}.");
             self.diagnostics.error_at(path, "The image needs a newer CUDA", detail);
         } else {
             let detail = format!(
-                "Its name suggests CUDA {needs}, and {spec} supports at most {supports}. If the image does need it, \
-                 the service refuses the create (160032), and nothing is bought."
+                "The image's name suggests CUDA {needs}, and {spec} supports at most {supports}. If the image does \
+                 need it, the service refuses the create (160032), and nothing is bought."
             );
             self.diagnostics.warning_at(path, "The image may need a newer CUDA", detail);
         }
@@ -357,7 +357,7 @@ impl Findings {
                     path.attribute("size_gb"),
                     "The disk would be too large",
                     format!(
-                        "A disk of specification {id} has at most {} GB, and {size} GB are asked for.",
+                        "A disk of specification {id} has at most {} GB; {size} GB are requested.",
                         spec.max_size_g.unwrap_or_default()
                     ),
                 ),
@@ -381,8 +381,8 @@ pub(super) fn check_disks(config: &Instance, diagnostics: &mut Diagnostics) {
         if !named.insert(id) {
             diagnostics.error_at(
                 Path::to("exist_disks").index(index).attribute("disk_id"),
-                "A cloud disk is mounted once",
-                format!("Disk {id} is named twice."),
+                "A cloud disk is listed twice",
+                format!("Disk {id} is listed twice, but an instance mounts a disk only once."),
             );
         }
     }
@@ -395,7 +395,7 @@ pub(super) fn check_disks(config: &Instance, diagnostics: &mut Diagnostics) {
             Path::to(attribute),
             "Too many cloud disks",
             format!(
-                "One instance takes at most {} cloud disks; these are {existing} existing and {new} new ones.",
+                "An instance can have at most {} cloud disks; {existing} existing and {new} new ones are set.",
                 disks::MOST
             ),
         );

@@ -140,14 +140,14 @@ pub(super) fn attributes() -> Vec<Attribute> {
         Attribute::optional(
             "new_disks",
             AttributeType::Nested(Nesting::List, new()),
-            "Cloud disks to create with the instance. Together with `exist_disks` at most 8. A disk that should \
-             outlive the instance is better created with `damodel_cloud_disk` and mounted with `exist_disks`.",
+            "Cloud disks to create with the instance. Together with `exist_disks` at most 8. To keep a disk longer \
+             than the instance, create it with `damodel_cloud_disk` and mount it with `exist_disks`.",
         )
         .replaces(Replacement::IfKnown),
         Attribute::optional(
             "object_mounts",
             Type::list(Type::String),
-            "Object storage mounts, each a JSON document that is passed on as it is.",
+            "Object storage mounts, each a JSON document that is sent to the service unchanged.",
         )
         .sensitive()
         .replaces(Replacement::IfKnown)
@@ -159,7 +159,7 @@ fn existing() -> Vec<Attribute> {
     vec![
         Attribute::required("disk_id", Type::Number, "The disk's number (`id` of `damodel_cloud_disk`).")
             .validate(validator::between(1..=i64::MAX)),
-        Attribute::optional_computed("uid", Type::String, "The disk's uid; looked up when it is not given."),
+        Attribute::optional_computed("uid", Type::String, "The disk's UID. Default: it is looked up."),
         mount_path("Where it is mounted. Default: the disk's own mount path."),
         Attribute::with_default(
             "release_with_instance",
@@ -180,7 +180,7 @@ fn new() -> Vec<Attribute> {
             "release_with_instance",
             Type::Bool,
             true,
-            "Whether the disk and its data are deleted when the instance is released. Otherwise it stays, and is \
+            "Whether the disk and its data are deleted when the instance is released. Otherwise it stays and is still \
              billed.",
         ),
     ]
@@ -195,7 +195,7 @@ fn mount_path(description: &str) -> Attribute {
 /// The text about the disks that the release of an instance deletes and keeps.
 pub(super) async fn told(instance: &Instance, client: Option<&ProviderClient>, limits: &api::Context) -> String {
     let mount_path = instance.data_disk_mount_path.as_str().unwrap_or(super::schema::DEFAULT_MOUNT_PATH);
-    let own = format!("The release deletes its system disk and its local data disk ({mount_path}) for good.");
+    let own = format!("The release deletes its system disk and its local data disk ({mount_path}) permanently.");
     let listing = match client {
         Some(client) => client.api.cloud_disks().snapshot(limits).await.ok(),
         None => None,
@@ -215,7 +215,7 @@ pub(super) async fn told(instance: &Instance, client: Option<&ProviderClient>, l
     }
     if listing.is_none() {
         let why = if client.is_some() { "could not be" } else { "were not" };
-        parts.push(format!("The cloud disks {why} listed: others than these may be mounted."));
+        parts.push(format!("The cloud disks {why} listed: other disks may be mounted too."));
     }
     parts.join(" ")
 }
@@ -227,8 +227,8 @@ pub(super) fn prepaid(instance: &Instance) -> Option<Diagnostic> {
     Some(Diagnostic::warning(
         "The release of a prepaid instance may be refused",
         format!(
-            "{} is paid for {payment}, until {until}. The service may forbid its release before that (160012), and \
-             pays nothing back. on_unreleasable decides what happens then; in the state it is {:?}.",
+            "{} is paid for {payment}, until {until}. The service may forbid its release before that date (160012), \
+             and refunds nothing. on_unreleasable decides what happens then; its value in the state is {:?}.",
             instance.title(),
             instance.on_unreleasable.as_str().unwrap_or("fail")
         ),
@@ -350,6 +350,6 @@ mod tests {
         let limits =
             api::Context::within(std::time::Duration::from_secs(1), &tokio_util::sync::CancellationToken::new());
         let told = told(&Instance::default(), None, &limits).await;
-        assert!(told.ends_with("The cloud disks were not listed: others than these may be mounted."), "{told}");
+        assert!(told.ends_with("The cloud disks were not listed: other disks may be mounted too."), "{told}");
     }
 }

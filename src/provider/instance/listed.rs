@@ -91,7 +91,7 @@ impl PluralModel for Instances {
 fn arguments(statuses: &str) -> Vec<Attribute> {
     vec![
         Attribute::optional("query", Type::String, "A part of the UID or name."),
-        Attribute::optional("status", Type::String, format!("Only instances of this status: {statuses}")),
+        Attribute::optional("status", Type::String, format!("Only instances with this status: {statuses}")),
     ]
 }
 
@@ -166,7 +166,7 @@ fn attributes() -> Vec<Attribute> {
         number("gpu_num", "How many GPUs."),
         number("spec_id", "The specification's number."),
         text("spec_type", "The specification's code."),
-        text("payment_type", "How it is paid for."),
+        text("payment_type", "The payment type."),
         number("image_id", "The image's number."),
         text("image_name", "The image's name."),
         text("image_type", "`public` or `private`."),
@@ -234,8 +234,8 @@ impl lifecycle::SingularModel for SingleInstance {
 
     fn schema() -> Schema {
         Schema::new(
-            "One instance, by id or by name, with all that the service reports. Its password and token enter the \
-             state.",
+            "One instance, by id or by name, with everything that the service reports. Its password and token are \
+             stored in the state.",
             schema().attributes.into_iter().filter_map(as_result).collect(),
         )
     }
@@ -300,7 +300,7 @@ fn as_result(attribute: Attribute) -> Option<Attribute> {
         }
         "name" => {
             result.requirement = Requirement::OptionalComputed;
-            result.description = "The instance's name, which only one may have. Either this or `id`.".to_owned();
+            result.description = "The instance's name, which must be unique. Either this or `id`.".to_owned();
         }
         _ => {}
     }

@@ -184,10 +184,10 @@ impl Managed for Instance {
     fn unfit(&self, instance: &api::Instance, accepted: &Accepted<api::Instance>) -> Option<Diagnostic> {
         let status = instance.status.as_ref().filter(|status| **status != InstanceStatus::Running)?;
         Some(Diagnostic::error(
-            format!("{} was created {status}", capitalized(&self.title())),
+            format!("{} was created with status {status}", capitalized(&self.title())),
             format!(
-                "The service accepted the create and then could not carry it out: the status is {status}. The state \
-                 holds the instance, tainted: the next apply releases it and tries again. For the service's support: \
+                "The service accepted the create but could not complete it: the status is {status}. The state holds \
+                 the instance, tainted: the next apply releases it and tries again. For the service's support: \
                  instance UID {}{}.",
                 instance.uid, accepted.ids
             ),
@@ -206,7 +206,7 @@ impl Managed for Instance {
             Err(error) => {
                 let failure = Failure {
                     error: &error,
-                    tried: format!("look at {} after its create", creation.state.title()),
+                    tried: format!("read {} after its create", creation.state.title()),
                     now: "The instance exists; the next refresh completes the state.".to_owned(),
                 };
                 creation.diagnostics.push(failure.warning());
@@ -217,8 +217,11 @@ impl Managed for Instance {
     async fn explain_refusal(&self, error: &api::Error, _client: &ProviderClient, _limits: &Context) -> Option<String> {
         error.code().filter(|code| code.is_out_of_stock())?;
         Some(match self.wait_for_capacity.as_str() {
-            Some(wait) => format!("The create asked again for {wait} (wait_for_capacity); a longer time asks longer."),
-            None => "To keep asking, set wait_for_capacity.".to_owned(),
+            Some(wait) => format!(
+                "The request was repeated for {wait} (wait_for_capacity). To wait longer, raise \
+                                   wait_for_capacity."
+            ),
+            None => "To wait for stock, set wait_for_capacity.".to_owned(),
         })
     }
 
@@ -298,8 +301,8 @@ async fn update(change: Update<Instance>, context: &StepContext<ProviderClient>)
         Err(error) => {
             let failure = Failure {
                 error: &error,
-                tried: format!("look at {} after its change", prior.title()),
-                now: "The change itself was made. The next refresh completes the state.".to_owned(),
+                tried: format!("read {} after its change", prior.title()),
+                now: "The change was made. The next refresh completes the state.".to_owned(),
             };
             Outcome::present(state, private).with(failure.warning())
         }

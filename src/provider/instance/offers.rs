@@ -62,7 +62,7 @@ pub(super) fn choices(
         let offer = offers.as_ref().and_then(|offers| offers.iter().find(|offer| offer.place == place));
         object.estimated_cost = offer.map(|offer| offer.cost.clone()).into();
         let ruled_out = (offers.is_some() && offer.is_none())
-            .then(|| "Plan again to have it checked anew: the plan of this apply did not offer it.".to_owned());
+            .then(|| "The plan of this apply did not contain it. Plan again to check it.".to_owned());
         Choice { object, ruled_out }
     };
     each.map(choice).collect()
@@ -280,7 +280,10 @@ fn has_stock(offers: &[Offer], verdicts: &[Verdict], each: &[Instance], planned:
         ),
         (false, _) => Diagnostic::error(
             format!("No candidate of {} can be created", planned.title()),
-            format!("{lines}\n\nNothing was bought. The data source damodel_specs lists what a region has."),
+            format!(
+                "{lines}\n\nNothing was bought. The data source damodel_specs lists the specifications of a \
+                     region."
+            ),
         ),
     }
     .at(Path::to("candidates")))
@@ -292,7 +295,7 @@ fn warn_of_moved_prices(plan: &mut Plan<Instance>, offers: &[Offer], verdicts: &
         if is_above(&now.cost, &offer.cost) {
             plan.diagnostics.warning_at(
                 Path::to("candidates").index(offer.place),
-                "The price has moved",
+                "The price has changed",
                 format!(
                     "An earlier plan quoted {} for {}, and the live price is {}. This plan keeps the quote. An apply \
                      takes this candidate only if its live price is not above it.",

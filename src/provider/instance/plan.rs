@@ -97,7 +97,7 @@ fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
         diagnostics.error_at(
             Path::to("spec_id"),
             "Missing specification",
-            "Set spec_id, spec_type or candidates. The data source damodel_specs lists what a region has.",
+            "Set spec_id, spec_type or candidates. The data source damodel_specs lists the specifications of a region.",
         );
     }
     if config.image.is_null() && config.image_id.is_null() {
@@ -183,9 +183,9 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&ProviderClient>, limi
         path.clone(),
         "The replacement deletes the instance's disks",
         format!(
-            "The change of {path} replaces {}. {losses}{choice} The instance is released before price and stock are \
-             asked again; with lifecycle {{ create_before_destroy = true }} the new one comes first, and with \
-             lifecycle {{ destroy = false }} (OpenTofu) the former one is not released: it stays, and is billed.",
+            "The change of {path} replaces {}. {losses}{choice} The old instance is released before price and stock \
+             are checked again. With lifecycle {{ create_before_destroy = true }} the new one is created first; with \
+             lifecycle {{ destroy = false }} (OpenTofu) the old one is not released and is still billed.",
             prior.title()
         ),
     );
@@ -243,8 +243,8 @@ fn payment(config: &Instance, diagnostics: &mut Diagnostics) {
             Path::to("purchase_duration"),
             "Missing required argument",
             format!(
-                "purchase_duration is required with payment_type = {payment:?}: how many days, weeks or months \
-                     are bought."
+                "purchase_duration is required with payment_type = {payment:?}: the number of days, weeks or months to \
+                     buy."
             ),
         ),
         _ => {}
@@ -260,7 +260,7 @@ fn image_pair(config: &Instance, diagnostics: &mut Diagnostics) {
     diagnostics.error_at(
         Path::to(lonely),
         "Incomplete image",
-        format!("{lonely} needs {missing} beside it. Or name the image by its full address with image."),
+        format!("{lonely} also needs {missing}. Alternatively, set image to the full address of the image."),
     );
 }
 
@@ -274,8 +274,8 @@ fn login(config: &Instance, diagnostics: &mut Diagnostics) {
         if is_set {
             diagnostics.error_at(
                 Path::to(name),
-                "A key without its login method",
-                format!("{name} is for login_method = \"ssh_key\". Set that, or remove {name}."),
+                format!("{name} needs login_method = \"ssh_key\""),
+                format!("Set login_method = \"ssh_key\", or remove {name}."),
             );
         }
     }

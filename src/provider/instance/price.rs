@@ -54,7 +54,7 @@ pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&Acco
     } else {
         plan.diagnostics.warning_at(
             Path::to("estimated_cost"),
-            "The price has moved",
+            "The price has changed",
             format!(
                 "An earlier plan quoted {}, and the live price is {}. This plan keeps the quote. An apply buys only \
                  if the live price is not above it.",
@@ -153,13 +153,12 @@ pub(super) async fn confirm(
     let specs = match client.api.specs().since(region, attempt.since, limits).await {
         Ok(specs) => specs,
         Err(error) if must_know => {
-            let now = "Nothing was bought: without the live price it is not known whether it is above the quote or \
-                       the budget.";
-            let tried = format!("ask for the price of {}", planned.title());
+            let now = "Nothing was bought: without the live price, quote and budget cannot be checked.";
+            let tried = format!("read the price of {}", planned.title());
             return Err(Failure { error: &error, tried, now: now.to_owned() }.whole());
         }
         Err(error) => {
-            tracing::warn!(%error, "the price could not be asked");
+            tracing::warn!(%error, "the price could not be read");
             return Ok(unpriced());
         }
     };
@@ -213,7 +212,7 @@ pub(super) fn budget(live: &EstimatedCost, planned: &Instance, client: &Provider
         Some(price) if price > most => Err(Diagnostic::error(
             "Above the budget",
             format!(
-                "{} would cost {price} an hour, and the provider's max_hourly_price is {most}. Nothing was bought.",
+                "{} would cost {price} an hour, but the provider's max_hourly_price is {most}. Nothing was bought.",
                 planned.title()
             ),
         )
@@ -229,8 +228,8 @@ fn unknown(planned: &Instance, client: &ProviderClient) -> Diagnostic {
     Diagnostic::error(
         "The price is not known",
         format!(
-            "The service names no price for {} with this payment type, so the provider's {budget} cannot be guarded. \
-             Choose another payment_type, or lift the budget for it in a provider configuration of its own (alias).",
+            "The service has no price for {} with this payment type, so the provider's {budget} cannot be enforced. \
+             Choose another payment_type, or use a provider configuration without this budget (alias).",
             planned.title()
         ),
     )

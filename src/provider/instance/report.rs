@@ -148,9 +148,9 @@ pub(super) fn generate(config: &mut Instance, diagnostics: &mut Diagnostics) {
         config.purchase_duration = Attr::Known(1);
         diagnostics.warning_at(
             Path::to("purchase_duration"),
-            "The term is not known",
-            "The service does not report for how long an instance was bought. The generated configuration has 1: \
-             replace it with the true number. Neither changes the instance.",
+            "The purchase_duration is not known",
+            "The service does not report it. The generated configuration has 1: replace it with the number of periods \
+             that was bought. This does not change the instance.",
         );
     }
 }

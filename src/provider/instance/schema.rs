@@ -45,13 +45,13 @@ pub(super) fn schema() -> Schema {
 fn arguments() -> Vec<Attribute> {
     vec![
         Attribute::optional_computed("name", Type::String, "The instance's name. Changed in place.")
-            .validate(validator::text("text that is not empty", |name| !name.trim().is_empty())),
+            .validate(validator::text("a non-empty string", |name| !name.trim().is_empty())),
         fixed(Attribute::optional_computed(
             "region",
             Type::String,
-            "Region. Default: the provider's `region`. With `candidates`, it holds for those without their own.",
+            "Region. Default: the provider's `region`. It applies to `candidates` without a region.",
         ))
-        .validate(validator::text("text that is not empty", |region| !region.is_empty())),
+        .validate(validator::text("a non-empty string", |region| !region.is_empty())),
         fixed(Attribute::with_default(
             "payment_type",
             Type::String,
@@ -70,7 +70,7 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "spec_id",
             Type::Number,
-            "The specification's number (see the data source `damodel_specs`). It wins over `spec_type`.",
+            "The specification's number (see the data source `damodel_specs`). It takes precedence over `spec_type`.",
         ))
         .follows(&["spec_type"])
         .validate(validator::between(1..=i64::MAX)),
@@ -78,10 +78,10 @@ fn arguments() -> Vec<Attribute> {
             "spec_type",
             Type::String,
             "The specification's code within the region. One of `spec_id`, `spec_type` and `candidates` is needed; \
-             `spec_id` and `spec_type` must mean the same one.",
+             `spec_id` and `spec_type` must name the same specification.",
         ))
         .follows(&["spec_id"])
-        .validate(validator::text("text that is not empty", |code| !code.is_empty())),
+        .validate(validator::text("a non-empty string", |code| !code.is_empty())),
         fixed(Attribute::optional_computed(
             "gpu_num",
             Type::Number,
@@ -106,7 +106,7 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "image",
             Type::String,
-            "The image's full address. Either this, or `image_id` with `image_type`; the pair wins.",
+            "The image's full address. Either this, or `image_id` with `image_type`, which take precedence.",
         ))
         .follows(&["image_id", "image_type"])
         .validate(validator::text("an image address: host/path", |address| {
@@ -136,7 +136,7 @@ fn arguments() -> Vec<Attribute> {
             "at most 42 letters, digits and hyphens, with a letter or digit at both ends",
             rules::is_hostname,
         )),
-        fixed(Attribute::optional_computed("login_method", Type::String, "How one logs in: `ssh_key` or `password`."))
+        fixed(Attribute::optional_computed("login_method", Type::String, "The login method: `ssh_key` or `password`."))
             .validate(validator::one_of(&["ssh_key", "password"])),
         fixed(Attribute::optional(
             "ssh_pubkey_id",
@@ -158,7 +158,7 @@ fn arguments() -> Vec<Attribute> {
             "auto_renew",
             Type::Bool,
             false,
-            "Whether the service renews the term of a prepaid instance by itself.",
+            "Whether the service renews the term of a prepaid instance automatically.",
         )),
     ]
 }
@@ -175,9 +175,9 @@ fn behaviour() -> Vec<Attribute> {
         Attribute::optional(
             "wait_for_capacity",
             Type::String,
-            "How long a create keeps asking while the service has no stock (160001, 160004, 160014), such as `30m`, \
-             on top of the create timeout. With `candidates` it tries all of them in each round. The price is asked \
-             again before each further attempt. Default: not at all.",
+            "How long a create repeats its request while the service has no stock (160001, 160004, 160014), such as \
+             `30m`, in addition to the create timeout. With `candidates` each round tries all of them. The price is \
+             checked again before each attempt. Default: no repetition.",
         )
         .validate(validator::duration()),
         Attribute::with_default(
@@ -201,7 +201,7 @@ fn behaviour() -> Vec<Attribute> {
             Type::Bool,
             true,
             "Whether `ssh_password` and `jupyter_token` are kept in the state. An import leaves them out; the next \
-             apply keeps them unless this is `false`.",
+             apply stores them unless this is `false`.",
         ),
     ]
 }
@@ -215,15 +215,14 @@ fn reported() -> Vec<Attribute> {
         number("instance_id", "The service's database number of the instance."),
         pricing::attribute(
             "estimated_cost",
-            "What the instance costs, known while planning for on-demand capacity, from the prices of its \
-             specification. It is frozen at the creation and never refreshed. Parts for which the service has no \
-             price are null.",
+            "What the instance costs, from the prices of its specification. For on-demand capacity it is known in the \
+             plan. It is set by the create and never refreshed. Parts for which the service has no price are null.",
         ),
         number(
             "price_ceiling",
-            "The most that is paid for the instance by the hour, known while planning: the dearest quote of the \
-             candidates that are left, or the one price (of spot capacity: the live price at the time of the plan). \
-             Null if the service has no price. It is frozen at the creation.",
+            "The maximum hourly price of the instance, known in the plan: the highest quote of the remaining \
+             candidates, or the quote of the only specification (for spot capacity, the live price at the time of the \
+             plan). Null if the service has no price. It is set by the create.",
         ),
         text("status", "The status, such as `Creating`, `Running`, `Stopped` or `Failed`."),
         text("capacity_type", "`ondemand` or `spot`.").follows(SPEC),
@@ -253,8 +252,8 @@ fn reported() -> Vec<Attribute> {
         Attribute::computed(
             "services",
             Type::list(Type::String),
-            "The services that the instance exposes, each a JSON document as the service reports it, with passwords \
-             and tokens cut out.",
+            "The services that the instance exposes, each a JSON document as the service reports it, without passwords \
+             and tokens.",
         ),
         text("shutdown_status", "The status of a shutdown task, as JSON."),
         text("shutdown_stage", "The stage of a shutdown task, as JSON."),

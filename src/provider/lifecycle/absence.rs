@@ -77,7 +77,7 @@ pub(in crate::provider) fn doubt(subject: &Subject, absence: Absence) -> Diagnos
         return Diagnostic::error(
             format!("{title} is not visible yet"),
             format!(
-                "It was created a few minutes ago, and the service does not show it yet. {STAYS} Try again in a few \
+                "It was created a few minutes ago, but the service does not list it yet. {STAYS} Try again in a few \
                  minutes."
             ),
         );
@@ -87,7 +87,7 @@ pub(in crate::provider) fn doubt(subject: &Subject, absence: Absence) -> Diagnos
         format!(
             "It may belong to another account: the API token or base_url differs from the one under which it was last \
              seen (status {}), and no other object of this state was found either. {STAYS} Check api_token and \
-             base_url. If it really was deleted, run: terraform state rm <address>",
+             base_url. If it was deleted, run: terraform state rm <address>",
             subject.status,
         ),
     )

@@ -406,9 +406,9 @@ fn not_noted<M: Managed>(state: &M, sent_name: &str, error: &Error) -> Diagnosti
     Diagnostic::warning(
         format!("{} keeps the name {sent_name:?}", capitalized(&state.title())),
         format!(
-            "Its pending record could not be written ({error}), so its name is the only trace of it until the state \
-             is stored. The state holds it under id {}. Make room in the pending directory, then apply again: the \
-             next plan repairs the name.",
+            "Its pending record could not be written ({error}), so until the state is stored only its name identifies \
+             it. The state holds it under id {}. Free space in the pending directory, then apply again: the next plan \
+             repairs the name.",
             state.id().unwrap_or_default()
         ),
     )
@@ -453,7 +453,7 @@ impl<M: Managed> Refused<'_, M> {
                 unsettled.marker,
                 client.journal.directory().display()
             ),
-            Error::SeveralMatches { .. } => format!("At least one {noun} too many was created."),
+            Error::SeveralMatches { .. } => format!("More than one {noun} was created."),
             _ => "Nothing was created.".to_owned(),
         };
         if let Some(more) = more {

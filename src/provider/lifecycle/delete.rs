@@ -165,8 +165,8 @@ impl<M: Managed> Release<'_, M> {
         Diagnostic::error(
             format!("The release of {} has not ended", self.current.state.title()),
             format!(
-                "The service accepted the release, and then: {error}. It stays in the state until the service shows \
-                 it as released. Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
+                "The service accepted the release, but then: {error}. It stays in the state until the service shows it \
+                 as released. Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
             ),
         )
     }

@@ -66,15 +66,15 @@ fn not_looked_for<M: Managed>(
     decision: &mut Decision<M::Object>,
 ) {
     let noun = noun::<M>();
-    let tried = format!("look for what earlier runs left of {}", planned.title());
+    let tried = format!("look for leftovers of {}", planned.title());
     if client.on_leftover == OnLeftover::Warn {
         let now = format!("The {noun} is created, as on_leftover is \"warn\".");
         decision.diagnostics.extend(Failure { error, tried, now }.of_a_check(client));
         return;
     }
     let now = format!(
-        "Nothing was created. A plain apply looks again. To create without a look, set the provider's argument \
-         on_leftover to \"warn\"; a second {noun} is then billed if an earlier run left one."
+        "Nothing was created. Apply again. To create without this check, set the provider's argument on_leftover to \
+         \"warn\"; if an earlier run left a {noun}, a second one is then billed."
     );
     decision.diagnostics.push(Failure { error, tried, now }.whole());
     decision.permission = Permission::Refuse;
@@ -126,10 +126,10 @@ fn refusal<M: Managed>(records: &[ObjectRecord<M>]) -> Diagnostic {
     Diagnostic::error(
         format!("{who} {verb} left behind by an earlier run of this configuration"),
         format!(
-            "The name carries the marker of this configuration, and no pending record explains it (was .terraform \
-             deleted?). What is listed here exists and is billed. Nothing was created. To manage an object, import it \
-             to an address of its own; to drop it, release it in the console. To let the provider decide, set its \
-             argument on_leftover to \"adopt\" or \"warn\".\n\n{}",
+            "The objects below have the marker of this configuration but no pending record, for example because \
+             .terraform was deleted. They exist and are billed. Nothing was created. Import each one to its own \
+             address, or release it in the console. To change what a create does, set the provider's argument \
+             on_leftover to \"adopt\" or \"warn\".\n\n{}",
             objects.join("\n")
         ),
     )
@@ -138,7 +138,7 @@ fn refusal<M: Managed>(records: &[ObjectRecord<M>]) -> Diagnostic {
 /// The warning about an object that has the marker of another configuration, or may differ from this one's.
 fn look_alike<M: Managed>(record: &ObjectRecord<M>) -> Diagnostic {
     let name = record.name().unwrap_or_default();
-    leftover::<M>(&record_id(record), &format!("Its name {name:?} is one that a create gives before it renames."))
+    leftover::<M>(&record_id(record), &format!("Its name {name:?} is the temporary name of a create."))
 }
 
 /// The warnings about objects that an earlier run created from the same configuration and returned, and that no state
@@ -147,8 +147,8 @@ pub(super) fn never_shown<M: Managed>(key: &str, client: &ProviderClient) -> Dia
     let mut diagnostics = Diagnostics::new();
     let never_shown = client.journal.never_shown(M::Object::KIND, key).unwrap_or_default();
     for id in &never_shown {
-        let why = "An earlier run created it from the same configuration and answered it to Terraform, but no state \
-                   has shown it since.";
+        let why = "An earlier run created it from the same configuration and reported it to Terraform, but no state \
+                   has contained it since.";
         diagnostics.push(leftover::<M>(id, why));
     }
     diagnostics

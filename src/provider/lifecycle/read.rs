@@ -84,7 +84,7 @@ pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<ProviderC
         }
         Ok(ImportTarget::Released) => failed(
             format!("Cannot import {noun} {id}: it is released"),
-            "The service shows it as released, so it cannot be managed any more.".to_owned(),
+            "The service shows it as released, so it can no longer be managed.".to_owned(),
         ),
         Ok(ImportTarget::None) => failed(
             format!("Cannot import {noun} {id}: it does not exist"),

@@ -19,9 +19,9 @@ use crate::{
     provider::{ProviderClient, words::capitalized},
 };
 
-const NOTHING: &str = "Nothing was started, and the state holds nothing of it.";
+const NOTHING: &str = "Nothing was started, and it is not in the state.";
 
-const TAINTED: &str = "The state is tainted: the next apply stops what is left and tries again.";
+const TAINTED: &str = "It is tainted in the state: the next apply stops what is left and tries again.";
 
 /// Starts a server, or resumes what an earlier create of it has begun: that is recorded in the instance, not in the
 /// state.
@@ -63,16 +63,16 @@ pub(super) async fn create(change: Create<LlamaServer>, context: &StepContext<Pr
             Outcome::absent().with(failure::rolled_back(&state, &report, &now, &returned))
         }
         Err(NotServing::Superseded(report)) => {
-            let now = "The state holds nothing of it.";
+            let now = "It is not in the state.";
             Outcome::absent().with(failure::superseded(&state, &report, now))
         }
         Err(NotServing::Unproved(_, reason)) => {
-            let now = "This resource has taken nothing over.";
+            let now = "This resource does not own it.";
             Outcome::absent().with(failure::unproved(&state, &reason, now))
         }
         Err(NotServing::Unseen(trouble, last)) => {
-            let now = "The work continues in the instance, which keeps its record. The state holds nothing of it, so \
-                       that nothing is destroyed: the next apply resumes it.";
+            let now = "The work continues in the instance, which keeps its record. It is not in the state, so nothing \
+                       is destroyed: the next apply resumes it.";
             Outcome::absent().with(failure::unseen(&state, &trouble, last.as_deref(), now))
         }
     }

@@ -16,7 +16,7 @@ use crate::{
     ssh,
 };
 
-const STAYS: &str = "It stays in the state; destroy again when this is mended. If the instance no longer exists, \
+const STAYS: &str = "It stays in the state; destroy again when this is corrected. If the instance no longer exists, \
                      remove it with: terraform state rm <address>.";
 
 /// What is known of the instance before anyone logs in to it.
@@ -36,7 +36,7 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext<Pr
         Err(diagnostic) => return current.unchanged(*diagnostic),
     };
     if let Some(access) = access.as_ref().filter(|access| !access.runs()) {
-        tracing::info!(instance.id = %access.uid, "its processes have ended with it");
+        tracing::info!(instance.id = %access.uid, "the instance is gone, and its processes with it");
         return Outcome::absent();
     }
     let (state, private) = (&current.state, &current.private);
@@ -44,7 +44,7 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext<Pr
     let mut machine = match opened {
         Ok(machine) => machine,
         Err(NoEntrance::NoCredentials) => {
-            let why = "A destroy never sees write-only credentials, and no others are set.";
+            let why = "A destroy cannot use write-only credentials, and no others are set.";
             return Outcome::absent().with(left_running(state, access.as_ref(), why));
         }
         Err(NoEntrance::Ssh(error)) if matches!(*error, ssh::Error::HostKeyChanged { .. }) => {
@@ -97,7 +97,7 @@ async fn find_home(
         },
         Ok(Presence::Unproved { reason }) => Err(Box::new(Diagnostic::error(
             format!("It is not clear whether instance {uid} exists"),
-            format!("The service contradicts itself: {reason}. {STAYS}"),
+            format!("The answers of the service contradict each other: {reason}. {STAYS}"),
         ))),
         Err(error) => Err(failed(&error)),
     }
@@ -112,7 +112,7 @@ fn left_running(server: &LlamaServer, access: Option<&Access>, why: &str) -> Dia
     let login = format!("ssh -p {} {user}@{}", port.unwrap_or(22), host.unwrap_or("<host>"));
     let stop = match server.pid.known() {
         Some(pid) => format!("It is process {pid}; stop it with: {login} kill {pid}"),
-        None => format!("Look for a llama-server there: {login} pgrep -a llama-server"),
+        None => format!("To find its process, run: {login} pgrep -a llama-server"),
     };
     Diagnostic::warning(
         format!("{} was left running", capitalized(&server.title())),

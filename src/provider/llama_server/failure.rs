@@ -67,16 +67,16 @@ pub(super) fn rolled_back(server: &LlamaServer, report: &JobReport, now: &JobRep
     let pid = now.process.as_ref().map(|process| format!(" as process {}", process.pid)).unwrap_or_default();
     let what = match returned {
         Return::GoesOn => format!(
-            "The server that ran before was never stopped and still serves{pid}. The state keeps its arguments: \
-             correct the change, then apply again."
+            "The former server was not stopped and still serves{pid}. The state keeps its arguments: correct the \
+             change, then apply again."
         ),
         Return::Serves(_) => format!(
             "The former server was started again with its former options, answers its probe and serves{pid}. The \
              state keeps its arguments: correct the change, then apply again."
         ),
         Return::Fails(reason) => format!(
-            "The former server was started again with its former options, and was not seen to serve: {}. The state \
-             keeps its arguments, and the next apply repairs it.",
+            "The former server was started again with its former options, but is not ready: {}. The state keeps its \
+             arguments, and the next apply repairs it.",
             reason.trim().trim_end_matches('.')
         ),
     };
@@ -88,9 +88,9 @@ pub(super) fn superseded(server: &LlamaServer, report: &JobReport, now: &str) ->
     Diagnostic::error(
         format!("{} was changed by another run", title_of(server)),
         format!(
-            "The instance works on other settings now, and is {}: another run has begun them, or a failed update was \
-             rolled back by \
-             itself, as happens when the connection is lost for a minute. {now} Apply again to start this one.",
+            "The server now has other settings, and is {}. Another run started them, or the instance rolled back a \
+             failed update, which happens when the connection is lost for a minute. {now} Apply again to start this \
+             one.",
             doing(report)
         ),
     )
@@ -110,8 +110,8 @@ pub(super) fn unproved(server: &LlamaServer, reason: &str, now: &str) -> Diagnos
 pub(super) fn foreign(server: &LlamaServer) -> Diagnostic {
     Diagnostic::warning(
         format!("{} was left running", title_of(server)),
-        "Another resource has taken it over since: a successor of this one, or one of another state. It is managed \
-         there, and it was removed from this state.",
+        "Another resource has taken it over: the successor of this one, or a resource of another state. That resource \
+         manages it now. It was removed from this state.",
     )
 }
 
@@ -119,10 +119,10 @@ pub(super) fn foreign(server: &LlamaServer) -> Diagnostic {
 pub(super) fn restarted(server: &LlamaServer, report: &JobReport) -> Diagnostic {
     let exit = report.last_exit.as_deref().unwrap_or("an unknown code");
     Diagnostic::warning(
-        format!("{} was restarted by itself", title_of(server)),
+        format!("{} was restarted automatically", title_of(server)),
         format!(
-            "It has ended and was started again, {} times since the last apply; the last time it ended with {exit}. \
-             Its log in the instance, {}, may say why.",
+            "It exited and was restarted {} times since the last apply; the last exit was {exit}. See its log in the \
+             instance: {}.",
             report.restarts,
             report.log_path.as_deref().map_or_else(|| "server.log".to_owned(), |path| format!("{path}.1"))
         ),
@@ -133,7 +133,7 @@ pub(super) fn restarted(server: &LlamaServer, report: &JobReport) -> Diagnostic 
 pub(super) fn slow(server: &LlamaServer, what: &str) -> Diagnostic {
     Diagnostic::warning(
         format!("{} is slow", title_of(server)),
-        format!("{what}. Its process runs, so this is no drift: it may be busy with other requests."),
+        format!("{what}. Its process is running, so this is not drift: it may be busy with other requests."),
     )
 }
 
@@ -142,7 +142,7 @@ pub(super) fn displaced(server: &LlamaServer, rival: &PortHolder) -> Diagnostic 
     Diagnostic::warning(
         format!("{} was replaced by hand", title_of(server)),
         format!(
-            "On its port runs {}, started as: {}. The apply ends it and starts the server of this resource.",
+            "Its port is used by {}, started as: {}. The apply ends it and starts the server of this resource.",
             rival.about,
             as_text(&rival.command_line)
         ),
@@ -183,12 +183,15 @@ pub(super) fn last_seen(report: &JobReport) -> String {
 /// What deserves the operator's attention although the server serves.
 pub(super) fn notes(server: &LlamaServer, report: &JobReport) -> Vec<Diagnostic> {
     let title = title_of(server);
-    let note = |note: &String| Diagnostic::warning(format!("{title}: note"), note.clone());
+    let note = |note: &String| {
+        let (fact, _) = note.split_once(": ").unwrap_or((note, ""));
+        Diagnostic::warning(format!("{title}: {fact}"), capitalized(note))
+    };
     let mut notes: Vec<Diagnostic> = report.notes.iter().map(note).collect();
     if let Some(because) = &report.because {
         let text = because.text.trim();
         notes.push(Diagnostic::warning(
-            format!("{title} is a build from source"),
+            format!("{title} was built from source"),
             format!("The prebuilt server failed: {text}"),
         ));
     }
@@ -196,7 +199,7 @@ pub(super) fn notes(server: &LlamaServer, report: &JobReport) -> Vec<Diagnostic>
         notes.push(Diagnostic::warning(
             format!("{title} shares its port"),
             format!(
-                "Another process listens on the same port, and gets a part of the requests: {}. Stop one of them.",
+                "Another process listens on the same port and receives some of the requests: {}. Stop one of them.",
                 rival.about
             ),
         ));
@@ -265,7 +268,7 @@ fn meaning(
     let has_build = |word: &str| server.build.as_str() == Some(word);
     let (title, argument, advice) = match failure.kind {
         FailureKind::Architecture => (
-            "no CUDA toolkit there compiles for this card",
+            "the CUDA toolkits there do not support this GPU",
             Some("source"),
             if source.is_some_and(|source| !source.cuda_architectures.is_null()) {
                 "Correct source.cuda_architectures, or use an image with a toolkit that compiles for them."
@@ -277,39 +280,39 @@ fn meaning(
         FailureKind::BadOption => (
             "the server refuses its options",
             options::argument_in(&failure.text).or_else(|| (!server.extra_args.is_null()).then_some("extra_args")),
-            "Correct the option, or use a server that knows it.",
+            "Correct the option, or use a server that supports it.",
         ),
         FailureKind::Busy => (
-            "another run works on it",
+            "another run is working on it",
             None,
             "Another apply holds the records of this server. Wait until it has ended, then apply again.",
         ),
         FailureKind::Changed => {
-            ("another run works on it", None, "Wait until the other run has ended, then apply again.")
+            ("another run is working on it", None, "Wait until the other run has ended, then apply again.")
         }
         FailureKind::Compile => (
             "the compile failed",
             Some("source"),
-            "Correct what the compiler says, then apply again: what is compiled stays.",
+            "Correct what the compiler reports, then apply again: what is compiled is kept.",
         ),
         FailureKind::Died => ("it exited after it had been ready", None, ""),
         FailureKind::DiskFull => {
-            ("the disk is full", Some("workspace"), "Free space in the workspace, or put it on another disk.")
+            ("the disk is full", Some("workspace"), "Free space in the workspace, or move it to another disk.")
         }
         FailureKind::Exited => {
-            ("it ended before it was ready", None, "The log says why: correct the arguments, then apply again.")
+            ("it ended before it was ready", None, "The log has the reason: correct the arguments, then apply again.")
         }
-        FailureKind::Foreign => ("another resource owns it", None, "Destroy it where it is managed."),
+        FailureKind::Foreign => ("another resource owns it", None, "Destroy it in the configuration that manages it."),
         FailureKind::Interrupted => (
             "the work was interrupted",
             None,
             "The instance was rebooted, or the work was killed. Apply again to resume it.",
         ),
-        FailureKind::MissingModel => ("model not found", Some("model"), "Set model to a file that is there."),
+        FailureKind::MissingModel => ("model not found", Some("model"), "Set model to an existing file."),
         FailureKind::MissingToolkit => (
             "no CUDA toolkit to compile with",
             Some("build"),
-            "Use an image with a CUDA toolkit (nvcc), or a card that the prebuilt server can use.",
+            "Use an image with a CUDA toolkit (nvcc), or a GPU that the prebuilt server supports.",
         ),
         FailureKind::MissingTool => (
             "a program that the compile needs is missing",
@@ -317,10 +320,10 @@ fn meaning(
             "Install it in the instance, or use an image that has it.",
         ),
         FailureKind::NoGguf => {
-            ("the model is not a GGUF file", Some("model"), "Fetch the file anew, or set model to another one.")
+            ("the model is not a GGUF file", Some("model"), "Download the file again, or set model to another one.")
         }
         FailureKind::NoInference => {
-            ("it generates no tokens", None, "The log says why: correct the arguments, then apply again.")
+            ("it generates no tokens", None, "The log has the reason: correct the arguments, then apply again.")
         }
         FailureKind::NoPackage => (
             "no prebuilt server found",
@@ -341,20 +344,23 @@ fn meaning(
                 Some(source) if !source.url.is_null() || !source.reference.is_null() => {
                     "Correct source.url and source.ref, or set source.path to a source in the instance instead."
                 }
-                _ => "Set source.path to one in the instance, or source.url and source.ref.",
+                _ => "Set source.path to a source in the instance, or source.url and source.ref.",
             },
         ),
-        FailureKind::NotRunning => ("nothing there can be restarted", None, "Apply to start it."),
-        FailureKind::PortInUse => {
-            ("the port is in use", Some("port"), "Stop what listens there, or choose another port. It was left alone.")
-        }
+        FailureKind::NotRunning => ("no server to restart", None, "Apply to start it."),
+        FailureKind::PortInUse => (
+            "the port is in use",
+            Some("port"),
+            "Stop the program that listens there, or choose another port. That program was not stopped.",
+        ),
         FailureKind::Stuck => (
-            "a process there does not end",
+            "a process in the instance does not end",
             None,
-            "It outlives even SIGKILL, as one that waits for a device does. Reboot the instance, then apply again.",
+            "Even SIGKILL does not end it, for example because it waits for a device. Reboot the instance, then apply \
+             again.",
         ),
         FailureKind::Unsupported => (
-            "this build cannot do what is asked",
+            "this build does not support the requested feature",
             Some(if server.api_key.is_null() { "api_key_wo" } else { "api_key" }),
             if has_build("prebuilt") {
                 "Use a newer server: set package to one, or build = \"source\"."
@@ -406,7 +412,7 @@ mod tests {
             [FailureKind::MissingToolkit, FailureKind::Architecture, FailureKind::Compile, FailureKind::NoSource]
         {
             let told = failed(&server("auto"), &report(Some(FailureKind::Unsupported), second), "now");
-            assert!(told.summary.ends_with("this build cannot do what is asked"), "{}", told.summary);
+            assert!(told.summary.ends_with("this build does not support the requested feature"), "{}", told.summary);
             assert_eq!(blamed(&told).as_deref(), Some("api_key_wo"));
             let order = ["seen of unsupported", "Then a build from source was tried", second.as_str(), "now"];
             let found: Vec<_> = order.iter().map(|words| told.detail.find(words).expect(words)).collect();

@@ -100,7 +100,7 @@ impl<'a> Follow<'a> {
                     ready
                 }
                 Step::Record(process, reason) => {
-                    tracing::info!(reason, "the server does not infer");
+                    tracing::info!(reason, "the server does not answer a chat");
                     let failed = self.machine.run(&Verb::Failed { process: &process, reason: &reason }).await?;
                     // One that cannot be recorded, as on a full disk, would be recorded for ever.
                     if failed.is_refused {

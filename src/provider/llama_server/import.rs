@@ -24,8 +24,8 @@ pub(super) fn identity() -> IdentitySchema {
     let optional = IdentityAttribute::optional;
     IdentitySchema::new(vec![
         optional("instance_id", "instance_id", Type::String, "The instance's UID (`ins-…`)."),
-        optional("host", "ssh.host", Type::String, "The address for SSH, where `ssh.host` is set."),
-        optional("port", "port", Type::Number, "The port that the server listens on. An import without it means 8000."),
+        optional("host", "ssh.host", Type::String, "The address for SSH, if `ssh.host` is set."),
+        optional("port", "port", Type::Number, "The port that the server listens on. Default of an import: 8000."),
     ])
 }
 
@@ -37,7 +37,7 @@ pub(super) fn id_of(identity: &Identity) -> Result<String, Diagnostics> {
     let (uid, host) = (identity.text("instance_id"), identity.text("host"));
     if uid.is_none() && host.is_none() {
         let detail = "Set instance_id, or the host of a server over plain SSH.";
-        return Err(Diagnostic::error("The identity names no instance and no host", detail).into());
+        return Err(Diagnostic::error("The identity has neither instance_id nor host", detail).into());
     }
     let port = identity.text("port").map(|port| format!(":{port}")).unwrap_or_default();
     let host = host.map(|host| format!("@{host}")).unwrap_or_default();
@@ -51,8 +51,8 @@ pub(super) async fn import(id: &str, context: &StepContext<ProviderClient>) -> O
     let Some(Named { uid, port, host }) = parse(id) else {
         return refused(
             format!("Cannot import {id:?}"),
-            "The import id is the instance's UID, and the server's port where it is not 8000: ins-… or ins-…:8001. \
-             That of a server over plain SSH is its port and the host: :8000@10.0.0.1.",
+            "The import id is the instance's UID, with the server's port if it is not 8000: ins-… or ins-…:8001. For a \
+             server over plain SSH it is the port and the host: :8000@10.0.0.1.",
         );
     };
     let mut private = Private::default();
@@ -101,19 +101,19 @@ async fn look(
         Ok(machine) => machine,
         Err(NoEntrance::NoCredentials) => {
             return current.unchanged(Diagnostic::warning(
-                "The server was not looked at",
-                "An import sees no ssh argument, and the service provides no password for this instance. The first \
-                 apply logs in as the configuration says, and adopts what runs there.",
+                "The server was not checked",
+                "An import has no ssh argument, and the service provides no password for this instance. The first \
+                 apply logs in with the configuration's ssh, and adopts the server that is running.",
             ));
         }
         Err(error) => return Outcome::absent().with(error.diagnostic(tried, access, NOTHING)),
     };
     match machine.run(&Verb::Look).await {
         Ok(report) if report.phase == Phase::Absent => Outcome::absent().with(Diagnostic::error(
-            format!("There is no {}", state.title()),
+            format!("Cannot import {}: it does not exist", state.title()),
             format!(
-                "Nothing that this provider started is recorded in {WORKSPACE}/.damodel of the instance for that \
-                 port. {NOTHING} Apply its configuration instead."
+                "{WORKSPACE}/.damodel of the instance has no record of a server on that port. {NOTHING} Apply its \
+                 configuration instead."
             ),
         )),
         Ok(report) => {

@@ -168,7 +168,7 @@ impl InstanceSession {
                     Err(Malformed::NoProgram) => self.form = ProgramForm::Whole,
                     Err(error) if attempt >= ATTEMPTS => return Err(error.into()),
                     Err(error) => {
-                        tracing::debug!(%error, attempt, "the answer is no report");
+                        tracing::debug!(%error, attempt, "the answer is not a report");
                         sleep(BETWEEN).await;
                     }
                 },

@@ -136,11 +136,11 @@ async fn look(
         Some(id) => {
             let detail = client.api.instances().detail(&InstanceUid::new(id), &planning_limits(context)).await;
             let access = Access::of(&detail.map_err(|error| error.to_string())?.instance);
-            Some(access).filter(Access::runs).ok_or("the instance does not run")?.into()
+            Some(access).filter(Access::runs).ok_or("the instance is not running")?.into()
         }
         None => None,
     };
-    let target = login.target(access.as_ref(), client).map_err(|_| "nothing to log in with yet")?;
+    let target = login.target(access.as_ref(), client).map_err(|_| "no SSH credentials yet")?;
     let limits = ssh::SessionLimits { denied: Duration::ZERO, ..ssh::SessionLimits::default() };
     let patience = Instant::now() + LOGIN.min(login.timeout());
     let session =
@@ -158,7 +158,7 @@ async fn cards(session: &Session) -> Result<Vec<u64>, String> {
     let cards: Option<Vec<u64>> = cards.collect();
     cards
         .filter(|cards| output.is_success() && !cards.is_empty())
-        .ok_or_else(|| "nvidia-smi names no memory".to_owned())
+        .ok_or_else(|| "nvidia-smi reports no memory".to_owned())
 }
 
 /// What the operator has to know of a model on these GPUs.
@@ -173,9 +173,9 @@ fn judge(path: &Attr<String>, model: &GgufModel, options: &ServerOptions, cards:
     let weights = found.weights.unwrap_or_default();
     if weights > room {
         let text = format!(
-            "Its weights alone need {}, and {count} {}, so no context fits. Nothing was changed. Use an instance with \
+            "Its weights alone need {}, but {count} {}, so no context fits. Nothing was changed. Use an instance with \
              more GPU memory, a smaller quantization, or fewer gpu_layers; preflight = false in the provider turns \
-             this check off. To destroy while this error stands, use terraform destroy -refresh=false.",
+             this check off. To destroy while this error remains, use terraform destroy -refresh=false.",
             gib(weights),
             gib(room)
         );

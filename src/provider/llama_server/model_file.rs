@@ -37,12 +37,11 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
     match facts.text("model_magic") {
         "GGUF" => {}
         "" if !facts.text("model").ends_with("/0") => {
-            return missing(format!("the model {model} may not be read by {}", facts.text("user")));
+            return missing(format!("the model {model} is not readable for user {}", facts.text("user")));
         }
         _ => {
             let text = format!(
-                "{model} does not begin as a GGUF file does: it may be a pointer of git-lfs, a page of a website, or \
-                 cut off"
+                "{model} is not a GGUF file: it may be a git-lfs pointer, a web page, or an incomplete download"
             );
             return Err(JobFailure { kind: FailureKind::NoGguf, text });
         }
@@ -83,8 +82,8 @@ fn parts(model: &str) -> Vec<String> {
 /// What could have been meant.
 fn others(job: &Job, facts: &Facts, folder: &str) -> String {
     match list(facts.lines("models")) {
-        Some(models) => format!("There is:\n{models}"),
-        None => format!("No *.gguf file is in {folder} or {}/model", facts.absolute(&job.public_storage)),
+        Some(models) => format!("Available:\n{models}"),
+        None => format!("{folder} and {}/model contain no *.gguf file", facts.absolute(&job.public_storage)),
     }
 }
 

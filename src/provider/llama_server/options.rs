@@ -59,16 +59,17 @@ pub(super) fn clash(word: &str) -> Option<Clash> {
     match &*name {
         "--api-key" | "--api-key-file" => return Some(Clash::ApiKey),
         "--api-prefix" => {
-            let reason = "The provider's health check and probe, and those who ask through it, know no prefix.";
+            let reason = "The provider's health check, probe and chats do not support a prefix.";
             return Some(Clash::Unready(reason));
         }
         "--ssl-key-file" | "--ssl-cert-file" => {
             return Some(Clash::Unready(
-                "The provider asks the server through SSH, without TLS. Put a proxy with TLS before it.",
+                "The provider connects to the server through SSH, without TLS. For TLS, put a proxy in front of the \
+                 server.",
             ));
         }
         "-h" | "--help" | "--usage" | "--version" | "--list-devices" => {
-            return Some(Clash::Unready("With it the server prints something and ends."));
+            return Some(Clash::Unready("With this option the server prints information and exits."));
         }
         _ => {}
     }

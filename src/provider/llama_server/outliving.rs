@@ -38,11 +38,13 @@ pub(super) fn login(facts: &Facts) -> LoginLifetime {
     }
     let user = facts.text("user");
     let cure = match scope(facts) {
-        None => format!("Let the user linger: loginctl enable-linger {user}"),
-        Some(scope) => format!("The user lingers, but no scope of its own can be made. This shows why: {scope} true"),
+        None => format!("To keep it running, enable lingering: loginctl enable-linger {user}"),
+        Some(scope) => {
+            format!("Lingering is enabled, but systemd cannot create a scope. To see why, run: {scope} true")
+        }
     };
     let note = (facts.text("ends_at_logout") == "b true")
-        .then(|| format!("systemd ends the server with the last login of {user} (KillUserProcesses=yes). {cure}"));
+        .then(|| format!("systemd ends the server with the last login of {user}: KillUserProcesses=yes. {cure}"));
     LoginLifetime { scope: String::new(), note }
 }
 
@@ -80,7 +82,7 @@ mod tests {
         "1000\nsystemd\nlingers",
         "",
         &["scope", "ends_at_logout"],
-        Some("This shows why: systemd-run --user --scope")
+        Some("To see why, run: systemd-run --user --scope")
     )]
     fn an_end_at_logout_is_never_silent(
         #[case] login: &str,

@@ -42,7 +42,7 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
 pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
     match &job.package {
         Some(path) if facts.knows("package") && facts.text("package").is_empty() => {
-            Err(none(job, facts, &format!("nothing is at {}", facts.absolute(path))))
+            Err(none(job, facts, &format!("no file or folder at {}", facts.absolute(path))))
         }
         _ => Ok(()),
     }
@@ -114,7 +114,7 @@ fn best(facts: &Facts) -> Option<String> {
 fn none(job: &Job, facts: &Facts, what: &str) -> JobFailure {
     let folder = facts.absolute(&format!("{}/package", job.public_storage));
     let text = match list(facts.lines("packages")) {
-        Some(found) => format!("{what}. In {folder} there is:\n{found}"),
+        Some(found) => format!("{what}. {folder} contains:\n{found}"),
         None => format!("{what}. {folder} is empty"),
     };
     JobFailure { kind: FailureKind::NoPackage, text }

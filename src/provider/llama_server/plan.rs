@@ -154,10 +154,10 @@ fn warn_without_key(plan: &mut Plan<LlamaServer>) {
     if !has_key && let Some(host @ ("0.0.0.0" | "::")) = host {
         plan.diagnostics.push(
             Diagnostic::warning(
-                "Everyone who reaches the port may chat",
+                "The llama server has no API key",
                 format!(
-                    "The server listens on all addresses of the instance ({host}) and asks for no key. Set api_key, \
-                     or host = \"127.0.0.1\" when only SSH leads to it."
+                    "It listens on all addresses of the instance ({host}), and anyone who reaches the port may chat. \
+                     Set api_key, or host = \"127.0.0.1\" to allow access through SSH only."
                 ),
             )
             .at(Path::to("host")),
@@ -173,7 +173,7 @@ fn update(plan: &mut Plan<LlamaServer>) {
             Diagnostic::error(
                 "The port is in use",
                 format!(
-                    "The server does not run, and another program listens on port {}. Nothing was changed. Stop that \
+                    "The server is not running, and another program listens on port {}. Nothing was changed. Stop that \
                      program, or choose another port.",
                     prior.listens()
                 ),

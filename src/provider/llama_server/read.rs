@@ -63,7 +63,8 @@ async fn look(
 ) -> Outcome<LlamaServer> {
     if let Some(access) = access.as_ref().filter(|access| !access.runs()) {
         current.state.take_stop();
-        let warning = access.not_running("The server ended with it; an apply starts it once the instance runs.");
+        let warning =
+            access.not_running("The server ended with the instance; an apply starts it when the instance is running.");
         return current.unchanged(as_warning(warning));
     }
     let (state, private) = (&current.state, &current.private);
@@ -71,11 +72,11 @@ async fn look(
     let mut machine = match opened {
         Ok(machine) => machine,
         Err(NoEntrance::NoCredentials) => {
-            tracing::debug!(llama_server.id = state.id.as_str(), "nothing to log in with: not refreshed");
+            tracing::debug!(llama_server.id = state.id.as_str(), "no SSH credentials: not refreshed");
             return Outcome::present(current.state, current.private);
         }
         Err(error) => {
-            let tried = format!("look at {}", state.title());
+            let tried = format!("check {}", state.title());
             let warning = as_warning(error.diagnostic(tried, access.as_ref(), UNCHANGED));
             return current.unchanged(warning);
         }

@@ -40,7 +40,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, JobFailure> {
     let has = |programs: &[&str]| programs.iter().any(|program| facts.tools.iter().any(|tool| tool == program));
     let missing: Vec<&str> = TOOLS.iter().filter(|(_, programs)| !has(programs)).map(|(what, _)| *what).collect();
     if !missing.is_empty() {
-        let text = format!("the compile needs what is not installed: {}", missing.join(", "));
+        let text = format!("programs that the compile needs are not installed: {}", missing.join(", "));
         return Err(JobFailure { kind: FailureKind::MissingTool, text });
     }
     let toolkit = toolkit(&architectures, &facts.toolkits)?;
@@ -86,8 +86,8 @@ fn architectures(job: &Job, facts: &Facts) -> Result<Vec<String>, JobFailure> {
     if !found.is_empty() {
         return Ok(found);
     }
-    let cards = if facts.cards.is_empty() { "nvidia-smi names no card".to_owned() } else { facts.cards.join(", ") };
-    let text = format!("the CUDA architecture of the card is not known ({cards}): give source.cuda_architectures");
+    let cards = if facts.cards.is_empty() { "nvidia-smi reports no GPU".to_owned() } else { facts.cards.join(", ") };
+    let text = format!("the CUDA architecture of the GPU is not known ({cards}): set source.cuda_architectures");
     Err(JobFailure { kind: FailureKind::Architecture, text })
 }
 
@@ -108,7 +108,7 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a 
         return Ok(toolkit);
     }
     if toolkits.is_empty() {
-        let text = "no CUDA toolkit to compile with: no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda. Take an \
+        let text = "no CUDA toolkit to compile with: no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda. Use an \
                     image with the CUDA development tools";
         return Err(JobFailure { kind: FailureKind::MissingToolkit, text: text.to_owned() });
     }
@@ -119,8 +119,8 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a 
     let there: Vec<String> =
         toolkits.iter().map(|toolkit| format!("{} ({})", toolkit.nvcc, version(toolkit))).collect();
     let text = format!(
-        "no CUDA toolkit there compiles for the architecture {} (CUDA 13 dropped V100 and P40: take an image with \
-         CUDA 12 or 11). There is:\n{}",
+        "no CUDA toolkit there compiles for the architecture {} (CUDA 13 does not support V100 and P40: use an image \
+         with CUDA 12 or 11). Available:\n{}",
         architectures.join(";"),
         there.join("\n")
     );

@@ -68,10 +68,10 @@ impl framework::Action for Restart {
 
     fn schema(&self) -> Schema {
         Schema::new(
-            "Restarts a `damodel_llama_server` with the options that it has, and shows how far it is. It is done when \
-             the server answers a chat. A server that does not run is an error: an apply of the resource starts it. \
-             One that could not come back, because its model is gone or the disk is full, is left running, and the \
-             error says so. After a restart the next plan shows another `pid` and `started_at`, and changes nothing.",
+            "Restarts a `damodel_llama_server` with its current options, and shows the progress until the server \
+             answers a chat. A server that is not running is an error: an apply of the resource starts it. If the \
+             model is missing or the disk is full, the server is not stopped, and the error names the reason. After a \
+             restart the next plan shows another `pid` and `started_at`, and changes nothing.",
             [
                 ssh_schema::visit(),
                 vec![
@@ -88,12 +88,12 @@ impl framework::Action for Restart {
                         WORKSPACE,
                         "The server's `workspace`, which holds its records.",
                     ),
-                    Attribute::optional("api_key", Type::String, "The server's own key, where it has one.").sensitive(),
+                    Attribute::optional("api_key", Type::String, "The server's API key, if it has one.").sensitive(),
                     Attribute::with_default(
                         "ready_timeout",
                         Type::String,
                         "10m",
-                        "How long the start may take until a chat is answered; an hour at most.",
+                        "How long the start may take until a chat is answered; at most one hour.",
                     )
                     .validate(validator::duration()),
                 ],
@@ -273,12 +273,12 @@ impl Run<'_> {
 
     fn does_not_infer(&self, reason: &str, report: &JobReport) -> Box<Diagnostic> {
         let pid = report.process.as_ref().map(|process| process.pid).unwrap_or_default();
-        let key = if self.has_key { "" } else { " A server with a key of its own needs api_key here." };
+        let key = if self.has_key { "" } else { " A server with an API key needs api_key here." };
         Box::new(Diagnostic::error(
             format!("{} was restarted and generates no tokens", capitalized(&self.server.title())),
             format!(
-                "{}. It was left alone, as process {pid}; its log in the instance may say why.{key} An apply of \
-                 damodel_llama_server asks it again, and repairs it.",
+                "{}. It is still running as process {pid}; see its log in the instance.{key} An apply of \
+                 damodel_llama_server checks it again and repairs it.",
                 capitalized(reason)
             ),
         ))

@@ -45,8 +45,8 @@ fn place() -> Vec<Attribute> {
         .validate(validator::text("an instance's UID", |uid| !uid.trim().is_empty() && !uid.contains([' ', ':', '/']))),
         ssh::attribute(
             Replacement::Always,
-            "How to log in. With `instance_id` it supplies what the service cannot, such as a private key; without \
-             it, everything. A change, but for one of `host`, restarts nothing.",
+            "How to log in. With `instance_id`, only what the service does not provide, such as a private key; without \
+             it, everything. A change of `host` replaces the server; other changes do not restart it.",
         ),
         secret("ssh_private_key_wo", "As `ssh.private_key`.").validate(ssh::private_key()),
         secret("ssh_password_wo", "As `ssh.password`."),
@@ -55,25 +55,25 @@ fn place() -> Vec<Attribute> {
     ]
 }
 
-const WRITE_ONLY: &str = "Write-only: it never enters plan or state, so a refresh or a destroy cannot use it. Where \
-                          nothing else can log in, a refresh keeps the state as it is, and a destroy leaves the \
-                          server running, with a warning.";
+const WRITE_ONLY: &str = "Write-only: it never enters plan or state, so a refresh or a destroy cannot use it. Without \
+                          other credentials a refresh keeps the state unchanged, and a destroy leaves the server \
+                          running, with a warning.";
 
 fn keys() -> Vec<Attribute> {
     vec![
         Attribute::optional(
             "api_key",
             Type::String,
-            "The key that the server asks of its clients. It reaches it through a file of mode 0600, never on a \
-             command line, and is stored in the state. Without a key anyone who reaches the port may chat.",
+            "The API key that clients must send. The server reads it from a file of mode 0600, never from its command \
+             line. It is stored in the state. Without a key anyone who reaches the port may chat.",
         )
         .sensitive()
         .validate(api_key()),
         Attribute::optional(
             "api_key_wo",
             Type::String,
-            "As `api_key`, write-only: it never enters plan or state. A new one is taken when `api_key_wo_version` \
-             changes.",
+            "The same as `api_key`, but write-only: it never enters plan or state. A new value takes effect when \
+             `api_key_wo_version` changes.",
         )
         .sensitive()
         .write_only()
@@ -89,7 +89,7 @@ fn keys() -> Vec<Attribute> {
 
 fn api_key() -> impl validator::Validator {
     // The server reads its keys from a file, one a line, and takes them from a header.
-    validator::text("text of printable ASCII without blanks", |key| {
+    validator::text("a string of printable ASCII without spaces", |key| {
         !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic())
     })
 }
@@ -114,23 +114,22 @@ fn build() -> Vec<Attribute> {
             "build",
             Type::String,
             "auto",
-            "Which server: `prebuilt`, `source` (compiled in the instance, which takes ten minutes or more and needs \
-             a CUDA toolkit), or `auto`: from source on a V100 or P40, which the prebuilt one cannot use, else \
-             prebuilt, and from source when that one fails to serve.",
+            "Which server: `prebuilt`, `source` (compiled in the instance, which takes ten minutes or more and needs a \
+             CUDA toolkit), or `auto`: from source on a V100 or P40, which the prebuilt one does not support; \
+             otherwise prebuilt, and from source if that one does not serve.",
         )
         .validate(validator::one_of(&["auto", "prebuilt", "source"])),
         Attribute::optional_computed(
             "package",
             Type::String,
-            "The prebuilt server's path in the instance. Default: the one that is found under `package` of the public \
-             storage.",
+            "The prebuilt server's path in the instance. Default: the one under `package` of the public storage.",
         )
         .validate(path()),
         Attribute::with_default(
             "workspace",
             Type::String,
             options::WORKSPACE,
-            "Where logs, builds and the state of the work are kept.",
+            "The folder for logs, builds and records.",
         )
         .validate(path()),
         Attribute::with_default(
@@ -144,8 +143,8 @@ fn build() -> Vec<Attribute> {
             "source",
             AttributeType::Nested(Nesting::Single, source()),
             format!(
-                "What is compiled. Default: a source tree or archive under `package` of the public storage, else the \
-                 public repository of llama.cpp at `{REFERENCE}`. A finished build is used again as long as source, \
+                "The source to compile. Default: a source tree or archive under `package` of the public storage, else \
+                 the public repository of llama.cpp at `{REFERENCE}`. A finished build is reused while source, \
                  architectures and toolkit stay the same."
             ),
         ),
@@ -172,7 +171,7 @@ fn source() -> Vec<Attribute> {
         Attribute::optional(
             "cuda_architectures",
             Type::list(Type::String),
-            "CUDA architectures to compile for, such as `70`. Default: the card's.",
+            "CUDA architectures to compile for, such as `70`. Default: those of the GPUs.",
         )
         .validate(validator::text("a CUDA architecture such as \"70\" or \"90a\"", |architecture| {
             let digits = architecture.chars().take_while(char::is_ascii_digit).count();
@@ -198,15 +197,20 @@ fn options() -> Vec<Attribute> {
             "host",
             Type::String,
             "0.0.0.0",
-            "The address that the server listens on. It is always checked through the instance's loopback, so this \
-             is an address that covers it: `0.0.0.0`, `::`, `127.0.0.1` or `localhost`.",
+            "The address that the server listens on. The provider checks the server on the loopback address, so this \
+             must include it: `0.0.0.0`, `::`, `127.0.0.1` or `localhost`.",
         )
         .validate(validator::one_of(&["0.0.0.0", "::", "127.0.0.1", "localhost"])),
         Attribute::with_default("port", Type::Number, i64::from(options::PORT), "The port that the server listens on.")
             .replaces(Replacement::Always)
             .validate(validator::between(1..=65535)),
-        Attribute::with_default("context_size", Type::Number, 32768, "The context in tokens; 0 takes the model's own.")
-            .validate(validator::between(0..=i64::from(i32::MAX))),
+        Attribute::with_default(
+            "context_size",
+            Type::Number,
+            32768,
+            "The context in tokens; 0 is the trained context of the model.",
+        )
+        .validate(validator::between(0..=i64::from(i32::MAX))),
         Attribute::with_default(
             "parallel",
             Type::Number,
@@ -235,8 +239,8 @@ fn options() -> Vec<Attribute> {
         Attribute::optional(
             "extra_args",
             Type::list(Type::String),
-            "Further options, one word an element, appended as they are. `--api-key`, `--api-prefix`, those of TLS \
-             and those that tell where the server listens and which model it loads are refused.",
+            "Further options, one word per element, appended unchanged. `--api-key`, `--api-prefix`, options for TLS, \
+             the listening address and the model are refused.",
         )
         .validate(validator::text("one word of a command line, without NUL", |word| !word.contains('\0'))),
         Attribute::optional("environment", Type::map(Type::String), "Environment variables of the server.").sensitive(),
@@ -250,8 +254,8 @@ fn behaviour() -> Vec<Attribute> {
             "ready_timeout",
             Type::String,
             "10m",
-            "How long a start may take until the probe is answered. A longer one counts as failed, and under `auto` \
-             leads to the compile.",
+            "How long a start may take until the probe is answered. A longer start counts as failed; with `build = \
+             \"auto\"` a compile follows.",
         )
         .validate(validator::duration()),
         Attribute::optional(
@@ -259,8 +263,8 @@ fn behaviour() -> Vec<Attribute> {
             AttributeType::Nested(
                 Nesting::Single,
                 vec![
-                    Attribute::with_default("prompt", Type::String, options::PROMPT, "What is asked.")
-                        .validate(validator::text("text that is not empty", |prompt| !prompt.is_empty())),
+                    Attribute::with_default("prompt", Type::String, options::PROMPT, "The question to ask.")
+                        .validate(validator::text("a non-empty string", |prompt| !prompt.is_empty())),
                     Attribute::with_default("max_tokens", Type::Number, 64, "The longest answer in tokens.")
                         .validate(validator::between(1..=i64::from(i32::MAX))),
                     Attribute::optional("expect", Type::String, "A regular expression that the answer must match.")
@@ -273,25 +277,25 @@ fn behaviour() -> Vec<Attribute> {
             "on_failure",
             Type::String,
             "keep",
-            "What becomes of a new server that was started and does not serve: `keep` leaves the process and its \
-             logs, `stop` stops it.",
+            "What happens to a new server that was started but does not serve: `keep` leaves the process and its logs, \
+             `stop` stops it.",
         )
         .validate(validator::one_of(&["keep", "stop"])),
         Attribute::optional(
             "on_update_failure",
             Type::String,
-            "What becomes of a changed server that does not serve: `rollback` ends it and starts the former one with \
+            "What happens to a changed server that does not serve: `rollback` ends it and starts the former one with \
              its former options; the update is an error, and the state keeps the former arguments. `keep` leaves the \
-             failed one, `stop` stops it. The former server is only ended once its successor is found or built, and \
-             understands its options. Default: `rollback`.",
+             failed one, `stop` stops it. The former server is ended only when the new one is found or built and \
+             accepts its options. Default: `rollback`.",
         )
         .validate(validator::one_of(&["rollback", "keep", "stop"])),
         Attribute::optional(
             "restart_policy",
             Type::String,
-            "`on_failure`: a server that exits after it has served is started again in the instance, with growing \
-             pauses, at most five times in ten minutes; one that was asked to end is not. `never`: the next apply \
-             starts it. Default: `on_failure`.",
+            "`on_failure`: a server that exits after it has served is restarted in the instance, with growing pauses, \
+             at most five times in ten minutes; a server that was ended on purpose, as with `kill`, is not. `never`: \
+             the next apply starts it. Default: `on_failure`.",
         )
         .validate(validator::one_of(&["on_failure", "never"])),
     ]
@@ -303,30 +307,26 @@ fn reported() -> Vec<Attribute> {
         text(
             "status",
             "`ready`; `stopped` when the server does not run; `starting` while the work in the instance continues; \
-             `failed`; `unresponsive` when it runs and answers wrongly; `outdated` when the model's file was replaced \
-             since it was loaded; `displaced` when a llama-server that was started by hand serves on its port \
-             instead; `blocked` when another program listens there. Anything but `ready` and `blocked` is repaired by \
-             the next apply. A slow answer is a warning.",
+             `failed`; `unresponsive` when it runs but does not answer correctly; `outdated` when the model's file was \
+             replaced since it was loaded; `displaced` when a llama-server that was started by hand uses its port; \
+             `blocked` when another program uses it. The next apply repairs every status except `ready` and `blocked`. \
+             A slow answer is a warning.",
         ),
         text("endpoint", "The base address of an OpenAI-style client inside the instance: `http://127.0.0.1:8000/v1`."),
         text("build_used", "`prebuilt` or `source`."),
-        text("server_version", "What the server says about its version."),
-        Attribute::computed("pid", Type::Number, "The server's process."),
-        text("command_line", "How it was started; secrets are cut out."),
+        text("server_version", "The version that the server reports."),
+        Attribute::computed("pid", Type::Number, "The process id of the server."),
+        text("command_line", "The command line of the server, without secrets."),
         text("log_path", "Its log, in the instance."),
         text("host_key", "The SSH host key that is pinned: that of the first login, or `ssh.host_key`."),
         text("model_fingerprint", "Size, time of the last change, and a hash of the header of the model's file."),
-        Attribute::computed(
-            "restarts",
-            Type::Number,
-            "How often it was started again by itself since it was last applied.",
-        ),
-        text("last_exit", "How it ended before the last of these restarts."),
+        Attribute::computed("restarts", Type::Number, "How often it was restarted automatically since the last apply."),
+        text("last_exit", "How it exited before the last of these restarts."),
         text("started_at", "When the server was started (RFC 3339, UTC)."),
         Attribute::computed(
             "tokens_per_second",
             Type::Number,
-            "How fast the probe was answered when it was last made; null for a probe of one token.",
+            "The speed of the last probe's answer; null for a probe of one token.",
         ),
     ]
 }

@@ -133,8 +133,7 @@ fn find(job: &Job, facts: &Facts) -> Result<KnownSource, JobFailure> {
 /// The commit that a reference means: the peeled tag, the tag, the branch. It is remembered for a day without network.
 fn commit(url: &str, reference: &str, facts: &Facts) -> Result<(String, Option<String>), JobFailure> {
     if facts.knows("tools") && !facts.tools.iter().any(|tool| tool == "git") {
-        let text =
-            format!("git is not installed, and the source is to come from {url}: install it, or give source.path");
+        let text = format!("git is not installed: install it to fetch the source from {url}, or set source.path");
         return Err(JobFailure { kind: FailureKind::MissingTool, text });
     }
     if is_commit(reference) {
@@ -158,7 +157,8 @@ fn commit(url: &str, reference: &str, facts: &Facts) -> Result<(String, Option<S
     let known = facts.text("reference");
     if !said.is_empty() && is_commit(known) {
         let note = format!(
-            "the repository {url} could not be asked; the source is what {reference} meant before, commit {known}"
+            "the source repository could not be reached: {reference} of {url} is built at its last known commit, \
+             {known}"
         );
         return Ok((known.to_owned(), Some(note)));
     }
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_reference_is_remembered_while_its_repository_cannot_be_asked() {
         let (commit, note) = meaning("fatal: unable to access", TWO).unwrap();
-        assert!(commit == TWO && note.unwrap().contains("could not be asked"));
+        assert!(commit == TWO && note.unwrap().contains("could not be reached"));
         assert_eq!(meaning("fatal: no", ""), Err("u has no reference b1: fatal: no".to_owned()));
     }
 }

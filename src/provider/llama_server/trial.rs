@@ -179,12 +179,12 @@ async fn once(server: &LlamaServer, machine: &InstanceSession) -> TrialLook {
     }
     let (request, key) = (question(None, server.model.as_str().unwrap_or_default()), server.key(server));
     match timeout(PATIENCE, llama_chat::ask(session, port, key.as_ref(), &request)).await {
-        Err(_) => TrialLook::Slow("It is healthy, and did not answer a chat of one token within 10 s".to_owned()),
+        Err(_) => TrialLook::Slow("It is healthy, but did not answer a chat of one token within 10 s".to_owned()),
         Ok(Ok(_)) => TrialLook::Serves,
         // A write-only key is not here.
         Ok(Err(error)) if error.asks_for_key() => TrialLook::Serves,
         Ok(Err(error)) if error.is_busy() => {
-            TrialLook::Slow(format!("It is healthy, and has no room for a chat of one token: {error}"))
+            TrialLook::Slow(format!("It is healthy, but accepts no further chat: {error}"))
         }
         Ok(Err(ChatFailure::Ssh(error))) if !is_broken_off(&error) => {
             TrialLook::Slow(format!("A chat of one token could not be made: {error}"))

@@ -53,9 +53,9 @@ impl EphemeralResource for Tunnel {
             Attribute::optional(name, Type::String, format!("{description} It may be an ephemeral value.")).sensitive()
         };
         Schema::new(
-            "A way to a server in an instance, such as a `damodel_llama_server`: a listener on 127.0.0.1 that \
-             forwards through SSH while the run lasts. Nothing of it reaches the state or the plan. Whether anybody \
-             listens at the other end shows when it is used.",
+            "A tunnel to a server in an instance, such as a `damodel_llama_server`: a listener on 127.0.0.1 that \
+             forwards through SSH during the run. It is not stored in state or plan. Opening it does not check that a \
+             server listens on the port.",
             [
                 ssh_schema::visit(),
                 vec![
@@ -71,7 +71,7 @@ impl EphemeralResource for Tunnel {
                     Attribute::computed(
                         "local_url",
                         Type::String,
-                        "Where the server is reached here: `http://127.0.0.1:…`.",
+                        "The local address of the server: `http://127.0.0.1:…`.",
                     ),
                 ],
             ]

@@ -18,15 +18,14 @@ use crate::{
 
 const AS_BEFORE: &str = "Nothing was changed. What runs in the instance continues.";
 
-const ENDED: &str =
-    "The server that ran before does not run any more, and the state says so: the next apply starts it.";
+const ENDED: &str = "The former server is no longer running, and the state records this: the next apply starts it.";
 
 const NOT_HEARD: &str = "It is not known whether the instance received the change. The state keeps the previous \
-                         values; the next apply sends the change again, and resumes what it may have begun.";
+                         values; the next apply sends the change again, or resumes it.";
 
-const GOES_ON: &str = "The work continues in the instance, and the state says that it does: the next apply resumes it.";
+const GOES_ON: &str = "The work continues in the instance, and the state records this: the next apply resumes it.";
 
-const FAILED: &str = "The state says that it failed: the next apply starts it anew.";
+const FAILED: &str = "The state records it as failed: the next apply starts it again.";
 
 /// Changes a server in place, or repairs it. What only changes how the provider behaves, or how it logs in, restarts
 /// nothing.
@@ -206,7 +205,7 @@ impl Change<'_> {
         };
         let warning = |why| {
             let title = format!("The records in {} were not removed", place.workspace);
-            as_warning(Diagnostic::error(title, format!("{why}. Nothing runs there: remove .damodel there by hand.")))
+            as_warning(Diagnostic::error(title, format!("{why}. No server runs there: remove .damodel there by hand.")))
         };
         why.map(|why| warning(why).into()).unwrap_or_default()
     }

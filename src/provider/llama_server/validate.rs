@@ -46,15 +46,15 @@ fn api_key(config: &LlamaServer, diagnostics: &mut Diagnostics) {
         diagnostics.error_at(
             Path::to("api_key_wo_version"),
             "A version without its key",
-            "api_key_wo_version says when a new api_key_wo is taken; set that, or remove the version.",
+            "api_key_wo_version has no effect without api_key_wo. Set api_key_wo, or remove the version.",
         );
     }
     if !config.api_key_wo.is_null() && config.api_key_wo_version.is_null() {
         diagnostics.error_at(
             Path::to("api_key_wo"),
             "A write-only key without its version",
-            "Set api_key_wo_version too, to any number: Terraform cannot detect changes of write-only values, so a \
-             new key is taken when the version does.",
+            "Terraform cannot detect changes of write-only values: set api_key_wo_version, and change it whenever the \
+             key changes.",
         );
     }
 }
@@ -79,7 +79,7 @@ fn build(config: &LlamaServer, diagnostics: &mut Diagnostics) {
             Path::to("source").attribute("url"),
             "Credentials in an address",
             "They would be stored in the state, and shown in plans and logs. Give an address without user and \
-             password: let the instance's git know them, or set source.path.",
+             password: configure the credentials in the instance's git, or set source.path.",
         );
     }
     let is_fetched = !source.url.is_null() || !source.reference.is_null();
@@ -109,7 +109,7 @@ fn extra_args(config: &LlamaServer, diagnostics: &mut Diagnostics) {
                 diagnostics.error_at(
                     path,
                     "An option that is null",
-                    "Each element of extra_args is one word of a command line.",
+                    "Each element of extra_args must be one word of a command line.",
                 );
                 continue;
             }
@@ -119,14 +119,15 @@ fn extra_args(config: &LlamaServer, diagnostics: &mut Diagnostics) {
             Some(Clash::ApiKey) => diagnostics.error_at(
                 path,
                 "A key on the command line",
-                "Every user of the instance can read a command line, and the state would keep it. Set api_key instead.",
+                "Every user of the instance can read a command line, and it would be stored in the state. Set api_key \
+                 instead.",
             ),
             Some(Clash::Forbidden(argument)) => diagnostics.error_at(
                 path,
                 "An option that an argument sets",
                 format!(
-                    "{word:?} is set with {argument}. The provider checks the server by it, so it cannot be given \
-                         twice."
+                    "{word:?} is set with {argument}. The provider uses it to check the server, so it must not be set \
+                         here too."
                 ),
             ),
             Some(Clash::Set(argument)) => diagnostics.warning_at(
@@ -136,7 +137,7 @@ fn extra_args(config: &LlamaServer, diagnostics: &mut Diagnostics) {
             ),
             Some(Clash::Unready(reason)) => diagnostics.error_at(
                 path,
-                "An option with which no server gets ready",
+                "An option that the provider does not support",
                 format!("{word:?} cannot be set here. {reason}"),
             ),
             None if word.starts_with('-') && word.contains(' ') => diagnostics.warning_at(
@@ -156,8 +157,8 @@ fn environment(config: &LlamaServer, diagnostics: &mut Diagnostics) {
     if !config.environment.known().into_iter().flat_map(|variables| variables.values()).all(is_passable) {
         diagnostics.error_at(
             Path::to("environment"),
-            "A value that no process takes",
-            "A value holds a NUL character.",
+            "A value with a NUL character",
+            "No process accepts a NUL character. Remove it.",
         );
     }
     // The names are as sensitive as the values are: a path would show them, so only the whole is pointed at.
@@ -172,7 +173,10 @@ fn environment(config: &LlamaServer, diagnostics: &mut Diagnostics) {
             diagnostics.error_at(
                 Path::to("environment"),
                 "Invalid name of a variable",
-                format!("{name:?} is no name of an environment variable: letters, digits and _, with no digit first."),
+                format!(
+                    "{name:?} is not a valid name of an environment variable. Use letters, digits and _; the first \
+                         character must not be a digit."
+                ),
             );
         }
     }

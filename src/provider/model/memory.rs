@@ -86,13 +86,13 @@ impl Function for ModelMemory {
         let parts = ["weights", "cache", "compute", "overhead", "total", "host"];
         let parts = parts.map(|part| (part.to_owned(), Type::Number));
         Signature {
-            summary: "How much memory a server needs for a model".to_owned(),
+            summary: "GPU memory that a server needs for a model".to_owned(),
             description: "Computes, from the header of a model, how many bytes a llama-server needs on the GPU: \
                           `weights`, `cache` (keys and values), `compute` (buffers), `overhead` (an allowance for the \
                           driver) and `total`; and in `host` the weights, keys and values that stay in the host's \
-                          memory. A part that is not known, as for an architecture that is new or keeps a recurrent \
-                          state, is null, and so is `total`; `notes` say how each part was computed and why one is \
-                          not known. Weights and cache are exact, `compute` is an estimate."
+                          memory. An unknown part, for example of a new architecture or one with a recurrent state, is \
+                          null, and so is `total`; `notes` explain how each part was computed or why it is unknown. \
+                          Weights and cache are exact, `compute` is an estimate."
                 .to_owned(),
             parameters: vec![
                 Parameter::new("model", model, "The data source `damodel_model`."),
@@ -100,9 +100,9 @@ impl Function for ModelMemory {
                     "options",
                     Type::map(Type::String),
                     "How the server is started: `context_size` (0 is the trained context), `parallel` (-1 is the \
-                     server's choice), `cache_type_k`, `cache_type_v`, `gpu_layers`, `flash_attention`, `batch`, \
-                     `ubatch`, `unified`. What is not set is as `damodel_llama_server` has it by default; `batch` is \
-                     2048, `ubatch` 512 and `unified` false.",
+                     server's default), `cache_type_k`, `cache_type_v`, `gpu_layers`, `flash_attention`, `batch`, \
+                     `ubatch`, `unified`. Options that are not set have the defaults of `damodel_llama_server`; \
+                     `batch` is 2048, `ubatch` 512 and `unified` false.",
                 ),
             ],
             variadic: None,

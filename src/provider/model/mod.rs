@@ -70,9 +70,9 @@ impl DataSource for File {
         all.extend(ssh_schema::visit());
         all.extend(attributes());
         Schema::new(
-            "The header of a GGUF model file. Nothing else of the file is read, and at most 256 MiB; of a split model \
-             (`…-00001-of-00003.gguf`) the headers of all files are read. The function `model_memory` computes from \
-             it how much memory a server needs.",
+            "The header of a GGUF model file. Only the header is read, and at most 256 MiB; of a split model \
+             (`…-00001-of-00003.gguf`) the headers of all files are read. The function `model_memory` computes from it \
+             how much memory a server needs.",
             all,
         )
     }
@@ -87,7 +87,7 @@ impl DataSource for File {
             (true, false) if is_in_an_instance => diagnostics.error_at(
                 Path::to("url"),
                 "Conflicting arguments",
-                "instance_id and ssh are for a file in an instance: set path, or remove them.",
+                "instance_id and ssh need path, a file in an instance. Set path, or remove them.",
             ),
             _ => {}
         }
@@ -95,7 +95,7 @@ impl DataSource for File {
             let none = WriteOnly::default();
             Login::validate(&config.ssh, !config.instance_id.is_null(), &none, &none, diagnostics);
         } else if !config.host_key.is_null() {
-            let text = "host_key is for a file in an instance: set instance_id or ssh, or remove it.";
+            let text = "host_key needs instance_id or ssh. Set one of them, or remove host_key.";
             diagnostics.error_at(Path::to("host_key"), "Conflicting arguments", text);
         }
     }

@@ -132,7 +132,7 @@ impl lifecycle::SingularModel for SingleImage {
                 "most_recent",
                 Type::Bool,
                 false,
-                "Whether to take the most recently made of several.",
+                "Whether to take the most recently created of several.",
             ),
         ];
         attributes.extend(reported().into_iter().map(|mut attribute| {

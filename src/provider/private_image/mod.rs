@@ -99,8 +99,8 @@ impl Managed for PrivateImage {
                     image.image_status.map(image_status).unwrap_or_default()
                 ),
                 format!(
-                    "The service accepted the save and then shows this status instead of ready. The state holds the \
-                     image. Check it in the console{}.",
+                    "The service accepted the save, but the status is not ready. The state holds the image. Check it \
+                     in the console{}.",
                     accepted.ids
                 ),
             )
@@ -148,14 +148,14 @@ fn taken(holder: &api::PrivateImage, client: &ProviderClient) -> String {
             && (record.marker == name || record.ids.as_ref().is_some_and(|ids| ids.id == id.to_string()))
     });
     let origin = if is_left {
-        " An earlier run created it, perhaps from an instance that was replaced since, and its pending record is \
-         still there."
+        " An earlier run created it, possibly from an instance that was replaced since, and its pending record still \
+         exists."
     } else {
         ""
     };
     format!(
-        "Private image {id} has it.{origin} To manage that image: terraform import {}.<name> {id}. Otherwise delete \
-         it in the console, or choose another name.",
+        "Private image {id} has this name.{origin} To manage that image: terraform import {}.<name> {id}. Otherwise \
+         delete it in the console, or choose another name.",
         PrivateImage::TYPE_NAME
     )
 }

@@ -19,7 +19,7 @@ pub(super) fn schema() -> Schema {
         Attribute::optional(
             "instance_id",
             Type::String,
-            "The instance whose system disk is saved (`id` of `damodel_instance`). Needed to make an image; null \
+            "The instance whose system disk is saved (`id` of `damodel_instance`). Needed to create an image; null \
              after an import.",
         )
         .replaces(Replacement::IfKnown),
@@ -27,21 +27,21 @@ pub(super) fn schema() -> Schema {
             "deletion_protection",
             Type::Bool,
             false,
-            "Whether destroying or replacing the image is an error. What counts is the value in the state. Worth \
-             setting: the replacement of the instance that it was made of would replace the image too.",
+            "Whether destroying or replacing the image is an error. What counts is the value in the state. \
+             Recommended: a replacement of the instance that the image was saved from replaces the image too.",
         ),
     ];
     attributes.extend(reported().into_iter().map(|mut attribute| {
         if attribute.name == "name" {
             attribute.requirement = Requirement::Required;
             attribute.description = "The image's name, unique in the account. Changed in place.".to_owned();
-            return attribute.validate(validator::text("text that is not empty", |name| !name.trim().is_empty()));
+            return attribute.validate(validator::text("a non-empty string", |name| !name.trim().is_empty()));
         }
         attribute
     }));
     Schema::new(
-        "A private image: the system disk of an instance, saved. The apply waits until it is pushed and ready, so \
-         that an instance of the same apply can be made of it. Images are charged for as long as they are stored.",
+        "A private image: a saved system disk of an instance. The apply waits until it is pushed and ready, so that \
+         the same apply can create an instance from it. Images are billed for as long as they are stored.",
         attributes,
     )
 }
@@ -60,7 +60,7 @@ pub(super) fn reported() -> Vec<Attribute> {
         number("image_size", "The size, as the service reports it."),
         text("original_image", "The image that the instance used."),
         text("region", "The region."),
-        text("create_time", "When it was made (RFC 3339, UTC)."),
+        text("create_time", "When it was created (RFC 3339, UTC)."),
         text("updated_at", "When it was last changed (RFC 3339, UTC)."),
         number("upperdir_files", "How many files the instance's writable layer had."),
         number("upperdir_bytes", "How many bytes the instance's writable layer had."),

@@ -43,13 +43,13 @@ impl DataSource for List {
 
     fn schema(&self) -> Schema {
         Schema::new(
-            "The public images, from which instances are made.",
+            "The public images, from which instances are created.",
             vec![
-                Attribute::optional("label", Type::String, "One label that an image must carry."),
+                Attribute::optional("label", Type::String, "A label that an image must have."),
                 Attribute::optional(
                     "name",
                     Type::String,
-                    "A part of the image's name, or of the name or version of a software in it.",
+                    "A part of the image's name, or of the name or version of its software.",
                 ),
                 Attribute::optional(
                     "name_regex",
@@ -114,7 +114,7 @@ impl DataSource for Single {
 
     fn schema(&self) -> Schema {
         let mut attributes = vec![
-            Attribute::optional("label", Type::String, "One label that the image must carry."),
+            Attribute::optional("label", Type::String, "A label that the image must have."),
             Attribute::optional("name_regex", Type::String, "A regular expression that the image's name must match.")
                 .validate(validator::regular_expression()),
             Attribute::with_default(
@@ -139,7 +139,7 @@ impl DataSource for Single {
 
     fn validate(&self, config: &One, diagnostics: &mut Diagnostics) {
         if config.id.is_null() && config.name.is_null() && config.name_regex.is_null() && config.label.is_null() {
-            diagnostics.error_at(Path::to("id"), "Nothing to look for", "Set id, name, name_regex or label.");
+            diagnostics.error_at(Path::to("id"), "Missing required argument", "Set id, name, name_regex or label.");
         }
     }
 

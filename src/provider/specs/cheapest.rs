@@ -31,9 +31,9 @@ impl Function for CheapestSpec {
             summary: "The cheapest specification that can be created now".to_owned(),
             description: "Finds, among specifications, the one with the lowest `hourly_price` that has `gpu_num` GPUs \
                           available in one instance now; of several at the same price the one with the lowest \
-                          `spec_id`. With `min_gpu_mem_mb` only those whose GPUs have that much memory count. \
-                          Stock and prices move: an instance that is made of the result keeps its \
-                          specification with `ignore_changes = [spec_id]`."
+                          `spec_id`. With `min_gpu_mem_mb`, only specifications whose GPUs have at least that much \
+                          memory. Stock and prices change: `ignore_changes = [spec_id]` keeps the specification of an \
+                          instance that was created with the result."
                 .to_owned(),
             parameters: vec![
                 Parameter::new(
@@ -41,11 +41,11 @@ impl Function for CheapestSpec {
                     Type::list(record.clone()),
                     "The specifications to choose from: `specs` of `damodel_specs`, or some of them.",
                 ),
-                Parameter::new("gpu_num", Type::Number, "How many GPUs the instance is to have.")
+                Parameter::new("gpu_num", Type::Number, "How many GPUs the instance needs.")
                     .validate(validator::between(1..=i64::MAX)),
             ],
             variadic: Some(
-                Parameter::new("min_gpu_mem_mb", Type::Number, "The least memory of one GPU in MB.")
+                Parameter::new("min_gpu_mem_mb", Type::Number, "The minimum memory of one GPU in MB.")
                     .validate(validator::between(0..=i64::MAX)),
             ),
             returns: record,
@@ -62,20 +62,20 @@ impl Function for CheapestSpec {
         let most = specs.iter().filter_map(|spec| spec.max_gpu_count.known()).max().copied().unwrap_or(0);
         if most <= 0 {
             let text = match least {
-                Some(least) => format!("none with {least} MB of memory for each GPU can be created now"),
-                None => "none of these specifications can be created now".to_owned(),
+                Some(least) => format!("no specification with {least} MB of memory for each GPU is available now"),
+                None => "none of these specifications is available now".to_owned(),
             };
             return Err(FunctionError::on("specs", text));
         }
         let fits = |spec: &SpecRecord| spec.max_gpu_count.known().is_some_and(|count| *count >= arguments.gpu_num);
         if most < arguments.gpu_num {
-            let text = format!("no instance with that many GPUs can be created now: at most {most} fit in one");
+            let text = format!("no instance with that many GPUs is available now: at most {most} fit in one");
             return Err(FunctionError::on("gpu_num", text));
         }
         let priced = specs.into_iter().filter(fits).filter(|spec| spec.hourly_price.known().is_some());
         priced
             .min_by(|a, b| (&a.hourly_price, &a.spec_id).cmp(&(&b.hourly_price, &b.spec_id)))
-            .ok_or_else(|| FunctionError::on("specs", "no specification that can be created now has an hourly price"))
+            .ok_or_else(|| FunctionError::on("specs", "no specification that is available now has an hourly price"))
     }
 }
 

@@ -63,8 +63,8 @@ impl DataSource for List {
             "The specifications that match.",
         ));
         Schema::new(
-            "The instance specifications of a region, with their stock and prices. Prices and stock change: they are \
-             asked for in every plan.",
+            "The instance specifications of a region, with their stock and prices. Prices and stock change: every plan \
+             reads them again.",
             attributes,
         )
     }
@@ -120,19 +120,15 @@ fn arguments() -> Vec<Attribute> {
         Attribute::optional("gpu_name", Type::String, "A regular expression that the GPU model must match.")
             .validate(validator::regular_expression()),
         number("min_gpu_num", "How many GPUs must be available in one instance."),
-        number("min_gpu_mem_mb", "The least memory of a GPU, in MB."),
-        number("min_cpu_per_gpu", "The least number of CPU cores for each GPU."),
-        number("min_mem_per_gpu_gb", "The least memory for each GPU, in GB."),
-        Attribute::optional("min_cuda", Type::String, "The least CUDA version, such as `12.4`.")
+        number("min_gpu_mem_mb", "The minimum memory of a GPU, in MB."),
+        number("min_cpu_per_gpu", "The minimum number of CPU cores for each GPU."),
+        number("min_mem_per_gpu_gb", "The minimum memory for each GPU, in GB."),
+        Attribute::optional("min_cuda", Type::String, "The minimum CUDA version, such as `12.4`.")
             .validate(validator::text("a version such as \"12.4\"", |version| images::version(version).is_some())),
-        Attribute::optional("max_hourly_price", Type::Number, "The highest price of a GPU and hour.")
+        Attribute::optional("max_hourly_price", Type::Number, "The maximum price of a GPU per hour.")
             .validate(validator::positive()),
-        Attribute::optional(
-            "rush_sale",
-            Type::Bool,
-            "Only rush-sale specifications (`true`), or none of them (`false`).",
-        ),
-        Attribute::with_default("available_only", Type::Bool, false, "Whether to leave out what is sold out."),
+        Attribute::optional("rush_sale", Type::Bool, "`true`: only rush-sale specifications; `false`: only others."),
+        Attribute::with_default("available_only", Type::Bool, false, "Whether to leave out sold-out specifications."),
         Attribute::optional(
             "sort_by",
             Type::String,
@@ -153,7 +149,7 @@ struct Filter {
 impl Filter {
     fn of(wanted: &SpecsQuery) -> Result<Self, Diagnostic> {
         let gpu_name = wanted.gpu_name.as_str().map(Regex::new).transpose().map_err(|error| {
-            Diagnostic::error("Invalid value", format!("gpu_name is no regular expression: {error}."))
+            Diagnostic::error("Invalid value", format!("gpu_name is not a regular expression: {error}."))
                 .at(Path::to("gpu_name"))
         })?;
         Ok(Self { wanted: wanted.clone(), gpu_name, min_cuda: wanted.min_cuda.as_str().and_then(version) })

@@ -112,12 +112,12 @@ pub(super) fn attributes() -> Vec<Attribute> {
     let mut attributes = vec![
         number("spec_id", "The specification's number."),
         text("spec_type", "The specification's code."),
-        text("region", "The region that was asked."),
+        text("region", "The region."),
         text("capacity_type", "`ondemand` or `spot`."),
-        text("gpu_name", "The GPU model; a CPU specification may carry a CPU identifier."),
+        text("gpu_name", "The GPU model; for a CPU specification, possibly a CPU identifier."),
         number("gpu_mem_mb", "The memory of a GPU in MB."),
         number("max_gpu_count", "How many GPUs one instance can have now; 0 when sold out."),
-        flag("available", "Whether an instance can be made now."),
+        flag("available", "Whether an instance can be created now."),
         number("cpu_per_gpu", "CPU cores for each GPU."),
         number("mem_per_gpu_gb", "Memory for each GPU in GB."),
         number("sys_disk_size_gb", "The system disk in GB."),
@@ -134,7 +134,8 @@ pub(super) fn attributes() -> Vec<Attribute> {
         attributes.push(number(&format!("{period}_data_disk_price"), &description));
     }
     for (period, word) in PERIODS {
-        let description = format!("The discount on {word}, as the service reports it; no price here has it applied.");
+        let description =
+            format!("The discount on {word}, as the service reports it; it is not applied to the prices.");
         attributes.push(number(&format!("{period}_discount"), &description));
         let description = format!(
             "The status of the discount on {word}: `none`, `voided`, `not_yet_effective`, `expired`, `effective` or \

@@ -68,8 +68,8 @@ impl DataSource for Single {
             attributes.push(attribute);
         }
         Schema::new(
-            "One instance specification: the only one that matches, or the first in an order. Prices and stock \
-             change: they are asked for in every plan.",
+            "One instance specification: the only one that matches, or with `first` the first in the order of \
+             `sort_by`. Prices and stock change: every plan reads them again.",
             attributes,
         )
     }

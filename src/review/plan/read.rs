@@ -64,7 +64,7 @@ impl ReviewedPlan {
             return Err(NotAPlan::Log);
         }
         if !document.get(documents.byte_offset()..).unwrap_or_default().iter().all(u8::is_ascii_whitespace) {
-            return Err(NotAPlan::Syntax("more follows after its end".to_owned()));
+            return Err(NotAPlan::Syntax("more text follows after its end".to_owned()));
         }
         let Some(version) = root.format_version.as_str() else {
             return Err(match (root.lineage.is_some(), root.encrypted_data.is_some()) {

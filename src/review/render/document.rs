@@ -56,10 +56,10 @@ pub(super) fn sections(review: &Review) -> Vec<Section> {
         all.gate(),
         all.of("Unreadable", ["part of the plan"].map(text), |report| &report.unreadable, |part| vec![plan(part)]),
         all.of("Deferred to a later plan", ["object", "reason"].map(text), |report| &report.deferred, deferred),
-        all.of("Destroyed", ["object", "action", "data that goes with it"].map(text), |report| &report.destroyed, loss),
+        all.of("Destroyed", ["object", "action", "deleted data"].map(text), |report| &report.destroyed, loss),
         all.of("Replaced", ["object", "order", "forced by"].map(text), |report| &report.replaced, replacement),
         all.of(
-            "Forgotten: not destroyed, still billed",
+            "Removed from the state, not destroyed (still billed)",
             ["object", "type"].map(text),
             |report| &report.forgotten,
             forgotten,
@@ -74,11 +74,11 @@ pub(super) fn sections(review: &Review) -> Vec<Section> {
     let after = [
         all.of(
             "Prepaid",
-            [text("instance"), text("term"), number("in all"), text("what is done to it")],
+            [text("instance"), text("term"), number("in all"), text("action")],
             |report| &report.prepaid,
             term,
         ),
-        all.of("Created", ["object", "what it will be"].map(text), |report| &report.created, created),
+        all.of("Created", ["object", "arguments"].map(text), |report| &report.created, created),
         all.of("Changed in place", ["object", "what changes"].map(text), |report| &report.updated, updated),
         all.of("Imported", ["object", "id", "beside"].map(text), |report| &report.imported, imported),
         all.of("Moved", ["object", "from", "beside"].map(text), |report| &report.moved, moved),
@@ -95,7 +95,7 @@ pub(super) fn sections(review: &Review) -> Vec<Section> {
             drift,
         ),
         all.of(
-            "Checks that do not hold",
+            "Checks with problems",
             ["check", "status", "problems"].map(text),
             |report| &report.failed_checks,
             check,
@@ -142,7 +142,7 @@ impl<'a> Tables<'a> {
 
     fn gate(&self) -> Option<Section> {
         let (line, verdict) = (super::verdict(self.review)?, self.review.gate.as_ref()?);
-        let columns = ["rule", "object", "what it does"].map(text).to_vec();
+        let columns = ["rule", "object", "finding"].map(text).to_vec();
         let rows = verdict.violations.iter().map(|finding| self.finding(finding)).collect();
         Some(Section { title: format!("Gate: {line}"), columns, total: None, rows })
     }
@@ -154,7 +154,7 @@ impl<'a> Tables<'a> {
             finding.level == Level::Note && is_let_through.iter().any(|words| finding.message.contains(words))
         };
         let rows: Vec<Row> = self.review.findings.iter().filter(is_of_policy).map(|one| self.finding(one)).collect();
-        let columns = ["rule", "object", "what is let through"].map(text).to_vec();
+        let columns = ["rule", "object", "accepted finding"].map(text).to_vec();
         let title = format!("Exceptions ({})", rows.len());
         (!rows.is_empty()).then_some(Section { title, columns, total: None, rows })
     }
@@ -174,15 +174,14 @@ impl<'a> Tables<'a> {
             number("now"),
             number("after"),
             number("change"),
-            number("after, by the hour"),
+            number("after, per hour"),
         ];
         let sums = self.review.sums();
         let [now, after, change] = monthly(&sums);
-        let total =
-            vec![said("all of them"), Cell::default(), now, after, change, said(sums.after.hourly.with_digits(4))];
+        let total = vec![said("total"), Cell::default(), now, after, change, said(sums.after.hourly.with_digits(4))];
         let section = self.of("", columns, |report| &report.cost.resources, cost_row);
         let rows = section.map(|section| section.rows).unwrap_or_default();
-        Section { title: "Cost by the month".to_owned(), columns: columns.to_vec(), total: Some(Row(total)), rows }
+        Section { title: "Cost per month".to_owned(), columns: columns.to_vec(), total: Some(Row(total)), rows }
     }
 
     fn by_plan(&self) -> Option<Section> {
@@ -328,7 +327,7 @@ fn loss(loss: &Loss) -> Vec<Cell> {
     }
     goes.extend(loss.staying.iter().map(|stays| item("stays, and is still billed: ", stays)));
     if loss.protected {
-        goes.push(words("deletion_protection: this will be refused"));
+        goes.push(words("deletion_protection = true: this will be refused"));
     }
     let action = [words(loss.action.word())].into_iter().chain(reason).collect();
     vec![plan(&loss.address), Cell(action), Cell(goes)]
@@ -351,7 +350,7 @@ fn forgotten(forgotten: &Forgotten) -> Vec<Cell> {
 }
 
 fn term(term: &Term) -> Vec<Cell> {
-    let renewed = term.auto_renew.then(|| words("renewed by itself"));
+    let renewed = term.auto_renew.then(|| words("renewed automatically"));
     let until = term.until.clone().map(|until| CellLine(vec![Piece::Words("until ".to_owned()), Piece::Plan(until)]));
     vec![
         plan(&term.address),
@@ -369,7 +368,7 @@ fn secrets(secrets: &Secrets) -> Vec<Cell> {
 fn drift(drift: &Drift) -> Vec<Cell> {
     let found = match &drift.what {
         Drifted::Changed { attributes } => attributes.iter().map(difference).collect(),
-        Drifted::Gone => vec![words("it is gone")],
+        Drifted::Gone => vec![words("it no longer exists")],
     };
     vec![plan(&drift.address), Cell(found)]
 }

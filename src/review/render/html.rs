@@ -15,7 +15,7 @@ use crate::review::{
 };
 
 /// The sections before this one (destroyed objects among them) are placed above the sums.
-const COSTS: &str = "Cost by the month";
+const COSTS: &str = "Cost per month";
 
 #[derive(Template)]
 #[template(path = "report.html", config = "src/review/render/askama.toml")]

@@ -91,13 +91,13 @@ fn marker(id: &str) -> String {
 const NOTES: [&str; 3] = [
     "Sums are in the service's currency, from the quotes in the plan; a month has 730 hours. Discounts are not \
      applied.",
-    "The service names prices for instances alone: cloud disks and images are billed too, and are not in these sums.",
-    "What a plan calls sensitive is not shown here.",
+    "The service has prices for instances only: cloud disks and images are billed too, but not included in these sums.",
+    "Sensitive values are not shown.",
 ];
 
 /// The note for plans of cores that do not mark them as complete.
-const MAYBE_MORE: &str = "This plan does not say whether it is whole (Terraform says so from 1.8 on, OpenTofu does \
-                          not): what -target or -exclude left out is not seen here.";
+const MAYBE_MORE: &str = "This plan does not state whether it is complete (Terraform reports it from 1.8 on, OpenTofu \
+                          does not): objects that -target or -exclude left out are not shown.";
 
 /// The notes below the report.
 fn notes(review: &Review) -> Vec<&'static str> {
@@ -109,23 +109,23 @@ fn notes(review: &Review) -> Vec<&'static str> {
 /// The text for a core's code of a reason; `None` for an unknown code.
 fn reason(word: &str) -> Option<&'static str> {
     Some(match word {
-        "absent_prereq" => "something that it needs does not exist yet",
-        "deferred_prereq" => "something that it needs is deferred",
+        "absent_prereq" => "a dependency does not exist yet",
+        "deferred_prereq" => "a dependency is deferred",
         "instance_count_unknown" => "its count or for_each is not known yet",
         "provider_config_unknown" => "the configuration of its provider is not known yet",
         "resource_config_unknown" => "its configuration is not known yet",
         "delete_because_count_index" => "its index is outside of count",
         "delete_because_enabled_false" => "its enabled is false",
         "delete_because_each_key" => "its key is not in for_each",
-        "delete_because_no_module" => "its module is gone from the configuration",
-        "delete_because_no_move_target" => "it was moved to where nothing is configured",
-        "delete_because_no_resource_config" => "it is gone from the configuration",
-        "delete_because_wrong_repetition" => "count or for_each came or went",
+        "delete_because_no_module" => "its module was removed from the configuration",
+        "delete_because_no_move_target" => "it was moved to an address that is not configured",
+        "delete_because_no_resource_config" => "it was removed from the configuration",
+        "delete_because_wrong_repetition" => "count or for_each was added or removed",
         "forgot_because_lifecycle_destroy_in_config" => "destroy = false in its configuration",
         "forgot_because_lifecycle_destroy_in_state" => "destroy = false in the state",
         "replace_because_cannot_update" => "an argument cannot be changed in place",
         "replace_because_tainted" => "it is tainted",
-        "replace_by_request" => "it was asked for (-replace)",
+        "replace_by_request" => "it was requested (-replace)",
         "replace_by_triggers" => "replace_triggered_by",
         _ => return None,
     })
@@ -182,7 +182,7 @@ fn unknown(count: usize) -> String {
 
 /// The text for a destroyed object without listed data.
 fn no_data(loss: &Loss) -> &'static str {
-    if loss.known { "no data" } else { "other provider: its data cannot be judged" }
+    if loss.known { "no data" } else { "other provider: data loss not assessed" }
 }
 
 /// The length of a prepaid term.
@@ -204,7 +204,7 @@ fn periods(term: &Term) -> String {
 fn term(term: &Term) -> &'static str {
     match term.kind {
         TermKind::Bought => "bought",
-        TermKind::GivenUp => "given up; nothing is paid back, and the service may refuse the release",
+        TermKind::GivenUp => "ended early; nothing is refunded, and the service may refuse the release",
     }
 }
 

@@ -178,8 +178,7 @@ fn a_page_needs_nothing_else_and_tells_what_is_destroyed_first() {
     assert!(html.contains("default-src 'none'") && html.contains("@media (max-width: 640px)"));
     let place = |what: &str| html.find(what).unwrap_or_else(|| panic!("{what}"));
     assert!(
-        place("<h2>Destroyed") < place("Instances by the month")
-            && place("<h2>Destroyed") < place("<h2>Cost by the month")
+        place("<h2>Destroyed") < place("Instances per month") && place("<h2>Destroyed") < place("<h2>Cost per month")
     );
     let long = format!("damodel_instance.{}", "x".repeat(300));
     let mut change = machine(&["create"], None, Some(2000.0));

@@ -134,7 +134,7 @@ fn a_comment_is_cut_to_what_is_taken() {
     let text = write(&review, Format::Markdown);
     assert!((50_000..=65_536).contains(&text.chars().count()), "{}", text.chars().count());
     assert!(text.contains(" more left out"));
-    assert!(text.contains("| **all of them** |  | **0.00** | **1460000.00** |") && text.ends_with("</sub>\n"));
+    assert!(text.contains("| **total** |  | **0.00** | **1460000.00** |") && text.ends_with("</sub>\n"));
     assert!(write(&review, Format::Html).len() > 500_000);
 }
 
@@ -197,7 +197,7 @@ fn a_secret_that_comes_with_the_refresh_enters_the_state() {
 
 #[test]
 fn a_core_that_does_not_say_whether_a_plan_is_whole_is_not_trusted_to() {
-    let sentence = "does not say whether it is whole";
+    let sentence = "does not state whether it is complete";
     let told = |plan: &Value, format| write(&review(plan, &Policy::default()), format).contains(sentence);
     let mut plan = plan_of(&[]);
     for format in [Format::Html, Format::Markdown] {

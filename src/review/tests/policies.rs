@@ -129,7 +129,7 @@ fn several_plans_have_one_gate() {
         "| `b` | 1 to create | 0.00 | 1460.00 | +1460.00 |",
         "### Cost by module\n",
         "| root module | 0.00 | 730.00 | +730.00 |",
-        "| **all of them** |  | **0.00** | **2190.00** | **+2190.00** |",
+        "| **total** |  | **0.00** | **2190.00** | **+2190.00** |",
         "| `damodel_instance.a`<br>in `a` |",
     ] {
         assert!(text.contains(part), "{part}: {text}");

@@ -49,7 +49,7 @@ fn actions_are_told_with_what_sets_them_off() {
         "| `action.damodel_llama_server_restart.r` | before the destroy of `damodel_llama_server.s` | `instance_id` = \
          `\"ins-1\"`",
         "after the update of `damodel_llama_server.s`",
-        "| `action.damodel_chat_completion.c` | invoked by itself (-invoke) |",
+        "| `action.damodel_chat_completion.c` | invoked directly (-invoke) |",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -75,7 +75,7 @@ fn what_is_deferred_is_named_and_closes_the_gate() {
     assert_eq!(violations(&review), ["plan -"]);
     let text = write(&review, Format::Markdown);
     assert!(text.contains("| `damodel_instance.x` | the configuration of its provider is not known yet |"), "{text}");
-    assert!(text.contains("| `action.a.b` | something that it needs is deferred |"), "{text}");
+    assert!(text.contains("| `action.a.b` | a dependency is deferred |"), "{text}");
 }
 
 /// A plan that is unreadable in parts never passes, with or without limits.
@@ -288,13 +288,13 @@ fn every_plan_of_every_core_is_read_whole() {
 #[case("terraform-1.17-action-on-update", &["\n1 to update in place, 2 actions to invoke.\n",
     "| before the update of `damodel_instance.gpu` |", "| after the update of `damodel_instance.gpu` |",
     "`name`: `\"gpu\"` → `\"renamed\"`"])]
-#[case("terraform-1.17-action-invoked", &["\n1 action to invoke.\n", "| invoked by itself (-invoke) |"])]
+#[case("terraform-1.17-action-invoked", &["\n1 action to invoke.\n", "| invoked directly (-invoke) |"])]
 #[case("terraform-1.17-deferred", &["> The plan is incomplete: some changes are deferred to a later plan.",
     "| `damodel_cloud_disk.many[*]` | its count or for_each is not known yet |"])]
 #[case("opentofu-1.12-forget-create", &["\n1 to replace, 1 to forget, 1 unchanged.\n",
     "| `damodel_instance.a` | replace (the old one is forgotten) | `image_id`: `902` → `901`",
     "| `damodel_instance.b` | `damodel_instance`<br>destroy = false in the state |",
-    "| **all of them** |  | **2890.80** | **4336.20** | **+1445.40** |"])]
+    "| **total** |  | **2890.80** | **4336.20** | **+1445.40** |"])]
 fn a_core_s_plan_is_told(#[case] name: &str, #[case] parts: &[&str]) {
     let text = write(&review(&plan(name), &Policy::default()), Format::Markdown);
     for part in parts {
@@ -315,8 +315,8 @@ fn every_core_s_mixed_plan_is_told() {
             "| destroy-data | `damodel_instance.kept` |",
             "| prepaid | `damodel_instance.paid` |",
             "`image_id`: `902` → `901`",
-            "### Forgotten: not destroyed, still billed (1)\n\n| object | type |\n| --- | --- |\n\
-             | `damodel_instance.gone` |",
+            "### Removed from the state, not destroyed (still billed) (1)\n\n| object | type |\n| --- | --- |\n| \
+             `damodel_instance.gone` |",
             "| `damodel_instance.pick` | create<br>at most: its price_ceiling<br>2 candidates: ",
             "| `damodel_instance.paid` | 2 months |",
             "new cloud disk of 100 GB at `/data`, released with the instance",

@@ -125,9 +125,10 @@ fn operable(context: &mut CallContext<'_>, uid: &str) -> Result<Instance, Servic
         Some(instance) if !instance.is_released() => {
             Err(ServiceRefusal::invalid(format!("instance_uid: instance {uid:?} is {}, not Running", instance.status)))
         }
-        Some(_) | None => {
-            Err(ServiceRefusal::new(Code::InstanceNotExistOrNoPrivilege, format!("there is no instance {uid:?}")))
-        }
+        Some(_) | None => Err(ServiceRefusal::new(
+            Code::InstanceNotExistOrNoPrivilege,
+            format!("the instance {uid:?} does not exist"),
+        )),
     }
 }
 

@@ -68,7 +68,10 @@ fn detail(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
             let record: Map<String, Value> = detail_record(&instance, &context.world.disks, context.form);
             Ok(Value::Object(record))
         }
-        None => Err(ServiceRefusal::new(Code::InstanceNotExistOrNoPrivilege, format!("there is no instance {uid:?}"))),
+        None => Err(ServiceRefusal::new(
+            Code::InstanceNotExistOrNoPrivilege,
+            format!("the instance {uid:?} does not exist"),
+        )),
     }
 }
 
@@ -205,7 +208,7 @@ fn handle(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
         Some(_) | None => {
             return Err(ServiceRefusal::new(
                 Code::InstanceNotExistOrNoPrivilege,
-                format!("there is no instance {uid:?}"),
+                format!("the instance {uid:?} does not exist"),
             ));
         }
     }
@@ -228,7 +231,10 @@ fn release(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<V
 
     let (now_ms, at_ms) = (context.now_ms, context.now_ms.saturating_add(context.tempo.release_ms));
     let Some(instance) = context.world.instance_mut(context.account, &uid) else {
-        return Err(ServiceRefusal::new(Code::InstanceNotExistOrNoPrivilege, format!("there is no instance {uid:?}")));
+        return Err(ServiceRefusal::new(
+            Code::InstanceNotExistOrNoPrivilege,
+            format!("the instance {uid:?} does not exist"),
+        ));
     };
     if instance.is_released() || instance.is_releasing() {
         return Err(ServiceRefusal::new(

@@ -189,7 +189,7 @@ impl Machine {
     }
 }
 
-#[cfg_attr(not(unix), expect(dead_code, reason = "instances have machines on Unix only"))]
+#[cfg_attr(not(unix), expect(dead_code, reason = "instances can be logged in to on Unix only"))]
 impl Machine {
     /// The GPU, if the driver finds it.
     fn usable_gpu(&self) -> Option<&Gpu> {

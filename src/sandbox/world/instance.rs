@@ -298,7 +298,7 @@ impl Default for Host {
     }
 }
 
-#[cfg_attr(not(unix), expect(dead_code, reason = "instances have machines on Unix only"))]
+#[cfg_attr(not(unix), expect(dead_code, reason = "instances can be logged in to on Unix only"))]
 impl Instance {
     /// When its sshd listens, in milliseconds of the life clock, if the usual delay is this long.
     pub(in crate::sandbox) fn sshd_from_ms(&self, usual_delay_ms: i64) -> i64 {

@@ -124,10 +124,10 @@ fn there_is_no_way_into_what_does_not_run() {
         let workspace = Workspace::new(cli, &site);
         let access = |id: &str| format!("ephemeral \"damodel_instance_access\" \"x\" {{\n  id = {id:?}\n}}\n");
         workspace.write(&config(access("")));
-        refusal(&workspace.try_plan(&[]), &["not empty"]);
+        refusal(&workspace.try_plan(&[]), &["non-empty"]);
         workspace.write(&config(access("ins-nobody")));
         let said = workspace.try_plan(&[]);
-        let error = refusal(&said, &["find the way into instance ins-nobody", "request_id"]);
+        let error = refusal(&said, &["read the SSH address of instance ins-nobody", "request_id"]);
         assert_eq!(error.attribute.as_deref(), Some("id"));
 
         workspace.apply_ok(&config(Instance::new("x")));

@@ -61,6 +61,6 @@ fn a_model_that_does_not_answer_is_an_error_at_its_argument() {
         assert!(!done && said.iter().any(|said| said.is_error() && said.text().contains("no-such-model")), "{said:#?}");
         workspace.write(&config(ask(&QUESTION.replace("\"deepseek-r1\"", "\"\""))));
         let said = workspace.run(&["validate", "-json"]);
-        assert!(said.stdout.contains("model must be text that is not empty"), "{}", said.stdout);
+        assert!(said.stdout.contains("model must be a non-empty string"), "{}", said.stdout);
     });
 }

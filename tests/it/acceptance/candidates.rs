@@ -208,7 +208,7 @@ fn what_the_plan_ruled_out_is_not_bought() {
         set(site, 101, None, Some(0.5));
         let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
         assert_eq!(run.code, Some(1), "{}", run.stdout);
-        for word in ["gpu.a100-80g.1", "did not offer", "160001", "request_id"] {
+        for word in ["gpu.a100-80g.1", "did not contain", "160001", "request_id"] {
             assert!(run.stderr.contains(word), "{word}: {}", run.stderr);
         }
         assert_eq!((site.requests("instance_create"), site.balance().created), (2 * 6, 0));

@@ -64,7 +64,7 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
         ),
         (with("gpu_num", "7"), "gpu_num", &["at most 6 GPUs", "gpu_num is 7"]),
         (with("region", "\"mars\""), "region", &["Region \"mars\" has no specifications", "DAMODEL_REGION"]),
-        (with("data_disk_expand_size_gb", "1501"), "data_disk_expand_size_gb", &["at most 1500 GB more"]),
+        (with("data_disk_expand_size_gb", "1501"), "data_disk_expand_size_gb", &["at most 1500 additional GB"]),
         (
             with("exist_disks", "[{ disk_id = 803 }]"),
             "exist_disks",
@@ -146,7 +146,7 @@ fn too_many_disks_are_refused_early_and_late() {
         let twice = Instance::new("x").set("exist_disks", "[{ disk_id = 801 }, { disk_id = 801 }]");
         workspace.write(&config(twice));
         let said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
-        assert_eq!(refusal(&said, &["Disk 801 is named twice"]).attribute.as_deref(), Some("exist_disks"), "{said:?}");
+        assert_eq!(refusal(&said, &["Disk 801 is listed twice"]).attribute.as_deref(), Some("exist_disks"), "{said:?}");
         assert_eq!(site.ledger().requests.len(), 0);
 
         // Values that are unknown until the apply are refused there, before a request is sent.

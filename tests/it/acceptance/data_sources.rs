@@ -241,7 +241,7 @@ fn none_and_several_are_errors_that_list_what_there_is() {
         ("damodel_private_image", "", &["Which image?"]),
         ("damodel_public_image", "id = \"907\"", &["No public image matches", "902 \"PyTorch 2.5.1\""]),
         ("damodel_public_image", "name_regex = \"^PyTorch\"", &["Several public images match", "902", "903"]),
-        ("damodel_public_image", "", &["Nothing to look for"]),
+        ("damodel_public_image", "", &["Missing required argument"]),
         ("damodel_instance", "name = \"none\"", &["No instance matches", "\"generated-"]),
         ("damodel_instance", "name = \"twin\"", &["Several instances match", "ins-"]),
         ("damodel_instance", "", &["Which instance?"]),

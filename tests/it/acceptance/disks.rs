@@ -122,7 +122,7 @@ fn what_the_service_forbids_is_told_in_the_plan() {
         }
         let rows = [
             ("size_gb", "19", "20"),
-            ("size_gb", "4001", "at most 4000 GB, and 4001 GB are asked for"),
+            ("size_gb", "4001", "at most 4000 GB; 4001 GB are requested"),
             ("spec_id", "77", "damodel_cloud_disk_specs"),
         ];
         for (name, value, words) in rows {
@@ -135,7 +135,7 @@ fn what_the_service_forbids_is_told_in_the_plan() {
         // Paths below them are allowed, and a growth has the same limit.
         workspace.apply_ok(&config(disk(&[("mount_path", "\"/root/data\"")])));
         workspace.write(&config(disk(&[("mount_path", "\"/root/data\""), ("size_gb", "4001")])));
-        refusal(&workspace.try_plan(&[]), &["at most 4000 GB, and 4001 GB are asked for"]);
+        refusal(&workspace.try_plan(&[]), &["at most 4000 GB; 4001 GB are requested"]);
         workspace.write(&config(disk(&[])));
         finish(workspace);
     });
@@ -217,7 +217,7 @@ fn a_destroy_that_cannot_see_the_disk_does_not_call_it_mounted() {
         site.arm("cloud_disk_list", When::Always, FaultAction::Status { status: 503, processed: false });
         let (done, said) = workspace.try_apply(&["-destroy", "-refresh=false"]);
         assert!(!done);
-        let error = refusal(&said, &["was not released", "its status was not seen in time", "stays in the state"]);
+        let error = refusal(&said, &["was not released", "its status could not be read in time", "stays in the state"]);
         assert!(!error.text().contains("still mounted"), "{error:?}");
         assert_eq!(site.requests("cloud_disk_release"), 0);
         site.sandbox().clear_faults();

@@ -89,12 +89,12 @@ fn an_element_that_is_null_is_told_at_its_list() {
             let said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
             assert_eq!(said.iter().any(Diagnostic::is_error), !body.contains("var.on"), "{attribute}: {said:?}");
             let said = workspace.try_plan(&[]);
-            let error = refusal(&said, &[&format!("{attribute}[{index}] must not hold null")]);
+            let error = refusal(&said, &[&format!("{attribute}[{index}] must not contain null")]);
             assert_eq!(error.attribute.as_deref(), Some(*attribute), "{error:?}");
         }
         let provider = "region = \"cn-east-1\"\napi_token_command = [\"printf\", null]";
         workspace.write(&config_with(provider, "data \"damodel_public_images\" \"all\" {}"));
-        refusal(&workspace.try_plan(&[]), &["api_token_command[1] must not hold null"]);
+        refusal(&workspace.try_plan(&[]), &["api_token_command[1] must not contain null"]);
         assert_eq!(site.changes(), 0);
     });
 }

@@ -132,7 +132,7 @@ fn what_is_no_model_is_an_error_at_its_argument() {
             ("path = \"missing.gguf\"", "path", "No such file or directory"),
             ("path = \"/\"", "path", "not a regular file"),
             ("url = \"http://models.test/m.gguf\"", "url", "must begin with https"),
-            ("url = \"https://planted:word@models.test/m.gguf\"", "url", "holds credentials"),
+            ("url = \"https://planted:word@models.test/m.gguf\"", "url", "contains credentials"),
         ];
         for (argument, attribute, word) in cases {
             workspace.write(&config(source("x", &format!("  {argument}"))));
@@ -142,10 +142,10 @@ fn what_is_no_model_is_an_error_at_its_argument() {
         for (arguments, word) in [
             ("", "Set path or url"),
             ("  path = \"a\"\n  url = \"https://b\"", "not both"),
-            ("  url = \"https://b\"\n  instance_id = \"ins-1\"", "are for a file in an instance"),
+            ("  url = \"https://b\"\n  instance_id = \"ins-1\"", "a file in an instance"),
             (
                 "  path = \"a\"\n  host_key = \"SHA256:uNiVztksCsDhcc0u9e8BgrJXVGDvRdbKoOnlnf3PbBA\"",
-                "host_key is for a file in an instance",
+                "host_key needs instance_id or ssh",
             ),
             ("  path = \"a\"\n  ssh = { host = \"b\" }", "Missing SSH credentials"),
         ] {

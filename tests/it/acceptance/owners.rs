@@ -153,7 +153,7 @@ fn a_note_that_is_being_looked_at_is_waited_for() {
         let (done, said) = thread::scope(|scope| {
             scope.spawn(|| {
                 let says =
-                    |text: String| text.contains("waiting for another process that holds the record").then_some(());
+                    |text: String| text.contains("waiting for another process with the pending record").then_some(());
                 wait_for("the wait", || fs::read_to_string(&log).ok().and_then(says));
                 locks.iter().for_each(|lock| lock.unlock().unwrap());
             });

@@ -139,7 +139,7 @@ fn without_a_plan_file_the_quote_of_the_plan_before_holds() {
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
         refusal(&said, &["The price has risen", "1.98", "2.5", "Nothing was bought"]);
-        assert!(says(&said, Severity::Warning, "The price has moved"), "{said:?}");
+        assert!(says(&said, Severity::Warning, "The price has changed"), "{said:?}");
         assert_eq!((site.changes(), site.balance().created), (0, 0));
         // The refused quote is removed: the next apply shows the new price.
         workspace.apply_ok(&config(Instance::new("x")));

@@ -150,7 +150,7 @@ fn the_plan_of_an_adoption_imports_everything_and_changes_nothing() {
             "{said}"
         );
         assert!(
-            said.contains("damodel_instance.oops: the service never tells purchase_duration")
+            said.contains("damodel_instance.oops: the service does not report purchase_duration")
                 && !said.contains('\u{1b}')
         );
         for gone in [uid("released"), "released".to_owned(), "\u{1b}".to_owned()] {
@@ -220,7 +220,7 @@ fn filters_choose_and_flags_reach_the_configuration() {
         assert!(first(&["--name", "^(web|scratch)$"]).contains("Wrote 1 instance, 1 cloud disk to"));
         let here = counts(&["--region", "cn-east-1", "--kind", "instance", "--kind", "cloud_disk"]);
         assert!(
-            here.contains("Wrote 1 instance to") && here.contains("Left out 4 things: their region is not known"),
+            here.contains("Wrote 1 instance to") && here.contains("Left out 4 objects: their region is not known"),
             "{here}"
         );
         for nothing in [&["--name", "^nobody$"][..], &["--region", "elsewhere", "--kind", "instance"]] {

@@ -168,14 +168,14 @@ fn what_turns_the_place_off_is_told() {
     assert!(!said.contains("find it there"), "{said}");
     fs::write(scene.home().join(".terraformrc"), "provider_installation {\n  direct {}\n}\n").unwrap();
     let said = scene.install_build("one");
-    assert!(said.contains("registry.opentofu.org/damodel/damodel does not come from"), "{said}");
+    assert!(said.contains("does not install registry.opentofu.org/damodel/damodel from"), "{said}");
     fs::write(scene.home().join(".terraformrc"), "provider_installation {").unwrap();
-    assert!(scene.install_build("one").contains(".terraformrc could not be made out (line 1)"));
+    assert!(scene.install_build("one").contains(".terraformrc cannot be parsed (line 1)"));
     fs::remove_file(scene.home().join(".terraformrc")).unwrap();
     let package = scene.installed("registry.terraform.io");
     fs::copy(&package, package.with_file_name("terraform-provider-damodel")).unwrap();
     let said = scene.install_build("one");
-    assert!(said.contains("stands before what was installed"), "{said}");
+    assert!(said.contains("takes precedence over the installed program"), "{said}");
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn what_is_removed_without_destroy_is_forgotten() {
         let planned = plan(&workspace, &config(body), &[]);
         let run = review(&["-", "--deny", "destroy-data", "--max-monthly-increase", "0"], &planned);
         assert_eq!(run.code, Some(0), "{}", run.stderr);
-        assert!(run.stdout.contains("Forgotten: not destroyed"), "{}", run.stdout);
+        assert!(run.stdout.contains("Removed from the state, not destroyed"), "{}", run.stdout);
         let destroyed = plan(&workspace, &config(Instance::new("a")), &["-destroy"]);
         assert_eq!(review(&["-", "--deny", "destroy-data"], &destroyed).code, Some(3));
     });
@@ -289,7 +289,7 @@ fn findings_are_located_in_the_configuration() {
     // A file that cannot be parsed is reported, and does not affect other files.
     std::fs::write(path("infra/broken.tf"), "resource {{{").unwrap();
     let run = run("github", "infra");
-    assert!(run.stderr.contains("warning: infra/broken.tf could not be parsed"), "{}", run.stderr);
+    assert!(run.stderr.contains("warning: infra/broken.tf cannot be parsed"), "{}", run.stderr);
     assert!(run.stdout.starts_with("::error file=infra/mod/disks.tf,line=3"), "{}", run.stdout);
 }
 

@@ -12,10 +12,10 @@ use super::{root, sources};
 use crate::support::plugin::BINARY;
 
 /// The parts with texts for users of the provider and of its commands. The sandbox's texts are for testers of modules.
-const PARTS: [&str; 7] = ["api", "commands", "framework", "model", "provider", "review", "ssh"];
+const PARTS: [&str; 9] = ["api", "commands", "framework", "model", "plugin", "protocol", "provider", "review", "ssh"];
 
 /// Words that no text may contain, each with its replacement.
-const AVOIDED: [(&str, &str); 18] = [
+const AVOIDED: [(&str, &str); 24] = [
     (r"\bnobody\b", "name who, or what is missing"),
     (r"\bthere (is|are) (none|nothing)\b", "what is missing"),
     (r"\bknows? none\b", "what does not exist"),
@@ -34,6 +34,12 @@ const AVOIDED: [(&str, &str); 18] = [
     (r"\bwent on\b", "continued"),
     (r"\bdied\b|\bdies\b", "exited"),
     (r"\bnews\b", "what changed"),
+    (r"\bnewer core\b", "Terraform, or Terraform or OpenTofu"),
+    (r"\banew\b", "again"),
+    (r"\bdearest\b|\bdearer\b", "most expensive"),
+    (r"\bis worth\b|\bworth setting\b", "Recommended"),
+    (r"\bservice (never )?(names|tells)\b", "has; reports"),
+    (r"\bby the month\b", "per month"),
 ];
 
 /// The page for the texts of a source: its folder, or a resource's.
@@ -118,6 +124,10 @@ fn each_page_reads_as_it_is_written_down() {
             insta::assert_snapshot!(name.as_str(), page);
         }
     });
+    let files = std::fs::read_dir(root().join("tests/it/house/pages")).unwrap();
+    let names = files.map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned());
+    let stale: Vec<String> = names.filter(|name| !PAGES.contains_key(name)).collect();
+    assert!(stale.is_empty(), "pages of no source: {stale:?}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ async fn lines_come_before_the_end() {
 async fn every_failure_is_an_end() {
     let mut fixture = Fixture::new().await;
     let (lines, said) = invoke(&mut fixture, request("panic")).await;
-    assert_eq!(only(&said).summary, "The provider hit a bug");
+    assert_eq!(only(&said).summary, "Bug in the provider");
     assert!(lines.len() <= 2 && !only(&said).detail.contains("planted"));
     let broken = invoke_action::Request { config: Some(hostile()), ..request("hey") };
     assert_eq!(only(&invoke(&mut fixture, broken).await.1).summary, "The configuration cannot be read");

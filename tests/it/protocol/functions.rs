@@ -123,6 +123,6 @@ async fn a_call_that_cannot_be_is_an_error() {
     assert_eq!(argument, Some(1));
     assert!(said.starts_with("cannot be read") && !said.contains("pl"), "{said}");
     let (argument, said) = refused(vec![text("panic"), null(), text("b")]).await;
-    assert!(argument.is_none() && said.contains("hit a bug") && !said.contains("planted"), "{said}");
+    assert!(argument.is_none() && said.contains("Bug in the provider") && !said.contains("planted"), "{said}");
     assert!(call("nothing", vec![]).await.unwrap_err().text.contains("No such function"));
 }

@@ -63,7 +63,7 @@ async fn a_panic_harms_no_other_call() {
     let core = &mut fixture.core;
     let answer = core.apply(&thing("panic"), &Value::Null, &planned("panic"), b"kept").await;
     let bug = only(&answer.diagnostics);
-    assert_eq!(bug.summary, "The provider hit a bug");
+    assert_eq!(bug.summary, "Bug in the provider");
     let id = bug.detail.split("with the id ").nth(1).unwrap();
     let id = id.split(';').next().unwrap();
     assert!(id.len() == 16 && id.chars().all(|c| c.is_ascii_hexdigit()), "{id}");
@@ -74,10 +74,10 @@ async fn a_panic_harms_no_other_call() {
     let mut broken = state("a");
     broken.set_attribute("id", "panic".into());
     let answer = core.read(&broken, b"kept").await;
-    assert_eq!(only(&answer.diagnostics).summary, "The provider hit a bug");
+    assert_eq!(only(&answer.diagnostics).summary, "Bug in the provider");
     assert!(answer.value == broken && answer.private == b"kept");
     let said = core.validate(&thing("panic-early")).await;
-    assert_eq!(only(&said).summary, "The provider hit a bug");
+    assert_eq!(only(&said).summary, "Bug in the provider");
 
     fixture.signals.go_on.notify_one();
     let answer = waiting.await.unwrap();
@@ -150,7 +150,7 @@ async fn an_import_has_the_defaults() {
     assert!(answer.value.attribute("size") == &Value::from(20));
     assert!(answer.value.attribute("id") == &Value::from("id-a"));
     let answer = fixture.core.import("missing").await;
-    assert_eq!(only(&answer.diagnostics).summary, "Nothing to import");
+    assert_eq!(only(&answer.diagnostics).summary, "The object to import does not exist");
 }
 
 #[tokio::test(start_paused = true)]

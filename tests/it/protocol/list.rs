@@ -121,7 +121,7 @@ async fn what_is_said_comes_last() {
         assert_eq!(events.len(), 2);
     }
     let broken = events(&mut fixture, request(&config(1, "panic"), 9)).await;
-    assert_eq!(only(&broken.last().unwrap().diagnostic).summary, "The provider hit a bug");
+    assert_eq!(only(&broken.last().unwrap().diagnostic).summary, "Bug in the provider");
 }
 
 #[tokio::test]

@@ -223,7 +223,7 @@ async fn a_wrong_password_is_refused_without_a_word_of_it() {
 async fn a_question_for_more_than_a_password_is_not_answered() {
     let server = Running::start(Asks::Code).await;
     let error = log_in(&server.target(Some(PASSWORD))).await.unwrap_err();
-    assert!(error.to_string().contains("asks for more than a password"), "{error}");
+    assert!(error.to_string().contains("requires more than a password"), "{error}");
     assert_eq!(server.seen(), Vec::<String>::new());
 }
 

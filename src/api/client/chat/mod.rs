@@ -271,5 +271,5 @@ fn with_idle_limit(
 }
 
 fn silence() -> Error {
-    no_answer(ENDPOINT, "nothing came for too long")
+    no_answer(ENDPOINT, "no data arrived in time")
 }

@@ -359,8 +359,8 @@ impl JobReport {
         let command_line: Vec<&String> = command_line.collect();
         let binary = text("server_binary").unwrap_or_default();
         let too_old = |flag: &String| {
-            let server = format!("the server {binary} ({})", text("server_version").unwrap_or_default());
-            format!("{server} is too old for {flag}, and runs without")
+            let version = text("server_version").unwrap_or_default();
+            format!("the server is too old for {flag}, and runs without it: {binary} ({version})")
         };
         let lacks = |flag: &&String| own && !is_former && !command_line.contains(flag);
         let log_path = text("status_compile_log");

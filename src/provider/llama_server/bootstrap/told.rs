@@ -34,21 +34,21 @@ pub(super) fn failure(
     let server = || format!("the server {} ({})", value("server_binary"), value("server_version"));
     let text = match failure.kind {
         FailureKind::BadOption => format!("the server refuses its options: {}", shortened(&failure.text)),
-        FailureKind::Busy => "another run has been working on its records for a minute".to_owned(),
+        FailureKind::Busy => "another run has held its records for a minute".to_owned(),
         FailureKind::Changed => "another run has changed it meanwhile".to_owned(),
         FailureKind::Compile => format!(
-            "the compile of {} failed; its log {} says:\n{}",
+            "the compile of {} failed; the end of its log {}:\n{}",
             record.source,
             value("status_compile_log"),
             decisive(&value("compile_tail"))
         ),
-        FailureKind::Foreign => "another resource has taken the server over".to_owned(),
+        FailureKind::Foreign => "another resource owns the server".to_owned(),
         FailureKind::MissingModel => format!("the model {} cannot be read", value("server_model")),
         FailureKind::NoPackage | FailureKind::NoSource => format!("{}: {}", record.supply, failure.text),
-        FailureKind::NotRunning => "no server runs here that could be started again as it was".to_owned(),
+        FailureKind::NotRunning => "no server that can be restarted is running".to_owned(),
         FailureKind::PortInUse => taken(report),
         FailureKind::Unsupported => {
-            format!("{} takes this API key neither from a file nor from its environment", server())
+            format!("{} accepts this API key neither from a file nor from its environment", server())
         }
         FailureKind::Workspace if failure.text.is_empty() => "the records of the server cannot be written".to_owned(),
         FailureKind::Workspace => format!("the detached work did not start: {}", failure.text),
@@ -64,7 +64,7 @@ pub(super) fn failure(
                 (_, restarts) => format!(". It had been started again {restarts} times"),
             };
             format!(
-                "the {} server {} ended with {code}{} after {} s{more}; its log {} says:\n{seen}",
+                "the {} server {} ended with {code}{} after {} s{more}; the end of its log {}:\n{seen}",
                 value("server_build"),
                 value("server_binary"),
                 meaning(&code),
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn an_end_is_told_with_its_code_its_time_and_its_log() {
-        let log = "its log /l/server.log says:\nmore\nand more\nits last line";
+        let log = "the end of its log /l/server.log:\nmore\nand more\nits last line";
         let begin = "the prebuilt server /b/llama-server ended with";
         assert_eq!(words(FailureKind::Exited, "1", 0), format!("{begin} 1 after 3 s, before it was ready; {log}"));
         let killed = "137 (SIGKILL: it was killed, or memory ran out) after 3 s";

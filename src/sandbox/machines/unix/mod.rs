@@ -115,7 +115,7 @@ impl Machines {
         if let (None, Some(executable)) = (&self.guard, &self.site.executable) {
             match Guard::start(executable, &self.site.folder) {
                 Ok(guard) => self.guard = Some(guard),
-                Err(error) => tracing::error!(%error, "the instances are not guarded"),
+                Err(error) => tracing::error!(%error, "the processes of the instances are not guarded"),
             }
         }
     }

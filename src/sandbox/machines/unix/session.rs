@@ -269,7 +269,7 @@ impl Guest {
             if state.is_home_made
                 && let Err(error) = stand_in::equip(&self.home(), &state.machine, self.executable.as_deref())
             {
-                tracing::error!(%error, uid = self.uid, "the machine was not changed");
+                tracing::error!(%error, uid = self.uid, "the instance was not changed");
             }
         }
     }
@@ -305,7 +305,7 @@ impl Guest {
         if let Err(error) = fs::remove_dir_all(&self.folder)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(%error, uid = self.uid, "something is left of a machine");
+            tracing::warn!(%error, uid = self.uid, "files of an instance were not removed");
         }
     }
 }

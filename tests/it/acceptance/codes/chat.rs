@@ -50,7 +50,7 @@ fn each_is_told_in_every_form() {
             for (argument, attribute) in cases {
                 workspace.write(&question(&[argument]));
                 let said = workspace.try_plan(&[]);
-                let error = refusal(&said, &["does not accept the question", "model marketplace"]);
+                let error = refusal(&said, &["does not accept the request", "model marketplace"]);
                 assert_eq!(error.attribute.as_deref(), attribute, "{form}: {error:?}");
             }
             workspace.write(&question(&[]));

@@ -53,7 +53,7 @@ fn of_a_service_that_stays_busy_or_does_not_know() {
         let created = site.balance_of(Thing::PrivateImage).created;
         workspace.write(&config_with(ONCE, images(&[(Code::ImageUploading, None, "")], "")));
         for (code, words) in
-            [(Code::ImageUploading, "when the other image is ready"), (Code::ImageSaveBusy, "in a while")]
+            [(Code::ImageUploading, "when the other image is ready"), (Code::ImageSaveBusy, "Apply again later")]
         {
             site.arm("image_save", When::Always, FaultAction::Error { code_n: code, processed: false });
             let (done, said) = workspace.try_apply(&[]);
@@ -126,7 +126,7 @@ fn of_a_delete() {
         );
         let (done, said) = workspace.try_apply(&["-destroy", "-target=damodel_private_image.x0"]);
         assert!(!done);
-        check(&site, &said, &[(Code::ImageUsedByInstance, None, "when that instance runs")]);
+        check(&site, &said, &[(Code::ImageUsedByInstance, None, "when that instance is Running")]);
         site.sandbox().clear_faults();
         workspace.finish();
     });

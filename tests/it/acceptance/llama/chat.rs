@@ -38,7 +38,7 @@ fn a_chat_goes_through_ssh() {
 
         workspace.write(&both(PINNED));
         let said = workspace.try_plan(&[]);
-        assert_eq!(refusal(&said, &["it asks for a key"]).attribute, None, "{said:#?}");
+        assert_eq!(refusal(&said, &["it requires an API key"]).attribute, None, "{said:#?}");
 
         slay(pid(&workspace.state()));
         workspace.write(&format!("{}{}", server.config(), chat(&with_key)));
@@ -67,10 +67,10 @@ fn the_arguments_of_a_target_belong_to_it() {
         let site = site();
         let workspace = Workspace::new(cli, &site);
         workspace.write(&config(chat("")));
-        refusal(&workspace.try_plan(&[]), &["Which llama server?"]);
+        refusal(&workspace.try_plan(&[]), &["Missing required argument"]);
         let hosted = chat("  api_key = \"k\"").replace("target = \"llama_server\"", "target = \"hosted\"");
         workspace.write(&config(hosted));
-        refusal(&workspace.try_plan(&[]), &["An argument of another target", "the provider's api_key"]);
+        refusal(&workspace.try_plan(&[]), &["needs target = \"llama_server\"", "the provider's api_key"]);
         workspace.write(&config(chat("  llama_server_id = \"ins-1\"")));
         refusal(&workspace.try_plan(&[]), &["the id of a damodel_llama_server"]);
         workspace.write(&config(chat("  llama_server_id = \"ins-nowhere:8000\"")));

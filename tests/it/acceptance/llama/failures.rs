@@ -113,7 +113,7 @@ fn a_toolkit_that_does_not_fit_the_card_is_told() {
         workspace.write(&Server::new().on_v100().config());
         for (toolkit, words) in [
             ("", ["no CUDA toolkit to compile with", "nvcc"]),
-            ("13.0", ["no CUDA toolkit there compiles for this card", "CUDA 13 dropped V100"]),
+            ("13.0", ["the CUDA toolkits there do not support this GPU", "CUDA 13 does not support V100"]),
         ] {
             let uid = workspace.state().resource("damodel_instance.gpu").id();
             site.mutate(Mutation::SetMachine { uid, toolkit: Some(toolkit.to_owned()), driver: None });
@@ -235,7 +235,7 @@ fn a_server_that_cannot_be_stopped_stays_in_the_state() {
         let server = pid(&workspace.state());
         let busy = Busy::make(&site);
         let (done, said) = workspace.try_apply(&["-destroy", &format!("-target={X}")]);
-        refusal(&said, &["was not stopped: another run works on it", "It stays in the state"]);
+        refusal(&said, &["was not stopped: another run is working on it", "It stays in the state"]);
         assert!(!done && runs(server));
         assert_eq!(pid(&workspace.state()), server);
         drop(busy);
@@ -261,7 +261,7 @@ fn a_server_is_not_stopped_for_what_is_refused() {
         let changed = Server::new().set("context_size", 64).config();
         workspace.write(&changed);
         let (_, said) = workspace.try_apply(&[]);
-        refusal(&said, &["another run works on it"]);
+        refusal(&said, &["another run is working on it"]);
         assert!(runs(server));
         drop(busy);
         workspace.apply_ok(&changed);

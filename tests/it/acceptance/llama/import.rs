@@ -71,7 +71,7 @@ fn what_is_not_there_cannot_be_imported() {
         let fresh = Workspace::new(cli, &site);
         fresh.write(&config(Server::new().text("instance_id", &uid).alone()));
         for (id, words) in [
-            (format!("{uid}:8001"), "There is no llama server"),
+            (format!("{uid}:8001"), ":8001: it does not exist"),
             ("ins-nowhere".to_owned(), "the service does not have instance ins-nowhere"),
             ("10.0.0.1:8000".to_owned(), "The import id is the instance's UID"),
             (format!("{uid}:99999"), "The import id is the instance's UID"),

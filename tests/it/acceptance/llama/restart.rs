@@ -110,7 +110,7 @@ fn a_server_is_restarted_as_it_is() {
 
         slay(running[0]);
         let (told, said) = block_on(invoke(&host, []));
-        assert!(said[0].summary.contains("nothing there can be restarted"), "{told:?} {said:?}");
+        assert!(said[0].summary.contains("no server to restart"), "{told:?} {said:?}");
         workspace.destroy_ok();
     });
 }

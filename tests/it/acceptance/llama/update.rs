@@ -200,7 +200,7 @@ fn a_server_that_dies_is_started_again_by_itself() {
         until("it is back", || servers(&site).len() == 1);
         let said = workspace.try_plan(&[]);
         assert!(
-            says(&said, Severity::Warning, "was restarted by itself") && says(&said, Severity::Warning, "137"),
+            says(&said, Severity::Warning, "was restarted automatically") && says(&said, Severity::Warning, "137"),
             "{said:#?}"
         );
         workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
@@ -235,7 +235,7 @@ fn a_server_that_everyone_reaches_without_a_key_is_warned_of() {
         let workspace = Workspace::new(cli, &site);
         let warned = |server: &Server| {
             workspace.write(&server.config());
-            says(&workspace.try_plan(&[]), Severity::Warning, "Everyone who reaches the port may chat")
+            says(&workspace.try_plan(&[]), Severity::Warning, "The llama server has no API key")
         };
         assert!(warned(&Server::new()));
         assert!(!warned(&Server::new().text("host", "127.0.0.1")) && !warned(&Server::new().text("api_key", "k")));

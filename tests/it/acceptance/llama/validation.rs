@@ -38,7 +38,7 @@ fn each_wrong_value_is_told_at_its_argument() {
             ("workspace", "\"workspace\"", "an absolute path in the instance"),
             ("public_storage", "\"../x\"", "an absolute path in the instance"),
             ("package", "\"llama-server\"", "an absolute path in the instance"),
-            ("api_key", "\"two words\"", "printable ASCII without blanks"),
+            ("api_key", "\"two words\"", "printable ASCII without spaces"),
             ("api_key_wo_version", "1.5", "a whole number"),
             ("probe", "{ expect = \"(\" }", "a regular expression"),
             ("probe", "{ max_tokens = 0 }", "a whole number"),
@@ -57,10 +57,10 @@ fn each_wrong_value_is_told_at_its_argument() {
             ("extra_args", "[\"--port\", \"1\"]", "is set with port"),
             ("extra_args", "[\"-m\", \"/m\"]", "is set with model"),
             ("extra_args", "[\"--ssl-key-file\", \"/k\"]", "without TLS"),
-            ("extra_args", "[\"--version\"]", "prints something and ends"),
+            ("extra_args", "[\"--version\"]", "prints information and exits"),
             ("source", "{ url = \"https://user:token@example.com/llama.git\" }", "Credentials in an address"),
             ("environment", "{ LLAMA_API_KEY = \"k\" }", "api_key sets the key"),
-            ("environment", "{ \"A B\" = \"c\" }", "no name of an environment variable"),
+            ("environment", "{ \"A B\" = \"c\" }", "not a valid name of an environment variable"),
         ];
         for (name, value, words) in cases {
             let said = validate(&workspace, &Server::new().set(name, value));

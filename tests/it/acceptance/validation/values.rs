@@ -7,12 +7,12 @@ fn of_an_instance() {
     let whole = "whole number";
     let long = format!("{:?}", "x".repeat(43));
     let mut cases = vec![
-        Case::instance("name", r#""""#, "not empty"),
-        Case::instance("name", r#""  ""#, "not empty"),
-        Case::instance("region", r#""""#, "not empty"),
+        Case::instance("name", r#""""#, "non-empty"),
+        Case::instance("name", r#""  ""#, "non-empty"),
+        Case::instance("region", r#""""#, "non-empty"),
         Case::instance("payment_type", r#""Yearly""#, "\"Hourly\", \"Daily\", \"Weekly\", \"Monthly\""),
         Case::instance("payment_type", r#""hourly""#, "Hourly"),
-        Case::instance("spec_type", r#""""#, "not empty"),
+        Case::instance("spec_type", r#""""#, "non-empty"),
         Case::instance("data_disk_mount_path", r#""data""#, "absolute path"),
         Case::instance("data_disk_mount_path", r#""/""#, "absolute path"),
         Case::instance("data_disk_mount_path", r#""/data/../etc""#, "absolute path"),

@@ -95,9 +95,11 @@ fn what_is_not_current_is_found_and_settled() {
     let check = docs(folder.path(), &["--check"]);
     assert_eq!(check.status.code(), Some(1));
     let said = String::from_utf8(check.stderr).unwrap();
-    for difference in
-        ["resources/instance.md differs", "index.md is missing", "resources/machine.md describes what there is no more"]
-    {
+    for difference in [
+        "resources/instance.md differs",
+        "index.md is missing",
+        "resources/machine.md describes a resource that no longer exists",
+    ] {
         assert!(said.contains(difference), "{said}");
     }
     assert!(!said.contains("own.md") && !page("index.md").exists(), "{said}");

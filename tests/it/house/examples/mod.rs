@@ -226,7 +226,7 @@ async fn the_tests_of_the_example_module_pass_on_a_sandbox() {
     let program = Command::new("sh").args(["-c", "command -v \"$0\"", &cli.name()]).output().unwrap();
     symlink(String::from_utf8(program.stdout).unwrap().trim(), bin.join("terraform")).unwrap();
     fs::create_dir_all(module.join("tests")).unwrap();
-    for file in ["main.tf", "test.sh", "tests/machine.tftest.hcl"] {
+    for file in ["main.tf", "test.sh", "tests/module.tftest.hcl"] {
         fs::copy(examples().join("testing").join(file), module.join(file)).unwrap();
     }
     let formatted =

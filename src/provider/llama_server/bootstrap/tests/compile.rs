@@ -310,7 +310,7 @@ fn source_comes_from_a_repository() {
     job.source.origin = from("b5000");
     let (source, notes) = source(&job);
     assert_eq!(source, commit);
-    assert!(notes.join("\n").contains("could not be asked"), "{notes:?}");
+    assert!(notes.join("\n").contains("could not be reached"), "{notes:?}");
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn missing_tools_are_named() {
     let home = Home::new().with_cuda(RTX).without(&["cmake", "make", "ninja"]);
     let JobFailure { kind, text } = home.recipe(&from_source(&home)).unwrap_err();
     assert_eq!(kind, FailureKind::MissingTool);
-    assert_eq!(text, "the compile needs what is not installed: cmake, make or ninja");
+    assert_eq!(text, "programs that the compile needs are not installed: cmake, make or ninja");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn missing_model_is_told_with_what_there_is() {
     assert_eq!(
         text,
         format!(
-            "no model at {root}models/none.gguf. There is:\n{root}public-storage/model/more/other.gguf\n\
+            "no model at {root}models/none.gguf. Available:\n{root}public-storage/model/more/other.gguf\n\
              {root}public-storage/model/tiny.gguf"
         )
     );
@@ -76,7 +76,7 @@ fn folder_is_no_model_and_all_parts_must_be_there() {
     job.model = "~/public-storage/model".to_owned();
     let (kind, text) = refusal(&home, &job);
     assert_eq!(kind, FailureKind::MissingModel);
-    assert!(text.contains("is a directory. There is:\n"), "{text}");
+    assert!(text.contains("is a directory. Available:\n"), "{text}");
     for part in [1, 3] {
         fs::write(home.path(&format!("public-storage/model/big-0000{part}-of-00003.gguf")), "GGUF\n").unwrap();
     }
@@ -92,7 +92,7 @@ fn file_that_is_no_model_is_told() {
     home.model("version https://git-lfs.github.com/spec/v1\n");
     let (kind, text) = refusal(&home, &home.job());
     assert_eq!(kind, FailureKind::NoGguf);
-    assert!(text.contains("does not begin as a GGUF file does"), "{text}");
+    assert!(text.contains("is not a GGUF file"), "{text}");
 }
 
 #[rstest]
@@ -135,7 +135,7 @@ fn package_that_is_not_there_is_told_with_what_there_is() {
     job.package = Some("~/public-storage/package/llama-b1/llama-server".to_owned());
     let (kind, text) = refusal(&home, &job);
     assert_eq!(kind, FailureKind::NoPackage);
-    assert!(text.ends_with("package there is:\nllama-cuda\nllama-cuda/llama-server"), "{text}");
+    assert!(text.ends_with("package contains:\nllama-cuda\nllama-cuda/llama-server"), "{text}");
 }
 
 #[test]

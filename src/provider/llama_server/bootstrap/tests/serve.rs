@@ -119,7 +119,7 @@ fn old_server_is_given_the_flags_that_it_knows() {
     let line = report.process.unwrap().command_line.join(" ");
     assert!(line.ends_with("-ngl 999 -fa -ctk q8_0 -ctv q8_0 --metrics"), "{line}");
     assert!(
-        report.notes.iter().any(|note| note.ends_with("is too old for --jinja, and runs without")),
+        report.notes.iter().any(|note| note.starts_with("the server is too old for --jinja, and runs without it: ")),
         "{:?}",
         report.notes
     );
@@ -136,7 +136,7 @@ fn old_server_that_takes_no_key_does_not_serve_without() {
     let failure = home.look_until(Phase::Failed).failure.unwrap();
     assert_eq!(failure.kind, FailureKind::Unsupported);
     assert!(
-        failure.text.contains("takes this API key neither from a file nor from its environment"),
+        failure.text.contains("accepts this API key neither from a file nor from its environment"),
         "{}",
         failure.text
     );

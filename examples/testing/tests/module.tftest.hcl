@@ -1,5 +1,5 @@
-# Nothing is made here: plans are checked against the service as they are for a person.
-run "a_plan_knows_the_price" {
+# No object is created: the plan is checked against the service.
+run "a_plan_has_the_price" {
   command = plan
 
   assert {
@@ -18,16 +18,16 @@ run "a_small_disk_is_refused" {
   expect_failures = [var.disk_size_gb]
 }
 
-# From here on there is an instance, which `terraform test` destroys in the end.
+# The runs below use a real instance of the sandbox, which `terraform test` destroys at the end.
 run "it_runs_without_a_password_in_the_state" {
   assert {
-    condition     = damodel_instance.machine.status == "Running"
-    error_message = "It is ${damodel_instance.machine.status}."
+    condition     = damodel_instance.workbench.status == "Running"
+    error_message = "Its status is ${damodel_instance.workbench.status}."
   }
 
   assert {
-    condition     = damodel_instance.machine.ssh_password == null
-    error_message = "The state holds the password."
+    condition     = damodel_instance.workbench.ssh_password == null
+    error_message = "The password is in the state."
   }
 }
 
@@ -38,12 +38,12 @@ run "a_new_name_and_a_larger_disk_replace_nothing" {
   }
 
   assert {
-    condition     = output.machine_id == run.it_runs_without_a_password_in_the_state.machine_id
+    condition     = output.instance_id == run.it_runs_without_a_password_in_the_state.instance_id
     error_message = "The instance was replaced."
   }
 
   assert {
     condition     = output.disk_id == run.it_runs_without_a_password_in_the_state.disk_id && damodel_cloud_disk.data.size_gb == 80
-    error_message = "The disk was replaced, or has not grown."
+    error_message = "The disk was replaced, or did not grow."
   }
 }
