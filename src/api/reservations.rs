@@ -3,7 +3,7 @@
 //! another process than the first plan.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, File},
     io::{self, Read as _, Seek as _, Write as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, Once, PoisonError},
@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use super::{Journal, create::VISIBILITY_WINDOW, settings::Random};
+use crate::process::{private, private_directory, replace};
 
 /// How long the reservation of another run counts after its last change, in seconds. After that, lists show the object;
 /// the other run may have been killed.
@@ -110,17 +111,9 @@ fn is_valid(at: i64, now: i64) -> bool {
 /// Opens the file, and waits for its lock.
 fn open(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent() {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(directory)?;
+        private_directory(directory)?;
     }
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
+    let file = private().read(true).write(true).create(true).truncate(false).open(path)?;
     file.lock()?;
     Ok(file)
 }
@@ -205,8 +198,7 @@ impl Quotes {
         fs::create_dir_all(&self.directory)?;
         let mut written = NamedTempFile::new_in(&self.directory)?;
         written.write_all(&serde_json::to_vec(file)?)?;
-        written.persist(self.path(key)).map_err(|error| error.error)?;
-        Ok(())
+        replace(written, &self.path(key))
     }
 
     fn clear(&self, now: i64) {

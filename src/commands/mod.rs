@@ -21,7 +21,6 @@ pub mod watch;
 
 use std::{
     ffi::{OsStr, OsString},
-    io,
     path::PathBuf,
 };
 
@@ -43,26 +42,4 @@ impl Surroundings {
         let found = self.variables.iter().find(|(known, _)| known == OsStr::new(name));
         found.map(|(_, value)| PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty())
     }
-}
-
-/// Completes when a signal asks the process to end. Listening begins with the first poll.
-#[cfg(unix)]
-async fn told_to_end() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hang_up.recv() => {}
-    }
-    Ok(())
-}
-
-/// Completes when a signal asks the process to end. Listening begins with the first poll.
-#[cfg(not(unix))]
-async fn told_to_end() -> io::Result<()> {
-    tokio::signal::ctrl_c().await
 }

@@ -12,8 +12,10 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
-use super::told_to_end;
-use crate::sandbox::{Error as SandboxError, Form, LifeClock, Options, Running, Sandbox};
+use crate::{
+    process::told_to_end,
+    sandbox::{Error as SandboxError, Form, LifeClock, Options, Running, Sandbox},
+};
 
 /// Runs the simulated service on a loopback address.
 ///

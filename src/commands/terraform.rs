@@ -18,7 +18,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::provider::ADDRESS;
+use crate::{
+    process::{interrupt, kill},
+    provider::ADDRESS,
+};
 
 /// The default hosts of source addresses: Terraform's and OpenTofu's.
 pub const HOSTS: [&str; 2] = ["registry.terraform.io", "registry.opentofu.org"];
@@ -312,40 +315,6 @@ fn absolute(program: &Path) -> PathBuf {
     }
     std::path::absolute(program).unwrap_or_else(|_| program.to_owned())
 }
-
-/// Interrupts a process. The programs shut down in an orderly way after one interrupt.
-#[cfg(unix)]
-fn interrupt(process: Option<u32>) {
-    use nix::sys::signal::{Signal, kill};
-
-    if let Some(process) = pid(process) {
-        // It may have exited already.
-        let _ = kill(process, Signal::SIGINT);
-    }
-}
-
-/// Kills a process and its children.
-#[cfg(unix)]
-fn kill(process: Option<u32>) {
-    use nix::sys::signal::{Signal, killpg};
-
-    if let Some(process) = pid(process) {
-        let _ = killpg(process, Signal::SIGKILL);
-    }
-}
-
-#[cfg(unix)]
-fn pid(process: Option<u32>) -> Option<nix::unistd::Pid> {
-    process.and_then(|process| i32::try_from(process).ok()).map(nix::unistd::Pid::from_raw)
-}
-
-/// The console has interrupted it already.
-#[cfg(not(unix))]
-fn interrupt(_: Option<u32>) {}
-
-/// It is killed when its handle is dropped.
-#[cfg(not(unix))]
-fn kill(_: Option<u32>) {}
 
 #[cfg(test)]
 mod tests {

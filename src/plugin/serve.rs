@@ -7,15 +7,11 @@ use std::{
     num::NonZero,
     process::ExitCode,
     thread::available_parallelism,
-    time::Duration,
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use serde_json::json;
-use tokio::{
-    runtime::Builder,
-    time::{MissedTickBehavior, interval},
-};
+use tokio::runtime::Builder;
 use tonic::service::Routes;
 
 use super::{
@@ -27,11 +23,7 @@ use super::{
     tls::TlsIdentity,
     traces,
 };
-
-#[cfg(unix)]
-use tokio::signal::unix::{Signal, SignalKind, signal};
-#[cfg(windows)]
-use tokio::signal::windows::{CtrlC, ctrl_c};
+use crate::process::{Parent, Signals};
 
 /// The version of the handshake itself.
 const HANDSHAKE_VERSION: u32 = 1;
@@ -49,7 +41,7 @@ const MAX_THREADS: usize = 4;
 /// returns when the process should exit with code 0, with the socket removed (plugin protocol, minimal server recipe).
 ///
 /// It ends on the host's Shutdown call, on the exit of the host, on SIGTERM, or when
-/// [`stopping`](ServeOptions::stopping) is cancelled. SIGINT and SIGHUP are ignored.
+/// [`stopping`](ServeOptions::stopping) is cancelled. The interrupts of a terminal or console are ignored.
 ///
 /// It can only fail before the handshake line is complete.
 pub async fn serve(routes: Routes, environment: &PluginEnvironment, options: ServeOptions) -> Result<(), Error> {
@@ -174,125 +166,9 @@ pub fn block_on(serving: impl Future<Output = Result<(), Error>>) -> ExitCode {
     }
 }
 
-/// The signals that end the server, for one of the two ways to start it.
-#[derive(Debug)]
-pub(super) struct Signals {
-    #[cfg(unix)]
-    ending: (Signal, Option<Signal>),
-    #[cfg(windows)]
-    ending: Option<CtrlC>,
-}
-
-#[cfg(unix)]
-impl Signals {
-    /// For a server that the core started: only SIGTERM ends it.
-    ///
-    /// Ctrl-C in a terminal reaches the whole process group, and the core then sends its own calls. So does the end of
-    /// a terminal, which the core may survive (`nohup`). Exiting on them would abandon creates in progress. An exit of
-    /// the core is noticed separately.
-    pub(super) fn under_core() -> io::Result<Self> {
-        // The handler stays installed; its events are not used.
-        drop(signal(SignalKind::interrupt())?);
-        drop(signal(SignalKind::hangup())?);
-        Ok(Self { ending: (signal(SignalKind::terminate())?, None) })
-    }
-
-    /// For a server that a person started: SIGTERM and SIGINT end it.
-    pub(super) fn by_hand() -> io::Result<Self> {
-        Ok(Self { ending: (signal(SignalKind::terminate())?, Some(signal(SignalKind::interrupt())?)) })
-    }
-
-    /// Waits for a signal that ends the server.
-    pub(super) async fn ended(mut self) {
-        let (terminate, interrupt) = &mut self.ending;
-        let interrupted = async {
-            match interrupt {
-                Some(interrupt) => interrupt.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupted => {}
-        }
-    }
-}
-
-#[cfg(windows)]
-impl Signals {
-    /// For a server that the core started: Ctrl-C does not end it.
-    pub(super) fn under_core() -> io::Result<Self> {
-        // The handler stays installed; its events are not used.
-        drop(ctrl_c()?);
-        Ok(Self { ending: None })
-    }
-
-    /// For a server that a person started: Ctrl-C ends it.
-    pub(super) fn by_hand() -> io::Result<Self> {
-        Ok(Self { ending: Some(ctrl_c()?) })
-    }
-
-    /// Waits for a signal that ends the server.
-    pub(super) async fn ended(self) {
-        match self.ending {
-            Some(mut ending) => {
-                ending.recv().await;
-            }
-            None => std::future::pending().await,
-        }
-    }
-}
-
-/// The parent process whose exit is awaited.
-///
-/// go-plugin does not watch it: a plugin of a killed core runs indefinitely. A signal of the kernel
-/// (`PR_SET_PDEATHSIG`) does not help, because it is sent when the parent *thread* ends.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Parent(u32);
-
-impl Parent {
-    /// The current parent process.
-    pub(super) fn current() -> Self {
-        Self(parent_id())
-    }
-
-    /// Waits until it has exited, noticed within about a second: an orphan gets another parent.
-    pub(super) async fn gone(self) {
-        self.gone_by(parent_id).await;
-    }
-
-    async fn gone_by(self, parent_id: impl Fn() -> u32) {
-        let mut ticks = interval(LOOK_INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            if parent_id() != self.0 {
-                return;
-            }
-        }
-    }
-}
-
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-
-#[cfg(unix)]
-fn parent_id() -> u32 {
-    std::os::unix::process::parent_id()
-}
-
-/// An orphan on Windows keeps its parent, so the plugin outlives a killed core there, as every go-plugin does.
-#[cfg(windows)]
-fn parent_id() -> u32 {
-    0
-}
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-    use std::cell::Cell;
-
-    use tokio::time::Instant;
 
     use super::*;
 
@@ -328,25 +204,5 @@ mod tests {
             handshake(&[0xfb, 0xff, 0xfe, 0xff], &endpoint, false),
             "1|6|unix|/tmp/plugin1/socket|grpc|+//+/w\n"
         );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_orphan_notices_within_a_second() {
-        let start = Instant::now();
-        let looks = Cell::new(0);
-        let parent_id = || {
-            looks.set(looks.get() + 1);
-            if start.elapsed() < Duration::from_secs(90) { 41 } else { 1 }
-        };
-        Parent(41).gone_by(parent_id).await;
-        assert!(start.elapsed() <= Duration::from_secs(91));
-        assert!(looks.get() <= 92, "{} looks", looks.get());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_living_parent_is_never_gone() {
-        // In a container the core may be process 1.
-        let wait = tokio::time::timeout(Duration::from_secs(3600), Parent(1).gone_by(|| 1));
-        assert!(wait.await.is_err());
     }
 }

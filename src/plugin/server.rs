@@ -288,9 +288,7 @@ mod tests {
     /// A call that never returns is cut off after the grace period of the host's Shutdown call, which is answered.
     #[tokio::test]
     async fn a_call_in_flight_is_given_its_grace() {
-        let Listener::Tcp(listener) = listener().await else {
-            unreachable!("it is made of a port");
-        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let mut routes = Routes::default();
         let router = routes.axum_router_mut();

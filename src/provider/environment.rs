@@ -6,7 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-const HOME: &str = "HOME";
+/// The home directory: Windows has the second one.
+const HOMES: [&str; 2] = ["HOME", "USERPROFILE"];
 const SSH_AGENT: &str = "SSH_AUTH_SOCK";
 
 /// The environment variables and the working directory that Terraform passes to the provider.
@@ -27,7 +28,8 @@ impl Environment {
                 .filter(|(name, _)| {
                     name.starts_with("DAMODEL_")
                         || name.starts_with("TF_")
-                        || [HOME, SSH_AGENT].contains(&name.as_str())
+                        || HOMES.contains(&name.as_str())
+                        || name == SSH_AGENT
                 })
                 .collect(),
             directory: env::current_dir().unwrap_or_default(),
@@ -67,7 +69,8 @@ impl Environment {
     /// A path given by the operator: relative to the working directory, or in the home directory with `~/`.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
-        match (path.strip_prefix("~"), self.variable(HOME)) {
+        let home = HOMES.iter().find_map(|name| self.variable(name));
+        match (path.strip_prefix("~"), home) {
             (Ok(rest), Some(home)) => Path::new(home).join(rest),
             _ => self.directory.join(path),
         }
@@ -86,9 +89,10 @@ impl Environment {
         Self { directory: self.directory.join(directory).components().collect(), ..self }
     }
 
-    /// The socket of the operator's SSH agent.
+    /// The socket of the operator's SSH agent; on Windows a named pipe, which OpenSSH's agent has without a variable.
     pub(super) fn ssh_agent(&self) -> Option<PathBuf> {
-        self.variable(SSH_AGENT).map(PathBuf::from)
+        let default = cfg!(windows).then_some(r"\\.\pipe\openssh-ssh-agent");
+        self.variable(SSH_AGENT).or(default).map(PathBuf::from)
     }
 }
 
@@ -100,5 +104,24 @@ impl fmt::Debug for Environment {
             .field("variables", &self.variables.keys())
             .field("directory", &self.directory)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_home_directory_has_another_variable_on_windows() {
+        for (variables, home) in [
+            (vec![("HOME", "/home/me")], "/home/me"),
+            (vec![("USERPROFILE", "/users/me")], "/users/me"),
+            (vec![("HOME", "/home/me"), ("USERPROFILE", "/users/me")], "/home/me"),
+            (vec![("HOME", ""), ("USERPROFILE", "/users/me")], "/users/me"),
+        ] {
+            let environment = Environment::made_of(variables, PathBuf::from("/work"));
+            assert_eq!(environment.path("~/.ssh/id"), Path::new(home).join(".ssh/id"));
+            assert_eq!(environment.path("id"), Path::new("/work/id"));
+        }
     }
 }

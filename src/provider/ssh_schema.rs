@@ -52,7 +52,7 @@ fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
             "agent",
             Type::Bool,
             false,
-            "Whether to try the keys of the SSH agent (`SSH_AUTH_SOCK`).",
+            "Whether to try the keys of the SSH agent (`SSH_AUTH_SOCK`, or on Windows the pipe of OpenSSH's agent).",
         ),
         Attribute::optional(
             "host_key",

@@ -2,8 +2,8 @@
 //! parallel create of the same run from another run's. Also the records that earlier runs left, reported once per run.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Read, Seek, Write},
+    fs::{self, File},
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -14,9 +14,12 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{CreatePhase, Ids, Journal, ObjectKind, PendingCreate, PendingRecord, VERSION, journal::Unreadable};
-use crate::api::{
-    error::{Error, JournalError},
-    lenient::read_integer,
+use crate::{
+    api::{
+        error::{Error, JournalError},
+        lenient::read_integer,
+    },
+    process::{FileLock, Parent, is_locked, replace},
 };
 
 /// A create that this process owns. Dropping it keeps its file, and the next run's same create adopts the object.
@@ -26,19 +29,24 @@ pub struct Entry {
     name: String,
     record: PendingRecord,
     /// Locked while the owner runs; the operating system releases the lock when the process exits.
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl Entry {
     /// Writes a new file. The caller has its lock.
-    pub(super) fn write_new(directory: &Path, name: String, record: PendingRecord, lock: File) -> Result<Self, Error> {
+    pub(super) fn write_new(
+        directory: &Path,
+        name: String,
+        record: PendingRecord,
+        lock: FileLock,
+    ) -> Result<Self, Error> {
         let mut entry = Self::adopted(directory, name, record, lock);
         entry.store()?;
         Ok(entry)
     }
 
     /// Takes ownership of an existing file.
-    pub(super) fn adopted(directory: &Path, name: String, record: PendingRecord, lock: File) -> Self {
+    pub(super) fn adopted(directory: &Path, name: String, record: PendingRecord, lock: FileLock) -> Self {
         Self { directory: directory.to_owned(), name, record, _lock: lock }
     }
 
@@ -203,7 +211,7 @@ fn write(directory: &Path, path: &Path, record: &PendingRecord) -> io::Result<()
     let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(directory)?;
     file.write_all(&text)?;
     file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
+    replace(file, path)?;
     sync_directory(directory)
 }
 
@@ -284,7 +292,7 @@ pub struct Owner {
 impl Owner {
     /// This process.
     pub(super) fn current() -> Self {
-        Self { process: std::process::id(), core: parent(), examines: false }
+        Self { process: std::process::id(), core: Parent::current().name(), examines: false }
     }
 
     /// Whether both belong to one run of Terraform: aliases of the provider are separate processes with one parent.
@@ -293,61 +301,37 @@ impl Owner {
     }
 }
 
-/// The parent process: its id and, on Linux, its start time, because ids are reused.
-#[cfg(unix)]
-fn parent() -> Option<String> {
-    let process = std::os::unix::process::parent_id();
-    // Field 22 of proc_pid_stat(5). The second field is a name in parentheses that may contain any character.
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    let started = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().nth(19)).unwrap_or_default();
-    Some(format!("{process}@{started}"))
-}
-
-/// Not available: parallel creates of other processes then look like those of another run.
-#[cfg(not(unix))]
-fn parent() -> Option<String> {
-    None
-}
-
 /// The result of an attempt to lock.
 pub(super) enum TriedLock {
     /// This process has it.
-    Locked(File),
+    Locked(FileLock),
     /// Another process has it; `None` if the locked file cannot be read.
     Held(Option<Owner>),
 }
 
 /// Locks this file for `owner`, if it is free.
 pub(super) fn lock(path: &Path, owner: &Owner) -> Result<TriedLock, Error> {
-    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-    let mut file = opened.map_err(|error| failed(path, "open", error))?;
-    match file.try_lock() {
-        Ok(()) => {
-            sign(&mut file, owner).map_err(|error| failed(path, "write", error))?;
-            Ok(TriedLock::Locked(file))
+    match FileLock::take(path).map_err(|error| failed(path, "lock", error))? {
+        Some(mut lock) => {
+            sign(&mut lock, owner).map_err(|error| failed(path, "write", error))?;
+            Ok(TriedLock::Locked(lock))
         }
-        Err(TryLockError::WouldBlock) => Ok(TriedLock::Held(holder(&mut file))),
-        Err(TryLockError::Error(error)) => Err(failed(path, "lock", error)),
+        None => Ok(TriedLock::Held(owner_in(path))),
     }
 }
 
 /// Writes the owner into a lock file.
-pub(super) fn sign(file: &mut File, owner: &Owner) -> io::Result<()> {
-    file.set_len(0)?;
-    file.rewind()?;
-    file.write_all(&serde_json::to_vec(owner)?)
+pub(super) fn sign(lock: &mut FileLock, owner: &Owner) -> io::Result<()> {
+    lock.write(&serde_json::to_vec(owner)?)
 }
 
 /// The owner of a pending record's lock; `None` if it is free.
 pub(super) fn holder_of(path: &Path) -> Option<Option<Owner>> {
-    let mut file = OpenOptions::new().read(true).open(path).ok()?;
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| holder(&mut file))
+    is_locked(path).then(|| owner_in(path))
 }
 
-fn holder(file: &mut File) -> Option<Owner> {
-    let mut text = String::new();
-    file.read_to_string(&mut text).ok()?;
-    serde_json::from_str(&text).ok()
+fn owner_in(path: &Path) -> Option<Owner> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
 /// The file that describes the last run. It has no extension, so it is not read as a record.
@@ -441,13 +425,5 @@ mod tests {
         assert_eq!(holder_of(&path), Some(Some(own)));
         drop(held);
         assert_eq!(holder_of(&path), None);
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_parent_is_known_with_its_start_time() {
-        let parent = parent().unwrap();
-        let (process, started) = parent.split_once('@').unwrap();
-        assert!(process.parse::<u32>().is_ok() && started.parse::<u64>().is_ok(), "{parent}");
     }
 }

@@ -1,8 +1,7 @@
 //! The journal: the directory of pending records.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
-    io,
+    fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -17,7 +16,10 @@ use super::{
         lock_name, read, read_all, remove, remove_if_there, sign, sync_directory,
     },
 };
-use crate::api::{error::Error, settings::Random};
+use crate::{
+    api::{error::Error, settings::Random},
+    process::{FileLock, private_directory},
+};
 
 /// How many random names are tried for a new file. One suffices, unless the random source is constant.
 const NAMES_TRIED: usize = 16;
@@ -124,7 +126,7 @@ pub(in crate::api) struct Examined {
     journal: Journal,
     path: PathBuf,
     record: PendingRecord,
-    lock: File,
+    lock: FileLock,
 }
 
 impl Examined {
@@ -299,7 +301,7 @@ impl Journal {
         &self,
         path: &Path,
         record: PendingRecord,
-        held: File,
+        held: FileLock,
         random: &Random,
     ) -> Result<Option<Entry>, Error> {
         let (name, lock) = self.fresh_lock(record.kind, random)?;
@@ -446,11 +448,7 @@ impl Journal {
         if self.directory.is_dir() {
             return Ok(());
         }
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&self.directory).map_err(|error| failed(&self.directory, "make", error))?;
+        private_directory(&self.directory).map_err(|error| failed(&self.directory, "make", error))?;
         match self.directory.parent() {
             Some(parent) if parent != Path::new("") => {
                 sync_directory(parent).map_err(|error| failed(parent, "sync", error))
@@ -460,18 +458,17 @@ impl Journal {
     }
 
     /// A unique name, and its lock.
-    fn fresh_lock(&self, kind: ObjectKind, random: &Random) -> Result<(String, File), Error> {
+    fn fresh_lock(&self, kind: ObjectKind, random: &Random) -> Result<(String, FileLock), Error> {
         for _ in 0..NAMES_TRIED {
             let name = format!("{}-{:016x}", kind.as_str(), random.next());
             let path = self.directory.join(lock_name(&name));
-            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
-                Ok(mut file) => {
-                    let locked = file.lock().and_then(|()| sign(&mut file, &self.owner));
-                    locked.map_err(|error| failed(&path, "lock", error))?;
-                    return Ok((name, file));
+            match FileLock::make(&path) {
+                Ok(mut lock) => {
+                    sign(&mut lock, &self.owner).map_err(|error| failed(&path, "write", error))?;
+                    return Ok((name, lock));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(failed(&path, "write", error)),
+                Err(error) => return Err(failed(&path, "lock", error)),
             }
         }
         let taken = io::Error::from(io::ErrorKind::AlreadyExists);

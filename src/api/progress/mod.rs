@@ -9,7 +9,7 @@ mod writer;
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File},
     io::{self, Read as _, Seek as _, SeekFrom},
     path::{Path, PathBuf},
     time::Duration,
@@ -18,6 +18,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::Journal;
+use crate::process::is_locked;
 
 pub use self::writer::{Progress, Stage, Task};
 
@@ -197,8 +198,7 @@ impl Run {
 
 /// Whether the run that writes a file is running: then its lock is taken.
 fn is_alive(run: &Path) -> bool {
-    let lock = OpenOptions::new().read(true).open(run.with_extension("lock"));
-    lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    is_locked(&run.with_extension("lock"))
 }
 
 fn middle(past: &[u64]) -> Option<Duration> {
@@ -314,6 +314,7 @@ mod tests {
             }
             let size: u64 = files(&journal).iter().map(|file| file.metadata().unwrap().len()).max().unwrap();
             assert!((500_000..=512 * 1024).contains(&size), "{size}");
+            drop((task, progress));
             fs::remove_dir_all(directory(&journal)).unwrap();
         }
         fs::create_dir_all(directory(&journal)).unwrap();

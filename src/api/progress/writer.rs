@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, File},
     io::{self, Write as _},
     path::{Path, PathBuf},
     sync::{
@@ -14,7 +14,10 @@ use std::{
 use jiff::Timestamp;
 
 use super::{Event, VERSION, WaitEnding, directory};
-use crate::api::Journal;
+use crate::{
+    api::Journal,
+    process::{FileLock, private, private_directory},
+};
 
 /// The largest size of a run's file, in bytes.
 const MOST: usize = 512 * 1024;
@@ -51,7 +54,7 @@ struct Open {
     file: File,
     written: usize,
     /// Locked until the process ends.
-    _lock: File,
+    _lock: FileLock,
 }
 
 /// The progress of an object.
@@ -185,26 +188,14 @@ impl Open {
 
 /// Creates the file of this process and its lock, and removes those of old runs.
 fn open(directory: &Path) -> io::Result<Open> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory)?;
+    private_directory(directory)?;
     clear(directory)?;
     // A provider that is configured twice in one process has two files, even within one millisecond.
     let number = RUNS.fetch_add(1, Ordering::Relaxed);
     let name = format!("run-{:014}-{}-{number}", now(), std::process::id());
-    let lock = make(&directory.join(format!("{name}.lock")))?;
-    lock.try_lock().map_err(io::Error::other)?;
-    Ok(Open { file: make(&directory.join(format!("{name}.jsonl")))?, written: 0, _lock: lock })
-}
-
-fn make(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    let lock = FileLock::make(&directory.join(format!("{name}.lock")))?;
+    let file = private().append(true).create_new(true).open(directory.join(format!("{name}.jsonl")))?;
+    Ok(Open { file, written: 0, _lock: lock })
 }
 
 fn clear(directory: &Path) -> io::Result<()> {

@@ -18,10 +18,10 @@ use self::story::{Narrator, Story};
 use super::{
     Surroundings,
     terraform::{Cli, CliError, Mirror, ProgramEnvironment},
-    told_to_end,
 };
 use crate::{
     api::{Follower, Journal},
+    process::told_to_end,
     sandbox::{Error as SandboxError, Options, Running, Sandbox},
 };
 

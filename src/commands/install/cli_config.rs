@@ -14,7 +14,7 @@ use hcl_edit::{
 use regex::Regex;
 use serde_json::Value;
 
-use super::Place;
+use super::{DIRECTORY, FILES, HOME, Place};
 use crate::{
     commands::{Surroundings, terraform::HOSTS},
     provider::ADDRESS,
@@ -72,14 +72,10 @@ fn files(surroundings: &Surroundings) -> Vec<(PathBuf, Vec<&'static str>)> {
         return vec![(file, HOSTS.to_vec())];
     }
     let [terraform, tofu] = HOSTS;
-    let (home, names, directory) = if cfg!(windows) {
-        (surroundings.path("APPDATA"), ["terraform.rc", "tofu.rc"], "terraform.d")
-    } else {
-        (surroundings.path("HOME"), [".terraformrc", ".tofurc"], ".terraform.d")
-    };
-    let home = home.unwrap_or_default();
-    let [old, new] = names.map(|name| home.join(name));
-    let xdg = surroundings.path("XDG_CONFIG_HOME").map(|xdg| xdg.join("opentofu"));
+    let home = surroundings.path(HOME).unwrap_or_default();
+    let [old, new] = FILES.map(|name| home.join(name));
+    // On Windows neither reads it.
+    let xdg = surroundings.path("XDG_CONFIG_HOME").filter(|_| !cfg!(windows)).map(|xdg| xdg.join("opentofu"));
     // OpenTofu reads its own file, else Terraform's, else the one in the XDG directory.
     let mut files = if new.exists() {
         vec![(old, vec![terraform]), (new, vec![tofu])]
@@ -89,7 +85,7 @@ fn files(surroundings: &Surroundings) -> Vec<(PathBuf, Vec<&'static str>)> {
         vec![(old, vec![terraform]), (xdg.as_ref().map_or(new, |xdg| xdg.join("tofurc")), vec![tofu])]
     };
     // The same order applies to the directory.
-    let directory = home.join(directory);
+    let directory = home.join(DIRECTORY);
     let of_tofu = xdg.filter(|_| !directory.is_dir());
     let is_shared = of_tofu.is_none();
     files.extend(
@@ -221,7 +217,7 @@ mod tests {
     }
 
     fn at_home(home: &Path, more: &[(&str, &str)]) -> Surroundings {
-        let home = [("HOME", home.to_str().unwrap())];
+        let home = [(HOME, home.to_str().unwrap())];
         let variables = home.iter().chain(more).map(|(name, value)| (name.into(), value.into())).collect();
         Surroundings { executable: PathBuf::new(), variables }
     }
@@ -275,10 +271,11 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let surroundings = |more: &[(&str, &str)]| at_home(home.path(), more);
         let [terraform, tofu] = HOSTS;
-        let (old, new) = (home.path().join(".terraformrc"), home.path().join(".tofurc"));
+        let [old, new] = FILES.map(|name| home.path().join(name));
+        let of_xdg = if cfg!(windows) { new.clone() } else { "/xdg/opentofu/tofurc".into() };
         assert_eq!(files(&surroundings(&[])), [(old.clone(), vec![terraform]), (new.clone(), vec![tofu])]);
         let xdg = [("XDG_CONFIG_HOME", "/xdg"), ("TF_CLI_CONFIG_FILE", "")];
-        assert_eq!(files(&surroundings(&xdg))[1], ("/xdg/opentofu/tofurc".into(), vec![tofu]));
+        assert_eq!(files(&surroundings(&xdg))[1], (of_xdg, vec![tofu]));
         fs::write(&old, "").unwrap();
         assert_eq!(files(&surroundings(&xdg)), [(old.clone(), HOSTS.to_vec())]);
         fs::write(&new, "").unwrap();
@@ -289,7 +286,7 @@ mod tests {
     #[test]
     fn the_files_of_the_directory_are_read_beside_it() {
         let home = tempfile::tempdir().unwrap();
-        let (directory, xdg) = (home.path().join(".terraform.d"), home.path().join("xdg/opentofu"));
+        let (directory, xdg) = (home.path().join(DIRECTORY), home.path().join("xdg/opentofu"));
         for directory in [&directory, &xdg] {
             fs::create_dir_all(directory).unwrap();
             for name in ["b.tfrc", "a.tfrc.json", ".hidden.tfrc", "c.tfrc~", "credentials.json"] {
@@ -306,7 +303,7 @@ mod tests {
         assert_eq!(beside(&[]), read(&directory, &HOSTS));
         assert_eq!(beside(&variables), read(&directory, &HOSTS));
         fs::remove_dir_all(&directory).unwrap();
-        assert_eq!(beside(&variables), read(&xdg, &[tofu]));
+        assert_eq!(beside(&variables), if cfg!(windows) { vec![] } else { read(&xdg, &[tofu]) });
         assert_eq!(beside(&[]), []);
         assert_eq!(files(&at_home(home.path(), &[("TERRAFORM_CONFIG", "/rc")])), [("/rc".into(), HOSTS.to_vec())]);
     }
@@ -314,7 +311,7 @@ mod tests {
     #[test]
     fn what_a_file_of_the_directory_says_counts() {
         let home = tempfile::tempdir().unwrap();
-        let directory = home.path().join(".terraform.d");
+        let directory = home.path().join(DIRECTORY);
         fs::create_dir(&directory).unwrap();
         let plugins = directory.join("plugins");
         let found = |name: &str, text: &str, is_implied| {

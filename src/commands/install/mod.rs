@@ -10,7 +10,7 @@ use std::{
     fmt::Write as _,
     fs::{self, File},
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::{self, Path, PathBuf},
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -24,7 +24,7 @@ use super::{
     Surroundings,
     terraform::{HOSTS, package, platform},
 };
-use crate::provider::ADDRESS;
+use crate::{process::replace, provider::ADDRESS};
 
 /// The version that is installed.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -126,9 +126,9 @@ fn hindrances(place: &Place, installed: &[Installed], surroundings: &Surrounding
 fn hindrance(finding: &Obstacle, place: &Place) -> String {
     match finding {
         Obstacle::NotLookedInto => format!(
-            "neither terraform nor tofu searches {} by default. Add to their configuration (~/.terraformrc, \
-             ~/.tofurc):\n\n{}",
+            "neither terraform nor tofu searches {} by default. Add to their configuration ({}):\n\n{}",
             place.directory.display(),
+            FILES.map(|name| format!("{}{name}", if cfg!(windows) { "%APPDATA%\\" } else { "~/" })).join(", "),
             provider_installation(&place.directory)
         ),
         Obstacle::Overridden { file, address, directory } => format!(
@@ -176,6 +176,12 @@ fn methods(directory: &Path) -> String {
 /// The variable that names the home directory of the command lines.
 const HOME: &str = if cfg!(windows) { "APPDATA" } else { "HOME" };
 
+/// The directory of both command lines there.
+const DIRECTORY: &str = if cfg!(windows) { "terraform.d" } else { ".terraform.d" };
+
+/// The configuration files of Terraform and OpenTofu there.
+const FILES: [&str; 2] = if cfg!(windows) { ["terraform.rc", "tofu.rc"] } else { [".terraformrc", ".tofurc"] };
+
 /// A directory in the layout of a mirror.
 #[derive(Clone, Debug)]
 struct Place {
@@ -200,18 +206,20 @@ impl Place {
     /// The requested directory, or else the default one of both command lines. It is created if it is missing.
     fn make(wanted: Option<&Path>, surroundings: &Surroundings, folder: &Path) -> Result<Self, Error> {
         let home = surroundings.path(HOME);
-        let implied =
-            home.map(|home| home.join(if cfg!(windows) { "terraform.d" } else { ".terraform.d" }).join("plugins"));
+        let implied = home.map(|home| home.join(DIRECTORY).join("plugins"));
         let directory = match (wanted, &implied) {
             (Some(wanted), _) => folder.join(wanted),
             (None, Some(implied)) => implied.clone(),
             (None, None) => return Err(Error::NoHome(HOME)),
         };
-        let made = fs::create_dir_all(&directory).and_then(|()| fs::canonicalize(&directory));
-        let real = made.map_err(|source| Error::Write { path: directory.clone(), source })?;
+        let made = fs::create_dir_all(&directory).and_then(|()| {
+            // Shown and written into configurations: a canonical path of Windows is one that command lines refuse.
+            Ok((fs::canonicalize(&directory)?, path::absolute(&directory)?))
+        });
+        let (real, directory) = made.map_err(|source| Error::Write { path: directory.clone(), source })?;
         let known = [implied, Some(folder.join("terraform.d/plugins"))];
         let is_implied = known.iter().flatten().any(|known| fs::canonicalize(known).is_ok_and(|known| known == real));
-        Ok(Self { directory: if wanted.is_some() { real } else { directory }, is_implied })
+        Ok(Self { directory, is_implied })
     }
 
     /// Copies a program into the packages of all hosts.
@@ -245,10 +253,29 @@ impl Place {
         copy.write_all(program)?;
         make_executable(copy.as_file())?;
         copy.as_file().sync_all()?;
-        copy.persist(file).map_err(|error| error.error)?;
+        self.set_aside(file)?;
+        replace(copy, file)?;
         Ok(true)
     }
+
+    /// Windows replaces no program that runs, but renames it. It is removed by the first install after its end.
+    fn set_aside(&self, file: &Path) -> io::Result<()> {
+        if !cfg!(windows) || !file.exists() {
+            return Ok(());
+        }
+        let aside = tempfile::Builder::new().prefix(ASIDE).tempdir_in(&self.directory)?.keep();
+        fs::rename(file, aside.join("program"))?;
+        for old in fs::read_dir(&self.directory)?.filter_map(|entry| Some(entry.ok()?.path())) {
+            if old.file_name().is_some_and(|name| name.to_string_lossy().starts_with(ASIDE)) {
+                let _ = fs::remove_dir_all(old);
+            }
+        }
+        Ok(())
+    }
 }
+
+/// What directories of programs that were set aside begin with.
+const ASIDE: &str = ".replaced-";
 
 impl Installed {
     /// A warning if the command lines would run another file, because they take the first matching one of the package.

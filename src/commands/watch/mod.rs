@@ -6,7 +6,7 @@
 mod view;
 
 use std::{
-    fs::{self, OpenOptions, TryLockError},
+    fs,
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     time::Duration,
@@ -16,12 +16,10 @@ use clap::Parser;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use self::view::View;
-use super::{
-    service::{DATA_DIRECTORY, Notes, path_or_nothing},
-    told_to_end,
-};
+use super::service::{DATA_DIRECTORY, Notes, path_or_nothing};
 use crate::{
     api::{Follower, ProgressEvent, Told},
+    process::{is_locked, told_to_end},
     provider::Environment,
 };
 
@@ -235,6 +233,5 @@ fn events(run: &Path) -> io::Result<Vec<Told>> {
 
 /// Whether the process that writes a file still runs: then it holds the lock.
 fn is_alive(run: &Path) -> bool {
-    let lock = OpenOptions::new().read(true).open(run.with_extension("lock"));
-    lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    is_locked(&run.with_extension("lock"))
 }

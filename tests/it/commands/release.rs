@@ -30,12 +30,13 @@ const CARGO: &str = r#"#!/bin/sh
 [ "$1" = build ] || exit 0
 while [ "$1" != --target ]; do shift; done
 mkdir -p "target/$2/dist"
+program=target/$2/dist/terraform-provider-damodel
+case $2 in *windows*) program=$program.exe ;; esac
 folder=$PWD
 case $CARGO_ENCODED_RUSTFLAGS in *"--remap-path-prefix=$PWD=/build"*) folder=/build ;; esac
 folder=${EMBED:+$PWD}${EMBED:-$folder}
-printf '#!/bin/sh\n: %s\necho "terraform-provider-damodel VERSION (commit none)"\n' "$folder" \
-  >"target/$2/dist/terraform-provider-damodel"
-chmod +x "target/$2/dist/terraform-provider-damodel"
+printf '#!/bin/sh\n: %s\necho "terraform-provider-damodel VERSION (commit none)"\n' "$folder" >"$program"
+chmod +x "$program"
 "#;
 
 /// A folder for the assets, a keyring of its own, and a folder of programs that come first on PATH.
@@ -217,16 +218,30 @@ fn another_build_is_compared_byte_by_byte() {
     let scene = Scene::set();
     scene.tool("cargo", &CARGO.replace("VERSION", env!("CARGO_PKG_VERSION")));
     let host = Run::of(Command::new("rustc").arg("-vV").output().unwrap()).stdout;
-    scene.tool("rustc", &format!("#!/bin/sh\n[ \"$1\" = -vV ] || exec echo /rust\ncat <<'END'\n{host}END\n"));
+    let sysroot = scene.root.path().join("rust");
+    let rustc = format!("#!/bin/sh\n[ \"$1\" = -vV ] || exec echo {}\ncat <<'END'\n{host}END\n", sysroot.display());
+    scene.tool("rustc", &rustc);
+    // This machine and Windows have a standard library and a C compiler.
+    let own = host.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
+    for target in [own, "x86_64-pc-windows-gnu"] {
+        let library = sysroot.join("lib/rustlib").join(target).join("lib");
+        fs::create_dir_all(&library).unwrap();
+        fs::write(library.join("libstd.rlib"), "").unwrap();
+    }
+    scene.tool("x86_64-w64-mingw32-gcc", "#!/bin/sh\n");
     let sources = scene.sources();
     let release = |arguments: &[&str], environment: &[_]| scene.release_of(&sources, arguments, environment);
 
     let run = release(&["--cli", "none"], &[]);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    assert!(scene.assets().join(format!("{NAME}_windows_amd64.zip")).exists(), "{}", run.stdout);
+    let lacking = "not built: freebsd_amd64 (lacks Rust's standard library for x86_64-unknown-freebsd, a C compiler \
+                   (CC_x86_64_unknown_freebsd); --binary freebsd_amd64=PATH packs one of x86_64-unknown-freebsd)";
+    assert!(run.stdout.contains(lacking), "{}", run.stdout);
     let run = release(&["--verify"], &[]);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
-    // Two zips and the manifest.
-    assert_eq!(run.stdout.matches(": the same bytes").count(), 3, "{}", run.stdout);
+    // Two zips of each platform, and the manifest.
+    assert_eq!(run.stdout.matches(": the same bytes").count(), 5, "{}", run.stdout);
 
     // A program that contains the folder of its build.
     let run = release(&["--cli", "none"], &[("EMBED", "yes")]);

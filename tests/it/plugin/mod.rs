@@ -1,6 +1,7 @@
 //! The handshake with Terraform, through a real process.
 
 mod end;
+mod foreign;
 mod panic;
 mod tls;
 

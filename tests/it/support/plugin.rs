@@ -30,7 +30,7 @@ use rustls::{
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader},
-    net::UnixStream,
+    net::{TcpStream, UnixStream},
     process::{Child, ChildStdout, Command},
     task::JoinHandle,
     time::timeout,
@@ -200,6 +200,20 @@ impl Handshake {
         assert_eq!(self.fields.get(2).map(String::as_str), Some("unix"));
         Path::new(self.fields.get(3).unwrap())
     }
+
+    fn address(&self) -> Address {
+        match self.fields.get(2).map(String::as_str) {
+            Some("tcp") => Address::Tcp(self.fields.get(3).unwrap().clone()),
+            _ => Address::Unix(self.socket().to_owned()),
+        }
+    }
+}
+
+/// Where a plugin listens.
+#[derive(Clone)]
+enum Address {
+    Tcp(String),
+    Unix(PathBuf),
 }
 
 /// Connects to the plugin of `handshake`, as `identity` if it has TLS.
@@ -211,13 +225,12 @@ pub(crate) async fn connect(
         .certificate
         .as_ref()
         .map(|server| TlsConnector::from(Arc::new(client_config(server, identity, ALL_VERSIONS))));
-    let connector = Connector { socket: handshake.socket().to_owned(), tls };
-    connect_through(connector).await
+    connect_through(Connector { address: handshake.address(), tls }).await
 }
 
 /// Connects to a server that is not encrypted.
 pub(crate) async fn connect_plain(socket: &Path) -> Result<Channel, tonic::transport::Error> {
-    connect_through(Connector { socket: socket.to_owned(), tls: None }).await
+    connect_through(Connector { address: Address::Unix(socket.to_owned()), tls: None }).await
 }
 
 async fn connect_through(connector: Connector) -> Result<Channel, tonic::transport::Error> {
@@ -227,7 +240,7 @@ async fn connect_through(connector: Connector) -> Result<Channel, tonic::transpo
 /// Opens the socket for any address.
 #[derive(Clone)]
 struct Connector {
-    socket: PathBuf,
+    address: Address,
     tls: Option<TlsConnector>,
 }
 
@@ -245,11 +258,14 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, _: Uri) -> Self::Future {
-        let Self { socket, tls } = self.clone();
+        let Self { address, tls } = self.clone();
         Box::pin(async move {
-            let stream = UnixStream::connect(socket).await?;
+            let stream: Box<dyn Duplex> = match address {
+                Address::Tcp(address) => Box::new(TcpStream::connect(address).await?),
+                Address::Unix(socket) => Box::new(UnixStream::connect(socket).await?),
+            };
             let stream: Box<dyn Duplex> = match tls {
-                None => Box::new(stream),
+                None => stream,
                 Some(tls) => {
                     let name = ServerName::try_from("localhost").unwrap();
                     let stream = tls.connect(name, stream).await?;

@@ -30,7 +30,8 @@ mod program;
 mod report;
 mod settle;
 mod start;
-#[cfg(test)]
+// A Unix shell runs the program.
+#[cfg(all(test, unix))]
 mod tests;
 mod told;
 mod wire;

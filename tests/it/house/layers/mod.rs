@@ -12,11 +12,12 @@ use self::paths::{Found, paths};
 
 /// The folders that a folder may name besides itself. A new edge is argued in the commit that changes this table.
 const EDGES: &[(&str, &[&str])] = &[
-    ("api", &[]),
-    ("commands", &["api", "framework", "plugin", "protocol", "provider", "review", "sandbox", "ssh"]),
+    ("api", &["process"]),
+    ("commands", &["api", "framework", "plugin", "process", "protocol", "provider", "review", "sandbox", "ssh"]),
     ("framework", &[]),
     ("model", &[]),
-    ("plugin", &[]),
+    ("plugin", &["process"]),
+    ("process", &[]),
     ("protocol", &["framework"]),
     ("provider", &["api", "framework", "model", "ssh"]),
     ("review", &[]),
@@ -37,6 +38,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("tokio_rustls", &["plugin"]),
     ("tonic", &["plugin", "protocol"]),
     ("tonic_prost", &["plugin", "protocol"]),
+    ("winsafe", &["process"]),
     // The environment, without compile-time variables. Commands read it through clap, or get it as an argument.
     ("std::env", &["plugin", "provider::environment"]),
     // An end of the process without cleanup.

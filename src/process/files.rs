@@ -1,0 +1,212 @@
+//! Files that several processes share: locks that end with their holder, files that are replaced as a whole, and
+//! files and directories that only their owner may read.
+
+use std::{
+    fs::{DirBuilder, File},
+    io::{self, Seek as _, Write as _},
+    path::Path,
+};
+
+pub(crate) use self::system::{is_locked, private, replace};
+
+/// A lock on a file. Others can read the file, and the system releases the lock when this process ends.
+#[derive(Debug)]
+pub(crate) struct FileLock(File);
+
+impl FileLock {
+    /// Makes the file, which must not exist, and takes its lock.
+    pub(crate) fn make(path: &Path) -> io::Result<Self> {
+        system::make(path).map(Self)
+    }
+
+    /// Takes the lock of a file, which is made if it does not exist. None if another process holds it.
+    pub(crate) fn take(path: &Path) -> io::Result<Option<Self>> {
+        Ok(system::take(path)?.map(Self))
+    }
+
+    /// Replaces the text of the file.
+    pub(crate) fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        self.0.set_len(0)?;
+        self.0.rewind()?;
+        self.0.write_all(text)
+    }
+}
+
+/// Makes a directory for its owner alone, and those above it. On Windows the one above decides.
+pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Locks of the kernel, which leave the file readable.
+#[cfg(unix)]
+mod system {
+    use std::{
+        fs::{File, OpenOptions, TryLockError},
+        io,
+        os::unix::fs::OpenOptionsExt as _,
+        path::Path,
+    };
+
+    use tempfile::NamedTempFile;
+
+    /// Options under which a new file is for its owner alone.
+    pub(crate) fn private() -> OpenOptions {
+        let mut options = OpenOptions::new();
+        options.mode(0o600);
+        options
+    }
+
+    /// Puts a temporary file in the place of another one, which may be open in other processes.
+    pub(crate) fn replace(file: NamedTempFile, path: &Path) -> io::Result<()> {
+        file.persist(path).map(drop).map_err(|error| error.error)
+    }
+
+    pub(super) fn make(path: &Path) -> io::Result<File> {
+        let file = private().read(true).write(true).create_new(true).open(path)?;
+        // Waits for a process that looks whether it is locked just now.
+        file.lock()?;
+        Ok(file)
+    }
+
+    pub(super) fn take(path: &Path) -> io::Result<Option<File>> {
+        let file = private().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Whether a process holds the lock of a file.
+    pub(crate) fn is_locked(path: &Path) -> bool {
+        File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+}
+
+/// Share modes: a locked region of a file cannot be read on Windows, and the text of a lock names its holder.
+#[cfg(windows)]
+mod system {
+    use std::{
+        fs::{self, File, OpenOptions},
+        io,
+        os::windows::fs::OpenOptionsExt as _,
+        path::Path,
+        thread,
+        time::{Duration, Instant},
+    };
+
+    use tempfile::NamedTempFile;
+
+    /// How long a replacement waits for others to close the file, and how often it looks.
+    const PATIENCE: Duration = Duration::from_secs(2);
+    const PAUSE: Duration = Duration::from_millis(5);
+
+    /// `FILE_SHARE_READ | FILE_SHARE_DELETE`: others may read and remove the file, and not write it.
+    const NOT_WRITTEN: u32 = 1 | 4;
+
+    /// `ERROR_SHARING_VIOLATION`: another handle permits less.
+    const SHARING_VIOLATION: i32 = 32;
+
+    /// Options for a new file. Its directory decides who may read it.
+    pub(crate) fn private() -> OpenOptions {
+        OpenOptions::new()
+    }
+
+    /// Puts a temporary file in the place of another one. Before Windows 10, on some file systems, and while a virus
+    /// scanner reads it, a file that is open cannot be replaced.
+    pub(crate) fn replace(file: NamedTempFile, path: &Path) -> io::Result<()> {
+        let written = file.into_temp_path().keep()?;
+        let begun = Instant::now();
+        loop {
+            match fs::rename(&written, path) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && begun.elapsed() < PATIENCE => {
+                    thread::sleep(PAUSE);
+                }
+                replaced => return replaced.inspect_err(|_| drop(fs::remove_file(&written))),
+            }
+        }
+    }
+
+    pub(super) fn make(path: &Path) -> io::Result<File> {
+        writable().create_new(true).open(path)
+    }
+
+    pub(super) fn take(path: &Path) -> io::Result<Option<File>> {
+        match writable().create(true).truncate(false).open(path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.raw_os_error() == Some(SHARING_VIOLATION) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a process holds the lock of a file.
+    pub(crate) fn is_locked(path: &Path) -> bool {
+        let opened = OpenOptions::new().read(true).share_mode(NOT_WRITTEN).open(path);
+        opened.is_err_and(|error| error.raw_os_error() == Some(SHARING_VIOLATION))
+    }
+
+    fn writable() -> OpenOptions {
+        let mut options = private();
+        options.read(true).write(true).share_mode(NOT_WRITTEN);
+        options
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, thread};
+
+    use tempfile::NamedTempFile;
+
+    use super::*;
+
+    #[test]
+    fn a_locked_file_is_readable_and_locked_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        assert!(!is_locked(&path));
+        let mut held = FileLock::make(&path).unwrap();
+        held.write(b"the first").unwrap();
+        held.write(b"holder").unwrap();
+        assert!(is_locked(&path));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "holder");
+        assert!(FileLock::take(&path).unwrap().is_none());
+        assert_eq!(FileLock::make(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        drop(held);
+        assert!(!is_locked(&path));
+        assert!(FileLock::take(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_file_is_replaced_while_others_read_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "0").unwrap();
+        for number in 1..=20_u32 {
+            let reader = File::open(&path).unwrap();
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut file = NamedTempFile::new_in(folder.path()).unwrap();
+                    write!(file, "{number}").unwrap();
+                    replace(file, &path).unwrap();
+                });
+                drop(reader);
+            });
+            assert_eq!(fs::read_to_string(&path).unwrap(), number.to_string());
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_lock_is_removed_while_it_is_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = FileLock::make(&folder.path().join("lock")).unwrap();
+        fs::remove_file(folder.path().join("lock")).unwrap();
+        drop(held);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
