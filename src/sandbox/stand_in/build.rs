@@ -124,16 +124,21 @@ fn beside(program: &Path) -> Option<StandInBuild> {
     }
 }
 
-/// The source: path and content. `write_source` adds the file that depends on the generation and the home.
-const SOURCE: [(&str, &str); 8] = [
-    ("CMakeLists.txt", include_str!("source/CMakeLists.txt")),
-    ("cmake/CMakeTestCUDACompiler.cmake", include_str!("source/CMakeTestCUDACompiler.cmake")),
-    ("cmake/step.sh", include_str!("source/step.sh")),
-    ("ggml/src/ggml.c", include_str!("source/ggml.c")),
-    ("ggml/src/ggml-cuda/fattn.cu", include_str!("source/fattn.cu")),
-    ("ggml/src/ggml-cuda/ggml-cuda.cu", include_str!("source/ggml-cuda.cu")),
-    ("src/llama.cpp", include_str!("source/llama.cpp")),
-    ("tools/server/server.c", include_str!("source/server.c")),
+/// Paths below `source/` with their contents.
+macro_rules! source {
+    ($($path:literal),+ $(,)?) => { &[$(($path, include_str!(concat!("source/", $path)))),+] };
+}
+
+/// The source, without `cmake/about.cmake`, which depends on the home and the generation.
+const SOURCE: &[(&str, &str)] = source![
+    "CMakeLists.txt",
+    "cmake/CMakeTestCUDACompiler.cmake",
+    "cmake/step.sh",
+    "ggml/src/ggml-cuda/fattn.cu",
+    "ggml/src/ggml-cuda/ggml-cuda.cu",
+    "ggml/src/ggml.c",
+    "src/llama.cpp",
+    "tools/server/server.c",
 ];
 
 /// The tools that `.machine/bin` may contain.

@@ -20,8 +20,8 @@
 //!
 //! The source is compiled by the system's cmake and C++ compiler, its CUDA part through `nvcc`, which supports the
 //! architectures of its version: none below 75 from version 13 on. The result is the same server, for the compiled
-//! architectures. A file `slow-build` in the source, which contains a number of seconds, makes each of its steps take
-//! that long.
+//! architectures. While a file `.machine/hold-build` exists in the home, each step of the compile waits whose command
+//! contains the text of that file.
 //!
 //! # Models
 //!
@@ -44,6 +44,8 @@
 //! | `large` | has 70 billion parameters, too large for a single GPU; its data is a hole |
 //! | `truncated`, `header-cut`, `not-gguf`, `empty`, `directory` | refuses the file: cut in its data or header, a Git LFS pointer, empty, a folder |
 //! | `newer`, `missing-key` | refuses the file: an unknown architecture, a missing key |
+//!
+//! A server that loads a model `NAME.gguf` waits as long as a file `NAME.gguf.hold` is beside it.
 //!
 //! A chat is answered with `You said:` and the last message of the user. A word is a token.
 //!

@@ -145,6 +145,14 @@ fn exceptions_for_dependencies_have_a_date_and_a_reason() {
     }
 }
 
+/// Decisions and texts are in Rust.
+#[test]
+fn the_program_in_an_instance_stays_short() {
+    let parts = files(&root().join("src/provider/llama_server/bootstrap/script"));
+    let lines: usize = parts.iter().map(|part| fs::read_to_string(part).unwrap().lines().count()).sum();
+    assert!(parts.len() > 1 && lines < 600, "{lines} lines");
+}
+
 #[test]
 fn what_the_pages_link_to_exists() {
     for page in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"] {

@@ -119,27 +119,28 @@ fn the_archive_and_the_repository_hold_the_source() {
 }
 
 #[test]
-fn a_slow_compile_can_be_killed_and_taken_up() {
+fn a_held_compile_can_be_killed_and_resumed() {
     let Some(home) = home("NVIDIA-A100-80G", "12.4") else { return };
-    let slow = home.path().join(SOURCE).join("slow-build");
-    fs::write(&slow, "600").unwrap();
+    let hold = home.path().join(".machine/hold-build");
+    fs::write(&hold, "").unwrap();
     let configured = shell(&home, &format!("cmake -S {SOURCE} -B build {}", cuda("80")));
     // The configure step compiles nothing of the tree.
     assert!(configured.status.success(), "{}", text(&configured));
     let mut build = home.command("/bin/sh");
     build.args(["-c", "setsid cmake --build build --target llama-server & wait $!"]);
     let mut building = home.spawn(build);
-    let sleeping = || text(&shell(&home, "grep -lsz -a \"^HOME=$HOME\" /proc/[0-9]*/environ | cut -d/ -f3"));
-    let live = wait_for("a step that sleeps", || {
-        let ids: Vec<String> = sleeping().lines().map(str::to_owned).collect();
-        let is_sleep =
-            |id: &&String| fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|name| name == "sleep\n");
-        ids.iter().any(|id| is_sleep(&id)).then_some(ids)
+    let processes = || text(&shell(&home, "grep -lsz -a \"^HOME=$HOME\" /proc/[0-9]*/environ | cut -d/ -f3"));
+    let live = wait_for("a step that waits", || {
+        let ids: Vec<String> = processes().lines().map(str::to_owned).collect();
+        let is_step = |id: &String| {
+            fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| line.windows(8).any(|word| word == b"step.sh\0"))
+        };
+        ids.iter().any(is_step).then_some(ids)
     });
     assert!(!Path::new(&home.path().join("build/bin/llama-server")).exists());
     shell(&home, &format!("kill -9 {} 2>/dev/null", live.join(" ")));
     building.ended();
-    fs::remove_file(slow).unwrap();
+    fs::remove_file(hold).unwrap();
     let compiled = shell(&home, "cmake --build build --target llama-server -j 2 2>&1");
     assert!(compiled.status.success(), "{}", text(&compiled));
 }

@@ -1,4 +1,4 @@
-//! What the instance has: the questions of a check (commands), their answers, and who listens on a port.
+//! Facts about the instance: the questions of a check (commands), their answers, and the listeners on a port.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,18 @@ use super::{
     program::{path, quote},
 };
 
-/// What is known of an instance.
+/// The known facts about an instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// The cards, by name.
+    /// The names of the GPUs.
     pub(crate) cards: Vec<String>,
-    /// Their compute capabilities, such as "7.0"; none where the driver does not report them.
+    /// Their compute capabilities, such as "7.0"; none if the driver does not report them.
     pub(crate) capabilities: Vec<String>,
     /// The CUDA toolkits, the one on the PATH first.
     pub(crate) toolkits: Vec<Toolkit>,
     /// The programs for a compile that are installed.
     pub(crate) tools: Vec<String>,
-    /// The memory that is free, or that a container is granted, in MiB.
+    /// The free memory, or the limit of the container, in MiB.
     pub(crate) memory_mib: Option<u64>,
     /// The processors that may be used.
     pub(crate) cores: Option<u32>,
@@ -33,14 +33,14 @@ pub(crate) struct Facts {
 pub(crate) struct Toolkit {
     /// The path of its compiler.
     pub(crate) nvcc: String,
-    /// Such as "12.4"; empty where it does not tell.
+    /// Such as "12.4"; empty if unknown.
     pub(crate) version: String,
-    /// For which it compiles, such as "70"; empty where it does not tell.
+    /// The architectures that it supports, such as "70"; empty if unknown.
     pub(crate) architectures: Vec<String>,
 }
 
 impl Facts {
-    /// What these answers say.
+    /// The facts in these answers.
     pub(crate) fn of(answers: HashMap<String, String>) -> Self {
         let mut facts = Self { answers, ..Self::default() };
         let is_capability = |text: &String| {
@@ -61,7 +61,7 @@ impl Facts {
         facts
     }
 
-    /// Takes over further answers.
+    /// Adds further answers.
     pub(crate) fn learn(&mut self, further: Self) {
         let mut answers = std::mem::take(&mut self.answers);
         answers.extend(further.answers);
@@ -73,12 +73,12 @@ impl Facts {
         self.answers.contains_key(key)
     }
 
-    /// An answer, without the white space around it; empty where nothing was answered.
+    /// An answer, without the white space around it; empty if there was none.
     pub(crate) fn text(&self, key: &str) -> &str {
         self.answers.get(key).map_or("", |answer| answer.trim())
     }
 
-    /// The lines of an answer that hold something.
+    /// The lines of an answer that are not blank.
     pub(crate) fn lines(&self, key: &str) -> Vec<String> {
         let lines = self.text(key).lines().map(|line| line.trim().to_owned());
         lines.filter(|line| !line.is_empty()).collect()
@@ -90,7 +90,7 @@ impl Facts {
         values.chunks_exact(VALUES).filter_map(|entry| entry.try_into().ok()).collect()
     }
 
-    /// A path as the instance spells it out: `~/` is the home, and a relative path begins there.
+    /// An absolute path: `~/` is the home, and a relative path begins there.
     pub(crate) fn absolute(&self, path: &str) -> String {
         let home = self.text("home");
         match path.strip_prefix('~') {
@@ -102,7 +102,7 @@ impl Facts {
 }
 
 impl Toolkit {
-    /// The path, what the compiler says of its version, and what it lists, with tabs between them.
+    /// The path, the output of `--version` and that of `--list-gpu-arch`, separated by tabs.
     fn read(line: &str) -> Option<Self> {
         let mut parts = line.split('\t');
         let nvcc = parts.next().filter(|nvcc| !nvcc.is_empty())?.to_owned();
@@ -115,7 +115,7 @@ impl Toolkit {
     }
 }
 
-/// `12345 kB` of the kernel, or the bytes that a container is granted: "max", or a number near 2^63 that says the same.
+/// `12345 kB` of the kernel, or the limit of a container in bytes: "max" or a number near 2^63 if there is none.
 fn memory_mib(line: &str) -> Option<u64> {
     match line.strip_suffix("kB") {
         Some(kilobytes) => Some(kilobytes.trim().parse::<u64>().ok()? / 1024),
@@ -123,7 +123,7 @@ fn memory_mib(line: &str) -> Option<u64> {
     }
 }
 
-/// A number, or a container's `quota period`: `max 100000` where it has none.
+/// A number, or a container's `quota period`: `max 100000` if there is no limit.
 fn cores(line: &str) -> Option<u32> {
     match line.split_once(' ') {
         None => line.parse().ok(),
@@ -181,17 +181,17 @@ impl Question {
         self.words.iter().map(word).collect()
     }
 
-    /// As the program asks it.
+    /// The statement of the program that reports the answer.
     pub(super) fn statement(&self) -> String {
-        format!("ask {PREFIX}{}{}\n", self.key, self.command())
+        format!("ask{} | emit {PREFIX}{}\n", self.command(), self.key)
     }
 }
 
 /// What the name of a fact begins with in a report.
 pub(super) const PREFIX: &str = "fact_";
 
-/// Each process that listens there: its number, name, program, user, `/proc` line and arguments; `?` for one that this
-/// user may not see.
+/// Each process that listens there: its number, name, program, user, `/proc` line and arguments; `?` for one that the
+/// user cannot see.
 const LISTENERS: &str = "said=$(ss -ltnpH \"sport = :$1\") || said=$(for inode in $(cat /proc/net/tcp /proc/net/tcp6 \
                          | awk -v port=\":$2\" '$4 == \"0A\" && substr($2, length($2) - 4) == port { print $10 }'); \
                          do ls -l /proc/[0-9]*/fd | awk -v socket=\"socket:[$inode]\" '/^\\/proc\\// { split($0, \
@@ -204,12 +204,12 @@ const LISTENERS: &str = "said=$(ss -ltnpH \"sport = :$1\") || said=$(for inode i
 /// The name of the fact.
 const KEY: &str = "listeners";
 
-/// Asks for them. The program takes the port for free when this answers nothing.
+/// Asks for them. The program treats the port as free if the answer is empty.
 pub(super) fn listeners(port: u16) -> Question {
     Question::line(KEY, LISTENERS).with(&port.to_string()).with(&format!("{port:04X}"))
 }
 
-/// Asks for the words with which a server says that it uses no GPU. It says them when it starts.
+/// Asks for the line of the log, near its beginning, with which a server reports that it uses no GPU.
 pub(super) fn cpu_only(place: &ServerPlace) -> Question {
     let line = "head -c 65536 \"$1\" | tr -d '\\000' | grep -o -m 1 -E 'no usable GPU found|no CUDA-capable \
                 device|CUDA driver version is insufficient'";
@@ -219,14 +219,14 @@ pub(super) fn cpu_only(place: &ServerPlace) -> Question {
 /// The name of the fact.
 pub(super) const CPU_ONLY: &str = "cpu_only";
 
-/// Who listens on the server's port beside the server.
+/// A process that listens on the server's port and is not the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PortHolder {
-    /// What tells it from any other process, also after a reboot; none where it may not be seen.
+    /// Its identity, which is unique, also after a reboot; none if the user cannot see the process.
     pub(crate) identity: Option<String>,
-    /// Who it is, for people. The arguments of a stranger may be secret.
+    /// A description for people. It has no arguments, which may be secret.
     pub(crate) about: String,
-    /// Its arguments, where it is another llama-server of the same user; without its secrets.
+    /// Its arguments without their secrets, if it is another llama-server of the same user.
     pub(crate) command_line: Vec<String>,
 }
 
@@ -253,8 +253,7 @@ impl PortHolder {
     }
 }
 
-/// The command line of a server that is not ours, without the keys that may stand on it; that of another program is
-/// not shown.
+/// The command line of a llama-server without its keys; nothing for another program.
 fn of_a_server(line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split_terminator('\0').collect();
     if words.first().is_none_or(|word| word.rsplit('/').next() != Some("llama-server")) {

@@ -1,28 +1,27 @@
-//! What works inside the instance: one POSIX shell program, fed on standard input of `sh -s`, and what it answers.
+//! The program in the instance: POSIX shell, fed on standard input of `sh -s`, and its answer.
 //!
-//! [`program`] makes the text to send, [`JobReport::parse`] reads what came back. Every run is short and answers at
-//! once; what takes long (a compile, the server itself) goes on detached in the instance and is asked about with
-//! [`Verb::Look`]. The program keeps its records in `workspace/.damodel/<port>/` (the state directory), and its
-//! sources and builds beside it, in `workspace/.damodel/{sources,packages,builds}/`, where all servers of the
-//! instance share them.
+//! [`program`] makes the text to send, and [`JobReport::parse`] reads the answer. Every verb is short. Long work (a
+//! compile, the server itself) continues detached in the instance, and [`Verb::Look`] reports its progress. The records
+//! are in `workspace/.damodel/<port>/` (the state directory). Sources and builds are beside it, in
+//! `workspace/.damodel/{sources,packages,builds}/`, and all servers of the instance share them.
 //!
-//! What it keeps in the workspace; a run is a job and the work on it:
+//! Its files in the workspace; a run is a job and the work on it:
 //!
 //! | below `.damodel/` | |
 //! |---|---|
 //! | `<port>/runs/<run>/{job,owner,worker,status,server,restarts}` | records: quoted assignments, written by rename |
-//! | `<port>/runs/<run>/api_key` | the key that the server asks for, mode 0600 |
-//! | `<port>/runs/<run>/successor` | the `<port>/` folder in which an update has begun that is to replace this run |
+//! | `<port>/runs/<run>/api_key` | the API key of the server, mode 0600 |
+//! | `<port>/runs/<run>/successor` | the `<port>/` folder of the update that replaces this run |
 //! | `<port>/run` | the folder of the current run |
-//! | `<port>/former` | that of the run which serves or served before, while there is a way back to it |
-//! | `<port>/restart` | the process that is ended to be started again |
-//! | `<port>/attended` | its time is when an update was last followed |
+//! | `<port>/former` | that of the former run, as long as an update can return to it |
+//! | `<port>/restart` | the process that a restart ends |
+//! | `<port>/attended` | its time is the last look at an update |
 //! | `<port>/{server,work}.log` | the logs of the server and of the detached work |
 //! | `<port>/bootstrap.sh` | the program, for the detached work, without any setting or secret |
 //! | `builds/<key>/`, `<key>.log`, `<key>.done` | the build folder, the compile's log, the mark of a finished build |
-//! | `sources/`, `packages/` | what was fetched or unpacked |
+//! | `sources/`, `packages/` | fetched and unpacked files |
 //!
-//! It knows nothing of SSH: whoever runs `sh -s` with the text as input, and hands over the output, may use it.
+//! This module does not depend on SSH: `sh -s` may run in any way.
 
 mod facts;
 mod job;

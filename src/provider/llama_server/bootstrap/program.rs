@@ -13,19 +13,24 @@ use super::{
 /// The program, part by part in the order in which it is read.
 pub(super) const SCRIPT: &str = concat!(
     include_str!("script/records.sh"),
+    "\n",
     include_str!("script/processes.sh"),
+    "\n",
     include_str!("script/look.sh"),
+    "\n",
     include_str!("script/compile.sh"),
+    "\n",
     include_str!("script/serve.sh"),
+    "\n",
     include_str!("script/verbs.sh"),
 );
 
-/// What the program shall do. Each answers with a [`super::JobReport`] of what is then.
+/// A verb of the program. Its answer is a [`super::JobReport`] about the state after it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Verb<'a> {
-    /// Asks these questions beside the look. Changes nothing.
+    /// Looks, and asks these questions. Changes nothing.
     Check {
-        /// What is to be known; the answers are [`super::JobReport::facts`].
+        /// The questions; the answers are [`super::JobReport::facts`].
         questions: &'a [Question],
         /// [`Start::moved_from`].
         moved_from: Option<&'a ServerPlace>,
@@ -36,11 +41,11 @@ pub(crate) enum Verb<'a> {
         /// [`Start::owner`].
         owner: &'a str,
     },
-    /// Begins a run of the job. Answers at once: what takes long goes on detached. A server that has served goes on
-    /// until its successor is about to start, and can be brought back with [`Verb::RollBack`] until [`Verb::Ready`].
-    /// [`super::FailureKind::Changed`] where the run of now is not the one that was seen.
+    /// Begins a run of the job. The answer comes at once, and the work continues detached. A server that has served
+    /// before serves until its successor is about to start. Until [`Verb::Ready`], [`Verb::RollBack`] starts it again.
+    /// [`super::FailureKind::Changed`] if the current run is not the one that was seen.
     Ensure(&'a Start<'a>),
-    /// Records that this process does not infer, as the caller saw, and leaves it alone. Without effect when the
+    /// Records that this process generates no tokens, as the caller saw, and does not end it. Without effect if the
     /// server is another process by now.
     Failed {
         /// [`super::Process::identity`] of the process that was asked.
@@ -48,9 +53,9 @@ pub(crate) enum Verb<'a> {
         /// What was seen, for people.
         reason: &'a str,
     },
-    /// What is there now. Changes nothing.
+    /// Reports the current state. Changes nothing.
     Look,
-    /// From now on this resource ends the server, and no other. Refused as [`Verb::Ensure`] is.
+    /// From now on only this resource ends the server. Refused as [`Verb::Ensure`] is.
     Own {
         /// [`super::JobReport::run`].
         seen: &'a str,
@@ -59,20 +64,21 @@ pub(crate) enum Verb<'a> {
         /// [`Job::restarts`].
         restarts: bool,
     },
-    /// This process infers: the end of the work, and of the way back. Without effect when it is another or dead by now.
+    /// Records that this process generates tokens, which completes the run: [`Verb::RollBack`] has no effect any more.
+    /// Without effect if the process has ended.
     Ready {
         /// [`super::Process::identity`].
         process: &'a str,
     },
     /// Ends this process and starts the server again as it was, with the options and the environment that its work
-    /// holds. Without effect when another process serves by now, so that a restart whose answer was lost is not made
-    /// twice. After a reboot the answer is [`super::FailureKind::NotRunning`], and an apply starts the server.
+    /// holds. Without effect if another process serves by now, so that a restart whose answer was lost is not repeated.
+    /// After a reboot the answer is [`super::FailureKind::NotRunning`], and an apply starts the server.
     Restart {
-        /// [`super::Process::identity`]; empty where none was seen.
+        /// [`super::Process::identity`]; empty if there was none.
         process: &'a str,
     },
     /// Ends what an update has begun. The server that served before goes on, or is started again with the options,
-    /// the environment and the key that it had. Without effect where there is none.
+    /// the environment and the key that it had. Without effect if there is none.
     RollBack,
     /// Ends the work and the server: TERM, 10 s, TERM, 2 s, KILL, and waits until the process is gone. Logs stay. A
     /// server that another resource owns is [`super::FailureKind::Foreign`], and goes on.
@@ -82,17 +88,17 @@ pub(crate) enum Verb<'a> {
     },
 }
 
-/// What is sent of the program itself.
+/// The form in which the program is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgramForm {
-    /// Its hash: the one that an earlier run has left is taken, and where another one lies, or none, the answer is
+    /// Its hash: the program is in the instance. If it is missing or another version, the answer is
     /// [`super::Malformed::NoProgram`].
     Hash,
     /// All of it.
     Whole,
 }
 
-/// The text for the standard input of `sh -s`. It holds the job's secrets. Cut off in transit it does nothing.
+/// The text for the standard input of `sh -s`. It contains the job's secrets. If it is cut off, it has no effect.
 pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>, form: ProgramForm) -> SecretString {
     let mut settings = ProgramSettings::default();
     settings.set_path("WORKSPACE", &place.workspace);
@@ -129,7 +135,7 @@ pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>, form: ProgramForm) -
     text.into()
 }
 
-/// Runs the program that lies in the state directory, if it is this one.
+/// Runs the program in the state directory, if it is this version.
 fn run_by_hash(place: &ServerPlace) -> String {
     let hash: String = Sha256::new()
         .chain_update(SCRIPT.trim_end())
@@ -148,17 +154,17 @@ fn run_by_hash(place: &ServerPlace) -> String {
     )
 }
 
-/// What a login exports under a name of ours would reach compilers, and be believed; some others change every server.
+/// Variables of the login that would be taken for settings, or that change every server.
 const UNSET: &str = "for damodel_name in $(env | sed -n 's/^\\(DAMODEL_[A-Za-z0-9_]*\\)=.*/\\1/p; \
                      s/^\\(LLAMA_ARG_[A-Za-z0-9_]*\\)=.*/\\1/p') LLAMA_API_KEY AIP_MODE; do unset \"$damodel_name\"; \
                      done\n";
 
-/// Whether a text reaches the instance as it is: no shell and no process takes a NUL.
+/// Whether a text can be passed to the instance: shells and processes accept no NUL.
 pub(crate) fn is_passable(text: &str) -> bool {
     !text.contains('\0')
 }
 
-/// One word of the shell, whatever is in it. NULs are left out.
+/// A text as one word of the shell. NULs are left out.
 pub(super) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
 }
@@ -177,7 +183,7 @@ pub(super) fn path(path: &str) -> String {
     }
 }
 
-/// Assignments, and the names of those that the detached work is given through its environment.
+/// Assignments, and the names of those that the detached work gets in its environment.
 #[derive(Default)]
 pub(super) struct ProgramSettings {
     text: String,

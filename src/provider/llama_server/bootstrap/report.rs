@@ -1,4 +1,4 @@
-//! What the program answers.
+//! The answer of the program.
 
 use std::str::FromStr;
 
@@ -12,10 +12,10 @@ use super::{
     wire::{self, JobRecord, ReportValues},
 };
 
-/// The whole answer where the program was only named by its hash, and is not there.
+/// The whole answer if only the hash of the program was sent, and the instance does not have it.
 pub(super) const NO_PROGRAM: &str = "damodel-report/1 no program";
 
-/// A secret of the environment that is shorter is not looked for in texts: it would blot out half the log.
+/// Shorter secrets of the environment are not redacted: they would match in half of the log.
 const SHORTEST_REDACTED: usize = 6;
 
 /// How many lines of a log a report shows.
@@ -24,50 +24,50 @@ const LOG_LINES: usize = 60;
 /// The longest line of a compile that is shown, in characters.
 const LONGEST_LINE: usize = 300;
 
-/// How things stand in the instance.
+/// The state of a server in the instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JobReport {
-    /// The run of now; empty where nothing was begun.
+    /// The current run; empty if there is none.
     pub(crate) run: String,
-    /// Where an update has begun that is to replace it, when that is another workspace.
+    /// The place of the update that replaces it, if that is in another workspace.
     pub(crate) moved_to: Option<ServerPlace>,
-    /// How far it is.
+    /// Its phase.
     pub(crate) phase: Phase,
-    /// Why it is [`Phase::Failed`]; or why the verb was refused while the phase is that of what was there before.
+    /// The reason of [`Phase::Failed`], or of a refused verb.
     pub(crate) failure: Option<JobFailure>,
-    /// Whether the verb was refused: all is as it was before, and the failure is the refusal's.
+    /// Whether the verb was refused and changed nothing.
     pub(crate) is_refused: bool,
-    /// Whether a process has just ended, and its supervisor is about to record how: the next look shows it.
+    /// Whether the server has just ended, and the work is about to record how: a later look shows it.
     pub(crate) is_unsettled: bool,
     /// The fingerprint of the job that was last accepted ([`super::Fingerprint`], as it displays itself).
     pub(crate) fingerprint: Option<String>,
     /// The token of the resource that owns the server.
     pub(crate) owner: Option<String>,
-    /// Which binary the job was begun with.
+    /// The kind of binary that the run began with.
     pub(crate) begun: Option<Build>,
     /// Why the job was not begun with the prebuilt server.
     pub(crate) because: Option<JobFailure>,
-    /// With which hardware that was seen: [`super::Prebuilt::hardware`].
+    /// The hardware at that time: [`super::Prebuilt::hardware`].
     pub(crate) hardware: Option<String>,
-    /// Whether that is the hardware of now; only after a check.
+    /// Whether it is still the same; only after a check.
     pub(crate) is_same_hardware: bool,
     /// The answers to the questions of a check.
     pub(crate) facts: Facts,
-    /// The server that an update replaces, as long as there is a way back to it.
+    /// The server that an update replaces, as long as the update can return to it.
     pub(crate) former: Option<Former>,
-    /// The server, also when it is dead; none before the first start.
+    /// The server, even if it has ended; none before the first start.
     pub(crate) process: Option<Process>,
-    /// Whether that server has served.
+    /// Whether that server has served before.
     pub(crate) is_proved: bool,
-    /// How often it was started again by itself.
+    /// The number of automatic restarts.
     pub(crate) restarts: i64,
-    /// How it ended before the last of these.
+    /// Its exit code before the last of these.
     pub(crate) last_exit: Option<String>,
-    /// Who else listens on the server's port.
+    /// Another process that listens on the server's port.
     pub(crate) rival: Option<PortHolder>,
     /// "prebuilt" or "source": what runs, or ran last.
     pub(crate) build_used: Option<String>,
-    /// As the binary says it: "4748 (c392e5094)".
+    /// In the form of the binary: "4748 (c392e5094)".
     pub(crate) server_version: Option<String>,
     /// The prebuilt server that was found or given.
     pub(crate) package: Option<String>,
@@ -75,23 +75,22 @@ pub(crate) struct JobReport {
     pub(crate) compile: Option<Compile>,
     /// The model as it was when the server started: `size:mtime:hash of the first MiB`.
     pub(crate) model_fingerprint: Option<String>,
-    /// The model as it is now; none when it is gone.
+    /// The model now; none if the file is missing.
     pub(crate) model_now: Option<String>,
     /// The server's log in the instance.
     pub(crate) log_path: Option<String>,
     /// The end of that log, at most 60 lines.
     pub(crate) log_tail: Vec<String>,
-    /// What deserves a warning: no GPU is used, an option left out for an old build, why the prebuilt server was
-    /// given up.
+    /// Texts of warnings.
     pub(crate) notes: Vec<String>,
 }
 
-/// How far the work is. The order is that of the work.
+/// A phase of a run. They are in the order of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// Nothing was begun, or it was stopped.
+    /// Never begun, or stopped.
     Absent,
-    /// Card, package and source are looked for.
+    /// The work begins.
     Find,
     /// The source is fetched and compiled.
     Compile,
@@ -99,9 +98,9 @@ pub(crate) enum Phase {
     Start,
     /// The server runs and loads the model: ask `/health`.
     Load,
-    /// It infers.
+    /// It generates tokens.
     Ready,
-    /// It came to nothing: [`JobReport::failure`].
+    /// [`JobReport::failure`] is the reason.
     Failed,
 }
 
@@ -122,12 +121,12 @@ impl FromStr for Phase {
     }
 }
 
-/// Why it came to nothing.
+/// The reason of a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JobFailure {
-    /// Of which kind.
+    /// Its kind.
     pub(crate) kind: FailureKind,
-    /// For people: what was seen and what there is instead. Several lines at times; secrets are redacted.
+    /// A text for people, which may have several lines. Secrets are redacted.
     pub(crate) text: String,
 }
 
@@ -187,27 +186,27 @@ kinds! {
     Foreign = "foreign",
     /// The work ended without a word: a reboot, or someone killed it. [`Verb::Ensure`](super::Verb::Ensure) resumes it.
     Interrupted = "interrupted",
-    /// The model is not there, is no file or cannot be read.
+    /// The model is missing, is not a file or cannot be read.
     MissingModel = "missing_model",
     /// No CUDA toolkit to compile with.
     MissingToolkit = "missing_toolkit",
     /// A program that the work needs is not installed: cmake, git, a compiler.
     MissingTool = "missing_tool",
-    /// The model's file is none of GGUF.
+    /// The model's file is not GGUF.
     NoGguf = "no_gguf",
-    /// The caller's word: [`Verb::Failed`](super::Verb::Failed).
+    /// The caller has sent [`Verb::Failed`](super::Verb::Failed).
     NoInference = "no_inference",
     /// There is no prebuilt server.
     NoPackage = "no_package",
-    /// There is no source, or it cannot be had.
+    /// There is no source, or it cannot be fetched or unpacked.
     NoSource = "no_source",
-    /// Nothing there can be restarted.
+    /// There is no server to restart.
     NotRunning = "not_running",
     /// Another process listens on the port.
     PortInUse = "port_in_use",
     /// The work or the server outlives even SIGKILL, as a process does that waits for a device.
     Stuck = "stuck",
-    /// The build has no way to do what is asked: it takes no API key.
+    /// The build has no option for an API key.
     Unsupported = "unsupported",
     /// The workspace cannot be written, for another reason than space.
     Workspace = "workspace",
@@ -227,24 +226,24 @@ pub(crate) enum Former {
 pub(crate) struct Process {
     /// Its number.
     pub(crate) pid: u32,
-    /// What tells it from any other, also after a reboot: hand it back to the verbs that speak of a process.
+    /// Its identity, which is unique, also after a reboot. Verbs about a process take it.
     pub(crate) identity: String,
     /// When it was started, in seconds since 1970 by the instance's clock.
     pub(crate) started: i64,
-    /// Whether it lives; a zombie does not.
+    /// Whether it exists and is not a zombie.
     pub(crate) is_alive: bool,
     /// The file of its model.
     pub(crate) model: String,
-    /// The arguments with which it runs; empty when dead. Secrets are redacted.
+    /// Its arguments; empty if it has ended. Secrets are redacted.
     pub(crate) command_line: Vec<String>,
 }
 
 /// A compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Compile {
-    /// 0 to 100, as make or ninja counts; none before the first step.
+    /// 0 to 100, from the output of make or ninja; none before the first step.
     pub(crate) percent: Option<u8>,
-    /// The last line that it wrote.
+    /// The last line of its log.
     pub(crate) line: String,
     /// Its log in the instance.
     pub(crate) log_path: String,
@@ -272,7 +271,7 @@ impl Compile {
     }
 }
 
-/// What came back is no report.
+/// An answer that is not a report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Malformed {

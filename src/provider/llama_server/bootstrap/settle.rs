@@ -1,22 +1,22 @@
-//! How far the work is, by its records and by which processes live.
+//! The phase of a run, from its records and its processes.
 
 use super::{
     report::{FailureKind, JobFailure, Malformed, Phase},
     wire::ReportValues,
 };
 
-/// What the records come to.
+/// A phase with its reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SettledRecords {
     pub(super) phase: Phase,
-    /// The failure of work that ended without recording how.
+    /// The failure of work that ended without a record of its end.
     pub(super) interrupted: Option<JobFailure>,
     /// [`super::JobReport::is_unsettled`].
     pub(super) is_unsettled: bool,
 }
 
-/// Judges the recorded phase by what lives: the work, and the server of this run. A phase that no process works on any
-/// more is a failure.
+/// Compares the recorded phase with the processes: the work, and the server of this run. A phase without its process is
+/// a failure.
 pub(super) fn settle(values: &ReportValues, is_alive: bool) -> Result<SettledRecords, Malformed> {
     let is_at_work = values.is_yes("worker_alive");
     let recorded = values.text("status_phase").unwrap_or("absent");
@@ -38,7 +38,7 @@ pub(super) fn settle(values: &ReportValues, is_alive: bool) -> Result<SettledRec
             interrupted(&format!("the work ended in the phase \"{recorded}\""))
         }
         Phase::Load | Phase::Ready if is_alive => as_it_is(phase),
-        // The supervisor alone knows whether the server starts again.
+        // Only the work decides whether the server starts again.
         Phase::Load | Phase::Ready if is_at_work => {
             Ok(SettledRecords { phase: Phase::Start, interrupted: None, is_unsettled: true })
         }

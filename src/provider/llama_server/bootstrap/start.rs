@@ -1,4 +1,4 @@
-//! How a job is begun: everything that the detached work is told.
+//! The settings with which a run begins: all that the detached work gets.
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -10,26 +10,26 @@ use super::{
     wire::JobRecord,
 };
 
-/// How a job is begun.
+/// The beginning of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Start<'a> {
-    /// What shall run.
+    /// The job.
     pub(crate) job: &'a Job,
     /// Which binary serves, and where it comes from.
     pub(crate) binary: &'a Binary,
     /// How the work outlives its login.
     pub(crate) login: &'a LoginLifetime,
-    /// Why it is not the prebuilt one, for who resumes this.
+    /// Why it is not the prebuilt one, for the apply that resumes this run.
     pub(crate) because: Option<&'a JobFailure>,
-    /// The token of the resource: from now on no other ends the server.
+    /// The token of the resource: from now on only this resource ends the server.
     pub(crate) owner: &'a str,
-    /// Whether a server that served before stays at hand after its successor has been started.
+    /// Whether the former server can be started again after its successor has been started.
     pub(crate) rolls_back: bool,
     /// The llama-server that was started by hand on the port, and is ended: [`super::PortHolder::identity`].
     pub(crate) ends_rival: Option<&'a str>,
     /// The run that was seen, which this one replaces: [`super::JobReport::run`].
     pub(crate) seen: &'a str,
-    /// Where the server serves that this one replaces, when its records are in another workspace.
+    /// The place of the former server, if its records are in another workspace.
     pub(crate) moved_from: Option<&'a ServerPlace>,
 }
 
@@ -47,16 +47,16 @@ pub(crate) enum Binary {
 pub(crate) struct Prebuilt {
     /// Its path.
     pub(crate) path: String,
-    /// What has to be unpacked first.
+    /// What is unpacked first.
     pub(crate) provided: Option<Provided>,
-    /// What decides whether it can run, as one word: the cards, their driver, the file.
+    /// What decides whether it can run, as one word: the GPUs, their driver, the file.
     pub(crate) hardware: String,
 }
 
-/// With what a source is compiled.
+/// The settings of a compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Recipe {
-    /// What is compiled.
+    /// The source.
     pub(crate) source: Tree,
     /// CUDA architectures as cmake takes them.
     pub(crate) architectures: String,
@@ -72,31 +72,31 @@ pub(crate) struct Recipe {
     pub(crate) cmake_where: Vec<String>,
     /// As [`Prebuilt::hardware`], of the prebuilt server that this one takes the place of.
     pub(crate) hardware: String,
-    /// What deserves a warning.
+    /// The text of a warning.
     pub(crate) note: Option<String>,
 }
 
 /// A source tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tree {
-    /// Where it is, or will be.
+    /// Its path.
     pub(crate) folder: String,
-    /// What exactly it is: a commit, or a hash of what it holds.
+    /// Its version: a commit, or a hash of its content.
     pub(crate) name: String,
-    /// What has to be fetched or unpacked first.
+    /// What is fetched or unpacked first.
     pub(crate) provided: Option<Provided>,
 }
 
 /// What is fetched or unpacked, once for all servers of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Provided {
-    /// The folder that holds it then.
+    /// The folder with the result.
     pub(crate) folder: String,
-    /// Where it comes from.
+    /// Its origin.
     pub(crate) from: Supply,
 }
 
-/// Where something comes from.
+/// An origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Supply {
     /// A file in the instance.
@@ -105,26 +105,26 @@ pub(crate) enum Supply {
     Git {
         /// As git takes it.
         url: String,
-        /// What was asked for.
+        /// The reference of the configuration.
         reference: String,
-        /// What that means.
+        /// Its commit.
         commit: String,
-        /// The file that remembers it.
+        /// The file that keeps the commit.
         file: String,
     },
 }
 
-/// The login, as far as it decides what outlives it.
+/// The properties of a login that decide which processes outlive it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LoginLifetime {
-    /// The command of systemd that runs the work outside the login's own scope; empty where there is none.
+    /// The command of systemd that runs the work outside the login's own scope, or nothing.
     pub(crate) scope: String,
-    /// What deserves a warning.
+    /// The text of a warning.
     pub(crate) note: Option<String>,
 }
 
 impl Binary {
-    /// Which of the two.
+    /// Its kind.
     pub(crate) fn build(&self) -> Build {
         match self {
             Self::Prebuilt(_) => Build::Prebuilt,
@@ -133,19 +133,19 @@ impl Binary {
     }
 }
 
-/// The program's word for whether a server that ends is started again.
+/// The program's word for the restart policy.
 pub(super) fn policy(restarts: bool) -> &'static str {
     if restarts { "on_failure" } else { "" }
 }
 
-/// Where the server is that is to be replaced, when its records are in another workspace.
+/// The place of the former server, if its records are in another workspace.
 pub(super) fn former(place: Option<&ServerPlace>, settings: &mut ProgramSettings) {
     if let Some(place) = place {
         settings.set_path("FORMER", &place.state());
     }
 }
 
-/// All of a start. The API key is not handed over: the program writes it to its file, and the work reads that.
+/// All settings of a start. The environment of the work does not contain the API key: it is in a file.
 pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
     let job = start.job;
     let key = job.api_key.as_ref().map(ExposeSecret::expose_secret).unwrap_or_default();
@@ -175,7 +175,7 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
     match start.binary {
         Binary::Prebuilt(prebuilt) => {
             settings.hand_path("BINARY", &prebuilt.path);
-            settings.hand("NVCC", "");
+            settings.hand("CUDA_LIBRARIES", CUDA_LIBRARIES);
             provide(prebuilt.provided.as_ref(), FailureKind::NoPackage, settings);
         }
         Binary::Source(recipe) => {
@@ -183,7 +183,9 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
             settings.hand("SOURCE_NAME", &recipe.source.name);
             settings.hand("NVCC", &recipe.nvcc);
             settings.hand("JOBS", &recipe.jobs.to_string());
-            settings.hand("BUILD_KEY", &recipe.key);
+            settings.hand_path("BUILD_FOLDER", &format!("{}/.damodel/builds/{}", job.place.workspace, recipe.key));
+            let toolkit = recipe.nvcc.strip_suffix("/bin/nvcc").unwrap_or(&recipe.nvcc);
+            settings.hand("CUDA_LIBRARIES", &format!("{toolkit}/lib64:{CUDA_LIBRARIES}"));
             settings.hand("CMAKE", &quoted(&recipe.cmake));
             settings.hand("CMAKE_WHERE", &recipe.cmake_where.join(" "));
             provide(recipe.source.provided.as_ref(), FailureKind::NoSource, settings);
@@ -191,10 +193,13 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
     }
 }
 
-/// Where the server's libraries are looked for first; the program adds the folders beside the server to it.
+/// The variable with the folders of libraries. The program adds further folders to its value.
 const LIBRARIES: &str = "LD_LIBRARY_PATH";
 
-/// What exports the server's own variables. A few names are the shell's own, and cannot be set.
+/// Where its libraries are if no other folder has them.
+const CUDA_LIBRARIES: &str = "/usr/local/cuda/lib64";
+
+/// Statements that export the server's variables. A few names belong to the shell and cannot be set.
 fn environment(job: &Job) -> String {
     let variables = job.environment.iter().filter(|(name, _)| is_name(name) && *name != LIBRARIES);
     let export = |(name, value): (&String, &SecretString)| {
@@ -203,8 +208,8 @@ fn environment(job: &Job) -> String {
     variables.map(export).collect()
 }
 
-/// What is fetched or unpacked first, and what it is when that fails. The command finds its folder in `$provided`, and
-/// asks nothing that nobody would answer.
+/// What is fetched or unpacked first, and what it is when that fails. The commands fill the folder `$provided` without
+/// questions, and rename it when it is complete.
 fn provide(provided: Option<&Provided>, kind: FailureKind, settings: &mut ProgramSettings) {
     settings.hand_path("PROVIDED", provided.map_or("", |provided| &provided.folder));
     let Some(provided) = provided else { return };
@@ -223,14 +228,15 @@ fn provide(provided: Option<&Provided>, kind: FailureKind, settings: &mut Progra
             (all, file.as_str())
         }
     };
+    let fetch = format!("mkdir \"$provided\" && {{ {fetch}; }} && mv \"$provided\" \"$DAMODEL_PROVIDED\"");
     settings.hand("FETCH", &fetch);
     settings.hand_path("REFERENCE_FILE", file);
 }
 
-/// What makes the server's arguments the parameters of the shell: those that every server knows, and others by what
-/// this one's help offers.
+/// Statements that set the parameters of the shell to the server's arguments: those of every server, and those that
+/// the help of this one contains.
 fn arguments(job: &Job) -> String {
-    // A name might be resolved to the other loopback address, which is not the one that is asked.
+    // The name may mean ::1, and the probe uses 127.0.0.1.
     let host = if job.host == "localhost" { "127.0.0.1" } else { &job.host };
     let numbers = [
         ("--port", i64::from(job.place.port)),
@@ -268,13 +274,13 @@ fn arguments(job: &Job) -> String {
     lines.join("\n")
 }
 
-/// The flags that a server is given where it knows them.
+/// The flags that a server gets if its help contains them.
 pub(super) fn flags(job: &Job) -> Vec<&'static str> {
     let flags = [("--jinja", job.jinja), ("--metrics", job.metrics)];
     flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag).collect()
 }
 
-/// Whether a shell takes this as the name of a variable.
+/// Whether this is a valid name of a shell variable.
 fn is_name(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
     name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())

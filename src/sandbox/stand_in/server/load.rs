@@ -1,6 +1,9 @@
 //! Loading a model: its failures, and the behaviour of the loaded model.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use super::{ServerContext, options::FlashAttention};
 use crate::sandbox::stand_in::gguf::{BAD_TEMPLATE, Gguf, LOAD_MS, ON_CHAT, ON_LOAD, TEMPLATE, TOKEN_MS};
@@ -78,6 +81,13 @@ impl ModelFile {
     /// How long the data takes to load.
     pub(super) fn duration(&self) -> Duration {
         Duration::from_millis(u64::from(self.file.number(LOAD_MS).unwrap_or(50)))
+    }
+
+    /// Whether a file beside the model keeps the server from finishing.
+    pub(super) fn is_held(&self) -> bool {
+        let mut hold = self.path.clone().into_os_string();
+        hold.push(".hold");
+        Path::new(&hold).exists()
     }
 }
 
@@ -183,7 +193,7 @@ fn no_memory(context: &ServerContext) -> Vec<String> {
 }
 
 /// A failure with the lines that end each failure.
-fn refused(context: &ServerContext, path: &std::path::Path, mut lines: Vec<String>) -> LoadFailure {
+fn refused(context: &ServerContext, path: &Path, mut lines: Vec<String>) -> LoadFailure {
     let path = path.display();
     if context.build.is_old() {
         lines.push("llama_model_load_from_file_impl: failed to load model".to_owned());

@@ -27,6 +27,9 @@ use super::{
     routes::{App, router},
 };
 
+/// How often a held server checks whether it may continue.
+const HOLD_POLL: Duration = Duration::from_millis(20);
+
 /// The default model path of an old server.
 const OLD_MODEL: &str = "models/7B/ggml-model-f16.gguf";
 
@@ -148,6 +151,9 @@ async fn load_model(app: &App) -> Result<Option<LoadedModel>, LoadFailure> {
         context.log.raw("warning: consult docs/build.md for compilation instructions");
     }
     sleep(found.duration()).await;
+    while found.is_held() {
+        sleep(HOLD_POLL).await;
+    }
     let model = load::load(context, &found)?;
     if context.is_on_gpu() && context.build.is_old() {
         context.log.info("load_tensors: offloaded 2/2 layers to GPU");

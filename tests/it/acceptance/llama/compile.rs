@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use super::{Server, X, builds, home, interruptions::slow, pid, runs, servers, site};
+use super::{Held, Server, X, builds, home, make_machine, pid, runs, servers, site};
 use crate::{
     commands::watch::Watching,
-    support::terraform::{Severity, Workspace, each_cli, says},
+    support::terraform::{Severity, Started, Workspace, each_cli, says},
 };
 
 #[test]
@@ -42,11 +42,16 @@ fn a_compile_is_watched_from_a_second_terminal() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        workspace.write(&slow(&workspace, &site).config());
+        make_machine(&workspace);
+        let held = Held::compile(&site);
+        workspace.write(&Server::new().text("build", "source").config());
         let mut watching = Watching::start(&workspace);
         watching.says("No apply is waiting for anything here yet");
-        let (done, diagnostics) = workspace.try_apply(&[]);
-        assert!(done, "{diagnostics:#?}");
+        let apply = Started::apply(&workspace);
+        watching.says(" % ([");
+        held.release();
+        let applied = apply.ended(true);
+        assert!(applied.contains("Apply complete!"), "{applied}");
         let said = watching.ended();
         let id = workspace.state().resource(X).id();
         let server: Vec<&str> = said.lines().filter(|line| line.contains(&format!(" llama server {id}"))).collect();

@@ -1,36 +1,35 @@
 //! Runs that end early: the work in the instance continues, and the next run resumes it.
 
-use std::{
-    fs::{self, File},
-    time::{Duration, Instant},
-};
+use std::fs::File;
 
 use damodel::sandbox::Mutation;
 use nix::unistd::Pid;
 
-use super::{Server, X, builds, home, pid, processes, records, runs, servers, site, slay, until_phase};
+use super::{
+    Held, Server, X, builds, make_machine, pid, processes, records, runs, servers, site, slay, until, until_phase,
+};
 use crate::support::terraform::{Severity, Site, Started, Workspace, each_cli, says};
 
-/// A server that is compiled slowly, in an existing instance.
-pub(super) fn slow(workspace: &Workspace<'_>, site: &Site) -> Server {
-    workspace.write(&Server::new().model("nowhere").config());
-    assert!(!workspace.try_apply(&[]).0);
-    fs::write(home(site).join("public-storage/package/llama.cpp-src/slow-build"), "2\n").unwrap();
-    Server::new().text("build", "source")
+/// A compile that is held, in an existing instance.
+fn held_compile(workspace: &Workspace<'_>, site: &Site) -> (Server, Held) {
+    make_machine(workspace);
+    (Server::new().text("build", "source"), Held::compile(site))
 }
 
 #[test]
-fn a_killed_apply_is_taken_up_where_its_work_is() {
+fn a_killed_apply_is_resumed() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        workspace.write(&slow(&workspace, &site).config());
+        let (server, held) = held_compile(&workspace, &site);
+        workspace.write(&server.config());
         let started = Started::apply(&workspace);
         until_phase(&site, "compile");
         started.kill();
         started.ended(true);
         assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
         assert!(!processes(&site, "bootstrap.sh\0work").is_empty(), "the work goes on by itself");
+        held.release();
         let (done, said) = workspace.try_apply(&[]);
         assert!(done, "{said:#?}");
         workspace.settled();
@@ -44,32 +43,37 @@ fn ctrl_c_leaves_the_work_alone_and_nothing_in_the_state() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        workspace.write(&slow(&workspace, &site).config());
+        let (server, held) = held_compile(&workspace, &site);
+        workspace.write(&server.config());
         let mut started = Started::apply(&workspace);
         until_phase(&site, "compile");
         started.interrupt();
         let said = started.ended(true);
         assert!(said.contains("the next apply resumes it"), "{said}");
         assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
-        workspace.apply_ok(&Server::new().text("build", "source").config());
+        held.release();
+        workspace.apply_ok(&server.config());
         assert_eq!((builds(&site).len(), servers(&site).len()), (1, 1));
         workspace.finish();
     });
 }
 
 #[test]
-fn a_create_that_runs_out_of_time_is_taken_up() {
+fn a_create_that_runs_out_of_time_is_resumed() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        let server = Server::new().model("slow-5s");
-        workspace.write(&server.clone().block("  timeouts {\n    create = \"4s\"\n  }").config());
+        make_machine(&workspace);
+        let held = Held::load(&site, "tiny");
+        let server = Server::new();
+        workspace.write(&server.clone().block("  timeouts {\n    create = \"8s\"\n  }").config());
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done && says(&said, Severity::Error, "the time ran out"), "{said:#?}");
         assert!(says(&said, Severity::Error, "timeouts"), "{said:#?}");
         assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
+        until("the server is started", || servers(&site).len() == 1);
         let running = servers(&site);
-        assert_eq!(running.len(), 1);
+        held.release();
         workspace.apply_ok(&server.config());
         assert_eq!(servers(&site), running, "the same process");
         workspace.finish();
@@ -82,12 +86,15 @@ fn an_update_that_runs_out_of_time_says_so_in_the_state() {
         let site = site();
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&Server::new().config());
-        let server = Server::new().model("slow-5s");
-        workspace.write(&server.clone().block("  timeouts {\n    update = \"4s\"\n  }").config());
+        let server = Server::new().model("no-template");
+        let held = Held::load(&site, "no-template");
+        workspace.write(&server.clone().block("  timeouts {\n    update = \"8s\"\n  }").config());
         assert!(!workspace.try_apply(&[]).0);
         let state = workspace.state();
         assert_eq!((state.resource(X).value("status"), state.resource(X).is_tainted()), (&"starting".into(), false));
+        until("the server is started", || servers(&site).len() == 1);
         let running = servers(&site);
+        held.release();
         workspace.apply_ok(&server.config());
         assert_eq!(servers(&site), running, "the same process");
         workspace.finish();
@@ -149,12 +156,14 @@ fn a_machine_that_is_rebooted_while_it_compiles_goes_on_with_it() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        workspace.write(&slow(&workspace, &site).config());
+        let (server, held) = held_compile(&workspace, &site);
+        workspace.write(&server.config());
         let started = Started::apply(&workspace);
         until_phase(&site, "compile");
         let uid = workspace.state().resource("damodel_instance.gpu").id();
         // All sessions are cut and all processes end; compiled files stay.
         site.mutate(Mutation::RebootInstance { uid });
+        held.release();
         let said = started.ended(true);
         assert_eq!(workspace.state().resource(X).value("status"), "ready", "{said}");
         assert_eq!((builds(&site).len(), servers(&site).len()), (1, 1));
@@ -168,17 +177,16 @@ fn an_apply_ends_soon_after_its_instance_was_released() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        workspace.write(&Server::new().model("nowhere").config());
-        assert!(!workspace.try_apply(&[]).0);
+        make_machine(&workspace);
+        let _held = Held::load(&site, "tiny");
         let uid = workspace.state().resource("damodel_instance.gpu").id();
-        let server = Server::new().model("slow-600s").text("ready_timeout", "30m").set("ssh", "{ timeout = \"5s\" }");
+        let server = Server::new().text("ready_timeout", "30m").set("ssh", "{ timeout = \"5s\" }");
         workspace.write(&server.config());
         let started = Started::apply(&workspace);
         until_phase(&site, "'load'");
-        let begun = Instant::now();
         site.mutate(Mutation::ReleaseInstance { uid });
+        // Which waits a minute at most.
         let said = started.ended(true);
-        assert!(begun.elapsed() < Duration::from_secs(60), "{:?} {said}", begun.elapsed());
         assert!(said.contains("Error:") && said.contains("It is not in the state"), "{said}");
         workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false"]);
     });

@@ -31,7 +31,7 @@ use nix::{
 
 use crate::support::{
     plugin::BINARY,
-    terraform::{Instance, Site, State, config},
+    terraform::{Instance, Site, State, Workspace, config},
     wait::wait_for,
 };
 
@@ -121,6 +121,36 @@ pub(super) fn home(site: &Site) -> PathBuf {
     let machines = site.sandbox().machines();
     let [machine] = machines.as_slice() else { panic!("not one machine: {machines:?}") };
     machine.home.clone()
+}
+
+/// A file in the only instance that holds a compile or a load there.
+pub(super) struct Held(PathBuf);
+
+impl Held {
+    /// Keeps the compile from completing: its first steps are done, and the last of them waits.
+    pub(super) fn compile(site: &Site) -> Self {
+        Self::new(home(site).join(".machine/hold-build"), "server.c")
+    }
+
+    /// Keeps a model from being loaded.
+    pub(super) fn load(site: &Site, model: &str) -> Self {
+        Self::new(home(site).join(format!("public-storage/model/{model}.gguf.hold")), "")
+    }
+
+    fn new(file: PathBuf, text: &str) -> Self {
+        fs::write(&file, text).unwrap();
+        Self(file)
+    }
+
+    pub(super) fn release(self) {
+        fs::remove_file(self.0).unwrap();
+    }
+}
+
+/// Creates the only instance, without a server.
+pub(super) fn make_machine(workspace: &Workspace<'_>) {
+    workspace.write(&Server::new().model("nowhere").config());
+    assert!(!workspace.try_apply(&[]).0);
 }
 
 /// The folder of the server's records.

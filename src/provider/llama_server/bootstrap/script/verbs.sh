@@ -1,77 +1,70 @@
+# ---- The detached work and the verbs ----
 
-# ---- The detached work ----
-
-# start_worker: sends the work off, and waits until it has written itself down. It outlives this shell and the login.
+# start_worker: starts the work, which outlives this shell and the login, and waits for its record.
 start_worker() {
     write "$state/bootstrap.sh" "$DAMODEL_PROGRAM" && : >"$state/attended" && write "$state/run" "$folder" || return 1
     [ ! -f "$state/work.log" ] || mv -f "$state/work.log" "$state/work.log.1"
+    # shellcheck disable=SC2086,SC2163
     (
-        # The subshell's copies alone are exported.
-        # shellcheck disable=SC2086,SC2163
         export $DAMODEL_HANDED_OVER DAMODEL_RUN="${folder##*/}" DAMODEL_UMASK="$login_umask"
         trap '' HUP
-        # A scope of its own where systemd runs: the end of the login ends what is in the login's. It inherits the
-        # environment, which a service's properties would show.
-        # shellcheck disable=SC2086
+        # If systemd runs, in a scope of its own: that of the login ends with the login. The environment is inherited,
+        # since a property of the scope would show it.
         exec setsid $DAMODEL_SCOPE sh "$state/bootstrap.sh" work
     ) </dev/null >>"$state/work.log" 2>&1 9>&- &
     sent=$!
-    # A machine that compiles for another server is slow to start a shell.
+    # The instance may be busy with a compile for another server.
     within 300 has_begun && load "$folder/worker"
 }
 
-# has_begun: whether the work that was sent off has written itself down, or has ended without.
+# has_begun: whether the work has written its record, or has ended without.
 has_begun() {
     load "$folder/worker" || ! read_process "$sent"
 }
 
-# work: the whole of it, in a session of its own. Nobody need be there.
+# work: all that takes long, in a session of its own.
 work() {
     folder=$state/runs/$DAMODEL_RUN
-    # The server's own variables are for the server: no compiler inherits them.
+    # Compilers do not inherit the variables of the server.
     environment=$DAMODEL_ENVIRONMENT
     unset DAMODEL_ENVIRONMENT
     read_process "$$"
     worker_identity=$process_identity
     load "$folder/status" && save "$folder/worker" worker_identity || exit 1
-    case $DAMODEL_BUILD in
-    prebuilt) provide && use "$DAMODEL_BINARY" && serve ;;
-    source) provide && build_server && serve ;;
-    esac
+    provide && if [ "$DAMODEL_BUILD" = source ]; then build_server; else use "$DAMODEL_BINARY"; fi && serve
     say "failed: $failed_kind: $failed_text"
     set_status failed "$failed_kind" "$failed_text"
     exit 0
 }
 
-# ---- The verbs ----
-
-# own RUN TOKEN POLICY: from now on the resource of this token alone ends the server.
+# own RUN TOKEN POLICY: from now on only the resource with this token ends the server.
 own() {
     take_lock "$1"
     owner_token=$2 owner_policy=$3
     save "$folder/owner" owner_token owner_policy || refuse workspace
 }
 
-# end_all: the work first, or it would start the server again.
+# end_all: the work first, since it would start the server again, or has just started it.
 end_all() {
     end_run "$folder"
     end_run "$former"
-    # It may have started a server since we looked.
     look
     end_server
     rm -f "$state/former"
 }
 
-# ensure: begins a run. It is complete before anything is ended for it, and it is the run of now before it works.
+# ensure: begins a run. Its records are complete before anything is ended for it, and it is the current run before its
+# work starts.
 ensure() {
     take_lock "$DAMODEL_SEEN"
-    # A llama-server that was started by hand: the operator has seen in a plan that it will be ended.
+    # A llama-server that was started by hand: the plan has shown that it will be ended.
     end_process "$DAMODEL_END_RIVAL" || refuse stuck "the server, process ${DAMODEL_END_RIVAL%%.*}, does not end"
     begun=$state/runs/$boot-$$-$(date +%s) job_record=$DAMODEL_RECORD
     mkdir -p "$begun" && (
         folder=$begun owner_token=$DAMODEL_OWNER owner_policy=$DAMODEL_RESTART_POLICY
         status_exit='' status_seconds='' status_compile_log='' status_proved=''
-        save "$folder/job" job_record && save "$folder/owner" owner_token owner_policy && set_status find && { [ -z "$DAMODEL_API_KEY" ] || write "$folder/api_key" "$DAMODEL_API_KEY"; }
+        save "$folder/job" job_record && save "$folder/owner" owner_token owner_policy && set_status find &&
+            { [ -z "$DAMODEL_API_KEY" ] || write "$folder/api_key" "$DAMODEL_API_KEY"; }
     ) 2>/dev/null || unbegun
     look
     if [ "$former" ]; then
@@ -91,13 +84,13 @@ ensure() {
     done
 }
 
-# unbegun: the verb ends here, and the run is none.
+# unbegun: removes the run, and refuses the verb.
 unbegun() {
     rm -rf "$begun"
     refuse workspace "$(tail -n 3 "$state/work.log" 2>/dev/null)"
 }
 
-# judge PROCESS PHASE [KIND TEXT]: the caller saw that the server infers, or that it does not.
+# judge PROCESS PHASE [KIND TEXT]: the sender saw that the server generates tokens, or that it does not.
 judge() {
     take_lock
     [ "$1" = "$server_identity" ] && [ "$server_alive" ] && [ "$server_folder" = "$folder" ] || return
@@ -107,7 +100,7 @@ judge() {
     [ "$1" != ready ] || rm -f "$state/former"
 }
 
-# restart PROCESS: ends it, to be started again by its work; one that is gone already is on its way.
+# restart PROCESS: ends it, and its work starts it again. A process that has ended already is about to be started.
 restart() {
     take_lock
     [ "$server_identity" = "$1" ] || [ -z "$server_alive" ] || return
@@ -117,13 +110,13 @@ restart() {
     end_server
 }
 
-# rollback: the former server serves again. Each step may be repeated; the run of now is the last.
+# rollback: the former server serves again. Each step may be repeated. The current run changes last.
 rollback() {
     take_lock
     [ "$former" ] || return
     if [ "${DAMODEL_UNATTENDED-}" ]; then
         is_unattended "$state" || return
-        # The successor still has its chance.
+        # The successor may still succeed.
         [ "$status_phase" = failed ] || [ -z "$worker_alive$server_alive" ] || return
     fi
     end_run "$folder"
@@ -136,21 +129,19 @@ rollback() {
     set_status "$rolled_phase" || refuse workspace
     case $former in
     "$state"/*) write "$state/run" "$former" || refuse workspace ;;
-    # It serves from another workspace, whose run it never ceased to be.
+    # In another workspace, whose current run it still is.
     *) rm -f "$state/run" ;;
     esac
     rm -f "$former/successor" "$state/former"
 }
 
-# stop TOKEN: also where nothing can be written any more.
+# stop TOKEN: works on a full disk too. Any resource ends a server without an owner.
 stop() {
     [ -d "$state" ] || return 0
     take_lock
-    # One without an owner may be ended by whoever has it in a state.
     [ -z "$owner_token" ] || [ "$owner_token" = "$1" ] || refuse foreign
     end_all
-    # No status says the same.
-    set_status absent || rm -f "$folder/status"
+    rm -f "${folder:-$state}/status"
 }
 
 # destroy TOKEN: builds, sources and packages stay.
@@ -158,7 +149,7 @@ destroy() {
     stop "$1" && rm -rf "$state"
 }
 
-# Who follows an update decides about the way back.
+# A sender that looks at an update decides about its rollback.
 [ "$1" = work ] || [ "${DAMODEL_UNATTENDED-}" ] || [ ! -f "$state/former" ] || { : >"$state/attended"; } 2>/dev/null
 "$@"
 report

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::home::{Home, http};
+use super::home::{Home, chat, http};
 use crate::provider::llama_server::{
     bootstrap::{
         Binary, Build, Facts, Fingerprint, Job, JobFailure, JobReport, LoginLifetime, Phase, Prebuilt, Recipe, Start,
@@ -130,8 +130,8 @@ impl Home {
                 Step::Try(process) => {
                     let process = process.clone();
                     let is_healthy = http(job.place.port, "GET /health", "").0 == 200;
-                    let chat = if is_healthy { http(job.place.port, "POST /v1/chat/completions", "").0 } else { 0 };
-                    let failure = (![200, 401].contains(&chat)).then(|| format!("it answered {chat}"));
+                    let status = if is_healthy { chat(job.place.port, "") } else { 0 };
+                    let failure = (![200, 401].contains(&status)).then(|| format!("it answered {status}"));
                     history.verdict = is_healthy.then_some(CheckVerdict { process, failure });
                     self.run_at(&job.place, &Verb::Look)
                 }

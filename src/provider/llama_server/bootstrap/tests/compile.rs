@@ -8,10 +8,10 @@ use super::{
     super::{
         super::decide::Step, Build, FailureKind, Job, JobFailure, JobReport, Phase, ServerPlace, SourceOrigin, Verb,
     },
-    home::{Home, free_port, until},
+    home::{Gpu, Home, PACKAGE, RTX, V100, free_port, until},
+    model,
+    stand_in::CUDA,
 };
-
-const RTX: &str = "NVIDIA GeForce RTX 4090, 8.9\n";
 
 /// Waits until the server of this build loads.
 fn until_build(home: &Home, place: &ServerPlace, build: &str) -> JobReport {
@@ -33,10 +33,10 @@ fn from_source(home: &Home) -> Job {
 #[case("busybox")]
 fn v100_is_served_by_a_compile_at_once(#[case] shell: &'static str) {
     let Some(home) = Home::with_shell(shell) else { return };
-    let home = home.with_cuda("Tesla V100-SXM2-16GB, 7.0\n");
+    let home = home.with_cuda(V100);
     let report = home.serve(&home.job());
     assert_eq!(report.build_used.as_deref(), Some("source"));
-    assert_eq!(report.server_version.as_deref(), Some("5070 (fixture)"));
+    assert_eq!(report.server_version.as_deref(), Some("0.5.0-dev (build 0, commit f1e2d3c4b)"));
     assert_eq!(home.compiles(), ["70"]);
     assert!(home.recorded("job", "job_record").contains("(tree-"));
     assert_eq!(report.compile.unwrap().percent, Some(100));
@@ -45,16 +45,17 @@ fn v100_is_served_by_a_compile_at_once(#[case] shell: &'static str) {
 
 #[test]
 fn p40_is_known_by_the_services_name_where_the_driver_says_nothing() {
-    let home = Home::new().with_cuda("");
-    fs::remove_file(home.path("bin/cards")).unwrap();
+    let home = Home::new().with_cuda(Gpu { name: "Tesla P40", architecture: 61, driver: "" });
     let mut job = home.job();
     job.gpu_name = Some("NVIDIA-P40".to_owned());
-    assert_eq!(home.serve(&job).server_version.as_deref(), Some("5061 (fixture)"));
+    assert_eq!(home.serve(&job).build_used.as_deref(), Some("source"));
+    assert_eq!(home.compiles(), ["61"]);
 }
 
 #[test]
 fn p4000_is_no_p40() {
-    let home = Home::new().with_cuda("Quadro P4000, 6.1\n");
+    let home = Home::new().with_cuda(Gpu { name: "Quadro P4000", architecture: 61, driver: "535.183.01" });
+    home.package(PACKAGE, "new", &[61]);
     let mut job = home.job();
     job.gpu_name = Some("P4000".to_owned());
     assert_eq!(home.serve(&job).build_used.as_deref(), Some("prebuilt"));
@@ -64,7 +65,7 @@ fn p4000_is_no_p40() {
 #[test]
 fn prebuilt_that_aborts_at_the_first_chat_is_followed_by_a_compile() {
     let home = Home::new().with_cuda(RTX);
-    home.model("GGUF\nneeds-cuda\n");
+    home.package(PACKAGE, "new", &[90]);
     let report = home.serve(&home.job());
     let because = report.because.unwrap();
     assert_eq!((because.kind, report.build_used.as_deref()), (FailureKind::Exited, Some("source")));
@@ -77,7 +78,7 @@ fn prebuilt_that_aborts_at_the_first_chat_is_followed_by_a_compile() {
 #[test]
 fn prebuilt_that_the_card_rules_out_is_not_tried_again() {
     let home = Home::new().with_cuda(RTX);
-    home.model("GGUF\nneeds-cuda\n");
+    home.package(PACKAGE, "new", &[90]);
     let because = home.serve(&home.job()).because;
     let tries = |home: &Home| home.work_log().matches("starting ").count();
     let report = home.serve(&Job { context_size: 4096, ..home.job() });
@@ -87,7 +88,7 @@ fn prebuilt_that_the_card_rules_out_is_not_tried_again() {
     // Once more: what is remembered is not forgotten by the apply that heeds it.
     let report = home.serve(&Job { context_size: 2048, ..home.job() });
     assert_eq!((report.build_used.as_deref(), &report.because), (Some("source"), &because));
-    fs::write(home.path("bin/cards"), "NVIDIA GeForce RTX 4090, 8.9, 570\n").unwrap();
+    home.machine(Gpu { driver: "570.86.15", ..RTX }, "12.4");
     home.ensure(&Job { context_size: 1024, ..home.job() });
     assert_eq!(home.look().begun, Some(Build::Prebuilt));
 }
@@ -95,7 +96,7 @@ fn prebuilt_that_the_card_rules_out_is_not_tried_again() {
 #[test]
 fn prebuilt_that_does_not_start_is_followed_by_a_compile() {
     let home = Home::new().with_cuda(RTX);
-    home.script("public-storage/package/llama-cuda/llama-server", "#!/no/such/interpreter\n");
+    home.script(&format!("{PACKAGE}/llama-server"), "#!/no/such/interpreter\n");
     let report = home.serve(&home.job());
     assert_eq!(report.build_used.as_deref(), Some("source"));
     assert!(report.because.unwrap().text.contains("ended with 127"));
@@ -104,14 +105,14 @@ fn prebuilt_that_does_not_start_is_followed_by_a_compile() {
 #[test]
 fn no_prebuilt_at_all_is_followed_by_a_compile() {
     let home = Home::new().with_cuda(RTX);
-    fs::remove_dir_all(home.path("public-storage/package/llama-cuda")).unwrap();
+    fs::remove_dir_all(home.path(PACKAGE)).unwrap();
     assert_eq!(home.serve(&home.job()).build_used.as_deref(), Some("source"));
 }
 
 #[test]
 fn prebuilt_that_the_caller_saw_not_infer_is_followed_by_a_compile_that_is_resumed() {
     let home = Home::new().with_cuda(RTX);
-    home.model("GGUF\nload 600\n");
+    home.model(model::loading(600));
     let job = home.job();
     home.ensure(&job);
     let process = home.look_until(Phase::Load).process.unwrap();
@@ -170,11 +171,11 @@ fn changed_source_is_compiled_again() {
     home.serve(&job);
     let first = home.binary();
     let server = home.path("source/tools/server/server.c");
-    let changed = fs::read_to_string(&server).unwrap().replace("(fixture)", "(changed)");
+    let changed = fs::read_to_string(&server).unwrap().replace("COMMIT", "\"changed\"");
     fs::write(server, changed).unwrap();
     job.triggers.insert("source".to_owned(), "2".to_owned());
     let second = home.serve(&job);
-    assert_eq!(second.server_version.as_deref(), Some("5089 (changed)"));
+    assert_eq!(second.server_version.as_deref(), Some("0.5.0-dev (build 0, commit changed)"));
     assert_ne!(home.binary(), first);
     assert_eq!(home.compiles(), ["89", "89"]);
 }
@@ -185,7 +186,7 @@ fn other_architecture_is_another_build() {
     let mut job = from_source(&home);
     home.serve(&job);
     job.source.cuda_architectures = vec!["80".to_owned()];
-    assert_eq!(home.serve(&job).server_version.as_deref(), Some("5080 (fixture)"));
+    home.serve(&job);
     assert_eq!(home.compiles(), ["89", "80"]);
 }
 
@@ -353,13 +354,14 @@ fn failure(home: &Home, job: &Job) -> (FailureKind, String) {
 #[test]
 fn compile_that_fails_says_what_the_compiler_said() {
     let home = Home::new().with_cuda(RTX);
-    fs::write(home.path("source/tools/server/gpu.cu"), "this is no program\n").unwrap();
+    let cuda = fs::read(home.path(CUDA)).unwrap();
+    fs::write(home.path(CUDA), "no program\n").unwrap();
     let (kind, text) = failure(&home, &from_source(&home));
     assert_eq!(kind, FailureKind::Compile);
-    assert!(text.contains("error: unknown type name") && text.contains("CUDA architecture 89"), "{text}");
+    assert!(text.contains("does not name a type") && text.contains("CUDA architecture 89"), "{text}");
     assert_eq!(home.compiles(), ["89"]);
     // Mended, it is compiled.
-    fs::write(home.path("source/tools/server/gpu.cu"), "int cuda_architecture(void) { return 1; }\n").unwrap();
+    fs::write(home.path(CUDA), cuda).unwrap();
     home.serve(&from_source(&home));
 }
 
@@ -374,9 +376,8 @@ fn instance_without_toolkit_is_told_so() {
 
 #[test]
 fn toolkit_that_dropped_the_card_is_told_so_before_the_compile() {
-    let home = Home::new().with_cuda("Tesla V100-SXM2-16GB, 7.0\n");
-    fs::write(home.path("bin/architectures"), "compute_75\ncompute_90\n").unwrap();
-    fs::write(home.path("bin/release"), "13.0").unwrap();
+    let home = Home::new().with_cuda(V100);
+    home.machine(V100, "13.0");
     let JobFailure { kind, text } = home.recipe(&home.job()).unwrap_err();
     assert_eq!(kind, FailureKind::Architecture);
     assert!(text.contains("compiles for the architecture 70") && text.contains("/bin/nvcc (13.0)"), "{text}");
@@ -385,7 +386,7 @@ fn toolkit_that_dropped_the_card_is_told_so_before_the_compile() {
 
 #[test]
 fn card_that_nobody_knows_takes_an_architecture() {
-    let home = Home::new().with_cuda("Card of Tomorrow, [N/A]\n");
+    let home = Home::new().with_cuda(Gpu { name: "Card of Tomorrow", architecture: 130, driver: "470.256.02" });
     let JobFailure { kind, text } = home.recipe(&from_source(&home)).unwrap_err();
     assert_eq!(kind, FailureKind::Architecture);
     assert!(text.contains("Card of Tomorrow") && text.contains("source.cuda_architectures"), "{text}");
@@ -413,7 +414,7 @@ fn path_without_source_is_told_so() {
 fn compile_that_cannot_be_says_also_why_it_was_to_be() {
     let home = Home::new().with_cuda(RTX);
     fs::remove_file(home.path("bin/nvcc")).unwrap();
-    home.model("GGUF\nbroken\n");
+    home.model(model::truncated());
     let (report, step) = home.apply(&home.job());
     assert_eq!(step, Step::Fail);
     assert_eq!(report.failure.unwrap().kind, FailureKind::MissingToolkit);

@@ -21,10 +21,12 @@ use crate::provider::llama_server::bootstrap::{
     program, room_question,
 };
 
+use super::model;
 pub(super) use super::{
     apply::start,
-    http::http,
+    http::{chat, http},
     processes::{is_running, kill, processes},
+    stand_in::{Gpu, PACKAGE, RTX, V100},
 };
 
 /// How long anything may take on a busy machine.
@@ -40,10 +42,6 @@ pub(super) struct Home {
     has_systemd: Cell<bool>,
     /// Of the first server.
     pub(super) port: u16,
-}
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/llama")
 }
 
 /// A port where nobody listens.
@@ -88,11 +86,11 @@ impl Home {
             has_systemd: Cell::new(false),
             port: free_port(),
         };
-        for folder in ["public-storage/package/llama-cuda", "public-storage/model", "bin"] {
+        for folder in ["public-storage/model", "bin"] {
             fs::create_dir_all(home.path(folder)).unwrap();
         }
-        home.prebuilt(&[]);
-        home.model("GGUF\n");
+        home.install();
+        home.model(model::working());
         symlink(real, home.path("bin/sh")).unwrap();
         Some(home)
     }
@@ -105,47 +103,6 @@ impl Home {
         self.path("workspace/.damodel").join(self.port.to_string())
     }
 
-    /// Puts the prebuilt server in its place, with these definitions.
-    pub(super) fn prebuilt(&self, definitions: &[&str]) {
-        let server = self.path("public-storage/package/llama-cuda/llama-server");
-        let source = fixtures().join("source");
-        let built = Command::new("cc")
-            .args(definitions)
-            .arg("-I")
-            .arg(source.join("common"))
-            .arg("-o")
-            .arg(server)
-            .args(["tools/server/server.c", "common/common.c"].map(|file| source.join(file)))
-            .status()
-            .unwrap();
-        assert!(built.success());
-    }
-
-    /// Puts a prebuilt server in its place that is linked with a library, which lies in this folder.
-    pub(super) fn prebuilt_with_library(&self, folder: &str) {
-        let (source, folder) = (fixtures().join("source"), self.path(folder));
-        fs::create_dir_all(&folder).unwrap();
-        let server = self.path("public-storage/package/llama-cuda/bin/llama-server");
-        fs::create_dir_all(server.parent().unwrap()).unwrap();
-        let _ = fs::remove_file(self.path("public-storage/package/llama-cuda/llama-server"));
-        let library = Command::new("cc")
-            .args(["-shared", "-fPIC", "-o"])
-            .arg(folder.join("libcommon.so"))
-            .arg(source.join("common/common.c"))
-            .status();
-        let program = Command::new("cc")
-            .arg("-I")
-            .arg(source.join("common"))
-            .arg("-o")
-            .arg(server)
-            .arg(source.join("tools/server/server.c"))
-            .arg("-L")
-            .arg(folder)
-            .arg("-lcommon")
-            .status();
-        assert!(library.unwrap().success() && program.unwrap().success());
-    }
-
     /// Puts a program in its place, whole: a shell takes an empty file for a program that succeeds.
     pub(super) fn script(&self, below: &str, text: &str) {
         let path = self.path(below);
@@ -155,21 +112,6 @@ impl Home {
         written.write_all(text.as_bytes()).unwrap();
         fs::set_permissions(written.path(), fs::Permissions::from_mode(0o755)).unwrap();
         written.into_temp_path().persist(path).unwrap();
-    }
-
-    /// Writes the model that [`Home::job`] serves.
-    pub(super) fn model(&self, text: &str) {
-        fs::write(self.path("public-storage/model/tiny.gguf"), text).unwrap();
-    }
-
-    /// Gives the instance a card, a CUDA toolkit and the source.
-    pub(super) fn with_cuda(self, cards: &str) -> Self {
-        for name in ["nvcc", "nvidia-smi"] {
-            fs::copy(fixtures().join("bin").join(name), self.path("bin").join(name)).unwrap();
-        }
-        fs::write(self.path("bin/cards"), cards).unwrap();
-        copy(&fixtures().join("source"), &self.path("source"));
-        self
     }
 
     /// Takes programs off the PATH.
@@ -197,21 +139,6 @@ impl Home {
         eprintln!("SKIPPED: a /run with systemd in it takes root");
         assert!(option_env!("CI").is_none(), "the scope is not tested");
         false
-    }
-
-    /// Makes nvcc wait, so that a compile is under way.
-    pub(super) fn hold_compile(&self) {
-        fs::write(self.path("bin/hold"), "").unwrap();
-    }
-
-    pub(super) fn release_compile(&self) {
-        fs::remove_file(self.path("bin/hold")).unwrap();
-    }
-
-    /// The architectures for which nvcc was asked to compile, in order.
-    pub(super) fn compiles(&self) -> Vec<String> {
-        let told = fs::read_to_string(self.path("bin/compiles")).unwrap_or_default();
-        told.lines().map(str::to_owned).collect()
     }
 
     pub(super) fn place(&self) -> ServerPlace {
@@ -344,7 +271,7 @@ impl Home {
             let is_loaded = is_healthy && report.phase >= Phase::Load;
             report.process.filter(|_| is_loaded).map(|process| process.identity)
         });
-        assert_eq!(http(place.port, "POST /v1/chat/completions", header).0, 200);
+        assert_eq!(chat(place.port, header), 200);
         let report = self.run_at(place, &Verb::Ready { process: &identity });
         assert_eq!((report.phase, &report.failure), (Phase::Ready, &None), "{report:#?}");
         report

@@ -7,12 +7,20 @@ use std::{
 
 use super::home::DEADLINE;
 
+/// Asks for a token, as the probe does: the status, or 0 without an answer.
+pub(super) fn chat(port: u16, header: &str) -> u16 {
+    let body = r#"{"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 1}"#;
+    let length = body.len();
+    let header = format!("{header}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}");
+    http(port, "POST /v1/chat/completions", &header).0
+}
+
 /// Asks a server over TCP: the status, or 0 without an answer, and the body.
 pub(super) fn http(port: u16, request: &str, header: &str) -> (u16, String) {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(DEADLINE))?;
-        stream.write_all(format!("{request} HTTP/1.1\r\nHost: x\r\n{header}\r\n").as_bytes())?;
+        stream.write_all(format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{header}\r\n").as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)

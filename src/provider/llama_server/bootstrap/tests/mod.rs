@@ -1,5 +1,5 @@
-//! The program, run by real shells in homes of their own: real processes, real compiles, real sockets. What stands in
-//! is the graphics card and its compiler (`tests/fixtures/llama`).
+//! The program, run by real shells in homes of their own: real processes, real compiles, real sockets. The server, the
+//! GPU and its compiler are the sandbox's stand-ins.
 
 mod apply;
 mod compile;
@@ -7,11 +7,13 @@ mod compile;
 mod damage;
 mod home;
 mod http;
+mod model;
 mod processes;
 mod real;
 mod refusals;
 mod secrets;
 mod serve;
+mod stand_in;
 mod stop;
 mod survive;
 mod text;

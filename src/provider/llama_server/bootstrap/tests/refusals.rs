@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use super::{
     super::{Build, FailureKind, Job, Phase, Verb},
-    home::{Home, until},
+    home::{Home, PACKAGE, RTX, V100, until},
 };
 
 /// Ensures a job that is refused: nothing may come of it.
@@ -99,7 +99,7 @@ fn file_that_is_no_model_is_told() {
 #[case::with_ss(&[])]
 #[case::without_ss(&["ss"])]
 fn port_in_use_is_told_with_who_uses_it(#[case] missing: &[&str]) {
-    let home = Home::new().without(missing).with_cuda("Tesla V100, 7.0\n");
+    let home = Home::new().without(missing).with_cuda(V100);
     let taken = TcpListener::bind(("0.0.0.0", home.port)).unwrap();
     let (kind, text) = refusal(&home, &home.job());
     assert_eq!(kind, FailureKind::PortInUse);
@@ -111,10 +111,10 @@ fn port_in_use_is_told_with_who_uses_it(#[case] missing: &[&str]) {
 
 #[test]
 fn port_that_is_taken_when_the_server_starts_leads_to_no_compile() {
-    let home = Home::new().with_cuda("NVIDIA GeForce RTX 4090, 8.9\n");
+    let home = Home::new().with_cuda(RTX);
     // Between the check and the start: the server's --help takes the port, in place of someone who was faster.
     home.script(
-        "public-storage/package/llama-cuda/llama-server",
+        &format!("{PACKAGE}/llama-server"),
         "#!/bin/sh\n[ \"$1\" != --help ] || while [ ! -e ~/taken ]; do : >~/asked; sleep 0.05; done\n\
          echo \"couldn't bind HTTP server socket\" >&2; exit 1\n",
     );
@@ -135,14 +135,14 @@ fn package_that_is_not_there_is_told_with_what_there_is() {
     job.package = Some("~/public-storage/package/llama-b1/llama-server".to_owned());
     let (kind, text) = refusal(&home, &job);
     assert_eq!(kind, FailureKind::NoPackage);
-    assert!(text.ends_with("package contains:\nllama-cuda\nllama-cuda/llama-server"), "{text}");
+    assert!(text.ends_with("package contains:\nllama-cuda\nllama-cuda/build.json\nllama-cuda/llama-server"), "{text}");
 }
 
 #[test]
 fn package_folder_without_server_is_told_with_what_there_is() {
     let home = Home::new();
-    let package = home.path("public-storage/package");
-    fs::rename(package.join("llama-cuda/llama-server"), package.join("llama-cuda/other")).unwrap();
+    let package = home.path(PACKAGE);
+    fs::rename(package.join("llama-server"), package.join("other")).unwrap();
     let mut job = home.job();
     job.build = Build::Prebuilt;
     let failure = home.ensure(&job).failure.unwrap();
@@ -213,7 +213,7 @@ fn unmount(folder: &Path) {
 
 #[test]
 fn full_disk_is_told_at_once_and_harms_no_server() {
-    let home = Home::new().with_cuda("Tesla V100, 7.0\n");
+    let home = Home::new().with_cuda(V100);
     let Some(small) = Small::mount(&home, "4m") else { return };
     small.fill();
     let (kind, text) = refusal(&home, &home.job());
@@ -236,7 +236,7 @@ fn full_disk_is_told_at_once_and_harms_no_server() {
 #[case::with_a_compile_to_fall_back_to(Build::Auto)]
 #[case::without(Build::Prebuilt)]
 fn disk_that_fills_while_loading_is_told_and_ends_nothing(#[case] build: Build) {
-    let home = Home::new().with_cuda("NVIDIA GeForce RTX 4090, 8.9\n");
+    let home = Home::new().with_cuda(RTX);
     let Some(small) = Small::mount(&home, "4m") else { return };
     let job = Job { build, ..home.job() };
     home.ensure(&job);
@@ -256,7 +256,7 @@ fn disk_that_fills_while_loading_is_told_and_ends_nothing(#[case] build: Build) 
 
 #[test]
 fn disk_that_fills_while_compiling_is_told_and_the_next_apply_goes_on() {
-    let home = Home::new().with_cuda("Tesla V100, 7.0\n");
+    let home = Home::new().with_cuda(V100);
     let Some(small) = Small::mount(&home, "6m") else { return };
     home.hold_compile();
     home.ensure(&home.job());

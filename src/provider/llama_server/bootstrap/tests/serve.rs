@@ -5,7 +5,10 @@ use std::fs;
 use rstest::rstest;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::home::{Home, answer, http, is_running, kill, start, until};
+use super::{
+    home::{Home, PACKAGE, RTX, V100, answer, chat, http, is_running, kill, start, until},
+    model,
+};
 use crate::provider::llama_server::{
     bootstrap::{Binary, Build, FailureKind, Fingerprint, Job, Phase, ProgramForm, Start, Verb, program},
     decide::Step,
@@ -20,16 +23,16 @@ fn prebuilt_server_becomes_ready_in_every_shell(#[case] shell: &'static str) {
     let job = home.job();
     let report = home.serve(&job);
     assert_eq!(report.build_used.as_deref(), Some("prebuilt"));
-    assert_eq!(report.server_version.as_deref(), Some("5000 (fixture)"));
+    assert_eq!(report.server_version.as_deref(), Some("0.5.0-dev (build 0, commit 0c1e57098)"));
     assert_eq!(report.fingerprint, Some(Fingerprint::of(&job).to_string()));
     assert_eq!(report.model_fingerprint, report.model_now);
     assert!(is_running(home.worker()));
-    assert!(report.log_tail.iter().any(|line| line.starts_with("listening on 127.0.0.1")), "{report:#?}");
+    assert!(report.log_tail.iter().any(|line| line.contains("server is listening on http://127.0.0.1")), "{report:#?}");
     let process = report.process.unwrap();
     assert!(process.is_alive);
     assert_eq!(report.rival, None);
     let model = home.path("public-storage/model/tiny.gguf");
-    let binary = home.path("public-storage/package/llama-cuda/llama-server");
+    let binary = home.path(PACKAGE).join("llama-server");
     let port = home.port.to_string();
     let expected = [binary.to_str().unwrap(), "-m", model.to_str().unwrap(), "--host", "127.0.0.1", "--port", &port]
         .into_iter()
@@ -62,7 +65,7 @@ fn changed_options_restart_the_server() {
 fn changed_model_file_restarts_the_server() {
     let home = Home::new();
     let first = home.serve(&home.job());
-    home.model("GGUF\nanother\n");
+    home.model(model::loading(0));
     let look = home.look();
     assert_ne!(look.model_now, look.model_fingerprint);
     let second = home.serve(&home.job());
@@ -76,7 +79,7 @@ fn words_reach_the_server_as_they_are() {
     let nasty = "it's \"quoted\" $HOME `id` \\ \n\t * ; end ";
     let folder = home.path(&format!("models/{nasty}"));
     fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("a'b \n c.gguf"), "GGUF\n").unwrap();
+    fs::write(folder.join("a'b \n c.gguf"), model::working()).unwrap();
     let mut job = home.job();
     job.place.workspace = format!("~/work {nasty}");
     job.model = format!("~/models/{nasty}/a'b \n c.gguf");
@@ -102,19 +105,31 @@ fn words_reach_the_server_as_they_are() {
 #[case::where_the_environment_says("elsewhere", Some("elsewhere"))]
 fn server_finds_its_libraries(#[case] folder: &str, #[case] named: Option<&str>) {
     let home = Home::new();
-    home.prebuilt_with_library(folder);
+    home.package_with_library(folder);
     let mut job = Job { build: Build::Prebuilt, ..home.job() };
     if let Some(named) = named {
         let path = home.path(named).display().to_string();
         job.environment.insert("LD_LIBRARY_PATH".to_owned(), SecretString::from(path));
     }
-    assert_eq!(home.serve(&job).server_version.as_deref(), Some("5000 (fixture)"));
+    assert_eq!(home.serve(&job).server_version.as_deref(), Some("0.5.0-dev (build 0, commit 0c1e57098)"));
+}
+
+/// Makes the prebuilt server an old one, whose help lacks the lines with this option.
+fn older(home: &Home, option: &str) {
+    home.package("stand-in/old", "old", &[89]);
+    home.script(
+        &format!("{PACKAGE}/llama-server"),
+        &format!(
+            "#!/bin/sh\nserver=~/stand-in/old/llama-server\n[ \"$1\" = --help ] || exec \"$server\" \"$@\"\n\
+             \"$server\" --help | grep -v -e '{option}' -e LLAMA_API_KEY\n"
+        ),
+    );
 }
 
 #[test]
 fn old_server_is_given_the_flags_that_it_knows() {
     let home = Home::new();
-    home.prebuilt(&["-DOLD"]);
+    older(&home, "--jinja");
     let report = home.serve(&home.job());
     let line = report.process.unwrap().command_line.join(" ");
     assert!(line.ends_with("-ngl 999 -fa -ctk q8_0 -ctv q8_0 --metrics"), "{line}");
@@ -128,7 +143,7 @@ fn old_server_is_given_the_flags_that_it_knows() {
 #[test]
 fn old_server_that_takes_no_key_does_not_serve_without() {
     let home = Home::new();
-    home.prebuilt(&["-DOLD"]);
+    older(&home, "api-key");
     let mut job = home.job();
     job.build = Build::Prebuilt;
     job.api_key = Some(SecretString::from("planted-key-1"));
@@ -162,9 +177,8 @@ fn key_is_asked_of_clients_once_it_is_given() {
     let report = home.look_until(Phase::Load);
     let process = report.process.unwrap().identity;
     until("it is not healthy", || (http(home.port, "GET /health", "").0 == 200).then_some(()));
-    let chat = "POST /v1/chat/completions";
-    assert_eq!(http(home.port, chat, "").0, 401);
-    assert_eq!(http(home.port, chat, "Authorization: Bearer planted-key-2\r\n").0, 200);
+    assert_eq!(chat(home.port, ""), 401);
+    assert_eq!(chat(home.port, "Authorization: Bearer planted-key-2\r\n"), 200);
     assert_eq!(home.run(&Verb::Ready { process: &process }).phase, Phase::Ready);
 }
 
@@ -207,7 +221,7 @@ fn restart_that_is_on_its_way_is_waited_for() {
 
 #[test]
 fn model_that_is_gone_is_seen_before_and_after_a_restart() {
-    let home = Home::new().with_cuda("NVIDIA GeForce RTX 4090, 8.9\n");
+    let home = Home::new().with_cuda(RTX);
     let before = home.serve(&home.job()).process.unwrap();
     let model = home.path("public-storage/model/tiny.gguf");
     fs::rename(&model, home.path("public-storage/model/other.gguf")).unwrap();
@@ -258,7 +272,7 @@ fn best_of_several_packages_serves() {
     }
     let mut job = home.job();
     job.build = Build::Prebuilt;
-    fs::remove_dir_all(package.join("llama-cuda")).unwrap();
+    fs::remove_dir_all(home.path(PACKAGE)).unwrap();
     home.ensure(&job);
     let report = home.look_until(Phase::Failed);
     assert_eq!(report.package.unwrap(), package.join("cuda-b/bin/llama-server").to_str().unwrap());
@@ -274,17 +288,10 @@ fn best_of_several_packages_serves() {
 }
 
 #[test]
-fn server_that_uses_no_card_is_noted() {
+fn server_that_uses_no_gpu_is_noted() {
     let home = Home::new();
-    let real = home.path("public-storage/package/llama-cuda/llama-server");
-    fs::rename(&real, home.path("real-server")).unwrap();
-    home.script(
-        "public-storage/package/llama-cuda/llama-server",
-        "#!/bin/sh\necho 'warning: no usable GPU found, --gpu-layers option will be ignored' >&2\n\
-         exec ~/real-server \"$@\"\n",
-    );
     let report = home.serve(&home.job());
-    assert_eq!(report.notes, ["the server uses no GPU: no usable GPU found"]);
+    assert_eq!(report.notes, ["the server uses no GPU: no CUDA-capable device"]);
 }
 
 #[test]
@@ -312,7 +319,7 @@ fn server_has_the_umask_of_the_login() {
 
 #[test]
 fn words_of_the_login_with_our_names_reach_nobody() {
-    let home = Home::new().with_cuda("Tesla V100, 7.0\n");
+    let home = Home::new().with_cuda(V100);
     home.hold_compile();
     let job = Job { api_key: Some(SecretString::from("planted-key-3")), ..home.job() };
     let recipe = home.recipe(&job).unwrap();
@@ -329,7 +336,7 @@ fn words_of_the_login_with_our_names_reach_nobody() {
 
 #[test]
 fn options_that_the_server_does_not_understand_are_told_and_nothing_starts() {
-    let home = Home::new().with_cuda("NVIDIA GeForce RTX 4090, 8.9\n");
+    let home = Home::new().with_cuda(RTX);
     let job = Job { extra_args: vec!["--no-such-option".to_owned()], ..home.job() };
     let (report, step) = home.apply(&job);
     assert_eq!((step, report.process), (Step::Fail, None));

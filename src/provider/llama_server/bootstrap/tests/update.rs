@@ -5,13 +5,14 @@ use std::fs;
 use rand::{RngExt as _, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use secrecy::SecretString;
 
-use super::home::{Home, http, is_running, kill, start, until};
+use super::{
+    home::{Home, RTX, chat, http, is_running, kill, start, until},
+    model,
+};
 use crate::provider::llama_server::{
     bootstrap::{Build, FailureKind, Fingerprint, Former, Job, Phase, Start, Verb},
     decide::{Goal, History, Step, decide},
 };
-
-const RTX: &str = "NVIDIA GeForce RTX 4090, 8.9\n";
 
 /// A server that serves with a key and a variable.
 fn served() -> (Home, Job, super::super::Process) {
@@ -21,12 +22,6 @@ fn served() -> (Home, Job, super::super::Process) {
     job.environment.insert("PLANTED".to_owned(), SecretString::from("former value"));
     let process = home.serve(&job).process.unwrap();
     (home, job, process)
-}
-
-/// Puts another model beside the first.
-fn model(home: &Home, text: &str) -> String {
-    fs::write(home.path("public-storage/model/other.gguf"), text).unwrap();
-    "~/public-storage/model/other.gguf".to_owned()
 }
 
 #[test]
@@ -67,8 +62,12 @@ fn options_that_are_not_understood_end_no_server() {
 #[test]
 fn former_server_is_started_again_as_it_was() {
     let (home, job, former) = served();
-    let mut changed =
-        Job { model: model(&home, "GGUF\nbroken\n"), build: Build::Prebuilt, api_key: None, ..job.clone() };
+    let mut changed = Job {
+        model: home.model_named("other", model::truncated()),
+        build: Build::Prebuilt,
+        api_key: None,
+        ..job.clone()
+    };
     changed.environment.clear();
     let (report, step) = home.apply(&changed);
     assert_eq!((step, report.failure), (Step::RollBack, None));
@@ -79,7 +78,7 @@ fn former_server_is_started_again_as_it_was() {
     assert_eq!(home.servers(), [process.pid]);
     let environment = fs::read_to_string(format!("/proc/{}/environ", process.pid)).unwrap();
     assert!(environment.contains("PLANTED=former value"), "{environment}");
-    assert_eq!(http(home.port, "POST /v1/chat/completions", "").0, 401);
+    assert_eq!(chat(home.port, ""), 401);
     // Once more, as whoever did not hear the answer asks.
     assert_eq!(home.run(&Verb::RollBack).process.unwrap().identity, process.identity);
     assert_eq!(home.serve(&job).process.unwrap().identity, process.identity);
@@ -88,7 +87,7 @@ fn former_server_is_started_again_as_it_was() {
 #[test]
 fn second_update_keeps_the_way_back_of_the_first() {
     let (home, job, former) = served();
-    let slow = Job { model: model(&home, "GGUF\nload 600\n"), ..job.clone() };
+    let slow = Job { model: home.model_named("other", model::loading(600)), ..job.clone() };
     home.ensure(&slow);
     let loading = home.look_until(Phase::Load).process.unwrap();
     // The run was killed; the next one has other options, which are worse.
@@ -102,7 +101,7 @@ fn second_update_keeps_the_way_back_of_the_first() {
 #[test]
 fn failed_update_that_nobody_follows_is_rolled_back_by_itself() {
     let (home, job, former) = served();
-    home.ensure(&Job { model: model(&home, "GGUF\nbroken\n"), build: Build::Prebuilt, ..job.clone() });
+    home.ensure(&Job { model: home.model_named("other", model::truncated()), build: Build::Prebuilt, ..job.clone() });
     home.look_until(Phase::Failed);
     home.leave();
     until("it does not come back", || (http(home.port, "GET /health", "").0 == 200).then_some(()));
@@ -117,7 +116,7 @@ fn failed_update_that_nobody_follows_is_rolled_back_by_itself() {
 #[test]
 fn way_back_that_is_not_wanted_is_given_up_when_the_successor_starts() {
     let (home, job, former) = served();
-    let changed = Job { model: model(&home, "GGUF\nbroken\n"), build: Build::Prebuilt, ..job };
+    let changed = Job { model: home.model_named("other", model::truncated()), build: Build::Prebuilt, ..job };
     let begun = Start { rolls_back: false, ..start(&home, &changed) };
     home.run(&Verb::Ensure(&begun));
     let report = home.look_until(Phase::Failed);
@@ -153,7 +152,7 @@ fn ready_server_is_not_taken_for_that_of_a_work_that_was_killed() {
 #[test]
 fn work_of_an_update_that_is_killed_at_any_moment_leaves_a_way_back() {
     let (home, job, former) = served();
-    let changed = Job { model: model(&home, "GGUF\nload 600\n"), ..job.clone() };
+    let changed = Job { model: home.model_named("other", model::loading(600)), ..job.clone() };
     let mut rename = 0;
     loop {
         rename += 1;
@@ -190,23 +189,28 @@ fn random_updates_leave_a_server_that_serves() {
     let number = |text: Option<&str>, default: u64| text.map_or(default, |text| text.parse().unwrap());
     let (updates, first) = (number(option_env!("LLAMA_UPDATES"), 4), number(option_env!("LLAMA_SEED"), 1));
     let home = Home::new().with_cuda(RTX);
-    for (name, text) in [
-        ("good", "GGUF\nload 0\n"),
-        ("slow", "GGUF\nload 1\n"),
-        ("broken", "GGUF\nbroken\n"),
-        ("aborts", "GGUF\nneeds-cuda\n"),
+    for (name, model) in [
+        ("good", model::loading(0)),
+        ("slow", model::loading(1)),
+        ("broken", model::truncated()),
+        ("page", b"<html>".to_vec()),
     ] {
-        fs::write(home.path(&format!("public-storage/model/{name}.gguf")), text).unwrap();
+        home.model_named(name, model);
     }
-    fs::write(home.path("public-storage/model/page.gguf"), "<html>").unwrap();
+    home.package("other", "new", &[90]);
     home.serve(&home.job());
     for seed in first..first + updates {
         let mut random = StdRng::seed_from_u64(seed);
-        let model = ["good", "slow", "broken", "aborts", "page", "none"].choose(&mut random).unwrap();
+        let model = *["good", "slow", "broken", "aborts", "page", "none"].choose(&mut random).unwrap();
         let mut job = home.job();
         job.model = format!("~/public-storage/model/{model}.gguf");
+        if model == "aborts" {
+            // The fault of the server, which has no code for the GPU.
+            job.model = "~/public-storage/model/good.gguf".to_owned();
+            job.package = Some("~/other".to_owned());
+        }
         job.build = *[Build::Prebuilt, Build::Prebuilt, Build::Auto].choose(&mut random).unwrap();
-        job.context_size = random.random_range(1..100_000);
+        job.context_size = random.random_range(64..100_000);
         if random.random_ratio(1, 5) {
             job.extra_args = vec!["--no-such-option".to_owned()];
         }
@@ -235,6 +239,6 @@ fn random_updates_leave_a_server_that_serves() {
             }
             home.leave();
         }
-        until(&told, || (http(home.port, "POST /v1/chat/completions", "").0 == 200).then_some(()));
+        until(&told, || (chat(home.port, "") == 200).then_some(()));
     }
 }
