@@ -120,8 +120,8 @@ impl Drop for Closing {
 /// What a command wrote and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// The command's standard output. Of an output longer than [`SessionLimits::output`](crate::ssh::SessionLimits), the
-    /// middle is a line that says how many bytes were left out.
+    /// The command's standard output. Of an output longer than [`SessionLimits::output`](crate::ssh::SessionLimits),
+    /// the middle is a line with the number of bytes left out.
     pub stdout: Vec<u8>,
     /// What it wrote to its standard error, shortened in the same way.
     pub stderr: Vec<u8>,

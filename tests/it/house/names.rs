@@ -1,6 +1,9 @@
 //! The names of types. Two types that other files can use have different names.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use regex::Regex;
 
@@ -24,10 +27,10 @@ const SHARED: &[(&str, &str)] = &[
     ("Spec", "the object of the service: in its answers, in the sandbox"),
 ];
 
-/// The visible types of src/ without its tests, each with its files.
-fn types() -> BTreeMap<String, Vec<String>> {
+/// The visible types of src/ without its tests, each with its files. A file may have a type once for each system.
+fn types() -> BTreeMap<String, BTreeSet<String>> {
     let declaration = Regex::new(r"(?m)^ *pub(?:\([^)]*\))? (?:struct|enum|trait|type) ([A-Z]\w*)").unwrap();
-    let mut types = BTreeMap::<String, Vec<String>>::new();
+    let mut types = BTreeMap::<String, BTreeSet<String>>::new();
     for file in sources("src") {
         let path = file.strip_prefix(root()).unwrap().display().to_string();
         if path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("/testing.rs") {
@@ -36,7 +39,7 @@ fn types() -> BTreeMap<String, Vec<String>> {
         let source = fs::read_to_string(&file).unwrap();
         let shipped = source.split("mod tests {").next().unwrap_or_default();
         for found in declaration.captures_iter(shipped) {
-            types.entry(found[1].to_owned()).or_default().push(path.clone());
+            types.entry(found[1].to_owned()).or_default().insert(path.clone());
         }
     }
     types
