@@ -2,11 +2,173 @@
 //! with their holder. It depends on no other layer.
 
 mod files;
-mod parent;
 mod signals;
+
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval};
 
 pub(crate) use self::{
     files::{FileLock, is_locked, private, private_directory, replace},
-    parent::Parent,
     signals::{Signals, interrupt, kill, told_to_end},
+    system::Parent,
 };
+
+/// How often the parent is looked for.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Parent {
+    /// Waits until it has ended, which shows within about a second.
+    ///
+    /// go-plugin has nothing of the kind: without this a plugin outlives a killed Terraform, and keeps its locks.
+    pub(crate) async fn gone(self) {
+        until(move || self.has_ended()).await;
+    }
+}
+
+async fn until(has_ended: impl Fn() -> bool) {
+    let mut ticks = interval(LOOK_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if has_ended() {
+            return;
+        }
+    }
+}
+
+#[cfg(unix)]
+mod system {
+    use std::{fs, os::unix::process::parent_id};
+
+    /// The parent, by its number. An orphan is given another one.
+    ///
+    /// `PR_SET_PDEATHSIG` would not do: its signal is sent when the *thread* that started this process ends.
+    #[derive(Debug)]
+    pub(crate) struct Parent(u32);
+
+    impl Parent {
+        /// The process that is the parent now.
+        pub(crate) fn current() -> Self {
+            Self(parent_id())
+        }
+
+        /// Its number and, on Linux, its start time, since numbers are used again. None if it is not known.
+        pub(crate) fn name(&self) -> Option<String> {
+            // Field 22 of proc_pid_stat(5); the second field is a name in parentheses that may hold anything.
+            let stat = fs::read_to_string(format!("/proc/{}/stat", self.0)).unwrap_or_default();
+            let started = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().nth(19));
+            Some(format!("{}@{}", self.0, started.unwrap_or_default()))
+        }
+
+        /// Whether it has ended.
+        pub(super) fn has_ended(&self) -> bool {
+            parent_id() != self.0
+        }
+    }
+}
+
+#[cfg(windows)]
+mod system {
+    use winsafe::{HPROCESS, HPROCESSLIST, SysResult, co, guard::CloseHandleGuard};
+
+    /// The parent, as a handle. Windows gives an orphan no other parent: it keeps the number of the one that has ended,
+    /// which may be that of another process by then.
+    pub(crate) enum Parent {
+        Ended,
+        Running {
+            id: u32,
+            started: u64,
+            process: CloseHandleGuard<HPROCESS>,
+        },
+        /// It may not be opened, or another system has started this process.
+        Unknown,
+    }
+
+    impl Parent {
+        /// The process that is the parent now.
+        pub(crate) fn current() -> Self {
+            let Some(id) = parent_id() else { return Self::Unknown };
+            let access = co::PROCESS::QUERY_LIMITED_INFORMATION | co::PROCESS::SYNCHRONIZE;
+            let process = match HPROCESS::OpenProcess(access, false, id) {
+                Ok(process) => process,
+                // No process has this number.
+                Err(co::ERROR::INVALID_PARAMETER) => return Self::Ended,
+                Err(_) => return Self::Unknown,
+            };
+            let (Ok(started), Ok(own)) = (started(&process), started(&HPROCESS::GetCurrentProcess())) else {
+                return Self::Unknown;
+            };
+            let parent = Self::Running { id, started, process };
+            if started > own || parent.has_ended() { Self::Ended } else { parent }
+        }
+
+        /// Its number and start time, since numbers are used again. None if it is not known, or has ended.
+        pub(crate) fn name(&self) -> Option<String> {
+            match self {
+                Self::Running { id, started, .. } => Some(format!("{id}@{started}")),
+                Self::Ended | Self::Unknown => None,
+            }
+        }
+
+        /// Whether it has ended.
+        pub(super) fn has_ended(&self) -> bool {
+            match self {
+                Self::Ended => true,
+                Self::Running { process, .. } => process.WaitForSingleObject(Some(0)) == Ok(co::WAIT::OBJECT_0),
+                Self::Unknown => false,
+            }
+        }
+    }
+
+    fn parent_id() -> Option<u32> {
+        let own = std::process::id();
+        let mut processes = HPROCESSLIST::CreateToolhelp32Snapshot(co::TH32CS::SNAPPROCESS, None).ok()?;
+        let mut entries = processes.iter_processes().filter_map(Result::ok);
+        let entry = entries.find(|entry| entry.th32ProcessID == own)?;
+        (entry.th32ParentProcessID != 0).then_some(entry.th32ParentProcessID)
+    }
+
+    /// When a process was started, in the system's own count.
+    fn started(process: &HPROCESS) -> SysResult<u64> {
+        let (created, ..) = process.GetProcessTimes()?;
+        Ok(u64::from(created.dwHighDateTime) << 32 | u64::from(created.dwLowDateTime))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use tokio::time::{Instant, timeout};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_orphan_notices_within_a_second() {
+        let start = Instant::now();
+        let looks = Cell::new(0);
+        until(|| {
+            looks.set(looks.get() + 1);
+            start.elapsed() >= Duration::from_secs(90)
+        })
+        .await;
+        assert!(start.elapsed() <= Duration::from_secs(91));
+        assert!(looks.get() <= 92, "{} looks", looks.get());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_parent_that_runs_is_not_gone() {
+        let parent = Parent::current();
+        assert!(timeout(Duration::from_secs(3600), parent.gone()).await.is_err());
+    }
+
+    #[cfg(any(target_os = "linux", windows))]
+    #[test]
+    fn a_parent_is_known_with_its_start_time() {
+        let parent = Parent::current().name().unwrap();
+        let (process, started) = parent.split_once('@').unwrap();
+        assert!(process.parse::<u32>().is_ok() && started.parse::<u64>().is_ok(), "{parent}");
+        assert_eq!(Parent::current().name().unwrap(), parent);
+    }
+}

@@ -12,8 +12,6 @@
 //! - On systems other than Unix instances have no machines: their ports are invented, as are those of instances beyond
 //!   the first 256.
 
-#[cfg(not(unix))]
-mod absent;
 #[cfg(unix)]
 mod unix;
 
@@ -39,4 +37,37 @@ pub struct MachineView {
     pub home: PathBuf,
     /// The ids of its processes.
     pub processes: Vec<u32>,
+}
+
+#[cfg(not(unix))]
+mod absent {
+    use tokio_util::task::TaskTracker;
+
+    use super::MachineView;
+    use crate::sandbox::{
+        options::{Error, Options},
+        world::World,
+    };
+
+    /// An empty set of machines.
+    #[derive(Debug)]
+    pub(in crate::sandbox) struct Machines;
+
+    impl Machines {
+        pub(in crate::sandbox) fn new(_options: &Options) -> Result<Self, Error> {
+            Ok(Self)
+        }
+
+        pub(in crate::sandbox) fn follow(&mut self, _world: &mut World, _sshd_start_ms: i64, _now_ms: i64) {}
+
+        pub(in crate::sandbox) fn view(&self) -> Vec<MachineView> {
+            Vec::new()
+        }
+
+        pub(in crate::sandbox) fn end(self) -> TaskTracker {
+            let tasks = TaskTracker::new();
+            tasks.close();
+            tasks
+        }
+    }
 }

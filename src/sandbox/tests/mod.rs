@@ -2,7 +2,6 @@
 
 mod chat;
 mod cloud_disks;
-mod endpoints;
 mod forms;
 mod images;
 mod instances;
@@ -28,6 +27,27 @@ use super::{
 
 /// 2026-02-02 02:40:00 UTC.
 const START: i64 = 1_770_000_000;
+
+/// The endpoints of the document: name, method and path (service API, Endpoints).
+const DOCUMENTED: [(&str, &str, &str); 17] = [
+    ("cloud_disk_create", "POST", "/api/storage/cloud_disk/create"),
+    ("cloud_disk_list", "GET", "/api/storage/cloud_disk/list"),
+    ("cloud_disk_release", "POST", "/api/storage/cloud_disk/release"),
+    ("cloud_disk_rename", "POST", "/api/storage/cloud_disk/rename"),
+    ("cloud_disk_resize", "POST", "/api/storage/cloud_disk/resize"),
+    ("cloud_disk_spec_list", "GET", "/api/storage/cloud_disk/spec"),
+    ("image_delete", "DELETE", "/api/image/delete/{image_id}"),
+    ("image_rename", "PUT", "/api/image/update"),
+    ("image_save", "POST", "/api/instance/save_image_v2"),
+    ("instance_create", "POST", "/api/instance/create"),
+    ("instance_detail", "GET", "/api/instance/detail"),
+    ("instance_list", "GET", "/api/instance/list"),
+    ("instance_release", "POST", "/api/instance/release"),
+    ("instance_rename", "POST", "/api/instance/rename"),
+    ("private_image_list", "GET", "/api/image/privates"),
+    ("public_image_list", "GET", "/api/image/publics_v2"),
+    ("spec_list", "GET", "/api/spec/list"),
+];
 
 /// A service whose clocks stand still, and an account that sends requests to it.
 struct Bench {
@@ -262,4 +282,11 @@ fn instances_are_searched_by_uid_and_name_and_by_status() {
     assert_eq!(found("&status=Running"), [first]);
     assert_eq!(found("&status=Creating&query="), [second]);
     assert_eq!(found("&status=Stopped"), Vec::<String>::new());
+}
+
+#[test]
+fn the_endpoints_are_the_documents() {
+    let mut endpoints = ENDPOINTS.map(|endpoint| (endpoint.name, endpoint.method.as_str(), endpoint.path));
+    endpoints.sort_unstable();
+    assert_eq!(endpoints, DOCUMENTED);
 }

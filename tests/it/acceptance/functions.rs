@@ -128,7 +128,7 @@ fn a_wrong_argument_is_named() {
             ("estimate_cost({}, 1, 0, null, null)".to_owned(), &["spec", "price"]),
             (cheapest(&format!("[merge({spec}, {{ spec_id = 1.5 }})], 1")), &["specs", "spec_id", "whole number"]),
             (cheapest("[], 1"), &["specs", "none of these"]),
-            (cheapest(&format!("[for s in {all} : s if !s.available], 1")), &["specs", "created now"]),
+            (cheapest(&format!("[for s in {all} : s if !s.available], 1")), &["specs", "available now"]),
             (cheapest(&format!("{all}, 64")), &["gpu_num", "at most 8"]),
             (cheapest(&format!("{all}, 1.5")), &["gpu_num", "whole number"]),
             (cheapest(&format!("{all}, null")), &["gpu_num", "null"]),

@@ -143,10 +143,10 @@ fn what_cannot_be_looked_for_is_not_created_beside(#[values("fail", "adopt", "wa
         site.arm("instance_list", When::Always, FaultAction::Status { status: 503, processed: false });
         let (done, said) = workspace.try_apply(&["plan"]);
         if on_leftover == "warn" {
-            assert!(warns(&said, &["left of instance", "503", "is created"]), "{said:#?}");
+            assert!(warns(&said, &["leftovers of instance", "503", "is created"]), "{said:#?}");
         } else {
             assert!(!done, "{said:#?}");
-            refusal(&said, &["left of instance", "503", "Nothing was created", "on_leftover"]);
+            refusal(&said, &["leftovers of instance", "503", "Nothing was created", "on_leftover"]);
         }
         assert_eq!(site.requests("instance_create"), usize::from(on_leftover == "warn"));
         site.sandbox().clear_faults();

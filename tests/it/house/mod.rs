@@ -15,6 +15,9 @@ use std::{
 /// The most lines of a source file.
 const LINES: usize = 500;
 
+/// The most source files of the program. A file of a few lines with one user joins it.
+const FILES: usize = 330;
+
 /// The most columns of a line.
 const COLUMNS: usize = 120;
 
@@ -82,6 +85,11 @@ fn no_file_is_too_long() {
         let lines = fs::read_to_string(&file).unwrap().lines().count();
         assert!(lines <= LINES, "{} has {lines} lines: split it", file.display());
     }
+}
+
+#[test]
+fn the_program_has_few_files() {
+    assert!(sources("src").len() <= FILES, "{}", sources("src").len());
 }
 
 /// A module with submodules is `name/mod.rs`, so that all of its files are in one folder.

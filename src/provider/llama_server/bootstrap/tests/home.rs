@@ -24,8 +24,7 @@ use crate::provider::llama_server::bootstrap::{
 use super::model;
 pub(super) use super::{
     apply::start,
-    http::{chat, http},
-    processes::{is_running, kill, processes},
+    observe::{chat, http, is_running, kill, processes},
     stand_in::{Gpu, PACKAGE, RTX, V100},
 };
 

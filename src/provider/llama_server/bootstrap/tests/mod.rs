@@ -6,9 +6,8 @@ mod compile;
 #[path = "../../../../../tests/it/support/damage.rs"]
 mod damage;
 mod home;
-mod http;
 mod model;
-mod processes;
+mod observe;
 mod real;
 mod refusals;
 mod secrets;

@@ -1,8 +1,10 @@
-//! HTTP as a test asks it.
+//! What a test observes of a server from outside: its answers over HTTP, and processes.
 
 use std::{
+    fs,
     io::{Read, Write},
     net::TcpStream,
+    process::{Command, Stdio},
 };
 
 use super::home::DEADLINE;
@@ -28,4 +30,26 @@ pub(super) fn http(port: u16, request: &str, header: &str) -> (u16, String) {
     let answer = ask().unwrap_or_default();
     let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
     (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+}
+
+/// Sends a signal, to a process that may be gone.
+pub(super) fn kill(pid: u32, signal: &str) {
+    let _ = Command::new("kill").args(["-s", signal, &pid.to_string()]).stderr(Stdio::null()).status();
+}
+
+/// Whether a process is there and no zombie.
+pub(super) fn is_running(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// All processes that may be seen.
+pub(super) fn processes() -> Vec<(u32, Vec<String>)> {
+    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line);
+        Some((pid, line.trim_end_matches('\0').split('\0').map(str::to_owned).collect()))
+    })
+    .collect()
 }
