@@ -175,8 +175,8 @@ const LOGINS: u32 = 3;
 /// What may pass is tried again until the deadline: a refused or reset connection, no banner, a login that works while
 /// no command runs. A refused login is tried again for [`SessionLimits::denied`] only, and three times at most: a
 /// server that cannot be reached after that may have banned us. A host key that the pin refuses, a key that cannot be
-/// read and a server that is too old end it at once. The token ends this wait and every later one of the session. May be
-/// dropped while it waits.
+/// read and a server that is too old end it at once. The token ends this wait and every later one of the session. May
+/// be dropped while it waits.
 ///
 /// # Errors
 ///

@@ -144,7 +144,7 @@ fn a_port_beyond_16_bits_wraps() {
     let home = Home::usual();
     let server = home.start("new", "tiny", "--port 73536");
     wait_for("port 8000", || server.try_connect());
-    assert!(server.log().contains("port: 73536"));
+    wait_for("the line about it", || server.log().contains("port: 73536").then_some(()));
 }
 
 #[test]
