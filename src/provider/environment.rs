@@ -119,9 +119,9 @@ mod tests {
             (vec![("HOME", "/home/me"), ("USERPROFILE", "/users/me")], "/home/me"),
             (vec![("HOME", ""), ("USERPROFILE", "/users/me")], "/users/me"),
         ] {
-            let environment = Environment::made_of(variables, PathBuf::from("/work"));
+            let environment = Environment::made_of(variables, PathBuf::from("/stack"));
             assert_eq!(environment.path("~/.ssh/id"), Path::new(home).join(".ssh/id"));
-            assert_eq!(environment.path("id"), Path::new("/work/id"));
+            assert_eq!(environment.path("id"), Path::new("/stack/id"));
         }
     }
 }
