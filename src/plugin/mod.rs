@@ -13,14 +13,14 @@
 //! fn main() -> ExitCode {
 //!     plugin::install_panic_hook();
 //!     let variable = |name: &str| std::env::var_os(name);
-//!     plugin::log::install(&plugin::log::Settings::read("damodel", variable), None);
+//!     plugin::log::install(&plugin::log::LogSettings::read("damodel", variable), None);
 //!     if !plugin::started_by_core(variable) {
 //!         return plugin::help();
 //!     }
 //!     let serving = async {
-//!         let environment = plugin::Environment::read(variable)?;
+//!         let environment = plugin::PluginEnvironment::read(variable)?;
 //!         let routes = tonic::service::Routes::default();
-//!         plugin::serve(routes, &environment, plugin::Options::default()).await
+//!         plugin::serve(routes, &environment, plugin::ServeOptions::default()).await
 //!     };
 //!     plugin::block_on(serving)
 //! }
