@@ -95,15 +95,14 @@ mod system {
         io,
         os::windows::fs::OpenOptionsExt as _,
         path::Path,
-        thread,
-        time::{Duration, Instant},
+        time::Duration,
     };
 
+    use backon::{BlockingRetryable as _, ConstantBuilder};
     use tempfile::NamedTempFile;
 
-    /// How long a replacement waits for others to close the file, and how often it looks.
-    const PATIENCE: Duration = Duration::from_secs(2);
-    const PAUSE: Duration = Duration::from_millis(5);
+    /// A replacement waits two seconds for others to close the file.
+    const BUSY: ConstantBuilder = ConstantBuilder::new().with_delay(Duration::from_millis(5)).with_max_times(400);
 
     /// `FILE_SHARE_READ | FILE_SHARE_DELETE`: others may read and remove the file, and not write it.
     const NOT_WRITTEN: u32 = 1 | 4;
@@ -120,15 +119,11 @@ mod system {
     /// scanner reads it, a file that is open cannot be replaced.
     pub(crate) fn replace(file: NamedTempFile, path: &Path) -> io::Result<()> {
         let written = file.into_temp_path().keep()?;
-        let begun = Instant::now();
-        loop {
-            match fs::rename(&written, path) {
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && begun.elapsed() < PATIENCE => {
-                    thread::sleep(PAUSE);
-                }
-                replaced => return replaced.inspect_err(|_| drop(fs::remove_file(&written))),
-            }
-        }
+        (|| fs::rename(&written, path))
+            .retry(BUSY)
+            .when(|error| error.kind() == io::ErrorKind::PermissionDenied)
+            .call()
+            .inspect_err(|_| drop(fs::remove_file(&written)))
     }
 
     pub(super) fn make(path: &Path) -> io::Result<File> {
