@@ -102,7 +102,7 @@ fn sample(ty: &Type) -> Value {
         Type::Bool => Value::Bool(true),
         Type::Dynamic => Value::Null,
         Type::List(element) => Value::List(vec![sample(element); 3]),
-        Type::Map(element) => Value::Map([("key".to_owned(), sample(element))].into()),
+        Type::Map(element) => Value::Map([("key".into(), sample(element))].into()),
         Type::Number => Value::Number(4242_i64.into()),
         Type::Object(attributes) => {
             Value::Object(attributes.iter().map(|(name, ty)| (name.clone(), sample(ty))).collect())

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::sandbox::{LifeKind, Options, Running, Sandbox, Thing};
+use damodel::sandbox::{LedgerObject, LifeKind, Options, Running, Sandbox};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -116,7 +116,8 @@ impl World {
         let life = self.running.sandbox.ledger().life;
         let moment = |uid: &str, kind| life.iter().rfind(|event| event.uid == uid && event.kind == kind).unwrap().at_ms;
         let is_named = |uid: &str| life.iter().any(|event| event.uid == uid && event.kind == LifeKind::Renamed);
-        let born = life.iter().filter(|event| event.thing == Thing::CloudDisk && event.kind == LifeKind::Created);
+        let born =
+            life.iter().filter(|event| event.object == LedgerObject::CloudDisk && event.kind == LifeKind::Created);
         let mut late: Vec<i64> = born
             .filter(|event| is_named(&event.uid))
             .map(|event| moment(&event.uid, LifeKind::Renamed) - event.at_ms - i64::try_from(wait.as_millis()).unwrap())

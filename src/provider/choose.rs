@@ -27,7 +27,7 @@ pub(super) enum Takes<T> {
 impl<T> Selection<T> {
     /// The selected object.
     pub(super) fn one<'a>(&self, all: &'a [T], matches: impl Fn(&T) -> bool) -> Result<&'a T, Diagnostic> {
-        let found: Vec<&T> = all.iter().filter(|thing| matches(thing)).collect();
+        let found: Vec<&T> = all.iter().filter(|object| matches(object)).collect();
         match (found.as_slice(), &self.takes) {
             ([], _) => {
                 let all: Vec<&T> = all.iter().collect();
@@ -40,7 +40,7 @@ impl<T> Selection<T> {
             (several, Takes::MostRecent(time)) => several
                 .iter()
                 .copied()
-                .max_by_key(|thing| time(thing))
+                .max_by_key(|object| time(object))
                 .ok_or_else(|| Diagnostic::error(format!("No {} matches", self.what), "")),
             (several, Takes::TheOnlyOne) => Err(Diagnostic::error(
                 format!("Several {}s match", self.what),
@@ -49,9 +49,9 @@ impl<T> Selection<T> {
         }
     }
 
-    fn listed(&self, things: &[&T]) -> String {
-        let names: Vec<String> = things.iter().take(LISTED).map(|thing| (self.label)(thing)).collect();
-        match things.len() {
+    fn listed(&self, objects: &[&T]) -> String {
+        let names: Vec<String> = objects.iter().take(LISTED).map(|object| (self.label)(object)).collect();
+        match objects.len() {
             0 => "none".to_owned(),
             more if more > LISTED => format!("{} and {} more", names.join(", "), more - LISTED),
             _ => names.join(", "),

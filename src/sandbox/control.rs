@@ -38,7 +38,7 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{fault::Fault, form::Form, ledger::Thing, running::Sandbox};
+use super::{fault::Fault, form::Form, ledger::LedgerObject, running::Sandbox};
 
 /// The keys of secrets in the serialized world.
 const SECRETS: [&str; 5] = ["chat_key", "further_tokens", "jupyter_token", "ssh_password", "token"];
@@ -104,12 +104,12 @@ fn is_loopback(host: &str) -> bool {
 
 async fn ledger(State(sandbox): State<Sandbox>) -> Json<Value> {
     let ledger = sandbox.ledger();
-    let account = |thing| {
-        json!({ "balance": ledger.balance(thing), "live": ledger.live(thing),
-        "duplicates": ledger.duplicates(thing) })
+    let account = |object| {
+        json!({ "balance": ledger.balance(object), "live": ledger.live(object),
+        "duplicates": ledger.duplicates(object) })
     };
     let [instances, cloud_disks, private_images] =
-        [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].map(account);
+        [LedgerObject::Instance, LedgerObject::CloudDisk, LedgerObject::PrivateImage].map(account);
     Json(json!({ "requests": ledger.requests, "life": ledger.life, "instances": instances, "cloud_disks": cloud_disks,
             "private_images": private_images }))
 }

@@ -40,7 +40,7 @@ pub struct RequestEntry {
 /// The kind of an object in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Thing {
+pub enum LedgerObject {
     /// A cloud disk.
     CloudDisk,
     /// An instance.
@@ -74,7 +74,7 @@ pub struct LifeEvent {
     /// The life clock in Unix milliseconds.
     pub at_ms: i64,
     /// The kind of the object.
-    pub thing: Thing,
+    pub object: LedgerObject,
     /// What happened.
     pub kind: LifeKind,
     /// The object's uid.
@@ -110,9 +110,9 @@ pub struct Balance {
 impl Ledger {
     /// Counts the objects of this kind.
     #[must_use]
-    pub fn balance(&self, thing: Thing) -> Balance {
+    pub fn balance(&self, object: LedgerObject) -> Balance {
         let mut balance = Balance::default();
-        for event in self.life.iter().filter(|event| event.thing == thing) {
+        for event in self.life.iter().filter(|event| event.object == object) {
             match event.kind {
                 LifeKind::Created => balance.created += 1,
                 LifeKind::Failed | LifeKind::Renamed => {}
@@ -120,15 +120,15 @@ impl Ledger {
                 LifeKind::Removed => balance.removed += 1,
             }
         }
-        balance.live = self.live(thing).len();
+        balance.live = self.live(object).len();
         balance
     }
 
     /// The uids of this kind that exist, in the order of their creation.
     #[must_use]
-    pub fn live(&self, thing: Thing) -> Vec<String> {
+    pub fn live(&self, object: LedgerObject) -> Vec<String> {
         let mut live: Vec<String> = Vec::new();
-        for event in self.life.iter().filter(|event| event.thing == thing) {
+        for event in self.life.iter().filter(|event| event.object == object) {
             match event.kind {
                 LifeKind::Created => live.push(event.uid.clone()),
                 LifeKind::Failed | LifeKind::Renamed => {}
@@ -141,9 +141,9 @@ impl Ledger {
     /// The uids that were created in one account under one name, if there are several. A client that marks each create
     /// with a name of its own has no duplicates.
     #[must_use]
-    pub fn duplicates(&self, thing: Thing) -> Vec<Vec<String>> {
+    pub fn duplicates(&self, object: LedgerObject) -> Vec<Vec<String>> {
         let mut by_name: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
-        for event in self.life.iter().filter(|event| event.thing == thing && event.kind == LifeKind::Created) {
+        for event in self.life.iter().filter(|event| event.object == object && event.kind == LifeKind::Created) {
             by_name.entry((&event.account, &event.name)).or_default().push(event.uid.clone());
         }
         by_name.into_values().filter(|uids| uids.len() > 1).collect()
@@ -163,7 +163,7 @@ mod tests {
         LifeEvent {
             sequence: 1,
             at_ms: 0,
-            thing: Thing::Instance,
+            object: LedgerObject::Instance,
             kind,
             uid: uid.to_owned(),
             name: name.to_owned(),
@@ -182,9 +182,9 @@ mod tests {
             event(LifeKind::Removed, "b", "y"),
         ];
         let ledger = Ledger { requests: Vec::new(), life };
-        assert_eq!(ledger.balance(Thing::Instance), Balance { created: 3, released: 1, removed: 1, live: 1 });
-        assert_eq!(ledger.live(Thing::Instance), ["c"]);
-        assert_eq!(ledger.duplicates(Thing::Instance), [["a", "c"]]);
-        assert_eq!(ledger.balance(Thing::CloudDisk), Balance::default());
+        assert_eq!(ledger.balance(LedgerObject::Instance), Balance { created: 3, released: 1, removed: 1, live: 1 });
+        assert_eq!(ledger.live(LedgerObject::Instance), ["c"]);
+        assert_eq!(ledger.duplicates(LedgerObject::Instance), [["a", "c"]]);
+        assert_eq!(ledger.balance(LedgerObject::CloudDisk), Balance::default());
     }
 }

@@ -50,7 +50,7 @@ pub use self::{
         Booleans, ChatError, ChatStream, DiskRefusal, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers,
         ListOrder, Metadata, Released, ReleasedDisks, Resize, Uploading,
     },
-    ledger::{Balance, Ledger, LifeEvent, LifeKind, RequestEntry, Thing},
+    ledger::{Balance, Ledger, LedgerObject, LifeEvent, LifeKind, RequestEntry},
     machines::MachineView,
     options::{Error, Options},
     render::Code,

@@ -98,9 +98,9 @@ fn expression(value: &Value) -> String {
             format!("[{}]", elements.iter().map(expression).collect::<Vec<_>>().join(", "))
         }
         Value::Map(elements) => object(elements.iter().map(|(key, value)| (quoted(key), value))),
-        Value::Object(attributes) => {
-            object(attributes.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.clone(), value)))
-        }
+        Value::Object(attributes) => object(
+            attributes.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.to_string(), value)),
+        ),
         Value::Dynamic(dynamic) => expression(&dynamic.value),
     }
 }
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn a_value_is_written_in_its_own_shape() {
         let inner = Value::object([("b", true.into()), ("a", Value::Null)]);
-        let map = Value::Map([("k ${".to_owned(), Value::from(1))].into());
+        let map = Value::Map([("k ${".into(), Value::from(1))].into());
         let all = vec![
             ("list".to_owned(), Value::List(vec!["x".into(), Value::Null])),
             ("of_objects".to_owned(), Value::List(vec![inner])),
@@ -250,13 +250,13 @@ mod tests {
         assert_eq!(arguments(&all), expected);
     }
 
-    fn labels(things: &[(Adoptable, &str, &str)]) -> Vec<String> {
-        labels_beside(&[], things)
+    fn labels(objects: &[(Adoptable, &str, &str)]) -> Vec<String> {
+        labels_beside(&[], objects)
     }
 
-    fn labels_beside(configured: &[(&str, &str)], things: &[(Adoptable, &str, &str)]) -> Vec<String> {
+    fn labels_beside(configured: &[(&str, &str)], objects: &[(Adoptable, &str, &str)]) -> Vec<String> {
         let configured = configured.iter().map(|(kind, label)| ((*kind).to_owned(), (*label).to_owned())).collect();
-        let mut drafts: Vec<Draft> = things
+        let mut drafts: Vec<Draft> = objects
             .iter()
             .map(|(kind, name, id)| Draft {
                 kind: *kind,
@@ -298,10 +298,10 @@ mod tests {
 
     #[test]
     fn what_is_configured_keeps_its_label() {
-        let things = [(Adoptable::Instance, "Monthly", "ins-1"), (Adoptable::CloudDisk, "monthly", "801")];
-        assert_eq!(labels_beside(&[("damodel_instance", "monthly")], &things), ["monthly_ins_1", "monthly"]);
+        let objects = [(Adoptable::Instance, "Monthly", "ins-1"), (Adoptable::CloudDisk, "monthly", "801")];
+        assert_eq!(labels_beside(&[("damodel_instance", "monthly")], &objects), ["monthly_ins_1", "monthly"]);
         let both = [("damodel_instance", "monthly"), ("damodel_instance", "monthly_ins_1"), ("other", "monthly")];
-        assert_eq!(labels_beside(&both, &things), ["monthly_ins_1_2", "monthly"]);
+        assert_eq!(labels_beside(&both, &objects), ["monthly_ins_1_2", "monthly"]);
     }
 
     proptest! {
@@ -309,9 +309,9 @@ mod tests {
         fn every_label_is_an_identifier_and_its_own(names in prop::collection::vec("\\PC{0,8}|[aA _-]{0,3}|.{0,4}",
             0..12)) {
             let ids: Vec<String> = (0..names.len()).map(|number| number.to_string()).collect();
-            let things: Vec<_> =
+            let objects: Vec<_> =
                 names.iter().zip(&ids).map(|(name, id)| (Adoptable::CloudDisk, name.as_str(), id.as_str())).collect();
-            let labels = labels(&things);
+            let labels = labels(&objects);
             for label in &labels {
                 prop_assert!(label.starts_with(|first: char| first.is_ascii_lowercase()), "{label}");
                 prop_assert!(label.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),

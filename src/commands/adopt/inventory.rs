@@ -36,8 +36,8 @@ pub(super) struct FoundObject {
 
 /// The result of a list.
 #[derive(Debug, Default)]
-pub(super) struct ListedThings {
-    pub(super) things: Vec<FoundObject>,
+pub(super) struct ListedObjects {
+    pub(super) objects: Vec<FoundObject>,
     /// The number of objects skipped by the region filter because they have no region.
     pub(super) without_region: usize,
 }
@@ -82,13 +82,13 @@ impl Inventory {
     }
 
     /// The objects of a kind that the filters select, in the order of the list.
-    pub(super) async fn things(&self, kind: Adoptable, filters: &Arguments) -> Result<ListedThings, Error> {
+    pub(super) async fn objects(&self, kind: Adoptable, filters: &Arguments) -> Result<ListedObjects, Error> {
         let Ok(list) = self.server.registry().find(OfferKind::ListResource, kind.type_name()) else {
-            return Ok(ListedThings::default());
+            return Ok(ListedObjects::default());
         };
         let request = ListRequest { config: nothing_said(&list.schema), wants_state: true, limit: usize::MAX };
         let (sender, mut events) = mpsc::channel(ON_THEIR_WAY);
-        let mut found = ListedThings::default();
+        let mut found = ListedObjects::default();
         let listing = self.server.list(kind.type_name(), request, sender);
         let taking = async {
             while let Some(event) = events.recv().await {
@@ -108,16 +108,16 @@ impl Inventory {
     ///
     /// An argument that the provider refuses, although the service reports its value, is omitted if the service can set
     /// it.
-    pub(super) fn draft(&self, kind: Adoptable, thing: &FoundObject) -> Result<Draft, String> {
+    pub(super) fn draft(&self, kind: Adoptable, object: &FoundObject) -> Result<Draft, String> {
         let Ok(resource) = self.server.registry().find(OfferKind::Resource, kind.type_name()) else {
             return Err(format!("the resource type {} does not exist", kind.type_name()));
         };
         let schema = &resource.schema;
-        let status = thing.state.attribute("status").as_str().unwrap_or_default();
+        let status = object.state.attribute("status").as_str().unwrap_or_default();
         if status.eq_ignore_ascii_case("releasing") {
             return Err("it is being released".to_owned());
         }
-        let (mut config, generated) = resource.generate(&thing.state);
+        let (mut config, generated) = resource.generate(&object.state);
         if generated.has_errors() {
             return Err(errors(&generated));
         }
@@ -137,15 +137,15 @@ impl Inventory {
         let said = schema.attributes.iter().filter(|attribute| !config.attribute(&attribute.name).is_null());
         // The core compares an argument that is not computed with the state: a difference would be an update.
         let (arguments, untold) = said.partition::<Vec<_>, _>(|attribute| {
-            attribute.is_computed() || config.attribute(&attribute.name) == thing.state.attribute(&attribute.name)
+            attribute.is_computed() || config.attribute(&attribute.name) == object.state.attribute(&attribute.name)
         });
         let values = |attributes: Vec<&Attribute>| {
-            attributes.iter().map(|it| (it.name.clone(), config.attribute(&it.name).clone())).collect()
+            attributes.iter().map(|it| (it.name.to_string(), config.attribute(&it.name).clone())).collect()
         };
         Ok(Draft {
             kind,
-            id: thing.id.clone(),
-            name: thing.name.clone(),
+            id: object.id.clone(),
+            name: object.name.clone(),
             label: String::new(),
             arguments: values(arguments),
             untold: values(untold),
@@ -153,13 +153,13 @@ impl Inventory {
     }
 }
 
-impl ListedThings {
-    fn take(&mut self, thing: FoundObject, filters: &Arguments) {
-        if filters.name.as_ref().is_some_and(|name| !name.is_match(&thing.name)) {
+impl ListedObjects {
+    fn take(&mut self, object: FoundObject, filters: &Arguments) {
+        if filters.name.as_ref().is_some_and(|name| !name.is_match(&object.name)) {
             return;
         }
         if let Some(wanted) = &filters.region {
-            match thing.state.attribute("region").as_str() {
+            match object.state.attribute("region").as_str() {
                 Some(region) if region == wanted => {}
                 Some(_) => return,
                 None => {
@@ -168,7 +168,7 @@ impl ListedThings {
                 }
             }
         }
-        self.things.push(thing);
+        self.objects.push(object);
     }
 }
 
@@ -189,7 +189,7 @@ fn refused(schema: &Schema, config: &Value, judged: &Diagnostics) -> Vec<String>
 
 /// A configuration without any argument.
 fn nothing_said(schema: &Schema) -> Value {
-    Value::object(schema.attributes.iter().map(|attribute| (attribute.name.as_str(), Value::Null)))
+    Value::object(schema.attributes.iter().map(|attribute| (attribute.name.clone(), Value::Null)))
 }
 
 fn errors(diagnostics: &Diagnostics) -> String {
@@ -206,7 +206,7 @@ mod tests {
         Inventory::open(&arguments, Environment::default()).await.unwrap()
     }
 
-    fn thing(inventory: &Inventory, kind: Adoptable, values: &[(&str, Value)]) -> FoundObject {
+    fn object(inventory: &Inventory, kind: Adoptable, values: &[(&str, Value)]) -> FoundObject {
         let mut state =
             nothing_said(&inventory.server.registry().find(OfferKind::Resource, kind.type_name()).unwrap().schema);
         for (name, value) in values {
@@ -225,7 +225,7 @@ mod tests {
         let disk = |path: &str, size: i64| {
             let values =
                 [("name", " ".into()), ("size_gb", size.into()), ("spec_id", 31.into()), ("mount_path", path.into())];
-            inventory.draft(Adoptable::CloudDisk, &thing(&inventory, Adoptable::CloudDisk, &values))
+            inventory.draft(Adoptable::CloudDisk, &object(&inventory, Adoptable::CloudDisk, &values))
         };
         assert_eq!(names(&disk("/data", 20).unwrap().arguments), ["size_gb", "spec_id", "mount_path"]);
         assert_eq!(names(&disk("/etc", 20).unwrap().arguments), ["size_gb", "spec_id"]);
@@ -238,7 +238,7 @@ mod tests {
         let inventory = inventory().await;
         let values = [("size_gb", 20.into()), ("spec_id", 31.into()), ("status", "releasing".into())];
         let refused =
-            inventory.draft(Adoptable::CloudDisk, &thing(&inventory, Adoptable::CloudDisk, &values)).unwrap_err();
+            inventory.draft(Adoptable::CloudDisk, &object(&inventory, Adoptable::CloudDisk, &values)).unwrap_err();
         assert_eq!(refused, "it is being released");
     }
 
@@ -246,7 +246,7 @@ mod tests {
     async fn what_the_service_never_tells_is_passed_over_by_the_plan() {
         let inventory = inventory().await;
         let values = [("gpu_num", 1.into()), ("payment_type", "Monthly".into()), ("name", "x".into())];
-        let draft = inventory.draft(Adoptable::Instance, &thing(&inventory, Adoptable::Instance, &values)).unwrap();
+        let draft = inventory.draft(Adoptable::Instance, &object(&inventory, Adoptable::Instance, &values)).unwrap();
         assert_eq!(names(&draft.arguments), ["name", "payment_type", "gpu_num"]);
         assert_eq!(names(&draft.untold), ["purchase_duration"]);
     }

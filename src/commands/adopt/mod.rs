@@ -140,12 +140,12 @@ async fn adopt(
     let mut summary = Summary::new(arguments.out.clone());
     let mut drafts: Vec<Draft> = Vec::new();
     for (position, kind) in Adoptable::asked(&arguments.kind).into_iter().enumerate() {
-        let found = inventory.things(kind, arguments).await.map_err(|error| error.of_kind(kind, position))?;
+        let found = inventory.objects(kind, arguments).await.map_err(|error| error.of_kind(kind, position))?;
         summary.without_region += found.without_region;
-        for thing in found.things.iter().filter(|thing| is_meant(kind, &thing.id)) {
-            match inventory.draft(kind, thing) {
+        for object in found.objects.iter().filter(|object| is_meant(kind, &object.id)) {
+            match inventory.draft(kind, object) {
                 Ok(draft) => drafts.push(draft),
-                Err(why) => summary.left_out.push(LeftOut { kind, id: thing.id.clone(), why }),
+                Err(why) => summary.left_out.push(LeftOut { kind, id: object.id.clone(), why }),
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::{
         terraform::{Cli, ProgramOutput},
         watch,
     },
-    sandbox::{Mutation, Running, Thing},
+    sandbox::{LedgerObject, Mutation, Running},
 };
 
 /// The instance of the example.
@@ -114,7 +114,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
         let output = self.step(&["destroy", "-auto-approve"]).await?;
         self.quote(&output, "Destroy complete!")?;
         self.expect_instances(0)?;
-        let balance = self.service.sandbox.ledger().balance(Thing::Instance);
+        let balance = self.service.sandbox.ledger().balance(LedgerObject::Instance);
         let counts = json!({ "created": balance.created, "released": balance.released });
         expect("one instance was created and released", &json!({ "created": 1, "released": 1 }), &counts)?;
         self.narrator.proves("The service's ledger: 1 created, 1 released, 0 left.")
@@ -192,7 +192,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
 
     /// Checks the number of instances in the service.
     fn expect_instances(&self, count: usize) -> Result<(), Error> {
-        let live = self.service.sandbox.ledger().live(Thing::Instance);
+        let live = self.service.sandbox.ledger().live(LedgerObject::Instance);
         expect("the number of instances in the service", &json!(count), &json!(live.len()))
     }
 

@@ -275,7 +275,7 @@ mod tests {
             Attribute::optional("deep", AttributeType::Nested(Nesting::List, deep), "Deep."),
         ];
         let timeouts = Block {
-            name: "timeouts".to_owned(),
+            name: "timeouts".into(),
             description: "Timeouts.".to_owned(),
             attributes: vec![Attribute::optional("create", Type::String, "Create.")],
         };

@@ -263,7 +263,7 @@ fn variables_of(schema: &Schema) -> impl Iterator<Item = (&str, &str)> {
     schema.attributes.iter().flat_map(move |attribute| {
         let prefix = prefix.clone();
         let words = attribute.description.split(|c: char| !c.is_ascii_uppercase() && c != '_');
-        words.filter(move |word| word.starts_with(&prefix)).map(|word| (word, attribute.name.as_str()))
+        words.filter(move |word| word.starts_with(&prefix)).map(|word| (word, &*attribute.name))
     })
 }
 

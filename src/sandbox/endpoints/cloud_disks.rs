@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{CallContext, Endpoint, EndpointInput, name_problem};
 use crate::sandbox::{
     form::{DiskRefusal, Form, ReleasedDisks, Resize},
-    ledger::{LifeKind, Thing},
+    ledger::{LedgerObject, LifeKind},
     query::Fields,
     render::{Code, ServiceRefusal},
     world::{Disk, DiskNext, DiskOrder, DiskSpec, DiskStatus, DiskStep, World, disk_path_problem},
@@ -244,7 +244,7 @@ fn rename(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
     let disk = disk(context, id)?;
     disk.name.clone_from(&name);
     let uid = disk.uid.clone();
-    context.world.record(context.now_ms, Thing::CloudDisk, LifeKind::Renamed, &uid, &name, context.account);
+    context.world.record(context.now_ms, LedgerObject::CloudDisk, LifeKind::Renamed, &uid, &name, context.account);
     context.changed = true;
     Ok(Value::Null)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{CallContext, Endpoint, EndpointInput, name_problem};
 use crate::sandbox::{
     form::Uploading,
-    ledger::{LifeKind, Thing},
+    ledger::{LedgerObject, LifeKind},
     query::unpaged,
     render::{Code, ServiceRefusal},
     world::{ImageKind, Instance, PrivateImage, PublicImage, Push, uuid},
@@ -182,7 +182,7 @@ fn save(context: &mut CallContext<'_>, instance: &Instance, name: String) -> Val
         cuda: context.world.cuda_of(&instance.image),
     };
     let id_text = id.to_string();
-    context.world.record(now_ms, Thing::PrivateImage, LifeKind::Created, &id_text, &image.name, context.account);
+    context.world.record(now_ms, LedgerObject::PrivateImage, LifeKind::Created, &id_text, &image.name, context.account);
     context.world.private_images.push(image);
     if let Some(account) = context.world.accounts.iter_mut().find(|account| account.name == context.account) {
         account.saves.count(now_ms);
@@ -223,7 +223,7 @@ fn rename(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
         image.name.clone_from(&name);
         image.updated_at = now_ms / 1000;
     }
-    context.world.record(now_ms, Thing::PrivateImage, LifeKind::Renamed, &id.to_string(), &name, account);
+    context.world.record(now_ms, LedgerObject::PrivateImage, LifeKind::Renamed, &id.to_string(), &name, account);
     context.changed = true;
     Ok(Value::Null)
 }

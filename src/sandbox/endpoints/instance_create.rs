@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{CallContext, Endpoint, EndpointInput, instance_disks::DiskRequest, name_problem};
 use crate::sandbox::{
-    ledger::{LifeKind, Thing},
+    ledger::{LedgerObject, LifeKind},
     query::Fields,
     render::{Code, ServiceRefusal},
     world::{
@@ -174,7 +174,7 @@ fn create(request: InstanceRequest, spec: Spec, image: InstanceImage, context: &
     };
     let alias = instance.alias.clone();
     context.world.instances.push(instance);
-    context.world.record(context.now_ms, Thing::Instance, LifeKind::Created, &uid, &alias, context.account);
+    context.world.record(context.now_ms, LedgerObject::Instance, LifeKind::Created, &uid, &alias, context.account);
     context.created.push(uid.clone());
     context.changed = true;
     json!({

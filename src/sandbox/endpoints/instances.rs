@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{CallContext, Endpoint, EndpointInput, name_problem};
 use crate::sandbox::{
     form::{Form, Released},
-    ledger::{LifeKind, Thing},
+    ledger::{LedgerObject, LifeKind},
     query::Query,
     render::{Code, ServiceRefusal},
     world::{Disk, DiskStatus, Instance, Next, ScheduledChange},
@@ -213,7 +213,7 @@ fn handle(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
         }
     }
     context.changed = true;
-    context.world.record(context.now_ms, Thing::Instance, LifeKind::Renamed, &uid, &name, context.account);
+    context.world.record(context.now_ms, LedgerObject::Instance, LifeKind::Renamed, &uid, &name, context.account);
     Ok(Value::Null)
 }
 

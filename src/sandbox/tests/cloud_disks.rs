@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Bench, START, create_body};
 use crate::sandbox::{
     fault::FaultAction,
-    ledger::{Balance, LifeKind, Thing},
+    ledger::{Balance, LedgerObject, LifeKind},
     options::Options,
 };
 
@@ -99,7 +99,7 @@ fn a_disk_is_created_renamed_grown_and_released() {
     let ledger = bench.service.ledger();
     let kinds: Vec<LifeKind> = ledger.life.iter().filter(|event| event.uid == uid).map(|event| event.kind).collect();
     assert_eq!(kinds, [LifeKind::Created, LifeKind::Renamed, LifeKind::Released]);
-    assert_eq!(ledger.balance(Thing::CloudDisk), Balance { created: 6, released: 1, removed: 0, live: 5 });
+    assert_eq!(ledger.balance(LedgerObject::CloudDisk), Balance { created: 6, released: 1, removed: 0, live: 5 });
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn names_may_repeat_and_the_ledger_tells() {
     let mut bench = Bench::new();
     bench.create_disk(&json!({}));
     bench.create_disk(&json!({}));
-    assert_eq!(bench.service.ledger().duplicates(Thing::CloudDisk).len(), 1);
+    assert_eq!(bench.service.ledger().duplicates(LedgerObject::CloudDisk).len(), 1);
 }
 
 #[rstest]
@@ -371,7 +371,7 @@ fn what_happens_to_a_disk_behind_the_clients_back_is_seen() {
     bench.advance(1);
     assert_eq!(bench.disk(801)["status"], 7, "it is not brought back");
     bench.mutate(json!({ "set_disk_status": { "id": 803, "status": 7 } }));
-    assert_eq!(bench.service.ledger().balance(Thing::CloudDisk).released, 2);
+    assert_eq!(bench.service.ledger().balance(LedgerObject::CloudDisk).released, 2);
     bench.resize(804, 90);
     bench.mutate(json!({ "set_disk_status": { "id": 804, "status": 8 } }));
     bench.advance(5);

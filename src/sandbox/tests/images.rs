@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Bench, START, create_body};
 use crate::sandbox::{
     fault::FaultAction,
-    ledger::{Balance, Thing},
+    ledger::{Balance, LedgerObject},
     options::Options,
 };
 
@@ -96,7 +96,7 @@ fn an_image_is_saved_pushed_renamed_used_and_deleted() {
     assert_eq!(code(&bench.delete_image(id)), 130_006);
     let by_address = json!({ "image_id": null, "image_type": null, "image": tag });
     assert_eq!(bench.refusal("instance_create", "", &create_body(&by_address)).0, 160_019);
-    let balance = bench.service.ledger().balance(Thing::PrivateImage);
+    let balance = bench.service.ledger().balance(LedgerObject::PrivateImage);
     assert_eq!(balance, Balance { created: 5, released: 1, removed: 0, live: 4 });
 }
 
@@ -281,6 +281,6 @@ fn what_happens_to_an_image_behind_the_clients_back_is_seen() {
     assert_eq!(bench.image(951)["image_name"], "by hand");
     bench.mutate(json!({ "remove_image": { "id": 951 } }));
     assert_eq!(bench.images("").len(), 2);
-    let balance = bench.service.ledger().balance(Thing::PrivateImage);
+    let balance = bench.service.ledger().balance(LedgerObject::PrivateImage);
     assert_eq!(balance, Balance { created: 4, released: 0, removed: 1, live: 3 });
 }

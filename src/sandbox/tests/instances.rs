@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Bench, START, create_body};
 use crate::sandbox::{
     fault::FaultAction,
-    ledger::{Balance, Thing},
+    ledger::{Balance, LedgerObject},
 };
 
 #[test]
@@ -44,7 +44,7 @@ fn an_instance_runs_is_renamed_and_is_released() {
     assert_eq!((&detail["status"], &detail["release_time"]), (&json!("Released"), &json!(START + 2)));
     let released = bench.result("instance_list", "page=1&page_size=0&status=Released", "");
     assert_eq!(released["data"][0]["instance_uid"], uid.as_str());
-    let balance = bench.service.ledger().balance(Thing::Instance);
+    let balance = bench.service.ledger().balance(LedgerObject::Instance);
     assert_eq!(balance, Balance { created: 1, released: 1, removed: 0, live: 0 });
 }
 
@@ -166,7 +166,7 @@ fn disks_follow_their_instance() {
     assert_eq!(statuses(&mut bench), [4, 6, 8, 5, 5, 4]);
     bench.advance(1);
     assert_eq!(statuses(&mut bench), [2, 6, 8, 7, 7, 2]);
-    let balance = bench.service.ledger().balance(Thing::CloudDisk);
+    let balance = bench.service.ledger().balance(LedgerObject::CloudDisk);
     assert_eq!(balance, Balance { created: 7, released: 2, removed: 0, live: 5 });
 }
 
@@ -234,8 +234,8 @@ fn what_happens_behind_the_clients_back_is_seen() {
     assert_eq!(bench.detail(&odd)["status"], "Hibernating");
     assert_eq!(bench.detail(&odd)["gpu_price"], 1.98, "the price is that of the creation");
     let ledger = bench.service.ledger();
-    assert_eq!(ledger.balance(Thing::Instance), Balance { created: 4, released: 1, removed: 1, live: 2 });
-    assert_eq!(ledger.duplicates(Thing::Instance).len(), 1);
+    assert_eq!(ledger.balance(LedgerObject::Instance), Balance { created: 4, released: 1, removed: 1, live: 2 });
+    assert_eq!(ledger.duplicates(LedgerObject::Instance).len(), 1);
     assert_eq!(bench.service.world().spec(103).unwrap().stock, 62);
 }
 

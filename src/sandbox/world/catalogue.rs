@@ -11,7 +11,7 @@ use super::{
     World, image::uuid,
 };
 use crate::sandbox::{
-    ledger::{LifeKind, Thing},
+    ledger::{LedgerObject, LifeKind},
     options::SandboxSecret,
     running::RandomStream,
 };
@@ -39,11 +39,11 @@ pub(super) fn world(seed: u64, registry_host: &str, now_ms: i64) -> World {
         life: Vec::new(),
     };
     for disk in world.disks.clone() {
-        world.record(now_ms, Thing::CloudDisk, LifeKind::Created, &disk.uid, &disk.name, &disk.account);
+        world.record(now_ms, LedgerObject::CloudDisk, LifeKind::Created, &disk.uid, &disk.name, &disk.account);
     }
     for image in world.private_images.clone() {
         let id = image.id.to_string();
-        world.record(now_ms, Thing::PrivateImage, LifeKind::Created, &id, &image.name, &image.account);
+        world.record(now_ms, LedgerObject::PrivateImage, LifeKind::Created, &id, &image.name, &image.account);
     }
     world
 }
@@ -68,7 +68,7 @@ impl World {
             ..disk("main", id, &uid, &name, 20 + i64::from(number % 100), DiskStatus::Available)
         };
         self.disks.push(disk);
-        self.record(now_ms, Thing::CloudDisk, LifeKind::Created, &uid, &name, "main");
+        self.record(now_ms, LedgerObject::CloudDisk, LifeKind::Created, &uid, &name, "main");
     }
 
     /// Adds a ready private image without a request, for load tests.
@@ -77,7 +77,7 @@ impl World {
         let name = format!("generated-{number:05}");
         let image = private_image("main", id, &name, Some("12.4"), &self.registry_host);
         self.private_images.push(image);
-        self.record(now_ms, Thing::PrivateImage, LifeKind::Created, &id.to_string(), &name, "main");
+        self.record(now_ms, LedgerObject::PrivateImage, LifeKind::Created, &id.to_string(), &name, "main");
     }
 }
 

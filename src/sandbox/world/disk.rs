@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Visibility, World};
-use crate::sandbox::ledger::{LifeKind, Thing};
+use crate::sandbox::ledger::{LedgerObject, LifeKind};
 
 /// The smallest cloud disk in GB (service API, Limits).
 const SMALLEST_GB: i64 = 20;
@@ -147,7 +147,7 @@ impl World {
         let id = self.next_id();
         let uid = format!("disk-{}", self.draw().text(12));
         let name = if new.name.is_empty() { uid.clone() } else { new.name };
-        self.record(now_ms, Thing::CloudDisk, LifeKind::Created, &uid, &name, new.account);
+        self.record(now_ms, LedgerObject::CloudDisk, LifeKind::Created, &uid, &name, new.account);
         self.disks.push(Disk {
             account: new.account.to_owned(),
             id,
@@ -197,7 +197,7 @@ impl World {
         for instance in &mut self.instances {
             instance.mounts.retain(|mount| mount.disk_id != id);
         }
-        self.record(at_ms, Thing::CloudDisk, LifeKind::Released, &uid, &name, &account);
+        self.record(at_ms, LedgerObject::CloudDisk, LifeKind::Released, &uid, &name, &account);
     }
 }
 

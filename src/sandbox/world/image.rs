@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{InstanceImage, Visibility, World};
-use crate::sandbox::ledger::{LifeKind, Thing};
+use crate::sandbox::ledger::{LedgerObject, LifeKind};
 
 /// The kind of an image; the numbers are the service's (service API, POST /api/instance/create: image_type).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,7 +148,7 @@ impl World {
     pub(in crate::sandbox) fn drop_private_image(&mut self, index: usize, kind: LifeKind, at_ms: i64) {
         if index < self.private_images.len() {
             let image = self.private_images.remove(index);
-            self.record(at_ms, Thing::PrivateImage, kind, &image.id.to_string(), &image.name, &image.account);
+            self.record(at_ms, LedgerObject::PrivateImage, kind, &image.id.to_string(), &image.name, &image.account);
         }
     }
 

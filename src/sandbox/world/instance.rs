@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{ImageKind, Spec, World};
 use crate::sandbox::{
-    ledger::{LifeEvent, LifeKind, Thing},
+    ledger::{LedgerObject, LifeEvent, LifeKind},
     options::SandboxSecret,
     stand_in::{Gpu, Machine},
 };
@@ -191,7 +191,7 @@ impl World {
 
     /// The uid after those of all instances so far.
     pub(in crate::sandbox) fn counted_uid(&self) -> String {
-        let is_birth = |event: &&LifeEvent| event.thing == Thing::Instance && event.kind == LifeKind::Created;
+        let is_birth = |event: &&LifeEvent| event.object == LedgerObject::Instance && event.kind == LifeKind::Created;
         format!("ins-{}", self.life.iter().filter(is_birth).count() + 1)
     }
 
@@ -249,7 +249,7 @@ impl World {
         };
         let account = instance.account.clone();
         self.instances.push(instance);
-        self.record(now_ms, Thing::Instance, LifeKind::Created, &uid, &alias, &account);
+        self.record(now_ms, LedgerObject::Instance, LifeKind::Created, &uid, &alias, &account);
     }
 }
 

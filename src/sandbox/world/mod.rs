@@ -13,7 +13,7 @@ mod settle;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ledger::{LifeEvent, LifeKind, Thing},
+    ledger::{LedgerObject, LifeEvent, LifeKind},
     options::{Options, SandboxSecret},
     running::RandomStream,
 };
@@ -121,11 +121,19 @@ impl World {
     }
 
     /// Adds an event to the ledger.
-    pub(super) fn record(&mut self, at_ms: i64, thing: Thing, kind: LifeKind, uid: &str, name: &str, account: &str) {
+    pub(super) fn record(
+        &mut self,
+        at_ms: i64,
+        object: LedgerObject,
+        kind: LifeKind,
+        uid: &str,
+        name: &str,
+        account: &str,
+    ) {
         self.life.push(LifeEvent {
             sequence: u64::try_from(self.life.len()).unwrap_or(u64::MAX).saturating_add(1),
             at_ms,
-            thing,
+            object,
             kind,
             uid: uid.to_owned(),
             name: name.to_owned(),

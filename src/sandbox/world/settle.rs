@@ -6,7 +6,7 @@ use super::{
 };
 use crate::sandbox::{
     control::{Mutation, MutationError},
-    ledger::{LifeKind, Thing},
+    ledger::{LedgerObject, LifeKind},
     options::SandboxSecret,
 };
 
@@ -102,7 +102,7 @@ impl World {
             mount.release_with_instance = mount.is_new;
         }
         self.let_go(index, at_ms);
-        self.record(at_ms, Thing::Instance, LifeKind::Failed, &uid, &name, &account);
+        self.record(at_ms, LedgerObject::Instance, LifeKind::Failed, &uid, &name, &account);
     }
 
     /// Makes an instance Released now, with the disks that are released with it.
@@ -118,7 +118,7 @@ impl World {
         }
         let (uid, name, account) = (instance.uid.clone(), instance.alias.clone(), instance.account.clone());
         self.let_go(index, at_ms);
-        self.record(at_ms, Thing::Instance, LifeKind::Released, &uid, &name, &account);
+        self.record(at_ms, LedgerObject::Instance, LifeKind::Released, &uid, &name, &account);
     }
 
     /// Returns an instance's GPUs and cloud disks.
@@ -191,7 +191,14 @@ impl World {
                 let index = self.disk_index(id)?;
                 let disk = self.disks.remove(index);
                 if disk.status != DiskStatus::Released {
-                    self.record(now_ms, Thing::CloudDisk, LifeKind::Removed, &disk.uid, &disk.name, &disk.account);
+                    self.record(
+                        now_ms,
+                        LedgerObject::CloudDisk,
+                        LifeKind::Removed,
+                        &disk.uid,
+                        &disk.name,
+                        &disk.account,
+                    );
                 }
             }
             Mutation::RemoveImage { id } => {
@@ -203,19 +210,19 @@ impl World {
                 let disk = self.any_disk(id)?;
                 disk.name.clone_from(&name);
                 let (uid, account) = (disk.uid.clone(), disk.account.clone());
-                self.record(now_ms, Thing::CloudDisk, LifeKind::Renamed, &uid, &name, &account);
+                self.record(now_ms, LedgerObject::CloudDisk, LifeKind::Renamed, &uid, &name, &account);
             }
             Mutation::RenameImage { id, name } => {
                 let image = self.any_image(id)?;
                 image.name.clone_from(&name);
                 let account = image.account.clone();
-                self.record(now_ms, Thing::PrivateImage, LifeKind::Renamed, &id.to_string(), &name, &account);
+                self.record(now_ms, LedgerObject::PrivateImage, LifeKind::Renamed, &id.to_string(), &name, &account);
             }
             Mutation::RenameInstance { uid, name } => {
                 let instance = self.any_instance(&uid)?;
                 instance.alias.clone_from(&name);
                 let account = instance.account.clone();
-                self.record(now_ms, Thing::Instance, LifeKind::Renamed, &uid, &name, &account);
+                self.record(now_ms, LedgerObject::Instance, LifeKind::Renamed, &uid, &name, &account);
             }
             Mutation::ResizeDisk { id, size_gb } => self.any_disk(id)?.size_gb = size_gb,
             Mutation::RevokeToken { account, token } => {
@@ -319,7 +326,7 @@ impl World {
             }
         }
         if !instance.is_released() {
-            self.record(now_ms, Thing::Instance, LifeKind::Removed, uid, &instance.alias, &instance.account);
+            self.record(now_ms, LedgerObject::Instance, LifeKind::Removed, uid, &instance.alias, &instance.account);
         }
         Ok(())
     }
@@ -354,7 +361,7 @@ impl World {
         let disks = self.disks.iter_mut().map(|disk| (disk.uid.clone(), &mut disk.visibility));
         let images = self.private_images.iter_mut().map(|image| (image.id.to_string(), &mut image.visibility));
         let mut all = instances.chain(disks).chain(images);
-        all.find(|(known, _)| known == uid).map(|(_, visibility)| visibility).ok_or_else(|| unknown("thing", uid))
+        all.find(|(known, _)| known == uid).map(|(_, visibility)| visibility).ok_or_else(|| unknown("object", uid))
     }
 
     fn any_account(&mut self, name: &str) -> Result<&mut Account, MutationError> {

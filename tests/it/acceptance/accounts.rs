@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use damodel::sandbox::{Mutation, Thing};
+use damodel::sandbox::{LedgerObject, Mutation};
 use rstest::rstest;
 
 use crate::support::terraform::{
@@ -20,7 +20,7 @@ fn three() -> String {
 
 /// The number of instances created in the main account and in the other one.
 fn created(site: &Site) -> [usize; 2] {
-    ["main", "other"].map(|account| site.created_in(account, Thing::Instance).len())
+    ["main", "other"].map(|account| site.created_in(account, LedgerObject::Instance).len())
 }
 
 /// Whether a warning has all of these words.
@@ -60,7 +60,7 @@ fn another_accounts_create_leaves_the_note_of_a_killed_one_as_it_is(#[values(tru
         let (done, said) = workspace.try_apply(&[]);
         assert!(done, "{said:#?}");
         assert_eq!(created(&site), [1, 1], "{said:#?}");
-        let of_other = site.created_in("other", Thing::Instance);
+        let of_other = site.created_in("other", LedgerObject::Instance);
         assert_eq!(vec![workspace.state().resource(X).id()], of_other, "{said:#?}");
         let name = if is_answered { &uid } else { &marker };
         assert!(warns(&said, &[name, "another account"]), "{said:#?}");
@@ -127,7 +127,11 @@ fn alike_creates_of_two_accounts_are_adopted_each_by_its_own() {
         assert_eq!(created(&site), [1, 1]);
         let state = workspace.state();
         for (address, account) in [("damodel_instance.a", "main"), ("damodel_instance.b", "other")] {
-            assert_eq!(vec![state.resource(address).id()], site.created_in(account, Thing::Instance), "{address}");
+            assert_eq!(
+                vec![state.resource(address).id()],
+                site.created_in(account, LedgerObject::Instance),
+                "{address}"
+            );
         }
         workspace.finish();
     });
@@ -135,7 +139,8 @@ fn alike_creates_of_two_accounts_are_adopted_each_by_its_own() {
 
 /// The uids of the instances, disks and images that exist, including the sandbox's seed.
 fn live(site: &Site) -> [usize; 3] {
-    [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].map(|thing| site.balance_of(thing).live)
+    [LedgerObject::Instance, LedgerObject::CloudDisk, LedgerObject::PrivateImage]
+        .map(|object| site.balance_of(object).live)
 }
 
 #[rstest]
@@ -224,7 +229,7 @@ fn a_saved_plan_applied_under_another_account_drops_nothing(#[values(true, false
         for address in [X, "damodel_cloud_disk.x"] {
             assert!(state.find(address).is_some(), "{address}: {}{}", run.stdout, run.stderr);
         }
-        assert!(site.created_in("main", Thing::Instance).iter().all(|uid| site.live().contains(uid)));
+        assert!(site.created_in("main", LedgerObject::Instance).iter().all(|uid| site.live().contains(uid)));
     });
 }
 

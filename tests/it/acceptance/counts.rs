@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use damodel::sandbox::{Form, Options, Thing};
+use damodel::sandbox::{Form, LedgerObject, Options};
 use rstest::rstest;
 use serde_json::Value;
 
@@ -15,8 +15,8 @@ const IMAGES: u32 = 50;
 fn generated(site: &Site, kind: &str) -> Vec<String> {
     let state = site.sandbox().state();
     let things = state[kind].as_array().unwrap().iter();
-    let generated = things.filter(|thing| thing["name"].as_str().is_some_and(|name| name.starts_with("generated-")));
-    generated.map(|thing: &Value| thing["id"].to_string()).collect()
+    let generated = things.filter(|object| object["name"].as_str().is_some_and(|name| name.starts_with("generated-")));
+    generated.map(|object: &Value| object["id"].to_string()).collect()
 }
 
 /// Imports these and ignores all differences.
@@ -67,7 +67,7 @@ fn fifty_disks_that_are_made_at_once_are_waited_for_together() {
     each_cli(|cli| {
         let site = Site::with(Options { disk_change: Duration::from_secs(3), ..Site::options() });
         let workspace = Workspace::new(cli, &site);
-        let created = site.balance_of(Thing::CloudDisk).created;
+        let created = site.balance_of(LedgerObject::CloudDisk).created;
         workspace.write(&config(
             "resource \"damodel_cloud_disk\" \"x\" {\n  count = 50\n  name = \"x-${count.index}\"\n  size_gb = 20\n  \
              spec_id = 31\n}\n",
@@ -76,12 +76,12 @@ fn fifty_disks_that_are_made_at_once_are_waited_for_together() {
         let begun = Instant::now();
         workspace.run_ok(&["apply", "-no-color", "-input=false", "-parallelism=50", "plan"]);
         let ticks = begun.elapsed().as_millis() / 425 + 1;
-        assert_eq!(site.balance_of(Thing::CloudDisk).created, created + 50);
+        assert_eq!(site.balance_of(LedgerObject::CloudDisk).created, created + 50);
         let lists = site.requests("cloud_disk_list");
         assert!(lists as u128 <= 2 * ticks, "{lists} lists in {ticks} ticks");
         workspace.settled();
         workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", "-parallelism=50"]);
-        assert_eq!(site.ledger().duplicates(Thing::CloudDisk), Vec::<Vec<String>>::new());
+        assert_eq!(site.ledger().duplicates(LedgerObject::CloudDisk), Vec::<Vec<String>>::new());
     });
 }
 

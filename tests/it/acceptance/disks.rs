@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use damodel::sandbox::{FaultAction, Mutation, Options, Thing, When};
+use damodel::sandbox::{FaultAction, LedgerObject, Mutation, Options, When};
 use rstest::rstest;
 use serde_json::json;
 
@@ -33,8 +33,11 @@ fn number(workspace: &Workspace<'_>) -> i64 {
 fn finish(workspace: &Workspace<'_>) {
     workspace.finish();
     let ledger = workspace.site.ledger();
-    assert_eq!(ledger.balance(Thing::CloudDisk).live, Site::start().ledger().balance(Thing::CloudDisk).live);
-    assert_eq!(ledger.duplicates(Thing::CloudDisk), Vec::<Vec<String>>::new());
+    assert_eq!(
+        ledger.balance(LedgerObject::CloudDisk).live,
+        Site::start().ledger().balance(LedgerObject::CloudDisk).live
+    );
+    assert_eq!(ledger.duplicates(LedgerObject::CloudDisk), Vec::<Vec<String>>::new());
 }
 
 /// Runs with each command line, in a workspace on a sandbox.
@@ -255,10 +258,10 @@ fn a_protected_disk_is_neither_destroyed_nor_replaced() {
 fn a_disk_of_a_killed_provider_is_taken_up() {
     each(|site, workspace| {
         workspace.write(&config(disk(&[])));
-        let created = site.balance_of(Thing::CloudDisk).created;
+        let created = site.balance_of(LedgerObject::CloudDisk).created;
         site.arm("cloud_disk_create", When::Next(1), FaultAction::Hang { limit_ms: 120_000, processed: true });
         let started = Started::apply(workspace);
-        site.await_ledger("the create", |ledger| ledger.balance(Thing::CloudDisk).created > created);
+        site.await_ledger("the create", |ledger| ledger.balance(LedgerObject::CloudDisk).created > created);
         started.kill_provider();
         started.ended(true);
         assert!(workspace.state().find(X).is_none());
@@ -267,7 +270,10 @@ fn a_disk_of_a_killed_provider_is_taken_up() {
         assert!(done, "{said:?}");
         workspace.settled();
         assert_eq!(workspace.state().resource(X).value("name"), "corpus");
-        assert_eq!((site.balance_of(Thing::CloudDisk).created, site.requests("cloud_disk_create")), (created + 1, 1));
+        assert_eq!(
+            (site.balance_of(LedgerObject::CloudDisk).created, site.requests("cloud_disk_create")),
+            (created + 1, 1)
+        );
         finish(workspace);
     });
 }
@@ -278,10 +284,13 @@ fn a_disk_of_a_killed_provider_is_taken_up() {
 #[case(FaultAction::LateVisibility { ms: 300, reads: 2 })]
 fn a_create_whose_answer_is_lost_makes_one_disk(#[case] action: FaultAction) {
     each(|site, workspace| {
-        let created = site.balance_of(Thing::CloudDisk).created;
+        let created = site.balance_of(LedgerObject::CloudDisk).created;
         site.arm("cloud_disk_create", When::Next(1), action.clone());
         workspace.apply_ok(&config(disk(&[])));
-        assert_eq!((site.balance_of(Thing::CloudDisk).created, site.requests("cloud_disk_create")), (created + 1, 1));
+        assert_eq!(
+            (site.balance_of(LedgerObject::CloudDisk).created, site.requests("cloud_disk_create")),
+            (created + 1, 1)
+        );
         finish(workspace);
     });
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use damodel::sandbox::{Code, FaultAction, Mutation, Options, Thing, When};
+use damodel::sandbox::{Code, FaultAction, LedgerObject, Mutation, Options, When};
 use serde_json::json;
 
 use crate::support::terraform::{
@@ -28,9 +28,9 @@ const SEED: usize = 4;
 
 fn finish(workspace: &Workspace<'_>) {
     workspace.finish();
-    let images = workspace.site.ledger().balance(Thing::PrivateImage);
+    let images = workspace.site.ledger().balance(LedgerObject::PrivateImage);
     assert_eq!(images.live, SEED);
-    assert_eq!(workspace.site.ledger().duplicates(Thing::PrivateImage), Vec::<Vec<String>>::new());
+    assert_eq!(workspace.site.ledger().duplicates(LedgerObject::PrivateImage), Vec::<Vec<String>>::new());
 }
 
 /// Runs with each command line, in a workspace on a sandbox.
@@ -127,7 +127,7 @@ fn a_busy_service_is_waited_for() {
         workspace.apply_ok(&two);
         let refused: Vec<_> = site.ledger().requests_to("image_save").filter_map(|request| request.code_n).collect();
         assert!(refused.contains(&130_003), "{refused:?}");
-        assert_eq!(site.balance_of(Thing::PrivateImage).created, SEED + 2);
+        assert_eq!(site.balance_of(LedgerObject::PrivateImage).created, SEED + 2);
         finish(workspace);
     });
 }
@@ -139,7 +139,7 @@ fn an_upload_under_way_is_waited_for() {
         workspace.apply_ok(&config(format!("{}{}", saved("one", ""), image("y", "two", ""))));
         let refused: Vec<_> = site.ledger().requests_to("image_save").filter_map(|request| request.code_n).collect();
         assert!(refused.contains(&130_002), "{refused:?}");
-        assert_eq!(site.balance_of(Thing::PrivateImage).created, SEED + 2);
+        assert_eq!(site.balance_of(LedgerObject::PrivateImage).created, SEED + 2);
         finish(workspace);
     });
 }
@@ -166,7 +166,7 @@ fn a_busy_service_that_stays_so_is_told_when_the_time_runs_out() {
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
         refusal(&said, &["130002 ImageUploading"]);
-        assert_eq!(site.balance_of(Thing::PrivateImage).created, SEED);
+        assert_eq!(site.balance_of(LedgerObject::PrivateImage).created, SEED);
         site.sandbox().clear_faults();
         workspace.apply_ok(&config(saved("one", "")));
         finish(workspace);
@@ -265,10 +265,10 @@ fn a_replaced_image_keeps_its_name() {
         workspace.apply_plan();
         workspace.settled();
         assert!(first != second && workspace.state().resource(X).id() != second);
-        assert_eq!(site.balance_of(Thing::PrivateImage).live, SEED + 1);
+        assert_eq!(site.balance_of(LedgerObject::PrivateImage).live, SEED + 1);
         // The images had the name one after the other, which the ledger would count as duplicates.
         workspace.finish();
-        assert_eq!(site.balance_of(Thing::PrivateImage).live, SEED);
+        assert_eq!(site.balance_of(LedgerObject::PrivateImage).live, SEED);
     });
 }
 
@@ -284,10 +284,10 @@ fn a_tainted_image_is_replaced_under_its_name() {
         assert!(workspace.state().resource(X).is_tainted());
         let plan = workspace.apply_ok(&config(saved("one", "")));
         assert_eq!(plan.change(X).reason(), "replace_because_tainted");
-        assert_eq!(site.balance_of(Thing::PrivateImage).live, SEED + 1);
+        assert_eq!(site.balance_of(LedgerObject::PrivateImage).live, SEED + 1);
         // The images had the name one after the other, which the ledger would count as duplicates.
         workspace.finish();
-        assert_eq!(site.balance_of(Thing::PrivateImage).live, SEED);
+        assert_eq!(site.balance_of(LedgerObject::PrivateImage).live, SEED);
     });
 }
 
@@ -297,14 +297,14 @@ fn a_save_of_a_killed_provider_is_taken_up() {
         workspace.write(&config(saved("one", "")));
         site.arm("image_save", When::Next(1), FaultAction::Hang { limit_ms: 120_000, processed: true });
         let started = Started::apply(workspace);
-        site.await_ledger("the save", |ledger| ledger.balance(Thing::PrivateImage).created > SEED);
+        site.await_ledger("the save", |ledger| ledger.balance(LedgerObject::PrivateImage).created > SEED);
         started.kill_provider();
         started.ended(true);
         site.sandbox().clear_faults();
         let (done, said) = workspace.try_apply(&[]);
         assert!(done, "{said:?}");
         workspace.settled();
-        assert_eq!((site.balance_of(Thing::PrivateImage).created, site.requests("image_save")), (SEED + 1, 1));
+        assert_eq!((site.balance_of(LedgerObject::PrivateImage).created, site.requests("image_save")), (SEED + 1, 1));
         finish(workspace);
     });
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use damodel::sandbox::{FaultAction, Thing, When};
+use damodel::sandbox::{FaultAction, LedgerObject, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
@@ -29,9 +29,9 @@ fn warns(said: &[Diagnostic], words: &[&str]) -> bool {
 }
 
 /// The names under which objects were created.
-fn sent_names(site: &Site, thing: Thing) -> Vec<String> {
+fn sent_names(site: &Site, object: LedgerObject) -> Vec<String> {
     let life = site.ledger().life.into_iter();
-    let births = life.filter(|event| event.kind == damodel::sandbox::LifeKind::Created && event.thing == thing);
+    let births = life.filter(|event| event.kind == damodel::sandbox::LifeKind::Created && event.object == object);
     births.filter(|event| event.name.starts_with("x-")).map(|event| event.name).collect()
 }
 
@@ -45,8 +45,8 @@ fn a_marker_tells_its_configuration() {
             workspace.apply_ok(&two(name));
             workspace.destroy_ok();
         }
-        for (thing, is_alike) in [(Thing::Instance, [true, false]), (Thing::CloudDisk, [true, true])] {
-            let names = sent_names(&site, thing);
+        for (object, is_alike) in [(LedgerObject::Instance, [true, false]), (LedgerObject::CloudDisk, [true, true])] {
+            let names = sent_names(&site, object);
             let digits: Vec<&str> = names.iter().map(|name| name.rsplit_once('-').unwrap().1).collect();
             let is_hex = |text: &&str| text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
             assert!(digits.len() == 3 && digits.iter().all(is_hex), "{names:?}");
@@ -63,29 +63,29 @@ fn a_leftover_of_the_same_configuration_stops_a_create(#[case] argument: &str, #
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        let (thing, address, body) = if is_disk {
-            (Thing::CloudDisk, "damodel_cloud_disk.x", disk("x"))
+        let (object, address, body) = if is_disk {
+            (LedgerObject::CloudDisk, "damodel_cloud_disk.x", disk("x"))
         } else {
-            (Thing::Instance, X, Instance::new("x").to_string())
+            (LedgerObject::Instance, X, Instance::new("x").to_string())
         };
         let config = with(argument, body);
         left_behind(&workspace, &config, 1);
-        let created = site.balance_of(thing).created;
-        let uid = site.created_in("main", thing).pop().unwrap();
+        let created = site.balance_of(object).created;
+        let uid = site.created_in("main", object).pop().unwrap();
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done, "{said:#?}");
         let id = if is_disk { id_of(&site, &uid) } else { uid };
         let error =
             refusal(&said, &["on_leftover", &format!("terraform import {}", address.split('.').next().unwrap())]);
         assert!(error.text().contains(&id), "{id}: {error:#?}");
-        assert_eq!(site.balance_of(thing).created, created, "{said:#?}");
+        assert_eq!(site.balance_of(object).created, created, "{said:#?}");
 
         // As the error says.
         workspace.run_ok(&["import", "-no-color", "-input=false", address, &id]);
         let (done, said) = workspace.try_apply(&[]);
         assert!(done, "{said:#?}");
         workspace.settled();
-        assert_eq!((workspace.state().resource(address).id(), site.balance_of(thing).created), (id, created));
+        assert_eq!((workspace.state().resource(address).id(), site.balance_of(object).created), (id, created));
         workspace.finish();
     });
 }
@@ -102,14 +102,18 @@ fn leftovers_of_the_same_configuration_are_adopted_where_that_is_wanted() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        let disks = site.balance_of(Thing::CloudDisk).created;
+        let disks = site.balance_of(LedgerObject::CloudDisk).created;
         let body = format!("{}{}", Instance::new("x").set("count", 3).text("name", "same"), disk("x"));
         let config = with("on_leftover = \"adopt\"", body);
         left_behind(&workspace, &config, 4);
         let (done, said) = workspace.try_apply(&[]);
         assert!(done, "{said:#?}");
         workspace.settled();
-        assert_eq!((site.balance().created, site.balance_of(Thing::CloudDisk).created), (3, disks + 1), "{said:#?}");
+        assert_eq!(
+            (site.balance().created, site.balance_of(LedgerObject::CloudDisk).created),
+            (3, disks + 1),
+            "{said:#?}"
+        );
         for uid in site.live() {
             assert!(warns(&said, &[&uid]), "{uid}: {said:#?}");
         }

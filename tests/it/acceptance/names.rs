@@ -1,7 +1,7 @@
 //! The names of private images, which are unique in an account, across saves that were killed and images that are
 //! replaced.
 
-use damodel::sandbox::{Mutation, Thing};
+use damodel::sandbox::{LedgerObject, Mutation};
 use rstest::rstest;
 
 use crate::support::terraform::{Instance, Site, Started, Workspace, config, each_cli, image, refusal};
@@ -20,8 +20,8 @@ fn an_image_of_a_killed_save_whose_instance_was_replaced_is_named_by_the_plan() 
         workspace.apply_ok(&config(Instance::new("builder")));
         workspace.write(&whole(&Instance::new("builder")));
         Started::killed_when_accepted(&workspace, 1);
-        let id = site.created_in("main", Thing::PrivateImage).pop().unwrap();
-        let images = site.balance_of(Thing::PrivateImage).created;
+        let id = site.created_in("main", LedgerObject::PrivateImage).pop().unwrap();
+        let images = site.balance_of(LedgerObject::PrivateImage).created;
 
         // The instance is replaced, so the pending record of the save belongs to another create.
         let renewed = Instance::new("builder").set("gpu_num", 2);
@@ -37,7 +37,7 @@ fn an_image_of_a_killed_save_whose_instance_was_replaced_is_named_by_the_plan() 
         workspace.run_ok(&["import", "-no-color", "-input=false", MODEL, &id]);
         workspace.apply_ok(&whole(&renewed));
         assert_eq!(
-            (workspace.state().resource(MODEL).id(), site.balance_of(Thing::PrivateImage).created),
+            (workspace.state().resource(MODEL).id(), site.balance_of(LedgerObject::PrivateImage).created),
             (id, images)
         );
         workspace.finish();
@@ -59,7 +59,7 @@ fn an_image_of_a_killed_save_whose_instance_is_replaced_in_the_same_plan_is_name
         started.kill();
         started.ended(true);
         site.unstick();
-        let id = site.created_in("main", Thing::PrivateImage).pop().unwrap();
+        let id = site.created_in("main", LedgerObject::PrivateImage).pop().unwrap();
         workspace.write(&whole(&Instance::new("builder").set("gpu_num", 2)));
         refusal(&workspace.try_plan(&[]), &[&id, "model", "import"]);
         assert_eq!(site.requests("image_save"), 1);
@@ -90,7 +90,7 @@ fn a_replacement_may_bear_the_name_of_what_it_replaces(#[values(true, false)] is
         workspace.apply_plan();
         workspace.settled();
         assert_ne!(workspace.state().resource(MODEL).id(), id);
-        assert_eq!(site.balance_of(Thing::PrivateImage).released, 1);
+        assert_eq!(site.balance_of(LedgerObject::PrivateImage).released, 1);
         workspace.finish();
     });
 }

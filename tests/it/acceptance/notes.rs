@@ -2,7 +2,7 @@
 
 use std::{fs, time::Instant};
 
-use damodel::sandbox::{FaultAction, LifeEvent, LifeKind, Thing, When};
+use damodel::sandbox::{FaultAction, LedgerObject, LifeEvent, LifeKind, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
@@ -59,13 +59,13 @@ fn the_name_that_a_killed_save_took_is_no_obstacle_to_adopting_it() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        let images = site.balance_of(Thing::PrivateImage).created;
+        let images = site.balance_of(LedgerObject::PrivateImage).created;
         workspace.apply_ok(&config(Instance::new("builder")));
         let whole = config(format!("{}{}", Instance::new("builder"), image("model")));
         workspace.write(&whole);
         Started::killed_when_accepted(&workspace, 1);
         workspace.apply_ok(&whole);
-        assert_eq!((site.balance_of(Thing::PrivateImage).created, site.requests("image_save")), (images + 1, 1));
+        assert_eq!((site.balance_of(LedgerObject::PrivateImage).created, site.requests("image_save")), (images + 1, 1));
         workspace.finish();
     });
 }
@@ -88,9 +88,9 @@ fn nothing_is_said_of_what_was_just_released(#[values(true, false)] is_failed: b
                 workspace.run_ok(&["taint", address]);
             }
         }
-        let former: Vec<String> = [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage]
+        let former: Vec<String> = [LedgerObject::Instance, LedgerObject::CloudDisk, LedgerObject::PrivateImage]
             .into_iter()
-            .flat_map(|thing| site.created_in("main", thing))
+            .flat_map(|object| site.created_in("main", object))
             .collect();
         let (done, said) = workspace.try_apply(&[]);
         assert!(done, "{said:#?}");

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::sandbox::{FaultAction, Options, Thing, When};
+use damodel::sandbox::{FaultAction, LedgerObject, Options, When};
 use rstest::rstest;
 
 use crate::support::{
@@ -77,11 +77,11 @@ fn a_provider_whose_core_was_killed_sends_no_create(#[values("instance_list", "c
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        let (thing, create) = match list {
+        let (object, create) = match list {
             "instance_list" => (Instance::new("x").text("name", "same").to_string(), "instance_create"),
             _ => (disk("x"), "cloud_disk_create"),
         };
-        workspace.write(&unchecked(thing));
+        workspace.write(&unchecked(object));
         // The provider is about to send the create, and looks for leftovers first.
         site.arm(list, When::Always, FaultAction::Slow { ms: 1_500 });
         let mut started = Started::apply(&workspace);
@@ -99,7 +99,7 @@ fn ten_alike_creates_of_a_killed_core_are_made_once(#[values(true, false)] is_ro
         let workspace = Workspace::new(cli, &site);
         workspace.write(&alike(10));
         let mut started = Started::apply(&workspace);
-        site.await_ledger("ten creates", |ledger| ledger.balance(Thing::Instance).created == 10);
+        site.await_ledger("ten creates", |ledger| ledger.balance(LedgerObject::Instance).created == 10);
         started.kill_core();
         if is_rotated {
             workspace.set_env(TOKEN, &site.rotated_token());

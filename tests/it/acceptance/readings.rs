@@ -1,6 +1,6 @@
 //! Answers that are easy to misread.
 
-use damodel::sandbox::{FaultAction, Mutation, Options, Shape, Thing, When};
+use damodel::sandbox::{FaultAction, LedgerObject, Mutation, Options, Shape, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
@@ -210,12 +210,12 @@ fn a_list_of_an_unknown_shape_is_an_error(
         }
         let (done, said) = workspace.try_apply(&["-destroy", "-refresh=false"]);
         assert!(!done, "{said:#?}");
-        for (address, thing) in [
-            ("damodel_cloud_disk.data", Thing::CloudDisk),
-            ("damodel_private_image.model", Thing::PrivateImage),
-            ("damodel_instance.builder", Thing::Instance),
+        for (address, object) in [
+            ("damodel_cloud_disk.data", LedgerObject::CloudDisk),
+            ("damodel_private_image.model", LedgerObject::PrivateImage),
+            ("damodel_instance.builder", LedgerObject::Instance),
         ] {
-            let is_released = site.balance_of(thing).released > 0;
+            let is_released = site.balance_of(object).released > 0;
             assert!(is_released || workspace.state().find(address).is_some(), "{address}: {said:#?}");
         }
         let lists = ["damodel_instances", "damodel_cloud_disks", "damodel_private_images"];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use damodel::sandbox::{Form, Ledger, Options, Thing};
+use damodel::sandbox::{Form, Ledger, LedgerObject, Options};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -110,7 +110,8 @@ const USER: &str = "damodel_instance.user";
 /// The whole life cycle: apply, an empty plan, import piece by piece, destroy in the right order.
 fn lives(cli: &Cli, options: Options) {
     let site = Site::with(options);
-    let before = [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].map(|thing| site.ledger().live(thing));
+    let before = [LedgerObject::Instance, LedgerObject::CloudDisk, LedgerObject::PrivateImage]
+        .map(|object| site.ledger().live(object));
     let workspace = Workspace::new(cli, &site);
     workspace.set_env("DAMODEL_API_KEY", site.chat_key());
     let config = config(WHOLE);
@@ -131,7 +132,7 @@ fn lives(cli: &Cli, options: Options) {
     assert_eq!(state.resource(IMAGE).value("status"), &json!("ready"));
     assert_eq!(state.resource(USER).value("image_id"), state.resource(IMAGE).value("image_id"));
     let machine = site.live().len();
-    assert_eq!((machine, site.ledger().balance(Thing::CloudDisk).created), (2, before[1].len() + 2));
+    assert_eq!((machine, site.ledger().balance(LedgerObject::CloudDisk).created), (2, before[1].len() + 2));
 
     imports(&workspace, &config, &site);
     strangers(&workspace, &site);
@@ -222,9 +223,11 @@ fn destroys(workspace: &Workspace<'_>, site: &Site, before: &[Vec<String>; 3]) {
     };
     assert!(released(&ledger, &user) < released(&ledger, &disk), "the machine lets go of the disk first");
     assert!(released(&ledger, &user) < released(&ledger, &image), "what is made of the image goes first");
-    for (thing, before) in [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].into_iter().zip(before) {
-        assert_eq!(&ledger.live(thing), before, "{thing:?}");
-        assert_eq!(ledger.duplicates(thing), Vec::<Vec<String>>::new());
+    for (object, before) in
+        [LedgerObject::Instance, LedgerObject::CloudDisk, LedgerObject::PrivateImage].into_iter().zip(before)
+    {
+        assert_eq!(&ledger.live(object), before, "{object:?}");
+        assert_eq!(ledger.duplicates(object), Vec::<Vec<String>>::new());
     }
 }
 

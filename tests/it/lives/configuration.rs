@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use damodel::sandbox::Thing;
+use damodel::sandbox::LedgerObject;
 use rand::{RngExt, rngs::StdRng, seq::SliceRandom as _};
 
 use crate::support::terraform::{Instance, config_with};
@@ -30,7 +30,7 @@ impl Times {
 /// A resource.
 #[derive(Clone, Debug)]
 pub(super) struct Resource {
-    pub(super) thing: Thing,
+    pub(super) object: LedgerObject,
     label: String,
     times: Times,
     /// Whether it belongs to the second account.
@@ -59,30 +59,30 @@ impl Configuration {
         let has_other = random.random_bool(0.3);
         let mut resources = Vec::new();
         for number in 0..random.random_range(1..=3) {
-            let thing = if random.random_bool(0.6) { Thing::Instance } else { Thing::CloudDisk };
+            let object = if random.random_bool(0.6) { LedgerObject::Instance } else { LedgerObject::CloudDisk };
             let times = match random.random_range(0..3) {
                 0 => Times::Count(random.random_range(1..=4)),
                 1 => Times::ForEach(random.random_range(1..=3)),
                 _ => Times::Once,
             };
             let is_other = has_other && random.random_bool(0.5);
-            let has_choice = thing == Thing::Instance && random.random_bool(0.4);
+            let has_choice = object == LedgerObject::Instance && random.random_bool(0.4);
             let candidates = has_choice.then(|| {
                 let mut specs = SPECS.to_vec();
                 specs.shuffle(random);
                 specs
             });
-            resources.push(Resource { thing, label: format!("r{number}"), times, is_other, candidates });
+            resources.push(Resource { object, label: format!("r{number}"), times, is_other, candidates });
         }
         if random.random_bool(0.4) {
-            let once = |thing, label: &str| Resource {
-                thing,
+            let once = |object, label: &str| Resource {
+                object,
                 label: label.to_owned(),
                 times: Times::Once,
                 is_other: false,
                 candidates: None,
             };
-            resources.extend([once(Thing::Instance, "builder"), once(Thing::PrivateImage, "model")]);
+            resources.extend([once(LedgerObject::Instance, "builder"), once(LedgerObject::PrivateImage, "model")]);
         }
         let on_leftover = match random.random_range(0..4) {
             0 | 1 => OnLeftover::Default,
@@ -93,8 +93,8 @@ impl Configuration {
     }
 
     /// The expected number of objects of a kind in an account.
-    pub(super) fn wanted(&self, thing: Thing, is_other: bool) -> usize {
-        let of_it = self.resources.iter().filter(|resource| (resource.thing, resource.is_other) == (thing, is_other));
+    pub(super) fn wanted(&self, object: LedgerObject, is_other: bool) -> usize {
+        let of_it = self.resources.iter().filter(|resource| (resource.object, resource.is_other) == (object, is_other));
         of_it.map(|resource| resource.times.number()).sum()
     }
 
@@ -136,10 +136,10 @@ impl Configuration {
 
 impl Resource {
     fn type_name(&self) -> &'static str {
-        match self.thing {
-            Thing::CloudDisk => "damodel_cloud_disk",
-            Thing::Instance => "damodel_instance",
-            Thing::PrivateImage => "damodel_private_image",
+        match self.object {
+            LedgerObject::CloudDisk => "damodel_cloud_disk",
+            LedgerObject::Instance => "damodel_instance",
+            LedgerObject::PrivateImage => "damodel_private_image",
         }
     }
 
@@ -156,14 +156,14 @@ impl Resource {
             more.push_str("  provider = damodel.other\n");
         }
         let label = &self.label;
-        match self.thing {
-            Thing::CloudDisk => {
+        match self.object {
+            LedgerObject::CloudDisk => {
                 format!(
                     "resource \"damodel_cloud_disk\" {label:?} {{\n\
                      {more}  name = \"alike\"\n  size_gb = 20\n  spec_id = 31\n}}\n"
                 )
             }
-            Thing::Instance => {
+            LedgerObject::Instance => {
                 let mut instance = Instance::new(label).text("name", "alike");
                 if let Some(candidates) = &self.candidates {
                     let list: Vec<String> = candidates.iter().map(|spec| format!("{{ spec_id = {spec} }}")).collect();
@@ -171,7 +171,7 @@ impl Resource {
                 }
                 instance.to_string().replacen("{\n", &format!("{{\n{more}"), 1)
             }
-            Thing::PrivateImage => format!(
+            LedgerObject::PrivateImage => format!(
                 "resource \"damodel_private_image\" {label:?} {{\n\
                  {more}  name = \"model\"\n  instance_id = damodel_instance.builder.id\n}}\n"
             ),

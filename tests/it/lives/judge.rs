@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use damodel::{
     api::Code,
-    sandbox::{LifeEvent, LifeKind, Mutation, RequestEntry, Thing},
+    sandbox::{LedgerObject, LifeEvent, LifeKind, Mutation, RequestEntry},
 };
 use serde_json::Value;
 
@@ -84,7 +84,10 @@ pub(super) fn digest(workspace: &Workspace<'_>) -> String {
 /// All objects that exist.
 fn live(site: &Site) -> BTreeSet<String> {
     let ledger = site.ledger();
-    [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].into_iter().flat_map(|thing| ledger.live(thing)).collect()
+    [LedgerObject::Instance, LedgerObject::CloudDisk, LedgerObject::PrivateImage]
+        .into_iter()
+        .flat_map(|object| ledger.live(object))
+        .collect()
 }
 
 /// The part of a marker that identifies the configuration: four digits after the name.
@@ -173,7 +176,7 @@ impl Story {
         let site = workspace.site;
         let (held, ledger) = (held(workspace), site.ledger());
         let account = |uid: &str| {
-            ledger.life.iter().find(|event| event.uid == uid).map(|event| (event.thing, event.account == "other"))
+            ledger.life.iter().find(|event| event.uid == uid).map(|event| (event.object, event.account == "other"))
         };
         let tell = || format!("{self:#?}\n{}", digest(workspace));
         assert!(held.iter().all(|held| !held.is_tainted), "{held:#?}\n{}", tell());
@@ -181,25 +184,25 @@ impl Story {
         let all = wanted.addresses();
         assert_eq!(addresses, all.iter().map(String::as_str).collect(), "{}", tell());
         let uids: BTreeSet<&String> = held.iter().map(|held| &held.uid).collect();
-        assert_eq!(uids.len(), held.len(), "one thing at two addresses: {held:#?}\n{}", tell());
+        assert_eq!(uids.len(), held.len(), "one object at two addresses: {held:#?}\n{}", tell());
 
         let live = live(site);
         // A deleted image leaves no record, and for five minutes its absence proves nothing.
         let is_late = |uid: &str| {
-            matches!(account(uid), Some((Thing::PrivateImage, _)))
+            matches!(account(uid), Some((LedgerObject::PrivateImage, _)))
                 && said.iter().any(|said| said.text().contains("not visible yet"))
         };
         let is_there = |uid: &&String| live.contains(*uid) || is_late(uid);
         assert!(uids.iter().all(is_there), "the state holds what is gone: {held:#?}\n{}", tell());
-        for (thing, is_other) in [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage]
-            .map(|thing| [(thing, false), (thing, true)])
+        for (object, is_other) in [LedgerObject::Instance, LedgerObject::CloudDisk, LedgerObject::PrivateImage]
+            .map(|object| [(object, false), (object, true)])
             .concat()
         {
-            let count = uids.iter().filter(|uid| account(uid) == Some((thing, is_other))).count();
+            let count = uids.iter().filter(|uid| account(uid) == Some((object, is_other))).count();
             assert_eq!(
                 count,
-                wanted.wanted(thing, is_other),
-                "{thing:?} of the {} account\n{}",
+                wanted.wanted(object, is_other),
+                "{object:?} of the {} account\n{}",
                 if is_other { "other" } else { "main" },
                 tell()
             );
@@ -207,10 +210,10 @@ impl Story {
         let words: String = said.iter().map(Diagnostic::text).collect();
         for uid in live.difference(&self.seed).filter(|uid| !uids.contains(uid)) {
             let names = self.names(site, uid);
-            let thing = account(uid);
+            let object = account(uid);
             let is_refused = was_refused(&ledger.requests, uid);
             let is_told = names.iter().any(|name| words.contains(name));
-            let may_be_foreign = self.has_foreign && thing.is_some_and(|(_, is_other)| is_other);
+            let may_be_foreign = self.has_foreign && object.is_some_and(|(_, is_other)| is_other);
             let is_excused = match self.excused.get(uid) {
                 Some(Excuse::Answered) => true,
                 // If leftovers are errors, no later create with its key was sent. Other configurations do not adopt it:
@@ -220,7 +223,7 @@ impl Story {
                     let key = born.map(|event| key_of(&event.name));
                     let of_its_kind = |event: &&LifeEvent| {
                         event.kind == LifeKind::Created
-                            && Some((event.thing, event.account == "other")) == thing
+                            && Some((event.object, event.account == "other")) == object
                             && Some(key_of(&event.name)) == key
                     };
                     // With the other account's token, a create of the main account has adopted it.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, time::Duration};
 
-use damodel::sandbox::{FaultAction, Options, Thing, When};
+use damodel::sandbox::{FaultAction, LedgerObject, Options, When};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::Value;
 
@@ -228,7 +228,7 @@ fn age_what_was_never_made(workspace: &Workspace<'_>) {
     let ledger = workspace.site.ledger();
     for mut note in workspace.notes().into_iter().filter(|note| note.phase() == "sent") {
         let is_image = note.content["kind"] == "private_image";
-        let live = ledger.live(Thing::PrivateImage);
+        let live = ledger.live(LedgerObject::PrivateImage);
         let is_made = ledger
             .life
             .iter()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use damodel::sandbox::{Error, Fault, FaultAction, LifeClock, Mutation, Options, Sandbox, Thing, When};
+use damodel::sandbox::{Error, Fault, FaultAction, LedgerObject, LifeClock, Mutation, Options, Sandbox, When};
 use rstest::rstest;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -199,7 +199,7 @@ async fn creates_at_once_and_random_drops_still_add_up() {
         ledger.requests_to("instance_create").partition(|request| request.processed);
     assert_eq!(processed.len() + lost.len(), 60);
     let accepted: Vec<&String> = processed.iter().flat_map(|request| &request.created).collect();
-    let balance = ledger.balance(Thing::Instance);
+    let balance = ledger.balance(LedgerObject::Instance);
     assert_eq!((balance.created, balance.live), (accepted.len(), accepted.len()));
     assert!(answered < processed.len() && !lost.is_empty(), "both faults struck");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use damodel::sandbox::{Balance, FaultAction, Options, Thing};
+use damodel::sandbox::{Balance, FaultAction, LedgerObject, Options};
 use rstest::rstest;
 use tokio::time::{Instant, timeout};
 
@@ -23,11 +23,15 @@ async fn a_drop_before_does_nothing_and_a_drop_after_does_all() {
     assert_eq!(site.create().await.unwrap().status, 200);
 
     let ledger = site.running.sandbox.ledger();
-    assert_eq!(ledger.balance(Thing::Instance), Balance { created: 2, released: 0, removed: 0, live: 2 });
+    assert_eq!(ledger.balance(LedgerObject::Instance), Balance { created: 2, released: 0, removed: 0, live: 2 });
     let creates: Vec<_> =
         ledger.requests_to("instance_create").map(|request| (request.processed, request.status)).collect();
     assert_eq!(creates, [(false, None), (true, None), (true, Some(200))]);
-    assert_eq!(ledger.duplicates(Thing::Instance).len(), 1, "the same name twice is what a blind retry looks like");
+    assert_eq!(
+        ledger.duplicates(LedgerObject::Instance).len(),
+        1,
+        "the same name twice is what a blind retry looks like"
+    );
 }
 
 #[rstest]

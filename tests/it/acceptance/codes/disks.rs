@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use damodel::sandbox::{Code, FaultAction, Mutation, Options, Thing, When};
+use damodel::sandbox::{Code, FaultAction, LedgerObject, Mutation, Options, When};
 
 use super::{ONCE, Row, arm, check};
 use crate::support::terraform::{Site, Workspace, config_with, each_cli, refusal, unchecked};
@@ -32,12 +32,12 @@ fn of_a_create() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        let created = site.balance_of(Thing::CloudDisk).created;
+        let created = site.balance_of(LedgerObject::CloudDisk).created;
         workspace.write(&config_with(ONCE, disks(&rows, &[])));
         arm(&site, "cloud_disk_create", &rows);
         let (done, said) = workspace.try_apply(&["-parallelism=20"]);
         assert!(!done && workspace.state().addresses().is_empty());
-        assert_eq!(site.balance_of(Thing::CloudDisk).created, created);
+        assert_eq!(site.balance_of(LedgerObject::CloudDisk).created, created);
         check(&site, &said, &rows);
     });
 }
@@ -47,7 +47,7 @@ fn of_a_create_whose_outcome_is_not_known() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        let created = site.balance_of(Thing::CloudDisk).created;
+        let created = site.balance_of(LedgerObject::CloudDisk).created;
         let brief = disk("x", &[]).replace("}\n", "  timeouts { create = \"2s\" }\n}\n");
         workspace.write(&config_with(ONCE, brief));
         site.arm(
@@ -59,7 +59,7 @@ fn of_a_create_whose_outcome_is_not_known() {
         assert!(!done);
         refusal(&said, &["not known", "x-", "damodel-pending", "100014", "request_id", "trace_id"]);
         let sent = site.requests("cloud_disk_create");
-        assert_eq!((site.balance_of(Thing::CloudDisk).created, sent), (created, 1), "sent once");
+        assert_eq!((site.balance_of(LedgerObject::CloudDisk).created, sent), (created, 1), "sent once");
     });
 }
 

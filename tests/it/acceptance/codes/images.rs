@@ -1,6 +1,6 @@
 //! Errors of the private image endpoints.
 
-use damodel::sandbox::{Code, FaultAction, Form, Mutation, Options, Thing, When};
+use damodel::sandbox::{Code, FaultAction, Form, LedgerObject, Mutation, Options, When};
 
 use super::{ONCE, Row, arm, check};
 use crate::support::terraform::{Instance, Site, Workspace, config_with, each_cli, refusal, unchecked};
@@ -34,12 +34,12 @@ fn of_a_save() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        let created = site.balance_of(Thing::PrivateImage).created;
+        let created = site.balance_of(LedgerObject::PrivateImage).created;
         workspace.write(&config_with(ONCE, images(&rows, "")));
         arm(&site, "image_save", &rows);
         let (done, said) = workspace.try_apply(&["-parallelism=20"]);
         assert!(!done && workspace.state().addresses() == [BUILDER]);
-        assert_eq!(site.balance_of(Thing::PrivateImage).created, created);
+        assert_eq!(site.balance_of(LedgerObject::PrivateImage).created, created);
         check(&site, &said, &rows);
         workspace.finish();
     });
@@ -50,7 +50,7 @@ fn of_a_service_that_stays_busy_or_does_not_know() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        let created = site.balance_of(Thing::PrivateImage).created;
+        let created = site.balance_of(LedgerObject::PrivateImage).created;
         workspace.write(&config_with(ONCE, images(&[(Code::ImageUploading, None, "")], "")));
         for (code, words) in
             [(Code::ImageUploading, "when the other image is ready"), (Code::ImageSaveBusy, "Apply again later")]
@@ -65,7 +65,7 @@ fn of_a_service_that_stays_busy_or_does_not_know() {
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
         refusal(&said, &["not known", "x0", "damodel-pending", "100014", "request_id", "trace_id"]);
-        assert_eq!(site.balance_of(Thing::PrivateImage).created, created);
+        assert_eq!(site.balance_of(LedgerObject::PrivateImage).created, created);
     });
 }
 

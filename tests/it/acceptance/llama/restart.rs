@@ -27,7 +27,7 @@ const ACTION: &str = "damodel_llama_server_restart";
 fn object(ty: &Type, said: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     let Type::Object(attributes) = ty else { panic!("no object: {ty:?}") };
     let mut said: BTreeMap<&str, Value> = said.into_iter().collect();
-    Value::object(attributes.keys().map(|name| (name.clone(), said.remove(name.as_str()).unwrap_or(Value::Null))))
+    Value::object(attributes.keys().map(|name| (name.clone(), said.remove(&**name).unwrap_or(Value::Null))))
 }
 
 fn attribute(ty: &Type, name: &str) -> Type {

@@ -16,7 +16,7 @@ use damodel::{
     commands::terraform::{Cli, Mirror, ProgramEnvironment},
     framework::{Ends, OfferKind, Server},
     provider::{self, Damodel},
-    sandbox::Thing,
+    sandbox::LedgerObject,
 };
 use futures_util::{StreamExt as _, stream};
 use serde_json::json;
@@ -166,22 +166,25 @@ async fn an_image_outlives_its_builder_and_gives_way_to_the_next_release() {
     let Some(cli) = cli().await else { return };
     let stage = Stage::set(cli, &examples().join("stacks/image-factory")).await;
     stage.run(&["init", "-no-color"]).await;
-    let seeded = stage.living_of(Thing::PrivateImage);
+    let seeded = stage.living_of(LedgerObject::PrivateImage);
     let apply = async |variables: &[&str]| {
         stage.run(&[&["apply", "-no-color", "-auto-approve"], variables].concat()).await;
         let image = stage.id_of("damodel_private_image.release").await;
         let worker = stage.id_of("damodel_instance.worker[0]").await;
-        (image, worker, stage.living_of(Thing::Instance).len())
+        (image, worker, stage.living_of(LedgerObject::Instance).len())
     };
     let first = apply(&[]).await;
     let without_builder = apply(&["-var=keep_builder=false"]).await;
     assert_eq!(without_builder, (first.0.clone(), first.1.clone(), first.2 - 1));
     let second = apply(&["-var=release=2"]).await;
     assert!(second.0 != first.0 && second.1 != first.1, "{second:?}");
-    let images = stage.living_of(Thing::PrivateImage);
+    let images = stage.living_of(LedgerObject::PrivateImage);
     assert!(images.contains(&second.0) && !images.contains(&first.0), "{images:?}");
     stage.run(&["destroy", "-no-color", "-auto-approve"]).await;
-    assert_eq!((stage.living_of(Thing::Instance), stage.living_of(Thing::PrivateImage)), (vec![], seeded));
+    assert_eq!(
+        (stage.living_of(LedgerObject::Instance), stage.living_of(LedgerObject::PrivateImage)),
+        (vec![], seeded)
+    );
 }
 
 /// The stack that is created in any region with a GPU, while stock changes.
@@ -208,10 +211,10 @@ async fn a_stack_with_candidates_is_created_while_stock_flaps() {
         () = flap => {}
         _ = stage.run(&["apply", "-no-color", "-auto-approve"]) => {}
     }
-    assert_eq!(stage.living_of(Thing::Instance).len(), 2);
+    assert_eq!(stage.living_of(LedgerObject::Instance).len(), 2);
     stage.expect_nothing_to_do("-refresh=true").await;
     stage.run(&["destroy", "-no-color", "-auto-approve"]).await;
-    assert!(stage.living_of(Thing::Instance).is_empty());
+    assert!(stage.living_of(LedgerObject::Instance).is_empty());
 }
 
 /// The example of `terraform test`, by the script that a person or a pipeline runs.

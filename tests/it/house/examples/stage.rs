@@ -7,7 +7,7 @@ use std::{
 
 use damodel::{
     commands::terraform::{Cli, Mirror, ProgramEnvironment},
-    sandbox::{Options, Running, Sandbox, Thing},
+    sandbox::{LedgerObject, Options, Running, Sandbox},
 };
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -86,12 +86,14 @@ impl Stage {
 
     /// The objects in the service, including the sandbox's seed.
     pub(super) fn living(&self) -> Vec<Vec<String>> {
-        [Thing::Instance, Thing::CloudDisk, Thing::PrivateImage].map(|thing| self.living_of(thing)).to_vec()
+        [LedgerObject::Instance, LedgerObject::CloudDisk, LedgerObject::PrivateImage]
+            .map(|object| self.living_of(object))
+            .to_vec()
     }
 
     /// The objects of one kind.
-    pub(super) fn living_of(&self, thing: Thing) -> Vec<String> {
-        self.service.sandbox.ledger().live(thing)
+    pub(super) fn living_of(&self, object: LedgerObject) -> Vec<String> {
+        self.service.sandbox.ledger().live(object)
     }
 
     /// Plans without changes. The data source of a check is read again in every apply, which is no change, but has its

@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use damodel::sandbox::{
-    Balance, Fault, FaultAction, Ledger, LifeKind, Mutation, Options, RequestEntry, Running, Sandbox, Thing, When,
+    Balance, Fault, FaultAction, Ledger, LedgerObject, LifeKind, Mutation, Options, RequestEntry, Running, Sandbox,
+    When,
 };
 use secrecy::ExposeSecret;
 use tokio::runtime::Runtime;
@@ -81,17 +82,17 @@ impl Site {
 
     /// The counts of the instances.
     pub(crate) fn balance(&self) -> Balance {
-        self.ledger().balance(Thing::Instance)
+        self.ledger().balance(LedgerObject::Instance)
     }
 
     /// The counts of the objects of a kind.
-    pub(crate) fn balance_of(&self, thing: Thing) -> Balance {
-        self.ledger().balance(thing)
+    pub(crate) fn balance_of(&self, object: LedgerObject) -> Balance {
+        self.ledger().balance(object)
     }
 
     /// The uids of the instances that exist, oldest first.
     pub(crate) fn live(&self) -> Vec<String> {
-        self.ledger().live(Thing::Instance)
+        self.ledger().live(LedgerObject::Instance)
     }
 
     /// The number of requests to an endpoint.
@@ -156,9 +157,9 @@ impl Site {
     }
 
     /// The uids of a kind that were created in an account, oldest first.
-    pub(crate) fn created_in(&self, account: &str, thing: Thing) -> Vec<String> {
+    pub(crate) fn created_in(&self, account: &str, object: LedgerObject) -> Vec<String> {
         let life = self.ledger().life.into_iter();
-        let births = life.filter(|event| event.kind == LifeKind::Created && event.thing == thing);
+        let births = life.filter(|event| event.kind == LifeKind::Created && event.object == object);
         births.filter(|event| event.account == account).map(|event| event.uid).collect()
     }
 

@@ -224,7 +224,7 @@ impl<'a> Workspace<'a> {
         self.destroy_ok();
         assert!(self.state().addresses().is_empty());
         assert_eq!(self.site.live(), Vec::<String>::new(), "not all machines are released");
-        assert_eq!(self.site.ledger().duplicates(damodel::sandbox::Thing::Instance), Vec::<Vec<String>>::new());
+        assert_eq!(self.site.ledger().duplicates(damodel::sandbox::LedgerObject::Instance), Vec::<Vec<String>>::new());
     }
 }
 
