@@ -142,8 +142,8 @@ fn is_planned(ty: &Type) -> bool {
 }
 
 fn names(schema: &Schema) -> impl Iterator<Item = &str> {
-    let blocks = schema.blocks.iter().map(|block| block.name.as_str());
-    schema.attributes.iter().map(|attribute| attribute.name.as_str()).chain(blocks)
+    let blocks = schema.blocks.iter().map(|block| &*block.name);
+    schema.attributes.iter().map(|attribute| &*attribute.name).chain(blocks)
 }
 
 fn reserved(schema: &Schema, reserved: &[&str]) -> impl Iterator<Item = String> {
@@ -211,7 +211,7 @@ fn function_faults<C: Send + Sync + 'static>(entry: &Offering<C>) -> Vec<String>
     faults.extend(read(entry.readers[0], &arguments));
     for parameter in parameters {
         let Value::Object(mut fewer) = arguments.clone() else { continue };
-        fewer.remove(&parameter.name);
+        fewer.remove(&*parameter.name);
         if entry.readers[0](&Value::Object(fewer)).is_ok() {
             faults.push(format!("the model of the arguments has no {}", parameter.name));
         }
@@ -222,7 +222,7 @@ fn function_faults<C: Send + Sync + 'static>(entry: &Offering<C>) -> Vec<String>
 
 /// Where a model and its schema differ, tried with three values: one filled in, one of nulls and one of unknowns.
 fn model_faults(schema: &Schema, reader: ModelReader) -> Vec<String> {
-    let all = |value: &Value| Value::object(names(schema).map(|name| (name, value.clone())));
+    let all = |value: &Value| Value::object(names(schema).map(|name| (name.to_owned(), value.clone())));
     let mut full = object(&schema.attributes, true);
     for block in &schema.blocks {
         full.set_attribute(&block.name, object(&block.attributes, true));
@@ -272,7 +272,9 @@ fn sample(ty: &Type, number: &Value, odd: &[Value]) -> Value {
         Type::List(element) => list(sample(element, number, odd), odd),
         Type::Map(element) => {
             let Value::List(elements) = list(sample(element, number, odd), odd) else { return Value::Null };
-            Value::Map(elements.into_iter().enumerate().map(|(key, element)| (key.to_string(), element)).collect())
+            Value::Map(
+                elements.into_iter().enumerate().map(|(key, element)| (key.to_string().into(), element)).collect(),
+            )
         }
         Type::Object(types) => Value::object(types.iter().map(|(name, ty)| (name.clone(), sample(ty, number, odd)))),
         Type::String | Type::Dynamic | Type::Set(_) | Type::Tuple(_) => "text".into(),

@@ -145,7 +145,7 @@ impl<C: Send + Sync + 'static> Offering<C> {
             return Ok(Value::Unknown);
         }
         let mut arguments = arguments.into_iter();
-        let names = signature.parameters.iter().map(|parameter| &parameter.name);
+        let names = signature.parameters.iter().map(|parameter| parameter.name.clone());
         let mut object = Value::object(names.map(|name| (name, arguments.next().unwrap_or_default())));
         if let Some(variadic) = &signature.variadic {
             object.set_attribute(&variadic.name, Value::List(arguments.collect()));

@@ -118,7 +118,7 @@ mod tests {
             ],
         )
         .with_block(Block {
-            name: "timeouts".to_owned(),
+            name: "timeouts".into(),
             description: "Timeouts.".to_owned(),
             attributes: vec![text("create")],
         });

@@ -78,16 +78,12 @@ fn planned_attributes(attributes: &[Attribute], config: &Value, prior: &Value) -
 /// Makes the top-level computed attributes unknown that follow a changed one, and repeats until no attribute changes.
 fn open_followers(attributes: &[Attribute], config: &Value, planned: &mut Value, prior: &Value) {
     loop {
-        let changed: Vec<&str> = attributes
-            .iter()
-            .map(|attribute| attribute.name.as_str())
-            .filter(|name| planned.attribute(name) != prior.attribute(name))
-            .collect();
+        let has_changed = |name: &String| planned.attribute(name) != prior.attribute(name);
         let followers: Vec<&Attribute> = attributes
             .iter()
+            .filter(|attribute| attribute.follows.iter().any(has_changed))
             .filter(|attribute| is_open(attribute, config.attribute(&attribute.name)))
             .filter(|attribute| !planned.attribute(&attribute.name).is_unknown())
-            .filter(|attribute| attribute.follows.iter().any(|name| changed.contains(&name.as_str())))
             .collect();
         if followers.is_empty() {
             return;
@@ -111,20 +107,20 @@ fn collect_replacements(
     paths: &mut Vec<Path>,
 ) {
     for attribute in attributes {
+        let children = match (attribute.replacement, &attribute.ty) {
+            (Replacement::Always | Replacement::IfKnown, _) => None,
+            (Replacement::Never, AttributeType::Nested(Nesting::Single, children)) => Some(children),
+            _ => continue,
+        };
         // Each part of an unknown object may differ in the apply, and the core refuses a replacement that appears only
         // there.
-        let after = planned.attribute(&attribute.name);
-        let before = prior.attribute(&attribute.name);
-        if after == before {
-            continue;
-        }
-        let path = parent.attribute(&attribute.name);
-        match (attribute.replacement, &attribute.ty) {
-            (Replacement::Always | Replacement::IfKnown, _) => paths.push(path),
-            (_, AttributeType::Nested(Nesting::Single, children)) => {
-                collect_replacements(children, after, before, &path, paths);
+        let (after, before) = (planned.attribute(&attribute.name), prior.attribute(&attribute.name));
+        if after != before {
+            let path = parent.attribute(&attribute.name);
+            match children {
+                Some(children) => collect_replacements(children, after, before, &path, paths),
+                None => paths.push(path),
             }
-            _ => {}
         }
     }
 }
@@ -196,19 +192,20 @@ impl Checker {
     fn attributes(&mut self, attributes: &[Attribute], object: &Value, parent: &Path) {
         let Value::Object(_) = object else { return };
         for attribute in attributes {
-            self.attribute(attribute, object.attribute(&attribute.name), &parent.attribute(&attribute.name));
+            let value = object.attribute(&attribute.name);
+            if !value.is_null() || attribute.requirement == Requirement::Required {
+                self.attribute(attribute, value, &parent.attribute(&attribute.name));
+            }
         }
     }
 
     fn attribute(&mut self, attribute: &Attribute, value: &Value, path: &Path) {
         if value.is_null() {
-            if attribute.requirement == Requirement::Required {
-                self.diagnostics.error_at(
-                    path.clone(),
-                    "Missing required argument",
-                    format!("{path} must be set to a value other than null."),
-                );
-            }
+            self.diagnostics.error_at(
+                path.clone(),
+                "Missing required argument",
+                format!("{path} must be set to a value other than null."),
+            );
             return;
         }
         if attribute.requirement == Requirement::Computed {

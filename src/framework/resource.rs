@@ -426,7 +426,7 @@ impl EventSender<'_> {
         let state = state.unknown_as_null();
         // An object without an identity cannot be listed.
         let Some(identity) = self.identity.of(&state) else { return ControlFlow::Continue(()) };
-        let state = self.wants_state.then(|| without_secrets(self.schema, &fill_defaults(self.schema, &state)));
+        let state = self.wants_state.then(|| without_secrets(self.schema, fill_defaults(self.schema, state)));
         self.wanted -= 1;
         match self.events.send(ListEvent { identity, display_name, state }).await {
             Ok(()) if self.wanted > 0 => ControlFlow::Continue(()),

@@ -70,55 +70,55 @@ fn merged(planned: &Value, actual: &Value) -> Value {
 }
 
 /// The value with the schema's defaults in place of null.
-pub(super) fn fill_defaults(schema: &Schema, value: &Value) -> Value {
-    walk_schema(schema, value, &|attribute, value| match (&attribute.default, value) {
-        (Some(default), Value::Null) => default.clone(),
-        (_, value) => value,
-    })
+pub(super) fn fill_defaults(schema: &Schema, value: Value) -> Value {
+    let fill = |attribute: &Attribute, value: &mut Value| {
+        if let (Some(default), Value::Null) = (&attribute.default, &*value) {
+            *value = default.clone();
+        }
+    };
+    changed(schema, value, |attribute| attribute.default.is_some(), &fill)
 }
 
 /// The value with null for every write-only attribute: plan, state and answers never have one (plugin protocol, meaning
 /// of the plan inputs).
-pub(super) fn without_write_only(schema: &Schema, value: &Value) -> Value {
-    walk_schema(schema, value, &|attribute, value| {
-        if attribute.write_only { Value::Null } else { value }
-    })
+pub(super) fn without_write_only(schema: &Schema, value: Value) -> Value {
+    changed(schema, value, |attribute| attribute.write_only, &|_, value| *value = Value::Null)
 }
 
 /// The value with null for sensitive and write-only attributes, because the core prints lists in clear.
-pub(super) fn without_secrets(schema: &Schema, value: &Value) -> Value {
-    walk_schema(schema, value, &|attribute, value| {
-        if attribute.sensitive || attribute.write_only { Value::Null } else { value }
-    })
+pub(super) fn without_secrets(schema: &Schema, value: Value) -> Value {
+    changed(schema, value, |attribute| attribute.sensitive || attribute.write_only, &|_, value| *value = Value::Null)
 }
 
-fn walk_schema(schema: &Schema, value: &Value, change: &dyn Fn(&Attribute, Value) -> Value) -> Value {
-    let mut walked = walk(&schema.attributes, value, change);
-    for block in &schema.blocks {
-        let inner = walk(&block.attributes, value.attribute(&block.name), change);
-        walked.set_attribute(&block.name, inner);
+type Change<'a> = &'a dyn Fn(&Attribute, &mut Value);
+
+/// The value with a change of the attributes that it concerns, the innermost first.
+fn changed(schema: &Schema, mut value: Value, concerns: fn(&Attribute) -> bool, change: Change<'_>) -> Value {
+    walk(&schema.attributes, &mut value, concerns, change);
+    if let Value::Object(attributes) = &mut value {
+        for block in &schema.blocks {
+            walk(&block.attributes, attributes.entry(block.name.clone()).or_default(), concerns, change);
+        }
     }
-    walked
+    value
 }
 
-fn walk(attributes: &[Attribute], value: &Value, change: &dyn Fn(&Attribute, Value) -> Value) -> Value {
-    let Value::Object(_) = value else {
-        return value.clone();
-    };
-    Value::object(attributes.iter().map(|attribute| {
-        let inner = match (&attribute.ty, value.attribute(&attribute.name)) {
-            (AttributeType::Plain(_), inner) => inner.clone(),
-            (AttributeType::Nested(_, children), inner) => walk_nested(children, inner, change),
+fn walk(attributes: &[Attribute], value: &mut Value, concerns: fn(&Attribute) -> bool, change: Change<'_>) {
+    let Value::Object(object) = value else { return };
+    for attribute in attributes {
+        let children = match &attribute.ty {
+            AttributeType::Nested(_, children) => children.as_slice(),
+            AttributeType::Plain(_) if concerns(attribute) => &[],
+            AttributeType::Plain(_) => continue,
         };
-        (attribute.name.clone(), change(attribute, inner))
-    }))
-}
-
-fn walk_nested(children: &[Attribute], value: &Value, change: &dyn Fn(&Attribute, Value) -> Value) -> Value {
-    match value {
-        Value::Object(_) => walk(children, value, change),
-        Value::List(elements) => Value::List(elements.iter().map(|element| walk(children, element, change)).collect()),
-        other => other.clone(),
+        let inner = object.entry(attribute.name.clone()).or_default();
+        match inner {
+            Value::List(elements) => elements.iter_mut().for_each(|element| walk(children, element, concerns, change)),
+            _ => walk(children, inner, concerns, change),
+        }
+        if concerns(attribute) {
+            change(attribute, inner);
+        }
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) fn assume(schema: &Schema, imported: &Value, private: &mut Private) {
         .iter()
         .filter(|attribute| attribute.replacement == Replacement::IfKnown)
         .filter(|attribute| imported.attribute(&attribute.name).is_null())
-        .map(|attribute| attribute.name.as_str())
+        .map(|attribute| &*attribute.name)
         .collect();
     if !assumed.is_empty() {
         private.insert(KEY, assumed);

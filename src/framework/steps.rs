@@ -37,8 +37,8 @@ pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
         misplaced()
     }
 
-    /// Plans a resource.
-    async fn plan(&self, _plan: Plan<Value>, _context: PlanContext<'_, C>) -> Done<Plan<Value>> {
+    /// Plans a resource. The refined plan has neither configuration nor prior state.
+    async fn plan(&self, _plan: Plan<&Value>, _context: PlanContext<'_, C>) -> Done<Plan<Value>> {
         misplaced()
     }
 
@@ -118,13 +118,13 @@ impl<R: Resource> Steps<R::Client> for OfResource<R> {
         Ok(())
     }
 
-    async fn plan(&self, plan: Plan<Value>, context: PlanContext<'_, R::Client>) -> Done<Plan<Value>> {
-        let read = |value: &Option<Value>| value.as_ref().map(from_value::<R::Model>).transpose();
+    async fn plan(&self, plan: Plan<&Value>, context: PlanContext<'_, R::Client>) -> Done<Plan<Value>> {
+        let read = |value: Option<&Value>| value.map(from_value::<R::Model>).transpose();
         let mut typed = Plan {
             kind: plan.kind,
-            config: read(&plan.config)?,
-            prior: read(&plan.prior)?,
-            planned: read(&plan.planned)?,
+            config: read(plan.config)?,
+            prior: read(plan.prior)?,
+            planned: read(plan.planned)?,
             replace: plan.replace,
             private: plan.private,
             earlier: plan.earlier,
@@ -133,8 +133,8 @@ impl<R: Resource> Steps<R::Client> for OfResource<R> {
         self.0.plan(&mut typed, context).await;
         Ok(Plan {
             kind: plan.kind,
-            config: plan.config,
-            prior: plan.prior,
+            config: None,
+            prior: None,
             planned: typed.planned.as_ref().map(to_value).transpose()?,
             replace: typed.replace,
             private: typed.private,

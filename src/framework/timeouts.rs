@@ -50,7 +50,7 @@ impl DefaultTimeouts {
 
     /// The block's schema.
     pub fn block(&self) -> Block {
-        let attribute = |name: &str, step: &str, default: Duration| {
+        let attribute = |name: &'static str, step: &str, default: Duration| {
             Attribute::optional(
                 name,
                 Type::String,
@@ -62,7 +62,7 @@ impl DefaultTimeouts {
             .validate(validator::duration())
         };
         Block {
-            name: TIMEOUTS.to_owned(),
+            name: TIMEOUTS.into(),
             description: "Timeouts of the operations.".to_owned(),
             attributes: vec![
                 attribute("create", "a create, with all its waiting,", self.create),

@@ -247,7 +247,8 @@ impl<E> Events<E> {
 /// panic in another call ends work in progress.
 async fn run<P: Provider, C: Call>(server: Arc<Server<P>>, work: &TaskTracker, caller: Caller, call: C) -> C::Response {
     let (id, span) = identified(C::NAME, call.subject());
-    let answering = async move {
+    // The layers around it move a pointer.
+    let answering = Box::pin(async move {
         let started = Instant::now();
         let (mut response, diagnostics) = match catch(&id, call.answer(&server)).await.and_then(|answered| answered) {
             Ok(answered) => answered,
@@ -256,7 +257,7 @@ async fn run<P: Provider, C: Call>(server: Arc<Server<P>>, work: &TaskTracker, c
         log_answered(started, &diagnostics);
         response.say(diagnostics);
         response
-    };
+    });
     // A broken connection drops this future, long before the exit of the core is noticed otherwise.
     let (gave_up, answered) = (caller.caller_gone.clone().drop_guard(), caller.answered.clone());
     let response = work.spawn(answer_to(caller, answering).instrument(span)).await.unwrap_or_else(|_| {

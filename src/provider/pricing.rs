@@ -129,7 +129,7 @@ fn rounded(price: BigDecimal) -> Attr<Number> {
 }
 
 /// The schema of a cost.
-pub(super) fn attribute(name: &str, description: &str) -> Attribute {
+pub(super) fn attribute(name: &'static str, description: &str) -> Attribute {
     Attribute::computed(name, AttributeType::Nested(Nesting::Single, attributes()), description)
 }
 
@@ -139,7 +139,7 @@ pub(super) fn ty() -> Type {
 }
 
 fn attributes() -> Vec<Attribute> {
-    let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
+    let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
     vec![
         Attribute::computed("payment_type", Type::String, "The payment type."),
         number("unit_price", "The GPU price of the whole instance for one period."),

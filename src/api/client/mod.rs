@@ -160,7 +160,8 @@ impl Client {
         hash.update(base.to_string().as_bytes());
         hash.update(b"\0");
         hash.update(token.secret.expose_secret().as_bytes());
-        Ok(hash.finalize().iter().take(12).map(|byte| format!("{byte:02x}")).collect())
+        let number = hash.finalize().iter().take(12).fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
+        Ok(format!("{number:024x}"))
     }
 
     pub(super) fn random(&self) -> &Random {

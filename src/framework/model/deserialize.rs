@@ -12,7 +12,7 @@ use super::ModelError;
 use crate::framework::{
     attr::ATTR,
     diagnostics::PathStep,
-    value::{NUMBER, Value},
+    value::{NUMBER, Value, ValueKey},
 };
 
 /// Reads a model from a borrowed value.
@@ -130,8 +130,8 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
 
 /// The entries of a map or the attributes of an object. An error in one of them names its key.
 struct Entries<'a> {
-    rest: btree_map::Iter<'a, String, Value>,
-    current: Option<(&'a String, &'a Value)>,
+    rest: btree_map::Iter<'a, ValueKey, Value>,
+    current: Option<(&'a ValueKey, &'a Value)>,
     step: fn(String) -> PathStep,
 }
 
@@ -140,12 +140,12 @@ impl<'de> MapAccess<'de> for Entries<'_> {
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, ModelError> {
         self.current = self.rest.next();
-        self.current.map(|(name, _)| seed.deserialize(name.as_str().into_deserializer())).transpose()
+        self.current.map(|(name, _)| seed.deserialize((**name).into_deserializer())).transpose()
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, ModelError> {
         let (name, value) = self.current.take().ok_or_else(|| ModelError::custom("a value was read twice"))?;
-        seed.deserialize(ValueDeserializer(value)).map_err(|error| error.inside((self.step)(name.clone())))
+        seed.deserialize(ValueDeserializer(value)).map_err(|error| error.inside((self.step)(name.to_string())))
     }
 
     fn size_hint(&self) -> Option<usize> {

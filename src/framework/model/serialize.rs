@@ -10,7 +10,7 @@ use serde::{
 use super::ModelError;
 use crate::framework::{
     attr::UNKNOWN,
-    value::{NUMBER, Number, Value},
+    value::{NUMBER, Number, Value, ValueKey},
 };
 
 /// Writes a model as a value.
@@ -119,11 +119,11 @@ impl Serializer for ValueSerializer {
     }
 
     fn serialize_map(self, _: Option<usize>) -> Result<Entries, ModelError> {
-        Ok(Entries { entries: BTreeMap::new(), key: String::new(), whole: Value::Map })
+        Ok(Entries { entries: BTreeMap::new(), key: ValueKey::default(), whole: Value::Map })
     }
 
     fn serialize_struct(self, _: &'static str, _: usize) -> Result<Entries, ModelError> {
-        Ok(Entries { entries: BTreeMap::new(), key: String::new(), whole: Value::Object })
+        Ok(Entries { entries: BTreeMap::new(), key: ValueKey::default(), whole: Value::Object })
     }
 
     fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, ModelError> {
@@ -174,9 +174,9 @@ impl SerializeSeq for Elements {
 
 /// The entries of a map or the fields of a struct while they are written.
 pub(super) struct Entries {
-    entries: BTreeMap<String, Value>,
-    key: String,
-    whole: fn(BTreeMap<String, Value>) -> Value,
+    entries: BTreeMap<ValueKey, Value>,
+    key: ValueKey,
+    whole: fn(BTreeMap<ValueKey, Value>) -> Value,
 }
 
 impl SerializeMap for Entries {
@@ -185,7 +185,7 @@ impl SerializeMap for Entries {
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), ModelError> {
         match key.serialize(ValueSerializer)? {
-            Value::String(key) => self.key = key,
+            Value::String(key) => self.key = key.into(),
             _ => return Err(ModelError::custom("the keys of a map are text")),
         }
         Ok(())
@@ -206,7 +206,7 @@ impl SerializeStruct for Entries {
     type Error = ModelError;
 
     fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), ModelError> {
-        self.entries.insert(name.to_owned(), value.serialize(ValueSerializer)?);
+        self.entries.insert(name.into(), value.serialize(ValueSerializer)?);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 pub use validator::Validator;
 
-use super::value::{Type, Value};
+use super::value::{Type, Value, ValueKey};
 
 /// The schema of the provider, a resource, a data source, or another configured object.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +29,7 @@ pub struct Schema {
 #[derive(Clone, Debug)]
 pub struct Block {
     /// The block's name.
-    pub name: String,
+    pub name: ValueKey,
     /// The description, in Markdown.
     pub description: String,
     /// Its attributes.
@@ -64,7 +64,7 @@ impl Schema {
     }
 }
 
-fn object_type(attributes: &[Attribute]) -> BTreeMap<String, Type> {
+fn object_type(attributes: &[Attribute]) -> BTreeMap<ValueKey, Type> {
     attributes.iter().map(|attribute| (attribute.name.clone(), attribute.ty.ty())).collect()
 }
 
@@ -137,7 +137,7 @@ impl From<Type> for AttributeType {
 #[derive(Clone, Debug)]
 pub struct Attribute {
     /// The name, lower case with underscores.
-    pub name: String,
+    pub name: ValueKey,
     /// The type.
     pub ty: AttributeType,
     /// Whether the configuration or the provider sets it.
@@ -161,29 +161,33 @@ pub struct Attribute {
 
 impl Attribute {
     /// An attribute that the configuration must set.
-    pub fn required(name: &str, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
+    pub fn required(name: impl Into<ValueKey>, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
         Self::new(name, ty.into(), Requirement::Required, description.into())
     }
 
     /// An attribute that the configuration may set.
-    pub fn optional(name: &str, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
+    pub fn optional(name: impl Into<ValueKey>, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
         Self::new(name, ty.into(), Requirement::Optional, description.into())
     }
 
     /// An attribute that only the provider sets.
-    pub fn computed(name: &str, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
+    pub fn computed(name: impl Into<ValueKey>, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
         Self::new(name, ty.into(), Requirement::Computed, description.into())
     }
 
     /// An attribute that the configuration may set, and the provider sets otherwise.
-    pub fn optional_computed(name: &str, ty: impl Into<AttributeType>, description: impl Into<String>) -> Self {
+    pub fn optional_computed(
+        name: impl Into<ValueKey>,
+        ty: impl Into<AttributeType>,
+        description: impl Into<String>,
+    ) -> Self {
         Self::new(name, ty.into(), Requirement::OptionalComputed, description.into())
     }
 
     /// An attribute with a default. The default is shown in plan and state, so the attribute is optional and computed
     /// for the core.
     pub fn with_default(
-        name: &str,
+        name: impl Into<ValueKey>,
         ty: impl Into<AttributeType>,
         default: impl Into<Value>,
         description: impl Into<String>,
@@ -233,9 +237,9 @@ impl Attribute {
         matches!(self.requirement, Requirement::Computed | Requirement::OptionalComputed)
     }
 
-    fn new(name: &str, ty: AttributeType, requirement: Requirement, description: String) -> Self {
+    fn new(name: impl Into<ValueKey>, ty: AttributeType, requirement: Requirement, description: String) -> Self {
         Self {
-            name: name.to_owned(),
+            name: name.into(),
             ty,
             requirement,
             description,

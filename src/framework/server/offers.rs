@@ -40,7 +40,7 @@ impl<P: Provider> Server<P> {
         config: &Value,
     ) -> Result<(Value, Diagnostics), Diagnostics> {
         let context = self.context(self.client()?, source.timeout());
-        let read = State { state: fill_defaults(&source.schema, config), private: Private::default() };
+        let read = State { state: fill_defaults(&source.schema, config.clone()), private: Private::default() };
         let Outcome { state, diagnostics, .. } = source.steps.act(ResourceStep::Read(read), context).await?;
         result(source, state.map(Value::unknown_as_null), diagnostics)
     }
@@ -54,7 +54,7 @@ impl<P: Provider> Server<P> {
     ) -> Result<(Value, String, Diagnostics), Diagnostics> {
         let context = self.context(self.client()?, resource.timeout());
         let caller = self.current_caller();
-        let opened = resource.steps.open(fill_defaults(&resource.schema, config), context).await?;
+        let opened = resource.steps.open(fill_defaults(&resource.schema, config.clone()), context).await?;
         let Opened { result, held, diagnostics } = opened;
         if diagnostics.has_errors() {
             return Err(diagnostics);
@@ -103,7 +103,7 @@ impl<P: Provider> Server<P> {
             events: events.clone(),
             fault: &mut fault,
         };
-        let config = fill_defaults(&list.schema, &request.config);
+        let config = fill_defaults(&list.schema, request.config);
         let listing = list.steps.list(config, &mut sender, self.context(self.client()?, list.timeout()));
         let diagnostics = tokio::select! {
             listed = listing => listed?,
@@ -116,7 +116,7 @@ impl<P: Provider> Server<P> {
     pub async fn plan_action(&self, action: &Offering<P::Client>, config: &Value) -> Result<Diagnostics, Diagnostics> {
         let configuration = self.configuration();
         let client = if let ConfigurationState::Ready(client) = &configuration { Some(client) } else { None };
-        let config = fill_defaults(&action.schema, config);
+        let config = fill_defaults(&action.schema, config.clone());
         action.steps.plan_action(config, PlanContext { client, stopping: self.stopping() }).await
     }
 
@@ -128,7 +128,7 @@ impl<P: Provider> Server<P> {
         progress: mpsc::UnboundedSender<String>,
     ) -> Result<Diagnostics, Diagnostics> {
         let context = self.context(self.client()?, action.timeout());
-        action.steps.invoke(fill_defaults(&action.schema, config), ActionProgress(progress), context).await
+        action.steps.invoke(fill_defaults(&action.schema, config.clone()), ActionProgress(progress), context).await
     }
 }
 
@@ -184,12 +184,12 @@ impl<P: Provider> Server<P> {
     pub async fn configure(&self, request: ConfigureRequest) -> Diagnostics {
         let names = self.schema.attributes.iter().map(|attribute| &attribute.name);
         let unknown: Vec<String> =
-            names.filter(|name| !request.config.attribute(name).is_wholly_known()).cloned().collect();
+            names.filter(|name| !request.config.attribute(name).is_wholly_known()).map(ToString::to_string).collect();
         if !unknown.is_empty() || request.config.is_unknown() {
             self.set_configuration(ConfigurationState::Unknown(unknown));
             return Diagnostics::new();
         }
-        let model = match from_value::<P::Model>(&fill_defaults(&self.schema, &request.config)) {
+        let model = match from_value::<P::Model>(&fill_defaults(&self.schema, request.config)) {
             Ok(model) => model,
             Err(error) => return error.into(),
         };
@@ -222,7 +222,7 @@ fn judged(
 ) -> Diagnostics {
     let mut diagnostics = check(schema, config, write_only_allowed);
     if !diagnostics.has_errors()
-        && let Err(bug) = validate(&fill_defaults(schema, config), &mut diagnostics)
+        && let Err(bug) = validate(&fill_defaults(schema, config.clone()), &mut diagnostics)
     {
         diagnostics.extend(bug);
     }

@@ -59,7 +59,6 @@ impl<P: Provider> Server<P> {
         };
         let planned = if kind == PlanKind::Destroy { Value::Null } else { planned_state(schema, &config, &prior) };
         let by_rule = if kind == PlanKind::Update { replacements(schema, &planned, &prior) } else { Vec::new() };
-        let some = |value: &Value| (!value.is_null()).then(|| value.clone());
         let draft = Plan {
             kind,
             config: some(&config),
@@ -73,16 +72,22 @@ impl<P: Provider> Server<P> {
         let configuration = self.configuration();
         let client = if let ConfigurationState::Ready(client) = &configuration { Some(client) } else { None };
         let refined = resource.steps.plan(draft, PlanContext { client, stopping: self.stopping() }).await?;
-        let planned = refined.planned.map_or(Value::Null, |refined| {
-            without_write_only(schema, &guarded(schema, &config, &prior, &refined, &planned))
-        });
+        let is_refined = refined.planned.as_ref().is_some_and(|refined| *refined != planned);
+        let planned = match refined.planned {
+            Some(refined) if is_refined => guarded(schema, &config, &prior, &refined, &planned),
+            Some(_) => planned,
+            None => Value::Null,
+        };
+        let planned = without_write_only(schema, planned);
         let mut replace = Vec::new();
         if kind == PlanKind::Update {
             // For attributes that its refinement did not change, the resource's own list is final.
             replace = refined.replace;
-            let mut by_refinement = replacements(schema, &planned, &prior);
-            by_refinement.retain(|path| !by_rule.contains(path));
-            replace.extend(without_assumed(by_refinement, schema, &prior, &private));
+            if is_refined {
+                let mut by_refinement = replacements(schema, &planned, &prior);
+                by_refinement.retain(|path| !by_rule.contains(path));
+                replace.extend(without_assumed(by_refinement, schema, &prior, &private));
+            }
             replace.sort();
             replace.dedup();
         }
@@ -132,7 +137,7 @@ impl<P: Provider> Server<P> {
                 );
                 return Err(diagnostics);
             }
-            Some(state) => without_write_only(&resource.schema, &state),
+            Some(state) => without_write_only(&resource.schema, state),
         };
         if expected.is_null() && !is_failed {
             diagnostics.error(
@@ -148,6 +153,11 @@ impl<P: Provider> Server<P> {
         confirm(&before, &expected, &mut private);
         Ok(ResourceAnswer::of(resource, settled(&expected, &state), private, diagnostics))
     }
+}
+
+/// A value, unless it is null.
+fn some(value: &Value) -> Option<&Value> {
+    (!value.is_null()).then_some(value)
 }
 
 /// An actual or planned state with its private data, identity and diagnostics.
@@ -196,7 +206,7 @@ impl<P: Provider> Server<P> {
             return Err(diagnostics);
         }
         let state = state.unwrap_or_default().unknown_as_null();
-        Ok(ResourceAnswer::of(resource, without_write_only(&resource.schema, &state), private, diagnostics))
+        Ok(ResourceAnswer::of(resource, without_write_only(&resource.schema, state), private, diagnostics))
     }
 
     /// Imports by id (plugin protocol, import): a state that the following refresh completes. Defaults are filled in,
@@ -210,7 +220,7 @@ impl<P: Provider> Server<P> {
             Some(state) => {
                 let schema = &resource.schema;
                 assume(schema, &state, &mut private);
-                let state = without_write_only(schema, &fill_defaults(schema, &state.unknown_as_null()));
+                let state = without_write_only(schema, fill_defaults(schema, state.unknown_as_null()));
                 Ok(ResourceAnswer::of(resource, state, private, diagnostics))
             }
             None => {
@@ -247,7 +257,7 @@ impl<C: Send + Sync + 'static> Offering<C> {
 
     /// A state with null for its write-only attributes: an upgraded one may have values from before they became
     /// write-only.
-    pub fn without_write_only(&self, state: &Value) -> Value {
+    pub fn without_write_only(&self, state: Value) -> Value {
         without_write_only(&self.schema, state)
     }
 

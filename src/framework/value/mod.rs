@@ -2,7 +2,7 @@
 
 mod number;
 
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 pub(in crate::framework) use number::NUMBER;
 pub use number::{InvalidNumber, Number};
@@ -31,14 +31,18 @@ pub enum Value {
     /// Elements of one type, sorted; made by [`Value::set`].
     Set(Vec<Self>),
     /// Elements of one type, by key.
-    Map(BTreeMap<String, Self>),
+    Map(BTreeMap<ValueKey, Self>),
     /// Elements of different types, in order.
     Tuple(Vec<Self>),
     /// Attributes by name, with all attributes of the type.
-    Object(BTreeMap<String, Self>),
+    Object(BTreeMap<ValueKey, Self>),
     /// A value in a place whose type is [`Type::Dynamic`], with the type that it has here.
     Dynamic(Box<Dynamic>),
 }
+
+/// The name of an attribute, or the key of an element. The names in schemas and models are constants, so that a copy of
+/// an object copies no names.
+pub type ValueKey = Cow<'static, str>;
 
 /// A value with its type, for an attribute whose type the schema leaves open.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +62,7 @@ impl Value {
     }
 
     /// Makes an object from names and values.
-    pub fn object<N: Into<String>>(attributes: impl IntoIterator<Item = (N, Self)>) -> Self {
+    pub fn object<N: Into<ValueKey>>(attributes: impl IntoIterator<Item = (N, Self)>) -> Self {
         Self::Object(attributes.into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
 
@@ -87,22 +91,22 @@ impl Value {
 
     /// The same value with null for every unknown part, for the state after an apply that did not learn them.
     #[must_use]
-    pub fn unknown_as_null(self) -> Self {
+    pub fn unknown_as_null(mut self) -> Self {
+        self.forget_unknown();
+        self
+    }
+
+    fn forget_unknown(&mut self) {
         match self {
-            Self::Unknown => Self::Null,
-            Self::List(elements) => Self::List(elements.into_iter().map(Self::unknown_as_null).collect()),
-            Self::Set(elements) => Self::set(elements.into_iter().map(Self::unknown_as_null).collect()),
-            Self::Tuple(elements) => Self::Tuple(elements.into_iter().map(Self::unknown_as_null).collect()),
-            Self::Map(elements) => {
-                Self::Map(elements.into_iter().map(|(key, value)| (key, value.unknown_as_null())).collect())
+            Self::Unknown => *self = Self::Null,
+            Self::List(elements) | Self::Tuple(elements) => elements.iter_mut().for_each(Self::forget_unknown),
+            Self::Set(elements) => {
+                elements.iter_mut().for_each(Self::forget_unknown);
+                *self = Self::set(std::mem::take(elements));
             }
-            Self::Object(attributes) => {
-                Self::Object(attributes.into_iter().map(|(name, value)| (name, value.unknown_as_null())).collect())
-            }
-            Self::Dynamic(dynamic) => {
-                Self::Dynamic(Box::new(Dynamic { ty: dynamic.ty, value: dynamic.value.unknown_as_null() }))
-            }
-            known => known,
+            Self::Map(elements) | Self::Object(elements) => elements.values_mut().for_each(Self::forget_unknown),
+            Self::Dynamic(dynamic) => dynamic.value.forget_unknown(),
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) => {}
         }
     }
 
@@ -119,7 +123,10 @@ impl Value {
     /// Sets an attribute of an object; other values are left unchanged.
     pub fn set_attribute(&mut self, name: &str, value: Self) {
         if let Self::Object(attributes) = self {
-            attributes.insert(name.to_owned(), value);
+            match attributes.get_mut(name) {
+                Some(attribute) => *attribute = value,
+                None => drop(attributes.insert(name.to_owned().into(), value)),
+            }
         }
     }
 
@@ -187,7 +194,7 @@ pub enum Type {
     /// A decimal number.
     Number,
     /// Attributes by name.
-    Object(BTreeMap<String, Self>),
+    Object(BTreeMap<ValueKey, Self>),
     /// Elements of one type, without order or repetition.
     Set(Box<Self>),
     /// Text.
@@ -213,7 +220,7 @@ impl Type {
     }
 
     /// An object with these attributes.
-    pub fn object<N: Into<String>>(attributes: impl IntoIterator<Item = (N, Self)>) -> Self {
+    pub fn object<N: Into<ValueKey>>(attributes: impl IntoIterator<Item = (N, Self)>) -> Self {
         Self::Object(attributes.into_iter().map(|(name, ty)| (name.into(), ty)).collect())
     }
 }

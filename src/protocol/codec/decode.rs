@@ -1,6 +1,6 @@
 //! Reads values from msgpack, with a cursor.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::BTreeMap;
 
 use rmp::Marker;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
@@ -8,7 +8,7 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 use super::{DEEPEST, DecodeError, MOST_VALUES, ty::decode_type};
 use crate::framework::{
     PathStep, Type, Value,
-    value::{Dynamic, Number},
+    value::{Dynamic, Number, ValueKey},
 };
 
 /// The extension type of an unknown value with refinements.
@@ -102,31 +102,36 @@ impl Decoder<'_> {
         let Head::Map(length) = *head else {
             return Err(DecodeError::new("not a map"));
         };
-        let mut elements = BTreeMap::new();
+        let mut elements = Vec::new();
         for _ in 0..length {
             let key = self.key()?;
             let value = self.value(ty).map_err(|error| error.inside(PathStep::Key(key.clone())))?;
-            insert(&mut elements, key, value)?;
+            elements.push((key.into(), value));
         }
-        Ok(Value::Map(elements))
+        entries(elements).map(Value::Map)
     }
 
-    fn object(&mut self, types: &BTreeMap<String, Type>, head: &Head<'_>) -> Result<Value, DecodeError> {
+    fn object(&mut self, types: &BTreeMap<ValueKey, Type>, head: &Head<'_>) -> Result<Value, DecodeError> {
         let Head::Map(length) = *head else {
             return Err(DecodeError::new("not an object"));
         };
         if length != types.len() {
             return Err(DecodeError::new("an object with another number of attributes"));
         }
-        let mut attributes = BTreeMap::new();
+        let mut attributes = Vec::with_capacity(length);
+        // The core sends them in this order.
+        let mut in_order = types.iter();
         for _ in 0..length {
             // Names are compared unchanged: the core normalises only values.
-            let name = verbatim(&self.reader.head()?)?.to_owned();
-            let ty = types.get(&name).ok_or_else(|| DecodeError::new("an object with an attribute too many"))?;
-            let value = self.value(ty).map_err(|error| error.inside(PathStep::Attribute(name.clone())))?;
-            insert(&mut attributes, name, value)?;
+            let name = verbatim(&self.reader.head()?)?;
+            let next = in_order.next().filter(|(next, _)| *next == name);
+            let (name, ty) = next
+                .or_else(|| types.get_key_value(name))
+                .ok_or_else(|| DecodeError::new("an object with an attribute too many"))?;
+            let value = self.value(ty).map_err(|error| error.inside(PathStep::Attribute(name.to_string())))?;
+            attributes.push((name.clone(), value));
         }
-        Ok(Value::Object(attributes))
+        entries(attributes).map(Value::Object)
     }
 
     fn dynamic(&mut self, head: &Head<'_>) -> Result<Value, DecodeError> {
@@ -147,14 +152,10 @@ impl Decoder<'_> {
     }
 }
 
-fn insert(entries: &mut BTreeMap<String, Value>, key: String, value: Value) -> Result<(), DecodeError> {
-    match entries.entry(key) {
-        Entry::Vacant(entry) => {
-            entry.insert(value);
-            Ok(())
-        }
-        Entry::Occupied(_) => Err(DecodeError::new("a key that is there twice")),
-    }
+fn entries(entries: Vec<(ValueKey, Value)>) -> Result<BTreeMap<ValueKey, Value>, DecodeError> {
+    let length = entries.len();
+    let map = BTreeMap::from_iter(entries);
+    if map.len() == length { Ok(map) } else { Err(DecodeError::new("a key that is there twice")) }
 }
 
 fn text(head: &Head<'_>) -> Result<String, DecodeError> {

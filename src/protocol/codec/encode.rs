@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use rmp::encode::{self, ByteBuf};
 
 use super::{EncodeError, ty::encode_type};
-use crate::framework::{PathStep, Type, Value, value::Number};
+use crate::framework::{
+    PathStep, Type, Value,
+    value::{Number, ValueKey},
+};
 
 /// The form of every unknown value that is written.
 const UNKNOWN: [u8; 3] = [0xd4, 0x00, 0x00];
@@ -95,7 +98,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn map(&mut self, element: &Type, elements: &'a BTreeMap<String, Value>) {
+    fn map(&mut self, element: &Type, elements: &'a BTreeMap<ValueKey, Value>) {
         done(encode::write_map_len(&mut self.out, length(elements.len())).map(drop));
         for (key, value) in elements {
             self.text(key);
@@ -103,14 +106,16 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn object(&mut self, types: &BTreeMap<String, Type>, attributes: &'a BTreeMap<String, Value>) {
-        if !types.keys().eq(attributes.keys()) {
+    fn object(&mut self, types: &BTreeMap<ValueKey, Type>, attributes: &'a BTreeMap<ValueKey, Value>) {
+        let fits = types.keys().eq(attributes.keys());
+        if !fits {
             self.misfit("an object with exactly the attributes of its type");
         }
         done(encode::write_map_len(&mut self.out, length(types.len())).map(drop));
+        let mut in_order = attributes.iter();
         for (name, ty) in types {
             self.text(name);
-            match attributes.get_key_value(name) {
+            match if fits { in_order.next() } else { attributes.get_key_value(name) } {
                 Some((name, value)) => self.at(Location::Attribute(name), ty, value),
                 None => self.nil(),
             }

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::{DecodeError, decode::normalized, ty};
 use crate::framework::{
     PathStep, Type, Value,
-    value::{Dynamic, Number},
+    value::{Dynamic, Number, ValueKey},
 };
 
 /// The treatment of an attribute that the type does not have.
@@ -61,7 +61,7 @@ pub fn from_json(ty: &Type, json: &Json, unsaid: Unsaid) -> Result<Value, Decode
             .map(|(key, json)| {
                 let value =
                     from_json(element, json, unsaid).map_err(|error| error.inside(PathStep::Key(key.clone())))?;
-                Ok((normalized(key), value))
+                Ok((normalized(key).into(), value))
             })
             .collect::<Result<_, _>>()
             .map(Value::Map),
@@ -88,18 +88,19 @@ fn element(ty: &Type, json: &Json, index: usize, unsaid: Unsaid) -> Result<Value
 }
 
 fn attributes(
-    types: &BTreeMap<String, Type>,
+    types: &BTreeMap<ValueKey, Type>,
     object: &serde_json::Map<String, Json>,
     unsaid: Unsaid,
 ) -> Result<Value, DecodeError> {
-    if unsaid == Unsaid::Refused && object.keys().any(|name| !types.contains_key(name)) {
+    if unsaid == Unsaid::Refused && object.keys().any(|name| !types.contains_key(name.as_str())) {
         return Err(DecodeError::new("an object with an attribute too many"));
     }
     types
         .iter()
         .map(|(name, ty)| {
-            let json = object.get(name).unwrap_or(&Json::Null);
-            let value = from_json(ty, json, unsaid).map_err(|error| error.inside(PathStep::Attribute(name.clone())))?;
+            let json = object.get(&**name).unwrap_or(&Json::Null);
+            let value =
+                from_json(ty, json, unsaid).map_err(|error| error.inside(PathStep::Attribute(name.to_string())))?;
             Ok((name.clone(), value))
         })
         .collect::<Result<_, _>>()

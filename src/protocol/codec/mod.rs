@@ -166,7 +166,7 @@ mod tests {
         text.into()
     }
 
-    fn o<const N: usize>(attributes: [(&str, Value); N]) -> Value {
+    fn o<const N: usize>(attributes: [(&'static str, Value); N]) -> Value {
         Value::object(attributes)
     }
 

@@ -36,7 +36,7 @@ fn to_json(ty: &Type) -> Json {
         }
         Type::Object(attributes) => {
             let attributes: Map<String, Json> =
-                attributes.iter().map(|(name, ty)| (name.clone(), to_json(ty))).collect();
+                attributes.iter().map(|(name, ty)| (name.to_string(), to_json(ty))).collect();
             json!(["object", attributes])
         }
     }
@@ -81,7 +81,7 @@ pub(super) fn from_json(json: &Json, depth: usize) -> Result<Type, InvalidType> 
 fn object(attributes: &Map<String, Json>, depth: usize) -> Result<Type, InvalidType> {
     attributes
         .iter()
-        .map(|(name, ty)| Ok((name.clone(), from_json(ty, depth + 1)?)))
+        .map(|(name, ty)| Ok((name.clone().into(), from_json(ty, depth + 1)?)))
         .collect::<Result<_, _>>()
         .map(Type::Object)
 }

@@ -27,7 +27,7 @@ pub(in crate::protocol) fn schema(schema: &Schema) -> WireSchema {
         .blocks
         .iter()
         .map(|inner| NestedBlock {
-            type_name: inner.name.clone(),
+            type_name: inner.name.to_string(),
             block: Some(self::block(&inner.attributes, &inner.description)),
             nesting: BlockNesting::Single.into(),
             min_items: 0,
@@ -52,7 +52,7 @@ fn attribute(attribute: &Attribute) -> WireAttribute {
         AttributeType::Nested(nesting, attributes) => (Vec::new(), Some(object(*nesting, attributes))),
     };
     WireAttribute {
-        name: attribute.name.clone(),
+        name: attribute.name.to_string(),
         r#type: ty,
         nested_type,
         description: attribute.description.clone(),
@@ -139,11 +139,7 @@ mod tests {
                 Attribute::computed("disks", AttributeType::Nested(Nesting::List, disk), "Disks."),
             ],
         )
-        .with_block(Block {
-            name: "timeouts".to_owned(),
-            description: "Timeouts.".to_owned(),
-            attributes: vec![],
-        });
+        .with_block(Block { name: "timeouts".into(), description: "Timeouts.".to_owned(), attributes: vec![] });
         let block = schema(&source).block.unwrap();
         assert_eq!((block.description.as_str(), block.description_kind), ("A **thing**.", 1));
         let [region, password, disks] = block.attributes.as_slice() else { panic!("three attributes") };

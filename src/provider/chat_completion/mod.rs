@@ -219,7 +219,7 @@ fn target() -> Vec<Attribute> {
 }
 
 fn answer() -> Vec<Attribute> {
-    let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
+    let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
     vec![
         Attribute::computed("content", Type::String, "The answer."),
         Attribute::computed("finish_reason", Type::String, "Why it ended: `stop`, `length`, …"),

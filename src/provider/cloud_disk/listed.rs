@@ -126,7 +126,7 @@ impl SingularModel for DiskRecord {
 
     fn schema() -> Schema {
         let as_argument = |mut attribute: Attribute| {
-            if matches!(attribute.name.as_str(), "id" | "uid" | "name") {
+            if matches!(&*attribute.name, "id" | "uid" | "name") {
                 attribute.requirement = Requirement::OptionalComputed;
                 attribute.description.push_str(" As an argument it must match exactly.");
             }

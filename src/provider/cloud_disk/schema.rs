@@ -44,7 +44,7 @@ pub(super) fn schema() -> Schema {
 
 /// The attribute as an argument of the resource; unchanged if it is only reported.
 fn as_argument(mut attribute: Attribute) -> Attribute {
-    match attribute.name.as_str() {
+    match &*attribute.name {
         "name" => {
             attribute.requirement = Requirement::OptionalComputed;
             attribute.description = "The disk's name. Changed in place.".to_owned();
@@ -75,10 +75,11 @@ fn as_argument(mut attribute: Attribute) -> Attribute {
 
 /// The attributes that the service reports (service API, Cloud disk), all computed.
 pub(super) fn reported() -> Vec<Attribute> {
-    let text = |name: &str, description: &str| Attribute::computed(name, Type::String, description);
-    let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
-    let flag = |name: &str, description: &str| Attribute::computed(name, Type::Bool, description);
-    let texts = |name: &str, description: &str| Attribute::computed(name, Type::list(Type::String), description);
+    let text = |name: &'static str, description: &str| Attribute::computed(name, Type::String, description);
+    let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
+    let flag = |name: &'static str, description: &str| Attribute::computed(name, Type::Bool, description);
+    let texts =
+        |name: &'static str, description: &str| Attribute::computed(name, Type::list(Type::String), description);
     vec![
         text("id", "The disk's database number, as text; an instance takes it as `disk_id`."),
         text("uid", "The disk's UID."),

@@ -154,8 +154,8 @@ impl lifecycle::Filters for Filters {
 }
 
 fn attributes() -> Vec<Attribute> {
-    let text = |name: &str, description: &str| Attribute::computed(name, Type::String, description);
-    let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
+    let text = |name: &'static str, description: &str| Attribute::computed(name, Type::String, description);
+    let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
     vec![
         text("instance_uid", "The UID."),
         text("name", "The name."),
@@ -288,12 +288,12 @@ fn as_result(attribute: Attribute) -> Option<Attribute> {
         "wait_for_capacity",
         "wait_for_running",
     ];
-    if NEVER_REPORTED.contains(&attribute.name.as_str()) {
+    if NEVER_REPORTED.contains(&&*attribute.name) {
         return None;
     }
-    let mut result = Attribute::computed(&attribute.name, attribute.ty, attribute.description);
+    let mut result = Attribute::computed(attribute.name, attribute.ty, attribute.description);
     result.sensitive = attribute.sensitive;
-    match attribute.name.as_str() {
+    match &*result.name {
         "id" => {
             result.requirement = Requirement::OptionalComputed;
             result.description = "The instance's UID. Either this or `name`.".to_owned();

@@ -208,8 +208,8 @@ fn behaviour() -> Vec<Attribute> {
 
 /// The attributes that the service reports (service API, Instance).
 fn reported() -> Vec<Attribute> {
-    let text = |name: &str, description: &str| Attribute::computed(name, Type::String, description);
-    let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
+    let text = |name: &'static str, description: &str| Attribute::computed(name, Type::String, description);
+    let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
     vec![
         text("id", "The instance's UID."),
         number("instance_id", "The service's database number of the instance."),

@@ -30,7 +30,7 @@ pub(super) fn schema() -> Schema {
 }
 
 fn place() -> Vec<Attribute> {
-    let secret = |name: &str, description: &str| {
+    let secret = |name: &'static str, description: &str| {
         Attribute::optional(name, Type::String, format!("{description} {WRITE_ONLY}")).sensitive().write_only()
     };
     vec![
@@ -188,7 +188,7 @@ fn source() -> Vec<Attribute> {
 
 /// The options of the server itself (service API, In-instance inference server guide).
 fn options() -> Vec<Attribute> {
-    let cache = |name: &str, whose: &str| {
+    let cache = |name: &'static str, whose: &str| {
         Attribute::with_default(name, Type::String, "q8_0", format!("The type of the {whose} cache."))
             .validate(validator::one_of(options::CACHE_TYPES))
     };
@@ -302,7 +302,7 @@ fn behaviour() -> Vec<Attribute> {
 }
 
 fn reported() -> Vec<Attribute> {
-    let text = |name: &str, description: &str| Attribute::computed(name, Type::String, description);
+    let text = |name: &'static str, description: &str| Attribute::computed(name, Type::String, description);
     vec![
         text(
             "status",

@@ -49,7 +49,7 @@ impl EphemeralResource for Tunnel {
     }
 
     fn schema(&self) -> Schema {
-        let secret = |name: &str, description: &str| {
+        let secret = |name: &'static str, description: &str| {
             Attribute::optional(name, Type::String, format!("{description} It may be an ephemeral value.")).sensitive()
         };
         Schema::new(

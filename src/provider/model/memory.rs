@@ -81,7 +81,7 @@ impl Function for ModelMemory {
     }
 
     fn signature(&self) -> Signature {
-        let needed = attributes().into_iter().filter(|attribute| NEEDED.contains(&attribute.name.as_str()));
+        let needed = attributes().into_iter().filter(|attribute| NEEDED.contains(&&*attribute.name));
         let model = Type::object(needed.map(|attribute| (attribute.name, attribute.ty.ty())));
         let parts = ["weights", "cache", "compute", "overhead", "total", "host"];
         let parts = parts.map(|part| (part.to_owned(), Type::Number));

@@ -82,10 +82,11 @@ pub(super) fn numbers(numbers: &[u64]) -> Attr<Vec<i64>> {
 
 /// The attributes, all computed.
 pub(super) fn attributes() -> Vec<Attribute> {
-    let text = |name: &str, description: &str| Attribute::computed(name, Type::String, description);
-    let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
-    let numbers = |name: &str, description: &str| Attribute::computed(name, Type::list(Type::Number), description);
-    let flag = |name: &str, description: &str| Attribute::computed(name, Type::Bool, description);
+    let text = |name: &'static str, description: &str| Attribute::computed(name, Type::String, description);
+    let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
+    let numbers =
+        |name: &'static str, description: &str| Attribute::computed(name, Type::list(Type::Number), description);
+    let flag = |name: &'static str, description: &str| Attribute::computed(name, Type::Bool, description);
     vec![
         text("architecture", "The architecture, such as `llama` or `qwen3moe`."),
         text("name", "The model's name (`general.name`)."),

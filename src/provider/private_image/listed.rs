@@ -136,7 +136,7 @@ impl lifecycle::SingularModel for SingleImage {
             ),
         ];
         attributes.extend(reported().into_iter().map(|mut attribute| {
-            if matches!(attribute.name.as_str(), "name" | "status" | "region") {
+            if matches!(&*attribute.name, "name" | "status" | "region") {
                 attribute.requirement = Requirement::OptionalComputed;
                 attribute.description.push_str(" As an argument it must match exactly.");
             }

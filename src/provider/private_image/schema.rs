@@ -48,8 +48,8 @@ pub(super) fn schema() -> Schema {
 
 /// The attributes that the service reports (service API, Private image), all computed.
 pub(super) fn reported() -> Vec<Attribute> {
-    let text = |name: &str, description: &str| Attribute::computed(name, Type::String, description);
-    let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
+    let text = |name: &'static str, description: &str| Attribute::computed(name, Type::String, description);
+    let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
     vec![
         number("image_id", "The image's number; an instance takes it as `image_id` with `image_type = \"private\"`."),
         text("image_uuid", "The UUID."),

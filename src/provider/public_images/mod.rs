@@ -125,7 +125,7 @@ impl DataSource for Single {
             ),
         ];
         for mut attribute in record::attributes() {
-            if matches!(attribute.name.as_str(), "id" | "name") {
+            if matches!(&*attribute.name, "id" | "name") {
                 attribute.requirement = Requirement::OptionalComputed;
                 attribute.description.push_str(" As an argument it must match exactly.");
             }

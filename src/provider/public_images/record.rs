@@ -66,8 +66,9 @@ impl ImageRecord {
 
 /// The attributes of a record, all computed.
 pub(super) fn attributes() -> Vec<Attribute> {
-    let text = |name: &str, description: &str| Attribute::computed(name, Type::String, description);
-    let texts = |name: &str, description: &str| Attribute::computed(name, Type::list(Type::String), description);
+    let text = |name: &'static str, description: &str| Attribute::computed(name, Type::String, description);
+    let texts =
+        |name: &'static str, description: &str| Attribute::computed(name, Type::list(Type::String), description);
     vec![
         text("id", "The image's number, as text; an instance takes it as `image_id` with `image_type = \"public\"`."),
         text("name", "The display name."),

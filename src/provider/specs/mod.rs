@@ -110,7 +110,7 @@ async fn specs_of(
 }
 
 fn arguments() -> Vec<Attribute> {
-    let number = |name: &str, description: &str| {
+    let number = |name: &'static str, description: &str| {
         Attribute::optional(name, Type::Number, description).validate(validator::between(0..=i64::MAX))
     };
     vec![

@@ -106,9 +106,12 @@ pub(super) fn number(number: Option<&BigDecimal>) -> Attr<Number> {
 /// The attributes of a record, all computed.
 pub(super) fn attributes() -> Vec<Attribute> {
     const PERIODS: [(&str, &str); 3] = [("hourly", "an hour"), ("daily", "a day"), ("monthly", "a month")];
-    let text = |name: &str, description: &str| Attribute::computed(name, Type::String, description);
-    let number = |name: &str, description: &str| Attribute::computed(name, Type::Number, description);
-    let flag = |name: &str, description: &str| Attribute::computed(name, Type::Bool, description);
+    let text = |name: &'static str, description: &str| Attribute::computed(name, Type::String, description);
+    let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
+    let flag = |name: &'static str, description: &str| Attribute::computed(name, Type::Bool, description);
+    let of = |period: &str, what: &str, ty: Type, description: String| {
+        Attribute::computed(format!("{period}_{what}"), ty, description)
+    };
     let mut attributes = vec![
         number("spec_id", "The specification's number."),
         text("spec_type", "The specification's code."),
@@ -127,21 +130,21 @@ pub(super) fn attributes() -> Vec<Attribute> {
         flag("support_ib_network", "Whether there is an IB network."),
     ];
     for (period, word) in PERIODS {
-        attributes.push(number(&format!("{period}_price"), &format!("The price of a GPU for {word}.")));
+        attributes.push(of(period, "price", Type::Number, format!("The price of a GPU for {word}.")));
     }
     for (period, word) in PERIODS {
         let description = format!("The price of a GB of additional local data disk for {word}.");
-        attributes.push(number(&format!("{period}_data_disk_price"), &description));
+        attributes.push(of(period, "data_disk_price", Type::Number, description));
     }
     for (period, word) in PERIODS {
         let description =
             format!("The discount on {word}, as the service reports it; it is not applied to the prices.");
-        attributes.push(number(&format!("{period}_discount"), &description));
+        attributes.push(of(period, "discount", Type::Number, description));
         let description = format!(
             "The status of the discount on {word}: `none`, `voided`, `not_yet_effective`, `expired`, `effective` or \
              `effective_with_next`."
         );
-        attributes.push(text(&format!("{period}_discount_status"), &description));
+        attributes.push(of(period, "discount_status", Type::String, description));
     }
     attributes.push(flag("rush_sale", "Whether this is a rush-sale specification."));
     attributes

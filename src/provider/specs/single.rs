@@ -49,7 +49,7 @@ impl DataSource for Single {
 
     fn schema(&self) -> Schema {
         let mut attributes: Vec<Attribute> =
-            arguments().into_iter().filter(|attribute| !BOTH.contains(&attribute.name.as_str())).collect();
+            arguments().into_iter().filter(|attribute| !BOTH.contains(&&*attribute.name)).collect();
         attributes.push(
             Attribute::optional("gpu_name_regex", Type::String, "A regular expression that the GPU model must match.")
                 .validate(validator::regular_expression()),
@@ -61,7 +61,7 @@ impl DataSource for Single {
             "Whether to take the first of several, in the order of `sort_by`.",
         ));
         for mut attribute in record::attributes() {
-            if BOTH.contains(&attribute.name.as_str()) {
+            if BOTH.contains(&&*attribute.name) {
                 attribute.requirement = Requirement::OptionalComputed;
                 attribute.description.push_str(" As an argument it must match exactly.");
             }

@@ -48,7 +48,7 @@ pub(crate) fn region(name: &str) -> Value {
 /// The configuration of an `echo_thing`: a name, and null for the rest.
 pub(crate) fn thing(name: &str) -> Value {
     let Type::Object(types) = schema().ty() else { panic!("a schema is an object") };
-    let mut thing = Value::object(types.keys().map(|name| (name, Value::Null)));
+    let mut thing = Value::object(types.keys().map(|name| (name.clone(), Value::Null)));
     thing.set_attribute("name", name.into());
     thing
 }

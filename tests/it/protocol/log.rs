@@ -59,7 +59,7 @@ async fn core() -> Core {
 
 fn planned(core: &Core, name: &str) -> Value {
     let damodel::framework::Type::Object(types) = &core.ty else { panic!("a schema is an object") };
-    let mut planned = Value::object(types.keys().map(|name| (name, Value::Null)));
+    let mut planned = Value::object(types.keys().map(|name| (name.clone(), Value::Null)));
     planned.set_attribute("name", name.into());
     planned
 }

@@ -115,7 +115,7 @@ async fn large_messages_pass() {
     let mut fixture = Fixture::new().await;
     let mut config = thing("a");
     let long = "x".repeat(8 << 20);
-    config.set_attribute("labels", Value::Map([("k".to_owned(), long.into())].into()));
+    config.set_attribute("labels", Value::Map([("k".into(), long.into())].into()));
     assert!(fixture.core.validate(&config).await.is_empty());
     let plan = fixture.core.plan(&config, &Value::Null, &config, b"").await;
     assert!(plan.value.attribute("labels") == config.attribute("labels"));

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use damodel::framework::{Value, value::Number};
+use damodel::framework::{
+    Value,
+    value::{Number, ValueKey},
+};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error as _, MapAccess, SeqAccess, Visitor},
@@ -99,9 +102,9 @@ impl<'de> Visitor<'de> for AnyVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Any, A::Error> {
-        let mut elements = BTreeMap::new();
+        let mut elements = BTreeMap::<ValueKey, Value>::new();
         while let Some((key, Any(value))) = map.next_entry::<String, Any>()? {
-            elements.insert(key, value);
+            elements.insert(key.into(), value);
         }
         let named = elements.keys().filter(|key| attribute_name(key).is_some()).count();
         match named {

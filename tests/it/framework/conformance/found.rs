@@ -12,11 +12,11 @@ use super::{
     random::Choices,
 };
 
-fn optional(name: &str) -> Attribute {
+fn optional(name: &'static str) -> Attribute {
     Attribute::optional(name, Type::String, "Any.")
 }
 
-fn optional_computed(name: &str) -> Attribute {
+fn optional_computed(name: &'static str) -> Attribute {
     Attribute::optional_computed(name, Type::String, "Any.")
 }
 
@@ -24,7 +24,7 @@ fn nested(nesting: Nesting, attributes: Vec<Attribute>) -> AttributeType {
     AttributeType::Nested(nesting, attributes)
 }
 
-fn object<const N: usize>(attributes: [(&str, Value); N]) -> Value {
+fn object<const N: usize>(attributes: [(&'static str, Value); N]) -> Value {
     Value::object(attributes)
 }
 

@@ -3,6 +3,7 @@
 use damodel::framework::{
     Schema, Type, Value,
     schema::{Attribute, AttributeType, Nesting, Replacement, Requirement},
+    value::ValueKey,
 };
 
 const NAMES: [&str; 6] = ["a0", "a1", "a2", "a3", "a4", "a5"];
@@ -35,7 +36,7 @@ impl Choices {
 
 pub(crate) fn schema(choices: &mut Choices) -> Schema {
     let mut attributes = attributes(choices, 2, Place::Top);
-    let names: Vec<String> = attributes.iter().map(|a| a.name.clone()).collect();
+    let names: Vec<String> = attributes.iter().map(|a| a.name.to_string()).collect();
     for attribute in &mut attributes {
         if attribute.is_computed() && choices.once_in(3) {
             let followed = usize::from(choices.one_of(u8::try_from(names.len()).unwrap()));
@@ -57,7 +58,7 @@ fn attributes(choices: &mut Choices, depth: u8, place: Place) -> Vec<Attribute> 
     NAMES.iter().take(count.into()).map(|name| attribute(choices, name, depth, place)).collect()
 }
 
-fn attribute(choices: &mut Choices, name: &str, depth: u8, place: Place) -> Attribute {
+fn attribute(choices: &mut Choices, name: &'static str, depth: u8, place: Place) -> Attribute {
     let requirement = match (place, choices.one_of(4)) {
         (Place::Computed, _) | (_, 1) => Requirement::Computed,
         (_, 0) => Requirement::Optional,
@@ -151,8 +152,8 @@ fn some(choices: &mut Choices, mut one: impl FnMut(&mut Choices) -> Value) -> Ve
     (0..choices.one_of(4)).map(|_| one(choices)).collect()
 }
 
-fn keyed(values: Vec<Value>) -> std::collections::BTreeMap<String, Value> {
-    values.into_iter().enumerate().map(|(index, value)| (format!("k{index}"), value)).collect()
+fn keyed(values: Vec<Value>) -> std::collections::BTreeMap<ValueKey, Value> {
+    values.into_iter().enumerate().map(|(index, value)| (format!("k{index}").into(), value)).collect()
 }
 
 /// A known value of a type, in which parts may be null.

@@ -7,7 +7,7 @@ use damodel::{
     framework::{
         Path, PathStep, Schema, Type, Value,
         schema::{Attribute, AttributeType, Block, Nesting, Requirement},
-        value::Dynamic,
+        value::{Dynamic, ValueKey},
     },
     protocol::codec::decode_type,
 };
@@ -75,8 +75,8 @@ pub(super) fn value(ty: &Type, json: &Json) -> Option<Value> {
 fn entries<'a>(
     object: &serde_json::Map<String, Json>,
     ty: impl Fn(&str) -> &'a Type,
-) -> Option<BTreeMap<String, Value>> {
-    object.iter().map(|(name, json)| Some((name.clone(), value(ty(name), json)?))).collect()
+) -> Option<BTreeMap<ValueKey, Value>> {
+    object.iter().map(|(name, json)| Some((name.clone().into(), value(ty(name), json)?))).collect()
 }
 
 pub(super) fn path(json: &Json) -> Path {
@@ -106,7 +106,8 @@ pub(super) fn schema(block: &Json) -> Option<Schema> {
         {
             return None;
         }
-        schema = schema.with_block(Block { name: name.clone(), description: "Recorded.".to_owned(), attributes });
+        schema =
+            schema.with_block(Block { name: name.clone().into(), description: "Recorded.".to_owned(), attributes });
     }
     Some(schema)
 }
@@ -138,7 +139,7 @@ fn attribute(name: &str, json: &Json) -> Option<Attribute> {
             AttributeType::Nested(nesting, attributes(nested)?)
         }
     };
-    let mut attribute = Attribute::optional(name, ty, "Recorded.");
+    let mut attribute = Attribute::optional(name.to_owned(), ty, "Recorded.");
     attribute.requirement = match (is("required"), is("optional"), is("computed")) {
         (true, _, _) => Requirement::Required,
         (_, true, true) => Requirement::OptionalComputed,

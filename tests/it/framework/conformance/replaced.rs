@@ -34,8 +34,8 @@ pub(crate) fn heeded(schema: &Schema, prior: &Value, planned: &Value, path: &Pat
 /// The value at a path; `None` if the path does not exist.
 fn at<'a>(value: &'a Value, path: &Path) -> Option<&'a Value> {
     path.steps().iter().try_fold(value, |value, step| match (value, step) {
-        (Value::Object(attributes), PathStep::Attribute(name)) => attributes.get(name),
-        (Value::Map(elements), PathStep::Key(key)) => elements.get(key),
+        (Value::Object(attributes), PathStep::Attribute(name)) => attributes.get(name.as_str()),
+        (Value::Map(elements), PathStep::Key(key)) => elements.get(key.as_str()),
         (Value::List(elements), PathStep::Index(index)) => elements.get(usize::try_from(*index).ok()?),
         _ => None,
     })
