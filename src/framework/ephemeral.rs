@@ -84,27 +84,27 @@ impl<M, H> Opened<M, H> {
 }
 
 /// An object that is closed by its drop.
-pub(super) type Heldable = Box<dyn Any + Send + Sync>;
+pub(super) type HeldObject = Box<dyn Any + Send + Sync>;
 
 /// The open objects of this process by key, each with the task that drops it when its caller is gone.
 #[derive(Debug, Default)]
-pub(super) struct HeldObjects(Arc<Mutex<Things>>);
+pub(super) struct HeldObjects(Arc<Mutex<ObjectsByKey>>);
 
-type Things = HashMap<String, (Heldable, AbortOnDropHandle<()>)>;
+type ObjectsByKey = HashMap<String, (HeldObject, AbortOnDropHandle<()>)>;
 
 impl HeldObjects {
     /// Keeps an object, and returns its key. It is dropped when `disconnected` is cancelled, because no close can
     /// follow.
-    pub(super) fn hold(&self, thing: Heldable, disconnected: CancellationToken) -> String {
+    pub(super) fn hold(&self, object: HeldObject, disconnected: CancellationToken) -> String {
         let key = format!("{:016x}", rand::random::<u64>());
-        let (things, own) = (Arc::downgrade(&self.0), key.clone());
+        let (objects, own) = (Arc::downgrade(&self.0), key.clone());
         let watch = tokio::spawn(async move {
             disconnected.cancelled().await;
-            if let Some(things) = things.upgrade() {
-                lock(&things).remove(&own);
+            if let Some(objects) = objects.upgrade() {
+                lock(&objects).remove(&own);
             }
         });
-        lock(&self.0).insert(key.clone(), (thing, AbortOnDropHandle::new(watch)));
+        lock(&self.0).insert(key.clone(), (object, AbortOnDropHandle::new(watch)));
         key
     }
 
@@ -114,8 +114,8 @@ impl HeldObjects {
     }
 }
 
-fn lock(things: &Mutex<Things>) -> MutexGuard<'_, Things> {
-    things.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(objects: &Mutex<ObjectsByKey>) -> MutexGuard<'_, ObjectsByKey> {
+    objects.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -123,15 +123,15 @@ mod tests {
     use super::*;
 
     /// An object, and the token that its drop cancels.
-    fn thing() -> (Heldable, CancellationToken) {
+    fn object() -> (HeldObject, CancellationToken) {
         let dropped = CancellationToken::new();
         (Box::new(dropped.clone().drop_guard()), dropped)
     }
 
     #[tokio::test]
-    async fn a_thing_lives_until_it_is_released_or_its_own_caller_is_gone() {
+    async fn an_object_is_held_until_it_is_released_or_its_own_caller_is_gone() {
         let (holder, gone) = (HeldObjects::default(), CancellationToken::new());
-        let [(one, one_dropped), (other, other_dropped)] = [thing(), thing()];
+        let [(one, one_dropped), (other, other_dropped)] = [object(), object()];
         holder.hold(one, gone.clone());
         let key = holder.hold(other, CancellationToken::new());
         assert!(!one_dropped.is_cancelled());

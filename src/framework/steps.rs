@@ -5,7 +5,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     diagnostics::Diagnostics,
-    ephemeral::{EphemeralResource, Heldable, Opened},
+    ephemeral::{EphemeralResource, HeldObject, Opened},
     function::{Function, FunctionError},
     identity::Identity,
     model::{ModelError, from_value, to_value},
@@ -63,7 +63,7 @@ pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
     }
 
     /// Of an ephemeral resource.
-    async fn open(&self, _config: Value, _context: StepContext<C>) -> Done<Opened<Value, Heldable>> {
+    async fn open(&self, _config: Value, _context: StepContext<C>) -> Done<Opened<Value, HeldObject>> {
         misplaced()
     }
 
@@ -201,11 +201,11 @@ impl<E: EphemeralResource> Steps<E::Client> for OfEphemeralResource<E> {
         Ok(())
     }
 
-    async fn open(&self, config: Value, context: StepContext<E::Client>) -> Done<Opened<Value, Heldable>> {
+    async fn open(&self, config: Value, context: StepContext<E::Client>) -> Done<Opened<Value, HeldObject>> {
         let opened = self.0.open(from_value(&config)?, context).await;
         Ok(Opened {
             result: opened.result.as_ref().map(to_value).transpose()?,
-            held: opened.held.map(|held| Box::new(held) as Heldable),
+            held: opened.held.map(|held| Box::new(held) as HeldObject),
             diagnostics: opened.diagnostics,
         })
     }
