@@ -4,9 +4,7 @@
 use std::{
     future::Future,
     io::{self, Write},
-    num::NonZero,
     process::ExitCode,
-    thread::available_parallelism,
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
@@ -34,8 +32,6 @@ const PROTOCOL_VERSION: u32 = 6;
 
 /// The registries under whose addresses a core may look up a provider to attach to.
 const REGISTRIES: [&str; 2] = ["registry.terraform.io", "registry.opentofu.org"];
-
-const MAX_THREADS: usize = 4;
 
 /// Serves `routes` to the core that started this process: listens, writes the handshake line on standard output, and
 /// returns when the process should exit with code 0, with the socket removed (plugin protocol, minimal server recipe).
@@ -143,10 +139,10 @@ fn announcement(reattach: &str) -> String {
 ///
 /// Unfinished tasks are dropped, so that a hanging call does not keep the process running.
 pub fn block_on(serving: impl Future<Output = Result<(), Error>>) -> ExitCode {
-    // Calls mostly wait for the service: a few threads are enough, and start faster.
-    let threads = available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
+    // Calls mostly wait for the service, and threads that wake each other cost more than they share. The server runs on
+    // one; this one waits for the end, so that a stalled call cannot prevent it.
     let runtime = Builder::new_multi_thread()
-        .worker_threads(threads)
+        .worker_threads(1)
         .on_thread_start(traces::join)
         .enable_all()
         .build()
