@@ -83,19 +83,19 @@ impl<M, H> Opened<M, H> {
     }
 }
 
-/// An object that is closed by its drop.
-pub(super) type HeldObject = Box<dyn Any + Send + Sync>;
+/// An open object, which is closed by its drop.
+pub(super) type OpenObject = Box<dyn Any + Send + Sync>;
 
 /// The open objects of this process by key, each with the task that drops it when its caller is gone.
 #[derive(Debug, Default)]
 pub(super) struct HeldObjects(Arc<Mutex<ObjectsByKey>>);
 
-type ObjectsByKey = HashMap<String, (HeldObject, AbortOnDropHandle<()>)>;
+type ObjectsByKey = HashMap<String, (OpenObject, AbortOnDropHandle<()>)>;
 
 impl HeldObjects {
     /// Keeps an object, and returns its key. It is dropped when `disconnected` is cancelled, because no close can
     /// follow.
-    pub(super) fn hold(&self, object: HeldObject, disconnected: CancellationToken) -> String {
+    pub(super) fn hold(&self, object: OpenObject, disconnected: CancellationToken) -> String {
         let key = format!("{:016x}", rand::random::<u64>());
         let (objects, own) = (Arc::downgrade(&self.0), key.clone());
         let watch = tokio::spawn(async move {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     /// An object, and the token that its drop cancels.
-    fn object() -> (HeldObject, CancellationToken) {
+    fn object() -> (OpenObject, CancellationToken) {
         let dropped = CancellationToken::new();
         (Box::new(dropped.clone().drop_guard()), dropped)
     }

@@ -5,7 +5,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     diagnostics::Diagnostics,
-    ephemeral::{EphemeralResource, HeldObject, Opened},
+    ephemeral::{EphemeralResource, OpenObject, Opened},
     function::{Function, FunctionError},
     identity::Identity,
     model::{ModelError, from_value, to_value},
@@ -63,7 +63,7 @@ pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
     }
 
     /// Of an ephemeral resource.
-    async fn open(&self, _config: Value, _context: StepContext<C>) -> Done<Opened<Value, HeldObject>> {
+    async fn open(&self, _config: Value, _context: StepContext<C>) -> Done<Opened<Value, OpenObject>> {
         misplaced()
     }
 
@@ -201,11 +201,11 @@ impl<E: EphemeralResource> Steps<E::Client> for OfEphemeralResource<E> {
         Ok(())
     }
 
-    async fn open(&self, config: Value, context: StepContext<E::Client>) -> Done<Opened<Value, HeldObject>> {
+    async fn open(&self, config: Value, context: StepContext<E::Client>) -> Done<Opened<Value, OpenObject>> {
         let opened = self.0.open(from_value(&config)?, context).await;
         Ok(Opened {
             result: opened.result.as_ref().map(to_value).transpose()?,
-            held: opened.held.map(|held| Box::new(held) as HeldObject),
+            held: opened.held.map(|held| Box::new(held) as OpenObject),
             diagnostics: opened.diagnostics,
         })
     }
