@@ -14,8 +14,8 @@ const IMAGES: u32 = 50;
 /// The ids of the generated objects of a kind.
 fn generated(site: &Site, kind: &str) -> Vec<String> {
     let state = site.sandbox().state();
-    let things = state[kind].as_array().unwrap().iter();
-    let generated = things.filter(|object| object["name"].as_str().is_some_and(|name| name.starts_with("generated-")));
+    let objects = state[kind].as_array().unwrap().iter();
+    let generated = objects.filter(|it| it["name"].as_str().is_some_and(|name| name.starts_with("generated-")));
     generated.map(|object: &Value| object["id"].to_string()).collect()
 }
 

@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::llama::{self, Server};
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Cli, Instance, Site, Workspace, config, each_cli};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
@@ -77,50 +77,59 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn calls_requests_waits_and_ssh_steps_are_spans_of_the_callers_trace() {
     each_cli(|cli| {
-        // No span of the provider contains Terraform's own start and end. The service takes minutes for an instance;
-        // with the sandbox's usual speed they would count for too much.
-        let site = Site::with(Options { creation: Duration::from_secs(20), ..llama::options() });
-        let collector = Collector::start();
-        let workspace = Workspace::new(cli, &site);
-        workspace.write(&Server::new().config());
-        workspace.plan(&[]);
-        workspace.set_env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint);
-        workspace.set_env("TRACEPARENT", &format!("00-{TRACE}-{PARENT}-01"));
-        let begin = now();
-        workspace.apply_plan();
-        let end = now();
-
-        let spans = collector.spans();
-        let of = |name: &str| spans.iter().filter(|span| span.name == name).cloned().collect::<Vec<_>>();
-        let ids: BTreeSet<_> = spans.iter().map(|span| hex(&span.span_id)).chain([PARENT.to_owned()]).collect();
-        for span in &spans {
-            assert_eq!(hex(&span.trace_id), TRACE, "{span:?}");
-            assert!(ids.contains(&hex(&span.parent_span_id)), "{span:?}");
+        // Most of each call is in a span below it: the rest is time of the disk and the processor. Other tests that
+        // keep them busy only lower the share, so that the best of three applies is closest to the provider's own.
+        let mut shares = Vec::new();
+        while shares.len() < 3 && shares.last().is_none_or(|share| *share < 0.8) {
+            shares.push(lowest_share(cli));
         }
-        assert_eq!(of("ApplyResourceChange").len(), 2);
-        for name in ["ConfigureProvider", "request", "wait", "ssh"] {
-            assert!(!of(name).is_empty(), "{name} is not among {:?}", spans.iter().map(|span| &span.name));
-        }
-
-        let whole = covered(begin, end, &spans);
-        assert!(whole >= 0.95, "{whole} of the apply is in a span");
-        // Most of each call is in a span below it. The rest is time of the disk and the processor, and in a call of two
-        // seconds that grows when other tests keep them busy.
-        let inner: Vec<Span> = ["request", "wait", "ssh"].iter().flat_map(|name| of(name)).collect();
-        for call in of("ApplyResourceChange") {
-            let part = covered(call.start_time_unix_nano, call.end_time_unix_nano, &inner);
-            assert!(part >= 0.5, "{part} of {call:?}");
-        }
-
-        let sent = collector.bodies.lock().unwrap().concat();
-        let sent = String::from_utf8_lossy(&sent);
-        let secrets = site.secrets();
-        assert!(!secrets.is_empty() && !secrets.iter().any(|secret| sent.contains(secret)));
-        assert!(!sent.contains(".rs"), "a place in the source");
-        workspace.remove_env("OTEL_EXPORTER_OTLP_ENDPOINT");
-        workspace.finish();
-        assert_eq!(collector.spans().len(), spans.len(), "spans without a collector in the environment");
+        assert!(shares.last().is_some_and(|share| *share >= 0.8), "{shares:?} of a call are in a span below it");
     });
+}
+
+/// Applies an instance with a server, and checks the spans. The result is the share of the call with the smallest one
+/// that is in a span below it.
+fn lowest_share(cli: &Cli) -> f64 {
+    // No span of the provider contains Terraform's own start and end. The service takes minutes for an instance;
+    // with the sandbox's usual speed they would count for too much.
+    let site = Site::with(Options { creation: Duration::from_secs(20), ..llama::options() });
+    let collector = Collector::start();
+    let workspace = Workspace::new(cli, &site);
+    workspace.write(&Server::new().config());
+    workspace.plan(&[]);
+    workspace.set_env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.endpoint);
+    workspace.set_env("TRACEPARENT", &format!("00-{TRACE}-{PARENT}-01"));
+    let begin = now();
+    workspace.apply_plan();
+    let end = now();
+
+    let spans = collector.spans();
+    let of = |name: &str| spans.iter().filter(|span| span.name == name).cloned().collect::<Vec<_>>();
+    let ids: BTreeSet<_> = spans.iter().map(|span| hex(&span.span_id)).chain([PARENT.to_owned()]).collect();
+    for span in &spans {
+        assert_eq!(hex(&span.trace_id), TRACE, "{span:?}");
+        assert!(ids.contains(&hex(&span.parent_span_id)), "{span:?}");
+    }
+    assert_eq!(of("ApplyResourceChange").len(), 2);
+    for name in ["ConfigureProvider", "request", "wait", "ssh"] {
+        assert!(!of(name).is_empty(), "{name} is not among {:?}", spans.iter().map(|span| &span.name));
+    }
+
+    let whole = covered(begin, end, &spans);
+    assert!(whole >= 0.95, "{whole} of the apply is in a span");
+    let inner: Vec<Span> = ["request", "wait", "ssh"].iter().flat_map(|name| of(name)).collect();
+    let share = |call: Span| covered(call.start_time_unix_nano, call.end_time_unix_nano, &inner);
+    let lowest = of("ApplyResourceChange").into_iter().map(share).fold(1.0, f64::min);
+
+    let sent = collector.bodies.lock().unwrap().concat();
+    let sent = String::from_utf8_lossy(&sent);
+    let secrets = site.secrets();
+    assert!(!secrets.is_empty() && !secrets.iter().any(|secret| sent.contains(secret)));
+    assert!(!sent.contains(".rs"), "a place in the source");
+    workspace.remove_env("OTEL_EXPORTER_OTLP_ENDPOINT");
+    workspace.finish();
+    assert_eq!(collector.spans().len(), spans.len(), "spans without a collector in the environment");
+    lowest
 }
 
 #[test]
