@@ -163,26 +163,6 @@ fn a_create_of_minutes_ago_that_made_nothing_is_sent_again() {
 }
 
 #[test]
-#[ignore = "takes the two minutes of the visibility window"]
-fn an_answer_that_never_came_and_nothing_made_is_no_wait_for_the_whole_timeout() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
-        workspace.write(&config(format!("{}{}", Instance::new("x"), disk("data"))));
-        for endpoint in ["instance_create", "cloud_disk_create"] {
-            site.arm(endpoint, When::Next(1), FaultAction::DropBefore);
-        }
-        let begun = Instant::now();
-        let (done, said) = workspace.try_apply(&[]);
-        assert!(begun.elapsed().as_secs() < 240, "{:?}: {said:#?}", begun.elapsed());
-        assert!(done || says(&said, Severity::Error, "othing was "), "{said:#?}");
-        workspace.apply_ok(&config(format!("{}{}", Instance::new("x"), disk("data"))));
-        assert_eq!(site.balance().created, 1);
-        workspace.finish();
-    });
-}
-
-#[test]
 fn a_note_that_cannot_be_read_stops_a_create() {
     each_cli(|cli| {
         let site = Site::start();
