@@ -128,7 +128,7 @@ impl<C: Send + Sync + 'static> Offering<C> {
 
 impl<C: Send + Sync + 'static> fmt::Debug for Offering<C> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Entry").field("kind", &self.kind).field("name", &self.name).finish_non_exhaustive()
+        formatter.debug_struct("Offering").field("kind", &self.kind).field("name", &self.name).finish_non_exhaustive()
     }
 }
 

@@ -121,7 +121,7 @@ pub(super) struct CoreConnection {
 
 impl std::fmt::Debug for CoreConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").finish_non_exhaustive()
+        f.debug_struct("CoreConnection").finish_non_exhaustive()
     }
 }
 
