@@ -43,7 +43,8 @@ impl PeerFacts {
     }
 }
 
-/// Judges the host key, and notes what happens. Channels that a server wants to open are refused.
+/// Judges the host key, and notes what happens. Channels that a server wants to open are refused, by the drop of their
+/// handles; the library's defaults would accept them.
 #[derive(Debug)]
 pub(super) struct Handler {
     pin: Option<Pin>,

@@ -166,6 +166,26 @@ impl Handler for Server {
         match command {
             b"refuse" => return served.channel_failure(channel),
             b"say nothing" => {}
+            b"be opened to" => {
+                let (handle, seen) = (served.handle(), self.seen.clone());
+                // The answers of the other side come to this task.
+                tokio::spawn(async move {
+                    let opened = [
+                        handle.channel_open_agent().await,
+                        handle.channel_open_direct_streamlocal("/a").await,
+                        handle.channel_open_direct_tcpip("a", 1, "b", 2).await,
+                        handle.channel_open_forwarded_streamlocal("/a").await,
+                        handle.channel_open_forwarded_tcpip("a", 1, "b", 2).await,
+                        handle.channel_open_session().await,
+                        handle.channel_open_x11("a", 1).await,
+                    ];
+                    let refused = opened.iter().filter(|it| matches!(it, Err(russh::Error::ChannelOpenFailure(_))));
+                    seen.lock().unwrap().push(format!("{} refused of {}", refused.count(), opened.len()));
+                    let _ = handle.exit_status_request(channel, 0).await;
+                    let _ = handle.close(channel).await;
+                });
+                return served.channel_success(channel);
+            }
             _ => {
                 let said = command.strip_prefix(b"echo ").unwrap_or(command);
                 served.channel_success(channel)?;
@@ -241,6 +261,14 @@ async fn a_command_without_an_exit_code_is_told_apart() {
     assert_eq!(session.run("say nothing", b"").await.unwrap().exit, Exit::Missing);
     let error = session.run("refuse", b"").await.unwrap_err();
     assert!(matches!(error, Error::NotRun { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_opens_no_channel_to_us() {
+    let server = Running::start(Asks::Nothing).await;
+    let session = log_in(&server.target(None)).await.unwrap();
+    assert_eq!(session.run("be opened to", b"").await.unwrap().exit, Exit::Code(0));
+    assert_eq!(server.seen(), ["7 refused of 7"]);
 }
 
 #[rstest]
