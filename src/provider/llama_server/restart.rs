@@ -12,6 +12,7 @@ use super::{
     machine::{InstanceSession, Trouble},
     model::LlamaServer,
     options::{PORT, WORKSPACE},
+    schema,
     trial::{Trial, question},
 };
 use crate::{
@@ -75,13 +76,7 @@ impl framework::Action for Restart {
             [
                 ssh_schema::visit(),
                 vec![
-                    Attribute::with_default(
-                        "port",
-                        Type::Number,
-                        i64::from(PORT),
-                        "The port of the server in the instance.",
-                    )
-                    .validate(validator::between(1..=65535)),
+                    schema::port("The port of the server in the instance."),
                     Attribute::with_default(
                         "workspace",
                         Type::String,

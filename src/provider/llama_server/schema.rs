@@ -201,9 +201,7 @@ fn options() -> Vec<Attribute> {
              must include it: `0.0.0.0`, `::`, `127.0.0.1` or `localhost`.",
         )
         .validate(validator::one_of(&["0.0.0.0", "::", "127.0.0.1", "localhost"])),
-        Attribute::with_default("port", Type::Number, i64::from(options::PORT), "The port that the server listens on.")
-            .replaces(Replacement::Always)
-            .validate(validator::between(1..=65535)),
+        port("The port that the server listens on.").replaces(Replacement::Always),
         Attribute::with_default(
             "context_size",
             Type::Number,
@@ -246,6 +244,12 @@ fn options() -> Vec<Attribute> {
         Attribute::optional("environment", Type::map(Type::String), "Environment variables of the server.").sensitive(),
         Attribute::optional("triggers", Type::map(Type::String), "Anything; a change restarts the server."),
     ]
+}
+
+/// The argument `port`.
+pub(super) fn port(description: &str) -> Attribute {
+    Attribute::with_default("port", Type::Number, i64::from(options::PORT), description)
+        .validate(validator::between(1..=65535))
 }
 
 fn behaviour() -> Vec<Attribute> {

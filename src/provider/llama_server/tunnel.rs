@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::options::PORT;
+use super::{options::PORT, schema};
 use crate::{
     api::InstanceUid,
     framework::{
         Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Path, Schema, Secret, StepContext, Type,
-        schema::{Attribute, validator},
+        schema::Attribute,
     },
     provider::{
         ProviderClient,
@@ -61,13 +61,7 @@ impl EphemeralResource for Tunnel {
                 vec![
                     secret("ssh_private_key", "As `ssh.private_key`.").validate(ssh_schema::private_key()),
                     secret("ssh_password", "As `ssh.password`."),
-                    Attribute::with_default(
-                        "port",
-                        Type::Number,
-                        i64::from(PORT),
-                        "The port of the server in the instance.",
-                    )
-                    .validate(validator::between(1..=65535)),
+                    schema::port("The port of the server in the instance."),
                     Attribute::computed(
                         "local_url",
                         Type::String,
