@@ -11,7 +11,7 @@ use std::{
 };
 
 use damodel::ssh::{Error, Session, SessionLimits, Target, connect};
-use tokio::{io::AsyncWriteExt, net::TcpListener, sync::Notify, time::Instant};
+use tokio::{io::AsyncWriteExt, net::TcpListener, sync::Notify, task::spawn_blocking, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::{
@@ -19,7 +19,10 @@ use tracing_subscriber::{
     layer::{self, SubscriberExt as _},
 };
 
-use crate::support::sshd::{Cable, Sshd, free_port};
+use crate::support::{
+    sshd::{Cable, Sshd, free_port},
+    wait::wait_until,
+};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -108,7 +111,7 @@ async fn a_key_that_is_installed_late_is_tried_again() {
     sshd.authorize_nobody();
     let limits = SessionLimits { denied: Duration::from_secs(10), ..SessionLimits::default() };
     let waiting = tokio::spawn(async move { reach(&target, &limits, LONG).await });
-    let sshd = tokio::task::spawn_blocking(move || {
+    let sshd = spawn_blocking(move || {
         sshd.until("it was refused once", |sshd| sshd.log().contains("Failed publickey"));
         sshd.authorize(&key);
         sshd
@@ -231,9 +234,6 @@ async fn a_server_that_falls_silent_is_lost_after_the_keepalives() {
 }
 
 async fn until_exists(file: &Path) {
-    let end = Instant::now() + LONG;
-    while !file.exists() {
-        assert!(Instant::now() < end, "{} is not there", file.display());
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let file = file.to_owned();
+    spawn_blocking(move || wait_until("the file", || file.exists())).await.unwrap();
 }

@@ -9,13 +9,18 @@ use std::{
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Waits until a value is found.
-pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, found: impl FnMut() -> Option<T>) -> T {
+    found_within(DEADLINE, found).unwrap_or_else(|| panic!("never came: {what}"))
+}
+
+/// The same within a time of its own; none if it is over.
+pub(crate) fn found_within<T>(longest: Duration, mut found: impl FnMut() -> Option<T>) -> Option<T> {
     let begun = Instant::now();
     loop {
-        if let Some(found) = found() {
-            return found;
+        let answer = found();
+        if answer.is_some() || begun.elapsed() > longest {
+            return answer;
         }
-        assert!(begun.elapsed() < DEADLINE, "never came: {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }

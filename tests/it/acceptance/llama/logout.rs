@@ -6,8 +6,7 @@ use std::{
     net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use damodel::sandbox::stand_in::{self, Machine};
@@ -23,6 +22,7 @@ use crate::support::{
     plugin::BINARY,
     sshd::free_port,
     terraform::{Severity, Site, each_cli, says},
+    wait::found_within,
 };
 
 /// How long the boot may take.
@@ -65,13 +65,13 @@ impl Booted {
             .spawn();
         let Ok(script) = script else { return skipped("unshare is not installed") };
         let mut booted = Self { folder, script, ssh_port };
-        let end = Instant::now() + BOOT;
-        while TcpStream::connect(("127.0.0.1", ssh_port)).is_err() {
-            thread::sleep(Duration::from_millis(50));
-            if Instant::now() > end || booted.script.try_wait().unwrap().is_some() {
-                let log = fs::read_to_string(booted.folder.path().join("log")).unwrap_or_default();
-                return skipped(&format!("sshd does not listen {BOOT:?} after the start: {log}"));
-            }
+        let listens = found_within(BOOT, || {
+            let listens = TcpStream::connect(("127.0.0.1", ssh_port)).is_ok();
+            (listens || booted.script.try_wait().unwrap().is_some()).then_some(listens)
+        });
+        if listens != Some(true) {
+            let log = fs::read_to_string(booted.folder.path().join("log")).unwrap_or_default();
+            return skipped(&format!("sshd does not listen {BOOT:?} after the start: {log}"));
         }
         Some(booted)
     }

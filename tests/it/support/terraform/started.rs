@@ -5,7 +5,7 @@ use std::{
     os::unix::process::CommandExt,
     path::PathBuf,
     process::Child,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use nix::{
@@ -15,7 +15,7 @@ use nix::{
 };
 
 use super::{Run, Workspace};
-use crate::support::wait::wait_until;
+use crate::support::wait::{found_within, wait_until};
 
 /// A running apply, in a process group of its own, as in a shell.
 pub(crate) struct Started<'a> {
@@ -101,14 +101,11 @@ impl<'a> Started<'a> {
 
     /// Waits until the condition holds, Terraform has ended, or the time is over. Returns whether Terraform has ended.
     pub(crate) fn until_or_ended(&mut self, longest: Duration, has_come: impl Fn() -> bool) -> bool {
-        let begun = Instant::now();
-        loop {
+        let look = || {
             let has_ended = self.has_ended();
-            if has_ended || has_come() || begun.elapsed() > longest {
-                return has_ended;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            (has_ended || has_come()).then_some(has_ended)
+        };
+        found_within(longest, look).unwrap_or_default()
     }
 
     /// Waits until Terraform has printed this, has ended, or the time is over.

@@ -88,10 +88,7 @@ fn two_runs_with_different_options_end_with_one_server() {
             break;
         }
         // All renames of the next round are the first's: a work that is ended at the one to halt at never halts.
-        until("it does not start the server", || {
-            let seen = home.look();
-            (seen.phase == Phase::Load && seen.process.is_some()).then_some(())
-        });
+        until("it does not start the server", || home.look_until(Phase::Load).process);
     }
     assert!(rename > 6, "{rename}");
     let report = home.until_ready(&one.place);
