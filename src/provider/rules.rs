@@ -1,5 +1,12 @@
 //! The service's rules for names and paths that can be checked without it.
 
+use crate::framework::schema::{Validator, validator};
+
+/// The rule for an argument that names an instance. A llama server's `id`, which has a port, is none.
+pub(super) fn instance_uid() -> impl Validator {
+    validator::text("an instance's UID", |uid| !uid.is_empty() && !uid.contains([' ', ':', '/']))
+}
+
 /// Whether this is a normalized absolute path: no empty, `.` or `..` parts and no control characters (service API, POST
 /// /api/instance/create: data_disk_mount_path).
 pub(super) fn is_absolute_path(path: &str) -> bool {

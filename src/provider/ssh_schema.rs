@@ -1,6 +1,6 @@
 //! The schema of the argument `ssh`.
 
-use super::{access::USER, ssh::PORT};
+use super::{access::USER, rules, ssh::PORT};
 use crate::{
     framework::{
         Type,
@@ -99,7 +99,7 @@ pub(super) fn visit() -> Vec<Attribute> {
             Type::String,
             "The UID of the instance. Address, port and password come from the service.",
         )
-        .validate(validator::text("an instance's UID", |uid| !uid.trim().is_empty())),
+        .validate(rules::instance_uid()),
         attribute(
             Replacement::Never,
             "How to log in, as in `damodel_llama_server`. With `instance_id`, only what the service does not provide \

@@ -9,7 +9,7 @@ use crate::{
         Schema, Type,
         schema::{Attribute, AttributeType, Nesting, Replacement, validator},
     },
-    provider::ssh_schema as ssh,
+    provider::{rules, ssh_schema as ssh},
 };
 
 pub(super) fn schema() -> Schema {
@@ -42,7 +42,7 @@ fn place() -> Vec<Attribute> {
              state.",
         )
         .replaces(Replacement::Always)
-        .validate(validator::text("an instance's UID", |uid| !uid.trim().is_empty() && !uid.contains([' ', ':', '/']))),
+        .validate(rules::instance_uid()),
         ssh::attribute(
             Replacement::Always,
             "How to log in. With `instance_id`, only what the service does not provide, such as a private key; without \

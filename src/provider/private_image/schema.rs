@@ -10,7 +10,10 @@ use crate::{
         timeouts::Timeouts,
         value::Number,
     },
-    provider::words::{image_status, keep, time},
+    provider::{
+        rules,
+        words::{image_status, keep, time},
+    },
 };
 
 pub(super) fn schema() -> Schema {
@@ -22,7 +25,8 @@ pub(super) fn schema() -> Schema {
             "The instance whose system disk is saved (`id` of `damodel_instance`). Needed to create an image; null \
              after an import.",
         )
-        .replaces(Replacement::IfKnown),
+        .replaces(Replacement::IfKnown)
+        .validate(rules::instance_uid()),
         Attribute::with_default(
             "deletion_protection",
             Type::Bool,

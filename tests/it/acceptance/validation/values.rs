@@ -108,6 +108,22 @@ fn of_the_provider() {
 }
 
 #[test]
+fn of_what_names_an_instance() {
+    let blocks = [
+        ("resource \"damodel_private_image\" \"NAME\"", "name = \"saved\""),
+        ("resource \"damodel_llama_server\" \"NAME\"", "model = \"~/model.gguf\""),
+        ("ephemeral \"damodel_llama_tunnel\" \"NAME\"", ""),
+    ];
+    // A llama server's id is not its instance's.
+    let cases = blocks.into_iter().flat_map(|(header, other)| {
+        ["", " ", "ins-1:8000"].map(|uid| {
+            Case::other(header, &[other, &format!("instance_id = {uid:?}")], "instance_id", "an instance's UID")
+        })
+    });
+    check(&cases.collect::<Vec<_>>(), validate);
+}
+
+#[test]
 fn of_the_data_sources() {
     let mut cases = vec![
         Case::specs("capacity_type", r#""reserved""#, "\"ondemand\", \"spot\""),
