@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     if arguments.len() < 2 && plugin::started_by_core(variable) {
         return serve();
     }
-    plugin::log::install(&plugin::log::LogSettings::read("damodel", variable), None);
+    plugin::log::install(&plugin::log::LogSettings::read("damodel", variable));
     if arguments.len() < 2 {
         return by_hand();
     }
@@ -125,12 +125,7 @@ fn run(command: Command) -> ExitCode {
 }
 
 fn serve() -> ExitCode {
-    let traces = plugin::Traces::start(variable);
-    let asked_for = traces.as_ref().ok().and_then(Option::as_ref);
-    plugin::log::install(&plugin::log::LogSettings::read("damodel", variable), asked_for);
-    if let Err(reason) = &traces {
-        tracing::warn!(reason, "no spans are sent");
-    }
+    plugin::log::install(&plugin::log::LogSettings::read("damodel", variable));
     plugin::block_on(async {
         let environment = plugin::PluginEnvironment::read(variable)?;
         let options = ServeOptions::default();

@@ -36,8 +36,7 @@
 //! # Standard streams
 //!
 //! Standard input is never read: it belongs to the core, and its end has no meaning. Standard output has the handshake
-//! line alone. Standard error has one JSON object for each line ([`log`]). [`Traces`] sends spans to a collector if the
-//! environment names one.
+//! line alone. Standard error has one JSON object for each line ([`log`]).
 
 mod environment;
 mod error;
@@ -47,11 +46,9 @@ pub mod log;
 mod serve;
 mod server;
 mod tls;
-mod traces;
 
 pub use environment::{PluginEnvironment, help, started_by_core};
 pub use error::{Error, install_panic_hook, with_causes};
 pub use serve::{block_on, serve, serve_debug};
 pub use server::ServeOptions;
 pub use tonic::service::Routes;
-pub use traces::Traces;

@@ -19,7 +19,6 @@ use super::{
     listener::{self, PluginAddress},
     server::{self, Ending},
     tls::TlsIdentity,
-    traces,
 };
 use crate::process::{Parent, Signals};
 
@@ -141,12 +140,7 @@ fn announcement(reattach: &str) -> String {
 pub fn block_on(serving: impl Future<Output = Result<(), Error>>) -> ExitCode {
     // Calls mostly wait for the service, and threads that wake each other cost more than they share. The server runs on
     // one; this one waits for the end, so that a stalled call cannot prevent it.
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(1)
-        .on_thread_start(traces::join)
-        .enable_all()
-        .build()
-        .map_err(Error::Runtime);
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(Error::Runtime);
     let result = runtime.and_then(|runtime| {
         let result = runtime.block_on(serving);
         runtime.shutdown_background();

@@ -17,7 +17,7 @@ use tokio_util::{
     task::TaskTracker,
 };
 use tonic::{Request, Response, Status, async_trait, codegen::BoxStream, service::Routes};
-use tracing::{Instrument as _, Span, field::Empty};
+use tracing::{Instrument as _, Span};
 
 use super::{
     convert,
@@ -325,9 +325,7 @@ fn identified(name: &str, subject: &str) -> (String, Span) {
         "rpc",
         tf_rpc = name,
         tf_resource_type = subject,
-        tf_req_id = %id,
-        otel.name = name,
-        otel.status_code = Empty
+        tf_req_id = %id
     );
     (id, span)
 }
@@ -336,9 +334,6 @@ fn log_answered(started: Instant, diagnostics: &Diagnostics) {
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     let warnings = diagnostics.iter().count() - errors;
-    if errors > 0 {
-        Span::current().record("otel.status_code", "ERROR");
-    }
     tracing::debug!(duration_ms, errors, warnings, "answered");
 }
 

@@ -60,12 +60,6 @@ impl Session {
     /// # Errors
     ///
     /// [`Error::NotRun`], [`Error::Lost`], [`Error::TimedOut`] after [`SessionLimits::command`], [`Error::Cancelled`].
-    #[tracing::instrument(
-        name = "ssh",
-        level = "info",
-        skip_all,
-        fields(step = "run", address = %self.connection.address)
-    )]
     pub async fn run(&self, command: &str, stdin: &[u8]) -> Result<Output, Error> {
         self.within(self.limits.command, "the command", async {
             // The semaphore is never closed.
@@ -81,12 +75,6 @@ impl Session {
     ///
     /// [`Error::Refused`] when nothing listens there, [`Error::Forbidden`] when the server permits no such
     /// connections, [`Error::Lost`], [`Error::TimedOut`] after [`SessionLimits::connect`], [`Error::Cancelled`].
-    #[tracing::instrument(
-        name = "ssh",
-        level = "info",
-        skip_all,
-        fields(step = "open", address = %self.connection.address)
-    )]
     pub async fn open(&self, host: &str, port: u16) -> Result<Stream, Error> {
         self.within(self.limits.connect, "the channel", self.connection.open(host, port)).await
     }
@@ -215,12 +203,6 @@ enum Wanted {
     Connections,
 }
 
-#[tracing::instrument(
-    name = "ssh",
-    level = "info",
-    skip_all,
-    fields(step = "log in", address = %target.address())
-)]
 async fn establish(
     target: &Target,
     limits: &SessionLimits,

@@ -37,14 +37,13 @@ use tracing_subscriber::{
 };
 
 use self::line::LogLine;
-use super::{Traces, error::with_causes};
+use super::error::with_causes;
 
-/// Sends every event of the process that passes `settings` to standard error, and every span to `traces`. Call it once;
-/// a second call changes nothing.
-pub fn install(settings: &LogSettings, traces: Option<&Traces>) {
+/// Sends every event of the process that passes `settings` to standard error. Call it once; a second call changes
+/// nothing.
+pub fn install(settings: &LogSettings) {
     let lines = HclogLayer::new(write_to_stderr).with_filter(settings.filter.clone());
-    let subscriber = tracing_subscriber::registry().with(lines).with(traces.map(Traces::layer));
-    let _ = subscriber.try_init();
+    let _ = tracing_subscriber::registry().with(lines).try_init();
 }
 
 /// Writes a whole line at once, so that lines of several threads do not mix. Errors are ignored: the host may have
@@ -178,10 +177,6 @@ struct Fields(Map<String, Value>);
 
 impl Fields {
     fn put(&mut self, field: &Field, value: Value) {
-        // The name and status of a span for OpenTelemetry would repeat other parts of the line.
-        if field.name().starts_with("otel.") {
-            return;
-        }
         self.0.insert(field.name().to_owned(), value);
     }
 }

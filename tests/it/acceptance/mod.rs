@@ -41,6 +41,5 @@ mod replacement;
 mod secrets;
 mod silence;
 mod stock;
-mod traces;
 mod validation;
 mod whole;

@@ -3,4 +3,3 @@
 pub(crate) mod conformance;
 pub(crate) mod echo;
 mod fuzz;
-mod state_fixtures;

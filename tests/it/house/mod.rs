@@ -12,12 +12,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The most lines of a source file.
-const LINES: usize = 500;
-
-/// The most source files of the program. A file of a few lines with one user joins it.
-const FILES: usize = 330;
-
 /// The most columns of a line.
 const COLUMNS: usize = 120;
 
@@ -79,19 +73,6 @@ fn no_file_is_forgotten() {
     assert_eq!(beside, Vec::<PathBuf>::new());
 }
 
-#[test]
-fn no_file_is_too_long() {
-    for file in [sources("src"), sources("tests")].concat() {
-        let lines = fs::read_to_string(&file).unwrap().lines().count();
-        assert!(lines <= LINES, "{} has {lines} lines: split it", file.display());
-    }
-}
-
-#[test]
-fn the_program_has_few_files() {
-    assert!(sources("src").len() <= FILES, "{}", sources("src").len());
-}
-
 /// A module with submodules is `name/mod.rs`, so that all of its files are in one folder.
 #[test]
 fn modules_have_one_form() {
@@ -151,14 +132,6 @@ fn exceptions_for_dependencies_have_a_date_and_a_reason() {
     for exception in exceptions {
         assert!(dated.is_match(exception), "{exception}");
     }
-}
-
-/// Decisions and texts are in Rust.
-#[test]
-fn the_program_in_an_instance_stays_short() {
-    let parts = files(&root().join("src/provider/llama_server/bootstrap/script"));
-    let lines: usize = parts.iter().map(|part| fs::read_to_string(part).unwrap().lines().count()).sum();
-    assert!(parts.len() > 1 && lines < 600, "{lines} lines");
 }
 
 #[test]

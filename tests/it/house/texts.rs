@@ -1,9 +1,6 @@
-//! The texts that users meet, as pages to read: diagnostics, errors, schema descriptions and the help of each command.
-//!
-//! A page is a snapshot for each part of the program. After a change of a text:
-//! `INSTA_UPDATE=always cargo test --test it house::texts`, then read the page.
+//! Rules for the texts that users meet: diagnostics, errors, schema descriptions and the help of each command.
 
-use std::{collections::BTreeMap, fmt::Write as _, path::Path, process::Command, sync::LazyLock};
+use std::{fmt::Write as _, fs, process::Command};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use regex::Regex;
@@ -41,15 +38,6 @@ const AVOIDED: [(&str, &str); 24] = [
     (r"\bservice (never )?(names|tells)\b", "has; reports"),
     (r"\bby the month\b", "per month"),
 ];
-
-/// The page for the texts of a source: its folder, or a resource's.
-fn page(file: &Path) -> Option<String> {
-    let path = file.strip_prefix(root().join("src")).unwrap();
-    let parts: Vec<&str> = path.iter().map(|part| part.to_str().unwrap()).collect();
-    let part = *parts.first().filter(|part| PARTS.contains(part))?;
-    let is_split = ["commands", "provider"].contains(&part) && parts.len() > 2;
-    Some(if is_split { format!("{part}_{}", parts[1]) } else { part.to_owned() })
-}
 
 /// The texts in a source, in order: literals of at least three words, without log messages, tests, and attributes other
 /// than `error`.
@@ -90,44 +78,24 @@ fn text(literal: &str) -> Option<String> {
     (text.split_whitespace().count() > 2).then_some(text)
 }
 
-/// The pages by name. Reading all sources takes half a minute, so it is done once.
-static PAGES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
-    let mut pages: BTreeMap<String, String> = BTreeMap::new();
-    for file in sources("src").into_iter().filter(|file| !file.iter().any(|part| part == "tests" || part == "tests.rs"))
-    {
-        let Some(page) = page(&file) else { continue };
+/// The texts of each source that has some, one a line.
+fn sources_with_texts() -> Vec<(String, String)> {
+    let mut sources_with_texts = Vec::new();
+    let folders = PARTS.iter().flat_map(|part| sources(&format!("src/{part}")));
+    for file in folders.filter(|file| !file.iter().any(|part| part == "tests" || part == "tests.rs")) {
         let mut found = Vec::new();
-        texts(std::fs::read_to_string(&file).unwrap().parse().unwrap(), &mut found);
+        texts(fs::read_to_string(&file).unwrap().parse().unwrap(), &mut found);
         if !found.is_empty() {
-            let page = pages.entry(page).or_default();
-            writeln!(page, "\n# {}", file.strip_prefix(root()).unwrap().display()).unwrap();
-            found.iter().for_each(|text| writeln!(page, "- {text}").unwrap());
+            sources_with_texts.push((file.strip_prefix(root()).unwrap().display().to_string(), found.join("\n")));
         }
     }
-    pages
-});
+    sources_with_texts
+}
 
 fn help(arguments: &[&str]) -> String {
     let output = Command::new(BINARY).args(arguments).arg("--help").output().unwrap();
     assert!(output.status.success());
     String::from_utf8(output.stdout).unwrap()
-}
-
-#[test]
-fn each_page_reads_as_it_is_written_down() {
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path("pages");
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| {
-        for (name, page) in &*PAGES {
-            insta::assert_snapshot!(name.as_str(), page);
-        }
-    });
-    let files = std::fs::read_dir(root().join("tests/it/house/pages")).unwrap();
-    let names = files.map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned());
-    let stale: Vec<String> = names.filter(|name| !PAGES.contains_key(name)).collect();
-    assert!(stale.is_empty(), "pages of no source: {stale:?}");
 }
 
 #[test]
@@ -138,9 +106,9 @@ fn no_text_holds_a_word_that_is_avoided() {
     let helps = commands.map(|command| (format!("{command} --help"), help(&[command])));
     let values = Regex::new(r#"\{[^}]*\}|"nobody""#).unwrap();
     let mut broken = String::new();
-    for (name, page) in PAGES.clone().into_iter().chain(helps) {
+    for (name, texts) in sources_with_texts().into_iter().chain(helps) {
         // Inserted values, and values of attributes, are not words of the text.
-        for line in values.replace_all(&page, "…").lines() {
+        for line in values.replace_all(&texts, "…").lines() {
             for (words, instead) in avoided.iter().filter(|(words, _)| words.is_match(line)) {
                 writeln!(broken, "{name}: {words}, write {instead}: {line}").unwrap();
             }
