@@ -3,12 +3,10 @@
 
 use std::sync::Arc;
 
-use serde::{Serialize, de::DeserializeOwned};
-
 use super::{
     diagnostics::Path,
     identity::IdentitySchema,
-    model::{ModelError, from_value, to_value},
+    model::{FromValue, ModelError, ToValue, from_value, to_value},
     registry::{OfferKind, Offering, Provider},
     schema::{Attribute, AttributeType, Nesting, Requirement, Schema, Validator},
     server::Server,
@@ -22,12 +20,12 @@ const RESERVED_IN_PROVIDERS: [&str; 2] = ["alias", "version"];
 /// Reads a value as a model, and writes it again.
 pub(super) type ModelReader = fn(&Value) -> Result<Value, ModelError>;
 
-pub(super) fn reader<M: Serialize + DeserializeOwned>(value: &Value) -> Result<Value, ModelError> {
+pub(super) fn reader<M: ToValue + FromValue>(value: &Value) -> Result<Value, ModelError> {
     to_value(&from_value::<M>(value)?)
 }
 
 /// Reads the arguments of a function, which are never written.
-pub(super) fn argument_reader<A: DeserializeOwned>(value: &Value) -> Result<Value, ModelError> {
+pub(super) fn argument_reader<A: FromValue>(value: &Value) -> Result<Value, ModelError> {
     from_value::<A>(value).map(|_| value.clone())
 }
 
@@ -289,7 +287,7 @@ fn number(rules: &[Arc<dyn Validator>]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
+    use serde::{Deserialize, Serialize};
 
     use super::*;
     use crate::framework::{Attr, IdentityAttribute, schema::validator};

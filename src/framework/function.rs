@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use serde::{Serialize, de::DeserializeOwned};
-
 use super::{
+    model::{FromValue, ToValue},
     registry::Offering,
     schema::Validator,
     value::{Type, Value},
@@ -16,10 +15,10 @@ use super::{
 /// answers that differ (plugin protocol, functions).
 pub trait Function: Send + Sync + 'static {
     /// A struct with a field for each parameter, the variadic one as a `Vec`. A parameter that takes null is an
-    /// [`super::Attr`].
-    type Arguments: DeserializeOwned + Send + 'static;
+    /// [`super::Attr`]. Or [`Value`]: an object of all arguments.
+    type Arguments: FromValue + Send + 'static;
     /// The typed form of the result.
-    type Output: Serialize + DeserializeOwned + Send + 'static;
+    type Output: ToValue + FromValue + Send + 'static;
 
     /// The name, without the provider's.
     fn name(&self) -> &'static str;

@@ -1,14 +1,13 @@
 //! The steps of all offers on plain values: one trait object for each offer; each kind has its own steps.
 
 use async_trait::async_trait;
-use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     diagnostics::Diagnostics,
     ephemeral::{EphemeralResource, OpenObject, Opened},
     function::{Function, FunctionError},
     identity::Identity,
-    model::{ModelError, from_value, to_value},
+    model::{FromValue, ModelError, ToValue, from_value, to_value},
     resource::{
         Action, ActionProgress, Create, DataSource, EventSender, ListResource, ListSender, Outcome, Plan, PlanContext,
         Resource, State, StepContext, Update,
@@ -99,12 +98,12 @@ fn misplaced<T>() -> Done<T> {
     Err(<ModelError as serde::de::Error>::custom(MISPLACED).into())
 }
 
-fn outcome<M: Serialize>(outcome: Outcome<M>) -> Done<Outcome<Value>> {
+fn outcome<M: ToValue>(outcome: Outcome<M>) -> Done<Outcome<Value>> {
     let state = outcome.state.as_ref().map(to_value).transpose()?;
     Ok(Outcome { state, private: outcome.private, diagnostics: outcome.diagnostics })
 }
 
-fn state<M: DeserializeOwned>(State { state, private }: &State<Value>) -> Done<State<M>> {
+fn state<M: FromValue>(State { state, private }: &State<Value>) -> Done<State<M>> {
     Ok(State { state: from_value(state)?, private: private.clone() })
 }
 

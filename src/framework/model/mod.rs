@@ -13,10 +13,54 @@ use super::{
     value::Value,
 };
 
-/// A struct whose fields are the attributes of a schema, each an [`super::Attr`].
-pub trait Model: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {}
+/// The typed form of the values of a schema: a struct whose fields are the attributes, each an [`super::Attr`], or a
+/// [`Value`] as it is.
+pub trait Model: FromValue + ToValue + Clone + Send + Sync + 'static {}
 
-impl<T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static> Model for T {}
+impl<T: FromValue + ToValue + Clone + Send + Sync + 'static> Model for T {}
+
+/// A type that is read from values.
+pub trait FromValue: Sized {
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// A value that does not fit the type.
+    fn from_value(value: &Value) -> Result<Self, ModelError>;
+}
+
+impl<T: DeserializeOwned> FromValue for T {
+    fn from_value(value: &Value) -> Result<Self, ModelError> {
+        T::deserialize(deserialize::ValueDeserializer(value))
+    }
+}
+
+impl FromValue for Value {
+    fn from_value(value: &Value) -> Result<Self, ModelError> {
+        Ok(value.clone())
+    }
+}
+
+/// A type that is written as values.
+pub trait ToValue {
+    /// Writes itself as a value.
+    ///
+    /// # Errors
+    /// A type without a form as a value.
+    fn to_value(&self) -> Result<Value, ModelError>;
+}
+
+/// Structs become objects, maps become maps, sequences become lists.
+impl<T: Serialize> ToValue for T {
+    fn to_value(&self) -> Result<Value, ModelError> {
+        self.serialize(serialize::ValueSerializer)
+    }
+}
+
+impl ToValue for Value {
+    fn to_value(&self) -> Result<Value, ModelError> {
+        Ok(self.clone())
+    }
+}
 
 /// A value does not fit its model. This is a fault of the provider, and a test compares every model with its schema.
 /// Only the arguments of a function have no schema that excludes it.
@@ -81,22 +125,22 @@ impl serde::de::Error for ModelError {
 }
 
 /// Reads a model from a value.
-pub fn from_value<M: DeserializeOwned>(value: &Value) -> Result<M, ModelError> {
-    M::deserialize(deserialize::ValueDeserializer(value))
+pub fn from_value<M: FromValue>(value: &Value) -> Result<M, ModelError> {
+    M::from_value(value)
 }
 
-/// Writes a model as a value: structs become objects, maps become maps, sequences become lists.
-pub fn to_value<M: Serialize>(model: &M) -> Result<Value, ModelError> {
-    model.serialize(serialize::ValueSerializer)
+/// Writes a model as a value.
+pub fn to_value<M: ToValue>(model: &M) -> Result<Value, ModelError> {
+    model.to_value()
 }
 
 /// Converts a model to another one that has some or all of its attributes.
-pub fn project<M: Serialize, N: DeserializeOwned>(model: &M) -> Result<N, ModelError> {
+pub fn project<M: ToValue, N: FromValue>(model: &M) -> Result<N, ModelError> {
     from_value(&to_value(model)?)
 }
 
 /// A copy of `model` in which the attributes that `over` also has are replaced by those of `over`.
-pub fn overlay<M: Serialize + DeserializeOwned, N: Serialize>(model: &M, over: &N) -> Result<M, ModelError> {
+pub fn overlay<M: ToValue + FromValue, N: ToValue>(model: &M, over: &N) -> Result<M, ModelError> {
     let mut merged = to_value(model)?;
     if let (Value::Object(attributes), Value::Object(over)) = (&mut merged, to_value(over)?) {
         for (name, value) in over {
@@ -110,7 +154,7 @@ pub fn overlay<M: Serialize + DeserializeOwned, N: Serialize>(model: &M, over: &
 
 /// Whether an attribute of a model is set: it is known or unknown, but not null. In a configuration this means that the
 /// operator wrote a value for it. Dots lead into objects: `ssh.host`.
-pub fn is_set<M: Serialize>(model: &M, name: &str) -> bool {
+pub fn is_set<M: ToValue>(model: &M, name: &str) -> bool {
     to_value(model).is_ok_and(|value| !name.split('.').fold(&value, Value::attribute).is_null())
 }
 
