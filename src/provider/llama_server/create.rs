@@ -103,7 +103,6 @@ impl LlamaServer {
             goal: Goal { build: Some(job.build), fingerprint, rolls_back },
             owner,
             ends_rival: prior.status.as_str() == Some(read::DISPLACED),
-            moved_from: None,
             trial: self.trial(self.key(config)),
             former_trial: Trial {
                 is_key_unknown: !is_key_same || std::ptr::eq(prior, self),

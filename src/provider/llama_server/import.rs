@@ -100,6 +100,7 @@ async fn look(
     let mut machine = match opened {
         Ok(machine) => machine,
         Err(NoEntrance::NoCredentials) => {
+            current.state.workspace = Attr::Null;
             return current.unchanged(Diagnostic::warning(
                 "The server was not checked",
                 "An import has no ssh argument, and the service provides no password for this instance. The first \

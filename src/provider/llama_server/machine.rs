@@ -119,15 +119,7 @@ impl InstanceSession {
     /// # Errors
     /// The connection's, and an answer that stays none.
     pub(super) async fn run(&mut self, verb: &Verb<'_>) -> Result<JobReport, Trouble> {
-        self.run_at(&self.place.clone(), verb).await
-    }
-
-    /// The same with the records of another place in the machine.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub(super) async fn run_at(&mut self, place: &ServerPlace, verb: &Verb<'_>) -> Result<JobReport, Trouble> {
-        let mut report = self.answer(place, verb).await?;
+        let mut report = self.answer(verb).await?;
         // Whether a server that has just ended failed shows in a moment.
         for _ in 0..SETTLING {
             if !report.is_unsettled || report.is_refused {
@@ -135,26 +127,21 @@ impl InstanceSession {
             }
             sleep(BETWEEN).await;
             let facts = report.facts;
-            report = JobReport { facts, ..self.answer(place, &Verb::Look).await? };
+            report = JobReport { facts, ..self.answer(&Verb::Look).await? };
         }
         if report.may_lack_room() {
-            let questions = [room_question(place)];
-            let asked = self.answer(place, &Verb::Check { questions: &questions, moved_from: None }).await?;
-            report.failure = no_room(place, &asked.facts).or(report.failure);
+            let questions = [room_question(&self.place)];
+            let asked = self.answer(&Verb::Check { questions: &questions }).await?;
+            report.failure = no_room(&self.place, &asked.facts).or(report.failure);
         }
         Ok(report)
     }
 
-    /// From now on the records are there.
-    pub(super) fn move_to(&mut self, place: &ServerPlace) {
-        self.place = place.clone();
-    }
-
-    async fn answer(&mut self, place: &ServerPlace, verb: &Verb<'_>) -> Result<JobReport, Trouble> {
+    async fn answer(&mut self, verb: &Verb<'_>) -> Result<JobReport, Trouble> {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let input = program(place, verb, self.form);
+            let input = program(&self.place, verb, self.form);
             let running = self.session.run("sh -s", input.expose_secret().as_bytes());
             match timeout_at(self.deadline, running).await {
                 Err(_) => return Err(self.time_ran_out()),

@@ -48,7 +48,6 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
         model,
         build,
         package,
-        workspace,
         public_storage,
         source,
         host,
@@ -67,6 +66,7 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
         id: _,
         instance_id: _,
         port: _,
+        workspace: _,
         endpoint: _,
         // How one logs in.
         ssh: _,
@@ -102,7 +102,6 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
         || *model != prior.model
         || *build != prior.build
         || *package != prior.package
-        || *workspace != prior.workspace
         || *public_storage != prior.public_storage
         || *source != prior.source
         || *host != prior.host
@@ -310,13 +309,12 @@ mod tests {
 
     #[test]
     fn options_restart_and_behaviour_does_not() {
-        let restarts: [fn(&mut LlamaServer); 6] = [
+        let restarts: [fn(&mut LlamaServer); 5] = [
             |server| server.context_size = Attr::Known(4096),
             |server| server.model = Attr::Unknown,
             |server| server.triggers = Attr::Known(BTreeMap::from([("a".to_owned(), "b".into())])),
             |server| server.api_key = Attr::Known(Secret::new("k")),
             |server| server.api_key_wo_version = Attr::Known(2),
-            |server| server.workspace = "/w".into(),
         ];
         for change in restarts {
             let mut after = ready();

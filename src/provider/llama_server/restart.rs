@@ -256,7 +256,7 @@ impl Run<'_> {
             return Ok(Some(JobFailure { kind: FailureKind::MissingModel, text }));
         }
         let questions = [room_question(&self.place)];
-        let asked = machine.run(&Verb::Check { questions: &questions, moved_from: None }).await;
+        let asked = machine.run(&Verb::Check { questions: &questions }).await;
         let report = asked.map_err(|trouble| self.unseen(&trouble, None, NOTHING))?;
         Ok(no_room(&self.place, &report.facts))
     }

@@ -131,6 +131,7 @@ fn build() -> Vec<Attribute> {
             options::WORKSPACE,
             "The folder for logs, builds and records.",
         )
+        .replaces(Replacement::IfKnown)
         .validate(path()),
         Attribute::with_default(
             "public_storage",

@@ -1,9 +1,9 @@
 //! Updates in place, and repairs of what a refresh found.
 
 use super::{
-    bootstrap::{Fingerprint, Job, JobReport, ServerPlace, Verb},
+    bootstrap::{Fingerprint, Job, JobReport, Verb},
     enter::enter,
-    failure::{self, as_warning},
+    failure,
     machine::{InstanceSession, Trouble},
     model::{LlamaServer, Records as _},
     plan::UpdateEffect,
@@ -12,7 +12,7 @@ use super::{
     work::{JobCheck, NotServing, Return},
 };
 use crate::{
-    framework::{Diagnostic, Diagnostics, Outcome, Private, StepContext, Update},
+    framework::{Outcome, Private, StepContext, Update},
     provider::ProviderClient,
 };
 
@@ -75,14 +75,9 @@ impl Change<'_> {
     /// Starts it as it says now, or proves the one that runs so already.
     async fn work(mut self) -> Outcome<LlamaServer> {
         let owner = self.owner.clone();
-        let former = self.prior.records().filter(|place| *place != self.job.place);
-        let moved_from = match self.moves(former.as_ref()).await {
-            Ok(serves) => former.clone().filter(|_| serves),
-            Err(trouble) => return self.unheard(&trouble, AS_BEFORE),
-        };
         let ends_rival = self.prior.status.as_str() == Some(read::DISPLACED);
-        if let Some((place, verb)) = self.ends_before(former.clone().filter(|_| moved_from.is_none()), &owner).await {
-            let check = JobCheck { job: self.job, ends_rival, moved_from: moved_from.as_ref() };
+        if self.is_unresponsive().await {
+            let check = JobCheck { job: self.job, ends_rival };
             // What would be refused is told while the server still runs.
             match check.ask(self.machine, None).await {
                 Ok(report) if report.is_refused => {
@@ -92,7 +87,7 @@ impl Change<'_> {
                 Ok(_) => {}
                 Err(trouble) => return self.unheard(&trouble, AS_BEFORE),
             }
-            match self.machine.run_at(&place, &verb).await {
+            match self.machine.run(&Verb::Stop { owner: &owner }).await {
                 Ok(report) if report.is_refused => {
                     let diagnostic = failure::not_stopped(&self.state, &report, AS_BEFORE);
                     return Outcome::present(self.prior, self.private).with(diagnostic);
@@ -105,14 +100,12 @@ impl Change<'_> {
         let ran = self.prior.pid.known().is_some();
         let fingerprint = Fingerprint::of(self.job);
         tracing::info!(llama_server.id = self.state.id.as_str(), "applying");
-        let mut work = self.state.work(&self.prior, self.machine, self.job, &self.config, &self.owner);
-        work.moved_from.clone_from(&moved_from);
+        let work = self.state.work(&self.prior, self.machine, self.job, &self.config, &self.owner);
         match Box::pin(work.run()).await {
             Ok(served) => {
                 self.private.note_settings(&fingerprint.settings);
                 let notes = self.state.take_served(served);
-                let left = self.leave(moved_from.as_ref()).await;
-                Outcome::present(self.state, self.private).with(notes).with(left)
+                Outcome::present(self.state, self.private).with(notes)
             }
             Err(NotServing::Refused(report)) => self.refused(&report, ran),
             Err(NotServing::Failed(report)) => {
@@ -120,8 +113,7 @@ impl Change<'_> {
                 let policy = ("on_update_failure", self.state.on_update_failure.clone());
                 let done = (&mut *self.machine, self.job, self.owner.as_str());
                 let diagnostics = self.state.take_failure(&report, done, policy, FAILED).await;
-                let left = self.leave(moved_from.as_ref()).await;
-                Outcome::present(self.state, self.private).with(diagnostics).with(left)
+                Outcome::present(self.state, self.private).with(diagnostics)
             }
             Err(NotServing::RolledBack(report, now, returned)) => {
                 // A refresh may have seen the successor's options.
@@ -153,7 +145,7 @@ impl Change<'_> {
                 self.unheard(&trouble, NOT_HEARD)
             }
             // Until the new server is proved, the state holds the arguments of the one to which there is a way back.
-            Err(NotServing::Unseen(trouble, Some(report))) if report.former.is_some() || moved_from.is_some() => {
+            Err(NotServing::Unseen(trouble, Some(report))) if report.former.is_some() => {
                 self.prior.take_report(&report);
                 self.prior.status = read::STARTING.into();
                 let diagnostic = failure::unseen(&self.state, &trouble, Some(&report), GOES_ON);
@@ -172,42 +164,10 @@ impl Change<'_> {
         }
     }
 
-    /// Whether there is a server in the workspace that is left, to which there is a way back.
-    async fn moves(&mut self, former: Option<&ServerPlace>) -> Result<bool, Trouble> {
-        let Some(place) = former else { return Ok(false) };
-        let seen = self.machine.run_at(place, &Verb::Look).await?;
-        let is_ours = seen.owner.as_ref().is_none_or(|owner| *owner == self.owner);
-        let serves = seen.is_proved && seen.process.as_ref().is_some_and(|process| process.is_alive);
-        Ok(is_ours && (serves || seen.moved_to.is_some()))
-    }
-
-    /// What is ended before the job is begun, and where: a server whose records move to another workspace and which
-    /// does not serve, and one that would be resumed as it is although it does not answer, now as before. Builds stay.
-    async fn ends_before<'a>(&self, former: Option<ServerPlace>, owner: &'a str) -> Option<(ServerPlace, Verb<'a>)> {
-        match former {
-            Some(place) => Some((place, Verb::Destroy { owner })),
-            None if self.prior.status.as_str() == Some(read::UNRESPONSIVE)
-                && self.prior.records().as_ref() == Some(&self.job.place)
-                && trial::of(&self.prior, self.machine).await == TrialLook::Dead =>
-            {
-                Some((self.job.place.clone(), Verb::Stop { owner }))
-            }
-            None => None,
-        }
-    }
-
-    /// Removes the records of the workspace that the server has left. Nothing runs there any more.
-    async fn leave(&mut self, place: Option<&ServerPlace>) -> Diagnostics {
-        let Some(place) = place else { return Diagnostics::new() };
-        let why = match self.machine.run_at(place, &Verb::Destroy { owner: &self.owner }).await {
-            Ok(report) => report.failure.filter(|_| report.is_refused).map(|failure| failure.text),
-            Err(trouble) => Some(trouble.to_string()),
-        };
-        let warning = |why| {
-            let title = format!("The records in {} were not removed", place.workspace);
-            as_warning(Diagnostic::error(title, format!("{why}. No server runs there: remove .damodel there by hand.")))
-        };
-        why.map(|why| warning(why).into()).unwrap_or_default()
+    /// Whether a server that did not answer the refresh does not answer now either: it would be resumed as it is.
+    async fn is_unresponsive(&self) -> bool {
+        self.prior.status.as_str() == Some(read::UNRESPONSIVE)
+            && trial::of(&self.prior, self.machine).await == TrialLook::Dead
     }
 
     /// Nothing was begun. A server that ran may have been ended for it all the same.

@@ -4,9 +4,7 @@
 use std::time::Duration;
 
 use super::{
-    bootstrap::{
-        Binary, Build, Facts, FailureKind, Former, Job, JobFailure, JobReport, Phase, ServerPlace, Start, Verb,
-    },
+    bootstrap::{Binary, Build, Facts, FailureKind, Former, Job, JobFailure, JobReport, Phase, Start, Verb},
     decide::{Goal, History, Step, give_up, is_cured_by_source},
     follow::{Follow, Turn},
     machine::{InstanceSession, Trouble},
@@ -30,8 +28,6 @@ pub(super) struct Work<'a> {
     pub(super) owner: &'a str,
     /// Whether a llama-server that was started by hand on the port is ended.
     pub(super) ends_rival: bool,
-    /// Where the server serves that this one replaces, when its records are in another workspace.
-    pub(super) moved_from: Option<ServerPlace>,
     /// What decides whether the server serves.
     pub(super) trial: Trial<'a>,
     /// The same for the server that served before.
@@ -94,7 +90,6 @@ pub(super) enum Return {
 pub(super) struct JobCheck<'a> {
     pub(super) job: &'a Job,
     pub(super) ends_rival: bool,
-    pub(super) moved_from: Option<&'a ServerPlace>,
 }
 
 impl JobCheck<'_> {
@@ -105,8 +100,7 @@ impl JobCheck<'_> {
         let mut looks = 0;
         loop {
             let questions = survey::questions(self.job, known.is_some(), &facts);
-            let verb = Verb::Check { questions: &questions, moved_from: self.moved_from };
-            let mut report = machine.run_at(&self.job.place, &verb).await?;
+            let mut report = machine.run(&Verb::Check { questions: &questions }).await?;
             facts.learn(std::mem::take(&mut report.facts));
             if !survey::questions(self.job, known.is_some(), &facts).is_empty() {
                 continue;
@@ -130,15 +124,9 @@ impl<'a> Work<'a> {
         if report.is_refused {
             return Err(self.refused(report).await);
         }
-        // A move to another workspace that nobody followed to its end is taken back first.
-        if let Some(elsewhere) = report.moved_to.clone().filter(|_| self.moved_from.is_none()) {
-            let back = self.follow.machine.run_at(&elsewhere, &Verb::RollBack).await;
-            back.map_err(|trouble| unseen(trouble, None))?;
-            report = self.check(None).await?;
-        }
         let (owner_before, mut facts) = (report.owner.clone(), report.facts.clone());
         let mut history = History::default();
-        let (moved_from, mut changes) = (self.moved_from.clone(), 0);
+        let mut changes = 0;
         loop {
             let turn = self.follow.until_turn(&self.goal, &self.trial, &mut report, &mut history).await;
             match turn.map_err(|trouble| unseen(trouble, Some(&report)))? {
@@ -166,7 +154,6 @@ impl<'a> Work<'a> {
                         rolls_back: self.goal.rolls_back,
                         ends_rival: rival.as_ref().and_then(|rival| rival.identity.as_deref()),
                         seen: &report.run,
-                        moved_from: moved_from.as_ref(),
                     };
                     // As long as nothing has begun, nothing of it was seen.
                     let begun = self.tell(&Verb::Ensure(&start), history.is_begun.then_some(&report)).await?;
@@ -226,15 +213,13 @@ impl<'a> Work<'a> {
     }
 
     async fn check(&mut self, known: Option<&Facts>) -> Result<JobReport, NotServing> {
-        let check = JobCheck { job: self.job, ends_rival: self.ends_rival, moved_from: self.moved_from.as_ref() };
+        let check = JobCheck { job: self.job, ends_rival: self.ends_rival };
         check.ask(self.follow.machine, known).await.map_err(|trouble| unseen(trouble, None))
     }
 
     /// What a refusal comes to: an update that was under way before may have ended the server that served.
     async fn refused(self, report: JobReport) -> NotServing {
-        // In another workspace nothing was begun before.
-        let is_new = self.moved_from.is_some() && report.run.is_empty();
-        if !is_new && give_up(&self.goal, &report) == Step::RollBack {
+        if give_up(&self.goal, &report) == Step::RollBack {
             return self.roll_back(report).await;
         }
         NotServing::Refused(Box::new(report))
@@ -277,13 +262,6 @@ impl<'a> Work<'a> {
         };
         if now.is_refused {
             return NotServing::Failed(Box::new(now));
-        }
-        if let Some(place) = self.moved_from.take() {
-            self.follow.machine.move_to(&place);
-            now = match self.tell(&Verb::Look, Some(&failed)).await {
-                Ok(report) => report,
-                Err(ended) => return ended,
-            };
         }
         if failed.former == Some(Former::Serving) && now.phase == Phase::Ready {
             return NotServing::RolledBack(failed, Box::new(now), Return::GoesOn);

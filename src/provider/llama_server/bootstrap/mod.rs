@@ -11,7 +11,6 @@
 //! |---|---|
 //! | `<port>/runs/<run>/{job,owner,worker,status,server,restarts}` | records: quoted assignments, written by rename |
 //! | `<port>/runs/<run>/api_key` | the API key of the server, mode 0600 |
-//! | `<port>/runs/<run>/successor` | the `<port>/` folder of the update that replaces this run |
 //! | `<port>/run` | the folder of the current run |
 //! | `<port>/former` | that of the former run, as long as an update can return to it |
 //! | `<port>/restart` | the process that a restart ends |

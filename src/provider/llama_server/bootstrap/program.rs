@@ -32,8 +32,6 @@ pub(crate) enum Verb<'a> {
     Check {
         /// The questions; the answers are [`super::JobReport::facts`].
         questions: &'a [Question],
-        /// [`Start::moved_from`].
-        moved_from: Option<&'a ServerPlace>,
     },
     /// Stops as [`Verb::Stop`] does, and removes the records, the key's file and the logs; builds, sources and
     /// packages stay.
@@ -108,9 +106,8 @@ pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>, form: ProgramForm) -
     }
     let mut questions = vec![facts::listeners(place.port), facts::cpu_only(place)];
     let words = match *verb {
-        Verb::Check { questions: further, moved_from } => {
+        Verb::Check { questions: further } => {
             questions.extend_from_slice(further);
-            start::former(moved_from, &mut settings);
             vec!["look"]
         }
         Verb::Destroy { owner } => vec!["destroy", owner],

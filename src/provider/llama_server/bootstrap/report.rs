@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     facts::{CPU_ONLY, Facts, PREFIX, PortHolder},
-    job::{Build, ServerPlace},
+    job::Build,
     settle::{SettledRecords, settle},
     told,
     wire::{self, JobRecord, ReportValues},
@@ -29,8 +29,6 @@ const LONGEST_LINE: usize = 300;
 pub(crate) struct JobReport {
     /// The current run; empty if there is none.
     pub(crate) run: String,
-    /// The place of the update that replaces it, if that is in another workspace.
-    pub(crate) moved_to: Option<ServerPlace>,
     /// Its phase.
     pub(crate) phase: Phase,
     /// The reason of [`Phase::Failed`], or of a refused verb.
@@ -365,10 +363,6 @@ impl JobReport {
         let log_path = text("status_compile_log");
         let mut report = Self {
             run: values.text("folder").unwrap_or_default().to_owned(),
-            moved_to: values.text("successor").and_then(|folder| {
-                let (workspace, port) = folder.split_once("/.damodel/")?;
-                Some(ServerPlace { workspace: workspace.to_owned(), port: port.parse().ok()? })
-            }),
             phase,
             failure: None,
             is_refused,

@@ -4,7 +4,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     facts,
-    job::{Build, Job, ServerPlace},
+    job::{Build, Job},
     program::{ProgramSettings, path, quote, quoted},
     report::{FailureKind, JobFailure},
     wire::JobRecord,
@@ -29,8 +29,6 @@ pub(crate) struct Start<'a> {
     pub(crate) ends_rival: Option<&'a str>,
     /// The run that was seen, which this one replaces: [`super::JobReport::run`].
     pub(crate) seen: &'a str,
-    /// The place of the former server, if its records are in another workspace.
-    pub(crate) moved_from: Option<&'a ServerPlace>,
 }
 
 /// Which binary serves.
@@ -138,13 +136,6 @@ pub(super) fn policy(restarts: bool) -> &'static str {
     if restarts { "on_failure" } else { "" }
 }
 
-/// The place of the former server, if its records are in another workspace.
-pub(super) fn former(place: Option<&ServerPlace>, settings: &mut ProgramSettings) {
-    if let Some(place) = place {
-        settings.set_path("FORMER", &place.state());
-    }
-}
-
 /// All settings of a start. The environment of the work does not contain the API key: it is in a file.
 pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
     let job = start.job;
@@ -160,7 +151,6 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
     ] {
         settings.set(name, value);
     }
-    former(start.moved_from, settings);
     for name in ["WORKSPACE", "PORT"] {
         settings.hand_over(name);
     }

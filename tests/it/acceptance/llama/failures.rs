@@ -9,8 +9,6 @@ use std::{
     process::Command,
 };
 
-use damodel::sandbox::Mutation;
-
 use super::{Server, X, home, pid, records, runs, servers, site, until_phase};
 use crate::support::terraform::{Site, Started, Workspace, each_cli, refusal};
 
@@ -104,80 +102,6 @@ fn a_restart_that_fails_keeps_the_server_in_the_state() {
 }
 
 #[test]
-fn a_toolkit_that_does_not_fit_the_card_is_told() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        workspace.write(&Server::new().on_v100().model("nowhere").config());
-        workspace.try_apply(&[]);
-        workspace.write(&Server::new().on_v100().config());
-        for (toolkit, words) in [
-            ("", ["no CUDA toolkit to compile with", "nvcc"]),
-            ("13.0", ["the CUDA toolkits there do not support this GPU", "CUDA 13 does not support V100"]),
-        ] {
-            let uid = workspace.state().resource("damodel_instance.gpu").id();
-            site.mutate(Mutation::SetMachine { uid, toolkit: Some(toolkit.to_owned()), driver: None });
-            let (done, said) = workspace.try_apply(&[]);
-            refusal(&said, &words);
-            assert!(!done && servers(&site).is_empty());
-        }
-        workspace.finish();
-    });
-}
-
-#[test]
-fn a_workspace_that_is_a_file_is_told() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        workspace.write(&Server::new().model("nowhere").config());
-        workspace.try_apply(&[]);
-        fs::write(home(&site).join("file"), "").unwrap();
-        workspace.write(&Server::new().text("workspace", "~/file").config());
-        let (done, said) = workspace.try_apply(&[]);
-        let error = refusal(&said, &["the workspace cannot be written"]);
-        assert_eq!((done, error.attribute.as_deref()), (false, Some("workspace")));
-        workspace.finish();
-    });
-}
-
-#[test]
-fn a_full_disk_is_told_and_ends_no_server() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        workspace.write(&Server::new().model("nowhere").config());
-        workspace.try_apply(&[]);
-        let Some(disk) = SmallDisk::mount(home(&site).join("workspace")) else { return };
-        let server = Server::new().text("workspace", "~/workspace");
-        let full = |config: String| {
-            disk.fill();
-            workspace.write(&config);
-            let (done, said) = workspace.try_apply(&[]);
-            let error = refusal(&said, &["space is left in the workspace", "tmpfs"]);
-            assert_eq!((done, error.attribute.as_deref()), (false, Some("workspace")), "{error:#?}");
-            disk.clear();
-        };
-        full(server.config());
-        assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
-        workspace.apply_ok(&server.config());
-        let first = pid(&workspace.state());
-
-        // The running server continues unchanged.
-        disk.fill();
-        workspace.settled();
-        let changed = server.set("context_size", 2048).config();
-        disk.clear();
-        full(changed.clone());
-        assert!(runs(first));
-        assert_eq!(workspace.state().resource(X).value("context_size"), 32768);
-        workspace.apply_ok(&changed);
-        drop(disk);
-        workspace.finish();
-    });
-}
-
-#[test]
 fn a_disk_that_fills_while_the_model_loads_is_told() {
     each_cli(|cli| {
         let site = site();
@@ -251,12 +175,6 @@ fn a_server_is_not_stopped_for_what_is_refused() {
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&Server::new().config());
         let server = pid(&workspace.state());
-        fs::write(home(&site).join("file"), "").unwrap();
-        workspace.write(&Server::new().text("workspace", "~/file").config());
-        let (_, said) = workspace.try_apply(&[]);
-        refusal(&said, &["the workspace cannot be written", "What runs in the instance continues"]);
-        assert!(runs(server));
-
         let busy = Busy::make(&site);
         let changed = Server::new().set("context_size", 64).config();
         workspace.write(&changed);

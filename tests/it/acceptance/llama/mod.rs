@@ -219,15 +219,10 @@ pub(super) fn record(state: &Path, name: &str) -> PathBuf {
 
 /// Waits until the work in the instance is in a phase.
 pub(super) fn until_phase(site: &Site, phase: &str) {
-    until_phase_in(site, "workspace", phase);
-}
-
-/// The same for records in this workspace.
-pub(super) fn until_phase_in(site: &Site, workspace: &str, phase: &str) {
     until(phase, || {
         let machines = site.sandbox().machines();
         machines.iter().any(|machine| {
-            let status = record(&machine.home.join(workspace).join(".damodel/8000"), "status");
+            let status = record(&machine.home.join("workspace/.damodel/8000"), "status");
             fs::read_to_string(status).is_ok_and(|status| status.contains(phase))
         })
     });

@@ -7,9 +7,9 @@ use serde_json::json;
 use super::{
     Server, X, builds, pid,
     plain::{self, Host},
-    records, runs, servers, site, slay, slay_for_good, until, until_phase_in,
+    records, runs, servers, site, slay, slay_for_good, until,
 };
-use crate::support::terraform::{Severity, Site, Started, Workspace, config, each_cli, refusal, says};
+use crate::support::terraform::{Severity, Site, Workspace, config, each_cli, refusal, says};
 
 #[test]
 fn a_probe_that_does_not_match_changes_nothing() {
@@ -71,50 +71,20 @@ fn an_update_that_fails_leads_back_to_the_former_server() {
     });
 }
 
-/// The records move, and the former server serves until its successor is about to start.
+/// Nothing is carried over: the former server is destroyed with its records, and its builds stay.
 #[test]
-fn a_move_to_another_workspace_that_fails_leads_back() {
+fn another_workspace_is_a_replacement() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        let former = Server::new().text("build", "prebuilt").set("environment", "{ FORMER = \"one\" }");
-        workspace.apply_ok(&former.config());
-        let (mut server, before) = (pid(&workspace.state()), workspace.state());
-        let moved = former.clone().text("workspace", "~/elsewhere");
-        let cases = [
-            (moved.clone().set("extra_args", "[\"--no-such-flag\"]"), "refuses its options", true),
-            (moved.clone().model("nowhere"), "model not found", true),
-            (moved.clone().model("crash-on-load"), "it ended before it was ready", false),
-            (moved.clone().model("error-on-chat"), "it generates no tokens", false),
-        ];
-        for (changed, words, is_same) in cases {
-            workspace.write(&changed.config());
-            let (done, said) = workspace.try_apply(&[]);
-            assert!(!done, "{words}");
-            refusal(&said, &[words]);
-            assert_eq!(runs(server), is_same, "{words}: {said:#?}");
-            let state = workspace.state();
-            let x = state.resource(X);
-            assert_eq!((x.is_tainted(), x.value("status")), (false, &json!("ready")), "{words}: {said:#?}");
-            assert_eq!(x.value("workspace"), before.resource(X).value("workspace"), "{words}");
-            server = pid(&state);
-            assert_eq!(servers(&site), [u32::try_from(server.as_raw()).unwrap()], "{words}");
-            workspace.write(&former.config());
-            workspace.settled();
-        }
-        // An apply that is killed, and whose change is reverted.
-        workspace.write(&moved.clone().model("slow-60s").text("ready_timeout", "100s").config());
-        let started = Started::apply(&workspace);
-        until_phase_in(&site, "elsewhere", "load");
-        assert!(!runs(server));
-        started.kill();
-        started.ended(true);
-        workspace.apply_ok(&former.config());
-        assert_eq!(servers(&site), [u32::try_from(pid(&workspace.state()).as_raw()).unwrap()]);
-        // A move that succeeds leaves nothing behind.
-        workspace.apply_ok(&moved.config());
-        assert_eq!(servers(&site), [u32::try_from(pid(&workspace.state()).as_raw()).unwrap()]);
-        assert!(!records(&site).exists());
+        let server = Server::new().text("build", "prebuilt");
+        workspace.apply_ok(&server.config());
+        let first = pid(&workspace.state());
+        let plan = workspace.apply_ok(&server.text("workspace", "~/elsewhere").config());
+        assert_eq!(plan.change(X).actions(), "delete, create");
+        let second = pid(&workspace.state());
+        assert_eq!(servers(&site), [u32::try_from(second.as_raw()).unwrap()]);
+        assert!(!runs(first) && !records(&site).exists());
         workspace.finish();
     });
 }
@@ -136,19 +106,6 @@ fn what_becomes_of_a_failed_update_is_the_operators_choice() {
             assert_eq!(servers(&site).len(), left, "{word}");
         }
         workspace.apply_ok(&server.config());
-        workspace.finish();
-    });
-}
-
-#[test]
-fn words_with_line_ends_and_empty_ones_reach_the_server_as_they_are() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        let words = "[\"--chat-template\", \"one\\ntwo 'three'\\n\", \"--log-file\", \"\"]";
-        workspace.apply_ok(&Server::new().set("extra_args", words).config());
-        let line = std::fs::read_to_string(format!("/proc/{}/cmdline", pid(&workspace.state()))).unwrap();
-        assert!(line.ends_with("--chat-template\0one\ntwo 'three'\n\0--log-file\0\0"), "{line:?}");
         workspace.finish();
     });
 }

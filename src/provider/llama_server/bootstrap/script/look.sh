@@ -4,7 +4,6 @@
 # to: its work stands by. Until a run has started its own server, the server is the former one's.
 look() {
     folder=$(word "$state/run") kept=$(word "$state/former")
-    [ "$kept" ] || kept=$(word "${DAMODEL_FORMER-}/run")
     former=''
     [ "$kept" = "$folder" ] || ! (load "$kept/worker" && is_alive "$worker_identity") || former=$kept
     status_phase='' status_kind='' status_text='' status_exit='' status_seconds='' status_compile_log=''
@@ -60,14 +59,14 @@ emit_ending() {
 # report [KIND TEXT]: the current state, and why the verb was refused.
 report() {
     look
-    refused=${1-} refused_text=${2-} successor=$(word "$folder/successor") server_log=$state/server.log model_now=''
+    refused=${1-} refused_text=${2-} server_log=$state/server.log model_now=''
     [ -z "$server_identity" ] || model_now=$(model_fingerprint "$server_model")
     printf '\ndamodel-report/1 begin\n'
     for emitted in "$folder/job" "$folder/owner" "$folder/worker" "$folder/status" "$folder/restarts" \
         "$server_folder/server"; do
         [ -z "${emitted%/*}" ] || [ ! -f "$emitted" ] || emit "record_${emitted##*/}" <"$emitted"
     done
-    assignments refused refused_text boot folder successor former server_folder worker_alive server_alive model_now \
+    assignments refused refused_text boot folder former server_folder worker_alive server_alive model_now \
         server_log | emit record_now
     # Looks are frequent during a compile.
     [ ! -f "$status_compile_log" ] ||

@@ -103,8 +103,7 @@ again_later() {
 
 # is_current: whether no update has begun that replaces this run.
 is_current() {
-    successor=$(word "$folder/successor")
-    [ -z "$successor" ] || [ "$(word "$successor/run")" = "$folder" ]
+    [ "$(word "$state/run")" = "$folder" ]
 }
 
 # end_former: just before the successor starts, whose records are in the variables of this shell. The former work stays,
@@ -118,15 +117,14 @@ end_former() {
 # run was killed, this work decides after a minute.
 stand_by() {
     say 'standing by for a successor'
-    while [ "$(word "$successor/former")" = "$folder" ]; do
+    while [ "$(word "$state/former")" = "$folder" ]; do
         sleep 1
-        ! is_unattended "$successor" || DAMODEL_WORKSPACE=${successor%/.damodel/*} DAMODEL_UNATTENDED=yes \
-            sh "$successor/bootstrap.sh" rollback </dev/null >/dev/null 2>&1
+        ! is_unattended || DAMODEL_UNATTENDED=yes sh "$state/bootstrap.sh" rollback </dev/null >/dev/null 2>&1
     done
     is_current && load "$folder/status"
 }
 
-# is_unattended FOLDER: whether no sender has followed the update for a minute.
+# is_unattended: whether no sender has followed the update for a minute.
 is_unattended() {
-    [ "$(find "$1/attended" -mmin +1 2>/dev/null)" ]
+    [ "$(find "$state/attended" -mmin +1 2>/dev/null)" ]
 }

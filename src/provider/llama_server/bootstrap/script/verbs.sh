@@ -76,7 +76,7 @@ ensure() {
     else
         end_all
     fi
-    [ -z "$former" ] || { write "$state/former" "$former" && write "$former/successor" "$state"; } || unbegun
+    [ -z "$former" ] || write "$state/former" "$former" || unbegun
     before=$folder folder=$begun
     start_worker || { end_run "$begun" && write "$state/run" "$before" && unbegun; }
     for run in "$state"/runs/*; do
@@ -115,7 +115,7 @@ rollback() {
     take_lock
     [ "$former" ] || return
     if [ "${DAMODEL_UNATTENDED-}" ]; then
-        is_unattended "$state" || return
+        is_unattended || return
         # The successor may still succeed.
         [ "$status_phase" = failed ] || [ -z "$worker_alive$server_alive" ] || return
     fi
@@ -127,12 +127,8 @@ rollback() {
     load "$folder/status"
     status_proved=yes
     set_status "$rolled_phase" || refuse workspace
-    case $former in
-    "$state"/*) write "$state/run" "$former" || refuse workspace ;;
-    # In another workspace, whose current run it still is.
-    *) rm -f "$state/run" ;;
-    esac
-    rm -f "$former/successor" "$state/former"
+    write "$state/run" "$former" || refuse workspace
+    rm -f "$state/former"
 }
 
 # stop TOKEN: works on a full disk too. Any resource ends a server without an owner.

@@ -22,7 +22,7 @@ impl Home {
     fn survey(&self, job: &Job, of_the_source: bool, mut facts: Facts) -> JobReport {
         let mut questions = survey::questions(job, of_the_source, &facts);
         loop {
-            let mut report = self.run_at(&job.place, &Verb::Check { questions: &questions, moved_from: None });
+            let mut report = self.run_at(&job.place, &Verb::Check { questions: &questions });
             facts.learn(std::mem::take(&mut report.facts));
             questions = survey::questions(job, of_the_source, &facts);
             if questions.is_empty() {
@@ -164,7 +164,6 @@ pub(super) fn start<'a>(home: &Home, job: &'a Job) -> Start<'a> {
         rolls_back: true,
         ends_rival: None,
         seen: home.run_folder().leak(),
-        moved_from: None,
     }
 }
 

@@ -221,7 +221,7 @@ impl Home {
     pub(super) fn run_at(&self, place: &ServerPlace, verb: &Verb<'_>) -> JobReport {
         let mut report = answer(self.spawn(place, verb));
         if report.may_lack_room() {
-            let asked = Verb::Check { questions: &[room_question(place)], moved_from: None };
+            let asked = Verb::Check { questions: &[room_question(place)] };
             report.failure = no_room(place, &answer(self.spawn(place, &asked)).facts).or(report.failure);
         }
         if report.is_refused || !report.is_unsettled {

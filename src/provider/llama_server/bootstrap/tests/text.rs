@@ -200,7 +200,6 @@ const REPORTS: [&[&str]; 4] = [
         "model_now=1:2:cd",
         "former=/root/.damodel/8000/runs/0",
         "server_folder=/root/.damodel/8000/runs/0",
-        "successor=/new/.damodel/8000",
         "command_line:bGxhbWEtc2VydmVyAC0tYXBpLWtleQBwbGFudGVkAA==",
         "server_log=/root/log",
         "log_tail:bWFpbjogcGxhbnRlZAplcnJvcgo=",
