@@ -243,6 +243,22 @@ fn another_build_is_compared_byte_by_byte() {
     // Two zips of each platform, and the manifest.
     assert_eq!(run.stdout.matches(": the same bytes").count(), 5, "{}", run.stdout);
 
+    // Each platform on a computer of its own, packed by another one.
+    let built = scene.root.path().join("built");
+    let run = release(&["--build", "windows_amd64", "--out", built.to_str().unwrap()], &[]);
+    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    assert!(built.join("windows_amd64/damodel-sandbox.exe").is_file(), "{}", run.stdout);
+    let run = release(&["--build", "freebsd_amd64", "--out", built.to_str().unwrap()], &[]);
+    assert!(run.code == Some(1) && run.stderr.contains("CC_x86_64_unknown_freebsd"), "{}", run.stderr);
+    let sums = scene.read(&format!("{NAME}_SHA256SUMS"));
+    let run = release(&["--built", built.to_str().unwrap(), "--cli", "none"], &[]);
+    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    let packed = scene.read(&format!("{NAME}_SHA256SUMS"));
+    let windows = |sums: &[u8]| -> Vec<String> {
+        String::from_utf8_lossy(sums).lines().filter(|line| line.contains("windows")).map(str::to_owned).collect()
+    };
+    assert!(windows(&sums).len() == 2 && windows(&sums) == windows(&packed));
+
     // A program that contains the folder of its build.
     let run = release(&["--cli", "none"], &[("EMBED", "yes")]);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);

@@ -1,0 +1,319 @@
+//! The pipelines of examples/ci: their scripts on the sandbox, with a repository, a release and a forge of their own;
+//! the workflows by actionlint.
+
+use std::{
+    env, fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use super::{examples, files};
+use crate::{
+    house::root,
+    support::{
+        plugin::BINARY,
+        terraform::{Cli, Run, Site, each_cli},
+    },
+};
+
+/// An instance of 1.98 an hour.
+const INSTANCE: &str = r#"
+resource "damodel_instance" "x" {
+  name       = "x"
+  spec_id    = 103
+  gpu_num    = 1
+  image_id   = 902
+  image_type = "public"
+}
+"#;
+
+const CONFIGURATION: &str = r#"
+terraform {
+  required_providers {
+    damodel = {
+      source = "damodel/damodel"
+    }
+  }
+}
+
+provider "damodel" {}
+"#;
+
+/// `gh api` with comments in a file, and `--jq` by jq.
+const GH: &str = r#"#!/bin/sh
+set -eu
+comments=$COMMENTS
+shift
+method=GET
+while [ $# -gt 0 ]; do
+  case $1 in
+  --method) method=$2 && shift ;;
+  --jq) filter=$2 && shift ;;
+  -F) body=$(cat "${2#body=@}") && shift ;;
+  --paginate) ;;
+  *) path=$1 ;;
+  esac
+  shift
+done
+case $method in
+GET) jq -r "$filter" "$comments" ;;
+POST) jq --arg body "$body" '. + [{ id: (length + 1), user: { login: "github-actions[bot]" }, body: $body }]' \
+  "$comments" >"$comments.new" && mv "$comments.new" "$comments" ;;
+PATCH) jq --arg body "$body" --argjson id "${path##*/}" 'map(if .id == $id then .body = $body else . end)' \
+  "$comments" >"$comments.new" && mv "$comments.new" "$comments" ;;
+esac
+"#;
+
+/// A runner: a checkout with its origin, a release of the provider, and programs that come first on PATH.
+struct Runner<'a> {
+    cli: &'a Cli,
+    site: &'a Site,
+    root: TempDir,
+}
+
+impl<'a> Runner<'a> {
+    fn set(cli: &'a Cli, site: &'a Site) -> Self {
+        let runner = Self { cli, site, root: tempfile::tempdir().unwrap() };
+        let origin = runner.path("origin");
+        fs::create_dir_all(origin.join("scripts/ci")).unwrap();
+        for script in files(&examples().join("ci/scripts")) {
+            fs::copy(&script, origin.join("scripts/ci").join(script.file_name().unwrap())).unwrap();
+        }
+        fs::create_dir(origin.join("policy")).unwrap();
+        fs::write(origin.join("policy/review.toml"), "version = 1\n\n[limits]\nmax_monthly_increase = 100\n").unwrap();
+        fs::write(origin.join("main.tf"), CONFIGURATION).unwrap();
+        runner.release();
+        runner.git(&origin, &["init", "-q", "-b", "main"]);
+        // The lock file is a part of the repository.
+        runner.script("install", &origin, &[]).expect_code(0);
+        runner.terraform(&origin, &["init", "-input=false"]);
+        fs::remove_dir_all(origin.join(".terraform")).unwrap();
+        runner.git(&origin, &["add", "."]);
+        runner.git(&origin, &["commit", "-q", "-m", "main"]);
+        runner.git(runner.root.path(), &["clone", "-q", "origin", "checkout"]);
+        fs::create_dir(runner.path("bin")).unwrap();
+        runner.tool("gh", GH);
+        fs::write(runner.path("comments"), "[]").unwrap();
+        runner
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    fn tool(&self, name: &str, script: &str) {
+        let path = self.path("bin").join(name);
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A release as `scripts/release` makes it.
+    fn release(&self) {
+        let mut command = Command::new(root().join("scripts/release"));
+        command.arg("--out").arg(self.path("release")).args(["--binary", BINARY, "--cli", "none"]);
+        Ended(Run::of(command.env_remove("CARGO_TARGET_DIR").output().unwrap())).expect_code(0);
+    }
+
+    fn zip(&self) -> PathBuf {
+        let is_zip = |file: &PathBuf| file.extension().is_some_and(|end| end == "zip");
+        files(&self.path("release")).into_iter().find(is_zip).unwrap()
+    }
+
+    fn git(&self, folder: &Path, arguments: &[&str]) {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=Team", "-c", "user.email=team@example.com"]).args(arguments).current_dir(folder);
+        Ended(Run::of(git.output().unwrap())).expect_code(0);
+    }
+
+    fn terraform(&self, folder: &Path, arguments: &[&str]) {
+        let mut command = Command::new(&self.cli.program);
+        command.args(arguments).current_dir(folder).env("TF_CLI_CONFIG_FILE", self.path("tools/cli.tfrc"));
+        Ended(Run::of(command.output().unwrap())).expect_code(0);
+    }
+
+    /// Runs a script in a folder as a step of a workflow: with the inputs of all scripts, and further ones.
+    fn script(&self, name: &str, folder: &Path, inputs: &[(&str, &str)]) -> Ended {
+        let sum: String =
+            Sha256::digest(fs::read(self.zip()).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut command = Command::new(folder.join("scripts/ci").join(name));
+        for (variable, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("DAMODEL_")) {
+            command.env_remove(variable);
+        }
+        let paths = [self.path("bin"), self.path("tools/bin")];
+        let path = env::join_paths(paths.into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap()))).unwrap();
+        command
+            .current_dir(folder)
+            .env("PATH", path)
+            .env("TF_CLI_CONFIG_FILE", self.path("tools/cli.tfrc"))
+            .env("TERRAFORM", &self.cli.program)
+            .env("PROVIDER_ZIP", format!("file://{}", self.zip().display()))
+            .env("PROVIDER_SHA256", sum)
+            .env("TOOLS", self.path("tools"))
+            .env("WORK", self.path("work"))
+            .env("REPORTS", self.path("reports"))
+            .env("COMMENTS", self.path("comments"))
+            .env("POLICY", "policy/review.toml")
+            .env("DAMODEL_BASE_URL", self.site.base_url())
+            .env("DAMODEL_API_TOKEN", self.site.token())
+            .env("DAMODEL_REGION", "cn-east-1")
+            .env("DAMODEL_STACK", "prod")
+            .env("DAMODEL_PENDING_DIR", self.path("pending"))
+            .envs(inputs.iter().copied());
+        Ended(Run::of(command.output().unwrap()))
+    }
+
+    /// The preview of the checkout as a pull request to main.
+    fn preview(&self, inputs: &[(&str, &str)]) -> Ended {
+        let checkout = self.path("checkout");
+        self.script("plan", &checkout, &[]).expect_code(0);
+        let own = [("BASE", "main"), ("BASELINE", ""), ("NAME", "prod"), ("FORMAT", "sarif")];
+        self.script("preview", &checkout, &[&own, inputs].concat())
+    }
+
+    fn comment(&self) {
+        let inputs = [
+            ("GH_TOKEN", "token"),
+            ("REPOSITORY", "team/infrastructure"),
+            ("NUMBER", "7"),
+            ("AUTHOR", "github-actions[bot]"),
+            ("NAME", "prod"),
+        ];
+        self.script("comment", &self.path("checkout"), &inputs).expect_code(0);
+    }
+
+    fn comments(&self) -> Vec<serde_json::Value> {
+        serde_json::from_slice(&fs::read(self.path("comments")).unwrap()).unwrap()
+    }
+}
+
+/// A script that has ended.
+struct Ended(Run);
+
+impl Ended {
+    fn expect_code(self, code: i32) -> Run {
+        assert_eq!(self.0.code, Some(code), "{}{}", self.0.stdout, self.0.stderr);
+        self.0
+    }
+}
+
+#[test]
+fn a_pull_request_changes_neither_the_policy_nor_another_ones_comment() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let runner = Runner::set(cli, &site);
+        let checkout = runner.path("checkout");
+        fs::write(checkout.join("main.tf"), format!("{CONFIGURATION}{INSTANCE}")).unwrap();
+        fs::write(checkout.join("policy/review.toml"), "version = 1\n").unwrap();
+        let run = runner.preview(&[]).expect_code(3);
+        assert!(run.stdout.contains("max-monthly-increase"), "{}", run.stdout);
+        let reports = files(&runner.path("reports"));
+        let names: Vec<_> = reports.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["comment.md", "report.json", "report.sarif"]);
+
+        // A comment with the marker by somebody else is not the bot's.
+        let stranger = r#"[{"id": 1, "user": {"login": "stranger"}, "body": "<!-- damodel-review: prod --> hello"}]"#;
+        fs::write(runner.path("comments"), stranger).unwrap();
+        runner.comment();
+        runner.comment();
+        let comments = runner.comments();
+        assert_eq!(comments.len(), 2, "{comments:?}");
+        assert!(comments[0]["body"].as_str().unwrap().ends_with("hello"), "{comments:?}");
+        assert!(comments[1]["body"].as_str().unwrap().contains("damodel_instance.x"), "{comments:?}");
+
+        // Known from a report that the base branch has.
+        let origin = runner.path("origin");
+        fs::copy(runner.path("reports/report.json"), origin.join("policy/baseline.json")).unwrap();
+        fs::write(origin.join("policy/review.toml"), "version = 1\n\n[limits]\nmax_monthly_increase = 2000\n").unwrap();
+        runner.git(&origin, &["add", "."]);
+        runner.git(&origin, &["commit", "-q", "-m", "baseline"]);
+        runner.preview(&[("BASELINE", "policy/baseline.json")]).expect_code(0);
+        assert!(site.live().is_empty());
+    });
+}
+
+#[test]
+fn the_gate_stands_before_the_apply_of_the_same_plan() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let runner = Runner::set(cli, &site);
+        let checkout = runner.path("checkout");
+        fs::write(checkout.join("main.tf"), format!("{CONFIGURATION}{INSTANCE}")).unwrap();
+        runner.script("apply", &checkout, &[]).expect_code(3);
+        assert!(site.live().is_empty());
+        assert!(runner.path("reports/report.json").is_file());
+        let plan = fs::metadata(runner.path("work/plan.json")).unwrap();
+        assert_eq!(plan.permissions().mode() & 0o077, 0);
+
+        fs::write(checkout.join("policy/review.toml"), "version = 1\n\n[limits]\nmax_monthly_increase = 2000\n")
+            .unwrap();
+        runner.script("apply", &checkout, &[]).expect_code(0);
+        assert_eq!(site.live().len(), 1);
+
+        // The sandbox's own objects are in no state.
+        let audit = runner.script("audit", &checkout, &[("OLDER_THAN", "0s")]).expect_code(3).stdout;
+        let holder =
+            |name: &str| audit.lines().find(|line| line.contains(&format!("| `{name}` |"))).unwrap().to_owned();
+        assert!(holder("x").contains("`damodel_instance.x`"), "{audit}");
+        assert!(holder("scratch").contains("| nobody |"), "{audit}");
+    });
+}
+
+#[test]
+fn a_provider_with_another_sum_is_not_installed() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let runner = Runner::set(cli, &site);
+        let checkout = runner.path("checkout");
+        let settings = runner.path("settings");
+        let run = runner.script("install", &checkout, &[("GITHUB_ENV", settings.to_str().unwrap())]).expect_code(0);
+        let expected = format!("TF_CLI_CONFIG_FILE={}/cli.tfrc\n", runner.path("tools").display());
+        assert_eq!(fs::read_to_string(&settings).unwrap(), expected);
+        assert!(run.stdout.starts_with(&expected), "{}", run.stdout);
+        fs::remove_dir_all(runner.path("tools")).unwrap();
+        let wrong = "0".repeat(64);
+        let run = runner.script("install", &checkout, &[("PROVIDER_SHA256", &wrong)]);
+        assert!(
+            run.0.code != Some(0) && !runner.path("tools/bin/terraform-provider-damodel").exists(),
+            "{:?}",
+            run.0.code
+        );
+    });
+}
+
+/// The workflows of the examples call these scripts, each with one line; those of the project call scripts of the
+/// project.
+#[test]
+fn each_step_of_a_workflow_is_one_line_that_calls_a_script() {
+    let folders = [examples().join("ci/github"), root().join(".github/workflows")];
+    for workflow in folders.iter().flat_map(|folder| files(folder)) {
+        let text = fs::read_to_string(&workflow).unwrap();
+        assert!(!text.contains("pull_request_target"), "{}", workflow.display());
+        for step in text.lines().filter_map(|line| line.trim_start().trim_start_matches("- ").strip_prefix("run: ")) {
+            let program = step.split(' ').next().unwrap();
+            let script = program.strip_prefix("scripts/ci/").map(|name| examples().join("ci/scripts").join(name));
+            assert!(script.unwrap_or_else(|| root().join(program)).is_file(), "{}: {step}", workflow.display());
+        }
+    }
+    // Prints a message, and fails if CI is set.
+    let Ok(run) = Command::new("actionlint").args(folders.iter().flat_map(|folder| files(folder))).output() else {
+        assert!(env::var_os("CI").is_none_or(|value| value.is_empty()), "actionlint is not on PATH");
+        eprintln!("SKIPPED: actionlint is not on PATH");
+        return;
+    };
+    Ended(Run::of(run)).expect_code(0);
+}
+
+#[test]
+fn the_scripts_of_pipelines_pass_shellcheck() {
+    let scripts = files(&examples().join("ci/scripts")).into_iter().chain(files(&root().join("scripts")));
+    let Ok(run) = Command::new("shellcheck").args(scripts).output() else {
+        assert!(env::var_os("CI").is_none_or(|value| value.is_empty()), "shellcheck is not on PATH");
+        eprintln!("SKIPPED: shellcheck is not on PATH");
+        return;
+    };
+    Ended(Run::of(run)).expect_code(0);
+}
