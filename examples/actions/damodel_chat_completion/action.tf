@@ -2,7 +2,8 @@ terraform {
   required_version = ">= 1.14" # OpenTofu has no actions yet
   required_providers {
     damodel = {
-      source = "damodel/damodel"
+      source  = "damodel/damodel"
+      version = "~> 0.1"
     }
   }
 }

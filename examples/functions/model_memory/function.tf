@@ -2,7 +2,8 @@ terraform {
   required_version = ">= 1.8" # OpenTofu: >= 1.7
   required_providers {
     damodel = {
-      source = "damodel/damodel"
+      source  = "damodel/damodel"
+      version = "~> 0.1"
     }
   }
 }

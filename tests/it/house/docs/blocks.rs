@@ -137,7 +137,7 @@ fn every_configuration_is_formatted_and_valid() {
 /// HCL that is not a configuration: settings of the command line, queries, and tests of modules.
 #[test]
 fn other_hcl_is_formatted() {
-    let other = Regex::new("(?m)^(list|provider_installation|run) ").unwrap();
+    let other = Regex::new("(?m)^(generate|list|provider_installation|run) ").unwrap();
     let pages = published();
     each_cli(|cli| {
         let site = Site::start();
