@@ -18,32 +18,18 @@ terraform {
 # Address, token and region come from the environment, so that no secret is in this folder.
 provider "damodel" {}
 
-# The specifications in stock with this number of GPUs, cheapest first.
-data "damodel_specs" "in_stock" {
-  capacity_type  = "ondemand"
-  available_only = true
-  min_gpu_num    = var.gpu_num
-  sort_by        = "price"
+data "damodel_public_image" "this" {
+  name = var.image
 }
 
-# The public images with PyTorch in them.
-data "damodel_public_images" "pytorch" {
-  name = "PyTorch"
-}
-
-# The instance. It is billed by the hour from its creation until `terraform destroy`.
+# The instance. It is billed by the hour until `terraform destroy`. Specification and image are fixed: what is cheapest or newest changes
+# between two runs, and another one would be another instance.
 resource "damodel_instance" "first" {
   name       = var.name # changed in place: the instance keeps running
   gpu_num    = var.gpu_num
-  spec_id    = data.damodel_specs.in_stock.specs[0].spec_id
-  image_id   = data.damodel_public_images.pytorch.images[0].id
+  spec_type  = var.spec_type
+  image_id   = data.damodel_public_image.this.id
   image_type = "public"
-
-  lifecycle {
-    # Keep this instance when another specification becomes the cheapest, or another image the first: a change of either
-    # would replace it and delete its disks.
-    ignore_changes = [spec_id, image_id]
-  }
 }
 
 # Optional: a model that the instance serves, started over SSH.

@@ -4,6 +4,20 @@ variable "name" {
   default     = "quickstart"
 }
 
+# The defaults of specification and image are values of the sandbox. docs/guides/regions-and-ids.md shows how to list those of your
+# account.
+variable "spec_type" {
+  description = "The specification of the instance."
+  type        = string
+  default     = "gpu.rtx4090.1"
+}
+
+variable "image" {
+  description = "The name of a public image."
+  type        = string
+  default     = "PyTorch 2.5.1"
+}
+
 variable "gpu_num" {
   description = "How many GPUs it has."
   type        = number

@@ -45,8 +45,7 @@ data "damodel_spec" "cheapest" {
 }
 
 data "damodel_public_image" "pytorch" {
-  name_regex  = "^PyTorch"
-  most_recent = true
+  name = "PyTorch 2.5.1"
 }
 
 data "damodel_cloud_disk_specs" "block" {
@@ -77,7 +76,7 @@ resource "damodel_instance" "workbench" {
   }]
 
   lifecycle {
-    ignore_changes = [spec_id, image_id]
+    ignore_changes = [spec_id]
   }
 }
 

@@ -21,8 +21,7 @@ resource "damodel_instance" "notebook" {
 }
 
 data "damodel_public_image" "pytorch" {
-  name_regex  = "^PyTorch"
-  most_recent = true
+  name = "PyTorch 2.5.1"
 }
 
 # By its name, which must be unique, or by its id (ins-…). Its password and token are stored in the state.

@@ -13,8 +13,7 @@ provider "damodel" {
 }
 
 data "damodel_public_image" "pytorch" {
-  name_regex  = "^PyTorch"
-  most_recent = true
+  name = "PyTorch 2.5.1"
 }
 
 # Its password and token are not stored in the state; the ephemeral resource reads them when they are needed.

@@ -18,8 +18,7 @@ data "damodel_specs" "large" {
 }
 
 data "damodel_public_image" "pytorch" {
-  name_regex  = "^PyTorch 2"
-  most_recent = true
+  name = "PyTorch 2.5.1"
 }
 
 # If no specification has two free GPUs in one instance, the plan is an error.
@@ -31,6 +30,6 @@ resource "damodel_instance" "trainer" {
   image_type = "public"
 
   lifecycle {
-    ignore_changes = [spec_id, image_id] # stock and prices change, and another specification would replace the instance
+    ignore_changes = [spec_id] # stock and prices change, and another specification would replace the instance
   }
 }

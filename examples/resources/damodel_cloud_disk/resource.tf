@@ -33,8 +33,7 @@ resource "damodel_cloud_disk" "checkpoints" {
 }
 
 data "damodel_public_image" "pytorch" {
-  name_regex  = "^PyTorch"
-  most_recent = true
+  name = "PyTorch 2.5.1"
 }
 
 # An instance that mounts it. Destroying the instance does not change the disk.
@@ -49,8 +48,4 @@ resource "damodel_instance" "trainer" {
     disk_id    = damodel_cloud_disk.checkpoints.id
     mount_path = damodel_cloud_disk.checkpoints.mount_path
   }]
-
-  lifecycle {
-    ignore_changes = [image_id] # a newer image would replace the instance
-  }
 }

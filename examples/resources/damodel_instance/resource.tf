@@ -11,8 +11,8 @@ provider "damodel" {
   region = "cn-east-1"
 }
 
-data "damodel_public_images" "pytorch" {
-  name_regex = "^PyTorch 2\\.5"
+data "damodel_public_image" "pytorch" {
+  name = "PyTorch 2.5.1"
 }
 
 resource "damodel_instance" "trainer" {
@@ -22,7 +22,7 @@ resource "damodel_instance" "trainer" {
   # A change of these arguments replaces the instance.
   spec_type                = "gpu.rtx4090.1"
   gpu_num                  = 2
-  image_id                 = data.damodel_public_images.pytorch.images[0].id
+  image_id                 = data.damodel_public_image.pytorch.id
   image_type               = "public"
   hostname                 = "trainer"
   data_disk_expand_size_gb = 100
@@ -33,10 +33,6 @@ resource "damodel_instance" "trainer" {
 
   # Keep the password and the notebook's token out of the state.
   store_credentials = false
-
-  lifecycle {
-    ignore_changes = [image_id] # a newer image would replace the instance
-  }
 
   timeouts {
     create = "45m"

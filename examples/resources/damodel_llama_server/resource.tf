@@ -14,8 +14,7 @@ provider "damodel" {
 }
 
 data "damodel_public_image" "pytorch" {
-  name_regex  = "^PyTorch"
-  most_recent = true
+  name = "PyTorch 2.5.1"
 }
 
 # The instance of the server.
@@ -25,10 +24,6 @@ resource "damodel_instance" "gpu" {
   gpu_num    = 1
   image_id   = data.damodel_public_image.pytorch.id
   image_type = "public"
-
-  lifecycle {
-    ignore_changes = [image_id] # a newer image would replace the instance
-  }
 }
 
 variable "model" {

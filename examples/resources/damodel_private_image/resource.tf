@@ -12,8 +12,7 @@ provider "damodel" {
 }
 
 data "damodel_public_image" "pytorch" {
-  name_regex  = "^PyTorch"
-  most_recent = true
+  name = "PyTorch 2.5.1"
 }
 
 # The instance whose system disk is saved. To save software that was installed by hand, create it first with
@@ -24,10 +23,6 @@ resource "damodel_instance" "builder" {
   gpu_num    = 1
   image_id   = data.damodel_public_image.pytorch.id
   image_type = "public"
-
-  lifecycle {
-    ignore_changes = [image_id] # a newer image would replace the instance
-  }
 }
 
 # The apply waits until the image is ready, so that other resources can use it. Its storage is billed.

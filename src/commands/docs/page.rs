@@ -140,7 +140,7 @@ pub(super) fn provider_name() -> &'static str {
 /// so code marks are removed.
 pub(super) fn front_matter(title: &str, description: &str) -> String {
     let first = first_paragraph(description).replace('`', "");
-    format!("---\npage_title: \"{title}\"\nsubcategory: \"\"\ndescription: |-\n  {first}\n---")
+    format!("---\npage_title: \"{title}\"\ndescription: |-\n  {first}\n---")
 }
 
 /// The first paragraph of a description.
