@@ -1,12 +1,16 @@
 //! A file at any https address, read in pieces (RFC 9110, section 14). The service's credentials are never sent, and no
 //! file is read whole.
 
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::{
     StatusCode,
-    header::{ACCEPT_ENCODING, CONTENT_RANGE, HeaderMap, RANGE, USER_AGENT},
+    header::{ACCEPT_ENCODING, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, RANGE, USER_AGENT},
     redirect, retry,
 };
 use url::Url;
@@ -33,27 +37,41 @@ pub enum RemoteError {
     /// The file is shorter.
     #[error("the file ended before the requested bytes")]
     BeyondTheEnd,
+    /// The server has another version of the file than before.
+    #[error("the file changed while it was read")]
+    Changed,
     /// The connection failed or broke.
     #[error("the connection failed: {0}")]
     Connection(Cause),
     /// The client could not be built. Usual cause: no certificate store on this computer.
     #[error("{0}")]
     Impossible(String),
+    /// The host name has no address.
+    #[error("the host name cannot be resolved: {0}")]
+    Lookup(Cause),
     /// The server does not support ranges.
     #[error("the server does not support range requests")]
     NoRanges,
     /// The server answered with another status.
     #[error("the server answered {0}")]
     Status(StatusCode),
+    /// TLS failed. Usual cause: a certificate that no trusted authority signed.
+    #[error("the server's certificate is not trusted: {0}")]
+    Untrusted(Cause),
 }
 
 impl RemoteError {
     /// Whether a retry may succeed.
     fn may_pass(&self) -> bool {
         match self {
-            Self::Connection(_) => true,
+            Self::Connection(_) | Self::Lookup(_) => true,
             Self::Status(status) => status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS,
-            Self::BadAddress { .. } | Self::BeyondTheEnd | Self::Impossible(_) | Self::NoRanges => false,
+            Self::BadAddress { .. }
+            | Self::BeyondTheEnd
+            | Self::Changed
+            | Self::Impossible(_)
+            | Self::NoRanges
+            | Self::Untrusted(_) => false,
         }
     }
 }
@@ -64,7 +82,14 @@ pub struct RemoteFile {
     client: reqwest::Client,
     url: Url,
     user_agent: String,
+    /// [`Settings::max_retries`].
+    max_retries: usize,
+    /// The versions of the files that were read: pieces of different ones are no file.
+    versions: Arc<Mutex<HashMap<String, FileVersion>>>,
 }
+
+/// What identifies a version of a file: its size, and its ETag if the server sends one.
+type FileVersion = (u64, Option<HeaderValue>);
 
 impl RemoteFile {
     /// A file at an address: https, or http on a loopback address. Nothing is sent yet.
@@ -97,7 +122,8 @@ impl RemoteFile {
             roots(settings.extra_roots_pem.as_deref()).and_then(|roots| trusting(roots, builder))
         };
         let client = client.map_err(RemoteError::Impossible)?;
-        Ok(Self { client, url, user_agent: settings.user_agent.to_string() })
+        let user_agent = settings.user_agent.to_string();
+        Ok(Self { client, url, user_agent, max_retries: settings.max_retries, versions: Arc::default() })
     }
 
     /// The path of the address, which identifies the file.
@@ -125,13 +151,15 @@ impl RemoteFile {
     }
 
     async fn piece(&self, path: &str, offset: u64, length: usize) -> Result<(Vec<u8>, u64), RemoteError> {
-        let pauses =
-            ExponentialBuilder::new().with_min_delay(Duration::from_millis(250)).with_jitter().with_max_times(3);
+        let pauses = ExponentialBuilder::new()
+            .with_min_delay(Duration::from_millis(250))
+            .with_max_delay(Duration::from_secs(5))
+            .with_jitter()
+            .with_max_times(self.max_retries);
         (|| self.request(path, offset, length)).retry(pauses).when(RemoteError::may_pass).await
     }
 
     async fn request(&self, path: &str, offset: u64, length: usize) -> Result<(Vec<u8>, u64), RemoteError> {
-        let connection = |error: reqwest::Error| RemoteError::Connection(Cause::new(error.without_url()));
         let mut url = self.url.clone();
         url.set_path(path);
         let last = offset.saturating_add(length as u64).saturating_sub(1);
@@ -141,7 +169,7 @@ impl RemoteFile {
             .header(RANGE, format!("bytes={offset}-{last}"))
             .header(ACCEPT_ENCODING, "identity")
             .header(USER_AGENT, &self.user_agent);
-        let mut answer = request.send().await.map_err(connection)?;
+        let mut answer = request.send().await.map_err(failure)?;
         match answer.status() {
             StatusCode::PARTIAL_CONTENT => {}
             // The answer would be the whole file, which is not read.
@@ -155,8 +183,19 @@ impl RemoteFile {
         if first != offset {
             return Err(RemoteError::NoRanges);
         }
+        let version = (size, answer.headers().get(ETAG).cloned());
+        let known = self
+            .versions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(path.to_owned())
+            .or_insert_with(|| version.clone())
+            .clone();
+        if known != version {
+            return Err(RemoteError::Changed);
+        }
         let mut bytes = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(connection)? {
+        while let Some(chunk) = answer.chunk().await.map_err(failure)? {
             let room = length - bytes.len();
             bytes.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
             if bytes.len() == length {
@@ -164,6 +203,19 @@ impl RemoteFile {
             }
         }
         Err(RemoteError::BeyondTheEnd)
+    }
+}
+
+/// Which part of a connection failed. The library tells name lookups and certificates apart only in its texts.
+fn failure(error: reqwest::Error) -> RemoteError {
+    let cause = Cause::new(error.without_url());
+    let text = cause.to_string();
+    if text.contains("dns error") {
+        RemoteError::Lookup(cause)
+    } else if text.contains("invalid peer certificate") {
+        RemoteError::Untrusted(cause)
+    } else {
+        RemoteError::Connection(cause)
     }
 }
 
@@ -249,6 +301,47 @@ mod tests {
         let short = file(&server, "/short").bytes("/short", 0, 4).await.unwrap_err();
         assert!(matches!(short, RemoteError::BeyondTheEnd), "{short}");
         assert_eq!(file(&server, "/busy").bytes("/busy", 0, 4).await.unwrap(), b"abcd");
+    }
+
+    #[tokio::test]
+    async fn pieces_of_different_versions_are_an_error() {
+        let server = MockServer::start().await;
+        let tagged = |range: &str, tag: &str| part(range, b"abcd").insert_header("ETag", tag);
+        for (range, answer) in [
+            ("bytes=0-3", tagged("bytes 0-3/12", "\"1\"")),
+            ("bytes=4-7", tagged("bytes 4-7/12", "\"1\"")),
+            ("bytes=8-11", tagged("bytes 8-11/12", "\"2\"")),
+        ] {
+            Mock::given(header("Range", range)).respond_with(answer).mount(&server).await;
+        }
+        let file = file(&server, "/m.gguf");
+        for offset in [0, 4] {
+            assert_eq!(file.bytes("/m.gguf", offset, 4).await.unwrap(), b"abcd");
+        }
+        assert!(matches!(file.bytes("/m.gguf", 8, 4).await.unwrap_err(), RemoteError::Changed));
+    }
+
+    #[tokio::test]
+    async fn a_request_is_repeated_as_often_as_configured() {
+        let server = MockServer::start().await;
+        answers(&server, "/busy", ResponseTemplate::new(503)).await;
+        for max_retries in [0, 1] {
+            let settings = Settings { max_retries, ..Settings::default() };
+            let file = RemoteFile::new(&format!("{}/busy", server.uri()), &settings).unwrap();
+            assert!(matches!(file.size("/busy").await.unwrap_err(), RemoteError::Status(_)));
+        }
+        assert_eq!(server.received_requests().await.unwrap().len(), 1 + 2);
+    }
+
+    #[tokio::test]
+    async fn what_failed_of_a_connection_is_named() {
+        let unknown = RemoteFile::new("https://models.invalid/m.gguf", &Settings::default()).unwrap();
+        let unknown = RemoteFile { max_retries: 0, ..unknown }.size("/m.gguf").await.unwrap_err();
+        assert!(matches!(unknown, RemoteError::Lookup(_)), "{unknown}");
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let closed = RemoteFile::new(&format!("http://{closed}/m.gguf"), &Settings::default()).unwrap();
+        let closed = RemoteFile { max_retries: 0, ..closed }.size("/m.gguf").await.unwrap_err();
+        assert!(matches!(closed, RemoteError::Connection(_)), "{closed}");
     }
 
     #[tokio::test]

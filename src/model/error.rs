@@ -1,6 +1,6 @@
 //! The error of a model file that was not read.
 
-use super::read::LARGEST_HEADER;
+use super::read::MAX_HEADER;
 
 /// The error of a model file that was not read.
 #[derive(Debug, thiserror::Error)]
@@ -15,8 +15,13 @@ pub enum Error<E> {
         fault: FileFault,
     },
     /// The bytes could not be read.
-    #[error("{0}")]
-    Source(E),
+    #[error("{file}: {error}")]
+    Source {
+        /// The file's name: of a split model, that of the part.
+        file: String,
+        /// The source's error.
+        error: E,
+    },
 }
 
 /// A fault of a file, as text after the file's name.
@@ -43,6 +48,16 @@ pub enum FileFault {
     Magic {
         /// The first bytes.
         magic: String,
+    },
+    /// A list has another length than the model has layers.
+    #[error("the key {key:?} has {length} values for {layers} layers")]
+    KeyLength {
+        /// The key.
+        key: String,
+        /// The number of values.
+        length: u64,
+        /// The number of layers.
+        layers: u64,
     },
     /// A required key is missing.
     #[error("the key {key:?} is missing")]
@@ -78,7 +93,7 @@ pub enum FileFault {
         /// The key.
         key: String,
     },
-    /// Too many keys, tensors, layers or parts.
+    /// Too many bytes of keys, tensors, layers or parts.
     #[error("{count} {what}: more than {most}")]
     TooMany {
         /// The noun for them.
@@ -97,7 +112,7 @@ pub enum FileFault {
         length: u64,
     },
     /// The header is larger than the limit.
-    #[error("the header is larger than {} MiB", LARGEST_HEADER >> 20)]
+    #[error("the header is larger than {} MiB", MAX_HEADER >> 20)]
     TooLarge,
     /// The file ends within its header. Usual cause: an interrupted download.
     #[error("the file ends within its header")]
@@ -107,14 +122,6 @@ pub enum FileFault {
     TruncatedData {
         /// The tensor.
         name: String,
-    },
-    /// A tensor has an unknown type, perhaps a new one.
-    #[error("tensor {name:?} has the unknown type {number}")]
-    UnknownTensorType {
-        /// The tensor.
-        name: String,
-        /// Its type.
-        number: u32,
     },
     /// A key has a value of an unknown type.
     #[error("the key {key:?} has the unknown type {number}")]

@@ -8,11 +8,11 @@ use super::{
 };
 
 /// The largest number of tensors in a file. Real models have a few thousand.
-const MOST_TENSORS: u64 = 131_072;
+const MAX_TENSORS: u64 = 131_072;
 /// The data begin at a multiple of this, unless a key sets another alignment.
 const ALIGNMENT: u64 = 32;
 /// The largest alignment that a key may set.
-const LARGEST_ALIGNMENT: u64 = 1 << 20;
+const MAX_ALIGNMENT: u64 = 1 << 20;
 
 /// The content of a header.
 #[derive(Debug)]
@@ -34,8 +34,8 @@ pub(super) struct Tensors {
     /// The tensors after the last layer.
     pub(super) output: u64,
     pub(super) has_output: bool,
-    /// Bytes by type.
-    types: BTreeMap<TensorType, u64>,
+    /// Bytes by the name of the type; `None` for a type that is not known.
+    types: BTreeMap<Option<&'static str>, u64>,
 }
 
 impl Header {
@@ -58,8 +58,8 @@ impl Header {
             number => return Err(stream.fault(FileFault::Version { number })),
         }
         let (tensors, keys) = (stream.u64().await?, stream.u64().await?);
-        if tensors > MOST_TENSORS {
-            return Err(stream.fault(FileFault::TooMany { what: "tensors", count: tensors, most: MOST_TENSORS }));
+        if tensors > MAX_TENSORS {
+            return Err(stream.fault(FileFault::TooMany { what: "tensors", count: tensors, most: MAX_TENSORS }));
         }
         let keys = Keys::read(stream, keys).await?;
         let alignment = alignment(&keys).map_err(|fault| stream.fault(fault))?;
@@ -71,7 +71,7 @@ impl Header {
 fn alignment(keys: &Keys) -> Result<u64, FileFault> {
     const KEY: &str = "general.alignment";
     let alignment = keys.number(KEY)?.unwrap_or(ALIGNMENT);
-    let is_valid = alignment.is_power_of_two() && alignment <= LARGEST_ALIGNMENT;
+    let is_valid = alignment.is_power_of_two() && alignment <= MAX_ALIGNMENT;
     if is_valid { Ok(alignment) } else { Err(FileFault::InvalidKey { key: KEY.to_owned() }) }
 }
 
@@ -81,30 +81,44 @@ impl Tensors {
         count: u64,
         alignment: u64,
     ) -> Result<Self, Error<S::Error>> {
-        let mut all = Self::default();
-        let mut last: Option<Tensor> = None;
+        let mut tensors = Vec::new();
         for _ in 0..count {
-            let tensor = Tensor::read(stream, alignment).await?;
-            if tensor.layer().is_some_and(|layer| layer >= MOST_LAYERS) || !all.add(&tensor) {
-                return Err(stream.fault(FileFault::InvalidTensor { name: tensor.name }));
-            }
-            if last.as_ref().is_none_or(|last| last.end < tensor.end) {
-                last = Some(tensor);
-            }
+            tensors.push(Tensor::read(stream, alignment).await?);
         }
         let data = stream.position().next_multiple_of(alignment);
         let room = stream.size().saturating_sub(data);
+        tensors.sort_by_key(|tensor| tensor.offset);
+        let mut all = Self::default();
+        let mut last: Option<(u64, String)> = None;
+        let mut rest = tensors.into_iter().peekable();
+        while let Some(tensor) = rest.next() {
+            let next = rest.peek().map_or(room, |next| next.offset);
+            let bytes = match tensor.bytes {
+                Some(bytes) => bytes,
+                None if tensor.offset >= room => {
+                    return Err(stream.fault(FileFault::TruncatedData { name: tensor.name }));
+                }
+                // A tensor of a type that is not known reaches to the next one, or to the end of the file.
+                None => next.saturating_sub(tensor.offset),
+            };
+            let end = tensor.offset.saturating_add(bytes);
+            let is_valid = (bytes > 0 || tensor.elements == 0) && tensor.layer().is_none_or(|layer| layer < MAX_LAYERS);
+            if !is_valid || !all.add(&tensor, bytes) {
+                return Err(stream.fault(FileFault::InvalidTensor { name: tensor.name }));
+            }
+            if last.as_ref().is_none_or(|(last, _)| *last < end) {
+                last = Some((end, tensor.name));
+            }
+        }
         match last {
             // Tensors do not overlap, so the sum of their sizes must fit too.
-            Some(last) if last.end > room || all.bytes > room => {
-                Err(stream.fault(FileFault::TruncatedData { name: last.name }))
-            }
+            Some((end, name)) if end > room || all.bytes > room => Err(stream.fault(FileFault::TruncatedData { name })),
             _ => Ok(all),
         }
     }
 
     /// Adds a tensor; `false` if a sum overflows.
-    fn add(&mut self, tensor: &Tensor) -> bool {
+    fn add(&mut self, tensor: &Tensor, bytes: u64) -> bool {
         let add = |sum: &mut u64, more: u64| match sum.checked_add(more) {
             Some(new) => {
                 *sum = new;
@@ -120,9 +134,9 @@ impl Tensors {
             None => &mut self.output,
         };
         self.has_output |= tensor.name == "output.weight";
-        add(part, tensor.bytes)
-            && add(self.types.entry(tensor.ty).or_default(), tensor.bytes)
-            && add(&mut self.bytes, tensor.bytes)
+        add(part, bytes)
+            && add(self.types.entry(tensor.ty).or_default(), bytes)
+            && add(&mut self.bytes, bytes)
             && add(&mut self.elements, tensor.elements)
     }
 
@@ -143,37 +157,31 @@ impl Tensors {
         fits
     }
 
-    /// The type of most bytes.
+    /// The type of most bytes; `None` if it is not known.
     pub(super) fn main_type(&self) -> Option<&'static str> {
-        self.types.iter().max_by_key(|(_, bytes)| **bytes).map(|(ty, _)| ty.name)
+        self.types.iter().max_by_key(|(_, bytes)| **bytes).and_then(|(ty, _)| *ty)
     }
 }
 
 /// The longest name of a tensor in ggml.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 /// The largest number of dimensions in ggml.
-const DIMENSIONS: u32 = 4;
+const MAX_DIMENSIONS: u32 = 4;
 
 /// The entry of a tensor.
 #[derive(Debug)]
-pub(super) struct Tensor {
-    pub(super) name: String,
-    pub(super) elements: u64,
-    pub(super) bytes: u64,
-    /// The end of its data, relative to the start of all data.
-    pub(super) end: u64,
-    pub(super) ty: TensorType,
+struct Tensor {
+    name: String,
+    elements: u64,
+    /// The bytes of its data; `None` for a type that is not known.
+    bytes: Option<u64>,
+    /// The start of its data, relative to the start of all data.
+    offset: u64,
+    /// The name of its type.
+    ty: Option<&'static str>,
 }
 
-/// The storage of numbers: `block` of them in `bytes` bytes (ggml's type_traits).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct TensorType {
-    pub(super) name: &'static str,
-    block: u64,
-    bytes: u64,
-}
-
-/// The number, name, block size and bytes of each type.
+/// The number, name, block size and bytes of a block of each type (ggml's type_traits).
 const TYPES: &[(u32, &str, u64, u64)] = &[
     (0, "F32", 1, 4),
     (1, "F16", 1, 2),
@@ -210,21 +218,11 @@ const TYPES: &[(u32, &str, u64, u64)] = &[
     (40, "NVFP4", 64, 36),
 ];
 
-impl TensorType {
-    fn of(number: u32) -> Option<Self> {
-        let (_, name, block, bytes) = TYPES.iter().find(|(own, ..)| *own == number)?;
-        Some(Self { name, block: *block, bytes: *bytes })
-    }
-}
-
 impl Tensor {
-    pub(super) async fn read<S: ModelBytes>(
-        stream: &mut FileStream<'_, S>,
-        alignment: u64,
-    ) -> Result<Self, Error<S::Error>> {
-        let name = stream.text("tensor", LONGEST_NAME).await?;
+    async fn read<S: ModelBytes>(stream: &mut FileStream<'_, S>, alignment: u64) -> Result<Self, Error<S::Error>> {
+        let name = stream.text("tensor", MAX_NAME).await?;
         let dimensions = stream.u32().await?;
-        if dimensions > DIMENSIONS {
+        if dimensions > MAX_DIMENSIONS {
             return Err(stream.fault(FileFault::InvalidTensor { name }));
         }
         let (mut row, mut elements) = (None, Some(1_u64));
@@ -234,37 +232,40 @@ impl Tensor {
             elements = elements.and_then(|elements| elements.checked_mul(length));
         }
         let (number, offset) = (stream.u32().await?, stream.u64().await?);
-        let Some(ty) = TensorType::of(number) else {
-            return Err(stream.fault(FileFault::UnknownTensorType { name, number }));
-        };
-        let is_whole = row.unwrap_or(1).is_multiple_of(ty.block) && offset.is_multiple_of(alignment);
+        let ty = TYPES.iter().find(|(own, ..)| *own == number);
         let sized = || {
-            let elements = elements.filter(|_| is_whole)?;
-            let bytes = (elements / ty.block).checked_mul(ty.bytes)?;
-            Some((elements, bytes, offset.checked_add(bytes)?))
+            let elements = elements.filter(|_| offset.is_multiple_of(alignment))?;
+            let Some((_, name, block, bytes)) = ty else { return Some((elements, None, None)) };
+            let blocks = row.unwrap_or(1).is_multiple_of(*block).then_some(elements / block)?;
+            let bytes = blocks.checked_mul(*bytes).filter(|bytes| offset.checked_add(*bytes).is_some())?;
+            Some((elements, Some(bytes), Some(*name)))
         };
         match sized() {
-            Some((elements, bytes, end)) => Ok(Self { name, elements, bytes, end, ty }),
+            Some((elements, bytes, ty)) => Ok(Self { name, elements, bytes, offset, ty }),
             None => Err(stream.fault(FileFault::InvalidTensor { name })),
         }
     }
 
     /// Its layer; `None` for a tensor before or after the layers.
-    pub(super) fn layer(&self) -> Option<u64> {
+    fn layer(&self) -> Option<u64> {
         self.name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
     }
 }
 
-/// The largest number of keys. Real models have fewer than a hundred.
-const MOST_KEYS: u64 = 4096;
+/// The size of the smallest key: the length of its name, its type and one byte.
+const MIN_KEY_BYTES: u64 = 13;
+/// The largest size in memory of all keys that are kept. Real models have fewer than a hundred keys.
+const MAX_KEPT_BYTES: u64 = 64 << 20;
+/// An allowance for what a key takes in memory beside its name and value.
+const KEPT_OVERHEAD: u64 = 128;
 /// The longest name of a key in the format.
-const LONGEST_KEY: usize = 65_535;
+const MAX_KEY: usize = 65_535;
 /// The longest name of a key that is kept.
-const LONGEST_KEPT: usize = 128;
+const MAX_KEPT_NAME: usize = 128;
 /// The longest text that is kept.
-const LONGEST_TEXT: u64 = 1024;
+const MAX_TEXT: u64 = 1024;
 /// The longest array that is kept, with one value for each layer.
-pub(super) const MOST_LAYERS: u64 = 1024;
+pub(super) const MAX_LAYERS: u64 = 1024;
 
 /// The keys of a file that are kept.
 #[derive(Debug, Default)]
@@ -282,20 +283,37 @@ enum Value {
     Other,
 }
 
+impl Value {
+    /// The bytes that a value takes beside its own size.
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Numbers(numbers) => numbers.len() as u64 * 8,
+            Self::Text(text) => text.as_ref().map_or(0, String::len) as u64,
+            Self::Length(_) | Self::Number(_) | Self::Other => 0,
+        }
+    }
+}
+
 impl Keys {
     pub(super) async fn read<S: ModelBytes>(
         stream: &mut FileStream<'_, S>,
         count: u64,
     ) -> Result<Self, Error<S::Error>> {
-        if count > MOST_KEYS {
-            return Err(stream.fault(FileFault::TooMany { what: "keys", count, most: MOST_KEYS }));
-        }
-        let mut keys = BTreeMap::new();
+        stream.has_room(count.saturating_mul(MIN_KEY_BYTES))?;
+        let (mut keys, mut kept) = (BTreeMap::new(), 0);
         for _ in 0..count {
-            let key = stream.text("key", LONGEST_KEY).await?;
+            let key = stream.text("key", MAX_KEY).await?;
             let number = stream.u32().await?;
             let value = value(stream, &key, number).await?;
-            if key.len() <= LONGEST_KEPT && keys.insert(key.clone(), value).is_some() {
+            if key.len() > MAX_KEPT_NAME {
+                continue;
+            }
+            kept += KEPT_OVERHEAD + key.len() as u64 + value.bytes();
+            if kept > MAX_KEPT_BYTES {
+                let fault = FileFault::TooMany { what: "bytes of keys", count: kept, most: MAX_KEPT_BYTES };
+                return Err(stream.fault(fault));
+            }
+            if keys.insert(key.clone(), value).is_some() {
                 return Err(stream.fault(FileFault::RepeatedKey { key }));
             }
         }
@@ -324,6 +342,20 @@ impl Keys {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(*number)),
             Some(_) => Err(FileFault::InvalidKey { key: key.to_owned() }),
+        }
+    }
+
+    /// The same for a model of so many layers: a list has one number for each of them.
+    ///
+    /// # Errors
+    /// A value of another kind, a list of another length.
+    pub(super) fn layered(&self, key: &str, layers: Option<u64>) -> Result<Option<Numbers>, FileFault> {
+        let numbers = self.numbers(key)?;
+        match (&numbers, layers) {
+            (Some(Numbers::Each(each)), Some(layers)) if each.len() as u64 != layers => {
+                Err(FileFault::KeyLength { key: key.to_owned(), length: each.len() as u64, layers })
+            }
+            _ => Ok(numbers),
         }
     }
 
@@ -387,7 +419,7 @@ async fn value<S: ModelBytes>(
     match number {
         STRING => {
             let length = stream.u64().await?;
-            if length > LONGEST_TEXT {
+            if length > MAX_TEXT {
                 stream.skip(length).await?;
                 return Ok(Value::Text(None));
             }
@@ -412,7 +444,7 @@ async fn array<S: ModelBytes>(stream: &mut FileStream<'_, S>, key: &str) -> Resu
             }
             Ok(Value::Length(count))
         }
-        _ if count <= MOST_LAYERS => {
+        _ if count <= MAX_LAYERS => {
             let mut numbers = Vec::new();
             for _ in 0..count {
                 numbers.push(scalar(stream, key, number).await?);

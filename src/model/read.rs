@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     Error, FileFault,
-    header::{Header, Keys, MOST_LAYERS, Numbers, Tensors},
+    header::{Header, Keys, MAX_LAYERS, Numbers, Tensors},
 };
 use crate::model::memory::Architecture;
 
@@ -67,7 +67,7 @@ pub struct GgufModel {
 /// Reads the header of a model, and those of the other files of a split model, which must be in the same folder as the
 /// first.
 ///
-/// Reads at most [`LARGEST_HEADER`](super::LARGEST_HEADER), less than a MiB at a time. Cancel-safe.
+/// Reads at most [`MAX_HEADER`](super::MAX_HEADER), less than a MiB at a time. Cancel-safe.
 ///
 /// # Errors
 ///
@@ -82,8 +82,8 @@ pub async fn read<S: ModelBytes>(source: &S, name: &str) -> Result<GgufModel, Er
     let count = keys.number("split.count").map_err(fault_in(name))?.unwrap_or_default();
     if count > 1 {
         let number = keys.number("split.no").map_err(fault_in(name))?.unwrap_or_default().saturating_add(1);
-        if count > MOST_PARTS {
-            return Err(fault_in(name)(FileFault::TooMany { what: "files of a split model", count, most: MOST_PARTS }));
+        if count > MAX_PARTS {
+            return Err(fault_in(name)(FileFault::TooMany { what: "files of a split model", count, most: MAX_PARTS }));
         }
         for next in 2..=count {
             let file = part(name, next, count)
@@ -107,12 +107,13 @@ fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) ->
     let number = |key: &str| keys.number(&own(key));
     let numbers = |key: &str| keys.numbers(&own(key));
     let blocks = number("block_count")?;
-    if let Some(count) = blocks.filter(|count| *count > MOST_LAYERS) {
-        return Err(FileFault::TooMany { what: "layers", count, most: MOST_LAYERS });
+    if let Some(count) = blocks.filter(|count| *count > MAX_LAYERS) {
+        return Err(FileFault::TooMany { what: "layers", count, most: MAX_LAYERS });
     }
     let predicting = number("nextn_predict_layers")?.unwrap_or_default();
-    let heads = numbers("attention.head_count")?;
-    let heads_kv = numbers("attention.head_count_kv")?.or_else(|| heads.clone());
+    let layered = |key: &str| keys.layered(&own(key), blocks);
+    let heads = layered("attention.head_count")?;
+    let heads_kv = layered("attention.head_count_kv")?.or_else(|| heads.clone());
     let embedding_length = number("embedding_length")?;
     // Like the server: the width divided by the heads of the first layer (llama.cpp, load_hparams).
     let first_heads = heads.as_ref().and_then(|heads| heads.for_layers(1)?.first().copied());
@@ -142,7 +143,7 @@ fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) ->
         sliding_window: sliding_window.filter(|window| *window > 0),
         sliding_window_pattern: pattern,
         vocabulary_size,
-        feed_forward_length: feed_forward_length(keys, &own)?,
+        feed_forward_length: feed_forward_length(keys, &own, blocks)?,
         tied_output: !tensors.has_output && tensors.embedding > 0,
         layer_bytes: layer_bytes(&tensors, blocks),
         embedding_bytes: tensors.embedding,
@@ -156,9 +157,14 @@ fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) ->
 }
 
 /// With experts, a token passes several of them, and in some models first a layer without experts.
-fn feed_forward_length(keys: &Keys, own: &impl Fn(&str) -> String) -> Result<Option<u64>, FileFault> {
+fn feed_forward_length(
+    keys: &Keys,
+    own: &impl Fn(&str) -> String,
+    layers: Option<u64>,
+) -> Result<Option<u64>, FileFault> {
     let largest = |key: &str| keys.numbers(&own(key)).map(|numbers| numbers.as_ref().and_then(Numbers::largest));
-    let dense = largest("feed_forward_length")?.filter(|width| *width > 0);
+    let dense = keys.layered(&own("feed_forward_length"), layers)?.as_ref().and_then(Numbers::largest);
+    let dense = dense.filter(|width| *width > 0);
     let Some(used) = largest("expert_used_count")?.filter(|used| *used > 0) else { return Ok(dense) };
     let (expert, leading) = (largest("expert_feed_forward_length")?, largest("leading_dense_block_count")?);
     let together = expert.or(dense).map(|width| width.saturating_mul(used));
@@ -229,7 +235,7 @@ fn quantization(keys: &Keys, tensors: &Tensors) -> Option<&'static str> {
 }
 
 /// The largest number of files of a model.
-pub(super) const MOST_PARTS: u64 = 512;
+pub(super) const MAX_PARTS: u64 = 512;
 
 /// The name of another part; `None` if the first part has a different name pattern.
 pub(super) fn part(first: &str, number: u64, count: u64) -> Option<String> {
@@ -238,12 +244,12 @@ pub(super) fn part(first: &str, number: u64, count: u64) -> Option<String> {
 }
 
 /// The largest total size of all headers of a model, in bytes.
-pub const LARGEST_HEADER: u64 = 256 << 20;
+pub const MAX_HEADER: u64 = 256 << 20;
 
 /// The first read; a longer header is read in pieces of doubling size.
 const FIRST_PIECE: usize = 64 << 10;
 /// The largest piece that is read from a source.
-const LARGEST_PIECE: usize = 512 << 10;
+const MAX_PIECE: usize = 512 << 10;
 
 /// A source of files that are read in pieces.
 pub trait ModelBytes: Sync {
@@ -271,7 +277,7 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Self { left: LARGEST_HEADER, hash: Sha256::new() }
+        Self { left: MAX_HEADER, hash: Sha256::new() }
     }
 
     /// A hash of the headers and the files' sizes.
@@ -296,7 +302,7 @@ pub(super) struct FileStream<'a, S> {
 
 impl<'a, S: ModelBytes> FileStream<'a, S> {
     pub(super) async fn open(source: &'a S, name: &'a str, budget: &'a mut Budget) -> Result<Self, Error<S::Error>> {
-        let size = source.size(name).await.map_err(Error::Source)?;
+        let size = source.size(name).await.map_err(|error| Error::Source { file: name.to_owned(), error })?;
         budget.hash.update(size.to_le_bytes());
         Ok(Self { source, name, size, budget, buffer: Vec::new(), at: 0, next: 0, piece: FIRST_PIECE })
     }
@@ -358,7 +364,8 @@ impl<'a, S: ModelBytes> FileStream<'a, S> {
         }
         let length = (self.piece as u64).min(rest).min(self.budget.left);
         let wanted = usize::try_from(length).unwrap_or(FIRST_PIECE);
-        let bytes = self.source.bytes(self.name, self.next, wanted).await.map_err(Error::Source)?;
+        let bytes = self.source.bytes(self.name, self.next, wanted).await;
+        let bytes = bytes.map_err(|error| Error::Source { file: self.name.to_owned(), error })?;
         if bytes.len() != wanted {
             return Err(self.fault(FileFault::Truncated));
         }
@@ -367,7 +374,7 @@ impl<'a, S: ModelBytes> FileStream<'a, S> {
         self.buffer.extend(bytes);
         self.next += length;
         self.budget.left -= length;
-        self.piece = (self.piece * 2).min(LARGEST_PIECE);
+        self.piece = (self.piece * 2).min(MAX_PIECE);
         Ok(())
     }
 

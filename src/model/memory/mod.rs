@@ -9,7 +9,7 @@ mod tests;
 
 use super::GgufModel;
 
-pub use self::options::{CacheType, InvalidOption, ServerOptions};
+pub use self::options::{CacheType, InvalidOption, MAX_SLOTS, ServerOptions};
 
 /// An allowance for each card's driver, libraries and fragmentation. It is not measured.
 const OVERHEAD: u64 = 512 << 20;
@@ -65,6 +65,8 @@ pub fn memory(model: &GgufModel, options: &ServerOptions) -> Memory {
         }
         Err(reason) => {
             memory.notes.push(format!("cache: not known, because {reason}"));
+            memory.notes.push("compute: not known, because it depends on the cache".to_owned());
+            memory.notes.push("host: not known, because it depends on the cache".to_owned());
             None
         }
     };
@@ -79,7 +81,23 @@ pub fn memory(model: &GgufModel, options: &ServerOptions) -> Memory {
     };
     memory.weights = Some(weights.card);
     memory.cache = on_card;
-    memory.compute = cache.as_ref().and_then(|cache| compute(model, cache, options, &mut memory.notes));
+    if let Some(cache) = &cache {
+        let (bytes, note) = match compute(model, cache, options) {
+            Ok(bytes) => {
+                let (batch, cells) = (cache.micro_batch, cache.cells);
+                let note = format!(
+                    "an estimate for {batch} tokens at a time, from the widths of the layers and {cells} cells"
+                );
+                (Some(bytes), note)
+            }
+            Err(reason) => (None, format!("not known, because {reason}")),
+        };
+        memory.compute = bytes;
+        memory.notes.push(format!("compute: {note}"));
+        memory
+            .notes
+            .push("host: the token embeddings, and the layers that are not on the card with their cache".to_owned());
+    }
     memory.overhead = Some(OVERHEAD);
     memory.notes.push(format!(
         "overhead: {} MiB, an allowance for each card's driver and libraries; it is not measured",
@@ -88,6 +106,12 @@ pub fn memory(model: &GgufModel, options: &ServerOptions) -> Memory {
     memory.host = on_host.map(|cache| cache.saturating_add(weights.host));
     let parts = [memory.weights, memory.cache, memory.compute, memory.overhead];
     memory.total = parts.into_iter().try_fold(0_u64, |sum, part| sum.checked_add(part?));
+    let total = if memory.total.is_some() {
+        "the sum of weights, cache, compute and overhead"
+    } else {
+        "not known, because a part of it is not known"
+    };
+    memory.notes.push(format!("total: {total}"));
     memory
 }
 
@@ -149,16 +173,24 @@ const MOST_EXPERTS: u64 = 8;
 
 /// The memory of the largest step of a batch, plus the mask of its tokens. The steps were fitted to the output of a
 /// server.
-fn compute(model: &GgufModel, cache: &Cache, options: &ServerOptions, notes: &mut Vec<String>) -> Option<u64> {
+fn compute(model: &GgufModel, cache: &Cache, options: &ServerOptions) -> Result<u64, &'static str> {
     if Architecture::of(&model.architecture) == Some(Architecture::Latent) {
-        notes.push("compute: not known, because multi-latent attention was not measured".to_owned());
-        return None;
+        return Err("multi-latent attention was not measured");
     }
     let widths = (model.embedding_length, model.feed_forward_length, model.head_count, model.key_length);
     let (Some(width), Some(wide), Some(heads), Some(key_length)) = widths else {
-        notes.push("compute: not known, because the file does not name the widths of its layers".to_owned());
-        return None;
+        return Err("the file does not name the widths of its layers");
     };
+    batch_bytes(model, cache, options, [width, wide, heads, key_length]).ok_or("it is too large")
+}
+
+/// The sum; `None` if it overflows.
+fn batch_bytes(
+    model: &GgufModel,
+    cache: &Cache,
+    options: &ServerOptions,
+    [width, wide, heads, key_length]: [u64; 4],
+) -> Option<u64> {
     let batch = cache.micro_batch;
     let cells = cache.cells.checked_add(cache.windowed.unwrap_or_default())?;
     let sum = |parts: &[(u64, u64)]| {
@@ -176,10 +208,6 @@ fn compute(model: &GgufModel, cache: &Cache, options: &ServerOptions, notes: &mu
         let projections = sum(&[(3, width), (key_length.checked_mul(2)?, heads), (key_length.checked_mul(2)?, keys)])?;
         (4, sum(&[(heads, cache.cells), (1, projections)])?)
     };
-    notes.push(format!(
-        "compute: an estimate for {batch} tokens at a time, from the widths of the layers and {} cells",
-        cache.cells
-    ));
     sum(&[(cells.checked_mul(mask)?, batch), (feed_forward.max(experts).max(scores).checked_mul(4)?, batch)])
 }
 

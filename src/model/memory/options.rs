@@ -1,5 +1,7 @@
 //! The server options that affect its memory.
 
+/// The largest number of slots (llama.cpp, LLAMA_MAX_SEQ).
+pub const MAX_SLOTS: u64 = 256;
 /// The default number of slots, which share one cache.
 const AUTOMATIC_SLOTS: u64 = 4;
 
@@ -106,7 +108,11 @@ impl ServerOptions {
         match name {
             "context_size" => self.context_size = number(0, "a whole number, or 0 for the trained context")?,
             "parallel" if value == "-1" => self.parallel = None,
-            "parallel" => self.parallel = Some(number(1, "a whole number above 0, or -1 for the server's default")?),
+            "parallel" => {
+                let rule = "a whole number from 1 to 256, or -1 for the server's default";
+                let slots = number(1, rule)?;
+                self.parallel = Some(if slots <= MAX_SLOTS { slots } else { return Err(invalid(rule)) });
+            }
             "cache_type_k" => self.cache_type_k = cache()?,
             "cache_type_v" => self.cache_type_v = cache()?,
             "gpu_layers" => self.gpu_layers = number(0, "a whole number")?,

@@ -50,6 +50,30 @@ fn no_option_is_what_the_resource_starts_a_server_with() {
 }
 
 #[test]
+fn every_part_has_one_note() {
+    let recurrent = GgufModel { architecture: "mamba".to_owned(), ..model() };
+    let huge = GgufModel { feed_forward_length: Some(u64::MAX), ..model() };
+    for (model, unknown) in
+        [(model(), &[][..]), (recurrent, &["cache", "compute", "host", "total"]), (huge, &["compute", "total"])]
+    {
+        let notes = memory(&model, &options(&[])).notes;
+        for part in ["weights", "cache", "compute", "overhead", "host", "total"] {
+            let found: Vec<_> = notes.iter().filter(|note| note.starts_with(&format!("{part}: "))).collect();
+            assert_eq!(found.len(), 1, "{part}: {notes:?}");
+            let is_unknown = found[0].contains("not known, because");
+            assert_eq!(is_unknown, unknown.contains(&part), "{}", found[0]);
+        }
+    }
+}
+
+#[test]
+fn more_slots_than_a_server_has_are_refused() {
+    assert!(ServerOptions::parse([("parallel", "256")]).is_ok());
+    let error = ServerOptions::parse([("parallel", "257")]).unwrap_err().to_string();
+    assert_eq!(error, "parallel must be a whole number from 1 to 256, or -1 for the server's default");
+}
+
+#[test]
 fn cells_come_in_steps_of_256_for_each_slot() {
     let cells = |set: &[(&str, &str)]| cache(&model(), &[&F16, set].concat()).map(|bytes| bytes / F16_CELL);
     assert_eq!(cells(&[("context_size", "1")]), Some(256));
@@ -182,7 +206,10 @@ fn options_that_are_not_understood_are_refused() {
     assert!(refused("ctx", "1").starts_with("an option is unknown; the options are context_size, parallel,"));
     assert_eq!(refused("context_size", "-1"), "context_size must be a whole number, or 0 for the trained context");
     assert_eq!(refused("context_size", "1e9"), "context_size must be a whole number, or 0 for the trained context");
-    assert_eq!(refused("parallel", "0"), "parallel must be a whole number above 0, or -1 for the server's default");
+    assert_eq!(
+        refused("parallel", "0"),
+        "parallel must be a whole number from 1 to 256, or -1 for the server's default"
+    );
     assert!(refused("cache_type_k", "q9").starts_with("cache_type_k must be one of f32,"));
     assert_eq!(refused("flash_attention", "off"), "cache_type_v can be quantized with flash_attention only");
     assert_eq!(refused("flash_attention", "maybe"), "flash_attention must be on, off or auto");

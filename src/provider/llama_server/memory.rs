@@ -70,6 +70,14 @@ const UNCOMPUTED: &[&str] = &[
 pub(super) async fn check(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
     let Some(client) = context.client.filter(|client| client.preflight) else { return };
     let (Some(config), Some(planned)) = (&plan.config, &plan.planned) else { return };
+    if planned.parallel.known().is_some_and(|parallel| *parallel > model::MAX_SLOTS.cast_signed()) {
+        let text = format!(
+            "Sizes are not computed for more than {} parallel chats: whether the model fits in GPU memory shows when the \
+             server starts.",
+            model::MAX_SLOTS
+        );
+        plan.diagnostics.warning_at(Path::to("parallel"), "Memory of the server is not checked", text);
+    }
     let Some(options) = started_with(planned) else { return };
     let known_host = plan.prior.as_ref().and_then(|prior| prior.host_key.known().cloned());
     let known_bastion = planned.bastion_address().and_then(|address| plan.private.bastion(&address));
@@ -87,7 +95,7 @@ fn started_with(server: &LlamaServer) -> Option<ServerOptions> {
     let whole = |number: &Attr<i64>| u64::try_from(*number.known()?).ok();
     let mut options = ServerOptions {
         context_size: whole(&server.context_size)?,
-        parallel: Some(whole(&server.parallel)?),
+        parallel: Some(whole(&server.parallel).filter(|parallel| *parallel <= model::MAX_SLOTS)?),
         cache_type_k: model::CacheType::parse(server.cache_type_k.as_str()?)?,
         cache_type_v: model::CacheType::parse(server.cache_type_v.as_str()?)?,
         gpu_layers: whole(&server.gpu_layers)?,

@@ -117,14 +117,14 @@ async fn read(
 ) -> Result<(GgufModel, Diagnostics), Box<Diagnostic>> {
     if let Some(url) = config.url.as_str() {
         let file = RemoteFile::new(url, context.client.api.settings());
-        let file = file.map_err(|error| failed("the model", &Error::Source(error.into()), "url"))?;
+        let file = file.map_err(|error| unreadable("the model", &error.into(), "url"))?;
         let (path, source) = (file.path().to_owned(), RemoteFiles(file));
         return in_time(model::read(&source, &path), &path, "url", context).await.map(without_warnings);
     }
     let path = config.path.as_str().unwrap_or_default();
     if config.instance_id.is_null() && config.ssh.is_null() {
         let file = context.client.environment.path(path);
-        let file = file.to_str().ok_or_else(|| failed(path, &Error::Source(FileError::NotAFile), "path"))?;
+        let file = file.to_str().ok_or_else(|| unreadable(path, &FileError::NotAFile, "path"))?;
         return in_time(model::read(&LocalFiles, file), file, "path", context).await.map(without_warnings);
     }
     let access = match config.instance_id.as_str() {
@@ -175,19 +175,42 @@ async fn in_time(
 }
 
 fn failed(name: &str, error: &Error<FileError>, argument: &str) -> Box<Diagnostic> {
-    if let Error::Source(FileError::Ssh(error)) = error {
+    match error {
+        Error::Source { file, error } if file == name => unreadable(name, error, argument),
+        Error::Source { file, error } => unreadable(&format!("{name}, part {file}"), error, argument),
+        Error::Fault { .. } => {
+            let text = format!(
+                "{}. Check that this is a complete GGUF file of a language model.",
+                super::words::capitalized(&error.to_string())
+            );
+            Box::new(Diagnostic::error(format!("Cannot read model {name}"), text).at(Path::to(argument)))
+        }
+    }
+}
+
+fn unreadable(name: &str, error: &FileError, argument: &str) -> Box<Diagnostic> {
+    if let FileError::Ssh(error) = error {
         let tried = format!("read model {name}");
         return Box::new(SshFailure { error, tried, now: String::new() }.diagnostic());
     }
     let advice = match error {
-        Error::Fault { .. } => "Check that this is a complete GGUF file of a language model.",
-        Error::Source(FileError::Remote(RemoteError::NoRanges)) => {
-            "A file is never downloaded whole for its header. Use a server that supports range requests, or a local \
-             copy with path."
-        }
-        Error::Source(FileError::Remote(RemoteError::Impossible(_))) => "Check ca_certificate_file of the provider.",
-        Error::Source(FileError::Remote(_)) => "Check url, and that the file can be read without credentials.",
-        Error::Source(_) => "Check path.",
+        FileError::Remote(error) => match error {
+            RemoteError::NoRanges => {
+                "A file is never downloaded whole for its header. Use a server that supports range requests, or a \
+                 local copy with path."
+            }
+            RemoteError::Impossible(_) => "Check ca_certificate_file of the provider.",
+            RemoteError::Lookup(_) => "Check the host name in url, and the DNS of this computer.",
+            RemoteError::Untrusted(_) => {
+                "Set ca_certificate_file of the provider to the certificate authority that signed the server's \
+                 certificate. A certificate authority's own certificate is not accepted as a server's: the server \
+                 needs one that is signed by it."
+            }
+            RemoteError::Connection(_) => "Check host and port in url, the network and proxies.",
+            RemoteError::Changed => "Run the plan again when the file is complete.",
+            _ => "Check url, and that the file can be read without credentials.",
+        },
+        _ => "Check path.",
     };
     let text = format!("{}. {advice}", super::words::capitalized(&error.to_string()));
     Box::new(Diagnostic::error(format!("Cannot read model {name}"), text).at(Path::to(argument)))
