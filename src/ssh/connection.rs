@@ -1,9 +1,11 @@
-//! One attempt to get from here to a login: TCP or a bastion's channel, the handshake, the host key, the credentials.
+//! One attempt to log in: TCP or a bastion's channel, the handshake, the host key, the credentials.
 
 use std::{
     io,
+    net::SocketAddr,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use russh::{
@@ -12,8 +14,8 @@ use russh::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-    time::timeout,
+    net::{TcpStream, lookup_host},
+    time::{Instant, timeout, timeout_at},
 };
 
 use crate::ssh::{
@@ -25,27 +27,27 @@ use crate::ssh::{
     login::login,
 };
 
-/// A server that we are logged in to.
+/// A connection after its login.
 pub(super) struct Connection {
     pub(super) handle: Handle<Handler>,
     pub(super) facts: Arc<PeerFacts>,
     pub(super) host_key: HostKey,
     /// Host and port, for errors.
     pub(super) address: String,
-    /// What carries it.
+    /// The connection to the bastion that carries it.
     pub(super) bastion: Option<Arc<Self>>,
 }
 
-/// A target whose credentials are read, with the way to it.
+/// A target with its credentials, which were read, and its bastion.
 pub(super) struct Hop {
     target: Target,
     identities: Identities,
     bastion: Option<Box<Self>>,
-    /// The connection to it, when it is a bastion: it stays while what is behind it is still coming up.
+    /// The connection, if this is a bastion. It is kept while the server behind it is still starting.
     held: Mutex<Option<Arc<Connection>>>,
 }
 
-/// What a connection is spoken over.
+/// The stream below a connection.
 trait Carrier: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Carrier for T {}
 
@@ -73,7 +75,7 @@ impl Hop {
         Ok(Connection { handle, facts, host_key, address, bastion })
     }
 
-    /// The connection to a bastion: the one there is, else a new one.
+    /// The connection to a bastion: the existing one, or a new one.
     fn hold<'a>(
         &'a self,
         limits: &'a SessionLimits,
@@ -89,7 +91,7 @@ impl Hop {
         })
     }
 
-    /// The handshake, up to a host key that the pin accepts.
+    /// Makes the handshake, with a host key that the pin accepts.
     async fn shake_hands(
         &self,
         bastion: Option<&Connection>,
@@ -110,7 +112,7 @@ impl Hop {
             };
             let (shown, is_alone) = match (&error, facts.host_key(), pin) {
                 (russh::Error::UnknownKey, Some(shown), Some(pin)) => (shown, pin.knows_algorithm()),
-                // It has no other key to show.
+                // The server has no other key.
                 (russh::Error::NoCommonAlgo { kind: AlgorithmKind::Key, .. }, ..) if refused.is_some() => {
                     return Err(refused.unwrap_or_else(|| self.not_shaken(&error)));
                 }
@@ -123,7 +125,7 @@ impl Hop {
                 key: Box::new(shown.clone()),
                 is_bastion: false,
             });
-            // A fingerprint does not say which of a server's keys it is of: the others are asked for, too.
+            // A fingerprint does not contain the algorithm: the server's other keys are requested too.
             asked = others(&asked, shown);
             if is_alone || asked.is_empty() {
                 return Err(changed);
@@ -132,7 +134,7 @@ impl Hop {
         }
     }
 
-    /// What the handshake goes over.
+    /// Opens the stream for the handshake.
     async fn carrier(&self, bastion: Option<&Connection>, limits: &SessionLimits) -> Result<Box<dyn Carrier>, Error> {
         let Target { host, port, .. } = &self.target;
         let opened = async {
@@ -147,9 +149,11 @@ impl Hop {
                     })
                 }
                 None => {
-                    let stream = TcpStream::connect((host.as_str(), *port)).await;
+                    let addresses = lookup_host((host.as_str(), *port)).await;
+                    let addresses = addresses.map_err(|error| self.unreachable(&tcp(&error)))?.collect();
+                    let stream = first_open(addresses, limits.connect).await;
                     let stream = stream.map_err(|error| self.unreachable(&tcp(&error)))?;
-                    // Small questions and answers: none should wait for the next.
+                    // Requests and answers are small, and none should wait for the next.
                     let _ = stream.set_nodelay(true);
                     Ok(Box::new(stream) as Box<dyn Carrier>)
                 }
@@ -183,9 +187,9 @@ impl Hop {
 }
 
 impl Connection {
-    /// A channel to a place that the server can reach.
+    /// Opens a channel to a host and port that the server can reach.
     pub(super) async fn open(&self, host: &str, port: u16) -> Result<Stream, Error> {
-        // The originator is for the server's log.
+        // The server only logs the originator.
         let opened = self.handle.channel_open_direct_tcpip(host, port.into(), "127.0.0.1", 0).await;
         match opened {
             Ok(channel) => Ok(Stream::new(channel.into_stream(), self.facts.clone())),
@@ -194,7 +198,7 @@ impl Connection {
         }
     }
 
-    /// Why it is gone.
+    /// The error of a connection that has ended.
     pub(super) fn lost(&self) -> Error {
         Error::Lost { address: self.address.clone(), reason: self.facts.end() }
     }
@@ -216,8 +220,25 @@ fn not_opened(failure: ChannelOpenFailure, host: &str, port: u16) -> Error {
     }
 }
 
+/// Connects to the first address that accepts. Each has an equal part of the time that is left: one that drops all
+/// packets, as an IPv6 address without a route, must not use up the time of the others.
+async fn first_open(addresses: Vec<SocketAddr>, limit: Duration) -> io::Result<TcpStream> {
+    let end = Instant::now() + limit;
+    let mut failed = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
+    for (address, left) in addresses.iter().zip((1..=addresses.len()).rev()) {
+        let part = (end - Instant::now()) / u32::try_from(left).unwrap_or(u32::MAX);
+        match timeout_at(Instant::now() + part, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => failed = error,
+            Err(_) => failed = io::Error::from(io::ErrorKind::TimedOut),
+        }
+    }
+    Err(failed)
+}
+
 fn tcp(error: &io::Error) -> String {
     match error.kind() {
+        io::ErrorKind::TimedOut => "it does not answer".to_owned(),
         io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
         io::ErrorKind::ConnectionReset => "connection reset".to_owned(),
         _ => said(&error.to_string()),
@@ -225,10 +246,10 @@ fn tcp(error: &io::Error) -> String {
 }
 
 fn config(asked: &[russh::keys::Algorithm], limits: &SessionLimits) -> Arc<Config> {
-    /// What may wait in a channel whose reader is slow: half a megabyte, since a packet has at most 32 KiB.
+    /// The packets that may wait in a channel whose reader is slow: half a megabyte, at 32 KiB each.
     const WAITING: usize = 16;
-    /// After so many rounds of keepalive in silence, what still waits for the peer is ended. The keepalive itself
-    /// ends a connection sooner; this is for what it does not see, a handshake or a write that never ends.
+    /// After so many silent rounds of keepalives, the connection ends. Keepalives alone end it sooner, but not during a
+    /// handshake or a blocked write.
     const ROUNDS: u32 = 10;
 
     let missed = u32::try_from(limits.missed).unwrap_or(u32::MAX);
@@ -240,4 +261,30 @@ fn config(asked: &[russh::keys::Algorithm], limits: &SessionLimits) -> Arc<Confi
         channel_buffer_size: WAITING,
         ..Config::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpSocket};
+
+    use super::*;
+
+    /// A listener whose queue is full: the kernel drops what comes next, as a firewall does.
+    #[tokio::test]
+    async fn an_address_that_drops_packets_leaves_time_for_the_next() {
+        let full = TcpSocket::new_v4().unwrap();
+        full.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let full = full.listen(1).unwrap();
+        let silent = full.local_addr().unwrap();
+        let mut queued = Vec::new();
+        while let Ok(Ok(stream)) = timeout(Duration::from_millis(200), TcpStream::connect(silent)).await {
+            queued.push(stream);
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let answers = listener.local_addr().unwrap();
+        let stream = first_open(vec![silent, answers], Duration::from_secs(2)).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), answers);
+        let error = first_open(vec![silent, silent], Duration::from_millis(200)).await.unwrap_err();
+        assert_eq!(tcp(&error), "it does not answer");
+    }
 }
