@@ -1,5 +1,5 @@
-//! Files that several processes share: locks that end with their holder, files that are replaced as a whole, and
-//! files and directories that only their owner may read.
+//! Files that several processes share: locks that are released when their process ends, atomic replacement, and files
+//! and directories that only their owner can read.
 
 use std::{
     fs::{DirBuilder, File},
@@ -14,12 +14,12 @@ pub(crate) use self::system::{is_locked, private, replace};
 pub(crate) struct FileLock(File);
 
 impl FileLock {
-    /// Makes the file, which must not exist, and takes its lock.
+    /// Creates the file, which must not exist, and locks it.
     pub(crate) fn make(path: &Path) -> io::Result<Self> {
         system::make(path).map(Self)
     }
 
-    /// Takes the lock of a file, which is made if it does not exist. None if another process holds it.
+    /// Locks a file, which is created if it does not exist. `None` if another process holds the lock.
     pub(crate) fn take(path: &Path) -> io::Result<Option<Self>> {
         Ok(system::take(path)?.map(Self))
     }
@@ -32,7 +32,7 @@ impl FileLock {
     }
 }
 
-/// Makes a directory for its owner alone, and those above it. On Windows the one above decides.
+/// Creates a directory that only its owner can read, and its parents. On Windows it inherits the permissions.
 pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -53,21 +53,21 @@ mod system {
 
     use tempfile::NamedTempFile;
 
-    /// Options under which a new file is for its owner alone.
+    /// Options for a new file that only its owner can read.
     pub(crate) fn private() -> OpenOptions {
         let mut options = OpenOptions::new();
         options.mode(0o600);
         options
     }
 
-    /// Puts a temporary file in the place of another one, which may be open in other processes.
+    /// Replaces a file, which may be open in other processes, by a temporary file.
     pub(crate) fn replace(file: NamedTempFile, path: &Path) -> io::Result<()> {
         file.persist(path).map(drop).map_err(|error| error.error)
     }
 
     pub(super) fn make(path: &Path) -> io::Result<File> {
         let file = private().read(true).write(true).create_new(true).open(path)?;
-        // Waits for a process that looks whether it is locked just now.
+        // Another process may be checking the lock at this moment.
         file.lock()?;
         Ok(file)
     }
@@ -81,7 +81,7 @@ mod system {
         }
     }
 
-    /// Whether a process holds the lock of a file.
+    /// Whether any process holds the lock of a file.
     pub(crate) fn is_locked(path: &Path) -> bool {
         File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
@@ -110,13 +110,13 @@ mod system {
     /// `ERROR_SHARING_VIOLATION`: another handle permits less.
     const SHARING_VIOLATION: i32 = 32;
 
-    /// Options for a new file. Its directory decides who may read it.
+    /// Options for a new file. It inherits the permissions of its directory.
     pub(crate) fn private() -> OpenOptions {
         OpenOptions::new()
     }
 
-    /// Puts a temporary file in the place of another one. Before Windows 10, on some file systems, and while a virus
-    /// scanner reads it, a file that is open cannot be replaced.
+    /// Replaces a file by a temporary file. An open file cannot be replaced before Windows 10, on some file systems,
+    /// and while a virus scanner reads it.
     pub(crate) fn replace(file: NamedTempFile, path: &Path) -> io::Result<()> {
         let written = file.into_temp_path().keep()?;
         (|| fs::rename(&written, path))
@@ -138,7 +138,7 @@ mod system {
         }
     }
 
-    /// Whether a process holds the lock of a file.
+    /// Whether any process holds the lock of a file.
     pub(crate) fn is_locked(path: &Path) -> bool {
         let opened = OpenOptions::new().read(true).share_mode(NOT_WRITTEN).open(path);
         opened.is_err_and(|error| error.raw_os_error() == Some(SHARING_VIOLATION))

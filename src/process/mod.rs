@@ -1,5 +1,4 @@
-//! Processes and their files, as each operating system has them: the parent and its end, signals, and locks that end
-//! with their holder. It depends on no other layer.
+//! Operating system functions: the end of the parent process, signals, and file locks. Depends on no other layer.
 
 mod files;
 mod signals;
@@ -14,13 +13,13 @@ pub(crate) use self::{
     system::Parent,
 };
 
-/// How often the parent is looked for.
+/// The interval between checks of the parent.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Parent {
-    /// Waits until it has ended, which shows within about a second.
+    /// Waits until the parent has ended, with a delay of about a second.
     ///
-    /// go-plugin has nothing of the kind: without this a plugin outlives a killed Terraform, and keeps its locks.
+    /// go-plugin does not do this: otherwise the plugin would keep running, with its locks, after Terraform was killed.
     pub(crate) async fn gone(self) {
         until(move || self.has_ended()).await;
     }
@@ -41,21 +40,21 @@ async fn until(has_ended: impl Fn() -> bool) {
 mod system {
     use std::{fs, os::unix::process::parent_id};
 
-    /// The parent, by its number. An orphan is given another one.
+    /// The parent, by its process ID. An orphan gets another parent.
     ///
-    /// `PR_SET_PDEATHSIG` would not do: its signal is sent when the *thread* that started this process ends.
+    /// `PR_SET_PDEATHSIG` is not suitable: its signal is sent when the *thread* that started this process ends.
     #[derive(Debug)]
     pub(crate) struct Parent(u32);
 
     impl Parent {
-        /// The process that is the parent now.
+        /// The current parent.
         pub(crate) fn current() -> Self {
             Self(parent_id())
         }
 
-        /// Its number and, on Linux, its start time, since numbers are used again. None if it is not known.
+        /// Its process ID and, on Linux, its start time, because IDs are reused. `None` if unknown.
         pub(crate) fn name(&self) -> Option<String> {
-            // Field 22 of proc_pid_stat(5); the second field is a name in parentheses that may hold anything.
+            // Field 22 of proc_pid_stat(5); the second field is a name in parentheses that may contain any character.
             let stat = fs::read_to_string(format!("/proc/{}/stat", self.0)).unwrap_or_default();
             let started = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().nth(19));
             Some(format!("{}@{}", self.0, started.unwrap_or_default()))
@@ -72,8 +71,8 @@ mod system {
 mod system {
     use winsafe::{HPROCESS, HPROCESSLIST, SysResult, co, guard::CloseHandleGuard};
 
-    /// The parent, as a handle. Windows gives an orphan no other parent: it keeps the number of the one that has ended,
-    /// which may be that of another process by then.
+    /// The parent, as a handle. On Windows, an orphan keeps the ID of its ended parent, which may belong to another
+    /// process by then.
     pub(crate) enum Parent {
         Ended,
         Running {
@@ -81,18 +80,18 @@ mod system {
             started: u64,
             process: CloseHandleGuard<HPROCESS>,
         },
-        /// It may not be opened, or another system has started this process.
+        /// It cannot be opened, or another system has started this process.
         Unknown,
     }
 
     impl Parent {
-        /// The process that is the parent now.
+        /// The current parent.
         pub(crate) fn current() -> Self {
             let Some(id) = parent_id() else { return Self::Unknown };
             let access = co::PROCESS::QUERY_LIMITED_INFORMATION | co::PROCESS::SYNCHRONIZE;
             let process = match HPROCESS::OpenProcess(access, false, id) {
                 Ok(process) => process,
-                // No process has this number.
+                // No process has this ID.
                 Err(co::ERROR::INVALID_PARAMETER) => return Self::Ended,
                 Err(_) => return Self::Unknown,
             };
@@ -103,7 +102,7 @@ mod system {
             if started > own || parent.has_ended() { Self::Ended } else { parent }
         }
 
-        /// Its number and start time, since numbers are used again. None if it is not known, or has ended.
+        /// Its process ID and start time, because IDs are reused. `None` if unknown or ended.
         pub(crate) fn name(&self) -> Option<String> {
             match self {
                 Self::Running { id, started, .. } => Some(format!("{id}@{started}")),
@@ -129,7 +128,7 @@ mod system {
         (entry.th32ParentProcessID != 0).then_some(entry.th32ParentProcessID)
     }
 
-    /// When a process was started, in the system's own count.
+    /// The start time of a process, in the system's unit.
     fn started(process: &HPROCESS) -> SysResult<u64> {
         let (created, ..) = process.GetProcessTimes()?;
         Ok(u64::from(created.dwHighDateTime) << 32 | u64::from(created.dwLowDateTime))

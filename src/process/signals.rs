@@ -1,4 +1,4 @@
-//! Signals: those that end this process, those that it ignores, and those that it sends to its own children.
+//! Signals that end this process, that it ignores, and that it sends to its children.
 
 pub(crate) use self::system::{Signals, interrupt, kill, told_to_end};
 
@@ -12,7 +12,7 @@ mod system {
     };
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
-    /// The signals that end the server, in one of the two ways it is started.
+    /// The signals that end the server, by the way in which it was started.
     #[derive(Debug)]
     pub(crate) struct Signals {
         terminate: Signal,
@@ -22,11 +22,11 @@ mod system {
     impl Signals {
         /// For a server that Terraform started: only SIGTERM ends it.
         ///
-        /// Ctrl-C in a terminal reaches the whole process group, and Terraform tells the provider itself what to do
-        /// about it. The same holds for SIGHUP, which Terraform may be told to survive (`nohup`). Ending here would
-        /// abandon what is being created. The end of Terraform itself is noticed.
+        /// Ctrl-C in a terminal reaches the whole process group, and Terraform then asks the provider to stop. The same
+        /// applies to SIGHUP, which Terraform may ignore (`nohup`). Exiting here would abandon running creates. The end
+        /// of Terraform itself is detected separately.
         pub(crate) fn under_core() -> io::Result<Self> {
-            // A handler stays installed; what it reports is never asked for.
+            // The handler stays installed, and its events are ignored.
             drop(signal(SignalKind::interrupt())?);
             drop(signal(SignalKind::hangup())?);
             Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: None })
@@ -52,7 +52,7 @@ mod system {
         }
     }
 
-    /// Completes when the process is told to end. Listening begins with the first poll.
+    /// Completes when the process receives a signal to end. Listening begins with the first poll.
     pub(crate) async fn told_to_end() -> io::Result<()> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
@@ -65,15 +65,15 @@ mod system {
         Ok(())
     }
 
-    /// Asks a child to end. Terraform and OpenTofu take one interrupt as the wish to end in an orderly way.
+    /// Asks a child to end. Terraform and OpenTofu shut down gracefully on the first interrupt.
     pub(crate) fn interrupt(process: Option<u32>) {
         if let Some(process) = pid(process) {
-            // It may have ended by itself.
+            // It may already have ended.
             let _ = signal::kill(process, Number::SIGINT);
         }
     }
 
-    /// Ends a child and what it started.
+    /// Ends a child and the processes that it started.
     pub(crate) fn kill(process: Option<u32>) {
         if let Some(process) = pid(process) {
             let _ = signal::killpg(process, Number::SIGKILL);
@@ -93,10 +93,10 @@ mod system {
         CtrlBreak, CtrlC, CtrlClose, CtrlShutdown, ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown,
     };
 
-    /// The events of the console that end the server, in one of the two ways it is started.
+    /// The events of the console that end the server, by the way in which it was started.
     #[derive(Debug)]
     pub(crate) struct Signals {
-        /// Held, for without a listener Windows ends the process.
+        /// Kept, because without a listener Windows ends the process.
         interrupts: (CtrlC, CtrlBreak),
         closings: (CtrlClose, CtrlShutdown),
         ends_on_interrupt: bool,
@@ -104,7 +104,7 @@ mod system {
 
     impl Signals {
         /// For a server that Terraform started: Ctrl-C and Ctrl-Break reach every process of the console, and Terraform
-        /// tells the provider itself what to do about them. The end of the console and of the system end it.
+        /// then asks the provider to stop. Closing the console and shutting down the system end it.
         pub(crate) fn under_core() -> io::Result<Self> {
             Ok(Self {
                 interrupts: (ctrl_c()?, ctrl_break()?),
@@ -131,13 +131,13 @@ mod system {
         }
     }
 
-    /// Completes when the process is told to end. Listening begins with the first poll.
+    /// Completes when the process receives a signal to end. Listening begins with the first poll.
     pub(crate) async fn told_to_end() -> io::Result<()> {
         Signals::by_hand()?.ended().await;
         Ok(())
     }
 
-    /// The console has told the child already.
+    /// The console has already sent the event to the child.
     pub(crate) fn interrupt(_: Option<u32>) {}
 
     /// The child is ended when its handle is dropped.

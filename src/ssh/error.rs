@@ -1,24 +1,24 @@
-//! What can go wrong between here and a command that ran.
+//! Errors of this layer.
 
 use super::{HostKey, address};
 
-/// Every failure of this layer. Its text is a lowercase fragment that names the server, and never holds a secret.
+/// An error of this layer. Its text is a lowercase fragment that names the server, and contains no secret.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What came through a channel was no HTTP, or ended too early. Usual cause: the server behind the port died, or
-    /// speaks something else.
+    /// An answer through a channel is not HTTP, or ended too early. Usual cause: the server on the port crashed, or has
+    /// another protocol.
     #[error("the answer on port {port} broke off: {reason}")]
     BadAnswer {
         /// The port on the far side.
         port: u16,
-        /// What was wrong with it.
+        /// The fault.
         reason: String,
     },
-    /// A credential cannot be read. Usual cause: the public half was given, a line was lost, or the file is missing.
+    /// A credential cannot be read. Usual cause: it is the public key, a line is missing, or the file does not exist.
     #[error("the {what} cannot be used: {reason}")]
     BadKey {
-        /// Which of the credentials, as in `private key` or `certificate`.
+        /// The credential, such as `private key` or `certificate`.
         what: String,
         /// Why.
         reason: String,
@@ -26,46 +26,46 @@ pub enum Error {
     /// A pin is neither a public key nor a SHA256 fingerprint. Usual cause: a line of known_hosts with its host name.
     #[error("the host key {reason}; expected is a line like `ssh-ed25519 AAAA…`, or a fingerprint like `SHA256:…`")]
     BadPin {
-        /// What it is instead.
+        /// The fault.
         reason: String,
     },
     /// The caller cancelled. Usual cause: Ctrl-C.
     #[error("{doing} was cancelled")]
     Cancelled {
-        /// What was under way.
+        /// The operation.
         doing: String,
     },
-    /// The server refused every credential. Usual cause: another user, or a key that the machine does not know.
+    /// The server refused every credential. Usual cause: the wrong user, or a key that is not installed there.
     #[error("{user}@{address} refused the login; {}", attempts(tried, offered))]
     Denied {
         /// Host and port.
         address: String,
-        /// Who wanted to log in.
+        /// The user.
         user: String,
-        /// What was tried, in order, each as in `private key ssh-ed25519 SHA256:…`.
+        /// The tried credentials in order, such as `private key ssh-ed25519 SHA256:…`.
         tried: Vec<String>,
-        /// The methods that the server takes, as in `publickey`.
+        /// The methods that the server supports, such as `publickey`.
         offered: Vec<String>,
     },
-    /// A private key is encrypted, and no passphrase is set. Usual cause: a person's own key.
+    /// A private key is encrypted. Usual cause: a personal key.
     #[error("the {what} is encrypted: give one without a passphrase, or load it into an agent")]
     EncryptedKey {
-        /// Which of the credentials.
+        /// The credential.
         what: String,
     },
-    /// The server does not let us open connections through it. Usual cause: `AllowTcpForwarding no` in sshd_config.
+    /// The server permits no connections through it. Usual cause: `AllowTcpForwarding no` in sshd_config.
     #[error(
         "the server does not permit connections to {} (sshd's AllowTcpForwarding and PermitOpen)",
         address(host, *port)
     )]
     Forbidden {
-        /// The host that was asked for, as the server sees it.
+        /// The host, as the server sees it.
         host: String,
         /// Its port.
         port: u16,
     },
-    /// The server showed another host key than the pinned one; no credential was sent. Usual cause: the machine was
-    /// made anew under the same address; else somebody is in between.
+    /// The server has another host key than the pinned one; no credential was sent. Usual cause: another instance has
+    /// the same address now. It may also be an attack.
     #[error(
         "the host key of {address} is not the pinned one: expected {expected}, shown {} {shown}; no credential was \
          sent",
@@ -76,22 +76,22 @@ pub enum Error {
         address: String,
         /// The fingerprint of the pin, `SHA256:…`.
         expected: String,
-        /// The fingerprint of what was shown, `SHA256:…`.
+        /// The fingerprint of the server's key, `SHA256:…`.
         shown: String,
-        /// The key that was shown.
+        /// The server's key.
         key: Box<HostKey>,
-        /// Whether it is a bastion on the way, and not the server itself.
+        /// Whether this is the bastion and not the server itself.
         is_bastion: bool,
     },
-    /// The handshake cannot succeed. Usual cause: a server so old that no safe algorithm is common.
+    /// The handshake cannot succeed. Usual cause: an old server without any safe algorithm.
     #[error("no safe connection to {address}: {reason}")]
     Incompatible {
         /// Host and port.
         address: String,
-        /// What is not common.
+        /// The missing algorithm.
         reason: String,
     },
-    /// A session that worked is gone. Usual cause: the network, a restart, a machine that was stopped.
+    /// A session was lost. Usual cause: the network, a restart, an instance that was stopped.
     #[error("the connection to {address} was lost: {reason}")]
     Lost {
         /// Host and port.
@@ -99,66 +99,67 @@ pub enum Error {
         /// How it ended.
         reason: String,
     },
-    /// The login works, and no command runs. Usual cause: a machine that is still booting; a user without a shell.
+    /// The login succeeds, but no command runs. Usual cause: an instance that is still starting; no shell.
     #[error("{address} accepts the login, but runs no commands: {reason}")]
     NotReady {
         /// Host and port.
         address: String,
-        /// What came instead.
+        /// The result of the test command.
         reason: String,
     },
-    /// The server did not start a command. Usual cause: its limit of sessions, or commands that are not permitted.
+    /// The server did not start a command. Usual cause: its limit of sessions, or commands are not permitted.
     #[error("the server did not start the command: {reason}")]
     NotRun {
         /// Why.
         reason: String,
     },
-    /// Nobody listens at the place that a channel was to lead to. Usual cause: a server that is not up yet, or died.
+    /// No process listens on the port that a channel should reach. Usual cause: a server that is still starting, or
+    /// crashed.
     #[error("no connection from the server to {}: {reason}", address(host, *port))]
     Refused {
         /// The host, as the server sees it.
         host: String,
         /// Its port.
         port: u16,
-        /// The server's word for it.
+        /// The server's reason.
         reason: String,
     },
-    /// A wait ended by its limit or its deadline. Usual cause: see the last failure, when there is one.
+    /// A time limit or a deadline was reached. Usual cause: the last failure, if there is one.
     #[error("{doing} took too long{}", after(last.as_deref()))]
     TimedOut {
-        /// What was waited for.
+        /// The operation.
         doing: String,
         /// The last failure before the end.
         last: Option<Box<Self>>,
     },
-    /// A body is longer than the caller reads. Usual cause: something else than expected answers on the port.
+    /// A body is longer than the caller's limit. Usual cause: another program answers on the port.
     #[error("the answer on port {port} is longer than {limit} bytes")]
     TooLong {
         /// The port on the far side.
         port: u16,
-        /// How many bytes were allowed.
+        /// The largest allowed number of bytes.
         limit: usize,
     },
-    /// No connection, or one that ended before the login. Usual cause: sshd is still coming up; a firewall.
+    /// No connection, or it ended before the login. Usual cause: sshd is still starting; a firewall.
     #[error("{address} cannot be reached: {reason}")]
     Unreachable {
         /// Host and port.
         address: String,
-        /// What the attempt ended with.
+        /// The reason.
         reason: String,
     },
-    /// A file did not arrive; what was there before is still there. Usual cause: a missing folder, a full disk.
+    /// A file was not written, and the previous one is unchanged. Usual cause: a missing folder, a full disk.
     #[error("{path} was not written: {reason}")]
     Upload {
         /// The path on the far side.
         path: String,
-        /// What the far side said.
+        /// The server's output.
         reason: String,
     },
 }
 
 impl Error {
-    /// Whether nothing was learnt about the machine, since it could not be asked: a reader keeps what it knew.
+    /// Whether the server did not answer, so that nothing is known about its current state.
     pub fn is_out_of_reach(&self) -> bool {
         matches!(
             self,
@@ -171,7 +172,7 @@ impl Error {
     }
 }
 
-/// The same of a bastion on the way.
+/// The same error for the bastion.
 pub(super) fn of_a_bastion(error: Error) -> Error {
     match error {
         Error::HostKeyChanged { address, expected, shown, key, .. } => {
@@ -193,7 +194,7 @@ fn after(last: Option<&Error>) -> String {
     last.map(|last| format!("; last: {last}")).unwrap_or_default()
 }
 
-/// What the far side said, fit for an error: one line, bounded, without control characters.
+/// A text of the server, made fit for an error: one line of limited length without control characters.
 pub(super) fn said(text: &str) -> String {
     const LONGEST: usize = 300;
 
@@ -202,7 +203,7 @@ pub(super) fn said(text: &str) -> String {
     if line.chars().count() <= LONGEST {
         return line;
     }
-    // The end tells more than the beginning.
+    // The end is more useful than the beginning.
     let skipped = line.chars().count() - LONGEST;
     format!("…{}", line.chars().skip(skipped).collect::<String>())
 }

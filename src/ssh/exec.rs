@@ -1,4 +1,4 @@
-//! One command in one channel, its output and its exit.
+//! One command in one channel, with its output and exit code.
 
 use std::{collections::VecDeque, fmt, pin::pin, sync::Arc, time::Duration};
 
@@ -9,20 +9,20 @@ use tokio::{runtime::Handle, time::sleep};
 
 use super::{Error, connection::Connection, error::said};
 
-/// What is sent at once.
+/// The number of bytes of input in one write.
 const PIECE: usize = 32 * 1024;
 
-/// How long a channel may be silent after its command ended. What the command left behind may hold the channel open
-/// for ever (`server &` without redirections), and nobody waits for that.
+/// The longest silence of a channel after its command ended. A process that the command left behind may hold the
+/// channel open without end (`server &` without redirections).
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What of RFC 4254, section 5.2, is standard error.
+/// The number of standard error (RFC 4254, section 5.2).
 const STDERR: u32 = 1;
 
 impl Connection {
-    /// Runs a command, feeds it, and collects what it says, `kept` bytes of each output.
+    /// Runs a command with this input, and collects `kept` bytes of each output.
     ///
-    /// May be dropped: the channel is closed then, and the command finds its input at an end.
+    /// Cancel-safe: when dropped, the channel is closed and the input of the command ends.
     pub(super) async fn exec(&self, command: &str, stdin: &[u8], kept: usize) -> Result<Output, Error> {
         let (mut read, write) = self.channel().await?.split();
         let write = Closing(Arc::new(write));
@@ -61,8 +61,8 @@ impl Connection {
         Ok(Output { stdout, stderr, exit, left_out: of_stdout + of_stderr })
     }
 
-    /// A channel for a command. A server that has no session left is asked again for a while: it takes them back a
-    /// moment after a command's end, and may take fewer than usual (MaxSessions).
+    /// Opens a channel for a command. If the server has no free session (MaxSessions), the request is repeated for a
+    /// while: a session is free again a moment after its command ended.
     async fn channel(&self) -> Result<Channel<Msg>, Error> {
         let pauses = ExponentialBuilder::new()
             .with_min_delay(Duration::from_millis(50))
@@ -79,21 +79,21 @@ impl Connection {
     }
 }
 
-/// sshd calls it a failed connection, others a shortage.
+/// Whether the server has no free session: sshd reports a failed connection, other servers a shortage.
 fn is_full(error: &russh::Error) -> bool {
     use ChannelOpenFailure::{ConnectFailed, ResourceShortage};
 
     matches!(error, russh::Error::ChannelOpenFailure(ConnectFailed | ResourceShortage))
 }
 
-/// Sends all there is and ends the input. A command that ends before it has read everything is no failure.
+/// Sends the whole input and its end. It is not an error if the command ends before it has read everything.
 async fn feed(channel: &ChannelWriteHalf<Msg>, stdin: &[u8]) {
     for piece in stdin.chunks(PIECE) {
         if channel.data_bytes(Bytes::copy_from_slice(piece)).await.is_err() {
             return;
         }
     }
-    // An error means that the channel is gone, which its reader learns.
+    // An error means that the channel was closed, which its reader reports.
     let _ = channel.eof().await;
 }
 
@@ -104,30 +104,30 @@ fn name(signal: &Sig) -> String {
     }
 }
 
-/// Closes its channel when dropped, so that an abandoned command does not hold it.
+/// Closes its channel when dropped.
 struct Closing(Arc<ChannelWriteHalf<Msg>>);
 
 impl Drop for Closing {
     fn drop(&mut self) {
         let channel = self.0.clone();
-        // Without a runtime the connection is over anyway.
+        // Without a runtime, the connection has ended too.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move { channel.close().await });
         }
     }
 }
 
-/// What a command wrote and how it ended.
+/// The output of a command, and its exit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// The command's standard output. Of an output longer than [`SessionLimits::output`](crate::ssh::SessionLimits),
-    /// the middle is a line with the number of bytes left out.
+    /// Standard output. If it is longer than [`SessionLimits::output`](crate::ssh::SessionLimits), a line with the
+    /// number of missing bytes replaces the middle.
     pub stdout: Vec<u8>,
-    /// What it wrote to its standard error, shortened in the same way.
+    /// Standard error, shortened in the same way.
     pub stderr: Vec<u8>,
     /// How it ended.
     pub exit: Exit,
-    /// How many bytes were left out of both. Zero: nothing was.
+    /// The number of bytes that are missing in both.
     pub left_out: u64,
 }
 
@@ -141,11 +141,11 @@ impl Output {
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this exit code.
+    /// The command ended by itself with this exit code.
     Code(u32),
-    /// Without a word of the server about it, although the connection is up: it was ended from outside.
+    /// The server reported no exit although the connection is up: the command was ended from outside.
     Missing,
-    /// By this signal, as in `TERM`.
+    /// This signal ended it, such as `TERM`.
     Signal(String),
 }
 
@@ -164,7 +164,7 @@ impl fmt::Display for Exit {
 pub(super) struct HeadAndTail {
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    /// How much of each is kept.
+    /// The number of bytes that are kept of each.
     half: usize,
     left_out: u64,
 }
@@ -184,7 +184,7 @@ impl HeadAndTail {
         self.left_out += excess as u64;
     }
 
-    /// The text, and how many bytes it lacks.
+    /// The text, and the number of missing bytes.
     pub(super) fn finish(self) -> (Vec<u8>, u64) {
         let mut text = self.head;
         if self.left_out > 0 {

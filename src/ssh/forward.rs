@@ -1,4 +1,4 @@
-//! A port here that leads there, and a byte stream through a channel.
+//! Local port forwarding, and a byte stream through a channel.
 
 use std::{
     fmt, io,
@@ -21,13 +21,13 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{Error, Link, handler::PeerFacts};
 
-/// How many connections go through at a time; more wait to be accepted.
+/// The largest number of concurrent connections; further ones wait to be accepted.
 const CONNECTIONS: usize = 64;
 
-/// What is read at once.
+/// The number of bytes in one read.
 const BUFFER: usize = 32 * 1024;
 
-/// A listener on 127.0.0.1 whose connections lead through a link. It ends, with its connections, when dropped.
+/// A listener on 127.0.0.1 whose connections are forwarded through a link. It closes with its connections when dropped.
 #[derive(Debug)]
 pub struct Forward {
     address: SocketAddr,
@@ -35,21 +35,21 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// Where it listens.
+    /// Its address.
     pub fn local_address(&self) -> SocketAddr {
         self.address
     }
 }
 
 impl Link {
-    /// Listens on a free port of 127.0.0.1 and leads each connection to `host:port` as the server sees it.
+    /// Listens on a free port of 127.0.0.1 and forwards each connection to `host:port` as the server sees it.
     ///
-    /// A connection that the server refuses is closed at once. When the login is lost the listener stays, and the next
-    /// connection waits for a new one.
+    /// A connection that the server refuses is closed at once. If the session is lost, the listener stays, and the next
+    /// connection logs in again.
     ///
     /// # Errors
     ///
-    /// [`Error::Unreachable`] when no port can be opened here.
+    /// [`Error::Unreachable`] if no local port can be opened.
     pub async fn forward(self: Arc<Self>, host: &str, port: u16) -> Result<Forward, Error> {
         let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let not_open = |error: io::Error| Error::Unreachable { address: here.to_string(), reason: error.to_string() };
@@ -62,7 +62,7 @@ impl Link {
 
     /// Serves a listener until it is aborted or cancelled.
     async fn lead(self: Arc<Self>, listener: TcpListener, host: String, port: u16) {
-        // Dropped with this task, and its connections with it.
+        // Dropped with this task, which closes the connections.
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -74,7 +74,7 @@ impl Link {
                 Ok((local, _)) => {
                     connections.spawn(through(self.clone(), local, host.clone(), port));
                 }
-                // A client that was gone already, or no descriptor left: the next may do.
+                // The client has closed the connection, or no file descriptor is free: later ones may succeed.
                 Err(error) => {
                     tracing::debug!(%error, "no connection accepted");
                     tokio::task::yield_now().await;
@@ -91,7 +91,7 @@ async fn through(link: Arc<Link>, local: TcpStream, host: String, port: u16) {
         session.open(&host, port).await
     };
     match opened.await {
-        // However it ends, both sides are closed then.
+        // Closes both sides in any case.
         Ok(remote) => {
             let _ = lead_both(local, remote, link.limits.idle).await;
         }
@@ -99,8 +99,8 @@ async fn through(link: Arc<Link>, local: TcpStream, host: String, port: u16) {
     }
 }
 
-/// Leads bytes both ways until both sides have said all. A client that takes nothing for so long is given up: what
-/// waits for it holds up the whole session.
+/// Copies bytes in both directions until both sides have ended. A client that reads nothing for so long is
+/// disconnected, because the data that waits for it blocks the whole session.
 async fn lead_both(local: TcpStream, remote: Stream, idle: Duration) -> io::Result<()> {
     let (mut local_read, mut local_write) = local.into_split();
     let (mut remote_read, mut remote_write) = split(remote);
@@ -121,11 +121,11 @@ async fn lead_both(local: TcpStream, remote: Stream, idle: Duration) -> io::Resu
     try_join!(there, back).map(drop)
 }
 
-/// A connection that the server opened for us. Closed when dropped. How long a read or a write may take is up to the
-/// caller; neither outlasts the session.
+/// A connection that the server opened. Closed when dropped. Reads and writes have no time limit of their own, but end
+/// with the session.
 ///
-/// Reads end when the other side ends them; when the session is lost they fail, so that half an answer is never taken
-/// for a whole one.
+/// Reads end when the other side ends its output. If the session is lost they fail, so that a part of an answer is
+/// never taken for the whole.
 pub struct Stream {
     channel: ChannelStream<Msg>,
     facts: Arc<PeerFacts>,

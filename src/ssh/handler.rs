@@ -1,4 +1,4 @@
-//! What a connection tells while it lives: which key the server holds, and how it ended.
+//! Events of a connection: the server's host key, and its end.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,18 +11,18 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::ssh::{HostKey, Pin, error::said};
 
-/// What is known of a connection from outside.
+/// The facts about a connection, shared with its users.
 #[derive(Debug, Default)]
 pub(super) struct PeerFacts {
     host_key: OnceLock<HostKey>,
     end: OnceLock<String>,
-    /// Whether the server itself ended it.
+    /// Whether the server ended it with a message.
     dismissed: OnceLock<()>,
     gone: CancellationToken,
 }
 
 impl PeerFacts {
-    /// The key that the server showed, refused or not.
+    /// The server's host key, accepted or not.
     pub(super) fn host_key(&self) -> Option<&HostKey> {
         self.host_key.get()
     }
@@ -32,24 +32,24 @@ impl PeerFacts {
         self.end.get().cloned().unwrap_or_else(|| "it was closed".to_owned())
     }
 
-    /// Whether the connection was ended by a word of the server, as after too many refused credentials.
+    /// Whether the server ended the connection with a message, as after too many refused credentials.
     pub(super) fn is_dismissed(&self) -> bool {
         self.dismissed.get().is_some()
     }
 
-    /// Whether the connection has ended. True before any of its channels looks ended.
+    /// Whether the connection has ended. It is true before its channels report their end.
     pub(super) fn is_gone(&self) -> bool {
         self.gone.is_cancelled()
     }
 }
 
-/// Judges the host key, and notes what happens. Channels that a server wants to open are refused, by the drop of their
-/// handles; the library's defaults would accept them.
+/// Checks the host key, and records events. Channels that a server opens are refused by dropping their handles; the
+/// library's defaults would accept them.
 #[derive(Debug)]
 pub(super) struct Handler {
     pin: Option<Pin>,
     facts: Arc<PeerFacts>,
-    /// Dropped with the connection's task, before its channels are.
+    /// Dropped with the connection's task, before its channels.
     _gone: DropGuard,
 }
 
@@ -65,7 +65,7 @@ impl client::Handler for Handler {
 
     async fn check_server_key(&mut self, shown: &PublicKeyOrCertificate) -> Result<bool, Self::Error> {
         let shown = HostKey::new(&shown.public_key());
-        // Asked again at every change of the session's keys: it has to stay the same server.
+        // Called again at every key exchange: it must stay the same server.
         let is_the_same = *self.facts.host_key.get_or_init(|| shown.clone()) == shown;
         Ok(is_the_same && self.pin.as_ref().is_none_or(|pin| pin.matches(&shown)))
     }

@@ -1,4 +1,4 @@
-//! Who a server says it is, and who it has to be.
+//! Host keys and pins.
 
 use std::{fmt, str::FromStr};
 
@@ -6,7 +6,7 @@ use russh::keys::{Algorithm, EcdsaCurve, HashAlg, PublicKey, ssh_key::Fingerprin
 
 use crate::ssh::Error;
 
-/// What is asked of a server, in this order, when the pin does not say. Signatures over SHA-1 are not among them.
+/// The accepted algorithms in order of preference if the pin names none. Signatures over SHA-1 are excluded.
 const ALGORITHMS: [Algorithm; 6] = [
     Algorithm::Ed25519,
     Algorithm::Ecdsa { curve: EcdsaCurve::NistP256 },
@@ -22,16 +22,16 @@ pub struct HostKey(PublicKey);
 
 impl HostKey {
     pub(super) fn new(key: &PublicKey) -> Self {
-        // Without the comment, which is no part of what was proved.
+        // Without the comment, which the server did not prove.
         Self(PublicKey::new(key.key_data().clone(), ""))
     }
 
-    /// The fingerprint as OpenSSH shows it, `SHA256:…`.
+    /// The fingerprint in OpenSSH's form, `SHA256:…`.
     pub fn fingerprint(&self) -> String {
         self.sha256().to_string()
     }
 
-    /// The kind of key, as in `ssh-ed25519`.
+    /// The algorithm, such as `ssh-ed25519`.
     pub fn algorithm(&self) -> String {
         self.0.algorithm().to_string()
     }
@@ -70,7 +70,7 @@ enum KeyKind {
 }
 
 impl Pin {
-    /// Whether a server that shows this key is the one.
+    /// Whether this key is accepted.
     pub fn matches(&self, key: &HostKey) -> bool {
         match &self.0 {
             KeyKind::Fingerprint(fingerprint) => *fingerprint == key.sha256(),
@@ -78,7 +78,7 @@ impl Pin {
         }
     }
 
-    /// The fingerprint of the key that is accepted, `SHA256:…`.
+    /// The fingerprint of the accepted key, `SHA256:…`.
     pub fn fingerprint(&self) -> String {
         match &self.0 {
             KeyKind::Fingerprint(fingerprint) => fingerprint.to_string(),
@@ -86,28 +86,28 @@ impl Pin {
         }
     }
 
-    /// Whether the kind of the key is known, so that a server with several can be asked for it.
+    /// Whether the algorithm of the key is known, so that a server with several keys can be asked for it.
     pub(super) fn knows_algorithm(&self) -> bool {
         matches!(self.0, KeyKind::Key(_))
     }
 }
 
-/// What to ask a server for: what the pin names first, so that a server with several keys shows that one.
+/// The algorithms to offer: that of the pin first, so that a server with several keys shows the pinned one.
 pub(super) fn algorithms(pin: Option<&Pin>) -> Vec<Algorithm> {
     let mut algorithms = ALGORITHMS.to_vec();
     if let Some(Pin(KeyKind::Key(key))) = pin {
-        // A stable sort: the rest keeps its order.
+        // The sort is stable: the others keep their order.
         algorithms.sort_by_key(|algorithm| !is_of(algorithm, key));
     }
     algorithms
 }
 
-/// What is left to ask a server for that has shown a key already.
+/// The algorithms that are left after a server has shown this key.
 pub(super) fn others(algorithms: &[Algorithm], shown: &HostKey) -> Vec<Algorithm> {
     algorithms.iter().filter(|algorithm| !is_of(algorithm, shown)).cloned().collect()
 }
 
-/// An RSA key is one key under several names.
+/// An RSA key has several algorithm names.
 fn is_of(algorithm: &Algorithm, key: &HostKey) -> bool {
     match (algorithm, key.0.algorithm()) {
         (Algorithm::Rsa { .. }, Algorithm::Rsa { .. }) => true,
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     const ED25519: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
-    /// What `ssh-keygen -l` says of it.
+    /// The output of `ssh-keygen -l`.
     const FINGERPRINT: &str = "SHA256:T7SvZ2cslqpPj6nKzitCBHHlpVF3r3MvLwmFL0fk0IE";
 
     #[test]

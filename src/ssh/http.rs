@@ -1,4 +1,4 @@
-//! HTTP/1.1 through a channel: a question to a server that listens in the machine, without a port here.
+//! HTTP/1.1 through a channel: requests to a server that listens in the instance, without a local port.
 
 use std::{
     fmt,
@@ -25,22 +25,22 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use crate::ssh::{Error, Session, error::said, handler::PeerFacts};
 
 impl Session {
-    /// Asks the HTTP server that listens on `127.0.0.1:port` of the machine.
+    /// Sends a request to the HTTP server that listens on `127.0.0.1:port` of the instance.
     ///
-    /// Of the request's address only the path and the query are used; `Host` is added. The answer is there when its
-    /// head is; the body is read from it as it comes. Each question has a channel of its own, which the body closes
-    /// when it is dropped. No status is an error here.
+    /// Only path and query of the request's address are used; `Host` is added. The answer is returned when its head has
+    /// arrived, and its body is read as a stream. Each request has its own channel, which is closed when the body is
+    /// dropped. A status is never an error.
     ///
     /// # Errors
     ///
-    /// Those of [`Session::open`]; [`Error::BadAnswer`]; [`Error::TimedOut`] when the head does not come within
+    /// Those of [`Session::open`]; [`Error::BadAnswer`]; [`Error::TimedOut`] if the head does not arrive within
     /// [`SessionLimits::idle`](crate::ssh::SessionLimits), [`Error::Cancelled`].
     pub async fn http(&self, port: u16, request: Request<Bytes>) -> Result<Response<Body>, Error> {
         self.http_within(self.limits.idle, port, request).await
     }
 
-    /// The same with an answer that may be silent for `idle`, before its head and between the pieces of its body.
-    /// However long that is, a connection that is lost ends it: the keepalives notice.
+    /// The same with another limit of silence, before the head of the answer and between the pieces of its body. A lost
+    /// connection ends it earlier, because of the keepalives.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Session {
             let shaken = http1::handshake(TokioIo::new(stream)).await;
             let (mut sender, connection) = shaken.map_err(|error| exchange.broken(&error))?;
             let connection = AbortOnDropHandle::new(tokio::spawn(async move {
-                // Its error is the sender's or the body's, too.
+                // The sender or the body returns the same error.
                 let _ = connection.await;
             }));
             let answer = sender.send_request(addressed(request, port)).await;
@@ -76,8 +76,8 @@ impl Session {
     }
 }
 
-/// The body of an answer, piece by piece: a stream of [`Bytes`]. It fails with [`Error::TimedOut`] when nothing comes
-/// for as long as it may be silent, and with [`Error::BadAnswer`] or [`Error::Lost`] when it breaks off.
+/// The body of an answer, as a stream of [`Bytes`]. It fails with [`Error::TimedOut`] after the longest allowed
+/// silence, and with [`Error::BadAnswer`] or [`Error::Lost`] if it is incomplete.
 pub struct Body {
     pieces: Pin<Box<dyn Pieces<Item = Result<Bytes, Error>> + Send>>,
     port: u16,
@@ -91,20 +91,20 @@ impl Body {
         connection: AbortOnDropHandle<()>,
     ) -> Self {
         let port = exchange.port;
-        // The connection lives as long as its answer is read.
+        // The connection is open as long as its answer is read.
         let state = Some((incoming, exchange, sender, connection));
         let pieces = stream::unfold(state, async |state| {
             let (mut incoming, exchange, sender, connection) = state?;
             match exchange.next(&mut incoming).await? {
                 Ok(piece) => Some((Ok(piece), Some((incoming, exchange, sender, connection)))),
-                // Nothing comes after an error.
+                // The stream ends with an error.
                 Err(error) => Some((Err(error), None)),
             }
         });
         Self { pieces: Box::pin(pieces), port }
     }
 
-    /// All of it, when it has at most `limit` bytes.
+    /// The whole body, if it has at most `limit` bytes.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl fmt::Debug for Body {
     }
 }
 
-/// What is known of a question while its answer comes.
+/// A request whose answer is arriving.
 struct Exchange {
     port: u16,
     address: String,
@@ -159,7 +159,7 @@ impl Exchange {
             };
             match frame?.map(hyper::body::Frame::into_data) {
                 Ok(Ok(data)) => return Some(Ok(data)),
-                // Trailers say nothing that is asked for.
+                // Trailers are not needed.
                 Ok(Err(_)) => {}
                 Err(error) => return Some(Err(self.broken(&error))),
             }
@@ -178,12 +178,12 @@ fn doing(port: u16) -> String {
     format!("the answer on port {port}")
 }
 
-/// The request as HTTP/1.1 sends it to a server, not to a proxy.
+/// The request in the form for a server, not for a proxy.
 fn addressed(request: Request<Bytes>, port: u16) -> Request<Full<Bytes>> {
     let (mut head, body) = request.into_parts();
     let path = head.uri.path_and_query().cloned();
     head.uri = Uri::from(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
-    // A port and digits are a valid header always.
+    // An address with a port is always a valid header.
     if let Ok(host) = header::HeaderValue::from_str(&format!("127.0.0.1:{port}")) {
         head.headers.entry(HOST).or_insert(host);
     }

@@ -1,4 +1,4 @@
-//! Private keys and certificates, from text to what signs.
+//! Private keys and certificates, read from text, and the agent.
 
 use std::{fmt, path::Path, sync::Arc};
 
@@ -17,11 +17,11 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{Credentials, Error, error::said, login::LoginUnderWay};
 
-/// What the keys of a target are, read.
+/// The keys of a target.
 pub(super) struct Identities {
-    /// Each with the certificate when it is theirs.
+    /// Each with its certificate, if it has one.
     pub(super) keys: Vec<SshIdentity>,
-    /// A certificate that belongs to none of them: the agent may hold its key.
+    /// A certificate for another key, which the agent may hold.
     pub(super) certificate: Option<Certificate>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Identities {
 pub(super) struct SshIdentity {
     pub(super) key: Arc<PrivateKey>,
     pub(super) certificate: Option<Certificate>,
-    /// Which of the credentials it is, as in `private key`.
+    /// The name of the credential, such as `private key`.
     what: String,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for SshIdentity {
     }
 }
 
-/// Reads what is given in full, and no file.
+/// Reads the keys that are given as text.
 pub(super) fn given(credentials: &Credentials) -> Result<Identities, Error> {
     let mut keys = Vec::new();
     if let Some(text) = &credentials.private_key {
@@ -56,7 +56,7 @@ pub(super) fn given(credentials: &Credentials) -> Result<Identities, Error> {
     Ok(identities)
 }
 
-/// Reads the key file, too.
+/// Reads all keys, the key file included.
 pub(super) async fn all(credentials: &Credentials) -> Result<Identities, Error> {
     let mut identities = given(credentials)?;
     if let Some(path) = &credentials.private_key_file {
@@ -70,7 +70,7 @@ pub(super) async fn all(credentials: &Credentials) -> Result<Identities, Error> 
 }
 
 impl Identities {
-    /// Gives the certificate to the key that it is for.
+    /// Assigns the certificate to its key.
     fn pair(&mut self) {
         let Some(certificate) = &self.certificate else { return };
         let owner = self.keys.iter_mut().find(|one| one.key.public_key().key_data() == certificate.public_key());
@@ -94,7 +94,7 @@ fn identity(text: &SecretString, what: String) -> Result<SshIdentity, Error> {
 
 fn private_key(text: &SecretString, what: &str) -> Result<PrivateKey, Error> {
     let bad = |reason: &str| Error::BadKey { what: what.to_owned(), reason: reason.to_owned() };
-    // Indented here-documents and Windows line ends are forgiven.
+    // Indentation of here-documents and Windows line ends are removed.
     let lines: Vec<&str> = text.expose_secret().lines().map(str::trim).collect();
     if lines.iter().all(|line| line.is_empty()) {
         return Err(bad("it is empty"));
@@ -118,12 +118,13 @@ fn private_key(text: &SecretString, what: &str) -> Result<PrivateKey, Error> {
         },
         Err(keys::Error::KeyIsEncrypted) => Err(Error::EncryptedKey { what: what.to_owned() }),
         Err(keys::Error::UnknownAlgorithm(_)) => Err(bad("keys of its kind are not supported")),
-        // The reader's own words could hold a part of what it read.
+        // The reader's own text could contain a part of the key.
         Err(_) => Err(bad("it is damaged, or of a kind that is not supported")),
     }
 }
 
-/// PKCS#8, the older headers of OpenSSL, and PuTTY; OpenSSH's own form says it inside.
+/// Whether a key is encrypted in the form of PKCS#8, older OpenSSL or PuTTY. OpenSSH's own form is checked when it is
+/// read.
 fn is_mark_of_encryption(line: &str) -> bool {
     let putty = line.strip_prefix("Encryption:").is_some_and(|cipher| cipher.trim() != "none");
     line == "-----BEGIN ENCRYPTED PRIVATE KEY-----" || line == "Proc-Type: 4,ENCRYPTED" || putty
@@ -143,10 +144,12 @@ fn bad_certificate(reason: &str) -> Error {
     Error::BadKey { what: "certificate".to_owned(), reason: reason.to_owned() }
 }
 
-/// Servers hang up after six refused credentials (sshd's MaxAuthTries): some are left for what follows.
+/// The largest number of keys that are offered: servers disconnect after six refused credentials (sshd's
+/// MaxAuthTries), and other credentials follow.
 const MOST: usize = 4;
 
-/// Offers the agent's keys, one after the other. An agent that cannot be asked is noted: another credential may do.
+/// Offers the agent's keys one after the other. An agent that does not answer is only noted, since another credential
+/// may be accepted.
 pub(super) async fn offer(
     login: &mut LoginUnderWay<'_>,
     socket: &Path,
@@ -178,7 +181,7 @@ async fn open(login: &mut LoginUnderWay<'_>, socket: &Path) -> Result<(Client, V
     let mut agent = client(socket).await?;
     let (handle, _) = login.handle();
     if let Some(binding) = handle.agent_session_binding().cloned() {
-        // Lets it use keys that are limited to certain hosts; agents before OpenSSH 8.9 do not know the question.
+        // Needed for keys that are limited to certain hosts; agents before OpenSSH 8.9 do not support it.
         let _ = agent.bind_session(&binding, false).await;
     }
     let identities = agent.request_identities().await?;
@@ -212,7 +215,7 @@ async fn offer_one(
     match answer {
         Ok(answer) => Ok(login.is_in(answer, Some(tried))),
         Err(AgentAuthError::Send(_)) => Err(russh::Error::SendError),
-        // Locked away, or its owner said no: the next one may do.
+        // The key is locked or its use was refused: the next one may be accepted.
         Err(AgentAuthError::Key(error)) => {
             login.note(format!("{tried}, which the agent did not sign with: {}", said(&error.to_string())));
             Ok(false)
@@ -220,7 +223,7 @@ async fn offer_one(
     }
 }
 
-/// Signs as the key that the agent holds, even for a certificate that it does not know.
+/// Signs with a key of the agent, also for a certificate that the agent does not have.
 struct Holder<'a> {
     agent: &'a mut Client,
     identity: &'a AgentIdentity,
@@ -239,7 +242,7 @@ impl Signer for Holder<'_> {
     }
 }
 
-/// A client of any agent.
+/// A client of an agent, on any kind of stream.
 type Client = AgentClient<Box<dyn AgentStream + Send + Unpin>>;
 
 #[cfg(unix)]
@@ -256,7 +259,7 @@ async fn client(pipe: &Path) -> Result<Client, keys::Error> {
 mod tests {
     use super::*;
 
-    /// RFC 8410, section 10.3: the private half alone, and both.
+    /// RFC 8410, section 10.3: without and with the public key.
     const PKCS8: [&str; 2] = [
         "-----BEGIN PRIVATE KEY-----
     MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC

@@ -1,4 +1,4 @@
-//! The login: what the server takes, and what we have.
+//! The login with the credentials of a target.
 
 use russh::{
     AgentAuthError, MethodKind, MethodSet, Signer,
@@ -18,7 +18,7 @@ use super::{
     identity::{self, Identities, SshIdentity},
 };
 
-/// Tries what is given, each where the server takes its method.
+/// Tries all credentials whose method the server supports.
 pub(super) async fn login(
     handle: &mut Handle<Handler>,
     facts: &PeerFacts,
@@ -34,7 +34,7 @@ pub(super) async fn login(
     let LoginUnderWay { offered, mut tried, .. } = login;
     match outcome {
         Ok(true) => return Ok(()),
-        // The connection ended by itself: the credentials were not judged.
+        // The connection failed before the server judged the credentials.
         Ok(false) | Err(_) if facts.is_gone() && !facts.is_dismissed() => return Err(unreachable(facts.end())),
         Err(error) if !facts.is_dismissed() => return Err(unreachable(said(&error.to_string()))),
         Ok(false) | Err(_) => {}
@@ -46,21 +46,21 @@ pub(super) async fn login(
     Err(Error::Denied { address: target.address(), user: target.user.clone(), tried, offered })
 }
 
-/// A login under way.
+/// A login in progress.
 pub(super) struct LoginUnderWay<'a> {
     handle: &'a mut Handle<Handler>,
     user: &'a str,
-    /// What the server takes, as of the last answer that said so.
+    /// The methods that the server supports, according to its last answer.
     offered: MethodSet,
-    /// What was tried, for the error.
+    /// The credentials that were tried, for the error.
     tried: Vec<String>,
 }
 
 impl LoginUnderWay<'_> {
-    /// Whether anything was accepted.
+    /// Whether a credential was accepted.
     async fn run(&mut self, target: &Target, identities: &Identities) -> Result<bool, russh::Error> {
         let credentials = &target.credentials;
-        // Asks what it takes; a server that wants nothing lets us in here.
+        // The answer lists the methods; a server without authentication accepts this login.
         let asked = self.handle.authenticate_none(self.user).await?;
         if self.is_in(asked, None) {
             return Ok(true);
@@ -82,7 +82,7 @@ impl LoginUnderWay<'_> {
                 if self.is_in(asked, Some("password".to_owned())) {
                     return Ok(true);
                 }
-                // More than one thing may be asked for: what is left may be the questions.
+                // The server may require a second method, keyboard-interactive.
                 let asks_more = self.tried.last().is_some_and(|tried| tried.ends_with(MORE));
                 Ok(asks_more && self.takes(MethodKind::KeyboardInteractive) && self.answer(password).await?)
             }
@@ -95,7 +95,7 @@ impl LoginUnderWay<'_> {
         self.offered.contains(&method)
     }
 
-    /// Notes an answer, and what it was to.
+    /// Records an answer, and the credential that was tried. Whether the login has succeeded.
     pub(super) fn is_in(&mut self, answer: AuthResult, tried: Option<String>) -> bool {
         let AuthResult::Failure { remaining_methods, partial_success } = answer else { return true };
         if !remaining_methods.is_empty() {
@@ -105,7 +105,7 @@ impl LoginUnderWay<'_> {
         false
     }
 
-    /// Notes what could not even be tried.
+    /// Records a credential that could not be tried.
     pub(super) fn note(&mut self, what: String) {
         self.tried.push(what);
     }
@@ -114,7 +114,7 @@ impl LoginUnderWay<'_> {
         (self.handle, self.user.to_owned())
     }
 
-    /// The hash that an RSA key signs with here; other keys need none. Never SHA-1.
+    /// The hash for signatures of an RSA key; `None` for other keys. Never SHA-1.
     pub(super) async fn hash(&self, algorithm: &Algorithm) -> Result<Option<HashAlg>, russh::Error> {
         if !matches!(algorithm, Algorithm::Rsa { .. }) {
             return Ok(None);
@@ -123,7 +123,7 @@ impl LoginUnderWay<'_> {
         Ok(known.or(Some(HashAlg::Sha512)))
     }
 
-    /// Offers a key: with its certificate, then without.
+    /// Offers a key, first with its certificate and then without.
     async fn offer_key(&mut self, identity: &SshIdentity) -> Result<bool, russh::Error> {
         if let Some(certificate) = &identity.certificate {
             let tried = format!("{identity} with certificate {:?}", said(certificate.key_id()));
@@ -142,21 +142,21 @@ impl LoginUnderWay<'_> {
         Ok(self.is_in(answer, Some(identity.to_string())))
     }
 
-    /// Offers a certificate that somebody signs for.
+    /// Offers a certificate, whose key the signer has.
     pub(super) async fn offer_certificate<S: Signer>(
         &mut self,
         certificate: &Certificate,
         signer: &mut S,
     ) -> Result<AuthResult, S::Error> {
-        // Our own keys sign with SHA-512 and an agent does as it is told, whatever the server lists.
+        // Our keys and the agent can sign with SHA-512, whatever the server lists.
         let is_rsa = matches!(certificate.algorithm(), Algorithm::Rsa { .. });
         let hash = is_rsa.then_some(HashAlg::Sha512);
         self.handle.authenticate_certificate_with(self.user, certificate.clone(), hash, signer).await
     }
 
-    /// Answers the server's question for a password, once; questions for anything else have no answer.
+    /// Answers one prompt for a password. Other prompts are not answered.
     async fn answer(&mut self, password: &SecretString) -> Result<bool, russh::Error> {
-        /// Servers ask once, and some send an empty round after it.
+        /// Servers send one prompt, and some send an empty round after it.
         const ROUNDS: usize = 5;
 
         let mut is_told = false;
@@ -188,10 +188,10 @@ impl LoginUnderWay<'_> {
     }
 }
 
-/// What is noted of a credential that was accepted and was not enough.
+/// The note on a credential that was accepted but not sufficient.
 const MORE: &str = " (accepted, but the server requires more)";
 
-/// Signs with a key of ours, in the form that the protocol wants: RFC 4252, section 7.
+/// Signs with a local key in the form of RFC 4252, section 7.
 struct Own<'a>(&'a PrivateKey);
 
 impl Signer for Own<'_> {

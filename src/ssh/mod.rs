@@ -1,16 +1,15 @@
-//! SSH, for whoever drives a machine through it: sessions, bastions, host keys, commands, forwards, and HTTP
-//! through a channel.
+//! An SSH client: sessions, bastions, host keys, commands, forwards, and HTTP through a channel.
 //!
-//! [`connect`] waits until the server lets us in and runs a command; the [`Session`] it gives does the rest. Nothing
-//! here knows of Terraform or of the service, and nothing else of the crate is named. The environment and the user's
-//! own SSH settings are not read: what is used is in the [`Target`].
+//! [`connect`] waits until the server accepts the login and runs a command, and returns a [`Session`]. This layer is
+//! independent of Terraform and of the service, and depends on no other folder of the crate. It does not read the
+//! environment or the user's SSH settings: the [`Target`] contains everything that it uses.
 //!
-//! Three rules hold everywhere. A host key that the pin refuses ends a connection before any credential is sent. No
-//! secret reaches an argument list, a log, an error or `Debug`. Every wait ends: by a limit of [`SessionLimits`], by
-//! the deadline of [`connect`], or by its token.
+//! Three rules: a connection ends before any credential is sent if the pin rejects the host key. No secret is in an
+//! argument list, a log, an error or `Debug`. Every wait ends, with a limit of [`SessionLimits`], the deadline of
+//! [`connect`] or its token.
 //!
-//! The protocol is RFC 4251 to 4254 and 8332, with OpenSSH's extensions, as russh speaks it; russh and hyper are
-//! imported here and in the sandbox alone.
+//! The protocol is RFC 4251 to 4254 and 8332 with OpenSSH's extensions, as implemented by russh. Only this layer and
+//! the sandbox import russh and hyper.
 
 mod connection;
 mod error;
@@ -36,26 +35,25 @@ pub use self::{
     session::{Link, Session, connect, log_in},
 };
 
-/// The limits of a session. All have a safe default; the deadline of [`connect`] stands above
-/// them.
+/// The limits of a session. All have a safe default; the deadline of [`connect`] overrides them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// The longest that one step of a connection may take: TCP, the handshake, the login, a channel. 20 s.
+    /// The longest time for one step of a connection: TCP, handshake, login, a channel. Default 20 s.
     pub connect: Duration,
-    /// The silence after which the server is asked whether it is there. 10 s.
+    /// The silence after which a keepalive is sent. Default 10 s.
     pub keepalive: Duration,
-    /// How many such questions in a row may go without an answer before the connection counts as lost. Zero: any
-    /// number. 3.
+    /// The number of unanswered keepalives after which the connection counts as lost; zero for any number. Default 3.
     pub missed: usize,
-    /// The longest that a command may take, from the request to the last byte. 2 min.
+    /// The longest time for a command, from the request to the last byte. Default 2 min.
     pub command: Duration,
-    /// The longest that an HTTP answer may be silent where its asker names no limit, before its head and between the
-    /// pieces of its body, and that a client of a forward may leave untaken what came for it. 2 min.
+    /// The longest silence of an HTTP answer if the caller sets no other limit, before its head and between the pieces
+    /// of its body; and the longest time that a client of a forward may leave data unread. Default 2 min.
     pub idle: Duration,
-    /// How long a refused login is tried again, twice at most, since a fresh machine installs its keys late. Zero: not
-    /// at all. 30 s.
+    /// The longest time for which a refused login is repeated, at most twice: a new instance may install its keys late.
+    /// Zero for no repetition. Default 30 s.
     pub denied: Duration,
-    /// How many bytes are kept of a command's stdout, and as many of its stderr: the first and the last. 1 MiB.
+    /// The number of bytes that are kept of a command's stdout, and of its stderr: the first and the last ones. Default
+    /// 1 MiB.
     pub output: usize,
 }
 
@@ -73,46 +71,46 @@ impl Default for SessionLimits {
     }
 }
 
-/// A server, how to log in there, and through what it is reached.
+/// A server, its credentials and its bastion.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// A name or an address; an IPv6 address without brackets. Resolved by the bastion when there is one.
+    /// A name or an address; an IPv6 address without brackets. With a bastion, the bastion resolves the name.
     pub host: String,
     /// The TCP port, usually 22.
     pub port: u16,
-    /// Who logs in.
+    /// The user.
     pub user: String,
-    /// What the login is made with.
+    /// The credentials.
     pub credentials: Credentials,
-    /// The host key that is accepted. `None` accepts any: the session tells which it was, for the caller to keep.
+    /// The accepted host key. `None` accepts any, and the caller can keep the one of the session.
     pub pin: Option<Pin>,
-    /// A server that opens the connection for us, with a user, credentials and a pin of its own.
+    /// The bastion through which the server is reached, with its own user, credentials and pin.
     pub bastion: Option<Box<Self>>,
 }
 
 impl Target {
-    /// Host and port as an address is written, `[::1]:22`.
+    /// Host and port as one text, such as `[::1]:22`.
     fn address(&self) -> String {
         address(&self.host, self.port)
     }
 }
 
-/// Host and port as an address is written.
+/// Host and port as one text.
 fn address(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-/// What a login is made with. All that is given is tried, in this order, each where the server takes its method:
-/// the private key, the one of the file, the agent's, the password.
+/// The credentials of a login. All of them are tried, if the server supports their method, in this order: the private
+/// key, the key file, the agent's keys, the password.
 ///
-/// The password answers keyboard-interactive questions where the server takes no passwords otherwise.
+/// The password also answers keyboard-interactive prompts if the server supports no other password login.
 #[derive(Debug, Clone, Default)]
 pub struct Credentials {
     /// A private key in OpenSSH's form or in PEM (PKCS#1, PKCS#8, SEC1): Ed25519, ECDSA or RSA, not encrypted.
     pub private_key: Option<SecretString>,
     /// A file with such a key. A `~` is not expanded here.
     pub private_key_file: Option<PathBuf>,
-    /// An OpenSSH user certificate, as in a `-cert.pub` file, for one of the keys or for one of the agent's.
+    /// An OpenSSH user certificate, as in a `-cert.pub` file, for one of these keys or of the agent's.
     pub certificate: Option<String>,
     /// The password of the user.
     pub password: Option<SecretString>,
@@ -121,7 +119,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Tells whether the private key and the certificate can be used, without opening a file or asking anybody.
+    /// Checks the private key and the certificate, without opening a file or a connection.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! From a machine that may still be booting to a session that works: commands and channels over one connection.
+//! Sessions: commands and channels over one connection, and the wait for a server that is still starting.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -15,14 +15,14 @@ use super::{
     error::said,
 };
 
-/// What sshd takes of sessions at a time is ten (MaxSessions); more have to wait here.
+/// The largest number of concurrent commands. sshd accepts ten sessions (MaxSessions); further ones wait.
 const SESSIONS: usize = 8;
 
-/// A server that we are logged in to, and that runs commands.
+/// A login to a server that runs commands.
 ///
-/// Usable from several tasks at once. Its connection ends when it and every [`Stream`], [`Body`](crate::ssh::Body)
-/// and [`Forward`](crate::ssh::Forward) of it are dropped. A stream that is not read holds up everything else on the
-/// connection once half a megabyte waits in it: read it, or drop it.
+/// Usable from several tasks. The connection closes when it and every [`Stream`], [`Body`](crate::ssh::Body) and
+/// [`Forward`](crate::ssh::Forward) of it are dropped. A stream with half a megabyte of unread data blocks everything
+/// else on the connection: read it, or drop it.
 pub struct Session {
     pub(super) connection: Connection,
     pub(super) limits: SessionLimits,
@@ -35,27 +35,27 @@ impl Session {
         Self { connection, limits, cancel, sessions: Semaphore::new(SESSIONS) }
     }
 
-    /// The key that the server proved to hold: for the caller to keep, when the target had no pin.
+    /// The server's host key. The caller should keep it if the target had no pin.
     pub fn host_key(&self) -> &HostKey {
         &self.connection.host_key
     }
 
-    /// The key of the bastion that the server was reached through.
+    /// The bastion's host key.
     pub fn bastion_host_key(&self) -> Option<&HostKey> {
         self.connection.bastion.as_deref().map(|bastion| &bastion.host_key)
     }
 
-    /// Whether the connection has ended: nothing but a new [`connect`](crate::ssh::connect) helps.
+    /// Whether the connection has ended, so that a new [`connect`](crate::ssh::connect) is needed.
     pub fn is_lost(&self) -> bool {
         self.connection.facts.is_gone()
     }
 
-    /// Runs a command by the user's shell, with `stdin` as its input, and waits until it ends.
+    /// Runs a command in the user's shell, with `stdin` as its input, and waits until it ends.
     ///
-    /// A command line is seen by everyone on the machine: secrets belong into `stdin`, as do whole scripts
-    /// (`sh -s`). What it leaves behind with its outputs open is waited for two seconds, then left alone.
+    /// Every user of the instance can read a command line: send secrets and scripts (`sh -s`) in `stdin`. A process
+    /// that the command left behind with open outputs is waited for at most two seconds.
     ///
-    /// May be dropped while it waits: the command then finds its input at an end, and a write that fails.
+    /// Cancel-safe: when dropped, the input of the command ends and its writes fail.
     ///
     /// # Errors
     ///
@@ -69,17 +69,17 @@ impl Session {
         .await
     }
 
-    /// Opens a connection to a host and a port as the server sees them; `127.0.0.1` is the server itself.
+    /// Opens a connection to a host and port as the server sees them; `127.0.0.1` is the server itself.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] when nothing listens there, [`Error::Forbidden`] when the server permits no such
+    /// [`Error::Refused`] if no process listens there, [`Error::Forbidden`] if the server permits no such
     /// connections, [`Error::Lost`], [`Error::TimedOut`] after [`SessionLimits::connect`], [`Error::Cancelled`].
     pub async fn open(&self, host: &str, port: u16) -> Result<Stream, Error> {
         self.within(self.limits.connect, "the channel", self.connection.open(host, port)).await
     }
 
-    /// Ends a wait by its limit, or by the token.
+    /// Waits at most as long as the limit, and until the token is cancelled.
     pub(super) async fn within<T>(
         &self,
         limit: Duration,
@@ -103,8 +103,7 @@ impl fmt::Debug for Session {
     }
 }
 
-/// A login that lasts until it is dropped: whoever needs a session gets the one there is, or a new one when that was
-/// lost. It runs no command.
+/// A login that is repeated when its session was lost, until it is dropped. It runs no command.
 pub struct Link {
     target: Target,
     pub(super) limits: SessionLimits,
@@ -114,7 +113,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Logs in. Each later login may take as long, shows the same host keys, and is made when a session is asked for.
+    /// Logs in. Later logins are made on demand, with the same time limit, and must show the same host keys.
     ///
     /// # Errors
     ///
@@ -133,11 +132,11 @@ impl Link {
         Ok(Self { target, limits, patience, cancel, session: Mutex::new(Arc::new(session)) })
     }
 
-    /// A session whose connection was there a moment ago.
+    /// The current session, or a new one if it was lost.
     ///
     /// # Errors
     ///
-    /// Those of a login, where one is needed.
+    /// Those of a login, if one is needed.
     pub async fn session(&self) -> Result<Arc<Session>, Error> {
         let mut session = self.session.lock().await;
         if session.is_lost() {
@@ -154,22 +153,21 @@ impl fmt::Debug for Link {
     }
 }
 
-/// How often a refused login is tried. A machine that bans whoever is refused often (fail2ban: five times in ten
-/// minutes) has to let in whoever corrects the password, too.
+/// The number of attempts of a refused login. Below the limit of servers that ban clients (fail2ban: five refusals in
+/// ten minutes), so that a corrected password is accepted.
 const LOGINS: u32 = 3;
 
-/// Connects, logs in and sees a command run, and tries again while the server is still coming up.
+/// Connects, logs in and runs a test command, and repeats this while the server is still starting.
 ///
-/// What may pass is tried again until the deadline: a refused or reset connection, no banner, a login that works while
-/// no command runs. A refused login is tried again for [`SessionLimits::denied`] only, and three times at most: a
-/// server that cannot be reached after that may have banned us. A host key that the pin refuses, a key that cannot be
-/// read and a server that is too old end it at once. The token ends this wait and every later one of the session. May
-/// be dropped while it waits.
+/// Temporary failures are repeated until the deadline: a refused or reset connection, no banner, a login without a
+/// working command. A refused login is repeated only for [`SessionLimits::denied`], and three times at most: a server
+/// that is unreachable afterwards may have banned this client. A rejected host key, an unreadable key and a server that
+/// is too old end it at once. The token ends this wait and every later one of the session. Cancel-safe.
 ///
 /// # Errors
 ///
 /// [`Error::BadKey`] and [`Error::EncryptedKey`] before anything is sent; [`Error::HostKeyChanged`] before any
-/// credential is; [`Error::Incompatible`], [`Error::Denied`]; [`Error::TimedOut`], with the last failure, at the
+/// credential is sent; [`Error::Incompatible`], [`Error::Denied`]; [`Error::TimedOut`], with the last failure, at the
 /// deadline; [`Error::Cancelled`].
 pub async fn connect(
     target: &Target,
@@ -180,7 +178,7 @@ pub async fn connect(
     establish(target, limits, deadline, cancel, Wanted::Commands).await
 }
 
-/// The same without a command: for a login that may open connections, and perhaps nothing else.
+/// The same without a test command, for a user who may only open connections.
 ///
 /// # Errors
 ///
@@ -194,12 +192,12 @@ pub async fn log_in(
     establish(target, limits, deadline, cancel, Wanted::Connections).await
 }
 
-/// What a login is for.
+/// The purpose of a login.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// To run commands, and all else.
+    /// Commands and connections.
     Commands,
-    /// To open connections through it.
+    /// Connections only.
     Connections,
 }
 
@@ -238,7 +236,7 @@ async fn establish(
     };
     match (outcome, last) {
         (Some(outcome), _) => outcome.map(|connection| Session::new(connection, limits.clone(), cancel.clone())),
-        // What the server said about the credentials is the answer, however long it was asked.
+        // A refusal of the credentials is the result, not the time limit.
         (None, Some(denied @ Error::Denied { .. })) => Err(denied),
         (None, last) => {
             Err(Error::TimedOut { doing: format!("the connection to {address}"), last: last.map(Box::new) })
@@ -254,7 +252,7 @@ async fn attempt(hop: &Hop, limits: &SessionLimits, wanted: Wanted) -> Result<Co
     Ok(connection)
 }
 
-/// Sees a command run: a machine that boots lets people in before it works, and some users have no shell.
+/// Runs a test command: an instance that starts accepts logins before commands work, and some users have no shell.
 async fn ready(connection: &Connection, limits: &SessionLimits) -> Result<(), Error> {
     const WORD: &str = "ssh-is-ready";
 
@@ -265,12 +263,12 @@ async fn ready(connection: &Connection, limits: &SessionLimits) -> Result<(), Er
         Ok(Err(Error::NotRun { reason })) => return Err(not_ready(reason)),
         Ok(output) => output?,
     };
-    // A shell's start files may say something before it.
+    // A shell's start files may print something before it.
     let is_said = String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim_end() == WORD);
     if output.is_success() && is_said { Ok(()) } else { Err(not_ready(ended(&output))) }
 }
 
-/// How a command ended that should not have ended so.
+/// The text about an unexpected exit of the test command.
 pub(super) fn ended(output: &Output) -> String {
     let text = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
     let text = said(&String::from_utf8_lossy(text));
@@ -281,7 +279,8 @@ fn may_pass(error: &Error) -> bool {
     matches!(error, Error::Lost { .. } | Error::NotReady { .. } | Error::Unreachable { .. })
 }
 
-/// Refused logins are spread over the time that they have, since a key may be installed at any moment of it.
+/// The pause between refused logins. They are spread over the allowed time, since the key may be installed at any
+/// moment.
 fn least_pause(error: &Error, limits: &SessionLimits) -> Duration {
     const SHORTEST: Duration = Duration::from_secs(5);
 
