@@ -44,6 +44,11 @@ macro_rules! login {
         }
 
         impl $name {
+            /// Its host and port, which identify it.
+            pub(super) fn address(&self) -> Option<String> {
+                Some(format!("{}:{}", self.host.as_str()?, port(&self.port).unwrap_or(PORT)))
+            }
+
             /// Whether a key, a password or an agent is configured or still unknown.
             fn has_credentials(&self) -> bool {
                 !(self.private_key.is_null()
@@ -96,13 +101,6 @@ login!(
     /// The host that the connection goes through.
     Bastion {}
 );
-
-impl Bastion {
-    /// Its host and port, which identify it.
-    pub(super) fn address(&self) -> Option<String> {
-        Some(format!("{}:{}", self.host.as_str()?, port(&self.port).unwrap_or(PORT)))
-    }
-}
 
 /// The write-only credentials of one host, which exist only during the apply; null if not set.
 #[derive(Clone, Debug, Default, PartialEq)]

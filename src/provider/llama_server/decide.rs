@@ -218,6 +218,7 @@ mod tests {
             identity: identity.to_owned(),
             started: 0,
             is_alive: true,
+            processor_time: std::time::Duration::ZERO,
             model: "/m".to_owned(),
             command_line: Vec::new(),
         }

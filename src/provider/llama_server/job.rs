@@ -1,6 +1,6 @@
 //! From the attributes to what the program in the instance is told.
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     bootstrap::{Build, CompileSource, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     framework::{Attr, Diagnostic, Path, Secret},
-    provider::access::Access,
+    provider::{access::Access, ssh::Ssh},
 };
 
 impl LlamaServer {
@@ -18,6 +18,7 @@ impl LlamaServer {
         Some(ServerPlace {
             workspace: self.workspace.as_str()?.to_owned(),
             port: u16::try_from(*self.port.known()?).ok()?,
+            instance: instance_name(&self.instance_id, &self.ssh)?,
         })
     }
 
@@ -58,7 +59,13 @@ impl LlamaServer {
             environment: variables
                 .filter_map(|(name, value)| Some((name.clone(), value.known()?.clone().into_inner())))
                 .collect(),
-            api_key: self.key(config),
+            api_key: match self.key(config) {
+                Some(key) if !options::is_api_key(key.expose_secret()) => {
+                    let text = format!("The API key has to be {}. Nothing was changed.", options::API_KEY);
+                    return Err(Diagnostic::error("Invalid API key", text).at(Path::to("api_key")));
+                }
+                key => key,
+            },
             triggers: triggers
                 .map(|(name, value)| (name.clone(), value.known().cloned().unwrap_or_default()))
                 .collect(),
@@ -108,6 +115,12 @@ impl LlamaServer {
             jobs: source.jobs.known().and_then(|jobs| u32::try_from(*jobs).ok()),
         }
     }
+}
+
+/// The name of an instance by which its servers' records are kept: its uid, or the host and port of SSH.
+pub(super) fn instance_name(id: &Attr<String>, ssh: &Attr<Ssh>) -> Option<String> {
+    let address = || Some(ssh.known()?.address()?.replace(':', "-"));
+    if id.is_null() { address() } else { id.known().cloned() }
 }
 
 fn missing(name: &str) -> Diagnostic {

@@ -72,8 +72,8 @@ pub(super) async fn check(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_
     let (Some(config), Some(planned)) = (&plan.config, &plan.planned) else { return };
     if planned.parallel.known().is_some_and(|parallel| *parallel > model::MAX_SLOTS.cast_signed()) {
         let text = format!(
-            "Sizes are not computed for more than {} parallel chats: whether the model fits in GPU memory shows when the \
-             server starts.",
+            "Sizes are not computed for more than {} parallel chats: whether the model fits in GPU memory shows when \
+             the server starts.",
             model::MAX_SLOTS
         );
         plan.diagnostics.warning_at(Path::to("parallel"), "Memory of the server is not checked", text);

@@ -109,6 +109,15 @@ pub(super) fn is_variable_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
+/// The rule for a key, for people.
+pub(super) const API_KEY: &str = "a string of printable ASCII without spaces that does not begin with #";
+
+/// Whether a server takes this text as a key: it reads one from each line, and newer servers take a line with # for a
+/// comment. Clients send it in a header.
+pub(super) fn is_api_key(key: &str) -> bool {
+    !key.is_empty() && !key.starts_with('#') && key.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -146,7 +146,7 @@ mod tests {
     fn job() -> Job {
         let text = || String::new();
         Job {
-            place: ServerPlace { workspace: text(), port: 8000 },
+            place: ServerPlace { workspace: text(), port: 8000, instance: text() },
             public_storage: text(),
             model: text(),
             build: Build::Source,

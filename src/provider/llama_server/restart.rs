@@ -9,6 +9,7 @@ use super::{
     decide::{Goal, History},
     failure,
     follow::{Follow, Turn, step},
+    job::instance_name,
     machine::{InstanceSession, Trouble},
     model::LlamaServer,
     options::{PORT, WORKSPACE},
@@ -134,6 +135,7 @@ impl RestartTarget {
         ServerPlace {
             workspace: self.workspace.as_str().unwrap_or(WORKSPACE).to_owned(),
             port: self.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(PORT),
+            instance: instance_name(&self.instance_id, &self.ssh).unwrap_or_default(),
         }
     }
 

@@ -64,8 +64,9 @@ fn keys() -> Vec<Attribute> {
         Attribute::optional(
             "api_key",
             Type::String,
-            "The API key that clients must send. The server reads it from a file of mode 0600, never from its command \
-             line. It is stored in the state. Without a key anyone who reaches the port may chat.",
+            "The API key that clients must send. The server reads it from a pipe: it is in no file, command line or \
+             environment of the instance. It is stored in the state. Without a key anyone who reaches the port may \
+             chat.",
         )
         .sensitive()
         .validate(api_key()),
@@ -88,10 +89,7 @@ fn keys() -> Vec<Attribute> {
 }
 
 fn api_key() -> impl validator::Validator {
-    // The server reads its keys from a file, one a line, and takes them from a header.
-    validator::text("a string of printable ASCII without spaces", |key| {
-        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic())
-    })
+    validator::text(options::API_KEY, options::is_api_key)
 }
 
 /// A path in the instance.
@@ -298,9 +296,9 @@ fn behaviour() -> Vec<Attribute> {
         Attribute::optional(
             "restart_policy",
             Type::String,
-            "`on_failure`: a server that exits after it has served is restarted in the instance, with growing pauses, \
-             at most five times in ten minutes; a server that was ended on purpose, as with `kill`, is not. `never`: \
-             the next apply starts it. Default: `on_failure`.",
+            "`on_failure`: a server that exits after it has served is restarted in the instance, after pauses that \
+             double up to ten minutes; a server that was ended on purpose, as with `kill`, is not. `never`: the next \
+             apply starts it. Default: `on_failure`.",
         )
         .validate(validator::one_of(&["on_failure", "never"])),
     ]

@@ -4,10 +4,7 @@ use std::collections::HashMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::{
-    job::ServerPlace,
-    program::{path, quote},
-};
+use super::program::{path, quote};
 
 /// The known facts about an instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -208,16 +205,6 @@ const KEY: &str = "listeners";
 pub(super) fn listeners(port: u16) -> Question {
     Question::line(KEY, LISTENERS).with(&port.to_string()).with(&format!("{port:04X}"))
 }
-
-/// Asks for the line of the log, near its beginning, with which a server reports that it uses no GPU.
-pub(super) fn cpu_only(place: &ServerPlace) -> Question {
-    let line = "head -c 65536 \"$1\" | tr -d '\\000' | grep -o -m 1 -E 'no usable GPU found|no CUDA-capable \
-                device|CUDA driver version is insufficient'";
-    Question::line(CPU_ONLY, line).on(&format!("{}/server.log", place.state()))
-}
-
-/// The name of the fact.
-pub(super) const CPU_ONLY: &str = "cpu_only";
 
 /// A process that listens on the server's port and is not the server.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,6 +18,8 @@ pub(crate) struct ServerPlace {
     pub(crate) workspace: String,
     /// The port that the server listens on, 1 to 65535.
     pub(crate) port: u16,
+    /// The name of the instance, known before a login: its uid, or the host and port of SSH.
+    pub(crate) instance: String,
 }
 
 /// Everything that decides what runs. Paths may begin with `~/`; texts may hold anything but NUL
@@ -117,13 +119,6 @@ pub(crate) enum SourceOrigin {
     },
     /// A folder or an archive in the instance.
     Path(String),
-}
-
-impl ServerPlace {
-    /// The state directory.
-    pub(super) fn state(&self) -> String {
-        format!("{}/.damodel/{}", self.workspace, self.port)
-    }
 }
 
 impl Job {

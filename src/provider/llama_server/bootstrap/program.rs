@@ -33,8 +33,7 @@ pub(crate) enum Verb<'a> {
         /// The questions; the answers are [`super::JobReport::facts`].
         questions: &'a [Question],
     },
-    /// Stops as [`Verb::Stop`] does, and removes the records, the key's file and the logs; builds, sources and
-    /// packages stay.
+    /// Stops as [`Verb::Stop`] does, and removes the records and the logs; builds, sources and packages stay.
     Destroy {
         /// [`Start::owner`].
         owner: &'a str,
@@ -101,10 +100,11 @@ pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>, form: ProgramForm) -
     let mut settings = ProgramSettings::default();
     settings.set_path("WORKSPACE", &place.workspace);
     settings.set("PORT", &place.port.to_string());
+    settings.set("INSTANCE", &place.instance.replace('/', "_"));
     if form == ProgramForm::Whole {
         settings.set("PROGRAM", SCRIPT.trim_end());
     }
-    let mut questions = vec![facts::listeners(place.port), facts::cpu_only(place)];
+    let mut questions = vec![facts::listeners(place.port)];
     let words = match *verb {
         Verb::Check { questions: further } => {
             questions.extend_from_slice(further);
@@ -142,9 +142,9 @@ fn run_by_hash(place: &ServerPlace) -> String {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     let folder = path(&place.workspace);
-    let port = place.port;
+    let name = quote(&format!("{}-{}", place.port, place.instance.replace('/', "_")));
     format!(
-        "damodel_file={folder}/.damodel/{port}/bootstrap.sh\n\
+        "damodel_file={folder}/.damodel/{name}/bootstrap.sh\n\
          if [ \"$({{ sha256sum <\"$damodel_file\"; }} 2>/dev/null)\" = '{hash}  -' ]; then\n\
          DAMODEL_PROGRAM=$(cat \"$damodel_file\")\neval \"$DAMODEL_PROGRAM\"\n\
          else printf '\\n%s\\n' '{NO_PROGRAM}'\nfi\n"

@@ -1,11 +1,11 @@
 //! The answer of the program.
 
-use std::str::FromStr;
+use std::{str::FromStr, time::Duration};
 
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    facts::{CPU_ONLY, Facts, PREFIX, PortHolder},
+    facts::{Facts, PREFIX, PortHolder},
     job::Build,
     settle::{SettledRecords, settle},
     told,
@@ -16,7 +16,7 @@ use super::{
 pub(super) const NO_PROGRAM: &str = "damodel-report/1 no program";
 
 /// Shorter secrets of the environment are not redacted: they would match in half of the log.
-const SHORTEST_REDACTED: usize = 6;
+const MIN_REDACTED: usize = 6;
 
 /// How many lines of a log a report shows.
 const LOG_LINES: usize = 60;
@@ -57,6 +57,12 @@ pub(crate) struct JobReport {
     pub(crate) process: Option<Process>,
     /// Whether that server has served before.
     pub(crate) is_proved: bool,
+    /// The process of the detached work, which supervises the server; `None` if it has ended.
+    pub(crate) work: Option<u32>,
+    /// When the server is started again, in seconds since 1970 by the instance's clock; `None` unless the work pauses.
+    pub(crate) next_try: Option<i64>,
+    /// Whether the server asks its clients for a key.
+    pub(crate) has_key: bool,
     /// The number of automatic restarts.
     pub(crate) restarts: i64,
     /// Its exit code before the last of these.
@@ -204,7 +210,7 @@ kinds! {
     PortInUse = "port_in_use",
     /// The work or the server outlives even SIGKILL, as a process does that waits for a device.
     Stuck = "stuck",
-    /// The build has no option for an API key.
+    /// The build has no option that reads an API key.
     Unsupported = "unsupported",
     /// The workspace cannot be written, for another reason than space.
     Workspace = "workspace",
@@ -230,6 +236,8 @@ pub(crate) struct Process {
     pub(crate) started: i64,
     /// Whether it exists and is not a zombie.
     pub(crate) is_alive: bool,
+    /// The processor time that it has used.
+    pub(crate) processor_time: Duration,
     /// The file of its model.
     pub(crate) model: String,
     /// Its arguments; empty if it has ended. Secrets are redacted.
@@ -300,8 +308,8 @@ impl JobReport {
 }
 
 impl JobReport {
-    /// Reads what the program printed, between whatever else the login printed. These secrets, and the API key that
-    /// the instance holds, are replaced wherever they appear.
+    /// Reads what the program printed, between whatever else the login printed. These secrets are replaced wherever
+    /// they appear.
     pub(crate) fn parse(stdout: &[u8], secrets: &[SecretString]) -> Result<Self, Malformed> {
         let text = String::from_utf8_lossy(stdout);
         let (values, is_whole) = wire::read(&text);
@@ -361,6 +369,10 @@ impl JobReport {
         };
         let lacks = |flag: &&String| own && !is_former && !command_line.contains(flag);
         let log_path = text("status_compile_log");
+        let work = values.text("worker_identity").filter(|_| values.is_yes("worker_alive"));
+        let work = work.and_then(|identity| identity.split('.').next()?.parse().ok());
+        let next_try = values.number("status_next")?.filter(|_| work.is_some() && !is_alive);
+        let starts_at = |time| format!("the server ended by itself, and is started again at {time}");
         let mut report = Self {
             run: values.text("folder").unwrap_or_default().to_owned(),
             phase,
@@ -373,6 +385,9 @@ impl JobReport {
             is_same_hardware: false,
             former,
             is_proved,
+            work,
+            next_try,
+            has_key: record.has_key,
             restarts: values.number("restarts_count")?.unwrap_or_default(),
             last_exit: text("restarts_last").map(|code| format!("{code}{}", told::meaning(&code))),
             rival,
@@ -388,7 +403,8 @@ impl JobReport {
                 .iter()
                 .cloned()
                 .chain(record.flags.iter().filter(lacks).map(too_old))
-                .chain(facts.lines(CPU_ONLY).into_iter().map(|line| format!("the server uses no GPU: {line}")))
+                .chain(text("status_no_gpu").map(|line| format!("the server uses no GPU: {line}")))
+                .chain(next_try.and_then(|next| jiff::Timestamp::from_second(next).ok()).map(starts_at))
                 .collect(),
             fingerprint: record.fingerprint.clone(),
             hardware: record.hardware.clone(),
@@ -421,6 +437,8 @@ impl Process {
             identity: identity.to_owned(),
             started: values.number("server_started")?.unwrap_or_default(),
             is_alive: values.is_yes("server_alive"),
+            // Hundredths of a second.
+            processor_time: Duration::from_millis(values.number::<u64>("server_time")?.unwrap_or_default() * 10),
             model: redacted(values.text("server_model").unwrap_or_default()),
             command_line: words.map(redacted).collect(),
         }))
@@ -429,7 +447,7 @@ impl Process {
 
 fn redacted(text: &str, secrets: &[SecretString]) -> String {
     let mut secrets: Vec<&str> =
-        secrets.iter().map(ExposeSecret::expose_secret).filter(|secret| secret.len() >= SHORTEST_REDACTED).collect();
+        secrets.iter().map(ExposeSecret::expose_secret).filter(|secret| secret.len() >= MIN_REDACTED).collect();
     // The longest first: one may be the beginning of another.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "(redacted)"))

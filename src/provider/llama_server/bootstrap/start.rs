@@ -136,15 +136,13 @@ pub(super) fn policy(restarts: bool) -> &'static str {
     if restarts { "on_failure" } else { "" }
 }
 
-/// All settings of a start. The environment of the work does not contain the API key: it is in a file.
+/// All settings of a start. Key and environment are one text that the work reads from its standard input.
 pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
     let job = start.job;
-    let key = job.api_key.as_ref().map(ExposeSecret::expose_secret).unwrap_or_default();
     for (name, value) in [
-        ("API_KEY", key),
+        ("SECRETS", secrets(job).as_str()),
         ("OWNER", start.owner),
         ("RESTART_POLICY", policy(job.restarts)),
-        ("END_RIVAL", start.ends_rival.unwrap_or_default()),
         ("SCOPE", &start.login.scope),
         ("SEEN", start.seen),
         ("RECORD", &JobRecord::of(start).to_string()),
@@ -158,10 +156,9 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
     settings.hand("BUILD", start.binary.build().as_str());
     settings.hand("ON_UPDATE_FAILURE", if start.rolls_back { "rollback" } else { "" });
     settings.hand("ARGUMENTS", &arguments(job));
+    settings.hand("HAS_KEY", if job.api_key.is_some() { "yes" } else { "" });
+    settings.hand("RIVAL", start.ends_rival.unwrap_or_default());
     settings.hand("LISTENERS", &facts::listeners(job.place.port).command());
-    let libraries = job.environment.get(LIBRARIES).map(ExposeSecret::expose_secret);
-    settings.hand("LIBRARIES", libraries.unwrap_or_default());
-    settings.hand("ENVIRONMENT", &environment(job));
     match start.binary {
         Binary::Prebuilt(prebuilt) => {
             settings.hand_path("BINARY", &prebuilt.path);
@@ -188,6 +185,14 @@ const LIBRARIES: &str = "LD_LIBRARY_PATH";
 
 /// Where its libraries are if no other folder has them.
 const CUDA_LIBRARIES: &str = "/usr/local/cuda/lib64";
+
+/// Assignments of all that is secret. Their last line proves that nothing was cut off.
+fn secrets(job: &Job) -> String {
+    let text = |secret: Option<&SecretString>| quote(secret.map(ExposeSecret::expose_secret).unwrap_or_default());
+    let (key, libraries) = (text(job.api_key.as_ref()), text(job.environment.get(LIBRARIES)));
+    let environment = quote(&environment(job));
+    format!("DAMODEL_API_KEY={key}\nDAMODEL_LIBRARIES={libraries}\nDAMODEL_ENVIRONMENT={environment}\n# end")
+}
 
 /// Statements that export the server's variables. A few names belong to the shell and cannot be set.
 fn environment(job: &Job) -> String {
@@ -252,13 +257,9 @@ fn arguments(job: &Job) -> String {
     if !job.jinja {
         lines.push(offers("--no-jinja", &format!("{}; fi", adds(" --no-jinja"))));
     }
-    if let Some(key) = &job.api_key {
-        // Newer servers take a line with # for a comment, and would serve everyone.
-        let fits_file = !key.expose_secret().lines().any(|line| line.starts_with('#'));
-        let file = offers("--api-key-file", &adds(" --api-key-file \"$folder/api_key\""));
-        let variable = "if [ \"$server_help\" ] && offers LLAMA_API_KEY; then export LLAMA_API_KEY=\"$(cat \
-                        \"$folder/api_key\")\"; else fail unsupported; return; fi";
-        lines.push(if fits_file { format!("{file}; else {variable}; fi") } else { variable.to_owned() });
+    if job.api_key.is_some() {
+        let file = offers("--api-key-file", &adds(" --api-key-file \"$key_file\""));
+        lines.push(format!("{file}; else fail unsupported; return; fi"));
     }
     lines.push(adds(&quoted(&job.extra_args)));
     lines.join("\n")

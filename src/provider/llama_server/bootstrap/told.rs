@@ -48,7 +48,7 @@ pub(super) fn failure(
         FailureKind::NotRunning => "no server that can be restarted is running".to_owned(),
         FailureKind::PortInUse => taken(report),
         FailureKind::Unsupported => {
-            format!("{} accepts this API key neither from a file nor from its environment", server())
+            format!("{} has no option for a file with API keys", server())
         }
         FailureKind::Workspace if failure.text.is_empty() => "the records of the server cannot be written".to_owned(),
         FailureKind::Workspace => format!("the detached work did not start: {}", failure.text),
@@ -96,13 +96,13 @@ fn decisive(log: &str) -> String {
     if found.is_empty() { last(log.lines().collect(), 3).join("\n") } else { found.join("\n") }
 }
 
-/// Writes a mebibyte into the state directory; where that fails, why, and what `df` says.
+/// Writes a mebibyte beside the state folders; where that fails, why, and what `df` says.
 const ROOM: &str = "{ LC_ALL=C mkdir -p \"$1\" && LC_ALL=C head -c 1048576 /dev/zero >\"$1/probe.$$\"; } 2>&1 || \
                     df -Pk \"$2\" || df -Pk \"$HOME\"; rm -f \"$1/probe.$$\"";
 
 /// Asks whether the workspace takes what will be written.
 pub(crate) fn room_question(place: &ServerPlace) -> Question {
-    Question::line(ROOM_KEY, ROOM).on(&place.state()).on(&place.workspace)
+    Question::line(ROOM_KEY, ROOM).on(&format!("{}/.damodel", place.workspace)).on(&place.workspace)
 }
 
 /// The name of the fact.
@@ -191,7 +191,7 @@ mod tests {
             ("mkdir: cannot create directory: Not a directory", 4096, FailureKind::Workspace),
         ] {
             let answer = format!("{error}\n{}", table(left));
-            let place = ServerPlace { workspace: "/w".to_owned(), port: 1 };
+            let place = ServerPlace { workspace: "/w".to_owned(), port: 1, instance: "i".to_owned() };
             let failure = no_room(&place, &Facts::of([(ROOM_KEY.to_owned(), answer)].into())).unwrap();
             assert_eq!(failure.kind, kind, "{error}");
             assert!(failure.text.contains(if kind == FailureKind::DiskFull { "tmpfs" } else { error }), "{failure:?}");

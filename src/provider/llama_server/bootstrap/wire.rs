@@ -131,6 +131,8 @@ pub(super) struct JobRecord {
     pub(super) notes: Vec<String>,
     /// The flags that a server is given where it knows them.
     pub(super) flags: Vec<String>,
+    /// Whether the server asks its clients for a key.
+    pub(super) has_key: bool,
 }
 
 impl JobRecord {
@@ -154,6 +156,7 @@ impl JobRecord {
             },
             notes: start.login.note.iter().cloned().collect(),
             flags: start::flags(start.job).into_iter().map(str::to_owned).collect(),
+            has_key: start.job.api_key.is_some(),
             ..Self::default()
         };
         match start.binary {

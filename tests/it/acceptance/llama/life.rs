@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Server, X, builds, home, pid, records, runs, servers, site};
+use super::{Server, X, builds, home, pid, records, runs, servers, site, state_folder};
 use crate::support::terraform::{Workspace, each_cli};
 
 #[test]
@@ -56,13 +56,13 @@ fn a_server_lives_its_life() {
         assert!(third != second && !runs(second));
         let old = records(&site);
         workspace.apply_ok(&server.text("workspace", "~/elsewhere").config());
-        assert!(!runs(third) && !old.exists() && home(&site).join("elsewhere/.damodel/8000").exists());
+        assert!(!runs(third) && !old.exists() && state_folder(&home(&site).join("elsewhere"), 8000).exists());
 
         let last = pid(&workspace.state());
         let home = home(&site);
         assert_eq!(builds(&site), Vec::<String>::new());
         workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", &format!("-target={X}")]);
-        assert!(!runs(last) && !home.join("elsewhere/.damodel/8000").exists());
+        assert!(!runs(last) && !state_folder(&home.join("elsewhere"), 8000).exists());
         workspace.finish();
     });
 }

@@ -155,7 +155,17 @@ pub(super) fn make_machine(workspace: &Workspace<'_>) {
 
 /// The folder of the server's records.
 pub(super) fn records(site: &Site) -> PathBuf {
-    home(site).join("workspace/.damodel/8000")
+    state_folder(&home(site).join("workspace"), 8000)
+}
+
+/// The folder of the records of a server with this port, which is named by port and instance.
+pub(super) fn state_folder(workspace: &Path, port: u16) -> PathBuf {
+    let entries = fs::read_dir(workspace.join(".damodel")).into_iter().flatten();
+    let mut folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let begin = format!("{port}-");
+    let found =
+        folders.find(|folder| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&begin)));
+    found.unwrap_or_else(|| workspace.join(".damodel/missing"))
 }
 
 /// The finished builds.
@@ -222,7 +232,7 @@ pub(super) fn until_phase(site: &Site, phase: &str) {
     until(phase, || {
         let machines = site.sandbox().machines();
         machines.iter().any(|machine| {
-            let status = record(&machine.home.join("workspace/.damodel/8000"), "status");
+            let status = record(&state_folder(&machine.home.join("workspace"), 8000), "status");
             fs::read_to_string(status).is_ok_and(|status| status.contains(phase))
         })
     });

@@ -13,7 +13,7 @@ use nix::{
     unistd::{Pid, User, geteuid},
 };
 
-use super::{Server, X, pid, record, runs, slay_for_good, until};
+use super::{Server, X, pid, record, runs, slay_for_good, state_folder, until};
 use crate::support::{
     plugin::BINARY,
     sshd::{Agent, Cable, Sshd, free_port},
@@ -82,7 +82,7 @@ impl Host {
     }
 
     fn phase(&self) -> String {
-        let state = self.sshd.home().join(format!("workspace/.damodel/{}", self.port));
+        let state = state_folder(&self.sshd.home().join("workspace"), self.port);
         fs::read_to_string(record(&state, "status")).unwrap_or_default()
     }
 }

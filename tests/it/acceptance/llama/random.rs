@@ -13,7 +13,7 @@ use rand::{RngExt as _, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use super::{
     X, pid,
     plain::{self, Host},
-    runs, until,
+    runs, state_folder, until,
 };
 use crate::support::terraform::{Cli, Site, Started, each_cli};
 
@@ -87,7 +87,7 @@ fn update(cli: &Cli, seeds: std::ops::Range<u64>) {
             }
             started.ended(true);
             // As after a minute without a client.
-            let attended = host.sshd.home().join(format!("workspace/.damodel/{}/attended", host.port));
+            let attended = state_folder(&host.sshd.home().join("workspace"), host.port).join("attended");
             let _ = Command::new("touch").args(["-c", "-d", "10 minutes ago"]).arg(attended).status();
         }
         until(&told, || chats(host.port));

@@ -44,6 +44,34 @@ build_server() {
     exec 7>&-
 }
 
+# make_server: goes on with half the jobs in the same folder if the kernel killed a compiler for memory.
+make_server() {
+    make_jobs=$DAMODEL_JOBS
+    while :; do
+        make_kills=$(oom_kills) make_begin=$(($(wc -c <"$build.log") + 1))
+        logged cmake --build "$build" --config Release --target "$target" -j "$make_jobs" && return
+        make_exit=$?
+        [ "$make_jobs" -gt 1 ] && ran_out_of_memory || return 1
+        # Compilers that have lost their parent would write into the same folder.
+        kill_others
+        make_jobs=$((make_jobs / 2))
+        say "memory ran out; going on with $make_jobs files at once"
+    done
+}
+
+# ran_out_of_memory: whether the compile that just ended says so, or the kernel.
+ran_out_of_memory() {
+    [ "$make_exit" = 137 ] || [ "$(oom_kills)" != "$make_kills" ] || tail -c "+$make_begin" "$build.log" |
+        grep -Eq 'Killed signal terminated program|died due to signal 9|Error 137|code=137'
+}
+
+# kill_others: ends all that this work has started.
+kill_others() {
+    for other in $(grep -lF "DAMODEL_RUN=$DAMODEL_RUN" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3); do
+        [ "$other" = "$$" ] || kill -s KILL "$other" 2>/dev/null
+    done
+}
+
 # compile: some settings are given only if the source has the option, see recipe.rs.
 compile() {
     mkdir -p "$build" || return 1
@@ -57,7 +85,7 @@ compile() {
     target=server
     ! grep -qs llama-server "$DAMODEL_SOURCE"/CMakeLists.txt "$DAMODEL_SOURCE"/*/server/CMakeLists.txt ||
         target=llama-server
-    logged cmake --build "$build" --config Release --target "$target" -j "$DAMODEL_JOBS" || return 1
+    make_server || return 1
     done_binary=$build/$target
     [ ! -x "$build/bin/$target" ] || done_binary=$build/bin/$target
     # The log then names a missing library.

@@ -49,6 +49,13 @@ end_run() {
         refuse stuck 'the detached work does not end'
 }
 
+# oom_kills: what the kernel counts of the processes that it killed for memory, in the control groups of this one.
+oom_kills() {
+    oom_group=$(sed -n 's/^0:://p' /proc/self/cgroup)
+    grep -hs '^oom_kill ' "/sys/fs/cgroup$oom_group/memory.events" /sys/fs/cgroup/memory.events \
+        /sys/fs/cgroup/memory/memory.oom_control
+}
+
 # is_free: whether no process listens on the port.
 is_free() {
     [ -z "$(eval "$DAMODEL_LISTENERS" 2>/dev/null </dev/null)" ]

@@ -3,15 +3,41 @@
 #
 # Fed on standard input of `sh -s`, after the settings (DAMODEL_...), with a verb as $1. The sender decides what is
 # done. Without a sender this program finishes a job, starts a server again that ended, and returns to a former one.
-# mod.rs lists its files. Any of its processes may be killed at any time: the next run resumes the work. The exit code
-# has no meaning: the answer is the report.
+# Any of its processes may be killed at any time: the next run resumes the work. The exit code has no meaning: the
+# answer is the report.
+#
+# Its files, below .damodel/ in the workspace. A run is a job and the detached work on it. A record is a list of quoted
+# assignments, written by rename. Verbs hold the lock while they write; the report reads what has no other reader.
+#
+# | file                     | content                              | writers                | readers              |
+# |--------------------------|--------------------------------------|------------------------|----------------------|
+# | PORT.lock                | nothing: it is locked                |                        | verbs that write     |
+# | PORT-INSTANCE/           | the state folder of one server       | verbs                  | verbs, work          |
+# | .../run                  | the folder of the current run        | ensure, rollback       | look, work           |
+# | .../former               | the run to which an update returns   | ensure; others remove  | look, work           |
+# | .../attended             | its time: the last look at an update | all verbs              | work of the former   |
+# | .../restart              | the process that a restart ends      | restart; work removes  | work                 |
+# | .../bootstrap.sh         | this program without settings        | ensure                 | work                 |
+# | .../work.log, .1         | the log of the work, and the last    | work                   | ensure               |
+# | .../server.log, .1       | the log of the server, and the last  | server; work cuts it   | judge, work          |
+# | .../runs/RUN/job         | the record of the job, without keys  | ensure                 |                      |
+# | .../runs/RUN/owner       | resource, restart policy, probe      | ensure, own            | stop, work           |
+# | .../runs/RUN/worker      | the process of the work              | work                   | look                 |
+# | .../runs/RUN/server      | the process of the server            | work                   | look, work           |
+# | .../runs/RUN/status      | phase, failure, next try             | work, judge, rollback  | look, work           |
+# | .../runs/RUN/restarts    | how often it was started by itself   | work                   |                      |
+# | builds/KEY/, .log, .lock | a build folder, its log and its lock | work                   | work                 |
+# | builds/KEY.begun, .done  | marks: begun, finished               | work                   | work                 |
+# | sources/, packages/      | what was fetched or unpacked         | work                   | work                 |
 
 unset IFS
 login_umask=${DAMODEL_UMASK:-$(umask)}
 umask 077
 : "${HOME:=/root}"
 workspace=$DAMODEL_WORKSPACE
-state=$workspace/.damodel/$DAMODEL_PORT
+# The work gets the folder that was chosen for it, see choose_state.
+named_state=$workspace/.damodel/$DAMODEL_PORT-$DAMODEL_INSTANCE
+state=${DAMODEL_STATE:-$named_state}
 boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)
 
 # say TEXT: a line in the log of the detached work.
@@ -68,12 +94,15 @@ word() {
     cat "$1" 2>/dev/null
 }
 
-# take_lock [RUN]: before records change; then reads them. A minute is longer than any verb holds the lock. The verb is
-# refused if the current run is not the one that the sender has seen.
+# take_lock [RUN]: before records change; then reads them. A minute is longer than any verb holds the lock, which all
+# servers of the port share. The verb is refused if the current run is not the one that the sender has seen.
 take_lock() {
-    { mkdir -p "$state" && (: >>"$state.lock"); } 2>/dev/null || refuse workspace
-    exec 9>>"$state.lock"
+    lock=$workspace/.damodel/$DAMODEL_PORT.lock
+    { mkdir -p "${lock%/*}" && (: >>"$lock"); } 2>/dev/null || refuse workspace
+    exec 9>>"$lock"
     within 600 flock -n 9 || refuse busy
+    choose_state
+    mkdir -p "$state" 2>/dev/null || refuse workspace
     look
     [ "$folder" = "${1-$folder}" ] || refuse changed
 }
@@ -92,6 +121,6 @@ fail() {
 # set_status PHASE [KIND TEXT]: the progress of this run; $status_proved says whether its server has served before.
 set_status() {
     status_phase=$1 status_kind=${2-} status_text=${3-}
-    save "$folder/status" status_phase status_kind status_text \
-        status_exit status_seconds status_compile_log status_proved
+    save "$folder/status" status_phase status_kind status_text status_exit status_seconds status_out_of_memory \
+        status_next status_compile_log status_proved status_no_gpu
 }

@@ -28,7 +28,7 @@ launch() {
     export LD_LIBRARY_PATH="$libraries"
     for damodel_name in $(env | sed -n 's/^\(DAMODEL_[A-Za-z0-9_]*\)=.*/\1/p'); do unset "$damodel_name"; done
     set -- "$binary" "$@"
-    eval "$environment"
+    eval "$DAMODEL_ENVIRONMENT"
     exec "$@"
 }
 
@@ -39,6 +39,9 @@ serve() {
     server_help=$(server_says --help)
     server_version=$(server_says --version | sed -n 's/^version: *//p' | head -n 1)
     say "starting $binary (${server_version:-unknown version})"
+    # Where the server reads its key.
+    key_file=/dev/stdin
+    [ -e "$key_file" ] || key_file=/proc/self/fd/0
     # Sets the arguments of this function.
     eval "$DAMODEL_ARGUMENTS"
     # A binary that prints its version judges options without a start.
@@ -47,17 +50,26 @@ serve() {
         fail bad_option "$judged"
         return
     fi
+    # An empty pipe would be a server that asks no client for a key.
+    [ -z "$DAMODEL_HAS_KEY" ] || [ "$DAMODEL_API_KEY" ] || fail interrupted 'the work has lost the API key' || return
     end_former || return
-    restarts_count=0 restart_times=''
+    restarts_count=0 restarts_last='' pause_seconds=0 is_restart=''
     while :; do
         # Both may have changed since the last start. A server that has served before waits for them.
         exit_code=''
         until { [ -r "$server_model" ] || fail missing_model; } && { within 50 is_free || fail port_in_use; }; do
-            again_later || return
+            pause "$failed_kind" || return
         done
+        if [ "$is_restart" ]; then
+            restarts_count=$((restarts_count + 1))
+            save "$folder/restarts" restarts_count restarts_last
+        fi
         server_model_fingerprint=$(model_fingerprint "$server_model")
         [ ! -f "$state/server.log" ] || mv -f "$state/server.log" "$state/server.log.1"
-        launch "$@" </dev/null >>"$state/server.log" 2>&1 7>&- &
+        serve_kills=$(oom_kills)
+        # The key lies in no file: each start reads it from a pipe.
+        { [ -z "$DAMODEL_API_KEY" ] || printf '%s\n' "$DAMODEL_API_KEY"; } 2>/dev/null |
+            launch "$@" >>"$state/server.log" 2>&1 7>&- &
         serve_child=$!
         serve_began=$(date +%s)
         set_status load
@@ -70,35 +82,72 @@ serve() {
 
 # serves_again: whether the server that has just ended is started once more; fails with the reason of its end.
 serves_again() {
+    is_restart=''
     is_current || { stand_by; return; }
     load "$folder/server"
     # The sender may have judged the server.
     load "$folder/status"
-    [ "$(word "$state/restart")" != "$server_identity" ] || { set_status start; return; }
-    again_later && return
-    status_exit=$exit_code status_seconds=$(($(date +%s) - serve_began))
+    is_to_restart && { set_status start; return; }
+    status_exit=$exit_code status_seconds=$(($(date +%s) - serve_began)) status_out_of_memory=''
+    [ "$exit_code" != 137 ] || [ "$(oom_kills)" = "$serve_kills" ] || status_out_of_memory=yes
+    # A long service makes up for earlier ends.
+    [ "$status_seconds" -lt 600 ] || pause_seconds=0
+    pause "${status_kind:-exited}" && return
     fail "${status_kind:-exited}" "$status_text"
 }
 
-# again_later: waits for the next start of a server that has served: at most five in ten minutes, with growing pauses.
-# One that was asked to end stays ended.
-again_later() {
+# pause KIND: waits for the next try to start a server that has served: one second, then twice as long each time, up to
+# ten minutes. Fails if the server stays ended. A pause of a minute or more is recorded as a failure.
+pause() {
     load "$folder/owner"
-    [ "$status_proved" ] && [ "$owner_policy" = on_failure ] || return 1
-    case $exit_code in 0 | 130 | 143) return 1 ;; esac
-    again_now=$(date +%s) again_count=0 again_pause=1
-    for restart_time in $restart_times; do
-        [ "$restart_time" -ge "$((again_now - 600))" ] || continue
-        again_count=$((again_count + 1)) again_pause=$((again_pause * 2))
+    [ "$status_proved" ] && [ "$owner_policy" = on_failure ] && ! was_asked_to_end || return 1
+    pause_seconds=$((pause_seconds * 2))
+    [ "$pause_seconds" -gt 0 ] || pause_seconds=1
+    [ "$pause_seconds" -le 600 ] || pause_seconds=600
+    restarts_last=${exit_code:-$restarts_last} is_restart=yes
+    status_next=$(($(date +%s) + pause_seconds))
+    if [ "$pause_seconds" -lt 60 ]; then set_status start; else set_status failed "$1"; fi
+    pause_left=$pause_seconds
+    while [ "$pause_left" -gt 0 ] && is_current && ! is_to_restart; do
+        sleep 1
+        pause_left=$((pause_left - 1))
     done
-    [ "$again_count" -lt 5 ] || return 1
-    restarts_count=$((restarts_count + 1)) restarts_last=${exit_code:-$restarts_last}
-    restart_times="$restart_times $again_now"
-    save "$folder/restarts" restarts_count restarts_last
-    set_status start
-    sleep "$again_pause"
     # An update may have begun meanwhile.
-    is_current || stand_by
+    is_current || { is_restart='' && stand_by; } || return
+    status_next='' status_exit='' status_seconds='' status_out_of_memory=''
+    set_status start
+}
+
+# was_asked_to_end: whether the server ended as after a signal that asks for it. Older ones then abort, with these words
+# as the last ones; if they could not load the model, an error comes before.
+was_asked_to_end() {
+    case $exit_code in
+    0 | 130 | 143) return 0 ;;
+    134) ;;
+    *) return 1 ;;
+    esac
+    last_lines=$(tail -n 3 "$state/server.log")
+    [ "${last_lines##*
+}" = 'terminate called without an active exception' ] && ! printf '%s\n' "$last_lines" | grep -q error
+}
+
+# is_to_restart: whether the restart of this process was asked for, once.
+is_to_restart() {
+    [ -s "$state/restart" ] && [ "$(word "$state/restart")" = "$server_identity" ] && rm -f "$state/restart"
+}
+
+# tend_log: cuts the server's log at 64 MiB, before it fills the disk. It is a process of its own, which ends with the
+# work.
+tend_log() {
+    while sleep 30 && read -r tender_stat </proc/self/stat; do
+        # shellcheck disable=SC2086
+        set -- ${tender_stat##*) }
+        [ "$2" = "${worker_identity%%.*}" ] || return
+        log_size=$(stat -c %s "$state/server.log" 2>/dev/null)
+        [ "${log_size:-0}" -gt 67108864 ] || continue
+        cp "$state/server.log" "$state/server.log.1" 2>/dev/null || rm -f "$state/server.log.1"
+        : >"$state/server.log"
+    done
 }
 
 # is_current: whether no update has begun that replaces this run.
@@ -107,9 +156,11 @@ is_current() {
 }
 
 # end_former: just before the successor starts, whose records are in the variables of this shell. The former work stays,
-# with its options and its environment, until the successor serves.
+# with its options, its environment and its key, until the successor serves. The rival is a llama-server that was
+# started by hand on the port: the plan has shown that it will be ended.
 end_former() {
-    (look && { ! is_former_serving || end_process "$server_identity"; }) || fail stuck || return
+    (look && { ! is_former_serving || end_process "$server_identity"; }) && end_process "$DAMODEL_RIVAL" ||
+        fail stuck 'the server that is to be replaced does not end' || return
     [ "$DAMODEL_ON_UPDATE_FAILURE" = rollback ] || rm -f "$state/former"
 }
 

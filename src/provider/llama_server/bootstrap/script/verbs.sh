@@ -4,14 +4,14 @@
 start_worker() {
     write "$state/bootstrap.sh" "$DAMODEL_PROGRAM" && : >"$state/attended" && write "$state/run" "$folder" || return 1
     [ ! -f "$state/work.log" ] || mv -f "$state/work.log" "$state/work.log.1"
+    # The key and the environment lie in no file and no environment: the work reads them.
     # shellcheck disable=SC2086,SC2163
-    (
-        export $DAMODEL_HANDED_OVER DAMODEL_RUN="${folder##*/}" DAMODEL_UMASK="$login_umask"
+    (printf '%s\n' "$DAMODEL_SECRETS") </dev/null 2>/dev/null 9>&- | (
+        export $DAMODEL_HANDED_OVER DAMODEL_RUN="${folder##*/}" DAMODEL_STATE="$state" DAMODEL_UMASK="$login_umask"
         trap '' HUP
-        # If systemd runs, in a scope of its own: that of the login ends with the login. The environment is inherited,
-        # since a property of the scope would show it.
+        # If systemd runs, in a scope of its own: that of the login ends with the login.
         exec setsid $DAMODEL_SCOPE sh "$state/bootstrap.sh" work
-    ) </dev/null >>"$state/work.log" 2>&1 9>&- &
+    ) >>"$state/work.log" 2>&1 9>&- &
     sent=$!
     # The instance may be busy with a compile for another server.
     within 300 has_begun && load "$folder/worker"
@@ -25,23 +25,34 @@ has_begun() {
 # work: all that takes long, in a session of its own.
 work() {
     folder=$state/runs/$DAMODEL_RUN
-    # Compilers do not inherit the variables of the server.
-    environment=$DAMODEL_ENVIRONMENT
-    unset DAMODEL_ENVIRONMENT
+    # A core would hold the key. Every shell here has the option.
+    # shellcheck disable=SC3045
+    ulimit -c 0
+    secrets=$(cat)
+    exec </dev/null
+    # A sender that was killed has sent a part of them.
+    case $secrets in *'# end') eval "$secrets" ;; *) exit 1 ;; esac
+    unset secrets
     read_process "$$"
     worker_identity=$process_identity
     load "$folder/status" && save "$folder/worker" worker_identity || exit 1
-    provide && if [ "$DAMODEL_BUILD" = source ]; then build_server; else use "$DAMODEL_BINARY"; fi && serve
+    tender=''
+    provide && if [ "$DAMODEL_BUILD" = source ]; then build_server; else use "$DAMODEL_BINARY"; fi && {
+        tend_log &
+        tender=$!
+        serve
+    }
+    [ -z "$tender" ] || kill "$tender" 2>/dev/null
     say "failed: $failed_kind: $failed_text"
     set_status failed "$failed_kind" "$failed_text"
     exit 0
 }
 
-# own RUN TOKEN POLICY: from now on only the resource with this token ends the server.
+# own RUN TOKEN POLICY ENDPOINT: from now on only the resource with this token ends the server.
 own() {
     take_lock "$1"
-    owner_token=$2 owner_policy=$3
-    save "$folder/owner" owner_token owner_policy || refuse workspace
+    owner_token=$2 owner_policy=$3 owner_endpoint=${4-}
+    save "$folder/owner" owner_token owner_policy owner_endpoint || refuse workspace
 }
 
 # end_all: the work first, since it would start the server again, or has just started it.
@@ -54,24 +65,25 @@ end_all() {
 }
 
 # ensure: begins a run. Its records are complete before anything is ended for it, and it is the current run before its
-# work starts.
+# work starts. What has served, or pauses before its next try, becomes the former run: its successor ends it after the
+# options were accepted.
 ensure() {
     take_lock "$DAMODEL_SEEN"
-    # A llama-server that was started by hand: the plan has shown that it will be ended.
-    end_process "$DAMODEL_END_RIVAL" || refuse stuck "the server, process ${DAMODEL_END_RIVAL%%.*}, does not end"
     begun=$state/runs/$boot-$$-$(date +%s) job_record=$DAMODEL_RECORD
     mkdir -p "$begun" && (
         folder=$begun owner_token=$DAMODEL_OWNER owner_policy=$DAMODEL_RESTART_POLICY
-        status_exit='' status_seconds='' status_compile_log='' status_proved=''
-        save "$folder/job" job_record && save "$folder/owner" owner_token owner_policy && set_status find &&
-            { [ -z "$DAMODEL_API_KEY" ] || write "$folder/api_key" "$DAMODEL_API_KEY"; }
+        owner_endpoint=${DAMODEL_PROBE_ENDPOINT-}
+        status_exit='' status_seconds='' status_out_of_memory='' status_next='' status_compile_log=''
+        status_proved='' status_no_gpu=''
+        save "$folder/job" job_record && save "$folder/owner" owner_token owner_policy owner_endpoint &&
+            set_status find
     ) 2>/dev/null || unbegun
     look
     if [ "$former" ]; then
         end_run "$folder"
         look
         is_former_serving || end_server
-    elif [ "$server_alive" ] && [ "$server_folder" = "$folder" ] && [ "$worker_alive" ] && [ "$status_proved" ]; then
+    elif [ "$status_proved" ] && [ "$server_alive$worker_alive" ] && [ "$server_folder" = "$folder" ]; then
         former=$folder
     else
         end_all
@@ -95,7 +107,11 @@ judge() {
     take_lock
     [ "$1" = "$server_identity" ] && [ "$server_alive" ] && [ "$server_folder" = "$folder" ] || return
     shift
-    [ "$1" != ready ] || status_proved=yes
+    if [ "$1" = ready ]; then
+        # These words are at the beginning of the log, which is cut later.
+        status_proved=yes status_no_gpu=$(head -c 65536 "$state/server.log" | tr -d '\000' | grep -o -m 1 -E \
+            'no usable GPU found|no CUDA-capable device|CUDA driver version is insufficient')
+    fi
     set_status "$@" || refuse workspace
     [ "$1" != ready ] || rm -f "$state/former"
 }
@@ -125,8 +141,10 @@ rollback() {
     is_former_serving || { end_server && rolled_phase=start; }
     folder=$former
     load "$folder/status"
-    status_proved=yes
+    status_proved=yes status_exit='' status_seconds='' status_out_of_memory='' status_next=''
     set_status "$rolled_phase" || refuse workspace
+    # If its work pauses before the next try, that is now.
+    [ "$rolled_phase" = ready ] || { load "$folder/server" && write "$state/restart" "$server_identity"; }
     write "$state/run" "$former" || refuse workspace
     rm -f "$state/former"
 }
@@ -145,6 +163,7 @@ destroy() {
     stop "$1" && rm -rf "$state"
 }
 
+choose_state
 # A sender that looks at an update decides about its rollback.
 [ "$1" = work ] || [ "${DAMODEL_UNATTENDED-}" ] || [ ! -f "$state/former" ] || { : >"$state/attended"; } 2>/dev/null
 "$@"

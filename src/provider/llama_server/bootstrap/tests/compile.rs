@@ -365,6 +365,30 @@ fn compile_that_fails_says_what_the_compiler_said() {
     home.serve(&from_source(&home));
 }
 
+/// The kernel kills a compiler, and what it printed is all that is known of it.
+#[rstest]
+#[case::with_half_the_jobs(5, true)]
+#[case::not_with_one(1, false)]
+fn compile_that_runs_out_of_memory_goes_on_with_half_the_jobs(#[case] jobs: u32, #[case] goes_on: bool) {
+    let home = Home::new().with_cuda(RTX);
+    let mut job = from_source(&home);
+    job.source.jobs = Some(jobs);
+    let nvcc = fs::read_to_string(home.path("bin/nvcc")).unwrap();
+    let killed = "#!/bin/sh\ncase $* in */ggml-cuda.cu*) if [ -e ~/kills ]; then\n\
+                  [ \"$(wc -c <~/kills)\" -gt 1 ] && printf x >~/kills || rm ~/kills\n\
+                  echo 'c++: fatal error: Killed signal terminated program cc1plus' >&2; exit 1; fi ;; esac\n";
+    home.script("bin/nvcc", &nvcc.replacen("#!/bin/sh\n", killed, 1));
+    fs::write(home.path("kills"), "xx").unwrap();
+    if goes_on {
+        home.serve(&job);
+        let log = home.work_log();
+        assert!(log.contains("going on with 2 files at once") && log.contains("going on with 1 files"), "{log}");
+        assert_eq!(home.compiles(), ["89"]);
+    } else {
+        assert_eq!(failure(&home, &job).0, FailureKind::Compile);
+    }
+}
+
 #[test]
 fn instance_without_toolkit_is_told_so() {
     let home = Home::new().with_cuda(RTX);

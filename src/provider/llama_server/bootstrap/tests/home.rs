@@ -28,6 +28,9 @@ pub(super) use super::{
     stand_in::{Gpu, PACKAGE, RTX, V100},
 };
 
+/// The name of the instance.
+const INSTANCE: &str = "ins-1";
+
 /// How long anything may take on a busy machine.
 pub(super) const DEADLINE: Duration = Duration::from_secs(120);
 
@@ -39,6 +42,8 @@ pub(super) struct Home {
     tools: String,
     /// Whether systemd seems to run.
     has_systemd: Cell<bool>,
+    /// The process whose namespaces the shells enter: those of one instance of several.
+    pub(super) inside: Cell<Option<u32>>,
     /// Of the first server.
     pub(super) port: u16,
 }
@@ -83,6 +88,7 @@ impl Home {
             folder: tempfile::tempdir().unwrap(),
             tools: "/usr/local/bin:/usr/bin:/bin".to_owned(),
             has_systemd: Cell::new(false),
+            inside: Cell::new(None),
             port: free_port(),
         };
         for folder in ["public-storage/model", "bin"] {
@@ -99,7 +105,7 @@ impl Home {
     }
 
     pub(super) fn state(&self) -> PathBuf {
-        self.path("workspace/.damodel").join(self.port.to_string())
+        self.path("workspace/.damodel").join(format!("{}-{INSTANCE}", self.port))
     }
 
     /// Puts a program in its place, whole: a shell takes an empty file for a program that succeeds.
@@ -141,7 +147,12 @@ impl Home {
     }
 
     pub(super) fn place(&self) -> ServerPlace {
-        ServerPlace { workspace: "~/workspace".to_owned(), port: self.port }
+        self.place_of(INSTANCE)
+    }
+
+    /// The same for another name of the instance.
+    pub(super) fn place_of(&self, instance: &str) -> ServerPlace {
+        ServerPlace { workspace: "~/workspace".to_owned(), port: self.port, instance: instance.to_owned() }
     }
 
     /// A job as the resource's defaults make it.
@@ -184,8 +195,14 @@ impl Home {
     pub(super) fn feed(&self, text: &str) -> Child {
         let bin = self.path("bin");
         let shell = bin.join("sh");
-        let mut command = if self.has_systemd.get() { Command::new("unshare") } else { Command::new(&shell) };
-        if self.has_systemd.get() {
+        let mut command = match self.inside.get() {
+            Some(_) => Command::new("nsenter"),
+            None if self.has_systemd.get() => Command::new("unshare"),
+            None => Command::new(&shell),
+        };
+        if let Some(process) = self.inside.get() {
+            command.args(["--target", &process.to_string(), "--pid", "--mount", "--net"]).arg(&shell).arg("-s");
+        } else if self.has_systemd.get() {
             // Folders of its own, where systemd's are; what is there otherwise is nobody's concern. Who lingers is a
             // file in the home, and so is what the CPU is.
             let prepare = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && mount -t tmpfs tmpfs /var/lib \
@@ -325,6 +342,17 @@ impl Home {
             .collect()
     }
 
+    /// The detached works that run in this home, as their numbers: each leads a session.
+    pub(super) fn works(&self) -> Vec<u32> {
+        let works = self.processes().into_iter().filter(|(_, words)| words.last().is_some_and(|word| word == "work"));
+        works.map(|(pid, _)| pid).filter(|pid| session(*pid) == Some(*pid)).collect()
+    }
+
+    /// Lets all pauses be short.
+    pub(super) fn hurry(&self) {
+        self.script("bin/sleep", "#!/bin/sh\nexec /bin/sleep 0.01\n");
+    }
+
     /// Whether a process has this home.
     fn owns(&self, pid: u32) -> bool {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -336,6 +364,12 @@ impl Home {
     pub(super) fn processes(&self) -> Vec<(u32, Vec<String>)> {
         processes().into_iter().filter(|(pid, _)| self.owns(*pid)).collect()
     }
+}
+
+/// The session of a process.
+pub(super) fn session(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(3)?.parse().ok()
 }
 
 impl Drop for Home {

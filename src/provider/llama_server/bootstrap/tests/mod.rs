@@ -2,14 +2,17 @@
 //! GPU and its compiler are the sandbox's stand-ins.
 
 mod apply;
+mod boxes;
 mod compile;
 #[path = "../../../../../tests/it/support/damage.rs"]
 mod damage;
 mod home;
 mod model;
 mod observe;
+mod pauses;
 mod real;
 mod refusals;
+mod replace;
 mod secrets;
 mod serve;
 mod stand_in;

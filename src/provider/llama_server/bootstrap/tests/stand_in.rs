@@ -6,6 +6,7 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
+    sync::LazyLock,
 };
 
 use serde_json::json;
@@ -36,12 +37,20 @@ pub(super) struct Gpu {
 pub(super) const RTX: Gpu = Gpu { name: "NVIDIA GeForce RTX 4090", architecture: 89, driver: "560.35.03" };
 pub(super) const V100: Gpu = Gpu { name: "Tesla V100-SXM2-16GB", architecture: 70, driver: "535.183.01" };
 
-/// The program, which cargo builds beside the folder of the tests.
-fn stand_in() -> PathBuf {
-    let own = fs::read_link("/proc/self/exe").unwrap();
-    let program = own.parent().and_then(Path::parent).unwrap().join("terraform-provider-damodel");
-    assert!(program.exists(), "{} is missing: run `cargo build` first", program.display());
-    program
+/// The program, which is beside the folder of the tests. If only the library was built, it is built now.
+fn stand_in() -> &'static Path {
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+        let own = fs::read_link("/proc/self/exe").unwrap();
+        let folder = own.parent().and_then(Path::parent).unwrap();
+        let program = folder.join("terraform-provider-damodel");
+        if !program.exists() {
+            let profile = if folder.ends_with("release") { "release" } else { "dev" };
+            let built = Command::new(env!("CARGO")).args(["build", "--quiet", "--bins", "--profile", profile]).status();
+            assert!(built.unwrap().success() && program.exists(), "{} is missing", program.display());
+        }
+        program
+    });
+    &PROGRAM
 }
 
 impl Home {

@@ -1,6 +1,6 @@
 //! Whatever is killed at whatever moment, the next run takes it up: one compile, one server, no error.
 
-use std::{fs, io::Write, path::PathBuf};
+use std::{fs, io::Write};
 
 use rstest::rstest;
 use secrecy::ExposeSecret;
@@ -10,7 +10,7 @@ use super::{
         Binary, Build, FailureKind, Fingerprint, Job, JobFailure, JobReport, Malformed, Phase, ProgramForm, Start,
         Verb, program,
     },
-    home::{Home, RTX, V100, answer, is_running, kill, start, until},
+    home::{Home, RTX, V100, answer, is_running, kill, session, start, until},
     model,
 };
 
@@ -127,12 +127,9 @@ fn work_outlives_its_login_and_a_hangup() {
     kill(server, "HUP");
     kill(home.worker(), "HUP");
     assert_eq!(home.look().phase, Phase::Ready);
-    // Nothing of the login is left open: input is nothing, output is the log.
+    // Nothing of the login is left open: the input was its key, the output is the log.
     let opened = |descriptor: u32| fs::read_link(format!("/proc/{server}/fd/{descriptor}")).unwrap();
-    assert_eq!(
-        [opened(0), opened(1), opened(2)],
-        [PathBuf::from("/dev/null"), home.state().join("server.log"), home.state().join("server.log")]
-    );
+    assert_eq!([opened(1), opened(2)], [home.state().join("server.log"), home.state().join("server.log")]);
     let others =
         fs::read_dir(format!("/proc/{server}/fd")).unwrap().map(|entry| fs::read_link(entry.unwrap().path()).unwrap());
     assert_eq!(others.filter(|target| target.extension().is_some_and(|end| end == "lock")).count(), 0);
@@ -190,7 +187,7 @@ fn work_that_is_killed_at_any_moment_harms_nothing() {
     assert_eq!(home.servers(), [server]);
     // Whatever the killed ones left behind has been ended.
     let mut others: Vec<u32> = home.processes().into_iter().map(|(pid, _)| pid).collect();
-    others.retain(|pid| *pid != server && *pid != home.worker());
+    others.retain(|pid| session(*pid) != Some(home.worker()));
     assert!(!is_running(home.worker()) || others.is_empty(), "{:?}", home.processes());
 }
 
@@ -367,7 +364,8 @@ fn program_is_sent_only_where_another_one_lies() {
     let mut job = home.job();
     for workspace in ["~/workspace", "it's a folder"] {
         job.place.workspace = workspace.to_owned();
-        let file = home.path(workspace.trim_start_matches("~/")).join(format!(".damodel/{}/bootstrap.sh", home.port));
+        let file =
+            home.path(workspace.trim_start_matches("~/")).join(format!(".damodel/{}-ins-1/bootstrap.sh", home.port));
         let named = |verb: &Verb<'_>| {
             let text = program(&job.place, verb, ProgramForm::Hash);
             assert!(text.expose_secret().len() < 2000, "{}", text.expose_secret());

@@ -40,11 +40,7 @@ fn former_server_serves_until_its_successor_is_compiled() {
     assert_eq!((report.build_used.as_deref(), report.former), (Some("source"), None));
     assert_eq!(home.servers(), [report.process.unwrap().pid]);
     // The supervisor of the former one has seen that it is not needed any more.
-    until("it stays", || (home.processes().iter().filter(|(_, words)| is_work(words)).count() == 1).then_some(()));
-}
-
-fn is_work(words: &[String]) -> bool {
-    words.last().is_some_and(|word| word == "work")
+    until("it stays", || (home.works().len() == 1).then_some(()));
 }
 
 #[test]
