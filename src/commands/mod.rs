@@ -20,11 +20,43 @@ pub mod terraform;
 pub mod watch;
 
 use std::{
+    error::Error,
     ffi::{OsStr, OsString},
     path::PathBuf,
 };
 
 pub use self::service::ServiceArguments;
+
+/// Why a command could not do its work.
+#[derive(Debug, thiserror::Error)]
+#[error("{doing}")]
+pub struct Failure {
+    doing: String,
+    #[source]
+    because: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl Failure {
+    /// A failure whose sentence is whole.
+    pub(crate) fn new(doing: impl Into<String>) -> Self {
+        Self { doing: doing.into(), because: None }
+    }
+
+    /// A failure with its cause: "cannot read plan.json" because of the system's error.
+    pub(crate) fn because(doing: impl Into<String>, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { doing: doing.into(), because: Some(cause.into()) }
+    }
+
+    /// A file or folder that cannot be read.
+    pub(crate) fn reading(place: impl std::fmt::Display, cause: std::io::Error) -> Self {
+        Self::because(format!("cannot read {place}"), cause)
+    }
+
+    /// Standard output or standard error that cannot be written.
+    pub(crate) fn terminal(cause: std::io::Error) -> Self {
+        Self::because("cannot write to the terminal", cause)
+    }
+}
 
 /// The executable and the environment of the process, which only `main` reads.
 #[derive(Clone, Debug)]

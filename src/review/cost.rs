@@ -1,21 +1,30 @@
 //! The costs of a plan's instances before and after it, their prepaid terms, and their candidate specifications. The
 //! service has prices for instances alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    actions::ChangeAction,
+    changes::ChangeAction,
     money::{HOURS_A_MONTH, Money, Price, price},
-    plan::{Change, ReviewedPlan},
+    plan::{OwnId, ResourceChange, ReviewedPlan, Stated},
     policy_file::module_of,
     values::{ChangeSide, ShownValue, told},
 };
 
 /// The resource type that has prices.
 pub(super) const INSTANCE: &str = "damodel_instance";
+
+/// A resource type without prices.
+pub(super) const CLOUD_DISK: &str = "damodel_cloud_disk";
+
+/// A resource type without prices.
+pub(super) const PRIVATE_IMAGE: &str = "damodel_private_image";
 
 /// The costs of a plan.
 #[derive(Clone, Debug, Serialize)]
@@ -70,7 +79,7 @@ pub struct Unpriced {
     /// Its address.
     pub address: String,
     /// The reason why its price is not known.
-    pub why: &'static str,
+    pub why: Cow<'static, str>,
 }
 
 /// The costs of one instance.
@@ -78,7 +87,11 @@ pub struct Unpriced {
 pub struct CostRow {
     /// Its address.
     pub address: String,
-    /// The planned action; `None` if the plan does not contain it.
+    /// Its address before, if it is moved.
+    pub previous_address: Option<String>,
+    /// Its own id; of a replaced one, the old one's.
+    pub own_id: OwnId,
+    /// The planned action; `None` if the plan does not contain it, or not in a readable form.
     pub action: Option<ChangeAction>,
     /// Whether it is removed from the state and still billed.
     pub forgotten: bool,
@@ -86,6 +99,9 @@ pub struct CostRow {
     pub now: Amount,
     /// After it.
     pub after: Amount,
+    /// The part of it that is at this address, without what is forgotten; `None` if that is nothing of its own, as for a
+    /// forgotten or a deposed object. If the plan becomes a baseline, this is what a later plan is compared with.
+    pub accepted: Option<Amount>,
     /// The monthly difference, if it is known.
     pub monthly_change: Option<Money>,
     /// Whether the price after the plan is a ceiling (`price_ceiling`) instead of a quote.
@@ -95,7 +111,7 @@ pub struct CostRow {
 }
 
 /// The costs on one side of a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Amount {
     /// The price is known.
@@ -110,7 +126,7 @@ pub enum Amount {
     /// The instance exists, and its price is unknown.
     Unknown {
         /// The reason.
-        why: &'static str,
+        why: Cow<'static, str>,
     },
 }
 
@@ -121,7 +137,7 @@ impl Cost {
         let prior = plan.prior.iter().filter(|stated| stated.managed && stated.kind == INSTANCE);
         let left_out = prior
             .filter(|stated| !in_plan.contains(stated.address.as_str()))
-            .map(|stated| untouched(&stated.address, &stated.values));
+            .map(|stated| untouched(stated, plan.unread.contains(&stated.address)));
         let resources: Vec<CostRow> = changed.chain(left_out).filter(CostRow::is_something).collect();
         let mut of_modules: BTreeMap<String, Vec<&CostRow>> = BTreeMap::new();
         for row in &resources {
@@ -129,7 +145,7 @@ impl Cost {
         }
         let modules = of_modules.into_iter().map(|(module, rows)| (module, Sums::of(rows))).collect();
         let Sums { now, after, monthly_change, .. } = Sums::of(&resources);
-        let unknown = |row: &CostRow| Some(Unpriced { address: row.address.clone(), why: row.increase().err()? });
+        let unknown = |row: &CostRow| Some(Unpriced { address: row.address.clone(), why: row.change().err()? });
         Self {
             currency: "the service's currency",
             hours_per_month: HOURS_A_MONTH,
@@ -150,24 +166,22 @@ impl Sums {
         for row in rows {
             sums.now.add(&row.now);
             sums.after.add(&row.after);
-            match row.increase() {
-                Ok(change) => sums.monthly_change = std::mem::take(&mut sums.monthly_change) + &change,
+            match row.change() {
+                Ok(change) => sums.monthly_change += &change,
                 Err(_) => sums.unknown_increases += 1,
             }
         }
         sums
     }
-}
 
-impl Sums {
     /// Adds other sums.
     pub(super) fn add(&mut self, other: &Self) {
         for (total, other) in [(&mut self.now, &other.now), (&mut self.after, &other.after)] {
-            total.hourly = std::mem::take(&mut total.hourly) + &other.hourly;
-            total.monthly = std::mem::take(&mut total.monthly) + &other.monthly;
+            total.hourly += &other.hourly;
+            total.monthly += &other.monthly;
             total.unknown += other.unknown;
         }
-        self.monthly_change = std::mem::take(&mut self.monthly_change) + &other.monthly_change;
+        self.monthly_change += &other.monthly_change;
         self.unknown_increases += other.unknown_increases;
     }
 }
@@ -176,8 +190,8 @@ impl Total {
     fn add(&mut self, amount: &Amount) {
         match amount {
             Amount::Known { hourly, monthly } => {
-                self.hourly = std::mem::take(&mut self.hourly) + hourly;
-                self.monthly = std::mem::take(&mut self.monthly) + monthly;
+                self.hourly += hourly;
+                self.monthly += monthly;
             }
             Amount::Nothing => {}
             Amount::Unknown { .. } => self.unknown += 1,
@@ -186,16 +200,21 @@ impl Total {
 }
 
 impl CostRow {
-    /// The maximum increase of the monthly costs, or the reason why it is unknown.
+    /// The change of the monthly costs, or the reason why it is unknown.
+    pub(super) fn change(&self) -> Result<Money, Cow<'static, str>> {
+        self.beyond(self.now.monthly())
+    }
+
+    /// The monthly costs beyond a reference, or the reason why they are unknown.
     ///
     /// An unknown price that ends counts as 0, because its end can only lower the costs.
-    pub(super) fn increase(&self) -> Result<Money, &'static str> {
+    pub(super) fn beyond(&self, reference: Money) -> Result<Money, Cow<'static, str>> {
         let makes = self.action.is_some_and(ChangeAction::makes);
         match (&self.now, &self.after) {
             // An instance that is not created again keeps its price.
             (Amount::Unknown { .. }, Amount::Unknown { .. }) if !makes => Ok(Money::default()),
-            (_, Amount::Unknown { why }) => Err(why),
-            (now, after) => Ok(after.monthly().minus(&now.monthly())),
+            (_, Amount::Unknown { why }) => Err(why.clone()),
+            (_, after) => Ok(after.monthly() - &reference),
         }
     }
 
@@ -205,7 +224,8 @@ impl CostRow {
 }
 
 impl Amount {
-    fn monthly(&self) -> Money {
+    /// The costs of a month; 0 if they are unknown.
+    pub(super) fn monthly(&self) -> Money {
         match self {
             Self::Known { monthly, .. } => monthly.clone(),
             Self::Nothing | Self::Unknown { .. } => Money::default(),
@@ -215,7 +235,7 @@ impl Amount {
     fn of(price: Result<Price, &'static str>) -> Self {
         match price {
             Ok(Price { hourly, monthly, .. }) => Self::Known { hourly, monthly },
-            Err(why) => Self::Unknown { why },
+            Err(why) => Self::Unknown { why: why.into() },
         }
     }
 
@@ -231,57 +251,68 @@ impl Amount {
     }
 }
 
-fn row(change: &Change) -> CostRow {
+fn row(change: &ResourceChange) -> CostRow {
     let (action, side) = (change.action, &change.side);
-    let exists_before = action != ChangeAction::Create;
-    let exists_after = !matches!(action, ChangeAction::Destroy | ChangeAction::Forget);
     let amount = |exists: bool, values: &ChangeSide| if exists { Amount::of(price(values)) } else { Amount::Nothing };
-    let now = amount(exists_before, &side.before);
-    let mut after = amount(exists_after, &side.after);
+    let now = amount(action != ChangeAction::Create, &side.before);
+    let mut after = amount(action.keeps(), &side.after);
+    let is_reference = action != ChangeAction::Forget && change.deposed.is_none();
+    let accepted = is_reference.then(|| after.clone());
     if action.forgets() {
         // It is removed from the state and still billed.
         after = now.clone().and(after);
     }
     let is_known = !matches!((&now, &after), (Amount::Unknown { .. }, _) | (_, Amount::Unknown { .. }));
-    let monthly_change = is_known.then(|| after.monthly().minus(&now.monthly()));
     CostRow {
         address: change.title(),
+        previous_address: change.moved_from().cloned(),
+        own_id: OwnId::of(&side.before),
         action: Some(action),
         forgotten: action.forgets(),
+        monthly_change: is_known.then(|| after.monthly() - &now.monthly()),
         now,
         after,
-        monthly_change,
-        is_ceiling: exists_after && price(&side.after).is_ok_and(|price| price.is_ceiling),
-        candidates: exists_after.then(|| Candidates::of(&side.after)).flatten(),
+        accepted,
+        is_ceiling: action.keeps() && price(&side.after).is_ok_and(|price| price.is_ceiling),
+        candidates: action.keeps().then(|| Candidates::of(&side.after)).flatten(),
     }
 }
 
-fn untouched(address: &str, values: &ChangeSide) -> CostRow {
-    let amount = Amount::of(price(values));
+/// An instance of the state without a readable change.
+fn untouched(stated: &Stated, is_unread: bool) -> CostRow {
+    let now = Amount::of(price(&stated.values));
+    let after = if is_unread { Amount::Unknown { why: UNREAD.into() } } else { now.clone() };
     CostRow {
-        address: address.to_owned(),
+        address: stated.address.clone(),
+        previous_address: None,
+        own_id: OwnId::of(&stated.values),
         action: None,
         forgotten: false,
-        monthly_change: matches!(amount, Amount::Known { .. }).then(Money::default),
-        now: amount.clone(),
-        after: amount,
-        is_ceiling: price(values).is_ok_and(|price| price.is_ceiling),
-        candidates: Candidates::of(values),
+        monthly_change: matches!(after, Amount::Known { .. }).then(Money::default),
+        now,
+        accepted: Some(after.clone()),
+        after,
+        is_ceiling: price(&stated.values).is_ok_and(|price| price.is_ceiling),
+        candidates: Candidates::of(&stated.values),
     }
 }
 
+/// Why the price of an object is not known whose change is a fault of the plan.
+pub(super) const UNREAD: &str = "its change in the plan is unreadable";
+
 fn unpriced(plan: &ReviewedPlan) -> usize {
-    let kinds = ["damodel_cloud_disk", "damodel_private_image"];
-    let stays =
-        |change: &&Change| !matches!(change.action, ChangeAction::Destroy | ChangeAction::Forget | ChangeAction::Read);
-    plan.changes.iter().filter(|change| kinds.iter().any(|kind| change.is(kind))).filter(stays).count()
+    let is_unpriced = |change: &&ResourceChange| [CLOUD_DISK, PRIVATE_IMAGE].iter().any(|kind| change.is(kind));
+    plan.changes.iter().filter(is_unpriced).filter(|change| change.action.keeps()).count()
 }
 
-/// The term of a prepaid instance that a plan buys or ends early.
+/// The term of a prepaid instance that a plan buys or ends early, or of a cloud disk that it buys for several periods.
 #[derive(Clone, Debug, Serialize)]
 pub struct Term {
-    /// The instance's address.
+    /// The object's address.
     pub address: String,
+    /// Its resource type.
+    #[serde(rename = "type")]
+    pub object: String,
     /// The planned action.
     pub action: ChangeAction,
     /// Whether the term is bought or given up.
@@ -310,17 +341,25 @@ pub enum TermKind {
 
 impl Term {
     pub(super) fn all(plan: &ReviewedPlan) -> Vec<Self> {
-        let machines = || plan.changes.iter().filter(|change| change.is(INSTANCE));
-        let bought = machines().filter(|change| change.action.makes() && is_prepaid(&change.side.after));
-        let given_up = machines().filter(|change| change.action.destroys() && is_prepaid(&change.side.before));
-        let bought = bought.map(|change| Self::of(change, TermKind::Bought, &change.side.after));
-        bought.chain(given_up.map(|change| Self::of(change, TermKind::GivenUp, &change.side.before))).collect()
+        let (mut bought, mut given_up) = (Vec::new(), Vec::new());
+        for change in plan.changes.iter().filter(|change| change.is(INSTANCE) || change.is(CLOUD_DISK)) {
+            let is_prepaid = if change.kind == INSTANCE { is_prepaid } else { has_periods };
+            if change.action.makes() && is_prepaid(&change.side.after) {
+                bought.push(Self::of(change, TermKind::Bought, &change.side.after));
+            }
+            if change.kind == INSTANCE && change.action.destroys() && is_prepaid(&change.side.before) {
+                given_up.push(Self::of(change, TermKind::GivenUp, &change.side.before));
+            }
+        }
+        bought.extend(given_up);
+        bought
     }
 
-    fn of(change: &Change, kind: TermKind, machine: &ChangeSide) -> Self {
+    fn of(change: &ResourceChange, kind: TermKind, machine: &ChangeSide) -> Self {
         let until = ["release_time", "rent_deadline"].iter().find_map(|name| machine.text(&[name]));
         Self {
             address: change.title(),
+            object: change.kind.clone(),
             action: change.action,
             kind,
             payment_type: machine.text(&["payment_type"]).map(str::to_owned),
@@ -337,6 +376,15 @@ fn is_prepaid(machine: &ChangeSide) -> bool {
     match machine.at(&["payment_type"]) {
         ShownValue::Known(payment) => payment != "Hourly",
         // The default of the argument is Hourly.
+        ShownValue::Null => false,
+        ShownValue::Sensitive | ShownValue::Unknown => true,
+    }
+}
+
+/// Whether a cloud disk is or may be bought for more than one period.
+fn has_periods(disk: &ChangeSide) -> bool {
+    match disk.at(&["purchase_duration"]) {
+        ShownValue::Known(periods) => periods != 1,
         ShownValue::Null => false,
         ShownValue::Sensitive | ShownValue::Unknown => true,
     }

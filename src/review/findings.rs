@@ -1,23 +1,36 @@
 //! Findings: actions of a plan that may be unwanted. The policy decides which of them close the gate.
 
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
-    cost::TermKind,
+    changes::ChangeAction,
+    cost::{CLOUD_DISK, INSTANCE, PRIVATE_IMAGE, TermKind},
+    plan::{OwnId, ResourceChange, ReviewedPlan, Stated},
+    policy_file::{names, plain},
     report::{Report, visible},
+    values::ChangeSide,
 };
 
 /// The number of bytes of a digest in a fingerprint.
 const FINGERPRINT: usize = 16;
+
+/// What a finding is about, beside its address: the object's own id, and the facts of its rule. Prices are none.
+pub type Facts = BTreeMap<String, Value>;
 
 /// An action or a condition of a plan that may be unwanted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The rule.
     pub rule: Rule,
+    /// Its kind within the rule.
+    pub kind: &'static str,
     /// The level: `error` if and only if it closes the gate.
     pub level: Level,
     /// The plan, if there are several.
@@ -28,8 +41,13 @@ pub struct Finding {
     pub message: String,
     /// Texts of the plan or the policy about its parts.
     pub details: Vec<String>,
-    /// An id that is equal for the same finding of another plan, wherever the object is configured.
+    /// The digest of rule, plan, address and kind, equal for the same finding of a later plan, wherever the object is
+    /// configured.
     pub fingerprint: String,
+    /// Its facts; `None` if one is hidden or unknown, and for findings that a baseline never lets through.
+    pub facts: Option<Facts>,
+    /// Whether an exception or the baseline lets it through.
+    pub accepted: bool,
     /// The place where the object is configured.
     pub location: Option<Location>,
 }
@@ -67,24 +85,30 @@ pub enum Rule {
     Exception,
     /// `--max-monthly-increase`.
     MaxMonthlyIncrease,
+    /// A fact about the plan or the policy that no rule judges.
+    Note,
     /// A plan is incomplete or unreadable in parts.
     Plan,
     /// `--deny prepaid`.
     Prepaid,
     /// `--deny secrets-in-state`.
     SecretsInState,
+    /// `--deny unpriced`.
+    Unpriced,
 }
 
 impl Rule {
     /// All rules, in the order of their names.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Check,
         Self::DestroyData,
         Self::Exception,
         Self::MaxMonthlyIncrease,
+        Self::Note,
         Self::Plan,
         Self::Prepaid,
         Self::SecretsInState,
+        Self::Unpriced,
     ];
 
     /// The name.
@@ -95,9 +119,11 @@ impl Rule {
             Self::DestroyData => "destroy-data",
             Self::Exception => "exception",
             Self::MaxMonthlyIncrease => "max-monthly-increase",
+            Self::Note => "note",
             Self::Plan => "plan",
             Self::Prepaid => "prepaid",
             Self::SecretsInState => "secrets-in-state",
+            Self::Unpriced => "unpriced",
         }
     }
 
@@ -107,13 +133,15 @@ impl Rule {
         match self {
             Self::Check => "A check, precondition or postcondition of the configuration does not hold.",
             Self::DestroyData => "The plan destroys data, or an object whose data cannot be judged.",
-            Self::Exception => "An exception of the policy is out of date, or matches no object.",
+            Self::Exception => "An exception of the policy is out of date, exceeded, or matches no object.",
             Self::MaxMonthlyIncrease => {
                 "The plan raises the monthly bill by more than the limit, or by an unknown sum."
             }
+            Self::Note => "No rule judges this part of the plan or of the policy.",
             Self::Plan => "The plan is errored, incomplete or unreadable in parts.",
             Self::Prepaid => "The plan buys a prepaid term.",
             Self::SecretsInState => "The plan stores values that are marked as sensitive.",
+            Self::Unpriced => "The plan creates or enlarges a disk or an image, which has no price.",
         }
     }
 }
@@ -122,48 +150,77 @@ impl Rule {
 #[derive(Clone, Debug)]
 pub(super) struct Observation {
     pub(super) rule: Rule,
+    pub(super) kind: &'static str,
+    /// The object, with the key of a deposed one.
     pub(super) address: Option<String>,
+    /// The object's address and the one that it had before.
+    pub(super) addresses: Vec<String>,
+    /// The ids of the cloud disks that go with it.
+    pub(super) disks: Vec<String>,
     pub(super) message: String,
     pub(super) details: Vec<String>,
-    /// A key that distinguishes it from others of the same rule and object.
-    pub(super) key: String,
+    pub(super) facts: Option<Facts>,
     /// Whether it closes the gate even without a policy.
     pub(super) is_blind: bool,
 }
 
 /// All observations of a plan, independent of the policy.
-pub(super) fn observe(report: &Report) -> Vec<Observation> {
+pub(super) fn observe(plan: &ReviewedPlan, report: &Report) -> Vec<Observation> {
+    let observer = Observer {
+        plan,
+        by_title: plan.changes.iter().map(|change| (change.title(), change)).collect(),
+        prior: plan.prior.iter().map(|stated| (stated.address.as_str(), stated)).collect(),
+    };
     let all = [
         not_whole(report),
-        unknown_prices(report),
-        destroyed_data(report),
-        bought(report),
-        secrets(report),
+        observer.unknown_prices(report),
+        observer.destroyed_data(report),
+        observer.bought(report),
+        observer.unpriced(),
+        observer.secrets(report),
         checks(report),
+        observer.provisioners(),
     ];
     all.concat()
 }
 
 impl Observation {
-    fn new(rule: Rule, address: &str, message: impl Into<String>, details: Vec<String>) -> Self {
-        let key = details.join("\0");
-        Self { rule, address: Some(address.to_owned()), message: message.into(), details, key, is_blind: false }
+    fn new(rule: Rule, kind: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            rule,
+            kind,
+            address: None,
+            addresses: Vec::new(),
+            disks: Vec::new(),
+            message: message.into(),
+            details: Vec::new(),
+            facts: None,
+            is_blind: false,
+        }
     }
 
-    fn of_plan(message: impl Into<String>, key: &str) -> Self {
-        Self { address: None, key: key.to_owned(), ..Self::new(Rule::Plan, "", message, Vec::new()) }
+    fn at(self, address: &str) -> Self {
+        Self { address: Some(address.to_owned()), addresses: vec![plain(address).to_owned()], ..self }
     }
 
-    /// An id that is equal for the same observation of another plan.
-    pub(super) fn fingerprint(&self) -> String {
-        fingerprint(self.rule, self.address.as_deref().unwrap_or_default(), &self.key)
+    fn of(self, change: &ResourceChange) -> Self {
+        Self { addresses: change.addresses(), ..self.at(&change.title()) }
+    }
+
+    /// The fingerprints under its address and the one that it had before.
+    pub(super) fn fingerprints<'a>(&'a self, plan: Option<&'a str>) -> impl Iterator<Item = String> + 'a {
+        let of = move |address: &String| fingerprint(self.rule, plan, address, self.kind);
+        let of_plan = self.addresses.is_empty().then(String::new);
+        self.addresses.iter().map(of).chain(of_plan.map(move |none| of(&none)))
     }
 }
 
-/// The digest of a finding's rule, object and key, without its location.
-pub(super) fn fingerprint(rule: Rule, address: &str, key: &str) -> String {
+/// The digest of what identifies a finding.
+pub(super) fn fingerprint(rule: Rule, plan: Option<&str>, address: &str, kind: &str) -> String {
     let mut digest = Sha256::new();
-    for part in [rule.as_str(), address, key] {
+    // A plan without a name differs from one with an empty name.
+    let plan = plan.map_or_else(String::new, |plan| format!("={plan}"));
+    for part in [rule.as_str(), &plan, address, kind] {
         digest.update(part);
         digest.update([0]);
     }
@@ -172,39 +229,73 @@ pub(super) fn fingerprint(rule: Rule, address: &str, key: &str) -> String {
 
 /// The parts of a plan that cannot be judged.
 fn not_whole(report: &Report) -> Vec<Observation> {
-    let errored =
-        report.errored.then(|| Observation::of_plan("the plan is errored: it stopped before its end", "errored"));
+    let errored = report
+        .errored
+        .then(|| Observation::new(Rule::Plan, "errored", "the plan is errored: it stopped before its end"));
+    let deferred = || report.changes.iter().filter(|change| change.action == ChangeAction::Defer);
     let incomplete = report.incomplete.map(|why| Observation {
-        details: report.deferred.iter().map(|deferred| deferred.address.clone()).collect(),
-        ..Observation::of_plan(format!("the plan is incomplete: {why}"), "incomplete")
+        details: deferred().map(|change| change.address.clone()).collect(),
+        ..Observation::new(Rule::Plan, "incomplete", format!("the plan is incomplete: {why}"))
     });
     let unreadable = (!report.unreadable.is_empty()).then(|| Observation {
         details: report.unreadable.clone(),
         is_blind: true,
-        ..Observation::of_plan("the plan is unreadable in parts", "unreadable")
+        ..Observation::new(Rule::Plan, "unreadable", "the plan is unreadable in parts")
     });
     [errored, incomplete, unreadable].into_iter().flatten().collect()
 }
 
-fn unknown_prices(report: &Report) -> Vec<Observation> {
-    let unknown = report.cost.unknown_increases.iter();
-    unknown
-        .map(|machine| Observation {
-            key: String::new(),
-            ..Observation::new(
-                Rule::MaxMonthlyIncrease,
-                &machine.address,
-                format!("the price is unknown: {}", machine.why),
-                Vec::new(),
-            )
+fn checks(report: &Report) -> Vec<Observation> {
+    let failed = report.failed_checks.iter();
+    failed
+        .map(|check| Observation {
+            details: check.problems.clone(),
+            ..Observation::new(Rule::Check, "check", "the condition does not hold").at(&check.address)
         })
         .collect()
 }
 
-fn destroyed_data(report: &Report) -> Vec<Observation> {
-    let lossy = report.destroyed.iter().filter(|loss| !(loss.known && loss.data.is_empty()));
-    lossy
-        .map(|loss| {
+/// A plan, with its changes by the address in reports, and the objects of its prior state.
+struct Observer<'a> {
+    plan: &'a ReviewedPlan,
+    by_title: BTreeMap<String, &'a ResourceChange>,
+    prior: BTreeMap<&'a str, &'a Stated>,
+}
+
+impl Observer<'_> {
+    /// An observation about the object of this address, with its own id and these facts.
+    fn about(&self, address: &str, observation: Observation, facts: Option<Facts>) -> Observation {
+        match (self.by_title.get(address), self.prior.get(address)) {
+            (Some(change), _) => Observation { facts: with_id(change, facts), ..observation.of(change) },
+            (None, Some(stated)) => {
+                Observation { facts: own_id(&OwnId::of(&stated.values), facts), ..observation.at(address) }
+            }
+            (None, None) => Observation { facts, ..observation.at(address) },
+        }
+    }
+
+    fn unknown_prices(&self, report: &Report) -> Vec<Observation> {
+        let unknown = report.cost.unknown_increases.iter();
+        let observed = unknown.map(|machine| {
+            let message = format!("the price is unknown: {}", machine.why);
+            let facts = self.by_title.get(&machine.address).and_then(|change| self.term(change));
+            self.about(&machine.address, Observation::new(Rule::MaxMonthlyIncrease, "unknown-price", message), facts)
+        });
+        observed.collect()
+    }
+
+    /// Destroyed data, and what other providers do to data that cannot be judged.
+    fn destroyed_data(&self, report: &Report) -> Vec<Observation> {
+        let mut found = Vec::new();
+        for change in &report.changes {
+            let of_action = change.action == ChangeAction::Invoke;
+            let Some(loss) = change.loss.as_ref().filter(|loss| !(loss.known && loss.data.is_empty())) else {
+                if of_action && !self.is_own_action(&change.address) {
+                    let message = "it is an action of another provider: data loss not assessed";
+                    found.push(Observation::new(Rule::DestroyData, "action", message).at(&change.address));
+                }
+                continue;
+            };
             let mut words: Vec<&str> = loss.data.iter().map(|item| item.kind.word()).collect();
             words.dedup();
             let message = if loss.known {
@@ -212,45 +303,139 @@ fn destroyed_data(report: &Report) -> Vec<Observation> {
             } else {
                 "it is destroyed, and belongs to another provider: data loss not assessed".to_owned()
             };
-            Observation {
-                key: words.join(","),
-                ..Observation::new(Rule::DestroyData, &loss.address, message, Vec::new())
-            }
-        })
-        .collect()
-}
+            let mut ids = loss.disks.clone();
+            ids.sort();
+            let facts = loss.is_identified.then(|| Facts::from([("data".to_owned(), json!(ids))]));
+            let observation = Observation::new(Rule::DestroyData, "destroy", message);
+            found.push(Observation { disks: loss.disks.clone(), ..self.about(&change.address, observation, facts) });
+        }
+        found
+    }
 
-fn bought(report: &Report) -> Vec<Observation> {
-    let bought = report.prepaid.iter().filter(|term| term.kind == TermKind::Bought);
-    bought
-        .map(|term| {
-            let message = match &term.payment_type {
-                Some(_) => "it is prepaid",
-                None => "whether it is prepaid is not known",
+    fn is_own_action(&self, address: &str) -> bool {
+        let mut invoked = self.plan.invocations.iter().filter(|invocation| invocation.address == address);
+        invoked.all(|invocation| ResourceChange::is_own(&invocation.kind, invocation.provider.as_deref()))
+    }
+
+    fn bought(&self, report: &Report) -> Vec<Observation> {
+        let bought = report.prepaid.iter().filter(|term| term.kind == TermKind::Bought);
+        let observed = bought.map(|term| {
+            let (message, details) = match (&term.payment_type, term.periods) {
+                (Some(payment), _) => ("it is prepaid", Some(payment.clone())),
+                (None, Some(periods)) if term.object == CLOUD_DISK => {
+                    ("it is prepaid", Some(format!("{periods} periods")))
+                }
+                (None, _) => ("whether it is prepaid is not known", None),
             };
-            let details = term.payment_type.iter().cloned().collect();
-            Observation::new(Rule::Prepaid, &term.address, message, details)
-        })
-        .collect()
+            let facts = self.by_title.get(&term.address).and_then(|change| self.term(change));
+            let observation = self.about(&term.address, Observation::new(Rule::Prepaid, "term", message), facts);
+            Observation { details: details.into_iter().collect(), ..observation }
+        });
+        observed.collect()
+    }
+
+    /// The facts of a purchase. Of the arguments that the provider fills, only the configured ones are facts.
+    fn term(&self, change: &ResourceChange) -> Option<Facts> {
+        let after = &change.side.after;
+        let configured = self.plan.configured.get(&names(&change.address).join("."));
+        let is_set = |name: &&&str| {
+            configured.map_or_else(|| after.fact(name).is_some(), |resource| resource.arguments.contains(**name))
+        };
+        let (fixed, filled): (&[&str], &[&str]) = if change.kind == CLOUD_DISK {
+            (&["purchase_duration", "size_gb", "spec_id"], &[])
+        } else {
+            let fixed: &[&str] =
+                &["payment_type", "purchase_duration", "auto_renew", "candidates", "data_disk_expand_size_gb"];
+            (fixed, &["spec_id", "spec_type", "gpu_num"])
+        };
+        let names = fixed.iter().chain(filled.iter().filter(is_set));
+        names.map(|name| Some(((*name).to_owned(), after.fact(name)?))).collect()
+    }
+
+    /// Disks and images that are created or grow: the service has no prices for them.
+    fn unpriced(&self) -> Vec<Observation> {
+        let mut found = Vec::new();
+        for change in self.plan.changes.iter().filter(|change| change.managed) {
+            let (after, makes) = (&change.side.after, change.action.makes());
+            let (kind, message, facts) = match change.kind.as_str() {
+                CLOUD_DISK if makes => ("create", format!("a cloud disk is created: {}", size(after)), sizes(&[after])),
+                CLOUD_DISK if grows(change) => {
+                    let message = format!("a cloud disk grows: {} → {}", size(&change.side.before), size(after));
+                    ("grow", message, sizes(&[after]))
+                }
+                PRIVATE_IMAGE if makes => ("create", "a private image is created".to_owned(), Some(Facts::new())),
+                INSTANCE if makes && !after.is_empty_list("new_disks") => {
+                    let disks = after.elements("new_disks");
+                    let words: Vec<String> = disks.iter().map(size).collect();
+                    let facts = if disks.is_empty() { None } else { sizes(&disks.iter().collect::<Vec<_>>()) };
+                    ("new-disks", format!("cloud disks are created with it: {}", words.join(", ")), facts)
+                }
+                _ => continue,
+            };
+            let facts = with_id(change, facts);
+            let observation = Observation::new(Rule::Unpriced, kind, message).of(change);
+            found.push(Observation { facts, ..observation });
+        }
+        found
+    }
+
+    fn secrets(&self, report: &Report) -> Vec<Observation> {
+        let found = report.secrets.iter().map(|secrets| {
+            let observation = Observation::new(Rule::SecretsInState, "secrets", "secrets would enter the state");
+            let attributes: BTreeSet<&String> = secrets.attributes.iter().collect();
+            let facts = Facts::from([("attributes".to_owned(), json!(attributes))]);
+            let details = secrets.attributes.clone();
+            Observation { details, ..self.about(&secrets.address, observation, Some(facts)) }
+        });
+        found.collect()
+    }
+
+    /// Commands that the apply runs: the gate does not judge them.
+    fn provisioners(&self) -> Vec<Observation> {
+        let runs = |change: &&ResourceChange| change.managed && (change.action.makes() || change.action.destroys());
+        let found = self.plan.changes.iter().filter(runs).filter_map(|change| {
+            let provisioners = &self.plan.configured.get(&names(&change.address).join("."))?.provisioners;
+            let message = "its provisioners are not assessed";
+            let observation = Observation::new(Rule::Note, "provisioners", message).of(change);
+            (!provisioners.is_empty()).then(|| Observation { details: provisioners.clone(), ..observation })
+        });
+        found.collect()
+    }
 }
 
-fn secrets(report: &Report) -> Vec<Observation> {
-    let found = report.secrets.iter();
-    found
-        .map(|secrets| {
-            let message = "secrets would enter the state";
-            Observation::new(Rule::SecretsInState, &secrets.address, message, secrets.attributes.clone())
-        })
-        .collect()
+/// The size of a disk, in words.
+fn size(disk: &ChangeSide) -> String {
+    disk.number(&["size_gb"]).map_or_else(|| "unknown size".to_owned(), |size| format!("{size} GB"))
 }
 
-fn checks(report: &Report) -> Vec<Observation> {
-    let failed = report.failed_checks.iter();
-    failed
-        .map(|check| {
-            Observation::new(Rule::Check, &check.address, "the condition does not hold", check.problems.clone())
-        })
-        .collect()
+fn sizes(disks: &[&ChangeSide]) -> Option<Facts> {
+    let mut sizes = disks.iter().map(|disk| disk.fact("size_gb")).collect::<Option<Vec<_>>>()?;
+    sizes.sort_by_key(Value::to_string);
+    Some(Facts::from([("size_gb".to_owned(), Value::Array(sizes))]))
+}
+
+/// Whether a cloud disk grows or may grow. Hidden sizes are compared too.
+fn grows(change: &ResourceChange) -> bool {
+    let size = |side: &ChangeSide| side.raw(&["size_gb"]).and_then(Value::as_f64);
+    let (before, after) = (size(&change.side.before), size(&change.side.after));
+    change.action == ChangeAction::Update && !matches!((before, after), (Some(before), Some(after)) if after <= before)
+}
+
+fn with_id(change: &ResourceChange, facts: Option<Facts>) -> Option<Facts> {
+    own_id(&OwnId::of(&change.side.before), facts)
+}
+
+/// Adds the object's own id to its facts; `None` if it is hidden.
+fn own_id(id: &OwnId, facts: Option<Facts>) -> Option<Facts> {
+    let id = match id {
+        OwnId::Hidden => return None,
+        OwnId::Known(id) => json!(id),
+        OwnId::NotYet => Value::Null,
+    };
+    facts.map(|mut facts| {
+        facts.insert("id".to_owned(), id);
+        facts
+    })
 }
 
 impl Finding {

@@ -1,33 +1,32 @@
-//! The gate: the limits of a policy, its exceptions, and the findings of an earlier plan (the baseline).
+//! The gate: the limits of a policy and its exceptions, with the findings of an earlier plan (the baseline).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-use serde_json::Number;
+use clap::ValueEnum;
+use serde::Serialize;
 
 use super::{
-    cost::CostRow,
-    findings::{Finding, Level, Observation, Rule, fingerprint, observe},
+    baseline::Baseline,
+    findings::{Finding, Level, Observation, Rule, fingerprint},
     money::Money,
-    plan::{NotAPlan, ReviewedPlan},
-    policy_file::Pattern,
-    report::{Report, Reviewed},
+    policy_file::{Pattern, plain},
+    report::Reviewed,
 };
 
 /// The rules for plans. Without limits, every plan passes that is read without faults.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// The limits, each for a part of the plans.
+    /// The limits, each for a part of the objects.
     pub limits: Vec<Limits>,
     /// The exceptions from the limits.
     pub exceptions: Vec<Exception>,
+    /// Files beside the plans that have the name of a policy and count for nothing, because they are not named.
+    pub not_read: Vec<String>,
 }
 
 /// The limits for some objects.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// The plans by index; `None` for all.
-    pub plans: Option<BTreeSet<usize>>,
     /// The objects; `None` for all.
     pub matching: Option<Vec<Pattern>>,
     /// The maximum increase of their monthly costs, in the service's currency.
@@ -39,12 +38,12 @@ pub struct Limits {
 /// An exception from rules for some objects, until a date.
 #[derive(Clone, Debug)]
 pub struct Exception {
-    /// The plans by index; `None` for all.
-    pub plans: Option<BTreeSet<usize>>,
     /// The objects.
     pub matching: Vec<Pattern>,
     /// The rules; `None` for all rules about an object.
     pub rules: Option<Vec<Rule>>,
+    /// The most that the monthly costs of all its objects may increase by.
+    pub max_monthly_increase: Option<Money>,
     /// The responsible person or team.
     pub owner: String,
     /// The reason.
@@ -56,13 +55,15 @@ pub struct Exception {
 }
 
 /// An action that a policy can deny.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Deny {
-    /// Destroy data.
+    /// Destroy an instance's disks, a cloud disk, an image, or what another provider's object or action may hold.
     DestroyData,
-    /// Buy a prepaid term.
+    /// Buy an instance by the day, the week or the month, or a cloud disk for more than one period.
     Prepaid,
-    /// Put secrets into the state.
+    /// Create or enlarge a cloud disk, or create an image: they have no price.
+    Unpriced,
+    /// Store a value that is marked as sensitive.
     SecretsInState,
 }
 
@@ -83,6 +84,7 @@ impl Deny {
             Self::DestroyData => Rule::DestroyData,
             Self::Prepaid => Rule::Prepaid,
             Self::SecretsInState => Rule::SecretsInState,
+            Self::Unpriced => Rule::Unpriced,
         }
     }
 }
@@ -96,247 +98,292 @@ impl Policy {
     }
 
     /// The findings of these plans; those that close the gate have the level `error`.
-    pub(super) fn judge(&self, plans: &[Reviewed], baseline: Option<&Baseline>) -> Vec<Finding> {
-        let mut used = BTreeSet::new();
+    pub(super) fn judge(&self, plans: &[Reviewed], mut baseline: Option<Baseline>) -> Vec<Finding> {
+        let rises = Rise::all(plans, baseline.as_ref());
+        let mut uses: Vec<Use<'_>> = self.exceptions.iter().map(|exception| Use::new(exception, &rises)).collect();
+        let disks = addresses_of_disks(plans);
         let mut findings = Vec::new();
-        for (index, plan) in plans.iter().enumerate() {
-            findings.extend(plan.observations.iter().map(|observation| {
+        for plan in plans {
+            for observation in &plan.observations {
                 let mut finding = finding(plan, observation);
-                let excepted = self.exception(observation.rule, index, observation.address.as_deref(), &mut used);
-                if observation.is_blind || self.closes(index, observation) {
-                    let is_known = observation.rule != Rule::Plan
-                        && baseline.is_some_and(|baseline| baseline.has(&observation.fingerprint()));
-                    match excepted {
-                        Some(exception) => {
-                            finding.level = Level::Note;
-                            finding.message = format!("{} (excepted until {})", finding.message, exception.expires);
-                            finding.details.extend([exception.owner.clone(), exception.reason.clone()]);
-                        }
-                        None if is_known => {
-                            finding.level = Level::Note;
-                            finding.message.push_str(" (known from the baseline)");
-                        }
-                        None => finding.level = Level::Error,
+                let own = observation.addresses.iter();
+                let of_disks = observation.disks.iter().filter_map(|id| disks.get(id.as_str())).flatten().copied();
+                let addresses: Vec<&str> = own.map(String::as_str).chain(of_disks).collect();
+                if observation.is_blind || self.closes(observation.rule, &addresses) {
+                    if let Some(lifting) = lifting(&mut uses, observation.rule, &addresses) {
+                        lifting.objects.insert((plan.name.as_deref(), &observation.addresses));
+                        let exception = lifting.exception;
+                        finding.accept(&format!("excepted until {}", exception.expires));
+                        finding.details.extend([exception.owner.clone(), exception.reason.clone()]);
+                    } else if baseline.as_mut().is_some_and(|known| known.take(plan.name.as_deref(), observation)) {
+                        finding.accept("known from the baseline");
+                    } else {
+                        finding.level = Level::Error;
                     }
                 }
-                finding
-            }));
+                findings.push(finding);
+            }
         }
-        findings.extend(self.limits.iter().filter_map(|limits| self.rise(limits, plans, baseline, &mut used)));
-        findings.extend(self.stale_exceptions(&used));
+        findings.extend(self.limits.iter().filter_map(|limits| limits.sum(&rises, &mut uses)));
+        findings.extend(uses.iter().map(|used| used.finding(plans)));
+        findings.extend(self.notes(plans, baseline.as_ref()));
         findings
     }
 
-    fn closes(&self, plan: usize, observation: &Observation) -> bool {
-        let is_meant = |limits: &&Limits| {
-            limits.hold_for(plan) && observation.address.as_deref().is_none_or(|address| limits.mean(address))
-        };
-        let mut limits = self.limits.iter().filter(is_meant);
-        match observation.rule {
+    fn closes(&self, rule: Rule, addresses: &[&str]) -> bool {
+        let mut limits = self.limits.iter().filter(|limits| addresses.is_empty() || limits.mean(addresses));
+        match rule {
             Rule::Plan => self.asks(),
             Rule::MaxMonthlyIncrease => limits.any(|limits| limits.max_monthly_increase.is_some()),
-            Rule::DestroyData | Rule::Prepaid | Rule::SecretsInState => {
-                limits.any(|limits| limits.deny.iter().any(|deny| deny.rule() == observation.rule))
+            Rule::DestroyData | Rule::Prepaid | Rule::SecretsInState | Rule::Unpriced => {
+                limits.any(|limits| limits.deny.iter().any(|deny| deny.rule() == rule))
             }
-            Rule::Check | Rule::Exception => false,
+            Rule::Check | Rule::Exception | Rule::Note => false,
         }
     }
 
-    /// The first valid exception that covers an object. All covering ones are marked as used.
-    fn exception(
-        &self,
-        rule: Rule,
-        plan: usize,
-        address: Option<&str>,
-        used: &mut BTreeSet<usize>,
-    ) -> Option<&Exception> {
-        let address = address?;
-        let mut covering = None;
-        for (index, exception) in self.exceptions.iter().enumerate() {
-            if exception.covers(rule, plan, address) {
-                used.insert(index);
-                covering = covering.or_else(|| Some(exception).filter(|exception| !exception.is_expired));
+    /// What a reviewer should know of the policy and the baseline.
+    fn notes(&self, plans: &[Reviewed], baseline: Option<&Baseline>) -> Vec<Finding> {
+        let mut notes = Vec::new();
+        for file in &self.not_read {
+            let message = "this file is not read: a policy counts only if --policy names it";
+            notes.push(Finding { details: vec![file.clone()], ..Finding::of_policy(Rule::Note, "not-read", message) });
+        }
+        let names = plans.iter().map(|plan| plan.name.clone()).collect();
+        notes.extend(baseline.and_then(|baseline| baseline.unmatched(&names)).map(|what| Finding {
+            level: Level::Warning,
+            details: vec![what],
+            ..Finding::of_policy(Rule::Note, "baseline", "the baseline has plans of other names")
+        }));
+        let rules = self.limits.iter().filter_map(|limits| limits.matching.as_ref());
+        for patterns in rules.clone() {
+            if !plans.iter().any(|plan| plan.addresses.iter().any(|address| any(patterns, address))) {
+                let message = "a rule of the policy matches no object";
+                notes.push(Finding::of_policy(Rule::Note, "no-match", message).about(patterns));
             }
         }
-        covering
-    }
-
-    /// The finding if the monthly costs of the objects rise by more than is allowed.
-    fn rise(
-        &self,
-        limits: &Limits,
-        plans: &[Reviewed],
-        baseline: Option<&Baseline>,
-        used: &mut BTreeSet<usize>,
-    ) -> Option<Finding> {
-        let most = limits.max_monthly_increase.as_ref()?;
-        let mut is_let_through = |plan: usize, row: &CostRow| {
-            self.exception(Rule::MaxMonthlyIncrease, plan, Some(&row.address), used).is_some()
-        };
-        let mut rise = Money::default();
-        for (index, plan) in plans.iter().enumerate().filter(|(index, _)| limits.hold_for(*index)) {
-            for row in plan.report.cost.resources.iter().filter(|row| limits.mean(&row.address)) {
-                if !is_let_through(index, row) {
-                    rise = rise + &row.increase().unwrap_or_default();
-                }
+        for plan in plans {
+            for (address, before) in &plan.moves {
+                let leaves = |patterns: &&Vec<Pattern>| any(patterns, before) && !any(patterns, address);
+                let enters = |patterns: &&Vec<Pattern>| any(patterns, address) && !any(patterns, before);
+                let exceptions = self.exceptions.iter().map(|exception| &exception.matching);
+                let out =
+                    rules.clone().filter(leaves).map(|patterns| ("it moves out of a rule of the policy", patterns));
+                let into = exceptions.filter(enters).map(|patterns| ("it moves into an exception", patterns));
+                notes.extend(out.chain(into).map(|(message, patterns)| Finding {
+                    plan: plan.name.clone(),
+                    address: Some(address.clone()),
+                    ..Finding::of_policy(Rule::Note, "move", message).about(patterns)
+                }));
             }
         }
-        let known = baseline.map(|baseline| baseline.rise(|address| limits.mean(address))).unwrap_or_default();
-        let new = rise.minus(&known);
-        if new <= *most {
-            return None;
-        }
-        let (new, most) = (new.with_digits(2), most.with_digits(2));
-        let beyond = if baseline.is_some() { " beyond the baseline" } else { "" };
-        let details: Vec<String> =
-            limits.matching.iter().flatten().map(|pattern| pattern.as_str().to_owned()).collect();
-        Some(Finding {
-            rule: Rule::MaxMonthlyIncrease,
-            level: Level::Error,
-            plan: None,
-            address: None,
-            message: format!("the bill rises by {new} a month{beyond}, and {most} is allowed"),
-            fingerprint: fingerprint(Rule::MaxMonthlyIncrease, "", &details.join("\0")),
-            details,
-            location: None,
-        })
-    }
-
-    /// Findings for expired exceptions, which close the gate, and for exceptions that match no object.
-    fn stale_exceptions(&self, used: &BTreeSet<usize>) -> Vec<Finding> {
-        let mut stale = Vec::new();
-        for (index, exception) in self.exceptions.iter().enumerate() {
-            let patterns: Vec<&str> = exception.matching.iter().map(Pattern::as_str).collect();
-            let key = format!("{}\0{}", patterns.join("\0"), exception.expires);
-            let (level, message) = if exception.is_expired {
-                (Level::Error, format!("an exception of the policy expired on {}", exception.expires))
-            } else if used.contains(&index) {
-                continue;
-            } else {
-                (Level::Note, "an exception of the policy matches no object".to_owned())
-            };
-            stale.push(Finding {
-                rule: Rule::Exception,
-                level,
-                plan: None,
-                address: None,
-                message,
-                details: vec![patterns.join(", "), exception.owner.clone(), exception.reason.clone()],
-                fingerprint: fingerprint(Rule::Exception, "", &key),
-                location: None,
-            });
-        }
-        stale
+        notes
     }
 }
 
-impl Limits {
-    fn hold_for(&self, plan: usize) -> bool {
-        self.plans.as_ref().is_none_or(|plans| plans.contains(&plan))
+/// The addresses under which any plan has a cloud disk, by its id.
+fn addresses_of_disks(plans: &[Reviewed]) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut addresses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (id, address) in plans.iter().flat_map(|plan| &plan.disks) {
+        addresses.entry(id).or_default().insert(address);
+    }
+    addresses
+}
+
+/// The increase of one instance's monthly costs.
+struct Rise<'a> {
+    plan: Option<&'a str>,
+    /// Its address, and the one that it had before.
+    addresses: Vec<&'a str>,
+    /// Beyond its reference; `None` if it is unknown.
+    beyond: Option<Money>,
+}
+
+impl<'a> Rise<'a> {
+    fn all(plans: &'a [Reviewed], baseline: Option<&Baseline>) -> Vec<Self> {
+        let mut rises = Vec::new();
+        for plan in plans {
+            let rows = &plan.report.cost.resources;
+            let references = baseline.map(|baseline| baseline.references(plan.name.as_deref(), rows));
+            let mut references = references.into_iter().flatten();
+            rises.extend(rows.iter().map(|row| {
+                let reference = references.next().flatten().unwrap_or_else(|| row.now.monthly());
+                let addresses = [plain(&row.address)].into_iter().chain(row.previous_address.as_deref()).collect();
+                Self { plan: plan.name.as_deref(), addresses, beyond: row.beyond(reference).ok() }
+            }));
+        }
+        rises
     }
 
-    fn mean(&self, address: &str) -> bool {
-        self.matching.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(address)))
+    /// The known increase; a decrease counts as 0.
+    fn increase(&self) -> Money {
+        self.beyond.clone().unwrap_or_default().max(Money::default())
+    }
+
+    fn id(&self) -> (Option<&'a str>, &'a str) {
+        (self.plan, self.addresses.first().copied().unwrap_or_default())
+    }
+}
+
+/// What an exception lets through.
+struct Use<'a> {
+    exception: &'a Exception,
+    /// The increase of all its objects, if that is more than it allows: the sum, or `None` if it is unknown.
+    exceeded: Option<Option<Money>>,
+    /// The objects by plan and addresses.
+    objects: BTreeSet<(Option<&'a str>, &'a Vec<String>)>,
+    /// The increases by plan and address.
+    increases: BTreeMap<(Option<&'a str>, &'a str), Money>,
+}
+
+impl<'a> Use<'a> {
+    fn new(exception: &'a Exception, rises: &[Rise<'a>]) -> Self {
+        let own = || rises.iter().filter(|rise| exception.means(&rise.addresses));
+        let mut sum = Money::default();
+        own().for_each(|rise| sum += &rise.increase());
+        let sum = own().all(|rise| rise.beyond.is_some()).then_some(sum);
+        let is_exceeded = |most: &Money| sum.as_ref().is_none_or(|sum| sum > most);
+        let exceeded = exception.max_monthly_increase.as_ref().filter(|most| is_exceeded(most)).map(|_| sum.clone());
+        Self { exception, exceeded, objects: BTreeSet::new(), increases: BTreeMap::new() }
+    }
+
+    fn lifts(&self, rule: Rule, addresses: &[&str]) -> bool {
+        let is_exceeded = rule == Rule::MaxMonthlyIncrease && self.exceeded.is_some();
+        let is_of_rule = self.exception.rules.as_ref().is_none_or(|rules| rules.contains(&rule));
+        is_of_rule && !is_exceeded && !self.exception.is_expired && self.exception.means(addresses)
+    }
+
+    /// The finding about the exception itself.
+    fn finding(&self, plans: &[Reviewed]) -> Finding {
+        let exception = self.exception;
+        let of = |level: Level, kind: &'static str, message: String| Finding {
+            level,
+            ..Finding::of_policy(Rule::Exception, kind, message).about(&exception.matching)
+        };
+        let mut addresses = plans.iter().flat_map(|plan| &plan.addresses);
+        let mut finding = if exception.is_expired {
+            of(Level::Error, "expired", format!("an exception of the policy expired on {}", exception.expires))
+        } else if let Some(sum) = &self.exceeded {
+            let most = exception.max_monthly_increase.clone().unwrap_or_default().with_digits(2);
+            let sum = sum.as_ref().map_or_else(|| "an unknown sum".to_owned(), |sum| sum.with_digits(2));
+            let message =
+                format!("the increases of an exception add up to {sum} a month (its limit {most}): they count");
+            of(Level::Error, "exceeded", message)
+        } else if !addresses.any(|address| any(&exception.matching, address)) {
+            of(Level::Note, "no-match", "an exception of the policy matches no object".to_owned())
+        } else {
+            let count =
+                self.objects.iter().map(|(plan, addresses)| (*plan, addresses.first().map_or("", String::as_str)));
+            let count = count.chain(self.increases.keys().copied()).collect::<BTreeSet<_>>().len();
+            let mut sum = Money::default();
+            self.increases.values().for_each(|increase| sum += increase);
+            let objects = if count == 1 { "object" } else { "objects" };
+            let sum = sum.with_digits(2);
+            of(Level::Note, "use", format!("an exception lets through {count} {objects} and {sum} a month"))
+        };
+        finding.details.extend([exception.owner.clone(), exception.reason.clone()]);
+        finding
+    }
+}
+
+/// The first exception that lifts a rule for an object.
+fn lifting<'a, 'b>(uses: &'b mut [Use<'a>], rule: Rule, addresses: &[&str]) -> Option<&'b mut Use<'a>> {
+    uses.iter_mut().find(|used| used.lifts(rule, addresses))
+}
+
+impl Limits {
+    /// Whether they hold for an object: one of its addresses suffices.
+    fn mean(&self, addresses: &[&str]) -> bool {
+        self.matching.as_ref().is_none_or(|patterns| addresses.iter().any(|address| any(patterns, address)))
+    }
+
+    /// The finding if the monthly costs of the objects rise by more than is allowed.
+    fn sum<'a>(&self, rises: &[Rise<'a>], uses: &mut [Use<'a>]) -> Option<Finding> {
+        let most = self.max_monthly_increase.as_ref()?;
+        let (mut increases, mut decreases) = (Money::default(), Money::default());
+        for rise in rises.iter().filter(|rise| self.mean(&rise.addresses)) {
+            let increase = rise.increase();
+            match lifting(uses, Rule::MaxMonthlyIncrease, &rise.addresses) {
+                Some(_) if increase == Money::default() => {}
+                Some(used) => drop(used.increases.insert(rise.id(), increase)),
+                None => {
+                    increases += &increase;
+                    decreases += &(increase - &rise.beyond.clone().unwrap_or_default());
+                }
+            }
+        }
+        if increases <= *most {
+            return None;
+        }
+        let [increases, most, decreases] = [&increases, most, &decreases].map(|sum| sum.with_digits(2));
+        let message =
+            format!("increases add up to {increases} a month (limit {most}); decreases of {decreases} do not count");
+        let finding = Finding::of_policy(Rule::MaxMonthlyIncrease, "sum", message);
+        Some(Finding { level: Level::Error, ..finding.about(self.matching.as_deref().unwrap_or_default()) })
     }
 }
 
 impl Exception {
-    fn covers(&self, rule: Rule, plan: usize, address: &str) -> bool {
-        self.plans.as_ref().is_none_or(|plans| plans.contains(&plan))
-            && self.rules.as_ref().is_none_or(|rules| rules.contains(&rule))
-            && self.matching.iter().any(|pattern| pattern.matches(address))
+    /// Whether it holds for an object: all its addresses must match.
+    fn means(&self, addresses: &[&str]) -> bool {
+        !addresses.is_empty() && addresses.iter().all(|address| any(&self.matching, address))
+    }
+}
+
+/// Whether one of the patterns matches an address.
+fn any(patterns: &[Pattern], address: &str) -> bool {
+    patterns.iter().any(|pattern| pattern.matches(address))
+}
+
+impl Finding {
+    /// A finding about the policy and not about one object.
+    fn of_policy(rule: Rule, kind: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            rule,
+            kind,
+            level: Level::Note,
+            plan: None,
+            address: None,
+            message: message.into(),
+            details: Vec::new(),
+            fingerprint: fingerprint(rule, None, "", kind),
+            facts: None,
+            accepted: false,
+            location: None,
+        }
+    }
+
+    /// The same about a table of the policy: its patterns identify it.
+    fn about(self, matching: &[Pattern]) -> Self {
+        let patterns: Vec<&str> = matching.iter().map(Pattern::as_str).collect();
+        let fingerprint = fingerprint(self.rule, None, &patterns.join("\0"), self.kind);
+        let details = patterns.into_iter().map(str::to_owned).collect();
+        Self { fingerprint, details, ..self }
+    }
+
+    fn accept(&mut self, why: &str) {
+        self.level = Level::Note;
+        self.accepted = true;
+        self.message = format!("{} ({why})", self.message);
     }
 }
 
 fn finding(plan: &Reviewed, observation: &Observation) -> Finding {
     let level = match observation.rule {
-        Rule::DestroyData | Rule::Exception | Rule::MaxMonthlyIncrease | Rule::Plan | Rule::Prepaid => Level::Warning,
-        Rule::Check | Rule::SecretsInState => Level::Note,
+        Rule::Check | Rule::Exception | Rule::Note | Rule::SecretsInState | Rule::Unpriced => Level::Note,
+        Rule::DestroyData | Rule::MaxMonthlyIncrease | Rule::Plan | Rule::Prepaid => Level::Warning,
     };
     Finding {
         rule: observation.rule,
+        kind: observation.kind,
         level,
         plan: plan.name.clone(),
         address: observation.address.clone(),
         message: observation.message.clone(),
         details: observation.details.clone(),
-        fingerprint: observation.fingerprint(),
+        fingerprint: observation.fingerprints(plan.name.as_deref()).next().unwrap_or_default(),
+        facts: observation.facts.clone(),
+        accepted: false,
         location: None,
-    }
-}
-
-/// The findings and costs of an earlier plan.
-#[derive(Clone, Debug, Default)]
-pub struct Baseline {
-    fingerprints: BTreeSet<String>,
-    /// The increase of the monthly costs by each instance.
-    increases: Vec<(String, Money)>,
-}
-
-/// The parts of a JSON report that a baseline needs; a report of several plans has one for each in `plans`.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Saved {
-    findings: Option<Vec<SavedFinding>>,
-    cost: SavedCost,
-    plans: Vec<Self>,
-}
-
-#[derive(Deserialize)]
-struct SavedFinding {
-    fingerprint: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct SavedCost {
-    resources: Vec<SavedRow>,
-}
-
-#[derive(Deserialize)]
-struct SavedRow {
-    address: String,
-    monthly_change: Option<Number>,
-}
-
-impl Baseline {
-    /// Reads a plan, or a report of this program in JSON.
-    ///
-    /// # Errors
-    ///
-    /// If it is neither.
-    pub fn read(document: &[u8]) -> Result<Self, NotAPlan> {
-        match serde_json::from_slice::<Saved>(document) {
-            Ok(Saved { findings: Some(findings), cost, plans }) => {
-                let rows = cost.resources.into_iter().chain(plans.into_iter().flat_map(|plan| plan.cost.resources));
-                let increase = |row: SavedRow| Some((row.address, Money::of(&row.monthly_change?)?));
-                Ok(Self {
-                    fingerprints: findings.into_iter().map(|finding| finding.fingerprint).collect(),
-                    increases: rows.filter_map(increase).collect(),
-                })
-            }
-            Ok(_) | Err(_) => ReviewedPlan::read(document).map(|plan| Self::of(&Report::of(&plan))),
-        }
-    }
-
-    fn of(report: &Report) -> Self {
-        let increase = |row: &CostRow| Some((row.address.clone(), row.increase().ok()?));
-        Self {
-            fingerprints: observe(report).iter().map(Observation::fingerprint).collect(),
-            increases: report.cost.resources.iter().filter_map(increase).collect(),
-        }
-    }
-
-    pub(super) fn has(&self, fingerprint: &str) -> bool {
-        self.fingerprints.contains(fingerprint)
-    }
-
-    /// The increase of these objects' monthly costs in the baseline; a decrease counts as 0.
-    pub(super) fn rise(&self, means: impl Fn(&str) -> bool) -> Money {
-        let mut rise = Money::default();
-        for (_, increase) in self.increases.iter().filter(|(address, _)| means(address)) {
-            rise = rise + increase;
-        }
-        rise.max(Money::default())
     }
 }

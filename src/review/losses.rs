@@ -6,24 +6,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    actions::ChangeAction,
     cost::INSTANCE,
-    plan::{Change, ReviewedPlan},
+    plan::{ResourceChange, ReviewedPlan},
     values::{ChangeSide, ShownValue},
 };
 
-/// An object that a plan destroys.
+/// The data that is lost with a destroyed object.
 #[derive(Clone, Debug, Serialize)]
 pub struct Loss {
-    /// Its address.
-    pub address: String,
-    /// Its resource type.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// The planned action.
-    pub action: ChangeAction,
-    /// The core's code of the reason, if the plan has one.
-    pub reason: Option<String>,
     /// Whether the lost data is known; it is unknown for most objects of other providers.
     pub known: bool,
     /// The data that is lost with it.
@@ -32,6 +22,12 @@ pub struct Loss {
     pub staying: Vec<Item>,
     /// Whether the state has `deletion_protection = true`, so that the apply will be refused.
     pub protected: bool,
+    /// The ids of the cloud disks among the data, hidden ones too: to compare, never to show.
+    #[serde(skip)]
+    pub(super) disks: Vec<String>,
+    /// Whether each of the data is known by an id that may be shown.
+    #[serde(skip)]
+    pub(super) is_identified: bool,
 }
 
 /// A disk or image with data.
@@ -64,14 +60,9 @@ pub enum ItemKind {
 }
 
 impl Loss {
-    pub(super) fn all(plan: &ReviewedPlan) -> Vec<Self> {
-        let destroyed = plan.changes.iter().filter(|change| change.managed && change.action.destroys());
-        destroyed.map(|change| Self::of(change, plan)).collect()
-    }
-
-    fn of(change: &Change, plan: &ReviewedPlan) -> Self {
+    pub(super) fn of(change: &ResourceChange, plan: &ReviewedPlan) -> Self {
         let before = &change.side.before;
-        let (mut data, mut staying) = (Vec::new(), Vec::new());
+        let (mut data, mut staying, mut disks, mut is_identified) = (Vec::new(), Vec::new(), Vec::new(), true);
         match change.kind.as_str() {
             INSTANCE => {
                 data.push(Item { size_gb: size(before, "sys_disk_size_gb"), ..Item::of(ItemKind::SystemDisk) });
@@ -80,15 +71,21 @@ impl Loss {
                     size_gb: size(before, "data_disk_size_gb"),
                     ..Item::of(ItemKind::LocalDataDisk)
                 });
-                let disks = Disks::of(before, plan);
-                data.extend(disks.items(true));
-                staying.extend(disks.items(false));
+                let found = Disks::of(before, plan);
+                data.extend(found.items(true));
+                staying.extend(found.items(false));
+                let lost = || found.known.iter().filter(|(_, disk)| disk.dies);
+                is_identified = !found.unnamed.iter().any(|disk| disk.dies) && lost().all(|(_, disk)| !disk.is_hidden);
+                disks.extend(lost().map(|(id, _)| id.clone()));
             }
-            "damodel_cloud_disk" => data.push(Item {
-                name: disk_name(before, "id"),
-                size_gb: size(before, "size_gb"),
-                ..Item::of(ItemKind::CloudDisk)
-            }),
+            "damodel_cloud_disk" => {
+                disks.extend(before.raw(&["id"]).and_then(Value::as_str).map(str::to_owned));
+                data.push(Item {
+                    name: disk_name(before, "id"),
+                    size_gb: size(before, "size_gb"),
+                    ..Item::of(ItemKind::CloudDisk)
+                });
+            }
             "damodel_private_image" => {
                 data.push(Item { name: disk_name(before, "id"), ..Item::of(ItemKind::PrivateImage) });
             }
@@ -98,14 +95,12 @@ impl Loss {
             _ => {}
         }
         Self {
-            address: change.title(),
-            kind: change.kind.clone(),
-            action: change.action,
-            reason: change.reason.clone(),
-            known: change.kind.starts_with("damodel_") || is_state_only(change),
+            known: ResourceChange::is_own(&change.kind, change.provider.as_deref()) || is_state_only(change),
             data,
             staying,
             protected: before.at(&["deletion_protection"]) == ShownValue::Known(&Value::Bool(true)),
+            disks,
+            is_identified,
         }
     }
 }
@@ -144,14 +139,17 @@ struct Disk {
     size_gb: Option<i64>,
     dies: bool,
     managed_by: Option<String>,
+    /// Whether its id is sensitive wherever it is found.
+    is_hidden: bool,
 }
 
 impl Disks {
     fn of(machine: &ChangeSide, plan: &ReviewedPlan) -> Self {
         let mut disks = Self::default();
         for disk in machine.elements("exist_disks") {
-            if let Some(id) = disk.number(&["disk_id"]) {
-                disks.found(id.to_string()).dies |= is_true(&disk, "release_with_instance");
+            if let Some(id) = disk.raw(&["disk_id"]).and_then(Value::as_i64) {
+                let is_shown = disk.number(&["disk_id"]).is_some();
+                disks.found(id.to_string(), is_shown).dies |= is_true(&disk, "release_with_instance");
             }
         }
         for document in machine.elements("cloud_disks") {
@@ -176,11 +174,13 @@ impl Disks {
     /// Adds a disk that the service reports with the instance, in an undocumented structure (service API, Instance,
     /// cloud_disks).
     fn reported(&mut self, document: &ChangeSide) {
-        let ShownValue::Known(Value::String(text)) = document.whole() else { return };
+        let Some(Value::String(text)) = document.raw(&[]) else { return };
         let Ok(record) = serde_json::from_str::<Value>(text) else { return };
-        let record = ChangeSide::new(Some(&record), None, None);
-        let Some(id) = record.number(&["id"]).or_else(|| record.number(&["disk_id"])) else { return };
-        let disk = self.found(id.to_string());
+        let is_shown = document.whole() != ShownValue::Sensitive;
+        let record = ChangeSide::new(Some(&record), None, Some(&Value::Bool(!is_shown)));
+        let id = |name: &str| record.raw(&[name]).and_then(Value::as_i64);
+        let Some(id) = id("id").or_else(|| id("disk_id")) else { return };
+        let disk = self.found(id.to_string(), is_shown);
         disk.name = disk.name.take().or_else(|| record.text(&["name"]).map(str::to_owned));
         disk.size_gb = disk.size_gb.or_else(|| size(&record, "size_gb"));
         disk.dies |= is_true(&record, "release_with_instance");
@@ -188,7 +188,7 @@ impl Disks {
 
     /// Adds disks of the plan or the prior state that are bound to the instance by any resource.
     fn of_other_resources(&mut self, machine: &ChangeSide, plan: &ReviewedPlan) {
-        let uid = machine.text(&["id"]).filter(|uid| !uid.is_empty());
+        let uid = machine.raw(&["id"]).and_then(Value::as_str).filter(|uid| !uid.is_empty());
         let changes = plan.changes.iter().filter(|change| change.deposed.is_none());
         let of_changes = changes.map(|change| (&change.address, &change.kind, change.managed, &change.side.before));
         let of_state = plan.prior.iter().map(|stated| (&stated.address, &stated.kind, stated.managed, &stated.values));
@@ -196,14 +196,11 @@ impl Disks {
             if !managed || kind != "damodel_cloud_disk" {
                 continue;
             }
-            let Some(id) = disk.text(&["id"]) else { continue };
-            let names_machine = |binding: &ChangeSide| match (binding.whole(), uid) {
-                (ShownValue::Known(Value::String(binding)), Some(uid)) => binding.contains(uid),
-                _ => false,
-            };
-            let is_bound = disk.elements("binding_instances").iter().any(names_machine);
+            let Some(id) = disk.raw(&["id"]).and_then(Value::as_str) else { continue };
+            let bindings = disk.raw(&["binding_instances"]).and_then(Value::as_array).into_iter().flatten();
+            let is_bound = uid.is_some_and(|uid| bindings.clone().any(|binding| names(binding, uid)));
             if is_bound || self.known.contains_key(id) {
-                let found = self.found(id.to_owned());
+                let found = self.found(id.to_owned(), disk.text(&["id"]).is_some());
                 found.name = disk.text(&["name"]).map(str::to_owned).or_else(|| found.name.take());
                 found.size_gb = size(disk, "size_gb").or(found.size_gb);
                 found.dies |= is_bound && is_true(disk, "release_with_instance");
@@ -212,8 +209,10 @@ impl Disks {
         }
     }
 
-    fn found(&mut self, id: String) -> &mut Disk {
-        self.known.entry(id).or_default()
+    fn found(&mut self, id: String, is_shown: bool) -> &mut Disk {
+        let disk = self.known.entry(id).or_insert_with(|| Disk { is_hidden: true, ..Disk::default() });
+        disk.is_hidden &= !is_shown;
+        disk
     }
 
     fn items(&self, dies: bool) -> impl Iterator<Item = Item> {
@@ -221,15 +220,25 @@ impl Disks {
         let all = known.chain(self.unnamed.iter().map(|disk| (None, disk)));
         all.filter(move |(_, disk)| disk.dies == dies).map(|(id, disk)| Item {
             kind: ItemKind::CloudDisk,
-            name: id.map(|id| named(id, disk.name.as_deref())),
+            name: id.filter(|_| !disk.is_hidden).map(|id| named(id, disk.name.as_deref())),
             size_gb: disk.size_gb,
             managed_by: disk.managed_by.clone(),
         })
     }
 }
 
+/// Whether a binding, a document of a structure that the service does not describe, names an instance.
+fn names(binding: &Value, uid: &str) -> bool {
+    match binding {
+        Value::String(text) => text == uid || serde_json::from_str(text).is_ok_and(|inner: Value| names(&inner, uid)),
+        Value::Array(elements) => elements.iter().any(|element| names(element, uid)),
+        Value::Object(fields) => fields.values().any(|field| names(field, uid)),
+        Value::Bool(_) | Value::Null | Value::Number(_) => false,
+    }
+}
+
 /// Whether the object exists only in the state, so that its destroy loses no data.
-fn is_state_only(change: &Change) -> bool {
+fn is_state_only(change: &ResourceChange) -> bool {
     let (kind, provider) = (change.kind.as_str(), change.provider.as_deref());
     let is_of = |name: &str| provider.is_none_or(|provider| provider.ends_with(name));
     match kind.split('_').next() {

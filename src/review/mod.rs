@@ -4,10 +4,11 @@
 //! secrets in the state, [`Review::new`] applies a [`Policy`] to one or several, and [`render`] writes them in a
 //! [`Format`]. This layer uses the attribute names of the provider's resources and depends on no other layer.
 //!
-//! No report has a value that the plan marks as sensitive: values are read through `values::Values`, which keeps the
+//! No report has a value that the plan marks as sensitive: values are read through `values::ChangeSide`, which keeps the
 //! masks with them.
 
-mod actions;
+mod baseline;
+mod changes;
 mod cost;
 mod findings;
 mod gate;
@@ -20,19 +21,17 @@ mod report;
 mod values;
 
 pub use self::{
-    actions::{
-        Argument, ChangeAction, Created, Drift, Drifted, Forced, Imported, Invoked, Moved, PlannedDisk, ReplacedObject,
-        Updated,
-    },
+    baseline::Baseline,
+    changes::{Change, ChangeAction, Line, PlannedDisk},
     cost::{Amount, Candidates, Cost, CostRow, Sums, Term, TermKind, Total, Unpriced},
-    findings::{Finding, Level, Location, Rule},
-    gate::{Baseline, Deny, Exception, Limits, Policy, Verdict},
+    findings::{Facts, Finding, Level, Location, Rule},
+    gate::{Deny, Exception, Limits, Policy, Verdict},
     losses::{Item, ItemKind, Loss},
     money::Money,
-    plan::{Check, Deferred, NotAPlan, ReviewedPlan, Trigger},
+    plan::{Check, Importing, NotAPlan, OwnId, ReviewedPlan, Trigger},
     policy_file::{NotAPolicy, Pattern, names},
     render::{Format, Style, code, render},
-    report::{Counts, Forgotten, Report, Review, Reviewed, visible},
+    report::{Counts, Report, Review, Reviewed, visible},
     values::Secrets,
 };
 

@@ -1,9 +1,13 @@
 //! Sums of money, and the price of an instance per hour and per month.
 
-use std::{cmp::Ordering, ops::Add, str::FromStr};
+use std::{
+    cmp::Ordering,
+    ops::{Add, AddAssign, Sub},
+    str::FromStr,
+};
 
 use bigdecimal::{BigDecimal, RoundingMode, Zero};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Number;
 
 use super::values::{ChangeSide, ShownValue};
@@ -54,10 +58,6 @@ impl Money {
         if is_positive { format!("+{text}") } else { text.replacen('-', "\u{2212}", 1) }
     }
 
-    pub(super) fn minus(&self, other: &Self) -> Self {
-        Self(&self.0 - &other.0)
-    }
-
     pub(super) fn of(number: &Number) -> Option<Self> {
         parse(&number.to_string()).map(Self)
     }
@@ -86,6 +86,26 @@ impl Add<&Self> for Money {
 
     fn add(self, other: &Self) -> Self {
         Self(self.0 + &other.0)
+    }
+}
+
+impl AddAssign<&Self> for Money {
+    fn add_assign(&mut self, other: &Self) {
+        self.0 += &other.0;
+    }
+}
+
+impl Sub<&Self> for Money {
+    type Output = Self;
+
+    fn sub(self, other: &Self) -> Self {
+        Self(self.0 - &other.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Money {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::of(&Number::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not a sum of money"))
     }
 }
 

@@ -17,11 +17,11 @@ const VERSION: i64 = 1;
 /// The similarity (0 to 1) from which a word counts as a misspelling of another one.
 const LIKE: f64 = 0.7;
 
-const DENY: [(&str, Deny); 3] =
-    [("destroy-data", Deny::DestroyData), ("prepaid", Deny::Prepaid), ("secrets-in-state", Deny::SecretsInState)];
+const DENY: [Deny; 4] = [Deny::DestroyData, Deny::Prepaid, Deny::Unpriced, Deny::SecretsInState];
 
 /// The rules about an object, from which exceptions are possible.
-const EXCEPTABLE: [Rule; 4] = [Rule::DestroyData, Rule::MaxMonthlyIncrease, Rule::Prepaid, Rule::SecretsInState];
+const EXCEPTABLE: [Rule; 5] =
+    [Rule::DestroyData, Rule::MaxMonthlyIncrease, Rule::Prepaid, Rule::SecretsInState, Rule::Unpriced];
 
 /// The reason why a file is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -76,12 +76,14 @@ impl Policy {
             toml::from_str(text).map_err(|error| NotAPolicy::Syntax(error.to_string().trim_end().to_owned()))?;
         // The version is checked first, because a newer one may have other keys.
         let file = Section { place: "the policy".to_owned(), table: &root };
-        match file.required("version")? {
-            Value::Integer(VERSION) => {}
-            Value::Integer(other) => return Err(NotAPolicy::Version(*other)),
-            _ => return Err(file.wrong("version", "must be 1".to_owned())),
+        let knows = || file.knows(&["version", "limits", "rule", "exception"]);
+        match root.get("version") {
+            Some(Value::Integer(VERSION)) => knows()?,
+            Some(Value::Integer(other)) => return Err(NotAPolicy::Version(*other)),
+            Some(_) => return Err(file.wrong("version", "must be 1".to_owned())),
+            // It may be misspelled.
+            None => knows().and_then(|()| file.required("version").map(drop))?,
         }
-        file.knows(&["version", "limits", "rule", "exception"])?;
         let mut limits = Vec::new();
         if let Some(table) = root.get("limits") {
             let section = Section { place: "[limits]".to_owned(), table: table_of(table, "limits")? };
@@ -94,7 +96,7 @@ impl Policy {
         }
         let exceptions = file.sections("exception")?;
         let exceptions = exceptions.iter().map(|section| section.exception(today)).collect::<Result<_, _>>()?;
-        Ok(Self { limits, exceptions })
+        Ok(Self { limits, exceptions, not_read: Vec::new() })
     }
 }
 
@@ -128,17 +130,18 @@ impl<'a> Section<'a> {
     }
 
     fn limits(&self, matching: Option<Vec<Pattern>>) -> Result<Limits, NotAPolicy> {
-        let max_monthly_increase = match self.table.get("max_monthly_increase") {
-            None => None,
-            Some(value) => Some(self.money("max_monthly_increase", value)?),
-        };
         let mut deny = Vec::new();
         for word in self.words("deny")?.unwrap_or_default() {
-            let known = DENY.iter().find(|(name, _)| *name == word);
-            let (_, found) = known.ok_or_else(|| self.unknown_word("deny", word, &DENY.map(|(name, _)| name)))?;
-            deny.push(*found);
+            let found = DENY.into_iter().find(|deny| deny.rule().as_str() == word);
+            let known = DENY.map(|deny| deny.rule().as_str());
+            deny.push(found.ok_or_else(|| self.unknown_word("deny", word, &known))?);
         }
-        Ok(Limits { plans: None, matching, max_monthly_increase, deny })
+        Ok(Limits { matching, max_monthly_increase: self.most()?, deny })
+    }
+
+    fn most(&self) -> Result<Option<Money>, NotAPolicy> {
+        let key = "max_monthly_increase";
+        self.table.get(key).map(|value| self.money(key, value)).transpose()
     }
 
     fn money(&self, key: &'static str, value: &Value) -> Result<Money, NotAPolicy> {
@@ -151,7 +154,7 @@ impl<'a> Section<'a> {
     }
 
     fn exception(&self, today: Date) -> Result<Exception, NotAPolicy> {
-        self.knows(&["match", "rule", "owner", "reason", "expires"])?;
+        self.knows(&["match", "rule", "owner", "reason", "expires", "max_monthly_increase"])?;
         let rules = match self.words("rule")? {
             None => None,
             Some(words) => Some(words.into_iter().map(|word| self.rule(word)).collect::<Result<_, _>>()?),
@@ -166,9 +169,9 @@ impl<'a> Section<'a> {
         let day =
             day.ok_or_else(|| self.wrong("expires", "must be a date such as 2026-12-31, without quotes".to_owned()))?;
         Ok(Exception {
-            plans: None,
             matching: self.patterns()?,
             rules,
+            max_monthly_increase: self.most()?,
             owner: self.text("owner")?,
             reason: self.text("reason")?,
             expires: day.to_string(),
@@ -324,7 +327,7 @@ fn named(step: &str) -> (&str, Option<&str>) {
 }
 
 /// An address without the suffix of a deposed object in reports.
-fn plain(address: &str) -> &str {
+pub(super) fn plain(address: &str) -> &str {
     match address.rfind(" (deposed ") {
         Some(end) if address.ends_with(')') => address.get(..end).unwrap_or(address),
         _ => address,
@@ -421,6 +424,11 @@ mod tests {
             |line: &str| format!("version = 1\n[[exception]]\nmatch = [\"a\"]\nowner = \"o\"\nreason = \"r\"\n{line}");
         for (text, expected) in [
             ("", "the policy lacks \"version\""),
+            ("verson = 1", "the policy has the unknown key \"verson\": did you mean \"version\"?"),
+            (
+                &exception("expires = 2026-12-31\nmax_montly_increase = 1"),
+                "[[exception]] 1 has the unknown key \"max_montly_increase\": did you mean \"max_monthly_increase\"?",
+            ),
             ("version = 2\nlimit = 1", "its version is 2, and"),
             ("version = 1\nlimit = {}", "the policy has the unknown key \"limit\": did you mean \"limits\"?"),
             ("version = 1\nzzz = 1", "the policy has the unknown key \"zzz\""),

@@ -5,23 +5,25 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    actions::{ChangeAction, Created, Drift, Imported, Invoked, Moved, ReplacedObject, Updated},
-    cost::{Cost, Sums, Term},
-    findings::{Finding, Level, Location, Observation, fingerprint, observe},
-    gate::{Baseline, Policy, Verdict},
-    losses::Loss,
-    plan::{Change, Check, Deferred, ReviewedPlan, Side},
-    values::Secrets,
+    baseline::Baseline,
+    changes::{Change, ChangeAction},
+    cost::{CLOUD_DISK, Cost, Sums, Term},
+    findings::{Finding, Level, Location, Observation, observe},
+    gate::{Policy, Verdict},
+    plan::{Check, ReviewedPlan, Side},
+    values::{ChangeSide, Secrets},
 };
 
 /// The version of the JSON format. A new field does not change it.
-pub(super) const FORMAT: &str = "1.0";
+pub(super) const FORMAT: &str = "1.1";
 
 /// The report of one plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The version of the JSON format.
     pub format_version: &'static str,
+    /// The name of the plan: its path below the named folder, or as it was named beside others.
+    pub name: Option<String>,
     /// The version of the core that wrote the plan.
     pub core_version: Option<String>,
     /// Whether planning stopped with an error.
@@ -36,30 +38,12 @@ pub struct Report {
     pub counts: Counts,
     /// The costs of the instances.
     pub cost: Cost,
-    /// Changes and actions that are deferred to a later plan.
-    pub deferred: Vec<Deferred>,
-    /// The destroyed objects.
-    pub destroyed: Vec<Loss>,
-    /// The replaced objects.
-    pub replaced: Vec<ReplacedObject>,
-    /// The actions that the apply invokes.
-    pub actions: Vec<Invoked>,
-    /// The created objects.
-    pub created: Vec<Created>,
-    /// The objects updated in place.
-    pub updated: Vec<Updated>,
-    /// The imported objects.
-    pub imported: Vec<Imported>,
-    /// The moved objects.
-    pub moved: Vec<Moved>,
-    /// The objects removed from the state without a destroy.
-    pub forgotten: Vec<Forgotten>,
+    /// The changes of objects: planned, deferred and invoked ones, and those outside of plans.
+    pub changes: Vec<Change>,
     /// The prepaid terms.
     pub prepaid: Vec<Term>,
     /// The secrets that the state would have in clear.
     pub secrets: Vec<Secrets>,
-    /// Changes outside of plans.
-    pub drift: Vec<Drift>,
     /// Failed conditions.
     pub failed_checks: Vec<Check>,
 }
@@ -91,25 +75,13 @@ pub struct Counts {
     pub actions: usize,
 }
 
-/// An object that is removed from the state and still exists in the service.
-#[derive(Clone, Debug, Serialize)]
-pub struct Forgotten {
-    /// Its address.
-    pub address: String,
-    /// Its resource type.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// The core's code of the reason, if the plan has one.
-    pub reason: Option<String>,
-}
-
 impl Report {
     /// Makes the report of a plan.
     #[must_use]
-    pub fn of(plan: &ReviewedPlan) -> Self {
-        let forgotten = plan.changes.iter().filter(|change| change.managed && change.action.forgets());
+    pub fn of(name: Option<String>, plan: &ReviewedPlan) -> Self {
         Self {
             format_version: FORMAT,
+            name,
             core_version: plan.core.clone(),
             errored: plan.errored,
             incomplete: plan.incomplete,
@@ -117,26 +89,11 @@ impl Report {
             unreadable: plan.faults.clone(),
             counts: Counts::of(plan),
             cost: Cost::of(plan),
-            deferred: plan.deferred.clone(),
-            destroyed: Loss::all(plan),
-            replaced: ReplacedObject::all(plan),
-            actions: Invoked::all(plan),
-            created: Created::all(plan),
-            updated: Updated::all(plan),
-            imported: Imported::all(plan),
-            moved: Moved::all(plan),
-            forgotten: forgotten.map(Forgotten::of).collect(),
+            changes: Change::all(plan),
             prepaid: Term::all(plan),
             secrets: Secrets::all(plan),
-            drift: Drift::all(plan),
             failed_checks: plan.failed_checks.clone(),
         }
-    }
-}
-
-impl Forgotten {
-    fn of(change: &Change) -> Self {
-        Self { address: change.title(), kind: change.kind.clone(), reason: change.reason.clone() }
     }
 }
 
@@ -156,9 +113,11 @@ impl Counts {
                 ChangeAction::Forget => counts.forget += 1,
                 ChangeAction::NoOp | ChangeAction::Read => counts.unchanged += 1,
                 ChangeAction::Update => counts.update += 1,
+                // These are no actions of a plan's objects.
+                ChangeAction::Defer | ChangeAction::Drift | ChangeAction::Gone | ChangeAction::Invoke => {}
             }
             counts.import += usize::from(change.importing.is_some());
-            counts.moved += usize::from(change.is_moved());
+            counts.moved += usize::from(change.moved_from().is_some());
             counts.other_providers += usize::from(changes(&change.side) && !change.kind.starts_with("damodel_"));
         }
         counts
@@ -225,14 +184,20 @@ fn is_hidden(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A plan with its report.
+/// A plan with its report, and what a policy needs to know of it.
 #[derive(Clone, Debug)]
 pub struct Reviewed {
-    /// Its name, if there are several.
+    /// Its name, if it needs one.
     pub name: Option<String>,
     /// Its report.
     pub report: Report,
     pub(super) observations: Vec<Observation>,
+    /// The addresses of all its objects, before and after it.
+    pub(super) addresses: Vec<String>,
+    /// The address of each moved object, and the one that it had before.
+    pub(super) moves: Vec<(String, String)>,
+    /// The id of each cloud disk with an address of it, hidden ids too: to compare, never to show.
+    pub(super) disks: Vec<(String, String)>,
 }
 
 /// The review of all plans.
@@ -250,8 +215,25 @@ impl Reviewed {
     /// Makes the report of a plan.
     #[must_use]
     pub fn new(name: Option<String>, plan: &ReviewedPlan) -> Self {
-        let report = Report::of(plan);
-        Self { name, observations: observe(&report), report }
+        let report = Report::of(name.clone(), plan);
+        let (mut addresses, mut moves, mut disks) = (Vec::new(), Vec::new(), Vec::new());
+        let mut disk = |kind: &str, sides: &[&ChangeSide], addresses: &[String]| {
+            let ids = sides.iter().filter_map(|side| side.raw(&["id"])?.as_str()).filter(|_| kind == CLOUD_DISK);
+            disks.extend(ids.flat_map(|id| addresses.iter().map(|address| (id.to_owned(), address.clone()))));
+        };
+        for change in &plan.changes {
+            let own = change.addresses();
+            disk(&change.kind, &[&change.side.before, &change.side.after], &own);
+            moves.extend(change.moved_from().map(|before| (change.address.clone(), before.clone())));
+            addresses.extend(own);
+        }
+        for stated in &plan.prior {
+            disk(&stated.kind, &[&stated.values], std::slice::from_ref(&stated.address));
+            addresses.push(stated.address.clone());
+        }
+        addresses.extend(plan.outputs.iter().map(|(name, _)| format!("output.{name}")));
+        addresses.extend(plan.invocations.iter().map(|invocation| invocation.address.clone()));
+        Self { name, observations: observe(plan, &report), report, addresses, moves, disks }
     }
 }
 
@@ -264,8 +246,7 @@ impl Review {
         baseline: Option<&Baseline>,
         locate: impl Fn(&Finding) -> Option<Location>,
     ) -> Self {
-        let mut findings = policy.judge(&plans, baseline);
-        number(&mut findings);
+        let mut findings = policy.judge(&plans, baseline.cloned());
         for finding in &mut findings {
             finding.location = locate(finding);
         }
@@ -305,18 +286,6 @@ impl Review {
     }
 }
 
-/// Makes the fingerprints unique, because the same object may be in several plans.
-fn number(findings: &mut [Finding]) {
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for finding in findings {
-        let count = seen.entry(finding.fingerprint.clone()).or_default();
-        if *count > 0 {
-            finding.fingerprint = fingerprint(finding.rule, &finding.fingerprint, &count.to_string());
-        }
-        *count += 1;
-    }
-}
-
 /// The JSON form of one plan.
 #[derive(Serialize)]
 struct OfOne<'a> {
@@ -333,16 +302,9 @@ struct OfSeveral<'a> {
     counts: Counts,
     cost: Sums,
     modules: BTreeMap<&'a str, Sums>,
-    plans: Vec<Named<'a>>,
+    plans: Vec<&'a Report>,
     findings: &'a [Finding],
     gate: &'a Option<Verdict>,
-}
-
-#[derive(Serialize)]
-struct Named<'a> {
-    name: Option<&'a str>,
-    #[serde(flatten)]
-    report: &'a Report,
 }
 
 impl Review {
@@ -356,10 +318,7 @@ impl Review {
                 counts: self.counts(),
                 cost: self.sums(),
                 modules: self.modules(),
-                plans: plans
-                    .iter()
-                    .map(|Reviewed { name, report, .. }| Named { name: name.as_deref(), report })
-                    .collect(),
+                plans: plans.iter().map(|plan| &plan.report).collect(),
                 findings,
                 gate,
             }),

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::{Number, Value};
 
 use super::{
-    actions::ChangeAction,
-    plan::{Change, ReviewedPlan, Side},
+    changes::ChangeAction,
+    plan::{ResourceChange, ReviewedPlan, Side},
 };
 
 /// One step of a path: an attribute, a key, or an index.
@@ -15,6 +15,13 @@ use super::{
 pub(super) enum PathPart {
     Index(usize),
     Key(String),
+}
+
+impl PathPart {
+    /// Whether this is an attribute with a size.
+    pub(super) fn is_size(&self) -> bool {
+        matches!(self, Self::Key(name) if name == "size_gb")
+    }
 }
 
 /// One side of a change.
@@ -77,6 +84,32 @@ impl ChangeSide {
         }
     }
 
+    /// The value at a path if it is known, even a sensitive one: to compare, never to show.
+    pub(super) fn raw(&self, path: &[&str]) -> Option<&Value> {
+        let path: Vec<PathPart> = path.iter().map(|name| PathPart::Key((*name).to_owned())).collect();
+        set(&self.value, &path).filter(|_| !marks(&self.unknown, &path))
+    }
+
+    /// An attribute as a fact, with null if it has no value; `None` if it is sensitive or unknown.
+    pub(super) fn fact(&self, name: &str) -> Option<Value> {
+        match self.at(&[name]) {
+            ShownValue::Known(value) => Some(value.clone()),
+            ShownValue::Null => Some(Value::Null),
+            ShownValue::Sensitive | ShownValue::Unknown => None,
+        }
+    }
+
+    /// Whether this is null: the object does not exist on this side.
+    pub(super) fn is_null(&self) -> bool {
+        self.value.is_null()
+    }
+
+    /// Whether a list is known to have no element.
+    pub(super) fn is_empty_list(&self, name: &str) -> bool {
+        let list = self.value.get(name).and_then(Value::as_array);
+        list.is_none_or(Vec::is_empty) && !marks(&self.unknown, &[PathPart::Key(name.to_owned())])
+    }
+
     /// The elements of a list, each with its part of the masks.
     pub(super) fn elements(&self, name: &str) -> Vec<Self> {
         let list = self.value.get(name).and_then(Value::as_array);
@@ -84,9 +117,10 @@ impl ChangeSide {
         (0..count).map(|index| self.part(&[PathPart::Key(name.to_owned()), PathPart::Index(index)])).collect()
     }
 
-    /// The names of the existing attributes.
+    /// The names of the existing attributes, unless the whole value is sensitive.
     pub(super) fn names(&self) -> impl Iterator<Item = &String> {
-        self.value.as_object().into_iter().flat_map(|fields| fields.keys())
+        let fields = self.value.as_object().filter(|_| !is_marked_above(&self.sensitive, &[]));
+        fields.into_iter().flat_map(|fields| fields.keys())
     }
 
     /// The visible form of the whole value.
@@ -108,7 +142,17 @@ impl ChangeSide {
         !marks(&self.unknown, path) && set(&self.value, path) == set(&other.value, path)
     }
 
-    /// The paths at which two sides differ: into objects, but not into lists. An unknown value on this side differs.
+    /// The part of a path down to the first value that is sensitive as a whole on one of two sides: the keys below it
+    /// are sensitive too.
+    pub(super) fn shown_path<'a>(&self, before: &Self, path: &'a [PathPart]) -> &'a [PathPart] {
+        let above = |length: &usize| path.get(..*length).unwrap_or(path);
+        let is_masked =
+            |path: &[PathPart]| [&self.sensitive, &before.sensitive].iter().any(|mask| is_marked_above(mask, path));
+        (0..path.len()).find(|length| is_masked(above(length))).map_or(path, |length| above(&length))
+    }
+
+    /// The paths at which two sides differ: into objects, but not into lists and not into what is sensitive as a whole.
+    /// An unknown value on this side differs.
     pub(super) fn differences(&self, before: &Self) -> Vec<Vec<PathPart>> {
         let mut paths = Vec::new();
         self.differ(before, &mut Vec::new(), &mut paths);
@@ -119,7 +163,9 @@ impl ChangeSide {
         if self.is_same(before, path) {
             return;
         }
-        let object = |value| set(value, path).and_then(Value::as_object);
+        let is_masked = |side: &Self| is_marked_above(&side.sensitive, path);
+        let is_masked = is_masked(self) || is_masked(before);
+        let object = |value| set(value, path).and_then(Value::as_object).filter(|_| !is_masked);
         let (Some(old), Some(new)) = (object(&before.value), object(&self.value)) else {
             found.push(path.clone());
             return;
@@ -285,7 +331,7 @@ fn of_objects(plan: &ReviewedPlan) -> Vec<Secrets> {
     all
 }
 
-fn entering(change: &Change) -> Vec<String> {
+fn entering(change: &ResourceChange) -> Vec<String> {
     let side = &change.side;
     let is_kept = !change.action.makes() && change.importing.is_none();
     let new = side.after.secrets().into_iter().filter(|path| !(is_kept && side.after.is_same(&side.before, path)));

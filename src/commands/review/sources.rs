@@ -1,21 +1,16 @@
-//! The inputs of a review: plans in files, folders or on standard input, and the location (file and line) of the blocks
-//! of a configuration and its modules.
+//! The location (file and line) of the blocks of a configuration and its modules.
 
 use std::{
     collections::BTreeMap,
     fs,
-    io::Read,
-    num::NonZero,
     path::{Component, Path, PathBuf},
-    thread,
 };
 
 use hcl_edit::structure::{Block, Body, Structure};
 use serde::Deserialize;
 
-use super::Error;
 use crate::{
-    provider::Environment,
+    commands::Failure,
     review::{Location, names, visible},
 };
 
@@ -54,7 +49,7 @@ struct Installed {
 
 impl Sources {
     /// Reads the configuration of a folder.
-    pub(super) fn read(folder: &Path) -> Result<Self, Error> {
+    pub(super) fn read(folder: &Path, directory: &Path) -> Result<Self, Failure> {
         let mut sources = Self { blocks: BTreeMap::new(), modules: BTreeMap::new(), warnings: Vec::new() };
         let manifest: Manifest = fs::read(folder.join(MANIFEST))
             .ok()
@@ -62,9 +57,9 @@ impl Sources {
             .unwrap_or_default();
         let installed: BTreeMap<String, PathBuf> =
             manifest.modules.into_iter().map(|module| (module.key, module.directory)).collect();
-        let reading = Reading { folder, installed: &installed };
+        let reading = Reading { folder, root: Root::of(folder, directory), installed: &installed };
         // The user named the root folder, so it must exist.
-        fs::read_dir(folder).map_err(|source| Error::Read { place: folder.display().to_string(), source })?;
+        fs::read_dir(folder).map_err(|error| Failure::reading(folder.display(), error))?;
         sources.read_module(&reading, folder, &[], None);
         Ok(sources)
     }
@@ -98,14 +93,14 @@ impl Sources {
         }
         let files = files(folder);
         let main = files.iter().find(|file| file.ends_with("main.tf")).or_else(|| files.first());
-        let begin = main.map(|file| Location { file: reading.name(file), line: 1 });
+        let begin = main.map(|file| Location { file: reading.root.name(file), line: 1 });
         if let Some(location) = begin.or_else(|| call.cloned()) {
             self.modules.insert(module.join("."), location);
         }
         for file in files {
             let text = fs::read_to_string(&file).unwrap_or_default();
             match hcl_edit::parser::parse_body(&text) {
-                Ok(body) => self.read_file(reading, folder, module, &reading.name(&file), &text, &body),
+                Ok(body) => self.read_file(reading, folder, module, &reading.root.name(&file), &text, &body),
                 Err(error) => self.warnings.push(format!(
                     "{} cannot be parsed, so findings have no line in it: {}",
                     file.display(),
@@ -175,6 +170,8 @@ fn from(block: &Block) -> Option<String> {
 struct Reading<'a> {
     /// The folder of the root module.
     folder: &'a Path,
+    /// The folder that the names of files begin at.
+    root: Root,
     /// The folders of installed modules, by their keys.
     installed: &'a BTreeMap<String, PathBuf>,
 }
@@ -190,23 +187,41 @@ impl Reading<'_> {
         let directory = self.installed.get(&names.join("."))?;
         Some(self.folder.join(directory))
     }
+}
 
-    /// The name of a file in reports: relative to the working directory, or to the folder of the configuration if that
-    /// is absolute or outside.
-    fn name(&self, file: &Path) -> String {
-        let is_beside = self.folder.is_absolute() || self.folder.starts_with("..");
-        let file = if is_beside { file.strip_prefix(self.folder).unwrap_or(file) } else { file };
-        let mut parts: Vec<String> = Vec::new();
-        for component in file.components() {
-            match component {
-                Component::Normal(part) => parts.push(part.to_string_lossy().into_owned()),
-                Component::ParentDir if parts.last().is_some_and(|part| part != "..") => drop(parts.pop()),
-                Component::ParentDir => parts.push("..".to_owned()),
-                Component::CurDir | Component::Prefix(_) | Component::RootDir => {}
-            }
-        }
-        parts.join("/")
+/// The folder that names of files in reports begin at.
+pub(super) struct Root {
+    folder: PathBuf,
+    directory: PathBuf,
+}
+
+impl Root {
+    /// The nearest folder above this one with `.git`, else the working directory.
+    pub(super) fn of(folder: &Path, directory: &Path) -> Self {
+        let whole = resolved(&directory.join(folder));
+        let root = whole.ancestors().find(|folder| folder.join(".git").exists());
+        let folder = root.map_or_else(|| resolved(directory), Path::to_owned);
+        Self { folder, directory: directory.to_owned() }
     }
+
+    /// The name of a file, with `/` between its folders.
+    pub(super) fn name(&self, file: &Path) -> String {
+        let whole = self.directory.join(file);
+        let name = whole.file_name().map(PathBuf::from).unwrap_or_default();
+        let whole = resolved(whole.parent().unwrap_or_else(|| Path::new(""))).join(name);
+        let shared = self.folder.components().zip(whole.components()).take_while(|(one, other)| one == other).count();
+        let up = self.folder.components().skip(shared).map(|_| "..".to_owned());
+        let down = whole.components().skip(shared).filter_map(|component| match component {
+            Component::Normal(part) => Some(part.to_string_lossy().into_owned()),
+            _ => None,
+        });
+        up.chain(down).collect::<Vec<_>>().join("/")
+    }
+}
+
+/// A folder without links; as it is if it cannot be found.
+fn resolved(folder: &Path) -> PathBuf {
+    fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
 }
 
 /// The files of a module, in the order of their names.
@@ -234,103 +249,4 @@ impl Lines {
     fn at(&self, byte: usize) -> usize {
         self.0.partition_point(|begin| *begin <= byte) + 1
     }
-}
-
-/// A document that should be a plan.
-#[derive(Debug)]
-pub(super) struct PlanInput {
-    /// Its path, or the name of the stream.
-    pub(super) place: String,
-    is_file: bool,
-    /// Its folder.
-    pub(super) folder: PathBuf,
-    pub(super) document: Vec<u8>,
-}
-
-/// Reads the named inputs in their order, and folders in the order of their file names.
-pub(super) fn read(plans: &[PathBuf], baseline: Option<&Path>, input: &mut impl Read) -> Result<Vec<PlanInput>, Error> {
-    let mut inputs = Vec::new();
-    let baseline = baseline.and_then(|path| path.canonicalize().ok());
-    for path in plans {
-        if path == Path::new("-") {
-            let mut document = Vec::new();
-            let place = "standard input".to_owned();
-            match input.read_to_end(&mut document) {
-                Ok(_) => inputs.push(PlanInput { place, is_file: false, folder: PathBuf::new(), document }),
-                Err(source) => return Err(Error::Read { place, source }),
-            }
-        } else if path.is_dir() {
-            let before = inputs.len();
-            let files = plans_below(path)?;
-            for file in files.iter().filter(|file| baseline.is_none() || file.canonicalize().ok() != baseline) {
-                inputs.push(PlanInput::of_file(file)?);
-            }
-            if inputs.len() == before {
-                return Err(Error::NoPlans(path.display().to_string()));
-            }
-        } else {
-            inputs.push(PlanInput::of_file(path)?);
-        }
-    }
-    Ok(inputs)
-}
-
-impl PlanInput {
-    /// Its path, if it is a file.
-    pub(super) fn file(&self) -> Option<String> {
-        self.is_file.then(|| self.place.clone())
-    }
-
-    fn of_file(path: &Path) -> Result<Self, Error> {
-        // Files in the working directory have relative names.
-        let environment = Environment::of_process();
-        let place = path.strip_prefix(environment.directory()).unwrap_or(path).display().to_string();
-        let document = fs::read(path).map_err(|source| Error::Read { place: place.clone(), source })?;
-        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-        Ok(Self { place, is_file: true, folder, document })
-    }
-}
-
-/// The files in a folder and below that may be plans, without hidden files and files of a configuration.
-fn plans_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let failed = |source| Error::Read { place: folder.display().to_string(), source };
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.starts_with('.') {
-            continue;
-        }
-        if path.is_dir() {
-            files.extend(plans_below(&path)?);
-        } else if name.ends_with(".json") && !name.ends_with(".tf.json") && !name.ends_with(".tofu.json") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-/// Converts each input, on all processors; the first failure fails all.
-pub(super) fn parallel<T: Send>(
-    inputs: &[PlanInput],
-    make: impl Fn(&PlanInput) -> Result<T, Error> + Sync,
-) -> Result<Vec<T>, Error> {
-    let workers = thread::available_parallelism().map_or(1, NonZero::get).min(inputs.len()).max(1);
-    let share = inputs.len().div_ceil(workers).max(1);
-    thread::scope(|scope| {
-        let work = |inputs| {
-            let make = &make;
-            move || -> Result<Vec<T>, Error> { <[PlanInput]>::iter(inputs).map(make).collect() }
-        };
-        let workers: Vec<_> = inputs.chunks(share).map(|inputs| scope.spawn(work(inputs))).collect();
-        let mut all = Vec::with_capacity(inputs.len());
-        for worker in workers {
-            match worker.join() {
-                Ok(made) => all.extend(made?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        Ok(all)
-    })
 }

@@ -2,9 +2,14 @@
 
 mod read;
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
 use super::{
-    actions::ChangeAction,
-    values::{ChangeSide, PathPart},
+    changes::ChangeAction,
+    report::FORMAT,
+    values::{ChangeSide, PathPart, ShownValue},
 };
 
 /// A plan.
@@ -20,25 +25,39 @@ pub struct ReviewedPlan {
     pub(super) says_whether_complete: bool,
     /// The parts that could not be read.
     pub(super) faults: Vec<String>,
+    /// The addresses of changes that could not be read, as far as they are known.
+    pub(super) unread: BTreeSet<String>,
     /// The changes of objects, including no-ops.
-    pub(super) changes: Vec<Change>,
-    /// Changes and actions that are deferred to a later plan.
-    pub(super) deferred: Vec<Deferred>,
+    pub(super) changes: Vec<ResourceChange>,
+    /// The address and the core's reason of each change and action that is deferred to a later plan (Terraform, deferred
+    /// actions).
+    pub(super) deferred: Vec<(String, String)>,
     /// The actions that the apply invokes (Terraform 1.14).
     pub(super) invocations: Vec<Invocation>,
     /// Changes outside of plans.
-    pub(super) drift: Vec<Change>,
+    pub(super) drift: Vec<ResourceChange>,
     /// The outputs of the root module.
     pub(super) outputs: Vec<(String, Side)>,
     /// The prior state: managed objects and data sources.
     pub(super) prior: Vec<Stated>,
     /// Failed conditions.
     pub(super) failed_checks: Vec<Check>,
+    /// The configured resources, by address without keys.
+    pub(super) configured: BTreeMap<String, Configured>,
+}
+
+/// A resource in the configuration that the plan contains.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Configured {
+    /// The arguments that are set, if only to an expression that is null.
+    pub(super) arguments: BTreeSet<String>,
+    /// The types of its provisioners.
+    pub(super) provisioners: Vec<String>,
 }
 
 /// The change of one object.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub(super) struct ResourceChange {
     pub(super) address: String,
     pub(super) previous_address: Option<String>,
     /// The key of an object that a replacement left behind.
@@ -55,11 +74,23 @@ pub(super) struct Change {
     pub(super) side: Side,
 }
 
-/// The id or identity of an import.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub(super) struct Importing {
+/// An import.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Importing {
     /// Its import id, or its identity as JSON; `None` if it is known only after the apply.
-    pub(super) id: Option<String>,
+    pub id: Option<String>,
+}
+
+/// The own id of an object before a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", content = "id")]
+pub enum OwnId {
+    /// It is sensitive, or the object has no attribute `id`.
+    Hidden,
+    /// It is known.
+    Known(String),
+    /// The object does not exist yet.
+    NotYet,
 }
 
 /// The values before and after a change.
@@ -70,26 +101,19 @@ pub(super) struct Side {
     pub(super) after: ChangeSide,
 }
 
-/// A change or an action that is deferred to a later plan (Terraform, deferred actions).
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Deferred {
-    /// The object or the action, as far as its address is known.
-    pub address: String,
-    /// Terraform's code of the reason.
-    pub reason: String,
-}
-
 /// An action that an apply invokes (JSON output format, action invocations).
 #[derive(Clone, Debug)]
 pub(super) struct Invocation {
     pub(super) address: String,
     pub(super) kind: String,
+    /// The source address of its provider, if the plan has it.
+    pub(super) provider: Option<String>,
     pub(super) trigger: Trigger,
     pub(super) arguments: ChangeSide,
 }
 
 /// The trigger of an action.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Trigger {
     /// It was requested directly (`-invoke`).
@@ -120,7 +144,7 @@ pub(super) struct Stated {
 }
 
 /// A failed check, precondition or postcondition.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// The object that it belongs to.
     pub address: String,
@@ -149,6 +173,9 @@ pub enum NotAPlan {
     /// It is another document.
     #[error("it is JSON, but not the output of `terraform show -json PLANFILE`")]
     Other,
+    /// It is a report in the format of another version of this program.
+    #[error("it is a report in the format {0:?}, and this version reads {FORMAT:?}: make it again with this version")]
+    Report(String),
     /// It is a plan file of `plan -out`.
     #[error("it is a saved plan file. Run `terraform show -json FILE` or `tofu show -json FILE` and pass its output")]
     Saved,
@@ -163,7 +190,22 @@ pub enum NotAPlan {
     Version(String),
 }
 
-impl Change {
+impl OwnId {
+    /// Whether two objects are provably the same, or neither exists yet.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        *self != Self::Hidden && self == other
+    }
+
+    pub(super) fn of(values: &ChangeSide) -> Self {
+        match values.at(&["id"]) {
+            _ if values.is_null() => Self::NotYet,
+            ShownValue::Known(serde_json::Value::String(id)) => Self::Known(id.clone()),
+            ShownValue::Known(_) | ShownValue::Null | ShownValue::Sensitive | ShownValue::Unknown => Self::Hidden,
+        }
+    }
+}
+
+impl ResourceChange {
     /// The address, with the key of a deposed object.
     pub(super) fn title(&self) -> String {
         match &self.deposed {
@@ -177,8 +219,18 @@ impl Change {
         self.managed && self.kind == kind
     }
 
-    /// Whether it had another address before.
-    pub(super) fn is_moved(&self) -> bool {
-        self.previous_address.as_ref().is_some_and(|old| *old != self.address)
+    /// The address that it had before, if that was another one.
+    pub(super) fn moved_from(&self) -> Option<&String> {
+        self.previous_address.as_ref().filter(|old| **old != self.address)
+    }
+
+    /// Its address, and the one that it had before.
+    pub(super) fn addresses(&self) -> Vec<String> {
+        [&self.address].into_iter().chain(self.moved_from()).cloned().collect()
+    }
+
+    /// Whether a type of resource or action belongs to this provider.
+    pub(super) fn is_own(kind: &str, provider: Option<&str>) -> bool {
+        kind.starts_with("damodel_") && provider.is_none_or(|provider| provider.ends_with("/damodel/damodel"))
     }
 }

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{
     super::{
-        actions::ChangeAction,
+        changes::ChangeAction,
         values::{ChangeSide, PathPart},
     },
-    Change, Check, Deferred, Importing, Invocation, NotAPlan, ReviewedPlan, Side, Stated, Trigger,
+    Check, Configured, Importing, Invocation, NotAPlan, ResourceChange, ReviewedPlan, Side, Stated, Trigger,
 };
 
 /// The relevant members of the document. Those that only identify its kind are not kept, because they are the largest.
@@ -37,6 +37,7 @@ struct Root {
     output_changes: Value,
     checks: Value,
     prior_state: Value,
+    configuration: Value,
 }
 
 impl ReviewedPlan {
@@ -113,10 +114,11 @@ impl ReviewedPlan {
         if let Some(module) = root.prior_state.pointer("/values/root_module") {
             plan.read_module(module);
         }
+        plan.read_configuration(&root.configuration["root_module"], "");
         plan
     }
 
-    fn read_changes(&mut self, list: &Value, key: &str) -> Vec<Change> {
+    fn read_changes(&mut self, list: &Value, key: &str) -> Vec<ResourceChange> {
         let mut changes = Vec::new();
         for (index, entry) in self.list(list, key).iter().enumerate() {
             let fault = |part: &str| {
@@ -128,7 +130,10 @@ impl ReviewedPlan {
                     self.faults.extend(odd_parts(entry).into_iter().map(fault));
                     changes.push(change);
                 }
-                None => self.faults.push(fault("")),
+                None => {
+                    self.faults.push(fault(""));
+                    self.unread.extend(text(entry, "address"));
+                }
             }
         }
         changes
@@ -148,7 +153,7 @@ impl ReviewedPlan {
         for entry in self.list(list, key) {
             let address = entry.pointer(address).and_then(Value::as_str).unwrap_or("(unknown address)");
             let reason = text(entry, "reason").unwrap_or_default();
-            self.deferred.push(Deferred { address: address.to_owned(), reason });
+            self.deferred.push((address.to_owned(), reason));
         }
     }
 
@@ -209,6 +214,24 @@ impl ReviewedPlan {
         }
     }
 
+    /// Reads which arguments are configured. A missing configuration is no fault: without it fewer facts are known.
+    fn read_configuration(&mut self, module: &Value, prefix: &str) {
+        for resource in elements(&module["resources"]) {
+            let Some(address) = text(resource, "address") else { continue };
+            let expressions = resource["expressions"].as_object().into_iter().flatten();
+            let set = expressions.filter(|(_, expression)| expression.get("constant_value") != Some(&Value::Null));
+            let provisioners = elements(&resource["provisioners"]).iter();
+            let configured = Configured {
+                arguments: set.map(|(name, _)| name.clone()).collect(),
+                provisioners: provisioners.filter_map(|provisioner| text(provisioner, "type")).collect(),
+            };
+            self.configured.insert(format!("{prefix}{address}"), configured);
+        }
+        for (name, call) in module["module_calls"].as_object().into_iter().flatten() {
+            self.read_configuration(&call["module"], &format!("{prefix}module.{name}."));
+        }
+    }
+
     /// A list that may be missing. Any other value under its name is a fault.
     fn list<'a>(&mut self, list: &'a Value, key: &str) -> &'a [Value] {
         if !(list.is_null() || list.is_array()) {
@@ -226,7 +249,7 @@ impl ReviewedPlan {
 }
 
 /// A change, if its action and its masks have the documented form.
-fn change(entry: &Value) -> Option<Change> {
+fn change(entry: &Value) -> Option<ResourceChange> {
     let inner = entry.get("change")?;
     let side = side(inner)?;
     let is_object = |key: &str| inner.get(key).is_none_or(|value| value.is_null() || value.is_object());
@@ -238,7 +261,7 @@ fn change(entry: &Value) -> Option<Change> {
         "data" => false,
         _ => return None,
     };
-    Some(Change {
+    Some(ResourceChange {
         address: text(entry, "address")?,
         previous_address: text(entry, "previous_address"),
         deposed: text(entry, "deposed"),
@@ -308,6 +331,7 @@ fn invocation(entry: &Value) -> Option<Invocation> {
     Some(Invocation {
         address: text(entry, "address")?,
         kind: text(entry, "type")?,
+        provider: text(entry, "provider_name"),
         trigger,
         arguments: ChangeSide::new(
             entry.get("config_values"),

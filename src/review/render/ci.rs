@@ -3,7 +3,7 @@
 //! each plan, a test for each passed rule and for each violation), and workflow commands of GitHub Actions (setting an
 //! error message).
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use askama::Template;
 use serde::Serialize;
@@ -88,10 +88,10 @@ fn uri(path: &str) -> String {
 }
 
 #[derive(Serialize)]
-struct Issue<'a> {
+struct Issue {
     description: String,
     check_name: &'static str,
-    fingerprint: &'a str,
+    fingerprint: String,
     severity: &'static str,
     location: Location,
 }
@@ -109,23 +109,37 @@ struct Lines {
 
 /// Writes the report.
 pub(super) fn gitlab(review: &Review, style: &Style) -> serde_json::Result<String> {
-    let issues: Vec<Issue<'_>> = review.findings.iter().map(|finding| issue(finding, style)).collect();
+    let mut issues: Vec<Issue> = review.findings.iter().map(|finding| issue(finding, style)).collect();
+    // GitLab drops an issue with the fingerprint of another one; a current and a deposed object share theirs.
+    distinguish(issues.iter_mut().map(|issue| &mut issue.fingerprint));
     Ok(serde_json::to_string_pretty(&issues)? + "\n")
 }
 
-fn issue<'a>(finding: &'a Finding, style: &Style) -> Issue<'a> {
+fn issue(finding: &Finding, style: &Style) -> Issue {
     let object = finding.address.as_ref().map(|object| format!("{}: ", visible(object, LONGEST))).unwrap_or_default();
     let place = place(finding, style);
     Issue {
         description: format!("{object}{}", finding.sentence(LONGEST)),
         check_name: finding.rule.as_str(),
-        fingerprint: &finding.fingerprint,
+        fingerprint: finding.fingerprint.clone(),
         severity: match finding.level {
             Level::Error => "critical",
             Level::Note => "info",
             Level::Warning => "minor",
         },
         location: Location { path: place.file, lines: Lines { begin: place.line } },
+    }
+}
+
+/// Numbers equal names.
+fn distinguish<'a>(names: impl Iterator<Item = &'a mut String>) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for name in names {
+        let count = seen.entry(name.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            let _ = write!(name, " ({count})");
+        }
     }
 }
 
@@ -182,12 +196,14 @@ pub(super) fn junit(review: &Review) -> Result<String, askama::Error> {
 fn suite(name: &str, findings: &[&Finding]) -> Suite {
     let mut tests = Vec::new();
     for rule in Rule::ALL {
+        let begin = tests.len();
         let mut violations =
             findings.iter().filter(|finding| finding.rule == rule && finding.level == Level::Error).peekable();
         if violations.peek().is_none() {
             tests.push(Test { rule: rule.as_str(), name: rule.as_str().to_owned(), violation: None });
         }
         tests.extend(violations.map(|finding| violated(finding)));
+        distinguish(tests.iter_mut().skip(begin).map(|test| &mut test.name));
     }
     let remarks = findings.iter().filter(|finding| finding.level != Level::Error);
     Suite {
@@ -202,7 +218,7 @@ fn violated(finding: &Finding) -> Test {
     let place = finding.location.as_ref().map(|place| format!("\n{}:{}", xml(&place.file), place.line));
     Test {
         rule: finding.rule.as_str(),
-        name: finding.address.as_deref().map_or_else(|| "the plan".to_owned(), xml),
+        name: finding.address.as_deref().map_or_else(|| format!("the plan ({})", finding.kind), xml),
         violation: Some(Violation {
             message: xml(&finding.sentence(LONGEST)),
             text: format!("{}{}", xml(&finding.to_string()), place.unwrap_or_default()),

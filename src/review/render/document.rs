@@ -2,14 +2,12 @@
 //! texts of the plan, which each format must escape.
 
 use crate::review::{
-    actions::{
-        Argument, Created, Drift, Drifted, Forced, Imported, Invoked, Moved, PlannedDisk, ReplacedObject, Updated,
-    },
+    changes::{Change, ChangeAction, Line, PlannedDisk},
     cost::{Candidates, CostRow, Sums, Term},
-    findings::{Finding, Level},
+    findings::{Finding, Level, Rule},
     losses::{Item, Loss},
-    plan::{Check, Deferred},
-    report::{Forgotten, Report, Review},
+    plan::Check,
+    report::{Report, Review},
     values::Secrets,
 };
 
@@ -52,46 +50,45 @@ pub(super) enum Piece {
 /// The sections of a review that are not empty. Those about parts that cannot be judged and about losses come first.
 pub(super) fn sections(review: &Review) -> Vec<Section> {
     let all = Tables { review };
-    let before = [
+    let terms = [text("object"), text("term"), number("in all"), text("action")];
+    let unpriced = ["object", "disk or image"].map(text);
+    [
         all.gate(),
         all.of("Unreadable", ["part of the plan"].map(text), |report| &report.unreadable, |part| vec![plan(part)]),
-        all.of("Deferred to a later plan", ["object", "reason"].map(text), |report| &report.deferred, deferred),
-        all.of("Destroyed", ["object", "action", "deleted data"].map(text), |report| &report.destroyed, loss),
-        all.of("Replaced", ["object", "order", "forced by"].map(text), |report| &report.replaced, replacement),
-        all.of(
+        all.changes("Deferred to a later plan", &["reason"], |change| of_action(change, ChangeAction::Defer), deferred),
+        all.changes("Destroyed", &["action", "deleted data"], |change| change.loss.is_some(), destroyed),
+        all.changes("Replaced", &["order", "forced by"], |change| change.action.replaces(), replacement),
+        all.changes(
             "Removed from the state, not destroyed (still billed)",
-            ["object", "type"].map(text),
-            |report| &report.forgotten,
+            &["type"],
+            |change| change.action.forgets(),
             forgotten,
         ),
-        all.of(
+        all.changes(
             "Actions that the apply invokes",
-            ["action", "when", "with"].map(text),
-            |report| &report.actions,
-            action,
+            &["when", "with"],
+            |change| of_action(change, ChangeAction::Invoke),
+            invoked,
         ),
-    ];
-    let after = [
-        all.of(
-            "Prepaid",
-            [text("instance"), text("term"), number("in all"), text("action")],
-            |report| &report.prepaid,
-            term,
-        ),
-        all.of("Created", ["object", "arguments"].map(text), |report| &report.created, created),
-        all.of("Changed in place", ["object", "what changes"].map(text), |report| &report.updated, updated),
-        all.of("Imported", ["object", "id", "beside"].map(text), |report| &report.imported, imported),
-        all.of("Moved", ["object", "from", "beside"].map(text), |report| &report.moved, moved),
+        Some(all.cost()).filter(|section| !section.rows.is_empty()),
+        all.by_plan().filter(|section| !section.rows.is_empty()),
+        all.by_module(),
+        all.of("Prepaid", terms, |report| &report.prepaid, term),
+        all.findings("Disks and images without a price", unpriced.to_vec(), |finding| finding.rule == Rule::Unpriced),
+        all.changes("Created", &["arguments"], |change| of_action(change, ChangeAction::Create), created),
+        all.changes("Changed in place", &["what changes"], |change| of_action(change, ChangeAction::Update), changed),
+        all.changes("Imported", &["id", "beside"], |change| change.import.is_some(), imported),
+        all.changes("Moved", &["from", "beside"], |change| change.previous_address.is_some(), moved),
         all.of(
             "Secrets that would enter the state",
             ["object", "attributes"].map(text),
             |report| &report.secrets,
             secrets,
         ),
-        all.of(
+        all.changes(
             "Drift: changed outside of plans",
-            ["object", "what the refresh found"].map(text),
-            |report| &report.drift,
+            &["what the refresh found"],
+            |change| matches!(change.action, ChangeAction::Drift | ChangeAction::Gone),
             drift,
         ),
         all.of(
@@ -100,11 +97,22 @@ pub(super) fn sections(review: &Review) -> Vec<Section> {
             |report| &report.failed_checks,
             check,
         ),
-        all.notes(),
-    ];
-    let cost = [Some(all.cost()), all.by_plan(), all.by_module()].into_iter().flatten();
-    let sections = before.into_iter().flatten().chain(cost.filter(|section| !section.rows.is_empty()));
-    sections.chain(after.into_iter().flatten()).collect()
+        all.findings("Exceptions", finding_columns("accepted finding"), |finding| {
+            finding.accepted || finding.rule == Rule::Exception && finding.level == Level::Note
+        }),
+        all.findings("Notes", finding_columns("note"), |finding| finding.rule == Rule::Note),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn of_action(change: &Change, action: ChangeAction) -> bool {
+    change.action == action
+}
+
+fn finding_columns(what: &'static str) -> Vec<Column> {
+    ["rule", "object", what].map(text).to_vec()
 }
 
 /// Tables with rows of all plans of a review.
@@ -121,16 +129,33 @@ impl<'a> Tables<'a> {
         entries: impl Fn(&'a Report) -> &'a Vec<T>,
         row: impl Fn(&'a T) -> Vec<Cell>,
     ) -> Option<Section> {
+        self.rows(title, columns.to_vec(), |report| entries(report).iter().map(&row).collect())
+    }
+
+    /// A table of the changes of a kind, with the object in its first column.
+    fn changes(
+        &self,
+        title: &str,
+        columns: &[&'static str],
+        is: impl Fn(&Change) -> bool,
+        cells: impl Fn(&'a Change) -> Vec<Cell>,
+    ) -> Option<Section> {
+        let first = if columns.contains(&"when") { "action" } else { "object" };
+        let columns = [first].iter().chain(columns).map(|title| text(title)).collect();
+        let row = |change: &'a Change| [plan(&change.address)].into_iter().chain(cells(change)).collect();
+        self.rows(title, columns, |report| report.changes.iter().filter(|change| is(change)).map(row).collect())
+    }
+
+    fn rows(&self, title: &str, columns: Vec<Column>, of: impl Fn(&'a Report) -> Vec<Vec<Cell>>) -> Option<Section> {
         let mut rows = Vec::new();
         for reviewed in &self.review.plans {
-            rows.extend(entries(&reviewed.report).iter().map(|entry| {
-                let mut cells = row(entry);
+            rows.extend(of(&reviewed.report).into_iter().map(|mut cells| {
                 self.name_plan(cells.first_mut(), reviewed.name.as_deref());
                 Row(cells)
             }));
         }
         let title = format!("{title} ({})", rows.len());
-        (!rows.is_empty()).then(|| Section { title, columns: columns.to_vec(), total: None, rows })
+        (!rows.is_empty()).then_some(Section { title, columns, total: None, rows })
     }
 
     /// Adds the name of the plan, if there are several.
@@ -142,20 +167,18 @@ impl<'a> Tables<'a> {
 
     fn gate(&self) -> Option<Section> {
         let (line, verdict) = (super::verdict(self.review)?, self.review.gate.as_ref()?);
-        let columns = ["rule", "object", "finding"].map(text).to_vec();
         let rows = verdict.violations.iter().map(|finding| self.finding(finding)).collect();
-        Some(Section { title: format!("Gate: {line}"), columns, total: None, rows })
+        Some(Section { title: format!("Gate: {line}"), columns: finding_columns("finding"), total: None, rows })
     }
 
-    /// The section of findings that an exception or the baseline allows, and of exceptions without an object.
-    fn notes(&self) -> Option<Section> {
-        let is_of_policy = |finding: &&Finding| {
-            let is_let_through = ["excepted until", "known from the baseline", "matches no object"];
-            finding.level == Level::Note && is_let_through.iter().any(|words| finding.message.contains(words))
-        };
-        let rows: Vec<Row> = self.review.findings.iter().filter(is_of_policy).map(|one| self.finding(one)).collect();
-        let columns = ["rule", "object", "accepted finding"].map(text).to_vec();
-        let title = format!("Exceptions ({})", rows.len());
+    /// A table of the findings of a kind.
+    fn findings(&self, title: &str, columns: Vec<Column>, is: impl Fn(&Finding) -> bool) -> Option<Section> {
+        let meant = self.review.findings.iter().filter(|finding| is(finding));
+        let rows: Vec<Row> = meant.map(|one| self.finding(one)).collect();
+        // A table without a column for the rule.
+        let left_out = 3_usize.saturating_sub(columns.len());
+        let rows: Vec<Row> = rows.into_iter().map(|row| Row(row.0.into_iter().skip(left_out).collect())).collect();
+        let title = format!("{title} ({})", rows.len());
         (!rows.is_empty()).then_some(Section { title, columns, total: None, rows })
     }
 
@@ -163,6 +186,8 @@ impl<'a> Tables<'a> {
         let details = finding.details.iter().map(|detail| CellLine(vec![Piece::Plan(detail.clone())]));
         let mut object = finding.address.as_deref().map_or_else(|| said("the plan"), plan);
         self.name_plan(Some(&mut object), finding.plan.as_deref());
+        let place = finding.location.as_ref().map(|place| plan_line(&format!("{}:{}", place.file, place.line)));
+        object.0.extend(place);
         let what = [words(finding.message.as_str())].into_iter().chain(details).collect();
         Row(vec![said(finding.rule.as_str()), object, Cell(what)])
     }
@@ -253,25 +278,37 @@ fn candidates(candidates: &Candidates) -> CellLine {
     CellLine(pieces)
 }
 
-fn deferred(deferred: &Deferred) -> Vec<Cell> {
-    vec![plan(&deferred.address), Cell(vec![reason(&deferred.reason)])]
+fn deferred(change: &Change) -> Vec<Cell> {
+    vec![Cell(change.reason.as_deref().map(reason).into_iter().collect())]
 }
 
-fn action(invoked: &Invoked) -> Vec<Cell> {
-    let (event, resource) = invoked.trigger.words();
-    let mut when = vec![Piece::Words(event.to_owned())];
-    when.extend(
-        resource.iter().flat_map(|resource| [Piece::Words(" ".to_owned()), Piece::Plan((*resource).to_owned())]),
-    );
-    let when = [CellLine(when)].into_iter().chain(invoked.trigger.on_error().map(words)).collect();
-    vec![plan(&invoked.address), Cell(when), Cell(invoked.arguments.iter().map(argument).collect())]
+fn invoked(change: &Change) -> Vec<Cell> {
+    let mut when = Vec::new();
+    if let Some(trigger) = &change.trigger {
+        let (event, resource) = trigger.words();
+        let mut pieces = vec![Piece::Words(event.to_owned())];
+        let named = |resource: &str| [Piece::Words(" ".to_owned()), Piece::Plan(resource.to_owned())];
+        pieces.extend(resource.into_iter().flat_map(named));
+        when.push(CellLine(pieces));
+        when.extend(trigger.on_error().map(words));
+    }
+    vec![Cell(when), Cell(change.lines.iter().map(line).collect())]
 }
 
-fn argument(argument: &Argument) -> CellLine {
-    let pieces = [&argument.name, &argument.value].map(|text| Piece::Plan(text.clone()));
-    let [name, value] = pieces;
-    let unit = unit(&argument.name, &[&argument.value]);
-    CellLine([name, Piece::Words(" = ".to_owned()), value].into_iter().chain(unit).collect())
+/// An argument with its value, or with the values before and after.
+fn line(line: &Line) -> CellLine {
+    let mut pieces = vec![Piece::Plan(line.argument.clone())];
+    match &line.before {
+        Some(before) => {
+            let before = [Piece::Words(": ".to_owned()), Piece::Plan(before.clone()), Piece::Words(" → ".to_owned())];
+            pieces.extend(before);
+        }
+        None => pieces.push(Piece::Words(" = ".to_owned())),
+    }
+    pieces.push(Piece::Plan(line.after.clone()));
+    let values = line.before.iter().chain([&line.after]).map(String::as_str);
+    pieces.extend(unit(&line.argument, &values.collect::<Vec<_>>()));
+    CellLine(pieces)
 }
 
 /// The unit of a size, by the name of its argument; `None` if no value is a number.
@@ -285,13 +322,12 @@ fn unit(argument: &str, values: &[&str]) -> Option<Piece> {
     is_number.then(|| Piece::Words(unit.to_owned()))
 }
 
-fn created(created: &Created) -> Vec<Cell> {
-    let mut what: Vec<CellLine> = created.arguments.iter().map(argument).collect();
-    what.extend(created.disks.iter().map(planned_disk));
+fn created(change: &Change) -> Vec<Cell> {
+    let mut what: Vec<CellLine> = change.lines.iter().map(line).chain(change.disks.iter().map(planned_disk)).collect();
     if what.is_empty() {
-        what.push(CellLine(vec![Piece::Plan(created.kind.clone())]));
+        what.push(plan_line(&change.kind));
     }
-    vec![plan(&created.address), Cell(what)]
+    vec![Cell(what)]
 }
 
 fn planned_disk(disk: &PlannedDisk) -> CellLine {
@@ -306,21 +342,29 @@ fn planned_disk(disk: &PlannedDisk) -> CellLine {
     CellLine(pieces)
 }
 
-fn updated(updated: &Updated) -> Vec<Cell> {
-    vec![plan(&updated.address), Cell(updated.attributes.iter().map(difference).collect())]
+fn changed(change: &Change) -> Vec<Cell> {
+    vec![Cell(change.lines.iter().map(line).collect())]
 }
 
-fn imported(imported: &Imported) -> Vec<Cell> {
-    let id = imported.id.as_deref().map_or_else(|| said("known after the apply"), plan);
-    vec![plan(&imported.address), id, said(imported.action.word())]
+fn drift(change: &Change) -> Vec<Cell> {
+    if change.action == ChangeAction::Gone { vec![said("it no longer exists")] } else { changed(change) }
 }
 
-fn moved(moved: &Moved) -> Vec<Cell> {
-    vec![plan(&moved.address), plan(&moved.previous_address), said(moved.action.word())]
+fn imported(change: &Change) -> Vec<Cell> {
+    let id = change.import.as_ref().and_then(|import| import.id.as_deref());
+    vec![id.map_or_else(|| said("known after the apply"), plan), said(change.action.word())]
 }
 
-fn loss(loss: &Loss) -> Vec<Cell> {
-    let reason = loss.reason.as_deref().map(reason);
+fn moved(change: &Change) -> Vec<Cell> {
+    vec![plan(change.previous_address.as_deref().unwrap_or_default()), said(change.action.word())]
+}
+
+fn destroyed(change: &Change) -> Vec<Cell> {
+    let action = [words(change.action.word())].into_iter().chain(change.reason.as_deref().map(reason)).collect();
+    vec![Cell(action), Cell(change.loss.iter().flat_map(loss).collect())]
+}
+
+fn loss(loss: &Loss) -> Vec<CellLine> {
     let mut goes: Vec<CellLine> = loss.data.iter().map(|gone| item("", gone)).collect();
     if goes.is_empty() {
         goes.push(words(super::no_data(loss)));
@@ -329,24 +373,24 @@ fn loss(loss: &Loss) -> Vec<Cell> {
     if loss.protected {
         goes.push(words("deletion_protection = true: this will be refused"));
     }
-    let action = [words(loss.action.word())].into_iter().chain(reason).collect();
-    vec![plan(&loss.address), Cell(action), Cell(goes)]
+    goes
 }
 
-fn replacement(replaced: &ReplacedObject) -> Vec<Cell> {
-    let is_told = |word: &&str| replaced.forced_by.is_empty() || *word != "replace_because_cannot_update";
-    let reason = replaced.reason.as_deref().filter(is_told).map(reason);
-    let mut forced: Vec<CellLine> = reason.into_iter().chain(replaced.forced_by.iter().map(difference)).collect();
-    if !replaced.changes.is_empty() {
+fn replacement(change: &Change) -> Vec<Cell> {
+    let (forcing, others): (Vec<&Line>, Vec<&Line>) = change.lines.iter().partition(|line| line.forces);
+    let is_told = |word: &&str| forcing.is_empty() || *word != "replace_because_cannot_update";
+    let reason = change.reason.as_deref().filter(is_told).map(reason);
+    let mut forced: Vec<CellLine> = reason.into_iter().chain(forcing.into_iter().map(line)).collect();
+    if !others.is_empty() {
         forced.push(words("also changes:"));
-        forced.extend(replaced.changes.iter().map(difference));
+        forced.extend(others.into_iter().map(line));
     }
-    vec![plan(&replaced.address), said(replaced.action.word()), Cell(forced)]
+    vec![said(change.action.word()), Cell(forced)]
 }
 
-fn forgotten(forgotten: &Forgotten) -> Vec<Cell> {
-    let reason = forgotten.reason.as_deref().map(reason);
-    vec![plan(&forgotten.address), Cell([plan_line(&forgotten.kind)].into_iter().chain(reason).collect())]
+fn forgotten(change: &Change) -> Vec<Cell> {
+    let reason = change.reason.as_deref().map(reason);
+    vec![Cell([plan_line(&change.kind)].into_iter().chain(reason).collect())]
 }
 
 fn term(term: &Term) -> Vec<Cell> {
@@ -363,14 +407,6 @@ fn term(term: &Term) -> Vec<Cell> {
 fn secrets(secrets: &Secrets) -> Vec<Cell> {
     let attributes = secrets.attributes.iter().map(|attribute| CellLine(vec![Piece::Plan(attribute.clone())]));
     vec![plan(&secrets.address), Cell(attributes.collect())]
-}
-
-fn drift(drift: &Drift) -> Vec<Cell> {
-    let found = match &drift.what {
-        Drifted::Changed { attributes } => attributes.iter().map(difference).collect(),
-        Drifted::Gone => vec![words("it no longer exists")],
-    };
-    vec![plan(&drift.address), Cell(found)]
 }
 
 fn check(check: &Check) -> Vec<Cell> {
@@ -392,14 +428,6 @@ fn item(before: &str, item: &Item) -> CellLine {
         pieces.push(Piece::Words(format!(", {size} GB")));
     }
     CellLine(pieces)
-}
-
-fn difference(changed: &Forced) -> CellLine {
-    let arrow = |word: &str| Piece::Words(word.to_owned());
-    let value = |value: &String| Piece::Plan(value.clone());
-    let pieces = [value(&changed.argument), arrow(": "), value(&changed.before), arrow(" → "), value(&changed.after)];
-    let unit = unit(&changed.argument, &[&changed.before, &changed.after]);
-    CellLine(pieces.into_iter().chain(unit).collect())
 }
 
 fn reason(word: &str) -> CellLine {

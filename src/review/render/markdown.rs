@@ -94,9 +94,9 @@ fn cell(cell: &Cell) -> String {
     lines.join("<br>")
 }
 
-/// A text of the plan as a code span, so that neither Markdown nor code hosts' links for names and numbers apply.
-/// Characters that would end the span or the table cell are escaped as in a string of HCL, so that every text is one
-/// span (CommonMark, code spans; GitHub Flavored Markdown, tables).
+/// A text of the plan as a code span in a table, so that neither Markdown nor code hosts' links for names and numbers
+/// apply. A pipe is escaped (GitHub Flavored Markdown, tables). A backtick, and a pipe after a backslash, are written as
+/// in a string of HCL, so that every text is one span.
 #[must_use]
 pub fn code(text: &str) -> String {
     let text = visible(text, LONGEST);
@@ -106,6 +106,7 @@ pub fn code(text: &str) -> String {
     let mut span = String::from("`");
     for c in text.chars() {
         match c {
+            '|' if !span.ends_with('\\') => span.push_str("\\|"),
             '`' | '|' => {
                 let _ = write!(span, "\\u{:04x}", u32::from(c));
             }
@@ -130,7 +131,8 @@ mod tests {
     #[test]
     fn what_could_end_a_span_or_a_cell_is_written_as_in_hcl() {
         for (hostile, escaped) in [
-            ("a|b", "a\\u007cb"),
+            ("a|b", "a\\|b"),
+            ("a\\|b", "a\\\\u007cb"),
             ("a`b", "a\\u0060b"),
             ("a\\", "a\\"),
             ("<b>&lt;@team [x](http://x.y)", "<b>&lt;@team [x](http://x.y)"),

@@ -6,8 +6,13 @@ mod html;
 mod markdown;
 mod terminal;
 
+use std::collections::BTreeMap;
+
+use clap::ValueEnum;
+
 use super::{
-    cost::{Amount, CostRow, Term, TermKind},
+    changes::{Change, ChangeAction},
+    cost::{Amount, CLOUD_DISK, CostRow, Term, TermKind, UNREAD},
     findings::{Finding, Location},
     losses::Loss,
     money::Money,
@@ -17,7 +22,7 @@ use super::{
 pub use self::markdown::code;
 
 /// A format of reviews.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Commands that annotate a pull request (GitHub Actions, workflow commands).
     Github,
@@ -47,8 +52,8 @@ pub struct Style {
     pub id: Option<String>,
     /// Whether the text has colours.
     pub is_coloured: bool,
-    /// The file of the plan, if there is one plan with a file.
-    pub plan_file: Option<String>,
+    /// The files of the plans, by the names of the plans.
+    pub plan_files: BTreeMap<Option<String>, String>,
 }
 
 /// Writes a review. Every format ends with a line break, except annotations without a finding.
@@ -73,12 +78,10 @@ pub fn render(review: &Review, style: &Style) -> Result<String, Box<dyn std::err
 /// The file of a finding, if no other is known.
 const PLAN_FILE: &str = "plan.json";
 
-/// The location of a finding, relative to the working directory: the configuration of its object, or its plan.
+/// The location of a finding: the configuration of its object, or its plan.
 fn place(finding: &Finding, style: &Style) -> Location {
-    let of_plan = || {
-        let file = finding.plan.as_deref().or(style.plan_file.as_deref()).unwrap_or(PLAN_FILE);
-        Location { file: file.trim_start_matches("./").trim_start_matches('/').to_owned(), line: 1 }
-    };
+    let file = || style.plan_files.get(&finding.plan).map_or(PLAN_FILE, String::as_str);
+    let of_plan = || Location { file: file().to_owned(), line: 1 };
     finding.location.clone().unwrap_or_else(of_plan)
 }
 
@@ -156,11 +159,13 @@ fn change(row: &CostRow) -> String {
 }
 
 /// The remark on an instance's costs, if there is one.
-fn remark(row: &CostRow) -> Option<&'static str> {
-    let why = |amount: &Amount| match amount {
-        Amount::Unknown { why } => Some(*why),
-        Amount::Known { .. } | Amount::Nothing => None,
-    };
+fn remark(row: &CostRow) -> Option<&str> {
+    fn why(amount: &Amount) -> Option<&str> {
+        match amount {
+            Amount::Unknown { why } => Some(why),
+            Amount::Known { .. } | Amount::Nothing => None,
+        }
+    }
     let forgotten = row.forgotten.then_some("is removed from the state, and is still billed");
     let ceiling = row.is_ceiling.then_some("at most: its price_ceiling");
     forgotten.or(ceiling).or_else(|| why(&row.after)).or_else(|| why(&row.now))
@@ -168,7 +173,9 @@ fn remark(row: &CostRow) -> Option<&'static str> {
 
 /// The planned action for an instance.
 fn action(row: &CostRow) -> &'static str {
-    row.action.map_or("not in this plan", |action| action.word())
+    let is_unread = matches!(&row.after, Amount::Unknown { why } if why == UNREAD);
+    let without = if is_unread { "unknown" } else { "not in this plan" };
+    row.action.map_or(without, |action| action.word())
 }
 
 /// The number of unknown prices, as text beside a sum.
@@ -191,6 +198,7 @@ fn periods(term: &Term) -> String {
         Some("Daily") => "day",
         Some("Weekly") => "week",
         Some("Monthly") => "month",
+        _ if term.object == CLOUD_DISK => "period",
         _ => return "an unknown term".to_owned(),
     };
     match term.periods {
@@ -231,7 +239,8 @@ fn warnings(review: &Review) -> Vec<String> {
 /// The number of objects in a review.
 fn summary(review: &Review) -> String {
     let plans = if review.is_of_several() { format!("{} plans: ", review.plans.len()) } else { String::new() };
-    let drifted: usize = review.plans.iter().map(|plan| plan.report.drift.len()).sum();
+    let is_drift = |change: &&Change| matches!(change.action, ChangeAction::Drift | ChangeAction::Gone);
+    let drifted = review.plans.iter().flat_map(|plan| &plan.report.changes).filter(is_drift).count();
     let drift = match drifted {
         0 => String::new(),
         1 => " 1 object changed outside of plans.".to_owned(),

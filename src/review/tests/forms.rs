@@ -100,6 +100,21 @@ fn junit_is_what_its_readers_take() {
     }
 }
 
+/// A reader of tests drops a case with the name of another one.
+#[test]
+fn every_case_has_a_name_of_its_own() {
+    let mut plan = everything();
+    plan["errored"] = true.into();
+    plan["complete"] = false.into();
+    let mut limits = policy(Some("1"), &[Deny::DestroyData]).limits;
+    limits.extend(policy(Some("0"), &[]).limits);
+    let text = write(&review(&plan, &Policy { limits, ..Policy::default() }), Format::Junit);
+    let cases: Vec<&str> = text.split("<testcase ").skip(1).map(|rest| rest.split_once('>').unwrap().0).collect();
+    let names: std::collections::BTreeSet<&str> = cases.iter().map(|case| case.trim_end_matches('/')).collect();
+    assert_eq!(names.len(), cases.len(), "{cases:?}");
+    assert!(text.contains("name=\"the plan (errored)\"") && text.contains("name=\"the plan (sum)\""), "{text}");
+}
+
 #[test]
 fn annotations_stay_in_their_line() {
     let mut plan = everything();
@@ -216,7 +231,7 @@ fn names_do_not_change_the_structure_of_a_comment() {
 
     let comment = |name: &str| {
         let excepted = Exception {
-            plans: None,
+            max_monthly_increase: None,
             matching: vec!["**".parse().unwrap()],
             rules: Some(vec![Rule::SecretsInState]),
             owner: name.to_owned(),
@@ -226,7 +241,7 @@ fn names_do_not_change_the_structure_of_a_comment() {
         };
         let limits = policy(Some("0"), &[Deny::DestroyData, Deny::SecretsInState]).limits;
         let plan = called(name);
-        let review = review_all(&[&plan, &plan], &Policy { limits, exceptions: vec![excepted] });
+        let review = review_all(&[&plan, &plan], &Policy { limits, exceptions: vec![excepted], ..Policy::default() });
         write(&review, Format::Markdown)
     };
     let structure = |text: &str| {

@@ -18,6 +18,7 @@ fn made(address: &str, price: f64) -> Value {
 fn destroyed(address: &str) -> Value {
     let mut change = machine(&["delete"], Some(1.0), None);
     change["address"] = address.into();
+    change["change"]["before"]["id"] = format!("id of {address}").into();
     change
 }
 
@@ -32,7 +33,8 @@ fn a_rule_holds_for_its_part_of_the_plan() {
     let violation = &review.gate.as_ref().unwrap().violations[0];
     assert_eq!(
         violation.to_string(),
-        "max-monthly-increase: the bill rises by 730.00 a month, and 0.00 is allowed: module.prod.**"
+        "max-monthly-increase: increases add up to 730.00 a month (limit 0.00); decreases of 0.00 do not count: \
+         module.prod.**"
     );
     let elsewhere =
         read("[[rule]]\nmatch = [\"module.test.**\"]\nmax_monthly_increase = 0\ndeny = [\"destroy-data\"]\n");
@@ -108,7 +110,7 @@ fn only_what_is_new_violates_beside_a_baseline() {
             Review::new(vec![Reviewed::new(None, &plan)], &policy, Some(&baseline), |_| None)
         };
         assert_eq!(violations(&against(&old)), Vec::<String>::new());
-        assert_eq!(violations(&against(&new)), ["destroy-data damodel_instance.c"]);
+        assert_eq!(violations(&against(&new)), ["destroy-data damodel_instance.c", "max-monthly-increase -"]);
         let mut broken = old.clone();
         broken["errored"] = true.into();
         assert_eq!(violations(&against(&broken)), ["plan -"]);

@@ -2,6 +2,7 @@
 
 use std::{
     io::Write,
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -155,15 +156,18 @@ fn the_data_of_a_replaced_machine_is_told() {
         workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
         let planned = plan(&workspace, &config(format!("{}{DISK}", Instance::new("a").set("image_id", 901))), &[]);
         let report = json(&planned);
-        let forced: Vec<&Value> =
-            report["replaced"][0]["forced_by"].as_array().unwrap().iter().map(|forced| &forced["argument"]).collect();
+        let changes = report["changes"].as_array().unwrap();
+        let replaced = changes.iter().find(|change| change["address"] == "damodel_instance.a").unwrap();
+        let lines = replaced["lines"].as_array().unwrap().iter();
+        let forced: Vec<&Value> = lines.filter(|line| line["forces"] == true).map(|line| &line["argument"]).collect();
         assert!(forced.contains(&&Value::from("image_id")), "{forced:?}");
-        let data = report["destroyed"][0]["data"].as_array().unwrap();
+        let data = replaced["loss"]["data"].as_array().unwrap();
         let disk = data.iter().find(|item| item["kind"] == "cloud-disk").unwrap();
         assert_eq!(disk["managed_by"], "damodel_cloud_disk.data");
         assert_eq!(disk["size_gb"], 20);
         // The refresh detected the mount of the disk.
-        assert_eq!(report["drift"][0]["address"], "damodel_cloud_disk.data");
+        let drift = changes.iter().find(|change| change["action"] == "drift").unwrap();
+        assert_eq!(drift["address"], "damodel_cloud_disk.data");
         let run = review(&["-", "--deny", "destroy-data"], &planned);
         assert_eq!(run.code, Some(3));
         assert!(run.stderr.contains("destroy-data: damodel_instance.a: data is destroyed"), "{}", run.stderr);
@@ -281,9 +285,18 @@ fn findings_are_located_in_the_configuration() {
         );
         assert_eq!(result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"], *address);
     }
-    // Files elsewhere are named relative to that folder.
+    // However the folder is named, files are relative to the working directory.
     let elsewhere = run("github", path("infra").to_str().unwrap()).stdout;
-    assert!(elsewhere.starts_with("::error file=mod/disks.tf,line=3,title=destroy-data::"), "{elsewhere}");
+    assert!(elsewhere.starts_with("::error file=infra/mod/disks.tf,line=3,title=destroy-data::"), "{elsewhere}");
+    assert!(run("markdown", "infra").stdout.contains("<br>`infra/mod/disks.tf:3` |"));
+    // In a repository they are relative to its root.
+    std::fs::create_dir_all(path("infra/.git")).unwrap();
+    let whole = path("infra");
+    for directory in ["infra", "./infra/../infra", whole.to_str().unwrap()] {
+        let text = run("github", directory).stdout;
+        assert!(text.starts_with("::error file=mod/disks.tf,line=3,title=destroy-data::"), "{directory}: {text}");
+    }
+    std::fs::remove_dir(path("infra/.git")).unwrap();
     let missing = run("sarif", "nowhere");
     assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""));
     // A file that cannot be parsed is reported, and does not affect other files.
@@ -293,25 +306,37 @@ fn findings_are_located_in_the_configuration() {
     assert!(run.stdout.starts_with("::error file=infra/mod/disks.tf,line=3"), "{}", run.stdout);
 }
 
+/// Runs `review` in a folder.
+fn review_in(folder: &Path, arguments: &[&str]) -> Run {
+    let mut command = Command::new(BINARY);
+    Run::of(command.arg("review").args(arguments).current_dir(folder).output().unwrap())
+}
+
+/// A file that is found comes from the author of the plan.
 #[test]
-fn a_policy_lies_beside_the_plan_and_holds_with_the_options() {
+fn only_a_policy_that_is_named_counts() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::copy(EVERYTHING, path("plan.json")).unwrap();
-    let run = |arguments: &[&str]| {
-        let mut command = Command::new(BINARY);
-        Run::of(command.arg("review").args(arguments).current_dir(folder.path()).output().unwrap())
-    };
-    assert_eq!(run(&["plan.json"]).code, Some(0));
-    std::fs::write(path("review.toml"), "version = 1\n[limits]\ndeny = [\"prepaid\"]\n").unwrap();
-    let beside = run(&["plan.json"]);
-    assert_eq!((beside.code, beside.stderr.lines().count()), (Some(3), 2), "{}", beside.stderr);
-    let both = run(&["plan.json", "--max-monthly-increase", "1"]);
+    let run = |arguments: &[&str]| review_in(folder.path(), arguments);
+    let all = &["plan.json", "--max-monthly-increase", "0", "--deny", "destroy-data", "--deny", "prepaid"];
+    let closed = run(all);
+    assert_eq!(closed.code, Some(3));
+    assert!(closed.stderr.contains(": destroy-data: ") && closed.stderr.contains(": prepaid: "), "{}", closed.stderr);
+    let exception = "[[exception]]\nmatch = [\"**\"]\nowner = \"o\"\nreason = \"r\"\nexpires = 2999-01-01\n";
+    std::fs::write(path("review.toml"), format!("version = 1\n{exception}")).unwrap();
+    let beside = run(all);
+    assert_eq!((beside.code, &beside.stderr), (Some(3), &closed.stderr));
     assert!(
-        both.stderr.contains(": prepaid: ") && both.stderr.contains("max-monthly-increase: the bill rises"),
-        "{}",
-        both.stderr
+        beside.stdout.contains("this file is not read: a policy counts only if --policy names it<br>`review.toml`")
     );
+    // It is not even opened.
+    std::fs::write(path("review.toml"), "not TOML").unwrap();
+    assert_eq!(run(all).stderr, closed.stderr);
+    // Exceptions of the named one hold for the options too.
+    std::fs::write(path("other.toml"), format!("version = 1\n{exception}")).unwrap();
+    let named = run(&[all, &["--policy", "other.toml"][..]].concat());
+    assert_eq!((named.code, named.stderr.as_str()), (Some(0), ""));
     std::fs::write(path("other.toml"), "version = 1\n[limit]\n").unwrap();
     let wrong = run(&["plan.json", "--policy", "other.toml"]);
     assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(1), ""));
@@ -320,31 +345,112 @@ fn a_policy_lies_beside_the_plan_and_holds_with_the_options() {
         "error: cannot read other.toml as a policy: the policy has the unknown key \"limit\": did you mean \
          \"limits\"?\n"
     );
-    // A folder means every plan in it, except the baseline.
-    std::fs::create_dir(path("more")).unwrap();
-    std::fs::copy(EVERYTHING, path("more/other.json")).unwrap();
-    let all = run(&[".", "--format", "json"]);
-    let report: Value = serde_json::from_str(&all.stdout).unwrap();
-    let names: Vec<&str> =
-        report["plans"].as_array().unwrap().iter().map(|plan| plan["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["./more/other.json", "./plan.json"]);
-    // The policy applies to the plan beside it.
-    assert_eq!((all.code, all.stderr.lines().count()), (Some(3), 2), "{}", all.stderr);
-    let known = run(&[".", "--baseline", "more/other.json"]);
-    assert_eq!(known.code, Some(0), "{}", known.stderr);
-    std::fs::write(path("more/broken.json"), "{}").unwrap();
-    let broken = run(&["."]);
+    for twice in [["--max-monthly-increase", "1"], ["--policy", "other.toml"], ["--baseline", "plan.json"]] {
+        assert_eq!(run(&[&["plan.json"], &twice[..], &twice[..]].concat()).code, Some(2), "{twice:?}");
+    }
+}
+
+#[test]
+fn a_folder_means_every_plan_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let run = |arguments: &[&str]| review_in(folder.path(), arguments);
+    for directory in ["plans/more", "empty"] {
+        std::fs::create_dir_all(path(directory)).unwrap();
+    }
+    for name in ["plans/more/other.JSON", "plans/plan.json", "plans/prod.tf.json", "one.json"] {
+        std::fs::copy(EVERYTHING, path(name)).unwrap();
+    }
+    std::fs::write(path("plans/main.tf.json"), "{\"resource\": {}}").unwrap();
+    let names = |arguments: &[&str]| {
+        let done = run(&[arguments, &["--format", "json"]].concat());
+        let report: Value = serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{}", done.stderr));
+        let name = |plan: &Value| plan["name"].as_str().map_or_else(|| "-".to_owned(), str::to_owned);
+        report["plans"].as_array().map_or_else(|| vec![name(&report)], |plans| plans.iter().map(name).collect())
+    };
+    assert_eq!(names(&["plans"]), ["more/other.JSON", "plan.json", "prod.tf.json"]);
+    assert_eq!(names(&["plans/more"]), ["other.JSON"]);
+    assert_eq!(names(&["one.json"]), ["-"]);
+    // The same path counts once.
+    assert_eq!(names(&["one.json", "./one.json"]), ["-"]);
+    assert_eq!(
+        names(&["plans", "one.json", "plans/plan.json", "plans/"]),
+        ["plans/more/other.JSON", "plans/plan.json", "plans/prod.tf.json", "one.json"]
+    );
+    assert_eq!(run(&["empty"]).stderr, "error: no plan in empty: it has no file that ends with .json\n");
+    // A report of this folder is its baseline; a plan of another name is not known.
+    let all = run(&["plans", "--format", "json"]).stdout;
+    std::fs::write(path("old.json"), all).unwrap();
+    let gate = ["--deny", "destroy-data", "--baseline", "old.json"];
+    let known = run(&[&["plans"], &gate[..]].concat());
+    assert_eq!(known.code, Some(3));
+    assert!(!known.stderr.contains("damodel_private_image.gone"), "{}", known.stderr);
+    let other = run(&[&["one.json"], &gate[..]].concat());
+    assert!(other.stderr.contains("violation: destroy-data: damodel_private_image.gone"), "{}", other.stderr);
+    assert!(other.stderr.contains("warning: note: the baseline has plans of other names: "), "{}", other.stderr);
+    let itself = run(&["plans", "--baseline", "plans/plan.json"]);
+    assert_eq!(
+        (itself.code, itself.stderr.as_str()),
+        (Some(1), "error: plans/plan.json is the baseline plans/plan.json itself: keep the baseline elsewhere\n")
+    );
+    std::fs::write(path("plans/broken.json"), "{}").unwrap();
+    let broken = run(&["plans"]);
     assert_eq!((broken.code, broken.stdout.as_str()), (Some(1), ""));
     assert!(
-        broken.stderr.starts_with(
-            "error: cannot read ./more/broken.json as a plan: it is JSON, but not the output of `terraform show -json"
-        ),
+        broken.stderr.starts_with("error: cannot read plans/broken.json as a plan: it is JSON, but"),
         "{}",
         broken.stderr
     );
-    std::fs::create_dir(path("empty")).unwrap();
-    assert_eq!(run(&["empty"]).stderr, "error: no plan in empty: it has no file that ends with .json\n");
 }
+
+/// What is not read must have no plan, and one plan is not read twice.
+#[cfg(unix)]
+#[test]
+fn no_plan_is_left_out_or_counted_twice() {
+    use std::os::unix::fs::symlink;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(path("plans/.hidden/deep")).unwrap();
+    std::fs::create_dir(path("elsewhere")).unwrap();
+    std::fs::copy(EVERYTHING, path("plans/plan.json")).unwrap();
+    let error = |arguments: &[&str]| {
+        let run = review_in(folder.path(), arguments);
+        assert!(matches!((run.code, run.stdout.as_str()), (Some(0), _) | (Some(1), "")), "{}", run.stderr);
+        run.stderr
+    };
+    std::fs::write(path("plans/.hidden/settings.json"), "{}").unwrap();
+    assert_eq!(error(&["plans"]), "");
+    std::fs::copy(EVERYTHING, path("plans/.hidden/deep/a.json")).unwrap();
+    assert_eq!(
+        error(&["plans"]),
+        "error: plans/.hidden is a hidden folder with plans, which is not read: name or move it\n"
+    );
+    std::fs::remove_dir_all(path("plans/.hidden")).unwrap();
+    symlink(".", path("plans/itself")).unwrap();
+    let linked = |name: &str| {
+        format!("error: plans/{name} is a link to a folder with plans, which is not read: name or move it\n")
+    };
+    assert_eq!(error(&["plans"]), linked("itself"));
+    std::fs::remove_file(path("plans/itself")).unwrap();
+    symlink("../elsewhere", path("plans/linked")).unwrap();
+    assert_eq!(error(&["plans"]), "");
+    std::fs::copy(EVERYTHING, path("elsewhere/b.json")).unwrap();
+    assert_eq!(error(&["plans"]), linked("linked"));
+    std::fs::remove_file(path("plans/linked")).unwrap();
+    symlink("/nowhere", path("plans/dangling")).unwrap();
+    assert_eq!(error(&["plans"]), "");
+    std::fs::hard_link(path("plans/plan.json"), path("again.json")).unwrap();
+    assert_eq!(error(&["plans", "again.json"]), "error: plans/plan.json and again.json are one file: name it once\n");
+    assert!(error(&["plans", "--baseline", "again.json"]).contains("is the baseline again.json itself"));
+    symlink("plan.json", path("plans/z.json")).unwrap();
+    assert_eq!(error(&["plans"]), "error: plans/plan.json and plans/z.json are one file: name it once\n");
+    symlink("nothing.json", path("elsewhere/c.json")).unwrap();
+    assert!(error(&["elsewhere"]).starts_with("error: cannot read elsewhere/c.json: "));
+}
+
+/// A plan without changes.
+const EMPTY: &str = r#"{"format_version": "1.2", "planned_values": {}}"#;
 
 #[test]
 fn what_is_no_plan_gives_no_report() {
@@ -364,8 +470,8 @@ fn what_is_no_plan_gives_no_report() {
         (&["-", "--max-monthly-increase=-1"], "", 2, "error: "),
         (&["-", "--format", "pdf"], "", 2, "error: "),
         (&["-", "--id", "--> x"], "", 2, "error: "),
-        (&["-", "--policy", "/nowhere.toml"], "{}", 1, "error: cannot read /nowhere.toml: "),
-        (&["-", "--baseline", "/nowhere.json"], "{}", 1, "error: cannot read /nowhere.json: "),
+        (&["-", "--policy", "/nowhere.toml"], EMPTY, 1, "error: cannot read /nowhere.toml: "),
+        (&["-", "--baseline", "/nowhere.json"], EMPTY, 1, "error: cannot read /nowhere.json: "),
     ] {
         let run = review(arguments, input);
         assert_eq!((run.code, run.stdout.as_str()), (Some(code), ""), "{arguments:?}");
@@ -447,7 +553,10 @@ fn what_the_guide_shows_runs() {
     std::fs::set_permissions(path("bin/terraform"), std::fs::Permissions::from_mode(0o755)).unwrap();
     std::fs::write(path("main.tf"), "resource \"damodel_instance\" \"created\" {\n}\n").unwrap();
     std::fs::write(path("prod.tfstate"), "{\"version\": 4}").unwrap();
-    let own = std::path::Path::new(BINARY).parent().unwrap().display();
+    std::fs::write(path("review.toml"), "version = 1\n").unwrap();
+    std::fs::create_dir(path("base")).unwrap();
+    std::fs::write(path("base/review.toml"), "version = 1\n").unwrap();
+    let own = Path::new(BINARY).parent().unwrap().display();
     let search = format!("{}:{own}:/usr/bin:/bin", path("bin").display());
     let is_own = |line: &&str| {
         line.contains("terraform-provider-damodel review ") || line.contains("terraform-provider-damodel audit ")
@@ -471,6 +580,7 @@ fn what_the_guide_shows_runs() {
     // The policy on the page is valid.
     let policy = guide.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
     std::fs::write(path("review.toml"), policy).unwrap();
-    let judged = Command::new(BINARY).args(["review", "plan.json"]).current_dir(folder.path()).output().unwrap();
+    let judged = ["review", "plan.json", "--policy", "review.toml"];
+    let judged = Command::new(BINARY).args(judged).current_dir(folder.path()).output().unwrap();
     assert_eq!(judged.status.code(), Some(3), "{}", String::from_utf8_lossy(&judged.stderr));
 }
