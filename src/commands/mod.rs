@@ -52,10 +52,32 @@ impl Failure {
         Self::because(format!("cannot read {place}"), cause)
     }
 
+    /// A file or folder that cannot be written.
+    pub(crate) fn writing(place: impl std::fmt::Display, cause: std::io::Error) -> Self {
+        Self::because(format!("cannot write {place}"), cause)
+    }
+
     /// Standard output or standard error that cannot be written.
     pub(crate) fn terminal(cause: std::io::Error) -> Self {
         Self::because("cannot write to the terminal", cause)
     }
+}
+
+/// Rows with aligned columns, and the columns of these numbers to the right.
+fn aligned<const N: usize>(rows: &[[String; N]], numbers: &[usize]) -> String {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
+            if numbers.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:width$}") }
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
 }
 
 /// The executable and the environment of the process, which only `main` reads.

@@ -12,6 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
+use super::Failure;
 use crate::{
     process::told_to_end,
     sandbox::{Error as SandboxError, Form, LifeClock, Options, Running, Sandbox},
@@ -94,33 +95,13 @@ pub struct Arguments {
     pub generate_images: u32,
 }
 
-/// The reason why the sandbox could not run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// Standard output cannot be written, or signals not handled.
-    #[error("cannot write to the terminal")]
-    Terminal(#[source] io::Error),
-    /// The ready file cannot be written.
-    #[error("cannot write {}", path.display())]
-    ReadyFile {
-        /// The ready file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The sandbox did not start.
-    #[error("cannot start the sandbox")]
-    Start(#[from] SandboxError),
-}
-
 /// Runs a sandbox until SIGINT or SIGTERM, and prints the provider's settings for it. `executable` is the file of this
 /// program, which the instances need.
 ///
 /// # Errors
 ///
 /// If it cannot start, or its address cannot be written.
-pub async fn run(arguments: Arguments, executable: PathBuf) -> Result<(), Error> {
+pub async fn run(arguments: Arguments, executable: PathBuf) -> Result<(), Failure> {
     run_until(arguments, executable, &mut io::stdout(), told_to_end()).await
 }
 
@@ -134,27 +115,37 @@ pub async fn run_until(
     executable: PathBuf,
     out: &mut (impl Write + Send),
     end: impl Future<Output = io::Result<()>> + Send,
-) -> Result<(), Error> {
+) -> Result<(), Failure> {
     tokio::pin!(end);
     let running = tokio::select! {
         // First, so that signals are handled before the sandbox is announced.
         biased;
-        ended = &mut end => return ended.map_err(Error::Terminal),
+        ended = &mut end => return ended.map_err(Failure::terminal),
         running = announce(arguments, executable, out) => running?,
     };
     let ended = end.await;
     running.stop().await;
-    ended.map_err(Error::Terminal)
+    ended.map_err(Failure::terminal)
 }
 
 /// Starts a sandbox and prints its address.
-async fn announce(arguments: Arguments, executable: PathBuf, out: &mut (impl Write + Send)) -> Result<Running, Error> {
+async fn announce(
+    arguments: Arguments,
+    executable: PathBuf,
+    out: &mut (impl Write + Send),
+) -> Result<Running, Failure> {
     let ready_file = arguments.ready_file.clone();
-    let running = Sandbox::start(options(arguments, executable)).await?;
+    let running = Sandbox::start(options(arguments, executable)).await.map_err(|error| match error {
+        SandboxError::Listen { .. } => Failure::because(
+            "cannot start the sandbox (--listen selects another address and port, such as 127.0.0.1:0)",
+            error,
+        ),
+        error => Failure::because("cannot start the sandbox", error),
+    })?;
     if let Some(path) = ready_file {
-        write_ready_file(&path, &running).map_err(|source| Error::ReadyFile { path, source })?;
+        write_ready_file(&path, &running).map_err(|error| Failure::writing(path.display(), error))?;
     }
-    out.write_all(introduction(&running).as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)?;
+    out.write_all(introduction(&running).as_bytes()).and_then(|()| out.flush()).map_err(Failure::terminal)?;
     Ok(running)
 }
 

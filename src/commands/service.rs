@@ -1,7 +1,7 @@
 //! Arguments of several commands: the access to the service, and the directory of pending records.
 
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -11,8 +11,9 @@ use clap::{
 };
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::Failure;
 use crate::{
-    api::{BaseUrl, InvalidBaseUrl, Journal, PlainHttp, Settings, TokenSource},
+    api::{BaseUrl, Journal, PlainHttp, Settings, TokenSource},
     provider::Environment,
 };
 
@@ -34,21 +35,18 @@ pub struct ServiceArguments {
 }
 
 impl ServiceArguments {
-    /// The client's settings. `unreadable` creates the error for a certificate file that cannot be read.
-    pub(super) fn settings<E: From<InvalidBaseUrl>>(
-        &self,
-        environment: &Environment,
-        unreadable: impl FnOnce(PathBuf, io::Error) -> E,
-    ) -> Result<Settings, E> {
+    /// The client's settings.
+    pub(super) fn settings(&self, environment: &Environment) -> Result<Settings, Failure> {
         let plain_http = if self.allow_http { PlainHttp::Anywhere } else { PlainHttp::LoopbackOnly };
         let address = self.base_url.as_deref().filter(|address| !address.is_empty());
+        let base_url = address.map(|address| BaseUrl::parse(address, plain_http)).transpose();
         let token = self.token.as_ref().filter(|token| !token.expose_secret().is_empty());
         let roots = self.ca_certificate_file.as_deref().map(|file| {
             let path = environment.path(file);
-            fs::read(&path).map_err(|error| unreadable(path, error))
+            fs::read(&path).map_err(|error| Failure::reading(path.display(), error))
         });
         Ok(Settings {
-            base_url: address.map(|address| BaseUrl::parse(address, plain_http)).transpose()?,
+            base_url: base_url.map_err(|error| Failure::because("cannot use the base address", error))?,
             token: token.cloned().map(TokenSource::Value),
             max_retries: 2,
             extra_roots_pem: roots.transpose()?,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
     cost::{Amount, CostRow},
-    findings::{Facts, Observation, observe},
+    findings::{FindingFacts, Observation, observe},
     money::Money,
     plan::{NotAPlan, OwnId, ReviewedPlan},
     policy_file::plain,
@@ -20,7 +20,7 @@ type PlanName = Option<String>;
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
     plans: BTreeSet<PlanName>,
-    findings: Vec<(String, Facts)>,
+    findings: Vec<(String, FindingFacts)>,
     /// The costs by plan and address.
     rows: BTreeMap<(PlanName, String), Row>,
 }
@@ -46,7 +46,7 @@ struct SavedPlan {
 struct SavedFinding {
     fingerprint: String,
     #[serde(default)]
-    facts: Option<Facts>,
+    facts: Option<FindingFacts>,
 }
 
 #[derive(Default, Deserialize)]

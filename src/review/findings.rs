@@ -22,7 +22,7 @@ use super::{
 const FINGERPRINT: usize = 16;
 
 /// What a finding is about, beside its address: the object's own id, and the facts of its rule. Prices are none.
-pub type Facts = BTreeMap<String, Value>;
+pub type FindingFacts = BTreeMap<String, Value>;
 
 /// An action or a condition of a plan that may be unwanted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -45,7 +45,7 @@ pub struct Finding {
     /// configured.
     pub fingerprint: String,
     /// Its facts; `None` if one is hidden or unknown, and for findings that a baseline never lets through.
-    pub facts: Option<Facts>,
+    pub facts: Option<FindingFacts>,
     /// Whether an exception or the baseline lets it through.
     pub accepted: bool,
     /// The place where the object is configured.
@@ -159,7 +159,7 @@ pub(super) struct Observation {
     pub(super) disks: Vec<String>,
     pub(super) message: String,
     pub(super) details: Vec<String>,
-    pub(super) facts: Option<Facts>,
+    pub(super) facts: Option<FindingFacts>,
     /// Whether it closes the gate even without a policy.
     pub(super) is_blind: bool,
 }
@@ -264,7 +264,7 @@ struct Observer<'a> {
 
 impl Observer<'_> {
     /// An observation about the object of this address, with its own id and these facts.
-    fn about(&self, address: &str, observation: Observation, facts: Option<Facts>) -> Observation {
+    fn about(&self, address: &str, observation: Observation, facts: Option<FindingFacts>) -> Observation {
         match (self.by_title.get(address), self.prior.get(address)) {
             (Some(change), _) => Observation { facts: with_id(change, facts), ..observation.of(change) },
             (None, Some(stated)) => {
@@ -305,7 +305,7 @@ impl Observer<'_> {
             };
             let mut ids = loss.disks.clone();
             ids.sort();
-            let facts = loss.is_identified.then(|| Facts::from([("data".to_owned(), json!(ids))]));
+            let facts = loss.is_identified.then(|| FindingFacts::from([("data".to_owned(), json!(ids))]));
             let observation = Observation::new(Rule::DestroyData, "destroy", message);
             found.push(Observation { disks: loss.disks.clone(), ..self.about(&change.address, observation, facts) });
         }
@@ -335,7 +335,7 @@ impl Observer<'_> {
     }
 
     /// The facts of a purchase. Of the arguments that the provider fills, only the configured ones are facts.
-    fn term(&self, change: &ResourceChange) -> Option<Facts> {
+    fn term(&self, change: &ResourceChange) -> Option<FindingFacts> {
         let after = &change.side.after;
         let configured = self.plan.configured.get(&names(&change.address).join("."));
         let is_set = |name: &&&str| {
@@ -363,7 +363,9 @@ impl Observer<'_> {
                     let message = format!("a cloud disk grows: {} → {}", size(&change.side.before), size(after));
                     ("grow", message, sizes(&[after]))
                 }
-                PRIVATE_IMAGE if makes => ("create", "a private image is created".to_owned(), Some(Facts::new())),
+                PRIVATE_IMAGE if makes => {
+                    ("create", "a private image is created".to_owned(), Some(FindingFacts::new()))
+                }
                 INSTANCE if makes && !after.is_empty_list("new_disks") => {
                     let disks = after.elements("new_disks");
                     let words: Vec<String> = disks.iter().map(size).collect();
@@ -383,7 +385,7 @@ impl Observer<'_> {
         let found = report.secrets.iter().map(|secrets| {
             let observation = Observation::new(Rule::SecretsInState, "secrets", "secrets would enter the state");
             let attributes: BTreeSet<&String> = secrets.attributes.iter().collect();
-            let facts = Facts::from([("attributes".to_owned(), json!(attributes))]);
+            let facts = FindingFacts::from([("attributes".to_owned(), json!(attributes))]);
             let details = secrets.attributes.clone();
             Observation { details, ..self.about(&secrets.address, observation, Some(facts)) }
         });
@@ -408,10 +410,10 @@ fn size(disk: &ChangeSide) -> String {
     disk.number(&["size_gb"]).map_or_else(|| "unknown size".to_owned(), |size| format!("{size} GB"))
 }
 
-fn sizes(disks: &[&ChangeSide]) -> Option<Facts> {
+fn sizes(disks: &[&ChangeSide]) -> Option<FindingFacts> {
     let mut sizes = disks.iter().map(|disk| disk.fact("size_gb")).collect::<Option<Vec<_>>>()?;
     sizes.sort_by_key(Value::to_string);
-    Some(Facts::from([("size_gb".to_owned(), Value::Array(sizes))]))
+    Some(FindingFacts::from([("size_gb".to_owned(), Value::Array(sizes))]))
 }
 
 /// Whether a cloud disk grows or may grow. Hidden sizes are compared too.
@@ -421,12 +423,12 @@ fn grows(change: &ResourceChange) -> bool {
     change.action == ChangeAction::Update && !matches!((before, after), (Some(before), Some(after)) if after <= before)
 }
 
-fn with_id(change: &ResourceChange, facts: Option<Facts>) -> Option<Facts> {
+fn with_id(change: &ResourceChange, facts: Option<FindingFacts>) -> Option<FindingFacts> {
     own_id(&OwnId::of(&change.side.before), facts)
 }
 
 /// Adds the object's own id to its facts; `None` if it is hidden.
-fn own_id(id: &OwnId, facts: Option<Facts>) -> Option<Facts> {
+fn own_id(id: &OwnId, facts: Option<FindingFacts>) -> Option<FindingFacts> {
     let id = match id {
         OwnId::Hidden => return None,
         OwnId::Known(id) => json!(id),

@@ -4,8 +4,8 @@
 //! secrets in the state, [`Review::new`] applies a [`Policy`] to one or several, and [`render`] writes them in a
 //! [`Format`]. This layer uses the attribute names of the provider's resources and depends on no other layer.
 //!
-//! No report has a value that the plan marks as sensitive: values are read through `values::ChangeSide`, which keeps the
-//! masks with them.
+//! No report has a value that the plan marks as sensitive: values are read through `values::ChangeSide`, which keeps
+//! the masks with them.
 
 mod baseline;
 mod changes;
@@ -24,7 +24,7 @@ pub use self::{
     baseline::Baseline,
     changes::{Change, ChangeAction, Line, PlannedDisk},
     cost::{Amount, Candidates, Cost, CostRow, Sums, Term, TermKind, Total, Unpriced},
-    findings::{Facts, Finding, Level, Location, Rule},
+    findings::{Finding, FindingFacts, Level, Location, Rule},
     gate::{Deny, Exception, Limits, Policy, Verdict},
     losses::{Item, ItemKind, Loss},
     money::Money,

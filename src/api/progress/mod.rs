@@ -67,6 +67,8 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitEnding {
+    /// Its run ended without it, as when the process is killed. No run writes this: readers find it out.
+    BrokenOff,
     /// The condition was met.
     Done,
     /// It ended early: by an error, a timeout, or the caller.
@@ -98,6 +100,8 @@ struct Run {
     is_over: bool,
     /// The first phase of each wait.
     first_phases: HashMap<u64, String>,
+    /// The last event of each wait that has not ended.
+    open: BTreeMap<u64, Event>,
 }
 
 /// The result of a look.
@@ -163,8 +167,28 @@ impl Follower {
                     look.told.push(Told { run: name.clone(), event, usual });
                 }
             }
+            if run.is_over && run.was_alive {
+                look.told.extend(run.broken_off().map(|event| Told { run: name.clone(), event, usual: None }));
+            }
         }
         Ok(look)
+    }
+
+    /// The events of the newest finished run that has some; empty if there is none.
+    ///
+    /// # Errors
+    /// A directory or file that cannot be read; a missing directory counts as empty.
+    pub fn last(&self) -> io::Result<Vec<Told>> {
+        for path in self.files()?.iter().rev().filter(|path| !is_alive(path)) {
+            let mut run = Run::default();
+            let mut events = run.read(path)?;
+            events.extend(run.broken_off());
+            if !events.is_empty() {
+                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                return Ok(events.into_iter().map(|event| Told { run: name.clone(), event, usual: None }).collect());
+            }
+        }
+        Ok(Vec::new())
     }
 
     /// The files of runs, oldest first.
@@ -192,7 +216,21 @@ impl Run {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         self.offset += u64::try_from(whole).unwrap_or(0);
         let text = String::from_utf8_lossy(bytes.get(..whole).unwrap_or_default()).into_owned();
-        Ok(text.lines().filter_map(Event::parse).collect())
+        let events: Vec<Event> = text.lines().filter_map(Event::parse).collect();
+        for event in &events {
+            if event.ended.is_some() {
+                self.open.remove(&event.task);
+            } else {
+                self.open.insert(event.task, event.clone());
+            }
+        }
+        Ok(events)
+    }
+
+    /// The waits that the run did not end, after its end.
+    fn broken_off(&mut self) -> impl Iterator<Item = Event> + use<> {
+        let open = std::mem::take(&mut self.open);
+        open.into_values().map(|event| Event { ended: Some(WaitEnding::BrokenOff), ..event })
     }
 }
 
@@ -265,6 +303,29 @@ mod tests {
         drop(progress);
         let look = follower.look().unwrap();
         assert_eq!((look.alive, lines(&look)), (0, Vec::new()));
+    }
+
+    /// A killed process ends no wait.
+    #[test]
+    fn what_a_run_did_not_end_is_broken_off() {
+        let (_folder, journal) = journal();
+        let progress = Progress::beside(&journal);
+        let mut follower = Follower::beside(&journal);
+        let mut task = progress.task("instance", "ins-1");
+        task.sees(Stage::new("Creating"), None);
+        let mut other = progress.task("instance", "ins-2");
+        other.sees(Stage::new("Creating"), None);
+        other.done(None);
+        let expected = ["ins-1 Creating", "ins-2 Creating", "ins-2 Creating Done"];
+        assert_eq!(lines(&follower.look().unwrap()), expected);
+        assert!(follower.last().unwrap().is_empty());
+        for lock in files(&journal).iter().filter(|file| file.extension().is_some_and(|ending| ending == "lock")) {
+            fs::remove_file(lock).unwrap();
+        }
+        assert_eq!(lines(&follower.look().unwrap()), ["ins-1 Creating BrokenOff"]);
+        assert!(follower.look().unwrap().told.is_empty());
+        let last = Look { told: follower.last().unwrap(), alive: 0 };
+        assert_eq!(lines(&last), [&expected[..], &["ins-1 Creating BrokenOff"]].concat());
     }
 
     #[test]

@@ -5,17 +5,19 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::LazyLock,
 };
 
-use regex::Regex;
+use hcl_edit::{
+    expr::{Expression, ObjectKey},
+    structure::{Block, Body},
+};
 use serde_json::Value as Json;
 
 use super::{
-    Adoptable, Error,
+    Adoptable,
     draft::{self, Draft},
 };
-use crate::{framework::Value, provider::ADDRESS};
+use crate::{commands::Failure, framework::Value, provider::ADDRESS};
 
 /// The endings of the files that Terraform and OpenTofu read, by syntax.
 const NATIVE: [&str; 2] = [".tf", ".tofu"];
@@ -23,83 +25,83 @@ const JSON: [&str; 2] = [".tf.json", ".tofu.json"];
 const IMPORTS: &str = "imports.tf";
 const VERSIONS: &str = "versions.tf";
 
-static REQUIRED_PROVIDERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?m)^\s*required_providers\b").ok());
-static PROVIDER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"(?m)^\s*provider\s+"?damodel\b"#).ok());
-
-static RESOURCE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#"(?m)^\s*resource\s+"?(damodel_\w+)"?\s+"?([\w-]+)"#).ok());
-
 /// The folder with the relevant parts of its configuration.
 #[derive(Debug)]
 pub(super) struct Folder {
     directory: PathBuf,
     requires_providers: bool,
-    names_source: bool,
-    has_provider: bool,
+    /// The local names of this provider.
+    local_names: BTreeSet<String>,
+    /// The local names with a provider block.
+    providers: BTreeSet<String>,
     /// The types and labels of its resources.
     resources: BTreeSet<(String, String)>,
 }
 
 impl Folder {
     /// Reads the configuration; the folder may be missing.
-    pub(super) fn open(directory: &Path) -> Result<Self, Error> {
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source| Error::Read { path, source }
-        };
+    pub(super) fn open(directory: &Path) -> Result<Self, Failure> {
+        let failed = |path: &Path, error: io::Error| Failure::reading(path.display(), error);
         let mut folder = Self {
             directory: directory.to_owned(),
             requires_providers: false,
-            names_source: false,
-            has_provider: false,
+            local_names: BTreeSet::new(),
+            providers: BTreeSet::new(),
             resources: BTreeSet::new(),
         };
         let entries = match fs::read_dir(directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(folder),
-            entries => entries.map_err(failed(directory))?,
+            entries => entries.map_err(|error| failed(directory, error))?,
         };
         for entry in entries {
-            let path = entry.map_err(failed(directory))?.path();
+            let path = entry.map_err(|error| failed(directory, error))?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let is_one_of = |endings: [&str; 2]| path.is_file() && endings.iter().any(|ending| name.ends_with(ending));
-            let read = || Ok(String::from_utf8_lossy(&fs::read(&path).map_err(failed(&path))?).into_owned());
+            let read = || {
+                let text = fs::read(&path).map_err(|error| failed(&path, error))?;
+                Ok::<_, Failure>(String::from_utf8_lossy(&text).into_owned())
+            };
             if is_one_of(NATIVE) {
-                folder.take_native(&read()?);
+                let body = read()?.parse::<Body>();
+                let line = body.map_err(|error| format!("it cannot be parsed at line {}", error.location().line()));
+                folder.take_native(&line.map_err(|error| failed(&path, io::Error::other(error)))?);
             } else if is_one_of(JSON) {
-                let text = read()?;
-                let root = serde_json::from_str(&text).map_err(|error| failed(&path)(error.into()))?;
-                folder.take_json(&text, &root);
+                folder.take_json(&serde_json::from_str(&read()?).map_err(|error| failed(&path, error.into()))?);
             }
         }
         Ok(folder)
     }
 
-    fn take_native(&mut self, text: &str) {
-        let says = |pattern: &Option<Regex>| pattern.as_ref().is_some_and(|pattern| pattern.is_match(text));
-        self.requires_providers |= says(&REQUIRED_PROVIDERS);
-        self.names_source |= text.contains(ADDRESS);
-        self.has_provider |= says(&PROVIDER);
-        let resources = RESOURCE.iter().flat_map(|pattern| pattern.captures_iter(text));
-        self.resources.extend(resources.map(|found| {
-            let [kind, label] = found.extract().1;
-            (kind.to_owned(), label.to_owned())
-        }));
+    fn take_native(&mut self, body: &Body) {
+        let label = |block: &Block, index: usize| block.labels.get(index).map(|label| label.as_str().to_owned());
+        for required in body.get_blocks("terraform").flat_map(|block| block.body.get_blocks("required_providers")) {
+            self.requires_providers = true;
+            let own = required.body.attributes().filter(|attribute| source(&attribute.value).is_some_and(is_ours));
+            self.local_names.extend(own.map(|attribute| attribute.key.to_string()));
+        }
+        self.providers.extend(body.get_blocks("provider").filter_map(|block| label(block, 0)));
+        let resources = body.get_blocks("resource").filter_map(|block| Some((label(block, 0)?, label(block, 1)?)));
+        self.resources.extend(resources.filter(|(kind, _)| kind.starts_with("damodel_")));
     }
 
     /// The same for the JSON syntax, in which every body of blocks may be a list of bodies (configuration language,
     /// JSON syntax).
-    fn take_json(&mut self, text: &str, root: &Json) {
-        self.requires_providers |= members(root)
-            .filter(|(name, _)| *name == "terraform")
-            .any(|(_, settings)| members(settings).any(|(name, _)| name == "required_providers"));
-        self.names_source |= text.contains(ADDRESS);
-        self.has_provider |= members(root)
-            .filter(|(name, _)| *name == "provider")
-            .any(|(_, providers)| members(providers).any(|(name, _)| name == "damodel"));
-        let kinds = members(root).filter(|(name, _)| *name == "resource").flat_map(|(_, kinds)| members(kinds));
-        self.resources.extend(
-            kinds.flat_map(|(kind, labels)| members(labels).map(move |(label, _)| (kind.to_owned(), label.to_owned()))),
-        );
+    fn take_json(&mut self, root: &Json) {
+        let settings =
+            members(root).filter(|(name, _)| *name == "terraform").flat_map(|(_, settings)| members(settings));
+        for (_, required) in settings.filter(|(name, _)| *name == "required_providers") {
+            self.requires_providers = true;
+            let source =
+                |settings: &Json| settings.as_str().or_else(|| settings["source"].as_str()).is_some_and(is_ours);
+            let own = members(required).filter(|(_, settings)| source(settings));
+            self.local_names.extend(own.map(|(name, _)| name.to_owned()));
+        }
+        let blocks = |kind: &'static str| {
+            members(root).filter(move |(name, _)| *name == kind).flat_map(|(_, blocks)| members(blocks))
+        };
+        self.providers.extend(blocks("provider").map(|(name, _)| name.to_owned()));
+        let labels = |(kind, labels)| members(labels).map(move |(label, _)| (String::from(kind), label.to_owned()));
+        self.resources.extend(blocks("resource").flat_map(labels));
     }
 
     /// The types and labels of the configured resources.
@@ -108,23 +110,35 @@ impl Folder {
     }
 
     /// Writes the drafts, all or nothing. Returns the names of the files.
-    pub(super) fn write(&self, drafts: &[Draft], provider: &[(String, Value)]) -> Result<Vec<String>, Error> {
+    pub(super) fn write(&self, drafts: &[Draft], provider: &[(String, Value)]) -> Result<Vec<String>, Failure> {
         let files = self.files(drafts, provider);
         let path = |name: &str| self.directory.join(name);
         let there: Vec<PathBuf> =
             files.iter().map(|(name, _)| path(name)).filter(|path| path.symlink_metadata().is_ok()).collect();
         if !there.is_empty() {
-            return Err(Error::Exists { files: there });
+            let names: Vec<String> = there.iter().map(|file| file.display().to_string()).collect();
+            return Err(Failure::new(format!(
+                "{} already there: {}. Nothing was written. Move existing files away, or select another folder with \
+                 --out",
+                if there.len() == 1 { "a file is" } else { "files are" },
+                names.join(", ")
+            )));
         }
-        fs::create_dir_all(&self.directory).map_err(|source| Error::Write { path: self.directory.clone(), source })?;
+        fs::create_dir_all(&self.directory).map_err(|error| Failure::writing(self.directory.display(), error))?;
         let texts: Vec<_> = files.iter().map(|(name, text)| (path(name), text.as_str())).collect();
         write_all(&texts)?;
         Ok(files.into_iter().map(|(name, _)| name.to_owned()).collect())
     }
 
-    /// Whether the configuration requires providers but not this one: the core would look for another one.
+    /// Whether the configuration requires providers but not this one under the name that its resources imply: the core
+    /// would look for another one.
     pub(super) fn lacks_requirement(&self) -> bool {
-        self.requires_providers && !self.names_source
+        self.requires_providers && !self.local_names.contains(LOCAL_NAME)
+    }
+
+    /// The other local name under which the configuration requires this provider.
+    pub(super) fn other_name(&self) -> Option<&String> {
+        self.local_names.iter().next().filter(|_| self.lacks_requirement())
     }
 
     fn files(&self, drafts: &[Draft], provider: &[(String, Value)]) -> Vec<(&'static str, String)> {
@@ -144,7 +158,7 @@ impl Folder {
                 draft::quoted(ADDRESS)
             ));
         }
-        if !self.has_provider && !provider.is_empty() {
+        if !self.providers.contains(LOCAL_NAME) && !provider.is_empty() {
             settings.push(format!("provider \"damodel\" {{\n{}}}\n", draft::arguments(provider)));
         }
         if !settings.is_empty() {
@@ -152,6 +166,24 @@ impl Folder {
         }
         files
     }
+}
+
+/// The local name that the types of its resources imply.
+const LOCAL_NAME: &str = "damodel";
+
+/// The source address in an entry of required_providers.
+fn source(entry: &Expression) -> Option<&str> {
+    let is_source = |key: &ObjectKey| match key {
+        ObjectKey::Expression(key) => key.as_str() == Some("source"),
+        ObjectKey::Ident(key) => key.as_str() == "source",
+    };
+    let (_, value) = entry.as_object()?.iter().find(|(key, _)| is_source(key))?;
+    value.expr().as_str()
+}
+
+/// Whether a source address, with or without a host, is this provider's.
+fn is_ours(source: &str) -> bool {
+    source == ADDRESS || source.ends_with(&format!("/{ADDRESS}"))
 }
 
 /// The members of an object, or of all objects of a list.
@@ -164,14 +196,14 @@ fn members(body: &Json) -> impl Iterator<Item = (&str, &Json)> {
 }
 
 /// Creates all files or none. A file that exists, even one created since the check, is an error.
-fn write_all(files: &[(PathBuf, &str)]) -> Result<(), Error> {
+fn write_all(files: &[(PathBuf, &str)]) -> Result<(), Failure> {
     let mut begun = Vec::new();
     for (path, text) in files {
-        if let Err(source) = write_new(path, text, &mut begun) {
+        if let Err(error) = write_new(path, text, &mut begun) {
             for path in begun {
                 let _ = fs::remove_file(path);
             }
-            return Err(Error::Write { path: path.clone(), source });
+            return Err(Failure::writing(path.display(), error));
         }
     }
     Ok(())
@@ -214,7 +246,8 @@ mod tests {
             let files = Folder::open(directory).unwrap().files(&[draft()], arguments);
             files.into_iter().find(|(name, _)| *name == VERSIONS).map(|(_, text)| text)
         };
-        fs::write(directory.join("a.tf"), "terraform {}\n# required_providers {\n").unwrap();
+        let comment = "terraform {}\n# required_providers {\n/*\nterraform {\n  required_providers {\n  }\n}\n*/\n";
+        fs::write(directory.join("a.tf"), comment).unwrap();
         let both = versions(&arguments).unwrap();
         assert!(both.contains("source = \"damodel/damodel\"") && both.contains("  allow_http = true\n"), "{both}");
         assert!(!versions(&[]).unwrap().contains("provider \"damodel\""));
@@ -247,8 +280,8 @@ mod tests {
         assert!(open(r#"{"terraform": {"required_providers": {}}}"#).unwrap().lacks_requirement());
         let bare = open(r#"{"terraform": {}, "//": "required_providers"}"#).unwrap();
         assert!(bare.files(&[draft()], &[]).iter().any(|(name, _)| *name == VERSIONS));
-        let refused = open("{").unwrap_err();
-        assert!(matches!(refused, Error::Read { path, .. } if path.ends_with("main.tf.json")));
+        let refused = open("{").unwrap_err().to_string();
+        assert!(refused.starts_with("cannot read ") && refused.ends_with("main.tf.json"), "{refused}");
     }
 
     #[test]
@@ -257,7 +290,8 @@ mod tests {
         let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
         write(
             "a.tf",
-            "resource \"damodel_instance\" \"a-1\" {\n}\n  resource damodel_cloud_disk b {}\nresource \"x\" \"y\" {}\n",
+            "resource \"damodel_instance\" \"a-1\" {\n}\n  resource damodel_cloud_disk b {}\nresource \"x\" \"y\" {}\n\
+             # resource \"damodel_instance\" \"comment\" {}\n",
         );
         write("b.tofu", "data \"damodel_instance\" \"not\" {}\nresource \"damodel_instance\" \"c\" { name = 1 }\n");
         write("c.tofu.json", r#"{"resource": [{"damodel_instance": {"d": {}}}, {"damodel_instance": [{"e": [{}]}]}]}"#);
@@ -294,7 +328,7 @@ mod tests {
         let path = |name: &str| directory.path().join(name);
         fs::write(path("b"), "mine").unwrap();
         let failed = write_all(&[(path("a"), "x"), (path("b"), "y"), (path("c"), "z")]).unwrap_err();
-        assert!(matches!(failed, Error::Write { path: at, .. } if at == path("b")));
+        assert_eq!(failed.to_string(), format!("cannot write {}", path("b").display()));
         assert_eq!(names(directory.path()), ["b"]);
         assert_eq!(fs::read_to_string(path("b")).unwrap(), "mine");
     }
@@ -311,5 +345,11 @@ mod tests {
         assert!(!lacks(
             "terraform {\n  required_providers {\n    damodel = { source = \"damodel/damodel\" }\n  }\n}\n"
         ));
+        // Another local name is not the one that the resources imply.
+        let source = "registry.terraform.io/damodel/damodel";
+        let text = format!("terraform {{\n  required_providers {{\n    gpu = {{ source = \"{source}\" }}\n  }}\n}}\n");
+        assert!(lacks(&text));
+        let folder = Folder::open(directory.path()).unwrap();
+        assert_eq!(folder.other_name().map(String::as_str), Some("gpu"));
     }
 }

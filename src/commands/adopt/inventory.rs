@@ -4,8 +4,9 @@ use std::path;
 
 use tokio::sync::mpsc;
 
-use super::{Adoptable, Arguments, Error, draft::Draft};
+use super::{Adoptable, Arguments, draft::Draft, refused};
 use crate::{
+    commands::Failure,
     framework::{
         Diagnostics, Ends, OfferKind, PathStep, Schema, Server, Value,
         schema::{Attribute, Requirement},
@@ -52,14 +53,14 @@ pub(super) struct LeftOut {
 
 impl Inventory {
     /// Configures the provider from its environment.
-    pub(super) async fn open(arguments: &Arguments, environment: Environment) -> Result<Self, Error> {
+    pub(super) async fn open(arguments: &Arguments, environment: Environment) -> Result<Self, Failure> {
         let server = Server::new(Damodel::new(environment), Ends::default());
         let mut told: Vec<(&str, Value)> = Vec::new();
         if arguments.allow_http {
             told.push(("allow_http", true.into()));
         }
         if let Some(file) = &arguments.ca_certificate_file {
-            let file = path::absolute(file).map_err(|source| Error::Read { path: file.clone(), source })?;
+            let file = path::absolute(file).map_err(|error| Failure::reading(file.display(), error))?;
             told.push(("ca_certificate_file", file.to_string_lossy().into_owned().into()));
         }
         let mut config = nothing_said(server.schema());
@@ -71,7 +72,7 @@ impl Inventory {
             diagnostics.extend(server.configure(ConfigureRequest { config, core_version: String::new() }).await);
         }
         if diagnostics.has_errors() {
-            return Err(Error::Refused { told: errors(&diagnostics) });
+            return Err(refused(&errors(&diagnostics)));
         }
         Ok(Self { server, arguments: told })
     }
@@ -81,8 +82,8 @@ impl Inventory {
         self.arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
     }
 
-    /// The objects of a kind that the filters select, in the order of the list.
-    pub(super) async fn objects(&self, kind: Adoptable, filters: &Arguments) -> Result<ListedObjects, Error> {
+    /// The objects of a kind that the filters select, in the order of the list, or the errors.
+    pub(super) async fn objects(&self, kind: Adoptable, filters: &Arguments) -> Result<ListedObjects, String> {
         let Ok(list) = self.server.registry().find(OfferKind::ListResource, kind.type_name()) else {
             return Ok(ListedObjects::default());
         };
@@ -99,7 +100,7 @@ impl Inventory {
         };
         let (diagnostics, ()) = tokio::join!(listing, taking);
         if diagnostics.has_errors() {
-            return Err(Error::Refused { told: errors(&diagnostics) });
+            return Err(errors(&diagnostics));
         }
         Ok(found)
     }
@@ -126,7 +127,7 @@ impl Inventory {
             if !judged.has_errors() {
                 break;
             }
-            let refused = refused(schema, &config, &judged);
+            let refused = omissible(schema, &config, &judged);
             if refused.is_empty() {
                 return Err(errors(&judged));
             }
@@ -173,7 +174,7 @@ impl ListedObjects {
 }
 
 /// The refused arguments that may be omitted because the service sets them.
-fn refused(schema: &Schema, config: &Value, judged: &Diagnostics) -> Vec<String> {
+fn omissible(schema: &Schema, config: &Value, judged: &Diagnostics) -> Vec<String> {
     let blamed = judged.iter().filter(|said| said.is_error()).filter_map(|said| said.path.as_ref()?.steps().first());
     let may_go = |name: &str| {
         let requirement = schema.attribute(name).map(|attribute| attribute.requirement);

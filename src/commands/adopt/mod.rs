@@ -21,7 +21,11 @@ use self::{
     folder::Folder,
     inventory::{Inventory, LeftOut},
 };
-use crate::provider::{ADDRESS, Environment};
+use super::Failure;
+use crate::{
+    provider::{ADDRESS, Environment},
+    review::visible,
+};
 
 /// Writes import blocks and the configuration of the objects that the account already has.
 ///
@@ -53,69 +57,15 @@ pub struct Arguments {
     pub ca_certificate_file: Option<PathBuf>,
 }
 
-/// The reason why no file was written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// Files to be written exist already.
-    #[error(
-        "{} already there: {}. Nothing was written. Move existing files away, or select another folder with --out",
-        if files.len() == 1 { "a file is" } else { "files are" },
-        files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
-    )]
-    Exists {
-        /// The files.
-        files: Vec<PathBuf>,
-    },
-    /// A file or folder cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file or folder.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The provider or the service returned an error.
-    #[error("{told}\nNothing was written")]
-    Refused {
-        /// The messages.
-        told: String,
-    },
-    /// Standard output cannot be written.
-    #[error("cannot write to the terminal")]
-    Terminal(#[source] io::Error),
-    /// A file cannot be written. All files of this run were removed.
-    #[error("cannot write {}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-}
-
-impl Error {
-    /// If other kinds could be listed before, names this kind as the one that the account may not list.
-    fn of_kind(self, kind: Adoptable, listed_before: usize) -> Self {
-        match self {
-            Self::Refused { told } if listed_before > 0 => {
-                let advice = format!("To continue without the {}s, select the other kinds with --kind.", kind.noun());
-                Self::Refused { told: format!("{told}\n{advice}") }
-            }
-            other => other,
-        }
-    }
-}
-
 /// Writes the account's objects, and prints the written files and the next steps.
 ///
 /// # Errors
 ///
 /// If the service does not answer, or a file exists already or cannot be written. No file is written then.
-pub async fn run(arguments: Arguments) -> Result<(), Error> {
+pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let said = adopt(&arguments, Environment::of_process(), |_, _| true).await?;
     let mut out = io::stdout();
-    out.write_all(said.to_string().as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)
+    out.write_all(said.to_string().as_bytes()).and_then(|()| out.flush()).map_err(Failure::terminal)
 }
 
 /// Writes only the objects that `is_meant` selects. Returns the summary.
@@ -127,7 +77,7 @@ pub async fn only(
     arguments: &Arguments,
     environment: Environment,
     is_meant: impl Fn(Adoptable, &str) -> bool,
-) -> Result<String, Error> {
+) -> Result<String, Failure> {
     Ok(adopt(arguments, environment, is_meant).await?.to_string())
 }
 
@@ -135,12 +85,16 @@ async fn adopt(
     arguments: &Arguments,
     environment: Environment,
     is_meant: impl Fn(Adoptable, &str) -> bool,
-) -> Result<Summary, Error> {
+) -> Result<Summary, Failure> {
     let inventory = Inventory::open(arguments, environment).await?;
     let mut summary = Summary::new(arguments.out.clone());
     let mut drafts: Vec<Draft> = Vec::new();
     for (position, kind) in Adoptable::asked(&arguments.kind).into_iter().enumerate() {
-        let found = inventory.objects(kind, arguments).await.map_err(|error| error.of_kind(kind, position))?;
+        let found = inventory.objects(kind, arguments).await.map_err(|told| {
+            // If other kinds could be listed before, the account may not list this one.
+            let advice = format!("To continue without the {}s, select the other kinds with --kind.", kind.noun());
+            refused(&if position > 0 { format!("{told}\n{advice}") } else { told })
+        })?;
         summary.without_region += found.without_region;
         for object in found.objects.iter().filter(|object| is_meant(kind, &object.id)) {
             match inventory.draft(kind, object) {
@@ -153,10 +107,16 @@ async fn adopt(
     summary.namesakes = draft::name(&mut drafts, folder.resources());
     if !drafts.is_empty() {
         summary.lacks_requirement = folder.lacks_requirement();
+        summary.other_name = folder.other_name().cloned();
         summary.files = folder.write(&drafts, &inventory.provider_arguments())?;
     }
     summary.drafts = drafts;
     Ok(summary)
+}
+
+/// The failure when the provider or the service returned errors.
+fn refused(told: &str) -> Failure {
+    Failure::new(format!("{told}\nNothing was written"))
 }
 
 /// The written objects and files, and the next steps.
@@ -168,6 +128,8 @@ struct Summary {
     files: Vec<String>,
     /// Whether the existing configuration requires providers but not this one.
     lacks_requirement: bool,
+    /// The other local name under which it requires this provider.
+    other_name: Option<String>,
     /// Objects with the names of configured resources.
     namesakes: Vec<Namesake>,
     left_out: Vec<LeftOut>,
@@ -183,6 +145,7 @@ impl Summary {
             drafts: Vec::new(),
             files: Vec::new(),
             lacks_requirement: false,
+            other_name: None,
             namesakes: Vec::new(),
             left_out: Vec::new(),
             without_region: 0,
@@ -214,7 +177,7 @@ impl fmt::Display for Summary {
                 formatter,
                 "{given}: {taken} is in the configuration already. If that is {} too, remove the new one before the \
                  apply.",
-                printable(id)
+                visible(id, LONGEST)
             )?;
         }
         if self.without_region > 0 {
@@ -222,9 +185,21 @@ impl fmt::Display for Summary {
             writeln!(formatter, "Left out {objects}: their region is not known, and --region was given.")?;
         }
         for left in &self.left_out {
-            writeln!(formatter, "Left out {} {}: {}", left.kind.noun(), printable(&left.id), printable(&left.why))?;
+            writeln!(
+                formatter,
+                "Left out {} {}: {}",
+                left.kind.noun(),
+                visible(&left.id, LONGEST),
+                visible(&left.why, LONGEST)
+            )?;
         }
-        if self.lacks_requirement {
+        if let Some(name) = &self.other_name {
+            writeln!(
+                formatter,
+                "The existing required_providers has {ADDRESS} as {name}. Rename it to damodel, or add \
+                 provider = {name} to each new resource and import block."
+            )?;
+        } else if self.lacks_requirement {
             writeln!(formatter, "Add damodel = {{ source = \"{ADDRESS}\" }} to the existing required_providers.")?;
         }
         if !self.drafts.is_empty() {
@@ -243,10 +218,8 @@ fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// A text of the service without control characters for the terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-}
+/// The longest text of the service in a line, in characters.
+const LONGEST: usize = 400;
 
 /// What can be adopted: everything that has a list resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]

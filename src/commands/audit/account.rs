@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bigdecimal::BigDecimal;
 
-use super::Error;
 use crate::{
     api::{Client, CloudDisk, Context, Instance, Listing, PrivateImage, Record, Spec},
-    commands::adopt::Adoptable,
+    commands::{Failure, adopt::Adoptable},
 };
 
 /// The hours of a month.
@@ -18,10 +17,15 @@ const HOURS_A_MONTH: i32 = 730;
 pub(super) struct AccountLists {
     /// The billed objects.
     pub(super) billed: Vec<BilledObject>,
-    /// All listed objects, released ones included: proof that an object belongs to this account.
-    pub(super) listed: BTreeSet<(Adoptable, String)>,
+    /// The uid of each listed object, released ones included: proof that an object belongs to this account. Numbers are
+    /// none, because each account has its own disk 7.
+    pub(super) uids: BTreeSet<(Adoptable, String)>,
     /// The specifications, by region and number.
     pub(super) specs: BTreeMap<(String, i64), Spec>,
+    /// The cloud disks by id.
+    pub(super) disks: BTreeMap<String, CloudDisk>,
+    /// The address that was asked.
+    pub(super) base_url: String,
 }
 
 /// A billed object.
@@ -49,43 +53,50 @@ pub(super) struct BilledTerms {
 
 impl AccountLists {
     /// Reads one list for each kind, and one of specifications for each region.
-    pub(super) async fn read(client: &Client, context: &Context) -> Result<Self, Error> {
-        let list = |kind: Adoptable| move |source| Error::List { kind: kind.noun(), source };
+    pub(super) async fn read(client: &Client, context: &Context) -> Result<Self, Failure> {
+        let unlisted = |kind: &'static str| {
+            move |error: crate::api::Error| Failure::because(format!("cannot list the {kind}s of the account"), error)
+        };
+        client.check_configured().map_err(|missing| Failure::because(UNSET, missing))?;
+        let list = |kind: Adoptable| unlisted(kind.noun());
         let instances = client.instances().fresh(context).await.map_err(list(Adoptable::Instance))?;
         let disks = client.cloud_disks().fresh(context).await.map_err(list(Adoptable::CloudDisk))?;
         let images = client.private_images().fresh(context).await.map_err(list(Adoptable::PrivateImage))?;
-        let mut account = Self::default();
-        account.take(Adoptable::Instance, &instances, Instance::is_released, instance)?;
-        account.take(Adoptable::CloudDisk, &disks, CloudDisk::is_released, cloud_disk)?;
-        account.take(Adoptable::PrivateImage, &images, |_| false, private_image)?;
+        let base_url = client.settings().base_url.as_ref().map(ToString::to_string).unwrap_or_default();
+        let by_id = disks.records.iter().map(|disk| (disk.id.to_string(), disk.clone()));
+        let mut account = Self { base_url, disks: by_id.collect(), ..Self::default() };
+        account.take(Adoptable::Instance, &instances, instance, |instance| {
+            (Some(instance.uid.to_string()), instance.is_released())
+        })?;
+        account.take(Adoptable::CloudDisk, &disks, cloud_disk, |disk| (disk.uid.clone(), disk.is_released()))?;
+        account.take(Adoptable::PrivateImage, &images, private_image, |image| (image.image_uuid.clone(), false))?;
         let machines = account.billed.iter().filter(|billed| billed.order.is_some());
         let regions: BTreeSet<String> = machines.filter_map(|billed| billed.region.clone()).collect();
         for region in regions {
-            let source = |source| Error::List { kind: "specification", source };
-            let specs = client.specs().snapshot(&region, context).await.map_err(source)?;
+            let specs = client.specs().snapshot(&region, context).await.map_err(unlisted("specification"))?;
             account.specs.extend(specs.records.iter().map(|spec| ((region.clone(), spec.spec_id), spec.clone())));
         }
         Ok(account)
     }
 
-    /// Adds a list, if it is complete.
+    /// Adds a list, if it is complete. `uid` is a record's uid, and whether it is released.
     fn take<T: Record>(
         &mut self,
         kind: Adoptable,
         listing: &Listing<T>,
-        is_released: impl Fn(&T) -> bool,
         billed: impl Fn(&T) -> BilledObject,
-    ) -> Result<(), Error> {
+        uid: impl Fn(&T) -> (Option<String>, bool),
+    ) -> Result<(), Failure> {
         if !listing.complete {
             let total = listing.total.map_or_else(|| "an unknown number".to_owned(), |total| total.to_string());
-            return Err(Error::Incomplete { kind: kind.noun(), seen: listing.records.len(), total });
+            let (noun, seen) = (kind.noun(), listing.records.len());
+            let message = format!("the list of {noun}s is not complete: {seen} of {total} could be read. Run it again");
+            return Err(Failure::new(message));
         }
         for record in &listing.records {
-            let object = billed(record);
-            self.listed.insert((kind, object.id.clone()));
-            if !is_released(record) {
-                self.billed.push(object);
-            }
+            let (uid, is_released) = uid(record);
+            self.uids.extend(uid.map(|uid| (kind, uid)));
+            self.billed.extend((!is_released).then(|| billed(record)));
         }
         Ok(())
     }
@@ -107,6 +118,9 @@ impl AccountLists {
         Some(sum / BigDecimal::from(hours))
     }
 }
+
+/// What to do when the address or the token is missing.
+const UNSET: &str = "cannot list the account. Set DAMODEL_BASE_URL and DAMODEL_API_TOKEN";
 
 /// An hourly price as a monthly one.
 pub(super) fn monthly(hourly: &BigDecimal) -> BigDecimal {

@@ -7,11 +7,13 @@ use serde::{Serialize, Serializer};
 use serde_json::Number;
 
 use super::{
-    Error,
     account::{AccountLists, BilledObject, monthly},
     states::{AuditedState, Held, Note},
 };
-use crate::commands::adopt::Adoptable;
+use crate::{
+    api::CloudDisk,
+    commands::{Failure, adopt::Adoptable},
+};
 
 /// The version of the JSON format. A new field does not change it.
 const FORMAT: &str = "1.0";
@@ -27,9 +29,29 @@ pub(super) struct Audit {
     pub(super) objects: Vec<HeldObject>,
     /// Objects that are in a state and not in the account.
     pub(super) missing: Vec<MissingObject>,
+    /// Objects in states whose provider configuration is not of this account.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) not_of_this_account: Vec<MissingObject>,
     /// Objects that several addresses hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) duplicates: Vec<Duplicate>,
+    /// The sums over all objects, and over unmanaged ones, whatever is listed.
+    pub(super) total: AuditSum,
+    pub(super) unmanaged: AuditSum,
+    /// The number of pending records of creates at another address, which hold nothing here.
+    #[serde(skip)]
+    pub(super) other_notes: usize,
+}
+
+/// A sum over objects.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct AuditSum {
+    pub(super) objects: usize,
+    /// The sum of the known prices.
+    #[serde(serialize_with = "sum")]
+    pub(super) monthly: BigDecimal,
+    /// The instances whose price is not known.
+    pub(super) unknown: Vec<String>,
 }
 
 /// A billed object.
@@ -63,7 +85,7 @@ pub(super) enum Holder {
     State,
 }
 
-/// An object that is in a state and not in the account.
+/// An object that is in a state.
 #[derive(Debug, Serialize)]
 pub(super) struct MissingObject {
     #[serde(serialize_with = "kind")]
@@ -96,24 +118,24 @@ impl Audit {
         states: &[AuditedState],
         notes: &[Note],
         now: i64,
-    ) -> Result<Self, Error> {
-        belongs_together(account, states)?;
-        let mut held: BTreeMap<(Adoptable, &str), Vec<(&AuditedState, &Held)>> = BTreeMap::new();
-        for state in states {
-            for one in &state.held {
-                held.entry((one.kind, &one.id)).or_default().push((state, one));
-            }
+    ) -> Result<Self, Failure> {
+        let (own, foreign) = of_account(account, states)?;
+        let mut held: BTreeMap<(Adoptable, &str), Vec<StateObject<'_>>> = BTreeMap::new();
+        for (state, one) in own.iter().copied() {
+            held.entry((one.kind, &one.id)).or_default().push((state, one));
         }
+        let parts = parts(account, &own);
+        let is_here = |note: &&Note| note.base_url == account.base_url;
+        let open = || notes.iter().filter(is_here).filter(|note| !note.is_finished);
         let by_id: BTreeMap<(Adoptable, &str), &Note> =
-            notes.iter().filter_map(|note| Some(((note.kind, note.id.as_deref()?), note))).collect();
-        let by_name: BTreeMap<(Adoptable, &str), &Note> = notes
-            .iter()
-            .filter(|note| note.id.is_none())
-            .map(|note| ((note.kind, note.marker.as_str()), note))
-            .collect();
+            open().filter_map(|note| Some(((note.kind, note.id.as_deref()?), note))).collect();
+        let nameless = open().filter(|note| note.id.is_none());
+        let by_name: BTreeMap<(Adoptable, &str), &Note> =
+            nameless.map(|note| ((note.kind, note.marker.as_str()), note)).collect();
         let object = |billed: &BilledObject| {
             let key = (billed.kind, billed.id.as_str());
-            let state = held.get(&key).and_then(|holders| holders.first());
+            let part = || parts.get(billed.id.as_str()).filter(|_| billed.kind == Adoptable::CloudDisk);
+            let state = held.get(&key).and_then(|holders| holders.first()).or_else(part);
             let noted = || by_id.get(&key).or_else(|| by_name.get(&(billed.kind, billed.name.as_deref()?)));
             let (holder, source, address) = match (state, noted()) {
                 (Some((state, held)), _) => (Holder::State, Some(state.source.clone()), Some(held.address.clone())),
@@ -137,14 +159,18 @@ impl Audit {
         };
         let there: BTreeSet<(Adoptable, &str)> =
             account.billed.iter().map(|billed| (billed.kind, billed.id.as_str())).collect();
-        let all = states.iter().flat_map(|state| state.held.iter().map(move |held| (state, held)));
-        let missing = all.filter(|(_, held)| !there.contains(&(held.kind, held.id.as_str())));
+        let missing = own.iter().filter(|(_, held)| !there.contains(&(held.kind, held.id.as_str())));
         let several = held.iter().filter(|(_, holders)| holders.len() > 1);
+        let objects: Vec<HeldObject> = account.billed.iter().map(object).collect();
         Ok(Self {
             format_version: FORMAT,
-            objects: account.billed.iter().map(object).collect(),
-            missing: missing.map(MissingObject::of).collect(),
+            total: AuditSum::of(objects.iter()),
+            unmanaged: AuditSum::of(objects.iter().filter(|object| object.holder == Holder::Nobody)),
+            objects,
+            missing: missing.copied().map(MissingObject::of).collect(),
+            not_of_this_account: foreign.into_iter().map(MissingObject::of).collect(),
             duplicates: several.map(|((kind, id), holders)| Duplicate::of(*kind, id, holders)).collect(),
+            other_notes: notes.len() - notes.iter().filter(is_here).count(),
         })
     }
 
@@ -153,8 +179,8 @@ impl Audit {
         self.objects.retain(|object| object.age_seconds.is_none_or(|age| age >= seconds));
     }
 
-    /// Unmanaged objects.
-    pub(super) fn unmanaged(&self) -> BTreeSet<(Adoptable, String)> {
+    /// Unmanaged objects that are listed.
+    pub(super) fn listed_unmanaged(&self) -> BTreeSet<(Adoptable, String)> {
         let nobodys = self.objects.iter().filter(|object| object.holder == Holder::Nobody);
         nobodys.map(|object| (object.kind, object.id.clone())).collect()
     }
@@ -165,27 +191,80 @@ impl Audit {
     }
 }
 
-/// Checks that the states can belong to the listed account.
-fn belongs_together(account: &AccountLists, states: &[AuditedState]) -> Result<(), Error> {
-    for state in states {
-        let is_listed = |held: &Held| account.listed.contains(&(held.kind, held.id.clone()));
-        let is_empty = |kind: Adoptable| !account.listed.iter().any(|(listed, _)| *listed == kind);
-        let own = || state.held.iter().filter(|held| !held.is_part);
-        let kinds: BTreeSet<Adoptable> = own().map(|held| held.kind).collect();
-        if let Some(held) =
-            kinds.into_iter().find(|kind| is_empty(*kind)).and_then(|kind| own().find(|held| held.kind == kind))
-        {
-            return Err(Error::Empty {
-                kind: held.kind.noun(),
-                source_name: state.source.clone(),
-                address: held.address.clone(),
-            });
+impl AuditSum {
+    fn of<'a>(objects: impl Iterator<Item = &'a HeldObject>) -> Self {
+        let mut sum = Self::default();
+        for object in objects {
+            sum.objects += 1;
+            match &object.monthly {
+                Some(monthly) => sum.monthly += monthly,
+                None if object.kind == Adoptable::Instance => sum.unknown.push(object.id.clone()),
+                None => {}
+            }
         }
-        if own().next().is_some() && !state.held.iter().any(is_listed) {
-            return Err(Error::OtherAccount { source_name: state.source.clone(), count: own().count() });
+        sum
+    }
+}
+
+/// An object with its state.
+type StateObject<'a> = (&'a AuditedState, &'a Held);
+
+/// The objects of provider configurations that are provably of this account, and those of others. One object with a
+/// listed uid is proof for its configuration.
+fn of_account<'a>(
+    account: &AccountLists,
+    states: &'a [AuditedState],
+) -> Result<(Vec<StateObject<'a>>, Vec<StateObject<'a>>), Failure> {
+    let all = states.iter().enumerate().flat_map(|(index, state)| state.held.iter().map(move |held| (index, held)));
+    let is_listed = |held: &Held| held.uid.clone().is_some_and(|uid| account.uids.contains(&(held.kind, uid)));
+    let proved: BTreeSet<(usize, &str)> =
+        all.filter(|(_, held)| is_listed(held)).map(|(index, held)| (index, held.provider.as_str())).collect();
+    let (mut own, mut foreign) = (Vec::new(), Vec::new());
+    for (index, state) in states.iter().enumerate() {
+        for held in &state.held {
+            let is_proved = proved.contains(&(index, held.provider.as_str()));
+            if is_proved { &mut own } else { &mut foreign }.push((state, held));
         }
     }
-    Ok(())
+    if own.is_empty() && !foreign.is_empty() {
+        let sources: BTreeSet<&str> = foreign.iter().map(|(state, _)| state.source.as_str()).collect();
+        let sources: Vec<&str> = sources.into_iter().collect();
+        return Err(Failure::new(format!(
+            "none of the {} objects of {} is in the account: it belongs to another account. Check DAMODEL_BASE_URL and \
+             DAMODEL_API_TOKEN",
+            foreign.len(),
+            sources.join(", ")
+        )));
+    }
+    Ok((own, foreign))
+}
+
+/// The cloud disks that were created with an instance, by id: for each of its new_disks the oldest mounted one that no
+/// state holds and that has its specification, its path and at least its size.
+fn parts<'a>(account: &AccountLists, own: &[StateObject<'a>]) -> BTreeMap<String, StateObject<'a>> {
+    let disks = own.iter().filter(|(_, held)| held.kind == Adoptable::CloudDisk);
+    let managed: BTreeSet<&str> = disks.map(|(_, held)| held.id.as_str()).collect();
+    let mut parts = BTreeMap::new();
+    for (state, held) in own {
+        let mounted = held.mounted.iter().filter(|id| !managed.contains(id.as_str()));
+        let mut mounted: Vec<&CloudDisk> = mounted.filter_map(|id| account.disks.get(id)).collect();
+        mounted.sort_by_key(|disk| (disk.create_time, disk.id));
+        let mut new_disks: Vec<_> = held.new_disks.iter().collect();
+        // The one that fewer disks fit comes first.
+        new_disks.sort_by_key(|new| (new.mount_path.is_none(), std::cmp::Reverse(new.size_gb)));
+        for new in new_disks {
+            let fits = |disk: &&CloudDisk| {
+                disk.spec_id == new.spec_id
+                    && (new.mount_path.is_none() || disk.mount_path == new.mount_path)
+                    && disk.size_gb.is_some_and(|size| size >= new.size_gb)
+                    && !parts.contains_key(&disk.id.to_string())
+            };
+            if let Some(disk) = mounted.iter().copied().find(fits) {
+                parts.insert(disk.id.to_string(), (*state, *held));
+            }
+        }
+    }
+    parts
 }
 
 impl MissingObject {
@@ -206,6 +285,10 @@ impl Duplicate {
 
 fn kind<S: Serializer>(kind: &Adoptable, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(kind.type_name().trim_start_matches("damodel_"))
+}
+
+fn sum<S: Serializer>(sum: &BigDecimal, serializer: S) -> Result<S::Ok, S::Error> {
+    price(&Some(sum.clone()), serializer)
 }
 
 #[expect(clippy::ref_option, reason = "serde hands a field over as it is")]
@@ -246,17 +329,26 @@ mod tests {
     fn account(billed: Vec<BilledObject>) -> AccountLists {
         let spec =
             serde_json::from_value(json!({"spec_id": 1, "daily_price": 12, "daily_data_disk_price": 0.24})).unwrap();
-        let listed = billed.iter().map(|billed| (billed.kind, billed.id.clone())).collect();
-        AccountLists { billed, listed, specs: BTreeMap::from([(("r".to_owned(), 1), spec)]) }
+        let uids = billed.iter().map(|billed| (billed.kind, uid(billed.kind, &billed.id))).collect();
+        let specs = BTreeMap::from([(("r".to_owned(), 1), spec)]);
+        AccountLists { billed, uids, specs, base_url: "here".to_owned(), ..AccountLists::default() }
+    }
+
+    /// Only instances have their uid as id.
+    fn uid(kind: Adoptable, id: &str) -> String {
+        if kind == Adoptable::Instance { id.to_owned() } else { format!("uid-{id}") }
     }
 
     fn state(source: &str, held: &[(Adoptable, &str)]) -> AuditedState {
         let held = held.iter().map(|(kind, id)| Held {
             kind: *kind,
             id: (*id).to_owned(),
+            uid: Some(uid(*kind, id)),
             address: format!("{}.a[{id:?}]", kind.type_name()),
+            provider: String::new(),
             extra_disk: 100,
-            is_part: false,
+            new_disks: Vec::new(),
+            mounted: Vec::new(),
         });
         AuditedState { source: source.to_owned(), held: held.collect() }
     }
@@ -265,11 +357,22 @@ mod tests {
         Audit::new(account, states, notes, 4_600).map_err(|error| error.to_string())
     }
 
+    /// A pending record of a cloud disk.
+    fn note(id: Option<&str>, marker: &str) -> Note {
+        Note {
+            kind: Adoptable::CloudDisk,
+            id: id.map(str::to_owned),
+            marker: marker.to_owned(),
+            base_url: "here".to_owned(),
+            is_finished: false,
+            source: "notes".to_owned(),
+        }
+    }
+
     #[test]
     fn the_form_for_programs_is_a_contract() {
         let account = account(vec![instance("ins-1"), instance("ins-2"), other(Adoptable::CloudDisk, "7")]);
-        let note =
-            Note { kind: Adoptable::CloudDisk, id: None, marker: "name of 7".to_owned(), source: "notes".to_owned() };
+        let note = note(None, "name of 7");
         let held = state("prod.tfstate", &[(Adoptable::Instance, "ins-1"), (Adoptable::Instance, "ins-gone")]);
         let audit = audit(&account, &[held], &[note]).unwrap();
         let json: Value = serde_json::from_str(&audit.to_json().unwrap()).unwrap();
@@ -296,7 +399,9 @@ mod tests {
         assert_eq!(json["objects"], as_floats(&json!([first, second, third])));
         let missing = json!([{"kind": "instance", "id": "ins-gone", "address": "damodel_instance.a[\"ins-gone\"]",
             "source": "prod.tfstate"}]);
-        assert_eq!((&json["missing"], json.as_object().unwrap().len()), (&missing, 3));
+        assert_eq!((&json["missing"], json.as_object().unwrap().len()), (&missing, 5));
+        assert_eq!(json["total"], as_floats(&json!({"objects": 3, "monthly": 2190.0, "unknown": []})));
+        assert_eq!(json["unmanaged"], as_floats(&json!({"objects": 1, "monthly": 730.0, "unknown": []})));
     }
 
     #[test]
@@ -308,17 +413,82 @@ mod tests {
                 .unwrap_err()
                 .starts_with("none of the 1 objects of prod is in the account")
         );
-        let disk = [state("prod", &[(Adoptable::CloudDisk, "7"), (Adoptable::Instance, "ins-1")])];
-        let error = audit(&released, &disk, &[]).unwrap_err();
-        assert!(
-            error.starts_with("the account has no cloud disk at all, but prod holds damodel_cloud_disk.a"),
-            "{error}"
-        );
+        // The number of a disk proves nothing: another account has one of the same number.
+        let mut numbered = account(vec![other(Adoptable::CloudDisk, "7")]);
+        numbered.uids = BTreeSet::from([(Adoptable::CloudDisk, "another".to_owned())]);
+        assert!(audit(&numbered, &[state("prod", &[(Adoptable::CloudDisk, "7")])], &[]).is_err());
         // A released object proves that it is this account.
         released.billed.clear();
         let found = audit(&released, &held("ins-1"), &[]).unwrap();
         assert_eq!((found.objects.len(), found.missing.len()), (0, 1));
         assert!(audit(&released, &[state("empty", &[])], &[]).is_ok());
+    }
+
+    /// The last disk of the account was deleted, but an instance proves that it is the account.
+    #[test]
+    fn one_object_proves_the_account_for_its_provider_configuration() {
+        let account = account(vec![instance("ins-1"), other(Adoptable::CloudDisk, "8")]);
+        let mut held = state("prod", &[(Adoptable::CloudDisk, "7"), (Adoptable::Instance, "ins-1")]);
+        let mut elsewhere = state("", &[(Adoptable::CloudDisk, "8"), (Adoptable::Instance, "ins-9")]).held;
+        elsewhere.iter_mut().for_each(|held| held.provider = "other".to_owned());
+        elsewhere[0].uid = Some("of another account".to_owned());
+        held.held.extend(elsewhere);
+        let found = audit(&account, &[held], &[]).unwrap();
+        let ids = |objects: &[MissingObject]| objects.iter().map(|one| one.id.clone()).collect::<Vec<_>>();
+        assert_eq!(
+            (ids(&found.missing), ids(&found.not_of_this_account)),
+            (vec!["7".into()], vec!["8".into(), "ins-9".into()])
+        );
+        assert_eq!(found.objects[1].holder, Holder::Nobody);
+    }
+
+    #[test]
+    fn a_note_holds_what_it_made_at_its_own_address_until_it_is_finished() {
+        let account = account(vec![other(Adoptable::CloudDisk, "7")]);
+        let holder = |notes: &[Note]| {
+            let found = audit(&account, &[], notes).unwrap();
+            (found.objects[0].holder, found.other_notes)
+        };
+        for (id, marker) in [(Some("7"), "x"), (None, "name of 7")] {
+            assert_eq!(holder(&[note(id, marker)]), (Holder::Pending, 0));
+            let foreign = Note { base_url: "there".to_owned(), ..note(id, marker) };
+            assert_eq!(holder(&[foreign]), (Holder::Nobody, 1));
+            assert_eq!(holder(&[Note { is_finished: true, ..note(id, marker) }]), (Holder::Nobody, 0));
+        }
+    }
+
+    /// At most as many as new_disks, of their specification, path and size, the oldest first.
+    #[test]
+    fn a_disk_is_part_of_the_instance_that_it_was_created_with() {
+        let ids = ["1", "2", "3", "4", "5", "6"];
+        let disks = ids.map(|id| other(Adoptable::CloudDisk, id));
+        let mut account = account([&[instance("ins-1")][..], &disks].concat());
+        let disk = |id: i64, size: i64, spec: i64, path: &str, since: i64| -> (String, CloudDisk) {
+            let disk = json!({"id": id, "size_gb": size, "spec_id": spec, "mount_path": path, "create_time": since});
+            (id.to_string(), serde_json::from_value(disk).unwrap())
+        };
+        account.disks = BTreeMap::from([
+            disk(1, 20, 31, "/a", 300),
+            disk(2, 20, 31, "/b", 200),
+            disk(3, 20, 31, "/c", 100),
+            disk(4, 20, 32, "/d", 50),
+            disk(5, 10, 31, "/e", 40),
+            disk(6, 90, 31, "/f", 30),
+        ]);
+        let new = |size_gb: i64, path: Option<&str>| super::super::states::NewDisk {
+            size_gb,
+            spec_id: Some(31),
+            mount_path: path.map(str::to_owned),
+        };
+        let mut held = state("prod", &[(Adoptable::Instance, "ins-1")]);
+        held.held[0].mounted = ids.map(str::to_owned).to_vec();
+        held.held[0].new_disks = vec![new(20, None), new(20, Some("/b"))];
+        // Another state has the oldest one.
+        let other_state = state("other", &[(Adoptable::CloudDisk, "6")]);
+        let found = audit(&account, &[held, other_state], &[]).unwrap();
+        let by_state = found.objects.iter().filter(|object| object.holder == Holder::State);
+        assert_eq!(by_state.map(|object| object.id.as_str()).collect::<Vec<_>>(), ["ins-1", "2", "3", "6"]);
+        assert!(found.duplicates.is_empty());
     }
 
     #[test]
@@ -339,7 +509,9 @@ mod tests {
         let account = account(vec![instance("ins-1"), young, other(Adoptable::CloudDisk, "7")]);
         let mut audit = audit(&account, &[], &[]).unwrap();
         audit.only_older_than(3_600);
-        let ids: Vec<String> = audit.unmanaged().into_iter().map(|(_, id)| id).collect();
+        // The sums are those of the account.
+        assert_eq!((audit.total.objects, audit.total.monthly.to_string().as_str()), (3, "1460"));
+        let ids: Vec<String> = audit.listed_unmanaged().into_iter().map(|(_, id)| id).collect();
         assert_eq!(ids, ["ins-1", "7"]);
     }
 
@@ -371,7 +543,7 @@ mod tests {
         let account = account(all);
         let audit = audit(&account, &states, &[]).unwrap();
         let (text, data) = (crate::commands::audit::plain(&audit), audit.to_json().unwrap());
-        assert_eq!(audit.unmanaged(), planted);
+        assert_eq!(audit.listed_unmanaged(), planted);
         assert_eq!((audit.objects.len(), audit.missing.len()), (10_000, 0));
         assert!(text.lines().nth(1).unwrap().ends_with("nobody") && data.len() > 1_000_000);
     }

@@ -8,8 +8,8 @@ use std::{
     collections::BTreeSet,
     fmt::Write as _,
     io::{self, Read, Write},
-    path::PathBuf,
-    process::{ExitCode, Termination},
+    path::{Path, PathBuf},
+    process::ExitCode,
     time::Duration,
 };
 
@@ -21,12 +21,12 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     account::AccountLists,
-    holders::{Audit, HeldObject, Holder},
+    holders::{Audit, AuditSum, HeldObject, Holder, MissingObject},
     states::AuditedState,
 };
-use super::{ServiceArguments, adopt};
+use super::{Failure, ServiceArguments, adopt, aligned};
 use crate::{
-    api::{Client, Context, Error as ApiError, InvalidBaseUrl},
+    api::{Client, Context},
     provider::Environment,
     review::{code, visible},
 };
@@ -91,105 +91,12 @@ pub enum FailOn {
     Unmanaged,
 }
 
-/// The outcome of an audit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuditOutcome {
-    /// No unmanaged object, or no --fail-on.
-    Clear,
-    /// An object is unmanaged, and --fail-on unmanaged was given.
-    Unmanaged,
-}
-
-/// The reason why there is no list.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The configuration of unmanaged objects could not be written.
-    #[error("cannot adopt the unmanaged objects")]
-    Adopt(#[source] Box<adopt::Error>),
-    /// The base address is invalid.
-    #[error("cannot use the base address")]
-    BaseUrl(#[from] InvalidBaseUrl),
-    /// The service lists no object of a kind that a state has. Usual cause: another account, or a fault of the service.
-    #[error(
-        "the account has no {kind} at all, but {source_name} holds {address}. Check DAMODEL_BASE_URL and \
-         DAMODEL_API_TOKEN: it may be another account"
-    )]
-    Empty {
-        /// The kind of objects.
-        kind: &'static str,
-        /// The state.
-        source_name: String,
-        /// An object in it.
-        address: String,
-    },
-    /// A list is incomplete. Usual cause: it changed while it was read, or the service omitted records.
-    #[error("the list of {kind}s is not complete: {seen} of {total} could be read. Run it again")]
-    Incomplete {
-        /// The kind of objects.
-        kind: &'static str,
-        /// The number of records read.
-        seen: usize,
-        /// The total number.
-        total: String,
-    },
-    /// A list could not be read.
-    #[error("cannot list the {kind}s of the account")]
-    List {
-        /// The kind of objects.
-        kind: &'static str,
-        /// The cause.
-        source: ApiError,
-    },
-    /// The named pending directory does not exist. Usual cause: a misspelled name.
-    #[error("no pending directory at {}", .0.display())]
-    NoDirectory(PathBuf),
-    /// The records of a pending directory cannot be read.
-    #[error("cannot read the pending directory {}: {reason}", path.display())]
-    Notes {
-        /// The file or directory.
-        path: PathBuf,
-        /// The fault.
-        reason: String,
-    },
-    /// None of the objects of a state is in the account.
-    #[error(
-        "none of the {count} objects of {source_name} is in the account: it belongs to another account. Check \
-         DAMODEL_BASE_URL and DAMODEL_API_TOKEN"
-    )]
-    OtherAccount {
-        /// The state.
-        source_name: String,
-        /// The number of its objects.
-        count: usize,
-    },
-    /// A file cannot be read.
-    #[error("cannot read {place}")]
-    Read {
-        /// The file.
-        place: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A document is not a state.
-    #[error("cannot read {place} as a state")]
-    State {
-        /// Its file or stream.
-        place: String,
-        /// What the document is.
-        source: NotAState,
-    },
-    /// Standard output cannot be written.
-    #[error("cannot write to the terminal")]
-    Terminal(#[source] io::Error),
-}
-
 /// Lists the billed objects and their holders.
 ///
 /// # Errors
 ///
 /// If the account or a state cannot be read completely, or they do not belong together. Nothing is written then.
-pub async fn run(arguments: Arguments) -> Result<AuditOutcome, Error> {
+pub async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let environment = Environment::of_process();
     audit(&arguments, &environment, &mut io::stdin(), &mut io::stdout(), &mut io::stderr()).await
 }
@@ -200,39 +107,56 @@ async fn audit(
     input: &mut impl Read,
     out: &mut impl Write,
     told: &mut impl Write,
-) -> Result<AuditOutcome, Error> {
+) -> Result<ExitCode, Failure> {
     let states = read_states(arguments, environment, input)?;
     let notes = states::read(&arguments.pending, environment)?;
-    let unreadable = |path: PathBuf, source| Error::Read { place: path.display().to_string(), source };
-    let client = Client::new(arguments.service.settings(environment, unreadable)?);
+    let client = Client::new(arguments.service.settings(environment)?);
     let account = AccountLists::read(&client, &Context::within(PATIENCE, &CancellationToken::new())).await?;
     let mut audit = Audit::new(&account, &states, &notes, Timestamp::now().as_second())?;
     if let Some(age) = arguments.older_than {
         audit.only_older_than(age.as_secs());
     }
     let text = match arguments.format {
-        ListFormat::Json => audit.to_json().map_err(|error| Error::Terminal(error.into()))?,
+        ListFormat::Json => audit.to_json().map_err(|error| Failure::terminal(error.into()))?,
         ListFormat::Markdown => markdown(&audit),
         ListFormat::Table => plain(&audit),
     };
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)?;
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::terminal)?;
     for line in duplicates(&audit) {
-        writeln!(told, "warning: {line}").map_err(Error::Terminal)?;
+        writeln!(told, "warning: {line}").map_err(Failure::terminal)?;
     }
-    let unmanaged = audit.unmanaged();
+    if audit.other_notes > 0 {
+        let records = if audit.other_notes == 1 { "1 pending record is" } else { "pending records are" };
+        let count = if audit.other_notes == 1 { String::new() } else { format!("{} ", audit.other_notes) };
+        writeln!(told, "warning: {count}{records} of another base address, and not counted")
+            .map_err(Failure::terminal)?;
+    }
+    let unmanaged = audit.listed_unmanaged();
     if let Some(folder) = &arguments.adopt {
         let said = adopt_these(arguments, environment, folder, &unmanaged).await?;
-        told.write_all(said.as_bytes()).map_err(Error::Terminal)?;
+        told.write_all(said.as_bytes()).map_err(Failure::terminal)?;
     }
-    let is_found = arguments.fail_on == Some(FailOn::Unmanaged) && !unmanaged.is_empty();
-    Ok(if is_found { AuditOutcome::Unmanaged } else { AuditOutcome::Clear })
+    if arguments.fail_on.is_none() || unmanaged.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let objects =
+        if unmanaged.len() == 1 { "1 object is".to_owned() } else { format!("{} objects are", unmanaged.len()) };
+    let names: Vec<String> =
+        unmanaged.iter().take(NAMED).map(|(kind, id)| format!("{} {}", kind.noun(), visible(id, LONGEST))).collect();
+    let more = if unmanaged.len() > NAMED { ", …" } else { "" };
+    writeln!(told, "unmanaged: {objects} in no state and no pending record: {}{more}", names.join(", "))
+        .map_err(Failure::terminal)?;
+    Ok(ExitCode::from(FOUND))
 }
+
+/// The number of objects that a line names.
+const NAMED: usize = 5;
 
 fn read_states(
     arguments: &Arguments,
     environment: &Environment,
     input: &mut impl Read,
-) -> Result<Vec<AuditedState>, Error> {
+) -> Result<Vec<AuditedState>, Failure> {
     let read = |path: &PathBuf| {
         let mut document = Vec::new();
         let (place, read) = if path.as_os_str() == "-" {
@@ -240,8 +164,9 @@ fn read_states(
         } else {
             (path.display().to_string(), std::fs::read(environment.path(path)).map(|content| document = content))
         };
-        read.map_err(|source| Error::Read { place: place.clone(), source })?;
-        AuditedState::read(&place, &document).map_err(|source| Error::State { place, source })
+        read.map_err(|error| Failure::reading(&place, error))?;
+        let unread = |error| Failure::because(format!("cannot read {place} as a state"), error);
+        AuditedState::read(&place, &document).map_err(unread)
     };
     arguments.states.iter().map(read).collect()
 }
@@ -249,9 +174,9 @@ fn read_states(
 async fn adopt_these(
     arguments: &Arguments,
     environment: &Environment,
-    folder: &std::path::Path,
+    folder: &Path,
     unmanaged: &BTreeSet<(adopt::Adoptable, String)>,
-) -> Result<String, Error> {
+) -> Result<String, Failure> {
     let token = arguments.service.token.as_ref().map(|token| token.expose_secret().to_owned());
     let named = [("DAMODEL_BASE_URL", arguments.service.base_url.clone()), ("DAMODEL_API_TOKEN", token)];
     let variables = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
@@ -265,21 +190,12 @@ async fn adopt_these(
         ca_certificate_file: arguments.service.ca_certificate_file.as_deref().map(|file| environment.path(file)),
     };
     let adopted = adopt::only(&adoption, told, |kind, id| unmanaged.contains(&(kind, id.to_owned()))).await;
-    adopted.map_err(|error| Error::Adopt(Box::new(error)))
+    adopted.map_err(|error| Failure::because("cannot adopt the unmanaged objects", error))
 }
 
 fn age(text: &str) -> Result<SignedDuration, String> {
     let age: SignedDuration = text.parse().map_err(|_| "not a duration such as 2h or 1h30m".to_owned())?;
     if age.is_negative() { Err("below 0".to_owned()) } else { Ok(age) }
-}
-
-impl Termination for AuditOutcome {
-    fn report(self) -> ExitCode {
-        match self {
-            Self::Clear => ExitCode::SUCCESS,
-            Self::Unmanaged => ExitCode::from(FOUND),
-        }
-    }
 }
 
 const TITLES: [&str; 9] = ["KIND", "ID", "NAME", "REGION", "STATUS", "AGE", "HOURLY", "MONTHLY", "HELD BY"];
@@ -294,29 +210,16 @@ const LONGEST: usize = 100;
 fn plain(audit: &Audit) -> String {
     let mut rows = vec![TITLES.map(str::to_owned)];
     rows.extend(sorted(audit).into_iter().map(|object| row(object, |text| visible(text, LONGEST))));
-    let mut widths = [0; TITLES.len()];
-    for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.chars().count().max(*width);
+    let mut text = format!("{}\n{}\n", aligned(&rows, &NUMBERS), summary(audit));
+    let mut objects = |title: &str, objects: &[MissingObject], rest: &str| {
+        for object in objects {
+            let [id, address, source] =
+                [&object.id, &object.address, &object.source].map(|text| visible(text, LONGEST));
+            let _ = writeln!(text, "{title}: {address} in {source} holds {} {id}{rest}.", object.kind.noun());
         }
-    }
-    let mut text = String::new();
-    for row in &rows {
-        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
-            if NUMBERS.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:width$}") }
-        });
-        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
-    }
-    let _ = writeln!(text, "\n{}", summary(audit));
-    for missing in &audit.missing {
-        let [id, address, source] = [&missing.id, &missing.address, &missing.source].map(|text| visible(text, LONGEST));
-        let _ = writeln!(
-            text,
-            "Missing: {address} in {source} holds {} {id}, which is not in the account.",
-            missing.kind.noun()
-        );
-    }
+    };
+    objects("Missing", &audit.missing, ", which is not in the account");
+    objects("Not of this account", &audit.not_of_this_account, "; no object of its provider configuration is listed");
     text
 }
 
@@ -330,13 +233,14 @@ fn markdown(audit: &Audit) -> String {
     for object in sorted(audit) {
         text.push_str(&line(&row(object, code)));
     }
-    if !audit.missing.is_empty() {
-        let _ = write!(text, "\n### Missing in the account ({})\n\n", audit.missing.len());
+    let lists = [("Missing in the account", &audit.missing), ("Not of this account", &audit.not_of_this_account)];
+    for (title, objects) in lists.into_iter().filter(|(_, objects)| !objects.is_empty()) {
+        let _ = write!(text, "\n### {title} ({})\n\n", objects.len());
         text.push_str(&line(&["kind", "id", "address", "state"].map(str::to_owned)));
         text.push_str(&line(&["---"; 4].map(str::to_owned)));
-        for missing in &audit.missing {
-            let [id, address, source] = [&missing.id, &missing.address, &missing.source].map(|text| code(text));
-            text.push_str(&line(&[missing.kind.noun().to_owned(), id, address, source]));
+        for object in objects {
+            let [id, address, source] = [&object.id, &object.address, &object.source].map(|text| code(text));
+            text.push_str(&line(&[object.kind.noun().to_owned(), id, address, source]));
         }
     }
     text
@@ -391,16 +295,21 @@ fn rounded(price: &BigDecimal, digits: i64) -> String {
 }
 
 fn summary(audit: &Audit) -> String {
-    let sum = |holder: Option<Holder>| {
-        let meant = audit.objects.iter().filter(|object| holder.is_none_or(|holder| object.holder == holder));
-        let count = meant.clone().count();
-        let monthly: BigDecimal = meant.filter_map(|object| object.monthly.as_ref()).sum();
-        let objects = if count == 1 { "object" } else { "objects" };
-        format!("{count} {objects} ({} a month)", rounded(&monthly, 2))
+    let sum = |sum: &AuditSum| {
+        let AuditSum { objects, monthly, unknown } = sum;
+        let noun = if *objects == 1 { "object" } else { "objects" };
+        let names: Vec<String> = unknown.iter().take(NAMED).map(|id| visible(id, LONGEST)).collect();
+        let more = if unknown.len() > NAMED { ", …" } else { "" };
+        let prices = if unknown.len() == 1 { "unknown price" } else { "unknown prices" };
+        let unknown = match unknown.len() {
+            0 => String::new(),
+            count => format!(", and {count} {prices}: {}{more}", names.join(", ")),
+        };
+        format!("{objects} {noun} ({} a month{unknown})", rounded(monthly, 2))
     };
     format!(
         "{} in the account; unmanaged: {}. Cloud disks and images have no known price.",
-        sum(None),
-        sum(Some(Holder::Nobody))
+        sum(&audit.total),
+        sum(&audit.unmanaged)
     )
 }

@@ -4,10 +4,9 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use serde_json::Value;
 
-use super::Error;
 use crate::{
-    api::{Journal, ObjectKind},
-    commands::adopt::Adoptable,
+    api::{CreatePhase, Journal, ObjectKind},
+    commands::{Failure, adopt::Adoptable},
     provider::Environment,
 };
 
@@ -28,11 +27,25 @@ pub(super) struct Held {
     pub(super) kind: Adoptable,
     /// Its import id.
     pub(super) id: String,
+    /// What identifies it in all accounts, if the state has it.
+    pub(super) uid: Option<String>,
     pub(super) address: String,
+    /// The configuration of its provider, as far as the state has it.
+    pub(super) provider: String,
     /// Extra local disk of an instance in GB, which is billed with it.
     pub(super) extra_disk: i64,
-    /// Whether it was created with an instance (`new_disks`) instead of as its own resource.
-    pub(super) is_part: bool,
+    /// The cloud disks that were created with an instance, as configured.
+    pub(super) new_disks: Vec<NewDisk>,
+    /// The ids of the cloud disks that are mounted in an instance, without those that existed before.
+    pub(super) mounted: Vec<String>,
+}
+
+/// A cloud disk that was created with an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NewDisk {
+    pub(super) size_gb: i64,
+    pub(super) spec_id: Option<i64>,
+    pub(super) mount_path: Option<String>,
 }
 
 /// The reason why a document is not a readable state.
@@ -78,7 +91,7 @@ impl AuditedState {
         if root.get("encrypted_data").is_some() {
             return Err(NotAState::Encrypted);
         }
-        let mut held = match (root["version"].as_u64(), root["format_version"].as_str()) {
+        let held = match (root["version"].as_u64(), root["format_version"].as_str()) {
             (Some(NEWEST), _) => file(&root)?,
             (Some(1..NEWEST), _) => old_file(&root)?,
             (Some(other), _) => return Err(NotAState::Version(other)),
@@ -98,10 +111,6 @@ impl AuditedState {
             }
             (None, None) => return Err(NotAState::Other),
         };
-        // A disk with its own resource is held by that resource.
-        let own: BTreeSet<(Adoptable, String)> =
-            held.iter().filter(|held| !held.is_part).map(|held| (held.kind, held.id.clone())).collect();
-        held.retain(|held| !held.is_part || !own.contains(&(held.kind, held.id.clone())));
         Ok(Self { source: source.to_owned(), held })
     }
 }
@@ -119,6 +128,7 @@ fn file(root: &Value) -> Result<Vec<Held>, NotAState> {
         if mode != "managed" || kind_of(kind).is_none() {
             continue;
         }
+        let provider = resource["provider"].as_str().unwrap_or_default();
         let module = resource["module"].as_str().map(|module| format!("{module}.")).unwrap_or_default();
         for instance in list(resource, "instances").map_err(|_| odd())? {
             let key = match &instance["index_key"] {
@@ -131,7 +141,8 @@ fn file(root: &Value) -> Result<Vec<Held>, NotAState> {
                 .get("attributes")
                 .filter(|attributes| !attributes.is_null())
                 .unwrap_or_else(|| &instance["attributes_flat"]);
-            take(&mut held, kind, &format!("{module}{kind}.{name}{key}{deposed}"), attributes).ok_or_else(odd)?;
+            let address = format!("{module}{kind}.{name}{key}{deposed}");
+            take(&mut held, kind, address, provider, attributes).ok_or_else(odd)?;
         }
     }
     Ok(held)
@@ -149,7 +160,8 @@ fn old_file(root: &Value) -> Result<Vec<Held>, NotAState> {
             let Some(kind) = resource["type"].as_str().filter(|kind| name.starts_with(kind)) else { continue };
             let primary = Some(&resource["primary"]).filter(|primary| !primary.is_null());
             for object in primary.into_iter().chain(resource["deposed"].as_array().into_iter().flatten()) {
-                take(&mut held, kind, &format!("{prefix}{name}"), object).ok_or_else(odd)?;
+                let provider = resource["provider"].as_str().unwrap_or_default();
+                take(&mut held, kind, format!("{prefix}{name}"), provider, object).ok_or_else(odd)?;
             }
         }
     }
@@ -166,44 +178,46 @@ fn shown(module: &Value, held: &mut Vec<Held>) -> Result<(), NotAState> {
         if resource["mode"] == "managed" {
             let deposed = resource["deposed_key"].as_str();
             let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
-            take(held, kind, &format!("{address}{deposed}"), &resource["values"]).ok_or_else(odd)?;
+            let provider = resource["provider_name"].as_str().unwrap_or_default();
+            take(held, kind, format!("{address}{deposed}"), provider, &resource["values"]).ok_or_else(odd)?;
         }
     }
     list(module, "child_modules")?.iter().try_for_each(|module| shown(module, held))
 }
 
-/// Adds an object and the disks created with it; `None` if it has no id. Types that are not billed are skipped.
-fn take(held: &mut Vec<Held>, kind: &str, address: &str, attributes: &Value) -> Option<()> {
+/// Adds an object; `None` if it has no id. Types that are not billed are skipped.
+fn take(held: &mut Vec<Held>, kind: &str, address: String, provider: &str, attributes: &Value) -> Option<()> {
     let Some(kind) = kind_of(kind) else { return Some(()) };
     let id = attributes["id"].as_str().filter(|id| !id.is_empty())?;
-    let one = |kind: Adoptable, id: &str| Held {
-        kind,
-        id: id.to_owned(),
-        address: address.to_owned(),
-        extra_disk: 0,
-        is_part: false,
+    let uid = match kind {
+        Adoptable::CloudDisk => attributes["uid"].as_str(),
+        Adoptable::Instance => Some(id),
+        Adoptable::PrivateImage => attributes["image_uuid"].as_str(),
     };
-    let extra_disk = attributes["data_disk_expand_size_gb"].as_i64().unwrap_or(0);
-    held.push(Held { extra_disk, ..one(kind, id) });
-    if kind == Adoptable::Instance {
-        held.extend(parts(attributes).iter().map(|id| Held { is_part: true, ..one(Adoptable::CloudDisk, id) }));
-    }
-    Some(())
-}
-
-/// The cloud disks that were created with an instance: the mounted ones without those that existed before.
-fn parts(instance: &Value) -> Vec<String> {
-    let elements = |name: &str| instance[name].as_array().map(Vec::as_slice).unwrap_or_default();
-    if elements("new_disks").is_empty() {
-        return Vec::new();
-    }
+    let elements = |name: &str| attributes[name].as_array().map(Vec::as_slice).unwrap_or_default();
+    let new_disk = |disk: &Value| NewDisk {
+        size_gb: disk["size_gb"].as_i64().unwrap_or_default(),
+        spec_id: disk["spec_id"].as_i64(),
+        mount_path: disk["mount_path"].as_str().map(str::to_owned),
+    };
     let number = |value: &Value| value.as_i64().map(|number| number.to_string());
-    let others: BTreeSet<String> = elements("exist_disks").iter().filter_map(|disk| number(&disk["disk_id"])).collect();
+    let existed: BTreeSet<String> =
+        elements("exist_disks").iter().filter_map(|disk| number(&disk["disk_id"])).collect();
     let mounted = elements("cloud_disks").iter().filter_map(|document| {
         let record: Value = serde_json::from_str(document.as_str()?).ok()?;
         number(&record["id"]).or_else(|| number(&record["disk_id"]))
     });
-    mounted.filter(|id| !others.contains(id)).collect()
+    held.push(Held {
+        kind,
+        id: id.to_owned(),
+        uid: uid.filter(|uid| !uid.is_empty()).map(str::to_owned),
+        address,
+        provider: provider.to_owned(),
+        extra_disk: attributes["data_disk_expand_size_gb"].as_i64().unwrap_or(0),
+        new_disks: elements("new_disks").iter().map(new_disk).collect(),
+        mounted: mounted.filter(|id| !existed.contains(id)).collect(),
+    });
+    Some(())
 }
 
 fn kind_of(kind: &str) -> Option<Adoptable> {
@@ -227,19 +241,25 @@ pub(super) struct Note {
     pub(super) id: Option<String>,
     /// The name under which the create was sent.
     pub(super) marker: String,
+    /// The address that it was sent to.
+    pub(super) base_url: String,
+    /// Whether the create is finished: the object was returned to Terraform.
+    pub(super) is_finished: bool,
     /// The pending directory, as named by the user.
     pub(super) source: String,
 }
 
 /// Reads the pending records of all directories; one failure fails all.
-pub(super) fn read(directories: &[PathBuf], environment: &Environment) -> Result<Vec<Note>, Error> {
+pub(super) fn read(directories: &[PathBuf], environment: &Environment) -> Result<Vec<Note>, Failure> {
     let mut notes = Vec::new();
     for directory in directories {
         let path = environment.path(directory);
         if !path.is_dir() {
-            return Err(Error::NoDirectory(directory.clone()));
+            return Err(Failure::new(format!("no pending directory at {}", directory.display())));
         }
-        let failed = |path: PathBuf, reason: String| Error::Notes { path, reason };
+        let failed = |path: PathBuf, reason: String| {
+            Failure::because(format!("cannot read the pending directory {}", path.display()), reason)
+        };
         let report = Journal::new(&path).list().map_err(|error| failed(path, error.to_string()))?;
         if let Some(file) = report.unreadable.into_iter().next() {
             return Err(failed(file.path, file.reason));
@@ -252,6 +272,8 @@ pub(super) fn read(directories: &[PathBuf], environment: &Environment) -> Result
             },
             id: entry.record.ids.map(|ids| ids.id),
             marker: entry.record.marker,
+            base_url: entry.record.base_url,
+            is_finished: entry.record.phase == CreatePhase::HandedOver,
             source: directory.display().to_string(),
         }));
     }
@@ -310,26 +332,6 @@ mod tests {
         );
         // An empty state is valid.
         assert_eq!(read(&json!({"format_version": "1.0"})), Ok(Vec::new()));
-    }
-
-    #[test]
-    fn disks_that_came_with_an_instance_are_its_own() {
-        let disk = |id: i64| json!({"id": id}).to_string();
-        let attributes = json!({"id": "ins-1", "cloud_disks": [disk(1), disk(2), disk(3)],
-            "new_disks": [{"size_gb": 20}],
-            "exist_disks": [{"disk_id": 2}], "data_disk_expand_size_gb": 50});
-        let state = json!({"version": 4, "resources": [
-            {"mode": "managed", "type": "damodel_instance", "name": "i", "instances": [{"attributes": attributes}]},
-            {"mode": "managed", "type": "damodel_cloud_disk", "name": "d",
-                "instances": [{"attributes": {"id": "3"}}]}]});
-        assert_eq!(
-            read(&state).unwrap(),
-            [
-                "damodel_instance ins-1 damodel_instance.i",
-                "damodel_cloud_disk 1 damodel_instance.i",
-                "damodel_cloud_disk 3 damodel_cloud_disk.d",
-            ]
-        );
     }
 
     #[test]

@@ -16,13 +16,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::story::{Narrator, Story};
 use super::{
-    Surroundings,
+    Failure, Surroundings,
     terraform::{Cli, CliError, Mirror, ProgramEnvironment},
 };
 use crate::{
     api::{Follower, Journal},
     process::told_to_end,
-    sandbox::{Error as SandboxError, Options, Running, Sandbox},
+    sandbox::{Options, Running, Sandbox},
 };
 
 /// Creates an instance with a model server and destroys it again, with Terraform or OpenTofu on the sandbox.
@@ -42,38 +42,12 @@ pub struct Arguments {
     pub verbose: bool,
 }
 
-/// The reason why the demo did not finish.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// Terraform did not run, failed, or was interrupted.
-    #[error(transparent)]
-    Cli(#[from] CliError),
-    /// The sandbox did not start.
-    #[error("cannot start the sandbox")]
-    Sandbox(#[from] SandboxError),
-    /// Standard output cannot be written, or signals not handled.
-    #[error("cannot write to the terminal")]
-    Terminal(#[source] io::Error),
-    /// A step succeeded with an unexpected result. Usual cause: a defect of this program.
-    #[error("{expected}\n\n{instead}")]
-    Unexpected {
-        /// The expected result, as a sentence.
-        expected: String,
-        /// The actual result.
-        instead: String,
-    },
-    /// The working directory could not be created.
-    #[error("cannot prepare a working directory")]
-    Workspace(#[source] io::Error),
-}
-
 /// Runs the demo until its end or a signal. In every case its files are removed and its processes ended.
 ///
 /// # Errors
 ///
 /// With the output of the step that failed.
-pub async fn run(arguments: Arguments, surroundings: Surroundings) -> Result<(), Error> {
+pub async fn run(arguments: Arguments, surroundings: Surroundings) -> Result<(), Failure> {
     run_until(arguments, surroundings, &mut io::stdout(), told_to_end()).await
 }
 
@@ -87,7 +61,7 @@ pub async fn run_until(
     surroundings: Surroundings,
     out: &mut (impl Write + Send),
     end: impl Future<Output = io::Result<()>> + Send,
-) -> Result<(), Error> {
+) -> Result<(), Failure> {
     let stop = CancellationToken::new();
     let told = tell(arguments, surroundings, Narrator::new(out), stop.clone());
     tokio::pin!(told, end);
@@ -98,10 +72,20 @@ pub async fn run_until(
             stop.cancel();
             // It ends with its own error, after the command it runs.
             told.await?;
-            ended.map_err(Error::Terminal)
+            ended.map_err(Failure::terminal)
         }
         outcome = &mut told => outcome,
     }
+}
+
+/// A failure of Terraform or OpenTofu, with its own text.
+fn of_cli(error: CliError) -> Failure {
+    Failure::new(crate::plugin::with_causes(&error))
+}
+
+/// A step that succeeded with an unexpected result. Usual cause: a defect of this program.
+fn unexpected(expected: &str, instead: &str) -> Failure {
+    Failure::new(format!("{expected}\n\n{instead}"))
 }
 
 /// Prepares a workspace and a sandbox, runs the steps, and removes both.
@@ -110,21 +94,23 @@ async fn tell(
     surroundings: Surroundings,
     mut narrator: Narrator<'_, impl Write + Send>,
     stop: CancellationToken,
-) -> Result<(), Error> {
+) -> Result<(), Failure> {
     let environment = ProgramEnvironment::of(surroundings.variables);
-    let cli = Cli::find(arguments.cli.as_deref(), environment.clone()).await?;
+    let cli = Cli::find(arguments.cli.as_deref(), environment.clone()).await.map_err(of_cli)?;
     narrator.begin(&format!("The damodel provider with {}, on the service's sandbox.", cli.version()))?;
     narrator.verbose = arguments.verbose;
 
     let executable = Some(surroundings.executable.clone());
-    let service = Sandbox::start(Options { executable, seed: rand::random(), ..Options::default() }).await?;
+    let service = Sandbox::start(Options { executable, seed: rand::random(), ..Options::default() }).await;
+    let service = service.map_err(|error| Failure::because("cannot start the sandbox", error))?;
     narrator.step("Start the sandbox")?;
     narrator.proves(&format!(
         "The simulated service runs at {}: no account is needed, and nothing is billed.",
         service.base_url
     ))?;
 
-    let workspace = Workspace::make(&surroundings.executable).map_err(Error::Workspace)?;
+    let unprepared = |error| Failure::because("cannot prepare a working directory", error);
+    let workspace = Workspace::make(&surroundings.executable).map_err(unprepared)?;
     narrator.step("Prepare examples/quickstart and a mirror with this program")?;
     narrator.proves(&format!("A mirror in {}: no registry is used.", workspace.folder().display()))?;
     narrator.proves(&format!("The model to serve: {MODEL}"))?;
@@ -137,7 +123,7 @@ async fn tell(
             .tell()
             .await;
     service.stop().await;
-    let removed = workspace.remove().map_err(Error::Workspace);
+    let removed = workspace.remove().map_err(unprepared);
     outcome?;
     removed?;
     narrator.end()

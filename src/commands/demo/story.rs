@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::{Error, Workspace};
+use super::{Workspace, of_cli, unexpected};
 use crate::{
     api::Follower,
     commands::{
+        Failure,
         terraform::{Cli, ProgramOutput},
         watch,
     },
@@ -40,7 +41,7 @@ pub(super) struct Story<'a, 'out, W> {
 }
 
 impl<W: Write + Send> Story<'_, '_, W> {
-    pub(super) async fn tell(mut self) -> Result<(), Error> {
+    pub(super) async fn tell(mut self) -> Result<(), Failure> {
         self.init().await?;
         self.plan().await?;
         let instance = self.apply().await?;
@@ -49,13 +50,13 @@ impl<W: Write + Send> Story<'_, '_, W> {
         self.destroy().await
     }
 
-    async fn init(&mut self) -> Result<(), Error> {
+    async fn init(&mut self) -> Result<(), Failure> {
         let output = self.step(&["init"]).await?;
         let installed = output.line("- Installed damodel/damodel").unwrap_or("- Installed damodel/damodel");
         self.narrator.proves(installed.trim_start_matches("- "))
     }
 
-    async fn plan(&mut self) -> Result<(), Error> {
+    async fn plan(&mut self) -> Result<(), Failure> {
         let output = self.step(&["plan", "-out=create.tfplan"]).await?;
         self.quote(&output, "Plan:")?;
         let plan = self.json(&["show", "-json", "create.tfplan"]).await?;
@@ -70,7 +71,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
     }
 
     /// Returns the instance's UID.
-    async fn apply(&mut self) -> Result<String, Error> {
+    async fn apply(&mut self) -> Result<String, Failure> {
         let output = self.step(&["apply", "create.tfplan"]).await?;
         self.quote(&output, "Apply complete!")?;
         let outputs = self.outputs().await?;
@@ -85,20 +86,17 @@ impl<W: Write + Send> Story<'_, '_, W> {
         Ok(uid)
     }
 
-    async fn plan_again(&mut self) -> Result<(), Error> {
+    async fn plan_again(&mut self) -> Result<(), Failure> {
         // The exit code is 2 if the plan has changes.
         let output = self.step(&["plan", "-detailed-exitcode"]).await?;
         self.quote(&output, "No changes.")?;
         self.narrator.proves("The refresh found no difference between the state and the service.")
     }
 
-    async fn repair(&mut self, instance: String) -> Result<(), Error> {
+    async fn repair(&mut self, instance: String) -> Result<(), Failure> {
         self.narrator.step("Reboot the instance behind Terraform's back, plan and apply")?;
         let rebooted = self.service.sandbox.mutate(Mutation::RebootInstance { uid: instance.clone() });
-        rebooted.map_err(|error| Error::Unexpected {
-            expected: "the instance reboots".to_owned(),
-            instead: error.to_string(),
-        })?;
+        rebooted.map_err(|error| unexpected("the instance reboots", &error.to_string()))?;
         let output = self.run(&["plan", "-out=repair.tfplan"]).await?;
         self.quote(&output, "Warning: Llama server")?;
         self.quote(&output, "Plan:")?;
@@ -110,7 +108,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
         self.answer(&outputs)
     }
 
-    async fn destroy(&mut self) -> Result<(), Error> {
+    async fn destroy(&mut self) -> Result<(), Failure> {
         let output = self.step(&["destroy", "-auto-approve"]).await?;
         self.quote(&output, "Destroy complete!")?;
         self.expect_instances(0)?;
@@ -121,13 +119,13 @@ impl<W: Write + Send> Story<'_, '_, W> {
     }
 
     /// Shows and runs a command.
-    async fn step(&mut self, arguments: &[&str]) -> Result<ProgramOutput, Error> {
+    async fn step(&mut self, arguments: &[&str]) -> Result<ProgramOutput, Failure> {
         self.narrator.step(&format!("{} {}", self.cli.name(), arguments.join(" ")))?;
         self.run(arguments).await
     }
 
     /// Runs a command, shows its waits meanwhile, and with --verbose its output.
-    async fn run(&mut self, arguments: &[&str]) -> Result<ProgramOutput, Error> {
+    async fn run(&mut self, arguments: &[&str]) -> Result<ProgramOutput, Failure> {
         let (cli, folder, stop) = (self.cli, self.workspace.configuration(), self.stop.clone());
         let arguments = plain(arguments);
         let ran = cli.run(&folder, &arguments, &stop);
@@ -136,7 +134,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
         let output = loop {
             tokio::select! {
                 biased;
-                output = &mut ran => break output?,
+                output = &mut ran => break output.map_err(of_cli)?,
                 _ = ticks.tick() => self.waits()?,
             }
         };
@@ -145,59 +143,53 @@ impl<W: Write + Send> Story<'_, '_, W> {
         Ok(output)
     }
 
-    async fn run_quietly(&self, arguments: &[&str]) -> Result<ProgramOutput, Error> {
-        Ok(self.cli.run(&self.workspace.configuration(), &plain(arguments), &self.stop).await?)
+    async fn run_quietly(&self, arguments: &[&str]) -> Result<ProgramOutput, Failure> {
+        self.cli.run(&self.workspace.configuration(), &plain(arguments), &self.stop).await.map_err(of_cli)
     }
 
     /// Shows the provider's progress events, as `watch` does.
-    fn waits(&mut self) -> Result<(), Error> {
+    fn waits(&mut self) -> Result<(), Failure> {
         // The demo does not fail without them.
         let news = self.follower.look().unwrap_or_default().told;
         news.iter().try_for_each(|told| self.narrator.proves(&watch::line(told, told.event.at)))
     }
 
     /// Shows the line with this beginning, which must exist.
-    fn quote(&mut self, output: &ProgramOutput, beginning: &str) -> Result<(), Error> {
+    fn quote(&mut self, output: &ProgramOutput, beginning: &str) -> Result<(), Failure> {
         match output.line(beginning) {
             Some(line) => self.narrator.proves(line),
-            None => Err(Error::Unexpected {
-                expected: format!("the output has a line that begins with {beginning:?}"),
-                instead: output.to_string(),
-            }),
+            None => {
+                Err(unexpected(&format!("the output has a line that begins with {beginning:?}"), &output.to_string()))
+            }
         }
     }
 
-    async fn outputs(&self) -> Result<Value, Error> {
+    async fn outputs(&self) -> Result<Value, Failure> {
         self.json(&["output", "-json"]).await
     }
 
     /// Shows the answer of the model in the instance.
-    fn answer(&mut self, outputs: &Value) -> Result<(), Error> {
+    fn answer(&mut self, outputs: &Value) -> Result<(), Failure> {
         match outputs["answer"]["value"].as_str() {
             Some(answer) if !answer.is_empty() => self.narrator.proves(&format!("The model in it answers: {answer:?}")),
-            _ => Err(Error::Unexpected {
-                expected: "the model answers".to_owned(),
-                instead: outputs["answer"].to_string(),
-            }),
+            _ => Err(unexpected("the model answers", &outputs["answer"].to_string())),
         }
     }
 
-    async fn json(&self, arguments: &[&str]) -> Result<Value, Error> {
+    async fn json(&self, arguments: &[&str]) -> Result<Value, Failure> {
         let output = self.run_quietly(arguments).await?;
-        serde_json::from_str(&output.stdout).map_err(|error| Error::Unexpected {
-            expected: format!("{} gives JSON", arguments.join(" ")),
-            instead: error.to_string(),
-        })
+        serde_json::from_str(&output.stdout)
+            .map_err(|error| unexpected(&format!("{} gives JSON", arguments.join(" ")), &error.to_string()))
     }
 
     /// Checks the number of instances in the service.
-    fn expect_instances(&self, count: usize) -> Result<(), Error> {
+    fn expect_instances(&self, count: usize) -> Result<(), Failure> {
         let live = self.service.sandbox.ledger().live(LedgerObject::Instance);
         expect("the number of instances in the service", &json!(count), &json!(live.len()))
     }
 
     /// Checks that the service's only instance runs under this name. Returns its UID.
-    fn expect_instance(&self, name: &str) -> Result<String, Error> {
+    fn expect_instance(&self, name: &str) -> Result<String, Failure> {
         let state = self.service.sandbox.state();
         let instance = &state["instances"][0];
         let seen = json!([instance["alias"], instance["status"]]);
@@ -213,17 +205,17 @@ fn plain<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Checks the planned action for a resource.
-fn expect_actions(plan: &Value, address: &str, action: &str) -> Result<(), Error> {
+fn expect_actions(plan: &Value, address: &str, action: &str) -> Result<(), Failure> {
     let mut changes = plan["resource_changes"].as_array().into_iter().flatten();
     let planned = changes.find(|change| change["address"] == address).map(|change| &change["change"]["actions"]);
     expect(&format!("the action of the plan for {address}"), &json!([action]), planned.unwrap_or(&Value::Null))
 }
 
-fn expect(what: &str, expected: &Value, seen: &Value) -> Result<(), Error> {
+fn expect(what: &str, expected: &Value, seen: &Value) -> Result<(), Failure> {
     if expected == seen {
         return Ok(());
     }
-    Err(Error::Unexpected { expected: format!("{what}: {expected}"), instead: format!("instead: {seen}") })
+    Err(unexpected(&format!("{what}: {expected}"), &format!("instead: {seen}")))
 }
 
 /// The number of steps.
@@ -255,12 +247,12 @@ impl<'a, W: Write> Narrator<'a, W> {
         Self { out, step: 0, start: Instant::now(), bar, verbose: false }
     }
 
-    pub(super) fn begin(&mut self, title: &str) -> Result<(), Error> {
+    pub(super) fn begin(&mut self, title: &str) -> Result<(), Failure> {
         self.line(title)
     }
 
     /// Prints the title of the next step.
-    pub(super) fn step(&mut self, title: &str) -> Result<(), Error> {
+    pub(super) fn step(&mut self, title: &str) -> Result<(), Failure> {
         self.bar.set_position(self.step as u64);
         self.bar.set_message(title.to_owned());
         self.bar.enable_steady_tick(TURN);
@@ -269,7 +261,7 @@ impl<'a, W: Write> Narrator<'a, W> {
     }
 
     /// Prints the output of a step, with --verbose.
-    pub(super) fn said(&mut self, output: &ProgramOutput) -> Result<(), Error> {
+    pub(super) fn said(&mut self, output: &ProgramOutput) -> Result<(), Failure> {
         if self.verbose {
             for line in output.to_string().lines() {
                 self.line(&format!("      | {line}"))?;
@@ -279,18 +271,18 @@ impl<'a, W: Write> Narrator<'a, W> {
     }
 
     /// Prints a result of a step.
-    pub(super) fn proves(&mut self, text: &str) -> Result<(), Error> {
+    pub(super) fn proves(&mut self, text: &str) -> Result<(), Failure> {
         self.line(&format!("      {text}"))
     }
 
-    pub(super) fn end(&mut self) -> Result<(), Error> {
+    pub(super) fn end(&mut self) -> Result<(), Failure> {
         self.bar.finish_and_clear();
         let seconds = self.start.elapsed().as_secs();
         self.line(&format!("\nDone in {seconds} s. Nothing is left on this computer."))
     }
 
-    fn line(&mut self, text: &str) -> Result<(), Error> {
+    fn line(&mut self, text: &str) -> Result<(), Failure> {
         let out = &mut self.out;
-        self.bar.suspend(|| writeln!(out, "{text}").and_then(|()| out.flush())).map_err(Error::Terminal)
+        self.bar.suspend(|| writeln!(out, "{text}").and_then(|()| out.flush())).map_err(Failure::terminal)
     }
 }

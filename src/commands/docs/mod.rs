@@ -17,6 +17,7 @@ use std::{
 use clap::Parser;
 
 use self::page::{Examples, MARK, PageKind};
+use super::Failure;
 use crate::{
     framework::{self, Ends, Server},
     provider::{Damodel, Environment},
@@ -42,61 +43,35 @@ pub struct Arguments {
     pub examples: PathBuf,
 }
 
-/// The reason why the documentation could not be written, or is not current.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// A file cannot be read. Usual cause: another directory than the root of the repository, or a resource without an
-    /// example.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The documentation differs from the schemas and examples.
-    #[error("the documentation is not current: {}. Run `terraform-provider-damodel docs`", listed(differences))]
-    Stale {
-        /// The files that differ, with the kind of difference.
-        differences: Vec<String>,
-    },
-    /// Standard output cannot be written.
-    #[error("cannot write to the terminal")]
-    Terminal(#[source] io::Error),
-    /// A file cannot be written or removed.
-    #[error("cannot write {}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-}
-
 /// Writes the documentation, or checks that it is current.
 ///
 /// # Errors
 ///
 /// If a file cannot be read or written, or if checked documentation is not current.
-pub async fn run(arguments: Arguments) -> Result<(), Error> {
+pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let server = Server::new(Damodel::new(Environment::default()), Ends::default());
     let pages = pages(&server, &Examples::new(arguments.examples))?;
     let folder = Folder::new(arguments.dir);
     let differences = folder.differences(&pages)?;
-    let described = differences.iter().map(Difference::to_string).collect();
+    let described: Vec<String> = differences.iter().map(Difference::to_string).collect();
     if arguments.check {
-        return if differences.is_empty() { Ok(()) } else { Err(Error::Stale { differences: described }) };
+        let stale = || {
+            let differences = listed(&described);
+            Failure::new(format!(
+                "the documentation is not current: {differences}. Run `terraform-provider-damodel docs`"
+            ))
+        };
+        return if differences.is_empty() { Ok(()) } else { Err(stale()) };
     }
     for difference in &differences {
         folder.settle(difference, &pages)?;
     }
     let said = format!("{} pages, {} changed\n", pages.len(), described.len());
-    io::stdout().write_all(said.as_bytes()).map_err(Error::Terminal)
+    io::stdout().write_all(said.as_bytes()).map_err(Failure::terminal)
 }
 
 /// All pages, by their path in the folder.
-fn pages(server: &Server<Damodel>, examples: &Examples) -> Result<BTreeMap<PathBuf, String>, Error> {
+fn pages(server: &Server<Damodel>, examples: &Examples) -> Result<BTreeMap<PathBuf, String>, Failure> {
     let mut pages = BTreeMap::from([(PathBuf::from("index.md"), page::index_page(server, examples)?)]);
     for kind in PageKind::ALL {
         for entry in server.registry().of(kind.offered) {
@@ -139,7 +114,7 @@ impl Folder {
     }
 
     /// All differences. Files that this program did not generate are ignored.
-    fn differences(&self, pages: &BTreeMap<PathBuf, String>) -> Result<Vec<Difference>, Error> {
+    fn differences(&self, pages: &BTreeMap<PathBuf, String>) -> Result<Vec<Difference>, Failure> {
         let mut differences = Vec::new();
         for (path, page) in pages {
             match self.read(path) {
@@ -148,11 +123,11 @@ impl Folder {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     differences.push(Difference::Missing(path.clone()));
                 }
-                Err(source) => return Err(Error::Read { path: self.0.join(path), source }),
+                Err(error) => return Err(Failure::reading(self.0.join(path).display(), error)),
             }
         }
         for path in self.files(Path::new(""))?.into_iter().filter(|path| !pages.contains_key(path)) {
-            let text = self.read(&path).map_err(|source| Error::Read { path: self.0.join(&path), source })?;
+            let text = self.read(&path).map_err(|error| Failure::reading(self.0.join(&path).display(), error))?;
             if text.contains(MARK) {
                 differences.push(Difference::Orphaned(path));
             }
@@ -161,7 +136,7 @@ impl Folder {
     }
 
     /// Corrects a difference.
-    fn settle(&self, difference: &Difference, pages: &BTreeMap<PathBuf, String>) -> Result<(), Error> {
+    fn settle(&self, difference: &Difference, pages: &BTreeMap<PathBuf, String>) -> Result<(), Failure> {
         let path = self.0.join(difference.path());
         let settled = match pages.get(difference.path()) {
             Some(page) => {
@@ -169,7 +144,7 @@ impl Folder {
             }
             None => fs::remove_file(&path),
         };
-        settled.map_err(|source| Error::Write { path, source })
+        settled.map_err(|error| Failure::writing(path.display(), error))
     }
 
     fn read(&self, path: &Path) -> io::Result<String> {
@@ -177,9 +152,9 @@ impl Folder {
     }
 
     /// All Markdown files below a folder of this one, in order.
-    fn files(&self, below: &Path) -> Result<Vec<PathBuf>, Error> {
+    fn files(&self, below: &Path) -> Result<Vec<PathBuf>, Failure> {
         let folder = self.0.join(below);
-        let failed = |source| Error::Read { path: folder.clone(), source };
+        let failed = |error| Failure::reading(folder.display(), error);
         let entries = match fs::read_dir(&folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(failed)?,

@@ -6,11 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    Error,
-    schema::{self, plain_type, rules},
-};
+use super::schema::{self, plain_type, rules};
 use crate::{
+    commands::Failure,
     framework::{
         self, IdentityAttribute, IdentitySchema, Offering, Parameter, Provider, Schema, Server, Signature, Type,
     },
@@ -113,7 +111,7 @@ pub(super) fn page(
     schema: &Schema,
     identity: Option<&IdentitySchema>,
     examples: &Examples,
-) -> Result<String, Error> {
+) -> Result<String, Failure> {
     let folder = Path::new(kind.folder).join(type_name);
     let mut paragraphs = vec![
         front_matter(&format!("{type_name} {} - {}", kind.title, provider_name()), &schema.description),
@@ -155,7 +153,7 @@ pub(super) fn text(paragraphs: &[String]) -> String {
     text
 }
 
-fn import(folder: &Path, identity: Option<&IdentitySchema>, examples: &Examples) -> Result<Vec<String>, Error> {
+fn import(folder: &Path, identity: Option<&IdentitySchema>, examples: &Examples) -> Result<Vec<String>, Failure> {
     let mut paragraphs = vec!["## Import".to_owned()];
     if let Some(identity) = identity {
         paragraphs
@@ -194,11 +192,11 @@ impl Examples {
     }
 
     /// A file as a code block in this language.
-    pub(super) fn block(&self, file: &Path, language: &str) -> Result<String, Error> {
+    pub(super) fn block(&self, file: &Path, language: &str) -> Result<String, Failure> {
         let path = self.0.join(file);
         match fs::read_to_string(&path) {
             Ok(text) => Ok(format!("```{language}\n{}\n```", text.trim_end())),
-            Err(source) => Err(Error::Read { path, source }),
+            Err(error) => Err(Failure::reading(path.display(), error)),
         }
     }
 }
@@ -207,7 +205,7 @@ impl Examples {
 const PROSE: &str = include_str!("index.md");
 
 /// The index page: the provider, its configuration, and its offers.
-pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -> Result<String, Error> {
+pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -> Result<String, Failure> {
     let (name, description) = (provider_name(), &server.schema().description);
     let mut paragraphs = vec![
         front_matter(&format!("Provider: {name}"), description),
@@ -283,7 +281,7 @@ pub(super) fn function_path(name: &str) -> PathBuf {
 }
 
 /// The page of a function.
-pub(super) fn function_page(name: &str, signature: &Signature, examples: &Examples) -> Result<String, Error> {
+pub(super) fn function_page(name: &str, signature: &Signature, examples: &Examples) -> Result<String, Failure> {
     let example = Path::new("functions").join(name).join("function.tf");
     let mut paragraphs = vec![
         front_matter(&format!("{name} function - {}", provider_name()), &signature.summary),

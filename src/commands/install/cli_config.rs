@@ -2,7 +2,7 @@
 //! installation).
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     sync::LazyLock,
 };
@@ -88,30 +88,45 @@ fn files(surroundings: &Surroundings) -> Vec<(PathBuf, Vec<&'static str>)> {
     let directory = home.join(DIRECTORY);
     let of_tofu = xdg.filter(|_| !directory.is_dir());
     let is_shared = of_tofu.is_none();
-    files.extend(
-        within(&directory).into_iter().map(|file| (file, if is_shared { HOSTS.to_vec() } else { vec![terraform] })),
-    );
+    // A directory that cannot be read stands for its files: reading it fails again, and is told.
+    let within = |directory: &Path| within(directory).unwrap_or_else(|_| vec![directory.to_owned()]);
+    let hosts = if is_shared { HOSTS.to_vec() } else { vec![terraform] };
+    files.extend(within(&directory).into_iter().map(|file| (file, hosts.clone())));
     files.extend(of_tofu.iter().flat_map(|of_tofu| within(of_tofu)).map(|file| (file, vec![tofu])));
     files
 }
 
+/// The files under XDG that OpenTofu does not read, because it reads the directory in the home directory.
+pub(super) fn unread_by_tofu(surroundings: &Surroundings) -> Vec<PathBuf> {
+    let home = surroundings.path(HOME).unwrap_or_default();
+    let xdg = surroundings.path("XDG_CONFIG_HOME").filter(|_| !cfg!(windows) && home.join(DIRECTORY).is_dir());
+    let files = xdg.map(|xdg| within(&xdg.join("opentofu")).unwrap_or_default());
+    files.unwrap_or_default()
+}
+
 /// The files of a configuration directory: those with these endings, without hidden files and copies of editors.
-fn within(directory: &Path) -> Vec<PathBuf> {
+fn within(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let is_read = |name: &str| {
         let is_ignored = name.starts_with('.') || name.ends_with('~') || (name.starts_with('#') && name.ends_with('#'));
         (name.ends_with(".tfrc") || name.ends_with(JSON)) && !is_ignored
     };
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?,
+    };
     let is_read =
         |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(is_read) && path.is_file();
-    let mut files: Vec<PathBuf> = entries.filter(is_read).collect();
+    let mut files: Vec<PathBuf> = entries.into_iter().filter(is_read).collect();
     files.sort();
-    files
+    Ok(files)
 }
 
 /// Reads a configuration file; a missing one is empty.
 fn parse(file: &Path) -> Result<Body, String> {
-    let text = fs::read_to_string(file).unwrap_or_default();
+    let text = match fs::read_to_string(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        text => text.map_err(|error| error.to_string())?,
+    };
     if file.to_string_lossy().ends_with(JSON) { json(&text) } else { native(&text) }
 }
 
@@ -306,6 +321,26 @@ mod tests {
         assert_eq!(beside(&variables), if cfg!(windows) { vec![] } else { read(&xdg, &[tofu]) });
         assert_eq!(beside(&[]), []);
         assert_eq!(files(&at_home(home.path(), &[("TERRAFORM_CONFIG", "/rc")])), [("/rc".into(), HOSTS.to_vec())]);
+    }
+
+    /// Only a file that does not exist is empty.
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join(FILES[0])).unwrap();
+        let place = Place { directory: home.path().join(DIRECTORY).join("plugins"), is_implied: true };
+        let found = findings(&place, &at_home(home.path(), &[]));
+        assert!(
+            matches!(found.as_slice(), [Obstacle::Unreadable { file, .. }] if file.ends_with(FILES[0])),
+            "{found:?}"
+        );
+        fs::remove_dir(home.path().join(FILES[0])).unwrap();
+        fs::write(home.path().join(DIRECTORY), "no directory").unwrap();
+        let found = findings(&place, &at_home(home.path(), &[]));
+        assert!(
+            matches!(found.as_slice(), [Obstacle::Unreadable { file, .. }] if file.ends_with(DIRECTORY)),
+            "{found:?}"
+        );
     }
 
     #[test]

@@ -21,7 +21,7 @@ use tempfile::NamedTempFile;
 
 use self::cli_config::Obstacle;
 use super::{
-    Surroundings,
+    Failure, Surroundings,
     terraform::{HOSTS, package, platform},
 };
 use crate::{process::replace, provider::ADDRESS};
@@ -42,40 +42,12 @@ pub struct Arguments {
     pub dir: Option<PathBuf>,
 }
 
-/// The reason why the program could not be installed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The home directory is unknown.
-    #[error("cannot find the home directory: {0} is not set. Name a directory with --dir")]
-    NoHome(&'static str),
-    /// The running program cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The program.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// Standard output cannot be written.
-    #[error("cannot write to the terminal")]
-    Terminal(#[source] io::Error),
-    /// A file or directory cannot be written.
-    #[error("cannot write {}", path.display())]
-    Write {
-        /// The file or directory.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-}
-
 /// Installs the running program, and prints the block for a configuration and the settings that prevent its use.
 ///
 /// # Errors
 ///
 /// If the directory is unknown or cannot be written.
-pub fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Error> {
+pub fn run(arguments: &Arguments, surroundings: &Surroundings) -> Result<(), Failure> {
     run_to(arguments, surroundings, Path::new("."), &mut io::stdout())
 }
 
@@ -89,11 +61,22 @@ pub fn run_to(
     surroundings: &Surroundings,
     folder: &Path,
     out: &mut impl Write,
-) -> Result<(), Error> {
+) -> Result<(), Failure> {
+    // OpenTofu reads other files once the directory exists.
+    let before = cli_config::unread_by_tofu(surroundings);
     let place = Place::make(arguments.dir.as_deref(), surroundings, folder)?;
     let installed = place.install(&surroundings.executable)?;
-    let text = told(&place, &installed, &hindrances(&place, &installed, surroundings, folder));
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)
+    let mut hindrances = hindrances(&place, &installed, surroundings, folder);
+    let after = cli_config::unread_by_tofu(surroundings);
+    hindrances.extend(after.into_iter().filter(|file| !before.contains(file)).map(|file| {
+        format!(
+            "OpenTofu no longer reads {}: it reads {DIRECTORY} of the home directory instead, which was created for \
+             this program. Move the file there, or remove {DIRECTORY} and install with --dir.",
+            file.display()
+        )
+    }));
+    let text = told(&place, &installed, &hindrances);
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::terminal)
 }
 
 fn told(place: &Place, installed: &[Installed], hindrances: &[String]) -> String {
@@ -143,7 +126,7 @@ fn hindrance(finding: &Obstacle, place: &Place) -> String {
             methods(&place.directory)
         ),
         Obstacle::Unreadable { file, reason } => format!(
-            "{} cannot be parsed ({reason}). If it has a provider_installation block, make sure that it \
+            "{} cannot be read ({reason}). If it has a provider_installation block, make sure that it \
              contains:\n\n{}",
             file.display(),
             methods(&place.directory)
@@ -204,35 +187,37 @@ struct Installed {
 
 impl Place {
     /// The requested directory, or else the default one of both command lines. It is created if it is missing.
-    fn make(wanted: Option<&Path>, surroundings: &Surroundings, folder: &Path) -> Result<Self, Error> {
+    fn make(wanted: Option<&Path>, surroundings: &Surroundings, folder: &Path) -> Result<Self, Failure> {
         let home = surroundings.path(HOME);
         let implied = home.map(|home| home.join(DIRECTORY).join("plugins"));
         let directory = match (wanted, &implied) {
             (Some(wanted), _) => folder.join(wanted),
             (None, Some(implied)) => implied.clone(),
-            (None, None) => return Err(Error::NoHome(HOME)),
+            (None, None) => {
+                let message = format!("cannot find the home directory: {HOME} is not set. Name a directory with --dir");
+                return Err(Failure::new(message));
+            }
         };
         let made = fs::create_dir_all(&directory).and_then(|()| {
             // Shown and written into configurations: a canonical path of Windows is one that command lines refuse.
             Ok((fs::canonicalize(&directory)?, path::absolute(&directory)?))
         });
-        let (real, directory) = made.map_err(|source| Error::Write { path: directory.clone(), source })?;
+        let (real, directory) = made.map_err(|error| Failure::writing(directory.display(), error))?;
         let known = [implied, Some(folder.join("terraform.d/plugins"))];
         let is_implied = known.iter().flatten().any(|known| fs::canonicalize(known).is_ok_and(|known| known == real));
         Ok(Self { directory, is_implied })
     }
 
     /// Copies a program into the packages of all hosts.
-    fn install(&self, executable: &Path) -> Result<Vec<Installed>, Error> {
+    fn install(&self, executable: &Path) -> Result<Vec<Installed>, Failure> {
         let name = format!("terraform-provider-damodel_v{VERSION}{EXE_SUFFIX}");
-        let read = |source| Error::Read { path: executable.to_owned(), source };
-        let program = fs::read(executable).map_err(read)?;
+        let program = fs::read(executable).map_err(|error| Failure::reading(executable.display(), error))?;
         let hash = package_hash(&name, &program);
         let install = |host| {
             let file = self.directory.join(package(host)).join(&name);
             match self.put(&program, &file) {
                 Ok(is_new) => Ok(Installed { host, file, is_new, hash: hash.clone() }),
-                Err(source) => Err(Error::Write { path: file, source }),
+                Err(error) => Err(Failure::writing(file.display(), error)),
             }
         };
         HOSTS.into_iter().map(install).collect()

@@ -14,12 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::fate::{AskedService, Fate};
 use super::{
-    ServiceArguments,
+    Failure, ServiceArguments, aligned,
     service::{DATA_DIRECTORY, Notes, path_or_nothing},
 };
 use crate::{
-    api::{Client, Context, Error as ApiError, InvalidBaseUrl, Journal, PendingCreate},
+    api::{Client, Context, Journal, PendingCreate},
     provider::Environment,
+    review::visible,
 };
 
 /// The time limit for all requests.
@@ -55,58 +56,12 @@ pub struct Arguments {
     pub force: bool,
 }
 
-/// The reason why records could not be listed or removed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The base address is invalid.
-    #[error("cannot use the base address")]
-    BaseUrl(#[from] InvalidBaseUrl),
-    /// The records cannot be read or removed.
-    #[error(transparent)]
-    Journal(#[from] ApiError),
-    /// Without the record, a billed object might be lost.
-    #[error("{entry} is kept: {status}. --force removes the pending record anyway; the object itself is not touched")]
-    Kept {
-        /// The record.
-        entry: String,
-        /// The outcome of the create.
-        status: String,
-    },
-    /// The named directory does not exist. Usual cause: a misspelled name, or a path relative to another folder.
-    #[error(
-        "no pending directory at {}. Give the provider's pending_dir relative to this folder; the first create makes \
-         it",
-        .0.display()
-    )]
-    NoDirectory(PathBuf),
-    /// A named file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// Standard output cannot be written.
-    #[error("cannot write to the terminal")]
-    Terminal(#[source] io::Error),
-    /// The record does not exist. Usual cause: another folder.
-    #[error("no pending record {entry} in {}", directory.display())]
-    Unknown {
-        /// The requested record.
-        entry: String,
-        /// The directory that was searched.
-        directory: PathBuf,
-    },
-}
-
 /// Lists the records, or removes one.
 ///
 /// # Errors
 ///
 /// If the records cannot be read, or a record is kept.
-pub async fn run(arguments: Arguments) -> Result<(), Error> {
+pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     run_to(arguments, &Environment::of_process(), &mut io::stdout()).await
 }
 
@@ -119,13 +74,17 @@ pub async fn run_to(
     arguments: Arguments,
     environment: &Environment,
     out: &mut (impl Write + Send),
-) -> Result<(), Error> {
+) -> Result<(), Failure> {
     let notes = Notes::find(arguments.dir.as_deref(), &arguments.data_dir, environment);
     let is_there = notes.directory().exists();
     if notes.are_named && !is_there {
-        return Err(Error::NoDirectory(notes.directory().to_owned()));
+        let directory = notes.directory().display();
+        return Err(Failure::new(format!(
+            "no pending directory at {directory}. Give the provider's pending_dir relative to this folder; the first \
+             create makes it"
+        )));
     }
-    let service = service(&arguments, environment)?;
+    let service = AskedService::new(Client::new(arguments.service.settings(environment)?));
     let context = Context::within(PATIENCE, &CancellationToken::new());
     let text = match &arguments.forget {
         Some(entry) => forget(entry, arguments.force, &notes.journal, &service, &context).await?,
@@ -137,11 +96,11 @@ pub async fn run_to(
             notes.directory().display()
         ),
     };
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Terminal)
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::terminal)
 }
 
-async fn list(journal: &Journal, service: &AskedService, context: &Context) -> Result<String, Error> {
-    let report = journal.list()?;
+async fn list(journal: &Journal, service: &AskedService, context: &Context) -> Result<String, Failure> {
+    let report = journal.list().map_err(|error| Failure::new(error.to_string()))?;
     if report.entries.is_empty() && report.unreadable.is_empty() {
         return Ok(format!("Nothing is pending in {}.\n", journal.directory().display()));
     }
@@ -166,23 +125,25 @@ async fn forget(
     journal: &Journal,
     service: &AskedService,
     context: &Context,
-) -> Result<String, Error> {
-    let entries = journal.list()?.entries;
+) -> Result<String, Failure> {
+    let entries = journal.list().map_err(|error| Failure::new(error.to_string()))?.entries;
     let Some(listed) = entries.into_iter().find(|listed| name(listed) == entry) else {
-        return Err(Error::Unknown { entry: entry.to_owned(), directory: journal.directory().to_owned() });
+        return Err(Failure::new(format!("no pending record {entry} in {}", journal.directory().display())));
     };
     let fate = service.fate_of(&listed, context).await;
     if fate == Fate::Owned || !(force || fate.is_over()) {
-        return Err(Error::Kept { entry: entry.to_owned(), status: fate.to_string() });
+        return Err(Failure::new(format!(
+            "{entry} is kept: {fate}. --force removes the pending record anyway; the object itself is not touched"
+        )));
     }
-    journal.forget(&listed)?;
+    journal.forget(&listed).map_err(|error| Failure::new(error.to_string()))?;
     Ok(format!("Forgot {entry} ({}): {fate}.\n", listed.record.marker))
 }
 
-fn row(listed: &PendingCreate, fate: &Fate) -> Row {
+fn row(listed: &PendingCreate, fate: &Fate) -> [String; 8] {
     let record = &listed.record;
     let age = Timestamp::now().as_second().saturating_sub(record.begun_at).max(0);
-    Row([
+    [
         name(listed),
         record.kind.as_str().to_owned(),
         record.marker.clone(),
@@ -191,7 +152,7 @@ fn row(listed: &PendingCreate, fate: &Fate) -> Row {
         fate.uid(record).unwrap_or("-").to_owned(),
         fate.to_string(),
         fate.advice(listed, &name(listed)),
-    ])
+    ]
 }
 
 /// The name of a record: its file without the ending.
@@ -199,42 +160,12 @@ fn name(listed: &PendingCreate) -> String {
     listed.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn service(arguments: &Arguments, environment: &Environment) -> Result<AskedService, Error> {
-    let settings = arguments.service.settings(environment, |path, source| Error::Read { path, source })?;
-    Ok(AskedService::new(Client::new(settings)))
-}
-
 const HEADINGS: [&str; 8] = ["ENTRY", "KIND", "NAME SENT", "PHASE", "AGE", "UID", "STATUS", "WHAT TO DO"];
 
-/// A line of the table.
-#[derive(Debug)]
-struct Row([String; 8]);
-
-/// The rows below their headings, with aligned columns.
-fn print(rows: &[Row]) -> String {
-    let headings = Row(HEADINGS.map(str::to_owned));
-    let lines: Vec<Row> = [&headings].into_iter().chain(rows).map(Row::printable).collect();
-    let mut widths = [0; 8];
-    for line in &lines {
-        for (width, cell) in widths.iter_mut().zip(&line.0) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    let mut text = String::new();
-    for line in &lines {
-        let cells = line.0.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-impl Row {
-    /// The row without control characters for the terminal.
-    fn printable(&self) -> Self {
-        let clean = |cell: &String| cell.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-        Self(self.0.each_ref().map(clean))
-    }
+/// The rows below their headings, without control characters for the terminal.
+fn print(rows: &[[String; 8]]) -> String {
+    let clean = |row: &[String; 8]| row.each_ref().map(|cell| visible(cell, usize::MAX));
+    aligned(&[HEADINGS.map(str::to_owned)].iter().chain(rows).map(clean).collect::<Vec<_>>(), &[])
 }
 
 #[cfg(test)]
@@ -243,7 +174,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_and_obeyed_by_no_terminal() {
-        let row = Row(["instance-1", "instance", "a\u{1b}[2J", "sent", "2m", "-", "ok", "do"].map(str::to_owned));
+        let row = ["instance-1", "instance", "a\u{1b}[2J", "sent", "2m", "-", "ok", "do"].map(str::to_owned);
         let text = print(&[row]);
         let expected = "ENTRY       KIND      NAME SENT  PHASE  AGE  UID  STATUS  WHAT TO DO\n\
                         instance-1  instance  a\u{fffd}[2J      sent   2m   -    ok      do\n";

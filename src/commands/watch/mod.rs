@@ -6,9 +6,8 @@
 mod view;
 
 use std::{
-    fs,
     io::{self, IsTerminal, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -16,12 +15,11 @@ use clap::Parser;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use self::view::View;
-use super::service::{DATA_DIRECTORY, Notes, path_or_nothing};
-use crate::{
-    api::{Follower, ProgressEvent, Told},
-    process::{is_locked, told_to_end},
-    provider::Environment,
+use super::{
+    Failure,
+    service::{DATA_DIRECTORY, Notes, path_or_nothing},
 };
+use crate::{api::Follower, process::told_to_end, provider::Environment};
 
 pub use self::view::line;
 
@@ -63,38 +61,12 @@ pub struct Arguments {
     pub last: bool,
 }
 
-/// The reason why the waits cannot be shown.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The named pending directory does not exist. Usual cause: a misspelled name.
-    #[error(
-        "no pending directory at {}. Give the provider's pending_dir relative to the folder of the configuration",
-        .0.display()
-    )]
-    NoDirectory(PathBuf),
-    /// The folder does not exist.
-    #[error("cannot read the folder {}: it does not exist", .0.display())]
-    NoFolder(PathBuf),
-    /// The files cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file or directory.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// Standard output cannot be written, or signals not handled.
-    #[error("cannot write to the terminal")]
-    Terminal(#[source] io::Error),
-}
-
 /// Shows the waits until the apply ends or the user stops the command.
 ///
 /// # Errors
 ///
 /// If the folder or its files cannot be read.
-pub async fn run(arguments: Arguments) -> Result<(), Error> {
+pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let view = match (arguments.json, arguments.last, io::stdout().is_terminal()) {
         (true, ..) => View::json(io::stdout()),
         (false, false, true) => View::drawn(),
@@ -113,7 +85,7 @@ pub async fn run_to(
     environment: Environment,
     out: impl Write,
     end: impl Future<Output = io::Result<()>>,
-) -> Result<(), Error> {
+) -> Result<(), Failure> {
     let view = if arguments.json { View::json(out) } else { View::plain(out) };
     watch(arguments, environment, view, end).await
 }
@@ -123,7 +95,7 @@ async fn watch(
     environment: Environment,
     mut view: View<impl Write>,
     end: impl Future<Output = io::Result<()>>,
-) -> Result<(), Error> {
+) -> Result<(), Failure> {
     let notes = notes(arguments, environment)?;
     let mut follower = Follower::beside(&notes.journal);
     if arguments.last {
@@ -137,27 +109,27 @@ async fn watch(
     loop {
         tokio::select! {
             biased;
-            ended = &mut end => return ended.map_err(Error::Terminal),
+            ended = &mut end => return ended.map_err(Failure::terminal),
             _ = ticks.tick() => {}
         }
         let look = follower.look();
-        let look = look.map_err(|source| Error::Read { path: follower.directory().to_owned(), source })?;
-        view.show(&look.told).map_err(Error::Terminal)?;
+        let look = look.map_err(|error| Failure::reading(follower.directory().display(), error))?;
+        view.show(&look.told).map_err(Failure::terminal)?;
         let doubt = doubt(&notes, &follower);
         match (look.alive, last_alive) {
             (0, None) if arguments.no_wait => {
                 return match doubt {
-                    Some(_) if notes.are_named => Err(Error::NoDirectory(notes.directory().to_owned())),
-                    Some(doubt) => view.say(&doubt).map_err(Error::Terminal),
-                    None => view.say("No apply is waiting for anything here.").map_err(Error::Terminal),
+                    Some(_) if notes.are_named => Err(no_directory(&notes)),
+                    Some(doubt) => view.say(&doubt).map_err(Failure::terminal),
+                    None => view.say("No apply is waiting for anything here.").map_err(Failure::terminal),
                 };
             }
             (0, None) if is_first => {
-                view.say("No apply is waiting for anything here yet. Ctrl-C ends this.").map_err(Error::Terminal)?;
-                doubt.map_or(Ok(()), |doubt| view.say(&doubt)).map_err(Error::Terminal)?;
+                view.say("No apply is waiting for anything here yet. Ctrl-C ends this.").map_err(Failure::terminal)?;
+                doubt.map_or(Ok(()), |doubt| view.say(&doubt)).map_err(Failure::terminal)?;
             }
             (0, Some(seen)) if seen.elapsed() >= OVER => {
-                return view.say("The apply has finished.").map_err(Error::Terminal);
+                return view.say("The apply has finished.").map_err(Failure::terminal);
             }
             (0, _) => {}
             _ => last_alive = Some(Instant::now()),
@@ -167,21 +139,30 @@ async fn watch(
 }
 
 /// Shows the last finished run.
-fn tell_last(notes: &Notes, follower: &Follower, view: &mut View<impl Write>) -> Result<(), Error> {
+fn tell_last(notes: &Notes, follower: &Follower, view: &mut View<impl Write>) -> Result<(), Failure> {
     let directory = follower.directory();
-    let told = told(directory).map_err(|source| Error::Read { path: directory.to_owned(), source })?;
+    let told = follower.last().map_err(|error| Failure::reading(directory.display(), error))?;
     match (told.is_empty(), doubt(notes, follower)) {
-        (true, Some(_)) if notes.are_named => Err(Error::NoDirectory(notes.directory().to_owned())),
-        (true, Some(doubt)) => view.say(&doubt).map_err(Error::Terminal),
-        (true, None) => view.say("No run that has ended was waiting for anything here.").map_err(Error::Terminal),
-        (false, _) => view.show(&told).map_err(Error::Terminal),
+        (true, Some(_)) if notes.are_named => Err(no_directory(notes)),
+        (true, Some(doubt)) => view.say(&doubt).map_err(Failure::terminal),
+        (true, None) => view.say("No run that has ended was waiting for anything here.").map_err(Failure::terminal),
+        (false, _) => view.show(&told).map_err(Failure::terminal),
     }
 }
 
+/// The failure for a named directory that does not exist. Usual cause: a misspelled name.
+fn no_directory(notes: &Notes) -> Failure {
+    let directory = notes.directory().display();
+    Failure::new(format!(
+        "no pending directory at {directory}. Give the provider's pending_dir relative to the folder of the \
+         configuration"
+    ))
+}
+
 /// The pending records of the folder. Paths in the environment are relative to the folder, as in the provider.
-fn notes(arguments: &Arguments, environment: Environment) -> Result<Notes, Error> {
+fn notes(arguments: &Arguments, environment: Environment) -> Result<Notes, Failure> {
     if !arguments.dir.is_dir() {
-        return Err(Error::NoFolder(arguments.dir.clone()));
+        return Err(Failure::new(format!("cannot read the folder {}: it does not exist", arguments.dir.display())));
     }
     let there = environment.within(&arguments.dir);
     Ok(Notes::find(arguments.pending_dir.as_deref(), &arguments.data_dir, &there))
@@ -197,41 +178,4 @@ fn doubt(notes: &Notes, follower: &Follower) -> Option<String> {
             notes.directory().display()
         )
     })
-}
-
-/// The supported version of the events.
-const VERSION: u32 = 1;
-
-/// The events of the newest finished run; empty if there is none.
-fn told(directory: &Path) -> io::Result<Vec<Told>> {
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut runs: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect();
-    // The names begin with the time.
-    runs.sort();
-    for run in runs.iter().rev().filter(|run| !is_alive(run)) {
-        let events = events(run)?;
-        if !events.is_empty() {
-            return Ok(events);
-        }
-    }
-    Ok(Vec::new())
-}
-
-fn events(run: &Path) -> io::Result<Vec<Told>> {
-    let text = String::from_utf8_lossy(&fs::read(run)?).into_owned();
-    let name = run.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let events = text.lines().filter_map(|line| serde_json::from_str::<ProgressEvent>(line).ok());
-    let events = events.filter(|event| event.version == VERSION);
-    Ok(events.map(|event| Told { run: name.clone(), event, usual: None }).collect())
-}
-
-/// Whether the process that writes a file still runs: then it holds the lock.
-fn is_alive(run: &Path) -> bool {
-    is_locked(&run.with_extension("lock"))
 }

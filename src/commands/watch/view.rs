@@ -157,14 +157,13 @@ pub fn line(told: &Told, now: i64) -> String {
         title = format!("{title} \"{}\"", visible(name, LONGEST));
     }
     let took = elapsed(event, event.at);
-    match event.ended {
-        Some(WaitEnding::Done) => {
-            return format!("{title}: {}, done after {}", visible(&event.phase, LONGEST), spoken(took));
-        }
-        Some(WaitEnding::Stopped) => {
-            return format!("{title}: {}, stopped waiting after {}", visible(&event.phase, LONGEST), spoken(took));
-        }
-        None => {}
+    let ended = event.ended.map(|ended| match ended {
+        WaitEnding::BrokenOff => "broken off: its run ended after",
+        WaitEnding::Done => "done after",
+        WaitEnding::Stopped => "stopped waiting after",
+    });
+    if let Some(ended) = ended {
+        return format!("{title}: {}, {ended} {}", visible(&event.phase, LONGEST), spoken(took));
     }
     let percent = event.percent.map(|percent| format!(" {percent} %")).unwrap_or_default();
     let detail = event.detail.as_deref().map(|detail| format!(" ({})", visible(detail, LONGEST))).unwrap_or_default();
@@ -228,5 +227,7 @@ mod tests {
         assert_eq!(line(None, Some(WaitEnding::Done), 0), format!("{title}: creating, done after 1m 4s"));
         let stopped = line(None, Some(WaitEnding::Stopped), 0);
         assert_eq!(stopped, format!("{title}: creating, stopped waiting after 1m 4s"));
+        let broken = line(None, Some(WaitEnding::BrokenOff), 0);
+        assert_eq!(broken, format!("{title}: creating, broken off: its run ended after 1m 4s"));
     }
 }

@@ -240,23 +240,50 @@ fn what_cannot_be_read_whole_is_no_all_clear() {
     }
 }
 
-/// The pending record of a killed run holds its create.
+/// The pending record of a killed run holds its create, at the address that it was sent to and until it is finished.
 #[test]
 fn a_note_holds_what_it_made() {
     let site = Site::start();
     let folder = tempfile::tempdir().unwrap();
     let all: Value = serde_json::from_str(&audit(&site, folder.path(), &["--format", "json"]).stdout).unwrap();
     let disk = &all["objects"].as_array().unwrap().iter().find(|object| object["kind"] == "cloud_disk").unwrap()["id"];
-    let note = json!({"version": 1, "kind": "cloud_disk", "phase": "accepted", "key": "k", "marker": "data-1a2b",
-        "base_url": "x",
-        "account": "y", "begun_at": 1, "updated_at": 1, "process": 1, "ids": {"id": disk}});
     fs::create_dir(folder.path().join("notes")).unwrap();
-    fs::write(folder.path().join("notes/cloud_disk-1.json"), note.to_string()).unwrap();
-    let run = audit(&site, folder.path(), &["--pending", "notes", "--format", "json"]);
-    let found: Value = serde_json::from_str(&run.stdout).unwrap();
-    let object = found["objects"].as_array().unwrap().iter().find(|object| object["id"] == *disk).unwrap();
-    assert_eq!(
-        (&object["holder"], &object["source"], &object["address"]),
-        (&"pending".into(), &"notes".into(), &Value::Null)
-    );
+    let holder = |base_url: &str, phase: &str| {
+        let note = json!({"version": 1, "kind": "cloud_disk", "phase": phase, "key": "k", "marker": "data-1a2b",
+            "base_url": base_url, "account": "another token", "begun_at": 1, "updated_at": 1, "process": 1,
+            "ids": {"id": disk}});
+        fs::write(folder.path().join("notes/cloud_disk-1.json"), note.to_string()).unwrap();
+        let run = audit(&site, folder.path(), &["--pending", "notes", "--format", "json"]);
+        let found: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
+        let object = found["objects"].as_array().unwrap().iter().find(|object| object["id"] == *disk).unwrap();
+        (json!([object["holder"], object["source"], object["address"]]), run.stderr)
+    };
+    let nobody = json!(["nobody", null, null]);
+    assert_eq!(holder(site.base_url(), "accepted"), (json!(["pending", "notes", null]), String::new()));
+    assert_eq!(holder(site.base_url(), "handed_over"), (nobody.clone(), String::new()));
+    let told = "warning: 1 pending record is of another base address, and not counted\n";
+    assert_eq!(holder("https://elsewhere.example", "accepted"), (nobody, told.to_owned()));
+}
+
+/// Sums are those of the account, whatever is listed; a price that is not known is named.
+#[test]
+fn sums_are_made_before_filters() {
+    let site = Site::start();
+    let folder = tempfile::tempdir().unwrap();
+    let last = |run: &Run| run.stdout.lines().last().unwrap_or_default().to_owned();
+    let whole = audit(&site, folder.path(), &[]);
+    let old = audit(&site, folder.path(), &["--older-than", "87600h"]);
+    assert!(!last(&whole).contains("objects (0.00 a month"), "{}", whole.stdout);
+    assert_eq!(last(&old), last(&whole));
+    let closed = audit(&site, folder.path(), &["--fail-on", "unmanaged"]);
+    assert_eq!(closed.code, Some(3));
+    assert!(closed.stderr.contains("in no state and no pending record: instance ins-"), "{}", closed.stderr);
+}
+
+#[test]
+fn a_missing_address_is_told_with_its_variable() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = Run::of(Command::new(BINARY).arg("audit").current_dir(folder.path()).env_clear().output().unwrap());
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
+    assert!(run.stderr.contains("Set DAMODEL_BASE_URL and DAMODEL_API_TOKEN"), "{}", run.stderr);
 }

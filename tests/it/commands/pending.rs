@@ -8,7 +8,10 @@ use damodel::{
         Accepted, BaseUrl, Client, Context, CreateCloudDisk, CreateInstance, CreateOptions, ImageSelector, Instance,
         Journal, PlainHttp, Settings, SpecSelector, TokenSource,
     },
-    commands::pending::{Arguments, Error, run_to},
+    commands::{
+        Failure,
+        pending::{Arguments, run_to},
+    },
     provider::Environment,
     sandbox::{Mutation, Options},
 };
@@ -55,13 +58,13 @@ impl Scene {
     }
 
     /// The output of the command with this service.
-    async fn says(&self, more: &[&str]) -> Result<String, Error> {
+    async fn says(&self, more: &[&str]) -> Result<String, Failure> {
         let running = &self.site.running;
         self.says_with(&running.base_url, running.token.expose_secret(), more).await
     }
 
     /// The output of the command, without variables of the environment.
-    async fn says_with(&self, base_url: &str, token: &str, more: &[&str]) -> Result<String, Error> {
+    async fn says_with(&self, base_url: &str, token: &str, more: &[&str]) -> Result<String, Failure> {
         let dir = self.folder.path().to_str().unwrap();
         let known = ["pending", "--dir", dir, "--base-url", base_url, "--token", token];
         let arguments = Arguments::try_parse_from([&known, more].concat()).unwrap();
@@ -138,7 +141,7 @@ async fn an_accepted_create_of_a_killed_run_is_shown_until_it_is_gone() {
         assert!(said.contains(part), "{part:?} in {said}");
     }
     let refused = scene.says(&["--forget", &entry]).await.unwrap_err();
-    assert!(matches!(&refused, Error::Kept { status, .. } if status == "Creating"), "{refused}");
+    assert!(refused.to_string().contains(" is kept: Creating. "), "{refused}");
 
     scene.mutate(Mutation::ReleaseInstance { uid });
     let said = scene.says(&[]).await.unwrap();
@@ -147,7 +150,7 @@ async fn an_accepted_create_of_a_killed_run_is_shown_until_it_is_gone() {
     assert_eq!(said, format!("Forgot {entry} ({name}): Released.\n"));
     assert!(scene.says(&[]).await.unwrap().starts_with("Nothing is pending"));
     let refused = scene.says(&["--forget", &entry]).await.unwrap_err();
-    assert!(matches!(refused, Error::Unknown { .. }), "{refused}");
+    assert!(refused.to_string().starts_with("no pending record "), "{refused}");
 }
 
 #[tokio::test]
@@ -182,7 +185,7 @@ async fn what_a_run_is_at_is_left_to_it() {
     let said = scene.says(&[]).await.unwrap();
     assert!(said.contains("in progress") && said.contains("a run is working on it"), "{said}");
     let refused = scene.says(&["--force", "--forget", &scene.entry()]).await.unwrap_err();
-    assert!(matches!(refused, Error::Kept { .. }), "{refused}");
+    assert!(refused.to_string().contains(" is kept: "), "{refused}");
     drop(accepted);
 }
 
@@ -200,7 +203,7 @@ async fn what_cannot_be_asked_is_told_and_kept() {
         let said = scene.says_with(base_url, token, &[]).await.unwrap();
         assert!(said.contains(reason) && said.contains("run this again with the address and token"), "{said}");
         let refused = scene.says_with(base_url, token, &["--forget", &entry]).await.unwrap_err();
-        assert!(matches!(refused, Error::Kept { .. }), "{refused}");
+        assert!(refused.to_string().contains(" is kept: "), "{refused}");
     }
     let said = scene.says_with("", "", &["--force", "--forget", &entry]).await.unwrap();
     assert!(said.starts_with("Forgot"), "{said}");

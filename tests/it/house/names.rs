@@ -16,6 +16,7 @@ const SHARED: &[(&str, &str)] = &[
     ("Code", "an error code of the service: as the client reads it, as the sandbox writes it"),
     ("Endpoint", "an endpoint of the service: as the client calls it, as the sandbox serves it"),
     ("Error", "the error of a module's functions, in its own module"),
+    ("Failure", "what failed, and why: a command, or a call of the service"),
     ("Filters", "what a list is filtered by: the trait's, and each kind's own"),
     ("Instance", "the object of the service: in its answers, in a state, in the sandbox"),
     ("List", "a data source of all objects of a kind, in the kind's own module"),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::Parser;
-use damodel::commands::sandbox::{Arguments, Error, run_until};
+use damodel::commands::sandbox::{Arguments, run_until};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -74,7 +74,7 @@ async fn it_says_how_to_reach_it_and_serves_until_it_is_told_to_end() {
 async fn an_address_that_others_reach_is_refused() {
     let arguments = Arguments::parse_from(["sandbox", "--listen=0.0.0.0:0"]);
     let refused = run_until(arguments, PROGRAM.into(), &mut Vec::new(), std::future::pending()).await;
-    assert!(matches!(refused, Err(Error::Start(_))));
+    assert!(refused.unwrap_err().to_string().starts_with("cannot start the sandbox"));
 }
 
 #[test]
