@@ -315,11 +315,11 @@ mod tests {
         let folder = Folder::open(&directory).unwrap();
         assert_eq!(folder.write(&[draft()], &[]).unwrap(), ["cloud_disks.tf", "imports.tf", "versions.tf"]);
         fs::remove_file(directory.join("imports.tf")).unwrap();
-        fs::write(directory.join("cloud_disks.tf"), "mine").unwrap();
+        fs::write(directory.join("cloud_disks.tf"), "# mine").unwrap();
         let refused = Folder::open(&directory).unwrap().write(&[draft()], &[]).unwrap_err();
         assert!(refused.to_string().contains("cloud_disks.tf") && !refused.to_string().contains("versions.tf"));
         assert_eq!(names(&directory), ["cloud_disks.tf", "versions.tf"]);
-        assert_eq!(fs::read_to_string(directory.join("cloud_disks.tf")).unwrap(), "mine");
+        assert_eq!(fs::read_to_string(directory.join("cloud_disks.tf")).unwrap(), "# mine");
     }
 
     #[test]

@@ -475,7 +475,7 @@ mod tests {
             disk(5, 10, 31, "/e", 40),
             disk(6, 90, 31, "/f", 30),
         ]);
-        let new = |size_gb: i64, path: Option<&str>| super::super::states::NewDisk {
+        let new = |size_gb: i64, path: Option<&str>| super::super::states::OrderedDisk {
             size_gb,
             spec_id: Some(31),
             mount_path: path.map(str::to_owned),

@@ -35,14 +35,14 @@ pub(super) struct Held {
     /// Extra local disk of an instance in GB, which is billed with it.
     pub(super) extra_disk: i64,
     /// The cloud disks that were created with an instance, as configured.
-    pub(super) new_disks: Vec<NewDisk>,
+    pub(super) new_disks: Vec<OrderedDisk>,
     /// The ids of the cloud disks that are mounted in an instance, without those that existed before.
     pub(super) mounted: Vec<String>,
 }
 
 /// A cloud disk that was created with an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NewDisk {
+pub(super) struct OrderedDisk {
     pub(super) size_gb: i64,
     pub(super) spec_id: Option<i64>,
     pub(super) mount_path: Option<String>,
@@ -195,7 +195,7 @@ fn take(held: &mut Vec<Held>, kind: &str, address: String, provider: &str, attri
         Adoptable::PrivateImage => attributes["image_uuid"].as_str(),
     };
     let elements = |name: &str| attributes[name].as_array().map(Vec::as_slice).unwrap_or_default();
-    let new_disk = |disk: &Value| NewDisk {
+    let new_disk = |disk: &Value| OrderedDisk {
         size_gb: disk["size_gb"].as_i64().unwrap_or_default(),
         spec_id: disk["spec_id"].as_i64(),
         mount_path: disk["mount_path"].as_str().map(str::to_owned),

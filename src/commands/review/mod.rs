@@ -44,7 +44,7 @@ const POLICY: &str = "review.toml";
 #[derive(Clone, Debug, Parser)]
 #[command(name = "review")]
 pub struct Arguments {
-    /// Plans as JSON, or folders of such files; `-` reads one from standard input. A path that is given twice counts once.
+    /// Plans as JSON, or folders of such files; `-` reads one from standard input. The same path counts once.
     #[arg(value_name = "PLAN.json|DIR|-", required = true)]
     pub plans: Vec<PathBuf>,
     /// The form of the report. Default: text on a terminal, and elsewhere Markdown, which fits a comment of 65,536

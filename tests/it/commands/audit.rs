@@ -268,7 +268,7 @@ fn a_note_holds_what_it_made() {
 /// Sums are those of the account, whatever is listed; a price that is not known is named.
 #[test]
 fn sums_are_made_before_filters() {
-    let site = Site::start();
+    let site = Site::with(Options { generate_instances: 2, ..Site::options() });
     let folder = tempfile::tempdir().unwrap();
     let last = |run: &Run| run.stdout.lines().last().unwrap_or_default().to_owned();
     let whole = audit(&site, folder.path(), &[]);

@@ -170,7 +170,7 @@ fn what_turns_the_place_off_is_told() {
     let said = scene.install_build("one");
     assert!(said.contains("does not install registry.opentofu.org/damodel/damodel from"), "{said}");
     fs::write(scene.home().join(".terraformrc"), "provider_installation {").unwrap();
-    assert!(scene.install_build("one").contains(".terraformrc cannot be parsed (line 1)"));
+    assert!(scene.install_build("one").contains(".terraformrc cannot be read (line 1)"));
     fs::remove_file(scene.home().join(".terraformrc")).unwrap();
     let package = scene.installed("registry.terraform.io");
     fs::copy(&package, package.with_file_name("terraform-provider-damodel")).unwrap();
