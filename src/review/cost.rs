@@ -99,8 +99,8 @@ pub struct CostRow {
     pub now: Amount,
     /// After it.
     pub after: Amount,
-    /// The part of it that is at this address, without what is forgotten; `None` if that is nothing of its own, as for a
-    /// forgotten or a deposed object. If the plan becomes a baseline, this is what a later plan is compared with.
+    /// The part of it that is at this address, without what is forgotten; `None` if that is nothing of its own, as for
+    /// a forgotten or a deposed object. If the plan becomes a baseline, this is what a later plan is compared with.
     pub accepted: Option<Amount>,
     /// The monthly difference, if it is known.
     pub monthly_change: Option<Money>,

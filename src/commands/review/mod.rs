@@ -57,8 +57,8 @@ pub struct Arguments {
     /// Puts a hidden marker with this name into Markdown and HTML, so that a program can find its comment again.
     #[arg(long, value_name = "NAME", value_parser = id)]
     pub id: Option<String>,
-    /// Fails when the increases of the plans add up to more than this a month (730 hours), in the service's currency, or
-    /// when a price is unknown. Decreases do not count.
+    /// Fails when the increases of the plans add up to more than this a month (730 hours), in the service's currency,
+    /// or when a price is unknown. Decreases do not count.
     #[arg(long, value_name = "N")]
     pub max_monthly_increase: Option<Money>,
     /// Fails when the plans do any of these. May be repeated.

@@ -29,8 +29,8 @@ pub struct ReviewedPlan {
     pub(super) unread: BTreeSet<String>,
     /// The changes of objects, including no-ops.
     pub(super) changes: Vec<ResourceChange>,
-    /// The address and the core's reason of each change and action that is deferred to a later plan (Terraform, deferred
-    /// actions).
+    /// The address and the core's reason of each change and action that is deferred to a later plan (Terraform,
+    /// deferred actions).
     pub(super) deferred: Vec<(String, String)>,
     /// The actions that the apply invokes (Terraform 1.14).
     pub(super) invocations: Vec<Invocation>,

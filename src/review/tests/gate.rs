@@ -346,8 +346,9 @@ fn no_move_leads_out_of_a_rule_or_into_an_exception() {
     machine["change"]["before"]["exist_disks"] = json!([{"disk_id": 7, "release_with_instance": true}]);
     let machine = plan_of(&[machine]);
     let disk = |id: &str| {
+        let change = json!({"actions": ["no-op"], "before": {"id": id}, "after": {"id": id}});
         plan_of(&[json!({"address": "module.prod.damodel_cloud_disk.d", "mode": "managed",
-            "type": "damodel_cloud_disk", "change": {"actions": ["no-op"], "before": {"id": id}, "after": {"id": id}}})])
+            "type": "damodel_cloud_disk", "change": change})])
     };
     let lost = ["destroy-data damodel_instance.a"];
     assert_eq!(violations(&review_all(&[&machine, &disk("7")], &rule)), lost);
