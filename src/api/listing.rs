@@ -32,8 +32,10 @@ pub struct Listing<T> {
     pub complete: bool,
     /// The last `total` of the service.
     pub total: Option<i64>,
-    /// The number of unreadable records.
-    pub skipped: usize,
+    /// Whether the total was reached, unreadable records included.
+    pub is_reached: bool,
+    /// The names of the unreadable records, as far as they can be read.
+    pub unread: Vec<Option<String>>,
 }
 
 impl<T: Record> Listing<T> {
@@ -54,17 +56,18 @@ pub(super) async fn whole<T: Record>(
     let answer = client.read(context, request, Retry::AsConfigured).await?;
     let page = Page::read(&answer, request)?;
     let mut records = Vec::with_capacity(page.data.len());
-    let mut skipped = 0;
+    let mut unread = Vec::new();
     for record in page.data {
         match read::<T>(record.get().as_bytes()) {
             Some(record) => records.push(record),
-            None => skipped += 1,
+            None => unread.push(name_of(record)),
         }
     }
     records.sort_by_cached_key(T::key);
-    note_skipped(request, skipped);
-    let reached = page.total.is_none_or(|total| usize::try_from(total) == Ok(records.len()));
-    Ok(Listing { complete: skipped == 0 && reached, total: page.total, skipped, records })
+    note_skipped(request, unread.len());
+    let seen = records.len() + unread.len();
+    let is_reached = page.total.is_none_or(|total| usize::try_from(total) == Ok(seen));
+    Ok(Listing { complete: unread.is_empty() && is_reached, total: page.total, is_reached, unread, records })
 }
 
 /// Reads a paged list to its end (service API, Response envelope, paged object).
@@ -81,7 +84,7 @@ pub(super) async fn paged<T: Record>(
     loop {
         let mut pages = Pages::<T>::default();
         pages.collect(client, context, request, retry).await?;
-        note_skipped(request, pages.skipped);
+        note_skipped(request, pages.unread.len());
         if !pages.moved || tries == TRIES {
             return Ok(pages.into_listing());
         }
@@ -91,14 +94,14 @@ pub(super) async fn paged<T: Record>(
 
 struct Pages<T: Record> {
     records: BTreeMap<T::Key, T>,
-    skipped: usize,
+    unread: Vec<Option<String>>,
     total: Option<i64>,
     moved: bool,
 }
 
 impl<T: Record> Default for Pages<T> {
     fn default() -> Self {
-        Self { records: BTreeMap::new(), skipped: 0, total: None, moved: false }
+        Self { records: BTreeMap::new(), unread: Vec::new(), total: None, moved: false }
     }
 }
 
@@ -117,13 +120,13 @@ impl<T: Record> Pages<T> {
         let mut number = 2;
         if size < PAGE_SIZE {
             // The service treats 0 as its default or as none: it may return more if more is requested.
-            self.skipped = 0;
+            self.unread.clear();
             size = self.add(&ask(client, context, request, retry, 1, PAGE_SIZE).await?, request)?;
         }
         while !self.is_over(size) {
-            let before = self.records.len() + self.skipped;
+            let before = self.records.len() + self.unread.len();
             self.add(&ask(client, context, request, retry, number, size).await?, request)?;
-            if self.records.len() + self.skipped == before {
+            if self.records.len() + self.unread.len() == before {
                 break;
             }
             number += 1;
@@ -140,14 +143,14 @@ impl<T: Record> Pages<T> {
         for record in page.data {
             match read::<T>(record.get().as_bytes()) {
                 Some(record) => drop(self.records.insert(record.key(), record)),
-                None => self.skipped += 1,
+                None => self.unread.push(name_of(record)),
             }
         }
         Ok(count)
     }
 
     fn seen(&self) -> i64 {
-        i64::try_from(self.records.len() + self.skipped).unwrap_or(i64::MAX)
+        i64::try_from(self.records.len() + self.unread.len()).unwrap_or(i64::MAX)
     }
 
     /// Whether the list is finished after a page of `size` records.
@@ -159,10 +162,12 @@ impl<T: Record> Pages<T> {
     }
 
     fn into_listing(self) -> Listing<T> {
+        let is_reached = !self.moved && self.total == Some(self.seen());
         Listing {
-            complete: !self.moved && self.skipped == 0 && self.total == Some(self.seen()),
+            complete: is_reached && self.unread.is_empty(),
             total: self.total,
-            skipped: self.skipped,
+            is_reached,
+            unread: self.unread,
             records: self.records.into_values().collect(),
         }
     }
@@ -207,6 +212,12 @@ impl<'a> Page<'a> {
             }))),
         }
     }
+}
+
+/// The name of an unreadable record.
+fn name_of(record: &RawValue) -> Option<String> {
+    let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(record.get()).ok()?;
+    ["instance_alias", "name", "image_name"].iter().find_map(|name| fields.get(*name)?.as_str().map(str::to_owned))
 }
 
 fn note_skipped(request: &Request, skipped: usize) {
@@ -300,7 +311,7 @@ mod tests {
         });
         let listing = list(&client).await;
         assert!(!listing.complete);
-        assert_eq!((listing.records.len(), listing.skipped), (records, skipped));
+        assert_eq!((listing.records.len(), listing.unread.len()), (records, skipped));
     }
 
     #[rstest]

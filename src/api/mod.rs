@@ -73,7 +73,7 @@ mod watch;
 
 pub use self::cloud_disks::CreateCloudDisk;
 pub use self::instances::{CreateInstance, ExistDisk, ImageSelector, LoginMethod, NewDisk, Payment, SpecSelector};
-pub use self::object::{Marked, marked};
+pub use self::object::is_marked;
 pub use self::presence::Witness;
 pub use self::reservations::Quotes;
 pub use self::snapshots::PublicImageFilter;
@@ -86,8 +86,8 @@ pub use cloud_disks::{CloudDiskFilter, CloudDiskSpecFilter};
 pub use code::Code;
 pub use context::Context;
 pub use create::{
-    Accepted, Attempt, BeforeSending, Choices, CreateOptions, Creation, Origin, Permission, VISIBILITY_WINDOW,
-    WhileBusy,
+    Accepted, Attempt, Choices, CreateOptions, Creation, Guard, Leftover, LeftoverKind, Origin, Permission,
+    VISIBILITY_WINDOW, WhileBusy, request_hash,
 };
 pub use endpoint::{Effect, Endpoint};
 pub use error::{
@@ -98,8 +98,8 @@ pub use instances::InstanceFilter;
 pub use listing::Listing;
 pub use object::{Object, Objects};
 pub use pending::{
-    CreatePhase, Entry, HandedOver, Ids, Journal, JournalReport, ObjectKind, Owner, PendingCreate, PendingRecord,
-    Unreadable,
+    CreatePhase, Entry, Ids, Journal, JournalReport, Maker, ObjectKind, PendingCreate, PendingRecord, Scope,
+    Unreadable, fingerprint,
 };
 pub use presence::{Absence, AccountMatch, LastSeen, Presence};
 pub use progress::{Event as ProgressEvent, Follower, Look, Progress, Stage, Task, Told, WaitEnding};

@@ -9,12 +9,12 @@ use super::{
     client::Client,
     code::Code,
     context::Context,
-    create::{Accepted, Choices, CreateOptions, Creation, create},
+    create::{Accepted, Choices, CreateOptions, Creation, Guard, create},
     endpoint::{Endpoint, Request},
     error::Error,
     flight::{Flight, Freshness},
     listing::{Listing, paged},
-    pending::{Journal, ObjectKind},
+    pending::{Ids, Journal, ObjectKind, PendingRecord, Scope},
     presence::Presence,
     progress::Stage,
     records::{Record, read},
@@ -54,8 +54,29 @@ pub trait Object: Record<Key: fmt::Display + fmt::Debug + Sync> + Clone + fmt::D
     /// Its name.
     fn name(&self) -> Option<&str>;
 
+    /// Its unique id, if the id is a number, which another service may use too.
+    fn uid(&self) -> Option<&str>;
+
     /// Whether the service shows it as released.
     fn is_released(&self) -> bool;
+
+    /// Whether it exists and will go on existing.
+    fn is_living(&self) -> bool {
+        !self.is_released()
+    }
+
+    /// Whether it is the object that this record names by its ids. A number without a uid counts at its address only.
+    #[doc(hidden)]
+    fn is_named_by(&self, record: &PendingRecord, base_url: &str) -> bool {
+        let is_sure = |ids: &Ids| record.base_url == base_url || self.uid().is_none() || ids.uid.is_some();
+        record.ids.as_ref().is_some_and(|ids| ids.is(&self.key().to_string(), self.uid()) && is_sure(ids))
+    }
+
+    /// Its ids for a record.
+    #[doc(hidden)]
+    fn ids(&self) -> Ids {
+        Ids { id: self.key().to_string(), uid: self.uid().map(str::to_owned) }
+    }
 
     /// Its status in words.
     fn status_text(&self) -> String;
@@ -111,10 +132,10 @@ impl Client {
 impl<K: Object> Objects<K> {
     /// Creates one object exactly once: see [`Accepted`].
     ///
-    /// `key` identifies the configured object between runs (working directory, workspace, configuration): a create that
-    /// a killed run left under the same key is adopted instead of sending another one. Runs on a task of its own; when
-    /// `context` ends, a request in flight has [`GRACE`](crate::api::GRACE) to return its id. The caller then waits
-    /// until the object is ready and renames it, with [`Self::wait`] and [`Self::rename`].
+    /// A create of the same request that a killed run left in the journal is resumed instead of sending another one.
+    /// Runs on a task of its own; when `context` ends, a request in flight has [`GRACE`](crate::api::GRACE) to return
+    /// its id. The caller then waits until the object is ready and renames it, with [`Self::wait`] and
+    /// [`Self::rename`].
     ///
     /// # Errors
     /// The service's refusal; a journal that cannot be written (then nothing was sent); [`Error::Unsettled`] if the
@@ -132,41 +153,40 @@ impl<K: Object> Objects<K> {
     /// };
     /// let journal = Journal::new("pending");
     /// let options = CreateOptions::default();
-    /// let accepted = client.instances().create(request, "my-key", &journal, options, &context).await?;
+    /// let accepted = client.instances().create(request, &journal, options, &context).await?;
     /// println!("{}", accepted.made.uid);
     /// if let Some(name) = &accepted.rename_to {
     ///     client.instances().rename(&accepted.made.uid, name, &context).await?;
     /// }
-    /// accepted.entry.handed_over()?;
+    /// accepted.entry.finish()?;
     /// # Ok(())
     /// # }
     /// ```
     pub async fn create<C: Creation<Object = K>>(
         &self,
         request: C,
-        key: &str,
         journal: &Journal,
-        options: CreateOptions<K>,
+        options: CreateOptions,
         context: &Context,
     ) -> Result<Accepted<K>, Error> {
-        self.create_one_of(request.into(), key, journal, options, context).await
+        self.create_one_of(request.into(), (), journal, options, context).await.1
     }
 
     /// Like [`Self::create`], with the first of these requests that the service accepts; at most one object is created.
     /// A refusal for lack of stock or of CUDA support leads to the next request, any other error ends the create. Each
-    /// request is recorded before it is sent.
+    /// request is recorded before it is sent. `guard` is asked before each one, and returned with the result.
     ///
     /// # Errors
     /// As [`Self::create`]; [`Error::NoneAccepted`] for several requests.
-    pub async fn create_one_of<C: Creation<Object = K>>(
+    pub async fn create_one_of<C: Creation<Object = K>, G: Guard>(
         &self,
         choices: Choices<C>,
-        key: &str,
+        guard: G,
         journal: &Journal,
-        options: CreateOptions<K>,
+        options: CreateOptions,
         context: &Context,
-    ) -> Result<Accepted<K>, Error> {
-        create(&self.client, choices, key, journal, options, context).await
+    ) -> (G, Result<Accepted<K>, Error>) {
+        create(&self.client, choices, guard, journal, options, context).await
     }
 
     /// All objects, at most 30 s old and not older than this client's last change.
@@ -291,43 +311,22 @@ pub(super) fn bare<K: Record>(field: &str, id: &Value) -> Option<K> {
 /// The name before the marker of an object without a configured name; the object keeps that name.
 const NAMELESS: &str = "tf";
 
-/// The number of digits of the create's key in a marker.
-const KEY_DIGITS: usize = 4;
+/// The number of hexadecimal digits in a marker: four of family and backend, and eight random ones.
+const MARKER_DIGITS: usize = 12;
 
-/// The number of random digits after them.
-const RANDOM_DIGITS: usize = 8;
-
-/// A unique name: `<name>-<4 hex of the key><8 hex random>`.
-pub(super) fn mark(name: Option<&str>, key: &str, random: &Random) -> String {
-    format!("{}-{}{:08x}", name.unwrap_or(NAMELESS), digits(key), random.next() & 0xffff_ffff)
+/// A unique name: `<name>-<4 hex of family and backend><8 hex random>`.
+pub(super) fn mark(kind: ObjectKind, name: Option<&str>, scope: &Scope, random: &Random) -> String {
+    let digits = scope.digits(kind, name);
+    format!("{}-{digits}{:08x}", name.unwrap_or(NAMELESS), random.next() & 0xffff_ffff)
 }
 
-/// The create that sent a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marked {
-    /// A create of another configuration, or of one that cannot be identified.
-    Another,
-    /// A create with this key.
-    Own,
-}
-
-/// Whether a create of `name` sent the name `own`, and whether that create had this key.
+/// Whether a create of this name in this configuration sent the name `sent`.
 #[must_use]
-pub fn marked(own: &str, name: Option<&str>, key: &str) -> Option<Marked> {
-    let hex = own.strip_prefix(name.unwrap_or(NAMELESS))?.strip_prefix('-')?;
-    let is_hex = hex.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    match hex.len() {
-        // The earlier form of markers, without a part of the key.
-        RANDOM_DIGITS if is_hex => Some(Marked::Another),
-        length if is_hex && length == KEY_DIGITS + RANDOM_DIGITS => {
-            Some(if hex.starts_with(digits(key)) { Marked::Own } else { Marked::Another })
-        }
-        _ => None,
-    }
-}
-
-fn digits(key: &str) -> &str {
-    key.get(..KEY_DIGITS).unwrap_or(key)
+pub fn is_marked(sent: &str, kind: ObjectKind, name: &str, scope: &Scope) -> bool {
+    let hex = sent.strip_prefix(name).and_then(|rest| rest.strip_prefix('-')).unwrap_or_default();
+    hex.len() == MARKER_DIGITS
+        && hex.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+        && hex.starts_with(&scope.digits(kind, Some(name)))
 }
 
 #[cfg(test)]
@@ -335,18 +334,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_marker_is_known_again() {
+    fn a_marker_names_its_family_and_backend() {
         let random = Random::new(|| 0xffff_ffff_0000_00ab);
-        assert_eq!(mark(Some("web"), "beef0123", &random), "web-beef000000ab");
-        assert_eq!(mark(None, "beef0123", &random), "tf-beef000000ab");
-        assert_eq!(marked("web-beef000000ab", Some("web"), "beef0123"), Some(Marked::Own));
-        assert_eq!(marked("web-beef000000ab", Some("web"), "cafe0123"), Some(Marked::Another));
-        assert_eq!(marked("web-000000ab", Some("web"), "0000"), Some(Marked::Another));
-        assert_eq!(marked("tf-beef000000ab", None, "beef0123"), Some(Marked::Own));
-        for other in
-            ["web", "web-1", "web-BEEF000000AB", "web-x-beef000000ab", "webb-beef000000ab", "web-beef000000abc"]
-        {
-            assert_eq!(marked(other, Some("web"), "beef0123"), None, "{other}");
+        let scope = Scope { stack: "a".to_owned(), ..Scope::default() };
+        let kind = ObjectKind::Instance;
+        let name = mark(kind, Some("web"), &scope, &random);
+        assert!(name.starts_with("web-") && name.ends_with("000000ab") && name.len() == 16, "{name}");
+        assert!(mark(kind, None, &scope, &random).starts_with("tf-"));
+        assert!(is_marked(&name, kind, "web", &scope));
+        let (stack, backend) = (Some("b".to_owned()), Some("b".to_owned()));
+        for other in [
+            Scope { stack: stack.unwrap_or_default(), ..scope.clone() },
+            Scope { backend: backend.unwrap_or_default(), ..scope.clone() },
+            Scope { workspace: "b".to_owned(), ..scope.clone() },
+        ] {
+            assert!(!is_marked(&name, kind, "web", &other), "{other:?}");
+        }
+        assert!(is_marked(&name, kind, "web", &Scope { directory: "b".to_owned(), ..scope.clone() }));
+        assert!(!is_marked(&name, ObjectKind::CloudDisk, "web", &scope));
+        for other in ["web", "web-1", &name.to_uppercase(), &format!("{name}c"), &name.replace("web", "webb")] {
+            assert!(!is_marked(other, kind, "web", &scope), "{other}");
         }
     }
 }

@@ -54,6 +54,10 @@ impl Object for PrivateImage {
     }
 
     /// Always false: a deleted image disappears from the list.
+    fn uid(&self) -> Option<&str> {
+        self.image_uuid.as_deref()
+    }
+
     fn is_released(&self) -> bool {
         false
     }

@@ -6,7 +6,7 @@ use crate::api::{
     client::Client,
     create::Creation,
     endpoint::Endpoint,
-    pending::PendingRecord,
+    pending::{PendingRecord, Scope},
     records::{InstanceUid, PrivateImage},
     settings::Random,
 };
@@ -39,13 +39,14 @@ impl Creation for SaveImage {
     type Object = PrivateImage;
 
     const ENDPOINT: Endpoint = Endpoint::ImageSave;
+    const IS_MARKED: bool = false;
 
     fn wanted_name(&self) -> Option<&str> {
         Some(&self.name)
     }
 
     /// The name is unique in the account, so it is its own marker.
-    fn marker(&self, _key: &str, _random: &Random) -> String {
+    fn marker(&self, _scope: &Scope, _random: &Random) -> String {
         self.name.clone()
     }
 
@@ -104,6 +105,12 @@ mod tests {
         (folder, journal)
     }
 
+    /// The journal of the next run.
+    fn next(journal: &Journal) -> Journal {
+        journal.end();
+        Journal::new(journal.directory())
+    }
+
     fn phases(journal: &Journal) -> Vec<CreatePhase> {
         journal.list().unwrap().entries.into_iter().map(|listed| listed.record.phase).collect()
     }
@@ -111,17 +118,17 @@ mod tests {
     async fn save_with(
         client: &Client,
         journal: &Journal,
-        options: CreateOptions<PrivateImage>,
+        options: CreateOptions,
         seconds: u64,
     ) -> Result<Accepted<PrivateImage>, Error> {
-        client.private_images().create(request(), "beef0123", journal, options, &context(seconds)).await
+        client.private_images().create(request(), journal, options, &context(seconds)).await
     }
 
     async fn save_one(client: &Client, journal: &Journal, seconds: u64) -> Result<Accepted<PrivateImage>, Error> {
         save_with(client, journal, CreateOptions::default(), seconds).await
     }
 
-    fn patient() -> CreateOptions<PrivateImage> {
+    fn patient() -> CreateOptions {
         CreateOptions { while_busy: WhileBusy::Wait, ..CreateOptions::default() }
     }
 
@@ -156,9 +163,9 @@ mod tests {
         assert_eq!(asked[0].request.url.path(), "/api/instance/save_image_v2");
         assert_eq!(asked[0].body(), json!({"instance_uid": "ins-1", "image_name": "trained"}));
         assert_eq!(asked.len(), 1);
-        accepted.entry.handed_over().unwrap();
-        let journal = Journal::new(journal.directory());
-        assert!(journal.seen(ObjectKind::PrivateImage, "5", "http://127.0.0.1:1").unwrap());
+        accepted.entry.finish().unwrap();
+        let journal = next(&journal);
+        assert!(journal.seen(ObjectKind::PrivateImage, "5", None, "http://127.0.0.1:1").unwrap());
     }
 
     #[rstest]
@@ -218,14 +225,14 @@ mod tests {
         assert_eq!(accepted.made.image_id, 5);
         assert!(start.elapsed() < Duration::from_secs(945), "{:?}", start.elapsed());
         assert!((20..60).contains(&ledger.all().len()), "{}", ledger.all().len());
-        accepted.entry.handed_over().unwrap();
+        accepted.entry.finish().unwrap();
 
         let (client, _) = serve(move |_| async move { busy() });
         let start = Instant::now();
         let error = save_with(&client, &journal, patient(), 120).await.unwrap_err();
         assert_eq!(error.code(), Some(Code::from_number(code)));
         assert!(start.elapsed() <= Duration::from_secs(120) && start.elapsed() >= Duration::from_secs(80));
-        assert!(phases(&journal).iter().all(|phase| *phase == CreatePhase::HandedOver));
+        assert!(phases(&journal).iter().all(|phase| *phase == CreatePhase::Finished));
     }
 
     #[rstest]
@@ -234,7 +241,7 @@ mod tests {
     #[case::count(130_008, patient())]
     #[case::balance(100_038, patient())]
     #[tokio::test(start_paused = true)]
-    async fn other_refusals_are_final(#[case] code: i64, #[case] options: CreateOptions<PrivateImage>) {
+    async fn other_refusals_are_final(#[case] code: i64, #[case] options: CreateOptions) {
         let (_folder, journal) = journal();
         let (client, ledger) = serve(move |_| async move { refusal(code) });
         let error = save_with(&client, &journal, options, 600).await.unwrap_err();
@@ -249,7 +256,7 @@ mod tests {
         let (client, _) = serve(|_| async { saved() });
         drop(save_one(&client, &journal, 60).await.unwrap());
         let (client, ledger) = listing(saved, json!({"image_id": 5, "image_name": "renamed"}));
-        let accepted = save_one(&client, &Journal::new(journal.directory()), 60).await.unwrap();
+        let accepted = save_one(&client, &next(&journal), 60).await.unwrap();
         assert_eq!((accepted.made.image_id, accepted.origin), (5, Origin::Adopted));
         assert!(ledger.of(Endpoint::ImageSave).is_empty());
     }
@@ -265,7 +272,7 @@ mod tests {
             }
         });
         save_one(&client, &journal, 5).await.unwrap_err();
-        let accepted = save_one(&client, &Journal::new(journal.directory()), 1800).await.unwrap();
+        let accepted = save_one(&client, &next(&journal), 1800).await.unwrap();
         assert_eq!((accepted.made.image_id, accepted.origin), (5, Origin::Adopted));
     }
 }

@@ -51,6 +51,9 @@ pub trait Resource: Send + Sync + 'static {
         .into())
     }
 
+    /// Takes note of a state that Terraform has stored, as its JSON.
+    fn stored(&self, _state: &serde_json::Value, _client: &Self::Client) {}
+
     /// Refines a plan after the framework's own rules: live checks, computed values that are known early, warnings.
     fn plan(
         &self,
@@ -147,8 +150,6 @@ pub struct StepContext<C> {
     pub stopping: CancellationToken,
     /// Cancelled when the core has exited or cancelled this call: the answer of this step will not be stored.
     pub caller_gone: CancellationToken,
-    /// Cancelled when the answer of this step was written to the core's connection.
-    pub answered: CancellationToken,
     /// When the step's timeout runs out.
     pub deadline: Instant,
 }

@@ -52,6 +52,9 @@ pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
     }
 
     /// Of a resource.
+    fn stored(&self, _state: &serde_json::Value, _client: &C) {}
+
+    /// Of a resource.
     fn import_id(&self, _identity: &Identity) -> Done<String> {
         misplaced()
     }
@@ -161,6 +164,10 @@ impl<R: Resource> Steps<R::Client> for OfResource<R> {
 
     fn upgrade(&self, version: i64, state: serde_json::Value) -> Done<serde_json::Value> {
         self.0.upgrade(version, state)
+    }
+
+    fn stored(&self, state: &serde_json::Value, client: &R::Client) {
+        self.0.stored(state, client);
     }
 
     fn import_id(&self, identity: &Identity) -> Done<String> {

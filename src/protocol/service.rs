@@ -259,7 +259,7 @@ async fn run<P: Provider, C: Call>(server: Arc<Server<P>>, work: &TaskTracker, c
         response
     });
     // A broken connection drops this future, long before the exit of the core is noticed otherwise.
-    let (gave_up, answered) = (caller.caller_gone.clone().drop_guard(), caller.answered.clone());
+    let gave_up = caller.caller_gone.clone().drop_guard();
     let response = work.spawn(answer_to(caller, answering).instrument(span)).await.unwrap_or_else(|_| {
         let mut response = C::Response::default();
         response.say(
@@ -272,7 +272,6 @@ async fn run<P: Provider, C: Call>(server: Arc<Server<P>>, work: &TaskTracker, c
         response
     });
     gave_up.disarm();
-    answered.cancel();
     response
 }
 

@@ -2,16 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+    sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
-use sha2::{Digest, Sha256};
-use tokio::sync::OnceCell;
-
 use super::{Environment, account_budget::AccountBudget};
 use crate::{
-    api::{self, CloudDisk, Instance, Journal, Listing, ObjectKind, PendingRecord, PrivateImage, Quotes},
+    api::{self, Creation, Journal, Object, ObjectKind, PendingRecord, Quotes, request_hash},
     framework::{self, value::Number},
 };
 
@@ -38,40 +35,30 @@ pub struct ProviderClient {
     pub(super) on_unreleasable: Option<OnUnreleasable>,
     /// The handling of leftovers of the same configuration.
     pub(super) on_leftover: OnLeftover,
-    /// Stack (or working directory) and workspace.
-    pub(super) place: String,
+    /// Whether a create fails if a living object has its name.
+    pub(super) unique_names: bool,
     /// The operator's environment: variables, files and SSH agent.
     pub(super) environment: Environment,
-    /// The objects that existed before this run created any.
-    pub(super) before: Before,
-    pub(super) seen: Mutex<SeenStates>,
+    pub(super) seen: Mutex<SeenObjects>,
     /// Whether the run has already reported that the provider's address or token is missing or wrong.
     pub(super) has_reported_misconfiguration: AtomicBool,
 }
 
-/// The objects that existed before this run created any, requested once: only leftovers of earlier runs matter.
+/// The objects and records that this run has met.
 #[derive(Debug, Default)]
-pub(super) struct Before {
-    pub(super) instances: OnceCell<Arc<Listing<Instance>>>,
-    pub(super) cloud_disks: OnceCell<Arc<Listing<CloudDisk>>>,
-    pub(super) private_images: OnceCell<Arc<Listing<PrivateImage>>>,
+pub(super) struct SeenObjects {
+    /// The objects that were refreshed, and whether they were planned with a state: a tainted one is planned as a new
+    /// object (plugin protocol, planning).
+    refreshed: BTreeMap<(ObjectKind, String), bool>,
+    /// The objects that a state or a create of this run has shown.
+    shown: BTreeSet<(ObjectKind, String)>,
+    /// The leftovers that a create of this run has named, by id or sent name.
+    named: BTreeSet<(ObjectKind, String)>,
 }
 
-/// The parts of the state that this run has seen.
-#[derive(Debug, Default)]
-pub(super) struct SeenStates {
-    /// The objects in a state, and whether they were planned with it: a tainted one is planned as a new object (plugin
-    /// protocol, planning).
-    in_a_state: BTreeMap<(&'static str, String), bool>,
-    /// The leftovers that a create has adopted.
-    adopted: BTreeSet<String>,
-}
-
-/// The handling of an object that has the marker of the same configuration and no pending record.
+/// The handling of what an earlier run may have left under the name of a create.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLeftover {
-    /// Adopts it.
-    Adopt,
     /// Fails with an error.
     #[default]
     Fail,
@@ -83,7 +70,6 @@ impl OnLeftover {
     /// Parses the value in the configuration.
     pub(super) fn parse(word: &str) -> Option<Self> {
         match word {
-            "adopt" => Some(Self::Adopt),
             "fail" => Some(Self::Fail),
             "warn" => Some(Self::Warn),
             _ => None,
@@ -113,7 +99,7 @@ impl OnUnreleasable {
 
 impl ProviderClient {
     /// A client that checks plans and has no budget.
-    pub(super) fn new(api: api::Client, journal: Journal, place: String) -> Self {
+    pub(super) fn new(api: api::Client, journal: Journal) -> Self {
         Self {
             api,
             quotes: Quotes::beside(&journal),
@@ -125,83 +111,72 @@ impl ProviderClient {
             account_budget: None,
             on_unreleasable: None,
             on_leftover: OnLeftover::default(),
-            place,
+            unique_names: false,
             environment: Environment::default(),
-            before: Before::default(),
             seen: Mutex::default(),
             has_reported_misconfiguration: AtomicBool::new(false),
         }
     }
 
-    /// The key that identifies a create between runs: the same working directory, workspace and configuration have the
-    /// same key.
-    pub(super) fn create_key(&self, configuration: &str) -> String {
-        let mut hash = Sha256::new();
-        for part in [self.place.as_str(), configuration] {
-            hash.update(part.as_bytes());
-            hash.update(b"\0");
-        }
-        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    /// Records that a refresh read an object of a state.
+    pub(super) fn refreshed(&self, kind: ObjectKind, id: &str, uid: Option<&str>) {
+        self.seen().refreshed.entry((kind, id.to_owned())).or_insert(false);
+        self.in_a_state(kind, id, uid);
+    }
+
+    /// Records that an object is planned with its state.
+    pub(super) fn planned_with_state(&self, kind: ObjectKind, id: &str, uid: Option<&str>) {
+        self.seen().refreshed.insert((kind, id.to_owned()), true);
+        self.in_a_state(kind, id, uid);
     }
 
     /// Records that an object is in a state. This proves that Terraform stored the result of its create, so the pending
     /// record is removed.
-    pub(super) fn in_a_state(&self, kind: ObjectKind, id: &str) {
-        self.seen().in_a_state.entry((kind.as_str(), id.to_owned())).or_insert(false);
+    pub(super) fn in_a_state(&self, kind: ObjectKind, id: &str, uid: Option<&str>) {
+        self.shows(kind, id);
         let Some(base_url) = self.base_url() else { return };
-        if let Err(error) = self.journal.seen(kind, id, &base_url) {
+        if let Err(error) = self.journal.seen(kind, id, uid, &base_url) {
             tracing::warn!(%error, "the pending record of a finished create could not be cleared");
         }
     }
 
-    /// Like [`Self::in_a_state`], for an object that is planned with its state.
-    pub(super) fn planned_with_state(&self, kind: ObjectKind, id: &str) {
-        self.in_a_state(kind, id);
-        self.seen().in_a_state.insert((kind.as_str(), id.to_owned()), true);
+    /// Records that a create of this run returns an object.
+    pub(super) fn shows(&self, kind: ObjectKind, id: &str) {
+        self.seen().shown.insert((kind, id.to_owned()));
+    }
+
+    /// Whether a state or a create of this run has shown an object.
+    pub(super) fn has_shown(&self, kind: ObjectKind, id: &str) -> bool {
+        self.seen().shown.contains(&(kind, id.to_owned()))
     }
 
     /// Whether an object is tainted in the state: a refresh read it, but no plan received its state.
     pub(super) fn is_tainted(&self, kind: ObjectKind, id: &str) -> bool {
-        self.seen().in_a_state.get(&(kind.as_str(), id.to_owned())) == Some(&false)
+        self.seen().refreshed.get(&(kind, id.to_owned())) == Some(&false)
     }
 
-    /// Stores for the apply that an object with a name like a leftover's is in the state.
-    pub(super) fn keep_marked_name(&self, kind: ObjectKind, id: &str, name: Option<&str>) {
-        let is_hex = |text: &str| matches!(text.len(), 8 | 12) && text.bytes().all(|digit| digit.is_ascii_hexdigit());
-        if name.and_then(|name| name.rsplit_once('-')).is_some_and(|(_, end)| is_hex(end)) {
-            self.quotes.keep(&self.shown_key(kind, id), &true, jiff::Timestamp::now().as_second());
-        }
-    }
-
-    /// Whether the plan or apply of this run saw an object in a state.
-    pub(super) fn was_in_a_state(&self, kind: ObjectKind, id: &str) -> bool {
-        let is_here = self.seen().in_a_state.contains_key(&(kind.as_str(), id.to_owned()));
-        is_here || self.quotes.find(&self.shown_key(kind, id), jiff::Timestamp::now().as_second()) == Some(true)
-    }
-
-    fn shown_key(&self, kind: ObjectKind, id: &str) -> String {
-        format!("{}|in a state|{}|{id}", self.base_url().unwrap_or_default(), kind.as_str())
-    }
-
-    /// Whether a create may adopt a leftover. Each is adopted only once.
-    pub(super) fn adopts(&self, id: &str) -> bool {
-        self.seen().adopted.insert(id.to_owned())
+    /// Whether a diagnostic may name this leftover: each is named once in a run.
+    pub(super) fn names(&self, kind: ObjectKind, leftover: &str) -> bool {
+        self.seen().named.insert((kind, leftover.to_owned()))
     }
 
     /// Removes the pending record of an object that was released.
-    pub(super) fn released(&self, kind: ObjectKind, id: &str) {
+    pub(super) fn released(&self, kind: ObjectKind, id: &str, uid: Option<&str>) {
         if let (ObjectKind::Instance, Some(budget)) = (kind, &self.account_budget) {
             budget.released(id);
         }
         let Some(base_url) = self.base_url() else { return };
-        if let Err(error) = self.journal.released(kind, id, &base_url) {
+        if let Err(error) = self.journal.seen(kind, id, uid, &base_url) {
             tracing::warn!(%error, "the pending record of a released object could not be cleared");
         }
     }
 
-    /// The pending record that a create with this key (and one of these candidates, if it has several) would adopt.
-    pub(super) fn resumable(&self, kind: ObjectKind, key: &str, candidates: &[String]) -> Option<PendingRecord> {
-        self.journal.left_for(kind, key, &self.base_url()?, candidates).ok()?.into_iter().next()
+    /// The pending record of an earlier run that a create of one of these requests would resume.
+    pub(super) fn resumable<C: Creation>(&self, requests: &[C]) -> Option<PendingRecord> {
+        let first = requests.first()?;
+        let candidates: Vec<String> = requests.iter().filter_map(Creation::candidate).collect();
+        let (kind, name) = (C::Object::KIND, first.wanted_name());
+        self.journal.resumable(kind, name, &request_hash(first), &candidates, &self.base_url()?).ok()?
     }
 
     /// The service's base address, as stored in pending records and quotes.
@@ -209,7 +184,7 @@ impl ProviderClient {
         self.api.settings().base_url.as_ref().map(ToString::to_string)
     }
 
-    fn seen(&self) -> MutexGuard<'_, SeenStates> {
+    fn seen(&self) -> MutexGuard<'_, SeenObjects> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -34,6 +34,7 @@ pub struct Configuration {
     pub(super) max_hourly_price: Attr<Number>,
     pub(super) max_account_hourly_price: Attr<Number>,
     pub(super) on_leftover: Attr<String>,
+    pub(super) unique_names: Attr<bool>,
     pub(super) stack: Attr<String>,
     pub(super) pending_dir: Attr<String>,
 }
@@ -140,11 +141,20 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "on_leftover",
                 Type::String,
-                "What a create does if an instance or disk has the marker of this configuration but no pending record, \
-                 for example after `.terraform` was deleted: `fail` (default) is an error that names the object, \
-                 `adopt` manages it instead of creating another, `warn` creates another.",
+                "What a create does about an instance or disk that an earlier run of this stack created, or may have \
+                 created, under the same name: an unfinished create of other arguments, a finished one that no state \
+                 has shown, or an object with this stack's marker and no pending record (a lost `.terraform`). `fail` \
+                 (default) is an error before anything is sent, with the import command; `warn` creates another. An \
+                 unfinished create of the same arguments is always resumed.",
             )
-            .validate(validator::one_of(&["adopt", "fail", "warn"])),
+            .validate(validator::one_of(&["fail", "warn"])),
+            Attribute::optional(
+                "unique_names",
+                Type::Bool,
+                "Whether names are unique in the account: a create fails before its request if a living object of its \
+                 kind has the configured name, and the error contains the import command. For pipelines on fresh \
+                 runners. `create_before_destroy` then needs a name that changes. Default `false`.",
+            ),
             Attribute::optional(
                 "stack",
                 Type::String,
@@ -208,7 +218,8 @@ pub(super) fn configure(
         Some(directory) => environment.path(&directory),
         None => environment.data_directory().join("damodel-pending"),
     };
-    let journal = Journal::new(pending);
+    let stack = text(&configuration.stack, "DAMODEL_STACK");
+    let journal = Journal::new(pending).within(environment.scope(stack.as_deref()));
     let settings = Settings {
         base_url,
         token,
@@ -253,12 +264,9 @@ pub(super) fn configure(
             .map(|most| AccountBudget::new(most, environment.path("~/.terraform.d/damodel-reservations"))),
         on_unreleasable: on_unreleasable.flatten(),
         on_leftover: configuration.on_leftover.as_str().and_then(OnLeftover::parse).unwrap_or_default(),
+        unique_names: configuration.unique_names.known() == Some(&true),
         environment: environment.clone(),
-        ..ProviderClient::new(
-            crate::api::Client::new(settings),
-            journal,
-            environment.place(text(&configuration.stack, "DAMODEL_STACK").as_deref()),
-        )
+        ..ProviderClient::new(crate::api::Client::new(settings), journal)
     };
     Ok((Arc::new(client), diagnostics))
 }

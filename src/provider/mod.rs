@@ -124,7 +124,7 @@ impl framework::Provider for Damodel {
     }
 }
 
-/// The warning about records that no run has resumed.
+/// The warning about creates whose runs are gone.
 async fn warn_of_pending(client: &ProviderClient) -> Diagnostics {
     let journal = client.journal.clone();
     let left = match tokio::task::spawn_blocking(move || journal.left_behind()).await {
@@ -169,10 +169,7 @@ fn line(record: &PendingRecord, account: Option<&str>, client: &ProviderClient) 
         _ => "with another API token, perhaps of another account".to_owned(),
     };
     let what = match record.phase {
-        CreatePhase::HandedOver => {
-            "was created and reported to Terraform, but a complete run since then did not find it in the state"
-        }
-        CreatePhase::Accepted => "was created",
+        CreatePhase::Accepted | CreatePhase::Finished => "was created",
         CreatePhase::Sent => "may have been created",
     };
     match id {

@@ -28,7 +28,7 @@ use super::{
     presence::Witness,
     redact,
     retry::{self, Pace, Retry},
-    settings::{Random, Settings},
+    settings::{Random, Settings, TokenSource},
     snapshots::Snapshots,
     token::{Token, TokenError, Tokens},
     transport::{Http, Outgoing, Transport},
@@ -162,6 +162,16 @@ impl Client {
         hash.update(token.secret.expose_secret().as_bytes());
         let number = hash.finalize().iter().take(12).fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
         Ok(format!("{number:024x}"))
+    }
+
+    /// A short text that is the same for the same base address and token program; `None` without such a program.
+    pub(super) fn token_program(&self) -> Option<String> {
+        let (Some(TokenSource::Command(argv)), Some(base)) = (&self.settings().token, &self.settings().base_url) else {
+            return None;
+        };
+        let base = base.to_string();
+        let parts: Vec<&str> = [base.as_str()].into_iter().chain(argv.iter().map(String::as_str)).collect();
+        Some(super::pending::fingerprint(&parts))
     }
 
     pub(super) fn random(&self) -> &Random {

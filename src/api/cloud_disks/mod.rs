@@ -162,8 +162,16 @@ impl Object for CloudDisk {
         self.name.as_deref()
     }
 
+    fn uid(&self) -> Option<&str> {
+        self.uid.as_deref()
+    }
+
     fn is_released(&self) -> bool {
         Self::is_released(self)
+    }
+
+    fn is_living(&self) -> bool {
+        !matches!(self.status_name(), Some("releasing" | "released"))
     }
 
     fn status_text(&self) -> String {

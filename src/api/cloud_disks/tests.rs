@@ -16,11 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::{
-    Accepted, Code, CreateCloudDisk, CreateOptions, CreatePhase, Journal, Marked, Origin, Outgoing, Sighting, marked,
+    Accepted, Code, CreateCloudDisk, CreateOptions, CreatePhase, Journal, Origin, Outgoing, Sighting, is_marked,
     testing::{Ledger, Reply, context, lost, never_sent, ok, page, query, raw, refusal, serve},
 };
-
-const KEY: &str = "beef0123";
 
 fn request() -> CreateCloudDisk {
     CreateCloudDisk {
@@ -38,6 +36,7 @@ fn journal() -> (tempfile::TempDir, Journal) {
 
 /// The journal of the next run.
 fn next(journal: &Journal) -> Journal {
+    journal.end();
     Journal::new(journal.directory())
 }
 
@@ -47,7 +46,7 @@ fn phases(journal: &Journal) -> Vec<CreatePhase> {
 
 async fn create_one(client: &Client, journal: &Journal, seconds: u64) -> Result<Accepted<CloudDisk>, Error> {
     let options = CreateOptions::default();
-    client.cloud_disks().create(request(), KEY, journal, options, &context(seconds)).await
+    client.cloud_disks().create(request(), journal, options, &context(seconds)).await
 }
 
 /// A service that creates disks, and shows them only in later lists and searches.
@@ -108,16 +107,18 @@ async fn an_answer_that_names_nothing_is_settled_by_the_marker() {
     assert_eq!((accepted.made.id, accepted.made.uid.as_deref()), (21, Some("disk-21")));
     assert_eq!(accepted.origin, Origin::Found);
     assert_eq!(accepted.rename_to.as_deref(), Some("data"));
-    assert_eq!(marked(&accepted.sent_name, Some("data"), KEY), Some(Marked::Own));
+    assert!(is_marked(&accepted.sent_name, ObjectKind::CloudDisk, "data", journal.scope()));
     assert_eq!(accepted.ids.request_id.as_deref(), Some("req-1"));
     let body = json!({"size_gb": 100, "spec_id": 2, "disk_name": accepted.sent_name, "mount_path": "/data",
         "purchase_duration": 1});
     assert_eq!(ledger.all()[0].body(), body);
     assert_eq!(ledger.all().len(), 2);
     assert_eq!(phases(&journal), [CreatePhase::Accepted]);
-    accepted.entry.handed_over().unwrap();
-    let journal = Journal::new(journal.directory());
-    assert!(journal.seen(ObjectKind::CloudDisk, "21", "http://127.0.0.1:1").unwrap());
+    accepted.entry.finish().unwrap();
+    let journal = next(&journal);
+    let base_url = "http://127.0.0.1:1";
+    assert!(!journal.seen(ObjectKind::CloudDisk, "21", Some("disk-99"), base_url).unwrap(), "another service's 21");
+    assert!(journal.seen(ObjectKind::CloudDisk, "21", Some("disk-21"), base_url).unwrap());
     assert!(phases(&journal).is_empty());
 }
 
@@ -189,7 +190,7 @@ async fn a_cancel_still_learns_the_id_of_what_was_taken_on(#[case] cancelled_aft
         cancel.cancel();
     };
     let disks = client.cloud_disks();
-    let creating = disks.create(request(), KEY, &journal, CreateOptions::default(), &context);
+    let creating = disks.create(request(), &journal, CreateOptions::default(), &context);
     let (accepted, ()) = tokio::join!(creating, stop);
     assert_eq!(accepted.unwrap().made.id, 21);
     assert_eq!(phases(&journal), [CreatePhase::Accepted]);
@@ -262,8 +263,7 @@ async fn fifty_disks_that_show_late_share_their_looks() {
         let request = CreateCloudDisk { name: Some(format!("d{number}")), ..CreateCloudDisk::new(20, 1) };
         let (disks, journal, context) = (disks.clone(), journal.clone(), context.clone());
         async move {
-            let key = format!("key-{number}");
-            let made = disks.create(request, &key, &journal, CreateOptions::default(), &context).await.unwrap().made;
+            let made = disks.create(request, &journal, CreateOptions::default(), &context).await.unwrap().made;
             let ready = |seen: &Sighting<CloudDisk>| seen.record().is_some_and(|disk| disk.status == Some(2));
             disks.wait(&made.id, &context, ready).await.unwrap();
             made.id
@@ -289,8 +289,7 @@ async fn disks_that_are_created_together_share_one_look_and_one_list_of_specific
             tokio::time::sleep(Duration::from_millis(10 * number)).await;
             disks.specs(&CloudDiskSpecFilter::default(), &context).await.unwrap();
             let request = CreateCloudDisk { name: Some(format!("d{number}")), ..CreateCloudDisk::new(20, 1) };
-            let key = format!("key-{number}");
-            disks.create(request, &key, &journal, CreateOptions::default(), &context).await.unwrap()
+            disks.create(request, &journal, CreateOptions::default(), &context).await.unwrap()
         }
     });
     assert_eq!(join_all(creates).await.len(), 10);

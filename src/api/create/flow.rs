@@ -1,14 +1,12 @@
 //! One create, from its pending record to the service's acceptance.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::{
-    Accepted, Choices, CreateOptions, Creation, Origin, VISIBILITY_WINDOW, WhileBusy,
+    Accepted, Choices, CreateOptions, Creation, Guard, Origin, VISIBILITY_WINDOW, WhileBusy,
     resume::{Resumed, Settled},
-    rounds::CreatesUnder,
 };
 use crate::api::{
     client::Client,
@@ -17,19 +15,27 @@ use crate::api::{
     endpoint::Request,
     error::{Error, Missing, RequestIds, Unsettled},
     object::Object,
-    pending::{Begin, Entry, Ids, Journal, PendingRecord, Wanted},
+    pending::{Begin, Entry, Journal, PendingRecord},
     progress::{Stage, Task},
-    records::{Record as _, read},
+    records::read,
     retry,
 };
 
 pub(super) struct Flow<C: Creation> {
     pub(super) client: Client,
     pub(super) choices: Choices<C>,
-    pub(super) key: String,
+    /// The hash of the configured object.
+    pub(super) request: String,
     pub(super) journal: Journal,
-    pub(super) options: CreateOptions<C::Object>,
+    pub(super) options: CreateOptions,
     pub(super) context: Context,
+}
+
+/// The account that a create is recorded under.
+pub(super) struct CreateAccount {
+    pub(super) base_url: String,
+    pub(super) fingerprint: String,
+    pub(super) token_program: Option<String>,
 }
 
 /// The outcome of a request.
@@ -42,18 +48,28 @@ pub(super) enum Sent<K> {
 }
 
 impl<C: Creation> Flow<C> {
-    pub(super) async fn run(mut self) -> Result<Accepted<C::Object>, Error> {
+    pub(super) async fn run<G: Guard>(mut self, mut guard: G) -> (G, Result<Accepted<C::Object>, Error>) {
+        let created = self.create(&mut guard).await;
+        (guard, created)
+    }
+
+    async fn create<G: Guard>(&mut self, guard: &mut G) -> Result<Accepted<C::Object>, Error> {
         self.context.check().map_err(|ended| ended.error(C::ENDPOINT))?;
-        let base_url = self.client.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?.to_string();
-        let account = CreatesUnder { base_url, fingerprint: self.client.fingerprint(&self.context).await? };
-        match self.resume(&account.base_url, &account.fingerprint).await? {
-            Resumed::Accepted(accepted) => Ok(*accepted),
+        let account = CreateAccount {
+            base_url: self.client.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?.to_string(),
+            fingerprint: self.client.fingerprint(&self.context).await?,
+            token_program: self.client.token_program(),
+        };
+        let (resumed, others) = self.resume(&account).await?;
+        let (entry, first) = match resumed {
+            Resumed::Accepted(accepted) => return Ok(*accepted),
             Resumed::SendAgain(entry) => {
                 let first = self.after(entry.record());
-                self.rounds(Some(*entry), first, &account).await
+                (Some(*entry), first)
             }
-            Resumed::StartAnew => self.rounds(None, 0, &account).await,
-        }
+            Resumed::StartAnew => (None, 0),
+        };
+        self.rounds(entry, first, others, guard, &account).await
     }
 
     /// The index of the first choice to request for a resumed create: the next one after a candidate that was refused
@@ -64,27 +80,25 @@ impl<C: Creation> Flow<C> {
         refused.map_or(0, |place| (place + 1) % self.choices.count())
     }
 
-    pub(super) async fn begin(&self, account: &CreatesUnder, marker: &str, choice: usize) -> Result<Entry, Error> {
-        let (journal, random) = (self.journal.clone(), self.client.random().clone());
-        let choice = self.choices.at(choice);
-        let (wanted_name, candidate) = (choice.wanted_name().map(str::to_owned), choice.candidate());
-        let (key, base_url, account) = (self.key.clone(), account.base_url.clone(), account.fingerprint.clone());
-        let marker = marker.to_owned();
-        blocking(move || {
-            let candidates = candidate.as_slice();
-            let wanted =
-                Wanted { kind: C::Object::KIND, key: &key, base_url: &base_url, account: &account, candidates };
-            let begin =
-                Begin { wanted, marker: &marker, wanted_name: wanted_name.as_deref(), candidate: candidate.clone() };
-            journal.begin(&begin, &random)
-        })
-        .await
+    pub(super) async fn begin(&self, account: &CreateAccount, marker: &str, choice: usize) -> Result<Entry, Error> {
+        let (journal, choice) = (self.journal.clone(), self.choices.at(choice));
+        let begin = Begin {
+            kind: C::Object::KIND,
+            wanted_name: choice.wanted_name().map(str::to_owned),
+            request: self.request.clone(),
+            marker: marker.to_owned(),
+            base_url: account.base_url.clone(),
+            account: account.fingerprint.clone(),
+            token_program: account.token_program.clone(),
+            candidate: choice.candidate(),
+        };
+        blocking(move || journal.begin(begin)).await
     }
 
     pub(super) async fn sending(
         &self,
         mut entry: Entry,
-        account: &CreatesUnder,
+        account: &CreateAccount,
         choice: usize,
     ) -> Result<Entry, Error> {
         let (account, candidate) = (account.fingerprint.clone(), self.choices.at(choice).candidate());
@@ -169,7 +183,7 @@ impl<C: Creation> Flow<C> {
         let sent = entry.record().clone();
         let marker = &sent.marker;
         tracing::info!(marker, cause = cause.as_ref().map(tracing::field::display), "looking for the created object");
-        match (self.settle(&sent, until).await?, cause) {
+        match (self.settle(&sent, None, until).await?, cause) {
             (Settled::Found(made), _) => Ok(Sent::Accepted(Box::new(self.note(made, entry, ids, Origin::Found).await))),
             (Settled::NotSeen { conclusive: true, .. }, Some(error)) if error.outcome_is_unknown() => {
                 Ok(Sent::Nothing(Box::new(entry), error))
@@ -179,6 +193,7 @@ impl<C: Creation> Flow<C> {
                 Err(error)
             }
             (Settled::NotSeen { cause: looking, .. }, cause) => Err(self.unsettled(marker, cause.or(looking))),
+            (Settled::Taken, cause) => Err(self.unsettled(marker, cause)),
         }
     }
 
@@ -194,7 +209,8 @@ impl<C: Creation> Flow<C> {
             Ok(account) => account,
             Err(_) => entry.record().account.clone(),
         };
-        let noted = Ids { id: made.key().to_string(), database_id: None };
+        let mut noted = made.ids();
+        noted.uid = noted.uid.or_else(|| entry.record().ids.as_ref()?.uid.clone());
         let request_id = ids.request_id.clone().or_else(|| entry.record().request_id.clone());
         let (entry, written) = blocking(move || {
             let written = entry.accepted(noted, &account, request_id);
@@ -203,7 +219,7 @@ impl<C: Creation> Flow<C> {
         .await;
         let sent_name = entry.record().marker.clone();
         let choice = self.choices.place_of(entry.record().candidate.as_deref()).unwrap_or_default();
-        let rename_to = self.choices.preferred().wanted_name().map(str::to_owned).filter(|wanted| *wanted != sent_name);
+        let rename_to = self.wanted_name().map(str::to_owned).filter(|wanted| *wanted != sent_name);
         Accepted {
             made,
             entry,
@@ -215,6 +231,10 @@ impl<C: Creation> Flow<C> {
             origin,
             choice,
         }
+    }
+
+    pub(super) fn wanted_name(&self) -> Option<&str> {
+        self.choices.at(0).wanted_name()
     }
 
     /// Reports what the create waits for as progress.
@@ -254,69 +274,4 @@ fn waiting_for(error: &Error) -> &'static str {
 pub(super) fn age(since: i64) -> Duration {
     let seconds = jiff::Timestamp::now().as_second().saturating_sub(since);
     Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
-}
-
-/// The answer to the question before a request is sent.
-#[derive(Clone, Debug)]
-pub enum Permission<K> {
-    /// Adopt this object, which an earlier run created from the same configuration, and whose record is lost.
-    Adopt(Box<K>),
-    /// Do not send this request. A create without another choice fails with
-    /// [`Error::Withdrawn`](crate::api::Error::Withdrawn).
-    Refuse,
-    /// Send the request.
-    Send,
-}
-
-/// One request of a create that is about to be sent.
-#[derive(Clone, Debug)]
-pub struct Attempt {
-    /// Its index among the choices.
-    pub choice: usize,
-    /// When the round over the choices began: answers requested since then are fresh enough for this round.
-    pub since: Instant,
-    /// The name that is sent, the same for all requests of this create.
-    pub marker: String,
-}
-
-type Question<K> = Arc<dyn Fn(Attempt, Context) -> BoxFuture<'static, Permission<K>> + Send + Sync>;
-
-/// A question to the caller before each request of a create, for each choice in each round, because the price and more
-/// may have changed. It is not asked before an earlier run's object is adopted.
-pub struct BeforeSending<K>(Option<Question<K>>);
-
-impl<K> BeforeSending<K> {
-    /// Asks `question`, within the remaining time of the create.
-    pub fn asks<F>(question: impl Fn(Attempt, Context) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Permission<K>> + Send + 'static,
-    {
-        Self(Some(Arc::new(move |attempt, context| Box::pin(question(attempt, context)))))
-    }
-
-    /// The answer; without a question, [`Permission::Send`].
-    pub(super) async fn answer(&self, attempt: Attempt, context: &Context) -> Permission<K> {
-        match &self.0 {
-            Some(question) => question(attempt, context.clone()).await,
-            None => Permission::Send,
-        }
-    }
-}
-
-impl<K> Clone for BeforeSending<K> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<K> Default for BeforeSending<K> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<K> fmt::Debug for BeforeSending<K> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("BeforeSending").field(&self.0.is_some()).finish()
-    }
 }

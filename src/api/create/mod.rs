@@ -5,30 +5,32 @@
 //! several choices, one request after the other is recorded and sent until one is accepted.
 
 mod flow;
+mod leftovers;
 mod resume;
 mod rounds;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use self::flow::Flow;
 use super::{
-    client::{Client, detached},
+    client::Client,
     context::Context,
     endpoint::Endpoint,
     error::{Error, RequestIds},
     object::{self, Object},
-    pending::{Entry, Journal, PendingRecord},
+    pending::{Entry, Journal, PendingRecord, Scope, fingerprint},
     settings::Random,
 };
 
 pub use self::{
-    flow::{Attempt, BeforeSending, Permission},
+    leftovers::{Leftover, LeftoverKind},
     rounds::Choices,
 };
 
@@ -37,29 +39,62 @@ pub use self::{
 pub const VISIBILITY_WINDOW: Duration = Duration::from_secs(120);
 
 /// Options of a create.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct CreateOptions<K> {
+pub struct CreateOptions {
     /// How long to repeat the requests of all choices in turn, with growing pauses, while they are refused for lack of
     /// stock (160001, 160004, 160014). Added to the time of the context. Default: no repetition.
     pub wait_for_capacity: Option<Duration>,
-    /// Asked before each request.
-    pub before_sending: BeforeSending<K>,
     /// What to do while the service is busy with another image (130002, 130003). Default: fail.
     pub while_busy: WhileBusy,
+    /// Whether a living object with the configured name is a leftover too.
+    pub unique_names: bool,
     /// Cancelled when the caller has gone. No request is sent after that, because the next run may have read the
     /// journal already.
     pub caller_gone: CancellationToken,
 }
 
-impl<K> Default for CreateOptions<K> {
-    fn default() -> Self {
-        Self {
-            wait_for_capacity: None,
-            before_sending: BeforeSending::default(),
-            while_busy: WhileBusy::default(),
-            caller_gone: CancellationToken::new(),
-        }
+/// The answer of a guard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// Do not send this request. A create without another choice fails with [`Error::Withdrawn`].
+    Refuse,
+    /// Send the request.
+    Send,
+}
+
+/// One request of a create that is about to be sent.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// Its index among the choices.
+    pub choice: usize,
+    /// When the round over the choices began: answers requested since then are fresh enough for this round.
+    pub since: Instant,
+    /// The name that is sent, the same for all requests of this create.
+    pub marker: String,
+    /// The limits of the create.
+    pub context: Context,
+}
+
+/// A check before the requests of a create. An earlier run's object is adopted without it.
+pub trait Guard: Send + 'static {
+    /// Whether it judges what earlier runs left. Finding that costs a list in each run.
+    const JUDGES_LEFTOVERS: bool = false;
+
+    /// Judges, once before the first request, what earlier runs left under the same name, or the error of looking for
+    /// it.
+    fn judge(&mut self, _found: Result<Vec<Leftover>, Error>) -> Permission {
+        Permission::Send
+    }
+
+    /// Decides about a request: asked for each choice in each round, because the price and more may have changed.
+    fn permit(&mut self, attempt: Attempt) -> impl Future<Output = Permission> + Send;
+}
+
+/// No guard.
+impl Guard for () {
+    async fn permit(&mut self, _attempt: Attempt) -> Permission {
+        Permission::Send
     }
 }
 
@@ -79,8 +114,8 @@ pub enum WhileBusy {
 pub struct Accepted<K> {
     /// The object: its id, and the other fields that the service returned.
     pub made: K,
-    /// Its entry in the journal: [hand it over](Entry::handed_over) just before the object is returned to Terraform. If
-    /// it is dropped instead, the next run's same create adopts the object.
+    /// Its entry in the journal: [finish it](Entry::finish) just before the object is returned to Terraform. If it is
+    /// dropped instead, the next run's same create adopts the object.
     pub entry: Entry,
     /// Why the acceptance is not in the entry. The object must then keep its name: without the record, the marker is
     /// its only trace.
@@ -111,23 +146,27 @@ pub enum Origin {
 }
 
 /// Creates an object, on a task of its own.
-pub(super) async fn create<C: Creation>(
+pub(super) async fn create<C: Creation, G: Guard>(
     client: &Client,
     choices: Choices<C>,
-    key: &str,
+    guard: G,
     journal: &Journal,
-    options: CreateOptions<C::Object>,
+    options: CreateOptions,
     context: &Context,
-) -> Result<Accepted<C::Object>, Error> {
-    let flow = Flow {
-        client: client.clone(),
-        choices,
-        key: key.to_owned(),
-        journal: journal.clone(),
-        options,
-        context: context.clone(),
-    };
-    detached(C::ENDPOINT, flow.run()).await
+) -> (G, Result<Accepted<C::Object>, Error>) {
+    let request = request_hash(choices.at(0));
+    let (client, journal, context) = (client.clone(), journal.clone(), context.clone());
+    let flow = Flow { client, choices, request, journal, options, context };
+    match tokio::spawn(flow.run(guard).in_current_span()).await {
+        Ok(done) => done,
+        Err(broken) => std::panic::resume_unwind(broken.into_panic()),
+    }
+}
+
+/// The hash of a request in its pending record.
+#[must_use]
+pub fn request_hash<C: Creation>(request: &C) -> String {
+    fingerprint(&[C::Object::KIND.as_str(), &request.wanted().to_string()])
 }
 
 impl<K: Object> Accepted<K> {
@@ -149,10 +188,13 @@ pub trait Creation: Send + Sync + 'static {
     /// The configured name.
     fn wanted_name(&self) -> Option<&str>;
 
-    /// The name that is sent, by which the object is found if the answer is lost. `key` is the create's.
+    /// Whether the name that is sent has a marker. Otherwise the configured name is unique.
+    const IS_MARKED: bool = true;
+
+    /// The name that is sent, by which the object is found if the answer is lost.
     #[doc(hidden)]
-    fn marker(&self, key: &str, random: &Random) -> String {
-        object::mark(self.wanted_name(), key, random)
+    fn marker(&self, scope: &Scope, random: &Random) -> String {
+        object::mark(Self::Object::KIND, self.wanted_name(), scope, random)
     }
 
     /// The request's body, with the name that is sent.
@@ -163,8 +205,8 @@ pub trait Creation: Send + Sync + 'static {
         None
     }
 
-    /// The configured object as JSON without a marker. It is equal for equal configurations, because a key is computed
-    /// from it, and equal for all choices of one create.
+    /// The configured object as JSON without a marker. It is equal for equal configurations, because records contain
+    /// its hash, and equal for all choices of one create.
     fn wanted(&self) -> Value {
         self.body(self.wanted_name().unwrap_or_default())
     }

@@ -1,22 +1,23 @@
 //! Resumes creates of earlier runs: an object that is found is adopted, a create that made nothing is sent again, and a
-//! record that may belong to another account is left alone.
+//! record that may belong to another account or another state is left alone.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Accepted, Creation, Origin, VISIBILITY_WINDOW,
-    flow::{Flow, age, blocking},
+    flow::{CreateAccount, Flow, age, blocking},
 };
 use crate::api::{
     client::GRACE,
     context::Context,
-    error::{Error, HeldElsewhere, RequestIds},
+    error::{Error, HeldElsewhere, RequestIds, UnreadAnswer},
     flight::Freshness,
-    object::Object,
-    pending::{Claim, CreatePhase, Entry, Examined, PendingRecord, Wanted},
+    listing::Listing,
+    object::{Object, is_marked},
+    pending::{CreatePhase, Entry, PendingCreate, PendingRecord},
     presence::{LastSeen, Presence},
     progress::Stage,
     records::Record as _,
@@ -38,60 +39,90 @@ pub(super) enum Resumed<K> {
     StartAnew,
 }
 
+/// The account of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RecordAccount {
+    /// Another token or another address.
+    Other,
+    /// The token of this create.
+    Own,
+    /// Another token of the same program, which is waited for as one's own.
+    SameProgram,
+}
+
+impl CreateAccount {
+    pub(super) fn of(&self, record: &PendingRecord) -> RecordAccount {
+        match &self.token_program {
+            _ if self.base_url != record.base_url => RecordAccount::Other,
+            _ if self.fingerprint == record.account => RecordAccount::Own,
+            Some(program) if record.token_program.as_ref() == Some(program) => RecordAccount::SameProgram,
+            _ => RecordAccount::Other,
+        }
+    }
+}
+
+/// What became of a record of the same request.
+enum Step<K> {
+    Adopted(Box<Accepted<K>>),
+    Again(Box<Entry>),
+    /// It belongs to another state, or may.
+    Elsewhere,
+    /// Nothing is left to do.
+    Over,
+}
+
 impl<C: Creation> Flow<C> {
-    /// Goes through the records that earlier runs left under this key, one after the other, those of this account
-    /// first.
-    pub(super) async fn resume(&self, base_url: &str, account: &str) -> Result<Resumed<C::Object>, Error> {
-        let mut passed_over = Vec::new();
+    /// Goes through the records that earlier runs left of the same request, one after the other, those of this account
+    /// first. Returns also the records that are not resumed.
+    pub(super) async fn resume(
+        &self,
+        account: &CreateAccount,
+    ) -> Result<(Resumed<C::Object>, Vec<PendingCreate>), Error> {
         // Records of creates that made nothing. Their requests are sent again only if no other record has an object.
-        let mut without_object: Vec<Entry> = Vec::new();
-        let accepted = loop {
-            match self.claim(base_url, account, &passed_over).await? {
-                Claim::Entry(entry) => match self.resume_own(*entry).await? {
-                    Resumed::Accepted(accepted) => break Some(accepted),
-                    Resumed::SendAgain(entry) => without_object.push(*entry),
-                    Resumed::StartAnew => {}
-                },
-                Claim::Foreign(examined) => {
-                    passed_over.push(examined.path().to_owned());
-                    if let Some(accepted) = self.resume_foreign(*examined).await? {
-                        break Some(Box::new(accepted));
-                    }
-                }
-                Claim::Held(_) | Claim::None => break None,
+        let (mut without_object, mut others) = (Vec::<Entry>::new(), Vec::new());
+        let mut accepted = None;
+        let candidates = self.choices.candidates();
+        let mut left = self.left().await?;
+        left.sort_by_key(|PendingCreate { record, .. }| {
+            (account.of(record) != RecordAccount::Own, record.phase == CreatePhase::Sent, record.begun_at)
+        });
+        for left in left {
+            if !left.record.is_resumed_by(&self.request, &candidates) {
+                others.push(left);
+                continue;
             }
-        };
+            match self.resume_one(&left, account).await? {
+                Step::Adopted(adopted) => {
+                    accepted = Some(adopted);
+                    break;
+                }
+                Step::Again(entry) => without_object.push(*entry),
+                Step::Elsewhere => others.push(left),
+                Step::Over => {}
+            }
+        }
         let again = if accepted.is_none() { without_object.pop() } else { None };
         for entry in without_object {
             self.discard(entry).await;
         }
-        Ok(match (accepted, again) {
+        let resumed = match (accepted, again) {
             (Some(accepted), _) => Resumed::Accepted(accepted),
             (None, Some(entry)) => Resumed::SendAgain(Box::new(entry)),
             (None, None) => Resumed::StartAnew,
-        })
+        };
+        Ok((resumed, others))
     }
 
-    /// Claims the next record. A killed run may still be ending: its provider gets time to record the outcome of its
-    /// create. If a parallel create of this run is examining the record, this waits for it.
-    async fn claim(&self, base_url: &str, account: &str, passed_over: &[PathBuf]) -> Result<Claim, Error> {
+    /// The records of the family that earlier runs left. A killed run may still be ending: its provider gets time to
+    /// record the outcome of its create.
+    async fn left(&self) -> Result<Vec<PendingCreate>, Error> {
         let until = Instant::now() + OWNER_ENDS;
         loop {
-            let (journal, random) = (self.journal.clone(), self.client.random().clone());
-            let (key, base_url, account) = (self.key.clone(), base_url.to_owned(), account.to_owned());
-            let (passed_over, candidates) = (passed_over.to_owned(), self.choices.candidates());
-            let claim = blocking(move || {
-                let candidates = candidates.as_slice();
-                let wanted =
-                    Wanted { kind: C::Object::KIND, key: &key, base_url: &base_url, account: &account, candidates };
-                journal.claim(&wanted, &passed_over, &random)
-            });
-            let holder = match claim.await? {
-                Claim::Held(holder) => holder,
-                claim => return Ok(claim),
-            };
-            let is_examined = holder.as_ref().is_some_and(|holder| holder.examines);
-            if !is_examined && Instant::now() >= until {
+            let (journal, request) = (self.journal.clone(), self.request.clone());
+            let name = self.wanted_name().map(str::to_owned);
+            let (left, held) = blocking(move || journal.left(C::Object::KIND, name.as_deref(), &request)).await?;
+            let Some(holder) = held else { return Ok(left) };
+            if Instant::now() >= until {
                 let process = holder.map(|holder| holder.process);
                 let directory = self.journal.directory().to_owned();
                 return Err(Error::HeldElsewhere(Box::new(HeldElsewhere { process, directory })));
@@ -101,53 +132,117 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// Continues the create of a record of this account, or removes the record if the object is gone.
-    async fn resume_own(&self, entry: Entry) -> Result<Resumed<C::Object>, Error> {
-        let record = entry.record().clone();
-        match self.find(&record).await? {
-            EarlierCreate::Alive(made) | EarlierCreate::Unproved(made) => {
-                tracing::info!(id = %made.key(), marker = record.marker, "adopting what an earlier run created");
-                let ids = RequestIds { request_id: record.request_id, trace_id: None };
-                Ok(Resumed::Accepted(Box::new(self.note(*made, entry, ids, Origin::Adopted).await)))
+    /// Continues the create of a record, or removes the record if the object is gone.
+    async fn resume_one(&self, left: &PendingCreate, account: &CreateAccount) -> Result<Step<C::Object>, Error> {
+        let (record, whose) = (&left.record, account.of(&left.record));
+        if !record.scope.is_place_of(self.journal.scope()) || whose == RecordAccount::Other {
+            return self.resume_if_seen(left, account).await;
+        }
+        // A record of the own account is taken before the search: creates of equal requests then search for others.
+        let entry = match whose {
+            RecordAccount::Own => match self.take(left).await? {
+                Some(entry) => Some(entry),
+                None => return Ok(Step::Over),
+            },
+            RecordAccount::Other | RecordAccount::SameProgram => None,
+        };
+        let found = self.find(record).await?;
+        if let (EarlierCreate::Unproved(_), None) = (&found, &entry) {
+            return Err(self.unsettled(&record.marker, None));
+        }
+        match (found, entry) {
+            (EarlierCreate::Alive(made) | EarlierCreate::Unproved(made), entry) => self.adopt(*made, left, entry).await,
+            (EarlierCreate::NotThere, Some(entry)) if record.phase == CreatePhase::Sent => {
+                Ok(Step::Again(Box::new(entry)))
             }
-            EarlierCreate::Gone => {
-                tracing::info!(marker = record.marker, "what an earlier run created is gone");
-                blocking(move || entry.discard()).await?;
-                Ok(Resumed::StartAnew)
-            }
-            EarlierCreate::NotThere if record.phase == CreatePhase::Sent => Ok(Resumed::SendAgain(Box::new(entry))),
-            EarlierCreate::NotThere => {
-                blocking(move || entry.discard()).await?;
-                Ok(Resumed::StartAnew)
-            }
+            // It may belong to another account.
+            (EarlierCreate::NotThere, None) => Ok(Step::Over),
+            (EarlierCreate::Gone | EarlierCreate::NotThere, entry) => self.forget(left, entry).await,
         }
     }
 
-    /// A record of another token: its object is adopted if this token shows it, because tokens are rotated. Otherwise
-    /// the record is left as it is, because it may belong to another account.
-    async fn resume_foreign(&self, examined: Examined) -> Result<Option<Accepted<C::Object>>, Error> {
-        let record = examined.record().clone();
-        let random = self.client.random().clone();
-        let found = self.find(&record).await?;
-        match found {
-            EarlierCreate::NotThere => {
+    /// A record of another token, directory or backend: its object is adopted if this token shows it, because tokens
+    /// are rotated, and, if it may be in another state, only while its name has the marker of the unfinished create.
+    async fn resume_if_seen(&self, left: &PendingCreate, account: &CreateAccount) -> Result<Step<C::Object>, Error> {
+        let (record, is_here) = (&left.record, left.record.scope.is_place_of(self.journal.scope()));
+        let made = if record.refused { None } else { self.seen(record, account).await? };
+        let has_marker =
+            |made: &C::Object| C::IS_MARKED && record.wanted_name.is_some() && made.name() == Some(&record.marker);
+        match made {
+            Some(made) if !is_here && !has_marker(&made) => Ok(Step::Elsewhere),
+            Some(made) if made.is_released() => self.forget(left, None).await,
+            Some(made) => self.adopt(made, left, None).await,
+            None if is_here => {
                 tracing::warn!(marker = record.marker, "the object of another token's record is not in this account");
-                return Ok(None);
+                Ok(Step::Over)
             }
-            EarlierCreate::Unproved(_) => return Err(self.unsettled(&record.marker, None)),
-            EarlierCreate::Alive(_) | EarlierCreate::Gone => {}
+            None => Ok(Step::Elsewhere),
         }
-        let Some(entry) = blocking(move || examined.take_over(&random)).await? else { return Ok(None) };
-        match found {
-            EarlierCreate::Alive(made) => {
-                let ids = RequestIds { request_id: record.request_id, trace_id: None };
-                Ok(Some(self.note(*made, entry, ids, Origin::Adopted).await))
+    }
+
+    async fn adopt(
+        &self,
+        made: C::Object,
+        left: &PendingCreate,
+        entry: Option<Entry>,
+    ) -> Result<Step<C::Object>, Error> {
+        let entry = if entry.is_some() { entry } else { self.take(left).await? };
+        let Some(entry) = entry else { return Ok(Step::Over) };
+        tracing::info!(id = %made.key(), marker = left.record.marker, "adopting what an earlier run created");
+        let ids = RequestIds { request_id: left.record.request_id.clone(), trace_id: None };
+        Ok(Step::Adopted(Box::new(self.note(made, entry, ids, Origin::Adopted).await)))
+    }
+
+    async fn forget(&self, left: &PendingCreate, entry: Option<Entry>) -> Result<Step<C::Object>, Error> {
+        let entry = if entry.is_some() { entry } else { self.take(left).await? };
+        tracing::info!(marker = left.record.marker, "what an earlier run created is gone");
+        if let Some(entry) = entry {
+            blocking(move || entry.discard()).await?;
+        }
+        Ok(Step::Over)
+    }
+
+    async fn take(&self, left: &PendingCreate) -> Result<Option<Entry>, Error> {
+        let (journal, left) = (self.journal.clone(), left.clone());
+        blocking(move || journal.take(&left)).await
+    }
+
+    /// One look for the object of a record, by its ids or by the name that was sent.
+    pub(super) async fn seen(
+        &self,
+        record: &PendingRecord,
+        account: &CreateAccount,
+    ) -> Result<Option<C::Object>, Error> {
+        let listing = self.whole_list(Freshness::Fresh).await?;
+        let is_it = |object: &&C::Object| {
+            object.is_named_by(record, &account.base_url) || self.choices.at(0).made(object, record, &self.client)
+        };
+        Ok(listing.records.iter().find(is_it).cloned())
+    }
+
+    /// A list that lacks nothing that matters here. An unreadable record whose name is known to be another one does
+    /// not matter.
+    pub(super) async fn whole_list(&self, freshness: Freshness) -> Result<Arc<Listing<C::Object>>, Error> {
+        let objects = self.client.objects::<C::Object>();
+        let other_name = |unread: &Option<String>| match (unread, self.wanted_name()) {
+            (Some(own), Some(wanted)) => {
+                own != wanted && !is_marked(own, C::Object::KIND, wanted, self.journal.scope())
             }
-            EarlierCreate::Gone | EarlierCreate::NotThere | EarlierCreate::Unproved(_) => {
-                blocking(move || entry.discard()).await?;
-                Ok(None)
+            _ => false,
+        };
+        for freshness in [freshness, Freshness::Fresh] {
+            let listing = objects.all(freshness, &self.context).await?;
+            if listing.complete || (listing.is_reached && listing.unread.iter().all(other_name)) {
+                return Ok(listing);
             }
         }
+        Err(Error::Undecodable(Box::new(UnreadAnswer {
+            endpoint: C::Object::LIST,
+            status: 200,
+            reason: "the list is not complete".to_owned(),
+            ids: RequestIds::default(),
+            retry_after: None,
+        })))
     }
 
     /// Looks for the object of a record by its id, or by the name that was sent, for as long as the object may be
@@ -161,12 +256,11 @@ impl<C: Creation> Flow<C> {
             return self.find_accepted(made, record).await;
         }
         tracing::info!(marker = record.marker, "looking for what an earlier run may have created");
-        let window = if record.acknowledged { ACKNOWLEDGED_WINDOW } else { VISIBILITY_WINDOW };
-        let until = Instant::now() + window.saturating_sub(age(record.begun_at));
-        match self.settle(record, until).await? {
+        let until = Instant::now() + window_left(record);
+        match self.settle(record, None, until).await? {
             Settled::Found(made) if made.is_released() => Ok(EarlierCreate::Gone),
             Settled::Found(made) => Ok(EarlierCreate::Alive(Box::new(made))),
-            Settled::NotSeen { conclusive: true, .. } => Ok(EarlierCreate::NotThere),
+            Settled::NotSeen { conclusive: true, .. } | Settled::Taken => Ok(EarlierCreate::NotThere),
             Settled::NotSeen { conclusive: false, cause } => Err(self.unsettled(&record.marker, cause)),
         }
     }
@@ -201,6 +295,12 @@ impl<C: Creation> Flow<C> {
     }
 }
 
+/// The rest of the time in which the object of a record may be invisible.
+pub(super) fn window_left(record: &PendingRecord) -> Duration {
+    let window = if record.acknowledged { ACKNOWLEDGED_WINDOW } else { VISIBILITY_WINDOW };
+    window.saturating_sub(age(record.begun_at))
+}
+
 /// The object of an earlier create.
 enum EarlierCreate<K> {
     Alive(Box<K>),
@@ -233,6 +333,8 @@ pub(super) enum Settled<K> {
         conclusive: bool,
         cause: Option<Error>,
     },
+    /// Another create has taken the record meanwhile.
+    Taken,
 }
 
 struct Search<K> {
@@ -241,8 +343,14 @@ struct Search<K> {
 }
 
 impl<C: Creation> Flow<C> {
-    /// Looks for the name that was sent, at least once, until it is found, `until` has passed, or the operation ends.
-    pub(super) async fn settle(&self, sent: &PendingRecord, until: Instant) -> Result<Settled<C::Object>, Error> {
+    /// Looks for the name that was sent, at least once, until it is found, `until` has passed, the file `left` of a
+    /// record that others may take has gone, or the operation ends.
+    pub(super) async fn settle(
+        &self,
+        sent: &PendingRecord,
+        left: Option<&Path>,
+        until: Instant,
+    ) -> Result<Settled<C::Object>, Error> {
         let begun = Instant::now();
         // An accepted object is visible soon, so the pauses are short.
         let longest = Duration::from_secs(if sent.acknowledged { 2 } else { 10 });
@@ -252,6 +360,9 @@ impl<C: Creation> Flow<C> {
         // The loop ends at once if the operation has.
         let _ = self.context.sleep(SENT_TOGETHER).await;
         while self.context.check().is_ok() {
+            if left.is_some_and(|left| !left.exists()) {
+                return Ok(Settled::Taken);
+            }
             let now = Instant::now();
             let is_late = now >= until;
             let search = if is_late {
@@ -319,8 +430,8 @@ impl<C: Creation> Flow<C> {
         Ok(self.search(&listing, sent))
     }
 
-    fn search(&self, listing: &crate::api::Listing<C::Object>, sent: &PendingRecord) -> Search<C::Object> {
-        let is_made = |object: &&C::Object| self.choices.preferred().made(object, sent, &self.client);
+    fn search(&self, listing: &Listing<C::Object>, sent: &PendingRecord) -> Search<C::Object> {
+        let is_made = |object: &&C::Object| self.choices.at(0).made(object, sent, &self.client);
         Search { found: listing.records.iter().filter(is_made).cloned().collect(), complete: listing.complete }
     }
 

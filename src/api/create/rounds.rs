@@ -6,37 +6,39 @@ use std::{iter, time::Duration};
 use tokio::time::Instant;
 
 use super::{
-    Accepted, Attempt, Creation, Origin, Permission, VISIBILITY_WINDOW,
-    flow::{Flow, Sent, blocking},
+    Accepted, Attempt, Creation, Guard, Permission, VISIBILITY_WINDOW,
+    flow::{CreateAccount, Flow, Sent, blocking},
 };
 use crate::api::{
     code::Code,
-    error::{Error, Refusal, RequestIds},
-    object::Object as _,
-    pending::Entry,
+    error::{Error, Refusal},
+    pending::{Entry, PendingCreate},
     progress::{Stage, Task},
     retry,
 };
 
-/// The account that a create is recorded under.
-pub(super) struct CreatesUnder {
-    pub(super) base_url: String,
-    pub(super) fingerprint: String,
-}
-
 impl<C: Creation> Flow<C> {
     /// Goes through the choices, starting at index `first`. `entry` is the record of an earlier run's same create that
-    /// made nothing.
-    pub(super) async fn rounds(
+    /// made nothing, `others` are the left records that it does not resume.
+    pub(super) async fn rounds<G: Guard>(
         &mut self,
         mut entry: Option<Entry>,
         first: usize,
-        account: &CreatesUnder,
+        others: Vec<PendingCreate>,
+        guard: &mut G,
+        account: &CreateAccount,
     ) -> Result<Accepted<C::Object>, Error> {
         let marker = match &entry {
             Some(entry) => entry.record().marker.clone(),
-            None => self.choices.preferred().marker(&self.key, self.client.random()),
+            None => self.choices.at(0).marker(self.journal.scope(), self.client.random()),
         };
+        if G::JUDGES_LEFTOVERS {
+            let found = self.leftovers(others, account).await;
+            if guard.judge(found) == Permission::Refuse {
+                self.discard_any(entry).await;
+                return Err(Error::Withdrawn { endpoint: C::ENDPOINT });
+            }
+        }
         let patient_until = self.options.wait_for_capacity.map(|wait| Instant::now() + wait);
         let limit = self.context.remaining();
         let mut pauses = self.pauses();
@@ -52,18 +54,10 @@ impl<C: Creation> Flow<C> {
                     self.discard_any(entry).await;
                     return Err(ended.error(C::ENDPOINT));
                 }
-                let attempt = Attempt { choice, since, marker: marker.clone() };
-                match self.options.before_sending.answer(attempt, &self.context).await {
-                    Permission::Adopt(object) => {
-                        self.discard_any(entry).await;
-                        let entry = self.begin(account, object.name().unwrap_or_default(), choice).await?;
-                        return Ok(self.note(*object, entry, RequestIds::default(), Origin::Adopted).await);
-                    }
-                    Permission::Refuse => {
-                        refusals.push(Refusal { choice, error: Error::Withdrawn { endpoint: C::ENDPOINT } });
-                        continue;
-                    }
-                    Permission::Send => {}
+                let attempt = Attempt { choice, since, marker: marker.clone(), context: self.context.clone() };
+                if guard.permit(attempt).await == Permission::Refuse {
+                    refusals.push(Refusal { choice, error: Error::Withdrawn { endpoint: C::ENDPOINT } });
+                    continue;
                 }
                 let noted = match entry.take() {
                     Some(entry) => self.sending(entry, account, choice).await?,
@@ -207,12 +201,7 @@ impl<C: Creation> Choices<C> {
         Self { first, others }
     }
 
-    /// The preferred choice. Fields that do not differ between choices are read from it.
-    pub(super) fn preferred(&self) -> &C {
-        &self.first
-    }
-
-    /// The choice with this index.
+    /// The choice with this index. Fields that do not differ between choices are read from the first one.
     pub(super) fn at(&self, place: usize) -> &C {
         self.iter().nth(place).unwrap_or(&self.first)
     }

@@ -19,7 +19,7 @@ use super::{
     object::{Object, Objects, bare},
     pending::ObjectKind,
     presence::Presence,
-    records::{Instance, InstanceDetail, InstanceUid, read},
+    records::{Instance, InstanceDetail, InstanceStatus, InstanceUid, read},
     retry::Retry,
     snapshots::Snapshots,
     watch::{Poller, Watch},
@@ -112,8 +112,17 @@ impl Object for Instance {
         self.name.as_deref()
     }
 
+    fn uid(&self) -> Option<&str> {
+        None
+    }
+
     fn is_released(&self) -> bool {
         Self::is_released(self)
+    }
+
+    fn is_living(&self) -> bool {
+        let ends = [InstanceStatus::Released.as_str(), InstanceStatus::Failed.as_str(), "Releasing"];
+        self.status.as_ref().is_none_or(|status| !ends.iter().any(|end| status.as_str().eq_ignore_ascii_case(end)))
     }
 
     fn status_text(&self) -> String {

@@ -1,7 +1,8 @@
 //! The journal: the directory of pending records.
 
 use std::{
-    fs, io,
+    collections::HashMap,
+    io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -10,75 +11,36 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    CreatePhase, ObjectKind, PendingRecord, VERSION,
-    entry::{
-        Entry, Files, Owner, TriedLock, failed, file_name, handed_over_name, holder_of, is_handed_over, lock,
-        lock_name, read, read_all, remove, remove_if_there, sign, sync_directory,
-    },
+    CreatePhase, Entry, ObjectKind, PendingRecord, Scope, VERSION,
+    files::{FINISHED, Files, Unreadable, failed, read_all, record_name, remove},
+    run::{Maker, RecordHolder, Run},
 };
-use crate::{
-    api::{error::Error, settings::Random},
-    process::{FileLock, private_directory},
-};
+use crate::api::error::Error;
 
-/// How many random names are tried for a new file. One suffices, unless the random source is constant.
-const NAMES_TRIED: usize = 16;
-
-/// The greatest age of a directory reading while waiting for another process.
+/// The greatest age of a directory reading while another run works in the directory.
 const READING_LASTS: Duration = Duration::from_millis(100);
 
-/// The result of a claim.
-#[derive(Debug)]
-pub(in crate::api) enum Claim {
-    /// A record whose owner has exited; this process owns it now.
-    Entry(Box<Entry>),
-    /// Such a record of another account, locked while the caller checks whether this token shows its object.
-    Foreign(Box<Examined>),
-    /// Another process has locked one; its owner, if known.
-    Held(Option<Owner>),
-    /// No record to adopt.
-    None,
-}
-
-/// The records that a create claims.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::api) struct Wanted<'a> {
-    pub(in crate::api) kind: ObjectKind,
-    pub(in crate::api) key: &'a str,
-    pub(in crate::api) base_url: &'a str,
-    pub(in crate::api) account: &'a str,
-    /// The names of the create's candidates, if it has several choices.
-    pub(in crate::api) candidates: &'a [String],
-}
-
-impl Wanted<'_> {
-    fn is(&self, record: &PendingRecord) -> bool {
-        record.kind == self.kind
-            && record.key == self.key
-            && record.base_url == self.base_url
-            && matches!(record.phase, CreatePhase::Sent | CreatePhase::Accepted)
-            && record.candidate.as_ref().is_none_or(|candidate| self.candidates.contains(candidate))
-    }
-}
-
-/// The journal of creates in one directory. The directory is not read or created before the first use.
+/// The journal of creates in one directory, as one run sees it. The directory is not read or created before the first
+/// use.
 ///
-/// The directory is read on first use, and again only while another run has locked a record: the records in it were
-/// left by earlier runs or belong to parallel ones. So a create costs a few file operations, regardless of the number
-/// of records. The functions block.
+/// The directory is read on first use, and again only while a run of another Terraform process works on a record: the
+/// records in it were left by earlier runs or belong to parallel ones. So a create costs a few file operations,
+/// regardless of the number of records. The functions block.
 #[derive(Debug, Clone)]
 pub struct Journal {
-    directory: PathBuf,
-    owner: Owner,
+    scope: Arc<Scope>,
+    run: Arc<Run>,
     reading: Arc<Mutex<Option<Reading>>>,
 }
 
 /// The content of the directory.
 #[derive(Debug)]
-pub(super) struct Reading {
+struct Reading {
     at: Instant,
     files: Files,
-    /// Whether no other run is writing. Otherwise the directory is read again.
+    /// The places of accepted records, by kind and id.
+    of_objects: HashMap<(ObjectKind, String), Vec<usize>>,
+    /// Whether no run of another Terraform process is writing. Otherwise the directory is read again.
     is_final: bool,
 }
 
@@ -91,233 +53,170 @@ pub struct JournalReport {
     pub unreadable: Vec<Unreadable>,
 }
 
-/// A record of the journal, read without its lock.
+/// A record of the journal.
 #[derive(Debug, Clone)]
 pub struct PendingCreate {
     /// Its file.
     pub path: PathBuf,
     /// The record.
     pub record: PendingRecord,
-    /// Whether a running process owns it.
+    /// Whether a run works on it.
     pub owner_lives: bool,
 }
 
-/// A file of the journal that could not be read. It is kept.
-#[derive(Debug, Clone)]
-pub struct Unreadable {
-    /// The file.
-    pub path: PathBuf,
-    /// The reason, as a fragment.
-    pub reason: String,
+impl PendingCreate {
+    /// Its name: the file without the ending.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        record_name(&self.path)
+    }
 }
 
 /// The content of a new record.
 #[derive(Debug)]
-pub(in crate::api) struct Begin<'a> {
-    pub(in crate::api) wanted: Wanted<'a>,
-    pub(in crate::api) marker: &'a str,
-    pub(in crate::api) wanted_name: Option<&'a str>,
+pub(in crate::api) struct Begin {
+    pub(in crate::api) kind: ObjectKind,
+    pub(in crate::api) wanted_name: Option<String>,
+    pub(in crate::api) request: String,
+    pub(in crate::api) marker: String,
+    pub(in crate::api) base_url: String,
+    pub(in crate::api) account: String,
+    pub(in crate::api) token_program: Option<String>,
     pub(in crate::api) candidate: Option<String>,
 }
 
-/// A record of another account, locked while its object is looked up. Dropping it leaves the record unchanged.
-#[derive(Debug)]
-pub(in crate::api) struct Examined {
-    journal: Journal,
-    path: PathBuf,
-    record: PendingRecord,
-    lock: FileLock,
-}
-
-impl Examined {
-    pub(in crate::api) fn record(&self) -> &PendingRecord {
-        &self.record
-    }
-
-    pub(in crate::api) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Takes ownership of the record after its object was seen. `None` if the record is gone.
-    pub(in crate::api) fn take_over(self, random: &Random) -> Result<Option<Entry>, Error> {
-        self.journal.take_over(&self.path, self.record, self.lock, random)
-    }
-}
-
 impl Journal {
-    /// The journal in a directory, which is created on first use.
+    /// The journal in a directory, for a run of this process.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self::owned_by(directory, Owner::current())
+        Self::made_by(directory, Maker::current())
     }
 
-    /// The journal as another process sees it.
-    pub(super) fn owned_by(directory: impl Into<PathBuf>, owner: Owner) -> Self {
-        Self { directory: directory.into(), owner, reading: Arc::default() }
+    /// The journal as a run of another process has it.
+    pub(in crate::api) fn made_by(directory: impl Into<PathBuf>, maker: Maker) -> Self {
+        Self { scope: Arc::default(), run: Arc::new(Run::new(directory.into(), maker)), reading: Arc::default() }
+    }
+
+    /// The same journal for creates of this configuration.
+    #[must_use]
+    pub fn within(self, scope: Scope) -> Self {
+        Self { scope: Arc::new(scope), ..self }
+    }
+
+    /// Ends the run, as the end of its process does.
+    #[cfg(test)]
+    pub(in crate::api) fn end(&self) {
+        self.run.end();
     }
 
     /// The directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
-        &self.directory
+        self.run.directory()
     }
 
-    /// The Terraform process of this journal's creates, if the system shows it.
+    /// The configuration of its creates.
     #[must_use]
-    pub fn core(&self) -> Option<&str> {
-        self.owner.core.as_deref()
+    pub fn scope(&self) -> &Scope {
+        &self.scope
     }
 
-    /// Whether that process has ended: this process then has another parent.
+    /// When the run began.
+    pub(in crate::api) fn begun(&self) -> tokio::time::Instant {
+        self.run.begun
+    }
+
+    /// The name of the run, for other files of it. Its own file is there when this returns.
+    pub(in crate::api) fn run_name(&self) -> Result<&str, Error> {
+        self.run.begin()?;
+        Ok(self.run.name())
+    }
+
+    /// Whether the Terraform process of this run has ended: this process then has another parent.
     #[must_use]
     pub fn core_has_ended(&self) -> bool {
-        Owner::current().core != self.owner.core
+        Maker::current().core != self.run.maker.core
     }
 
     /// Records a create before its request; returns when the record is on the disk.
     ///
     /// # Errors
     /// A directory that cannot be created, written or locked: then nothing may be sent.
-    pub(in crate::api) fn begin(&self, begin: &Begin<'_>, random: &Random) -> Result<Entry, Error> {
-        self.make_directory()?;
-        let (name, lock) = self.fresh_lock(begin.wanted.kind, random)?;
+    pub(in crate::api) fn begin(&self, begin: Begin) -> Result<Entry, Error> {
+        self.run.begin()?;
+        let Begin { kind, wanted_name, request, marker, base_url, account, token_program, candidate } = begin;
         let now = Timestamp::now().as_second();
         let record = PendingRecord {
             version: VERSION,
-            kind: begin.wanted.kind,
+            kind,
             phase: CreatePhase::Sent,
-            key: begin.wanted.key.to_owned(),
-            marker: begin.marker.to_owned(),
-            wanted_name: begin.wanted_name.map(str::to_owned),
-            base_url: begin.wanted.base_url.to_owned(),
-            account: begin.wanted.account.to_owned(),
+            scope: (*self.scope).clone(),
+            wanted_name,
+            request,
+            marker,
+            base_url,
+            account,
+            token_program,
             begun_at: now,
             updated_at: now,
-            process: self.owner.process,
-            core: self.owner.core.clone(),
+            maker: self.run.maker.clone(),
             request_id: None,
             acknowledged: false,
-            candidate: begin.candidate.clone(),
+            candidate,
             refused: false,
             ids: None,
         };
-        Entry::write_new(&self.directory, name, record, lock)
+        let mut entry = Entry::new(self, self.run.record_name(kind), record);
+        entry.store()?;
+        Ok(entry)
     }
 
-    /// Claims a create that was sent or accepted under the same key and whose owner has exited: those of this account
-    /// first, accepted ones before others, then the oldest. If several processes claim one record, one gets it.
-    /// `passed_over` are examined records of other accounts.
-    ///
-    /// A record of a parallel create in the same run is ignored: it is another create.
-    ///
-    /// # Errors
-    /// A directory that cannot be read or locked, and unreadable files in it: they may be records of this create.
-    pub(in crate::api) fn claim(
-        &self,
-        wanted: &Wanted<'_>,
-        passed_over: &[PathBuf],
-        random: &Random,
-    ) -> Result<Claim, Error> {
-        let mut held = None;
-        for (path, record) in self.left(wanted)? {
-            if passed_over.contains(&path) {
-                continue;
-            }
-            match self.claim_file(&path, &record, wanted, random)? {
-                Claim::Held(holder) => held = Some(holder),
-                Claim::None => {}
-                claimed => return Ok(claimed),
-            }
-        }
-        Ok(held.map_or(Claim::None, Claim::Held))
-    }
-
-    /// The records that a create would adopt, without their locks: another process may claim them first.
-    fn left(&self, wanted: &Wanted<'_>) -> Result<Vec<(PathBuf, PendingRecord)>, Error> {
-        let reading = self.read()?;
-        let Some(reading) = reading.as_ref() else { return Ok(Vec::new()) };
-        if let Some(unreadable) = reading.files.unreadable.first() {
-            let reason = io::Error::other(unreadable.reason.clone());
-            return Err(failed(&unreadable.path, "read", reason));
-        }
-        let mut left: Vec<_> = reading.files.notes.iter().filter(|(_, record)| wanted.is(record)).cloned().collect();
-        left.sort_by_key(|(_, record)| {
-            (record.account != wanted.account, record.phase == CreatePhase::Sent, record.begun_at)
-        });
-        Ok(left)
-    }
-
-    /// The records of creates under this key, for one of these candidates if there are several, that earlier runs left
-    /// and that may have created something.
+    /// The records of a family that were left: their runs are gone, and they are not finished ones of this Terraform
+    /// process. Also the process of another run in the same directory that works on the same request.
     ///
     /// # Errors
-    /// A directory or files that cannot be read.
-    pub fn left_for(
+    /// A directory that cannot be read, and unreadable files in it: they may be records of this create.
+    pub(in crate::api) fn left(
         &self,
         kind: ObjectKind,
-        key: &str,
-        base_url: &str,
-        candidates: &[String],
-    ) -> Result<Vec<PendingRecord>, Error> {
-        let left = self.left(&Wanted { kind, key, base_url, account: "", candidates })?;
-        Ok(left.into_iter().map(|(_, record)| record).filter(|record| !record.refused).collect())
-    }
-
-    fn claim_file(
-        &self,
-        path: &Path,
-        seen: &PendingRecord,
-        wanted: &Wanted<'_>,
-        random: &Random,
-    ) -> Result<Claim, Error> {
-        let is_own = seen.account == wanted.account;
-        let lock_path = path.with_extension("lock");
-        let file = match lock(&lock_path, &Owner { examines: !is_own, ..self.owner.clone() })? {
-            TriedLock::Locked(file) => file,
-            TriedLock::Held(Some(holder)) if holder.is_sibling(&self.owner) && !holder.examines => {
-                return Ok(Claim::None);
+        name: Option<&str>,
+        request: &str,
+    ) -> Result<(Vec<PendingCreate>, Option<Option<Maker>>), Error> {
+        let reading = self.read()?;
+        let Some(Reading { files, .. }) = reading.as_ref() else { return Ok((Vec::new(), None)) };
+        if let Some(unreadable) = files.unreadable.first() {
+            return Err(failed(&unreadable.path, "read", io::Error::other(unreadable.reason.clone())));
+        }
+        let (mut left, mut held) = (Vec::new(), None);
+        for (path, record) in &files.records {
+            let is_family =
+                record.kind == kind && record.wanted_name.as_deref() == name && record.scope.is_family(&self.scope);
+            if !is_family || !path.exists() {
+                continue;
             }
-            TriedLock::Held(holder) => return Ok(Claim::Held(holder)),
-        };
-        // Read again under the lock: the file may have changed or disappeared.
-        let record = match read(path) {
-            Ok(record) if wanted.is(&record) => record,
-            _ => {
-                if !path.exists() {
-                    remove(&lock_path)?;
+            match self.run.holder(path) {
+                RecordHolder::Gone => {
+                    let is_finished = record.phase == CreatePhase::Finished;
+                    if !(is_finished && record.maker.has_core_of(&self.run.maker)) {
+                        left.push(PendingCreate { path: path.clone(), record: record.clone(), owner_lives: false });
+                    }
                 }
-                return Ok(Claim::None);
+                RecordHolder::Other(maker) if record.request == request && record.scope.is_place_of(&self.scope) => {
+                    held = Some(maker);
+                }
+                RecordHolder::Other(_) | RecordHolder::Sibling => {}
             }
-        };
-        if is_own {
-            let entry = self.take_over(path, record, file, random)?;
-            return Ok(entry.map_or(Claim::None, |entry| Claim::Entry(Box::new(entry))));
         }
-        let examined = Examined { journal: self.clone(), path: path.to_owned(), record, lock: file };
-        Ok(Claim::Foreign(Box::new(examined)))
+        Ok((left, held))
     }
 
-    /// Renames a locked record to a new name. If several processes try, one succeeds.
-    fn take_over(
-        &self,
-        path: &Path,
-        record: PendingRecord,
-        held: FileLock,
-        random: &Random,
-    ) -> Result<Option<Entry>, Error> {
-        let (name, lock) = self.fresh_lock(record.kind, random)?;
-        let own = self.directory.join(file_name(&name));
-        match fs::rename(path, &own) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                remove(&self.directory.join(lock_name(&name)))?;
-                return Ok(None);
-            }
-            Err(error) => return Err(failed(path, "rename", error)),
-        }
-        sync_directory(&self.directory).map_err(|error| failed(&self.directory, "sync", error))?;
-        remove(&path.with_extension("lock"))?;
-        drop(held);
-        Ok(Some(Entry::adopted(&self.directory, name, record, lock)))
+    /// Takes a record whose run is gone. If several processes try, one gets it.
+    pub(in crate::api) fn take(&self, left: &PendingCreate) -> Result<Option<Entry>, Error> {
+        self.run.begin()?;
+        let mut record = left.record.clone();
+        record.scope.clone_from(&self.scope);
+        record.maker.clone_from(&self.run.maker);
+        let entry = Entry::new(self, self.run.record_name(record.kind), record);
+        Ok(entry.rename_from(&left.path)?.then_some(entry))
     }
 
     /// All records, and the unreadable files.
@@ -325,11 +224,11 @@ impl Journal {
     /// # Errors
     /// A directory that cannot be read; a missing one counts as empty.
     pub fn list(&self) -> Result<JournalReport, Error> {
-        let Files { notes, unreadable } = read_all(&self.directory)?;
-        let mut entries: Vec<PendingCreate> = notes
+        let Files { records, unreadable } = read_all(self.directory())?;
+        let mut entries: Vec<PendingCreate> = records
             .into_iter()
             .map(|(path, record)| {
-                let owner_lives = holder_of(&path.with_extension("lock")).is_some();
+                let owner_lives = !matches!(self.run.holder(&path), RecordHolder::Gone);
                 PendingCreate { path, record, owner_lives }
             })
             .collect();
@@ -337,141 +236,115 @@ impl Journal {
         Ok(JournalReport { entries, unreadable })
     }
 
-    /// Removes the record of an object that is in a state of this service: handed over, or accepted by a run that ended
-    /// without knowing whether Terraform received its answer. Considers only files that existed when the directory was
-    /// read.
+    /// The creates that earlier runs did not finish. Empty if a run of the same Terraform process has reported them.
+    ///
+    /// # Errors
+    /// A directory that cannot be read.
+    pub fn left_behind(&self) -> Result<Vec<PendingCreate>, Error> {
+        let is_left = |listed: &PendingCreate| {
+            listed.record.phase != CreatePhase::Finished && !listed.record.refused && !listed.owner_lives
+        };
+        let mut left = self.list()?.entries;
+        left.retain(is_left);
+        if left.is_empty() || self.run.was_reported() {
+            return Ok(Vec::new());
+        }
+        self.run.has_reported();
+        Ok(left)
+    }
+
+    /// The create at this address that a create of this request, for one of these candidates if there are several,
+    /// would resume.
+    ///
+    /// # Errors
+    /// A directory or files that cannot be read.
+    pub fn resumable(
+        &self,
+        kind: ObjectKind,
+        name: Option<&str>,
+        request: &str,
+        candidates: &[String],
+        base_url: &str,
+    ) -> Result<Option<PendingRecord>, Error> {
+        let (left, _) = self.left(kind, name, request)?;
+        let is_resumed = |record: &PendingRecord| {
+            !record.refused && record.base_url == base_url && record.is_resumed_by(request, candidates)
+        };
+        let mut resumable = left.into_iter().map(|left| left.record).filter(is_resumed);
+        Ok(resumable.next())
+    }
+
+    /// Removes the record of an object that is in a state of this service, unless a run works on its create. Considers
+    /// only files that existed when the directory was read.
     ///
     /// # Errors
     /// A directory that cannot be read, or a file that cannot be removed.
-    pub fn seen(&self, kind: ObjectKind, id: &str, base_url: &str) -> Result<bool, Error> {
-        let is_it = |record: &PendingRecord| {
-            matches!(record.phase, CreatePhase::Accepted | CreatePhase::HandedOver)
-                && record.kind == kind
-                && record.base_url == base_url
-                && record.ids.as_ref().is_some_and(|ids| ids.id == id)
+    pub fn seen(&self, kind: ObjectKind, id: &str, uid: Option<&str>, base_url: &str) -> Result<bool, Error> {
+        let found: Vec<PathBuf> = match self.read()?.as_ref() {
+            Some(reading) => reading.of_object(kind, id, uid, base_url).cloned().collect(),
+            None => Vec::new(),
         };
-        let mut found = Vec::new();
-        if let Some(reading) = self.read()?.as_mut() {
-            reading.files.notes.retain(|(path, record)| {
-                let is_it = is_it(record);
-                if is_it {
-                    found.push(path.clone());
-                }
-                !is_it
-            });
-        }
         let mut cleared = false;
         for path in &found {
-            cleared |= self.remove_left(path, is_it)?;
+            let is_over = path.to_str().is_some_and(|path| path.ends_with(FINISHED));
+            if is_over || matches!(self.run.holder(path), RecordHolder::Gone) {
+                cleared |= remove(path)?;
+            }
         }
         Ok(cleared)
     }
 
-    /// The ids of objects that earlier runs of Terraform created under this key and returned, and that no state has
-    /// shown since.
-    ///
-    /// # Errors
-    /// A directory that cannot be read.
-    pub fn never_shown(&self, kind: ObjectKind, key: &str) -> Result<Vec<String>, Error> {
-        let reading = self.read()?;
-        let notes = reading.iter().flat_map(|reading| &reading.files.notes).map(|(_, record)| record);
-        let of_another_run = |record: &&PendingRecord| {
-            record.phase == CreatePhase::HandedOver
-                && record.kind == kind
-                && record.key == key
-                && record.process != self.owner.process
-                && (record.core.is_none() || record.core != self.owner.core)
-        };
-        Ok(notes.filter(of_another_run).filter_map(|record| Some(record.ids.as_ref()?.id.clone())).collect())
-    }
-
-    /// Removes the record of an object that was released.
-    ///
-    /// # Errors
-    /// As [`Self::seen`].
-    pub fn released(&self, kind: ObjectKind, id: &str, base_url: &str) -> Result<(), Error> {
-        remove(&self.directory.join(handed_over_name(kind, id, base_url)))?;
-        self.seen(kind, id, base_url).map(drop)
-    }
-
-    /// Removes a record that the operator has dealt with.
+    /// Removes a record that nothing needs any more.
     ///
     /// # Errors
     /// A file that cannot be removed.
     pub fn forget(&self, listed: &PendingCreate) -> Result<(), Error> {
-        remove(&listed.path)?;
-        remove(&listed.path.with_extension("lock"))
-    }
-
-    /// Removes a record whose owner has exited, if it matches `says`; `true` if it was removed.
-    fn remove_left(&self, path: &Path, says: impl Fn(&PendingRecord) -> bool) -> Result<bool, Error> {
-        if is_handed_over(path) {
-            return remove_if_there(path);
-        }
-        if !path.exists() {
-            return Ok(false);
-        }
-        let lock_path = path.with_extension("lock");
-        let TriedLock::Locked(_held) = lock(&lock_path, &self.owner)? else { return Ok(false) };
-        // Read again under the lock: the file may have changed or disappeared.
-        let is_left = read(path).is_ok_and(|record| says(&record));
-        if is_left {
-            remove(path)?;
-        }
-        if !path.exists() {
-            remove(&lock_path)?;
-        }
-        Ok(is_left)
+        remove(&listed.path).map(drop)
     }
 
     /// The current reading of the directory.
-    pub(super) fn read(&self) -> Result<MutexGuard<'_, Option<Reading>>, Error> {
+    fn read(&self) -> Result<MutexGuard<'_, Option<Reading>>, Error> {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let serves = reading.as_ref().is_some_and(|reading| reading.is_final || reading.at.elapsed() < READING_LASTS);
         if !serves {
-            let files = read_all(&self.directory)?;
+            let files = read_all(self.directory())?;
             let is_final =
-                files.notes.iter().filter(|(path, _)| !is_handed_over(path)).all(|(path, _)| {
-                    match holder_of(&path.with_extension("lock")) {
-                        Some(Some(holder)) => holder.is_sibling(&self.owner),
-                        Some(None) => false,
-                        None => true,
-                    }
-                });
-            *reading = Some(Reading { at: Instant::now(), files, is_final });
+                files.records.iter().all(|(path, _)| !matches!(self.run.holder(path), RecordHolder::Other(_)));
+            let mut of_objects: HashMap<_, Vec<usize>> = HashMap::new();
+            for (place, (_, record)) in files.records.iter().enumerate() {
+                if let Some(ids) = &record.ids {
+                    of_objects.entry((record.kind, ids.id.clone())).or_default().push(place);
+                }
+            }
+            *reading = Some(Reading { at: Instant::now(), files, of_objects, is_final });
         }
         Ok(reading)
     }
+}
 
-    /// Creates the directory, with access for its owner only, and syncs it to the disk.
-    fn make_directory(&self) -> Result<(), Error> {
-        if self.directory.is_dir() {
-            return Ok(());
-        }
-        private_directory(&self.directory).map_err(|error| failed(&self.directory, "make", error))?;
-        match self.directory.parent() {
-            Some(parent) if parent != Path::new("") => {
-                sync_directory(parent).map_err(|error| failed(parent, "sync", error))
-            }
-            _ => Ok(()),
-        }
+impl Reading {
+    /// The files of the records of an object.
+    fn of_object(
+        &self,
+        kind: ObjectKind,
+        id: &str,
+        uid: Option<&str>,
+        base_url: &str,
+    ) -> impl Iterator<Item = &PathBuf> {
+        let places = self.of_objects.get(&(kind, id.to_owned())).into_iter().flatten();
+        let records = places.filter_map(|place| self.files.records.get(*place));
+        let is_it = move |record: &PendingRecord| {
+            record.base_url == base_url && record.ids.as_ref().is_some_and(|ids| ids.is(id, uid))
+        };
+        records.filter(move |(_, record)| is_it(record)).map(|(path, _)| path)
     }
+}
 
-    /// A unique name, and its lock.
-    fn fresh_lock(&self, kind: ObjectKind, random: &Random) -> Result<(String, FileLock), Error> {
-        for _ in 0..NAMES_TRIED {
-            let name = format!("{}-{:016x}", kind.as_str(), random.next());
-            let path = self.directory.join(lock_name(&name));
-            match FileLock::make(&path) {
-                Ok(mut lock) => {
-                    sign(&mut lock, &self.owner).map_err(|error| failed(&path, "write", error))?;
-                    return Ok((name, lock));
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(failed(&path, "lock", error)),
-            }
-        }
-        let taken = io::Error::from(io::ErrorKind::AlreadyExists);
-        Err(failed(&self.directory, "find a free file name in", taken))
+impl PendingRecord {
+    /// Whether a create of this request, for one of these candidates if there are several, resumes it.
+    pub(in crate::api) fn is_resumed_by(&self, request: &str, candidates: &[String]) -> bool {
+        self.phase != CreatePhase::Finished
+            && self.request == request
+            && self.candidate.as_ref().is_none_or(|candidate| candidates.contains(candidate))
     }
 }

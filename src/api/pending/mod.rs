@@ -1,24 +1,30 @@
 //! The journal of creates: the requests that were sent and whose objects may be in no state yet.
 //!
-//! A directory with one pending record per create. The record is written before the request, so that a killed run
-//! leaves a trace of every object that it may have created; the next run's same create adopts the object. The owner of
-//! a record locks a file beside it while it runs. Handed-over records have names made of the object's id. A record is
-//! removed as soon as a state shows the object, handed over or not: Terraform has stored it then.
+//! A directory with one file per run and one pending record per create. The record is written before the request, so
+//! that a killed run leaves a trace of every object that it may have created; the next run's same create resumes it.
+//! The file of a run is locked while the run lasts, and the name of a record contains its run: so a record is left if
+//! its run is gone, and taken by renaming it. A finished record, whose object was returned to Terraform, is renamed
+//! too. It is removed as soon as a state shows the object: Terraform has stored it then.
 
 mod entry;
+mod files;
 mod journal;
+mod run;
 #[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-pub(super) use self::journal::{Begin, Claim, Examined, Wanted};
+pub use self::files::Unreadable;
 pub use self::{
-    entry::{Entry, HandedOver, Owner},
-    journal::{Journal, JournalReport, PendingCreate, Unreadable},
+    entry::Entry,
+    journal::{Journal, JournalReport, PendingCreate},
+    run::Maker,
 };
+pub(super) use self::{journal::Begin, run::lasts as run_lasts};
 
-/// The version of the format that is written, and the newest that is read.
+/// The version of the format that is written, and the only one that is read.
 const VERSION: u32 = 1;
 
 /// The pending record of one create.
@@ -31,26 +37,29 @@ pub struct PendingRecord {
     pub kind: ObjectKind,
     /// The phase of the create.
     pub phase: CreatePhase,
-    /// The fingerprint of the configured object, which is the same in each run.
-    pub key: String,
-    /// The name that was sent.
-    pub marker: String,
+    /// The configuration that it belongs to. With kind and configured name it is the family of the create.
+    pub scope: Scope,
     /// The configured name.
     #[serde(default)]
     pub wanted_name: Option<String>,
+    /// A hash of the configured object, which is the same in each run.
+    pub request: String,
+    /// The name that was sent.
+    pub marker: String,
     /// The base address of the service.
     pub base_url: String,
     /// The fingerprint of base address and token.
     pub account: String,
+    /// The fingerprint of base address and token program.
+    #[serde(default)]
+    pub token_program: Option<String>,
     /// When the create began, in Unix seconds.
     pub begun_at: i64,
     /// When this file was written, in Unix seconds.
     pub updated_at: i64,
-    /// The id of the process that sent the request.
-    pub process: u32,
-    /// The Terraform process that started it, if the system shows it: id and start time.
-    #[serde(default)]
-    pub core: Option<String>,
+    /// The process of the create.
+    #[serde(flatten)]
+    pub maker: Maker,
     /// `request_id` of the answer.
     #[serde(default)]
     pub request_id: Option<String>,
@@ -72,8 +81,57 @@ fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
+/// A configuration and the state that it is applied to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scope {
+    /// The name of the stack, or the working directory.
+    pub stack: String,
+    /// The workspace.
+    pub workspace: String,
+    /// The working directory.
+    pub directory: String,
+    /// A hash of what identifies the backend.
+    pub backend: String,
+    /// Whether the backend is local or not known: then the same one is in the same directory.
+    pub is_local: bool,
+}
+
+impl Scope {
+    /// Whether both are one configuration. Their states may differ.
+    pub(super) fn is_family(&self, other: &Self) -> bool {
+        self.stack == other.stack && self.workspace == other.workspace
+    }
+
+    /// Whether both have one state.
+    pub(super) fn has_state_of(&self, other: &Self) -> bool {
+        self.backend == other.backend && (!self.is_local || self.directory == other.directory)
+    }
+
+    /// Whether both are the same directory with the same state.
+    pub(super) fn is_place_of(&self, other: &Self) -> bool {
+        self.backend == other.backend && self.directory == other.directory
+    }
+
+    /// The part of a marker that identifies family and backend.
+    pub(super) fn digits(&self, kind: ObjectKind, name: Option<&str>) -> String {
+        let parts = [&self.stack, &self.workspace, kind.as_str(), name.unwrap_or_default(), &self.backend];
+        fingerprint(&parts).chars().take(4).collect()
+    }
+}
+
+/// A hash of texts, as 32 hexadecimal digits.
+#[must_use]
+pub fn fingerprint(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part.as_bytes());
+        hash.update(b"\0");
+    }
+    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The kind of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectKind {
     /// A cloud disk.
@@ -114,8 +172,9 @@ pub enum CreatePhase {
     Sent,
     /// The service accepted it, and its id is known.
     Accepted,
-    /// It was returned to Terraform. It is never adopted, only reported.
-    HandedOver,
+    /// It was returned to Terraform. It is never adopted. The name of the file contains this phase.
+    #[serde(skip)]
+    Finished,
 }
 
 /// The ids of an object.
@@ -123,7 +182,15 @@ pub enum CreatePhase {
 pub struct Ids {
     /// The id that operations use, as text.
     pub id: String,
-    /// The database id, if it is a different one.
-    #[serde(default)]
-    pub database_id: Option<i64>,
+    /// Its unique id, if that is another one and known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+}
+
+impl Ids {
+    /// Whether an object with this id and uid is the same one. Ids may be numbers that another service uses too.
+    #[must_use]
+    pub fn is(&self, id: &str, uid: Option<&str>) -> bool {
+        self.id == id && self.uid.as_deref().zip(uid).is_none_or(|(own, other)| own == other)
+    }
 }

@@ -1,9 +1,9 @@
 //! The progress of waits, for other processes such as `watch`.
 //!
 //! Terraform prints only "Still creating..." during a wait, so each run of the provider that waits writes a file of
-//! events beside the journal: JSON lines, each complete and with the version of the format. A second file is locked
-//! while the run lasts. The files are limited in size and number and contain no secret. If an event cannot be written,
-//! it is skipped.
+//! events beside the journal: JSON lines, each complete and with the version of the format. The run's file in the
+//! pending directory is locked while the run lasts. The files are limited in size and number and contain no secret. If
+//! an event cannot be written, it is skipped.
 
 mod writer;
 
@@ -17,8 +17,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::Journal;
-use crate::process::is_locked;
+use super::{Journal, pending};
 
 pub use self::writer::{Progress, Stage, Task};
 
@@ -86,6 +85,7 @@ impl Event {
 #[derive(Debug)]
 pub struct Follower {
     directory: PathBuf,
+    pending: PathBuf,
     runs: BTreeMap<PathBuf, Run>,
     /// The durations of waits in milliseconds, by the kind and first phase.
     history: HashMap<(String, String), Vec<u64>>,
@@ -128,7 +128,8 @@ impl Follower {
     /// Follows the runs with this journal.
     #[must_use]
     pub fn beside(journal: &Journal) -> Self {
-        Self { directory: directory(journal), runs: BTreeMap::new(), history: HashMap::new() }
+        let pending = journal.directory().to_owned();
+        Self { directory: directory(journal), pending, runs: BTreeMap::new(), history: HashMap::new() }
     }
 
     /// The directory of the progress files.
@@ -144,12 +145,12 @@ impl Follower {
     pub fn look(&mut self) -> io::Result<Look> {
         let mut look = Look::default();
         for path in self.files()? {
+            // Checked before the read, so that the last events of a run are not missed.
+            let is_alive = is_alive(&self.pending, &path);
             let run = self.runs.entry(path.clone()).or_default();
             if run.is_over {
                 continue;
             }
-            // Checked before the read, so that the last events of a run are not missed.
-            let is_alive = is_alive(&path);
             let Ok(events) = run.read(&path) else { continue };
             run.was_alive |= is_alive;
             run.is_over = !is_alive && (run.was_alive || run.offset > 0);
@@ -179,7 +180,7 @@ impl Follower {
     /// # Errors
     /// A directory or file that cannot be read; a missing directory counts as empty.
     pub fn last(&self) -> io::Result<Vec<Told>> {
-        for path in self.files()?.iter().rev().filter(|path| !is_alive(path)) {
+        for path in self.files()?.iter().rev().filter(|path| !is_alive(&self.pending, path)) {
             let mut run = Run::default();
             let mut events = run.read(path)?;
             events.extend(run.broken_off());
@@ -234,9 +235,10 @@ impl Run {
     }
 }
 
-/// Whether the run that writes a file is running: then its lock is taken.
-fn is_alive(run: &Path) -> bool {
-    is_locked(&run.with_extension("lock"))
+/// Whether the run that writes a file lasts: the names of its file here and in the pending directory are equal.
+fn is_alive(pending: &Path, run: &Path) -> bool {
+    let name = run.file_stem().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix("run-"));
+    name.is_some_and(|name| pending::run_lasts(pending, name))
 }
 
 fn middle(past: &[u64]) -> Option<Duration> {
@@ -257,6 +259,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::new(folder.path().join("pending"));
         (folder, journal)
+    }
+
+    /// The progress of a new run.
+    fn run(journal: &Journal) -> Progress {
+        Progress::beside(&Journal::new(journal.directory()))
     }
 
     fn files(journal: &Journal) -> Vec<PathBuf> {
@@ -283,7 +290,7 @@ mod tests {
     #[test]
     fn what_changes_is_told_once_and_the_end_always() {
         let (_folder, journal) = journal();
-        let progress = Progress::beside(&journal);
+        let progress = run(&journal);
         let mut follower = Follower::beside(&journal);
         assert_eq!((follower.look().unwrap().alive, files(&journal).len()), (0, 0));
         let mut image = progress.task("private image", 951);
@@ -309,7 +316,8 @@ mod tests {
     #[test]
     fn what_a_run_did_not_end_is_broken_off() {
         let (_folder, journal) = journal();
-        let progress = Progress::beside(&journal);
+        let killed = Journal::new(journal.directory());
+        let progress = Progress::beside(&killed);
         let mut follower = Follower::beside(&journal);
         let mut task = progress.task("instance", "ins-1");
         task.sees(Stage::new("Creating"), None);
@@ -319,9 +327,7 @@ mod tests {
         let expected = ["ins-1 Creating", "ins-2 Creating", "ins-2 Creating Done"];
         assert_eq!(lines(&follower.look().unwrap()), expected);
         assert!(follower.last().unwrap().is_empty());
-        for lock in files(&journal).iter().filter(|file| file.extension().is_some_and(|ending| ending == "lock")) {
-            fs::remove_file(lock).unwrap();
-        }
+        killed.end();
         assert_eq!(lines(&follower.look().unwrap()), ["ins-1 Creating BrokenOff"]);
         assert!(follower.look().unwrap().told.is_empty());
         let last = Look { told: follower.last().unwrap(), alive: 0 };
@@ -331,14 +337,14 @@ mod tests {
     #[test]
     fn earlier_runs_are_experience() {
         let (_folder, journal) = journal();
-        let progress = Progress::beside(&journal);
+        let progress = run(&journal);
         let mut task = progress.task("instance", "ins-1");
         task.sees(Stage::new("Creating"), None);
         task.done(None);
         drop(progress);
         let mut follower = Follower::beside(&journal);
         assert!(follower.look().unwrap().told.is_empty());
-        let progress = Progress::beside(&journal);
+        let progress = run(&journal);
         let mut task = progress.task("instance", "ins-2");
         task.sees(Stage::new("Creating"), None);
         let mut other = progress.task("instance", "ins-2");
@@ -350,7 +356,7 @@ mod tests {
     #[test]
     fn a_line_that_is_not_whole_waits_and_one_of_another_format_is_passed_over() {
         let (_folder, journal) = journal();
-        let progress = Progress::beside(&journal);
+        let progress = run(&journal);
         let mut task = progress.task("instance", "ins-1");
         task.sees(Stage::new("Creating"), None);
         let file = files(&journal).into_iter().find(|file| file.extension().unwrap() == "jsonl").unwrap();
@@ -368,7 +374,7 @@ mod tests {
     fn files_are_bounded_in_size_and_number() {
         let (_folder, journal) = journal();
         for _ in 0..3 {
-            let progress = Progress::beside(&journal);
+            let progress = run(&journal);
             let mut task = progress.task("instance", "ins-1");
             for number in 0..4000 {
                 task.sees(Stage { detail: Some("x".repeat(1000)), ..Stage::new(number.to_string()) }, None);
@@ -382,7 +388,7 @@ mod tests {
         for number in 0..40 {
             fs::write(directory(&journal).join(format!("run-{number:014}-1.jsonl")), "").unwrap();
         }
-        let progress = Progress::beside(&journal);
+        let progress = run(&journal);
         progress.task("instance", "ins-1").sees(Stage::new("Creating"), None);
         assert_eq!(files(&journal).iter().filter(|file| file.extension().unwrap() == "jsonl").count(), 17);
     }
@@ -391,7 +397,7 @@ mod tests {
     fn nothing_fails_where_nothing_can_be_written() {
         let (folder, journal) = journal();
         fs::write(folder.path().join("pending-progress"), "a file where a folder should be").unwrap();
-        let progress = Progress::beside(&journal);
+        let progress = run(&journal);
         progress.task("instance", "ins-1").sees(Stage::new("Creating"), None);
         Progress::default().task("instance", "ins-1").sees(Stage::new("Creating"), None);
     }
@@ -402,7 +408,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
 
         let (_folder, journal) = journal();
-        let progress = Progress::beside(&journal);
+        let progress = run(&journal);
         progress.task("instance", "ins-1").sees(Stage::new("Creating"), None);
         assert_eq!(fs::metadata(directory(&journal)).unwrap().permissions().mode() & 0o777, 0o700);
         for file in files(&journal) {

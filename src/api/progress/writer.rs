@@ -4,7 +4,7 @@ use std::{
     fmt,
     fs::{self, File},
     io::{self, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use super::{Event, VERSION, WaitEnding, directory};
 use crate::{
     api::Journal,
-    process::{FileLock, private, private_directory},
+    process::{private, private_directory},
 };
 
 /// The largest size of a run's file, in bytes.
@@ -24,9 +24,6 @@ const MOST: usize = 512 * 1024;
 
 /// The number of earlier files that are kept: later runs estimate waits from them.
 const KEPT: usize = 16;
-
-/// The number of progress files of this process.
-static RUNS: AtomicU64 = AtomicU64::new(0);
 
 /// The longest text of an event, in characters.
 const LONGEST: usize = 160;
@@ -39,6 +36,8 @@ pub struct Progress {
 
 struct Shared {
     directory: PathBuf,
+    /// Keeps the run's lock.
+    journal: Journal,
     file: Mutex<Output>,
     tasks: AtomicU64,
 }
@@ -53,8 +52,6 @@ enum Output {
 struct Open {
     file: File,
     written: usize,
-    /// Locked until the process ends.
-    _lock: FileLock,
 }
 
 /// The progress of an object.
@@ -88,7 +85,8 @@ impl Progress {
     #[must_use]
     pub fn beside(journal: &Journal) -> Self {
         let directory = directory(journal);
-        let shared = Shared { directory, file: Mutex::new(Output::Unopened), tasks: AtomicU64::new(0) };
+        let journal = journal.clone();
+        let shared = Shared { directory, journal, file: Mutex::new(Output::Unopened), tasks: AtomicU64::new(0) };
         Self { shared: Some(Arc::new(shared)) }
     }
 
@@ -117,7 +115,7 @@ impl Progress {
         let Some(shared) = &self.shared else { return };
         let mut output = shared.file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if matches!(*output, Output::Unopened) {
-            *output = open(&shared.directory).map_or_else(|error| closed(&error), Output::Open);
+            *output = open(shared).map_or_else(|error| closed(&error), Output::Open);
         }
         if let Output::Open(open) = &mut *output
             && let Err(error) = open.append(event)
@@ -178,7 +176,6 @@ impl Open {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
         if self.written + line.len() > MOST {
-            // The lock is kept: it shows that the run continues.
             return Ok(());
         }
         self.written += line.len();
@@ -186,28 +183,25 @@ impl Open {
     }
 }
 
-/// Creates the file of this process and its lock, and removes those of old runs.
-fn open(directory: &Path) -> io::Result<Open> {
+/// Creates the file of this run, and removes those of old runs.
+fn open(shared: &Shared) -> io::Result<Open> {
+    let directory = &shared.directory;
+    let name = shared.journal.run_name().map_err(io::Error::other)?;
     private_directory(directory)?;
-    clear(directory)?;
-    // A provider that is configured twice in one process has two files, even within one millisecond.
-    let number = RUNS.fetch_add(1, Ordering::Relaxed);
-    let name = format!("run-{:014}-{}-{number}", now(), std::process::id());
-    let lock = FileLock::make(&directory.join(format!("{name}.lock")))?;
-    let file = private().append(true).create_new(true).open(directory.join(format!("{name}.jsonl")))?;
-    Ok(Open { file, written: 0, _lock: lock })
+    clear(shared)?;
+    let file = private().append(true).create_new(true).open(directory.join(format!("run-{name}.jsonl")))?;
+    Ok(Open { file, written: 0 })
 }
 
-fn clear(directory: &Path) -> io::Result<()> {
-    let mut runs: Vec<PathBuf> = fs::read_dir(directory)?
+fn clear(shared: &Shared) -> io::Result<()> {
+    let mut runs: Vec<PathBuf> = fs::read_dir(&shared.directory)?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
         .collect();
     runs.sort();
     let old = runs.len().saturating_sub(KEPT);
-    for run in runs.iter().take(old).filter(|run| !super::is_alive(run)) {
+    for run in runs.iter().take(old).filter(|run| !super::is_alive(shared.journal.directory(), run)) {
         let _ = fs::remove_file(run);
-        let _ = fs::remove_file(run.with_extension("lock"));
     }
     Ok(())
 }

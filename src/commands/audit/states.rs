@@ -273,7 +273,7 @@ pub(super) fn read(directories: &[PathBuf], environment: &Environment) -> Result
             id: entry.record.ids.map(|ids| ids.id),
             marker: entry.record.marker,
             base_url: entry.record.base_url,
-            is_finished: entry.record.phase == CreatePhase::HandedOver,
+            is_finished: entry.record.phase == CreatePhase::Finished,
             source: directory.display().to_string(),
         }));
     }

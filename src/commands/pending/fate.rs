@@ -168,11 +168,6 @@ impl Fate {
         Self::Unknown { why: error.to_string(), lacking: Lacking::after(error) }
     }
 
-    /// Whether the service has no object of it.
-    pub(super) fn is_over(&self) -> bool {
-        matches!(self, Self::Gone { .. } | Self::Nothing)
-    }
-
     /// The UID, if it is known.
     pub(super) fn uid<'a>(&'a self, record: &'a PendingRecord) -> Option<&'a str> {
         match self {
@@ -187,7 +182,7 @@ impl Fate {
             (Self::Alive { .. }, CreatePhase::Sent | CreatePhase::Accepted) => {
                 "apply the same configuration in this folder: it resumes the create".to_owned()
             }
-            (Self::Alive { uid, .. }, CreatePhase::HandedOver) => {
+            (Self::Alive { uid, .. }, CreatePhase::Finished) => {
                 format!("the next plan clears this; if no state has it: terraform import <address> {uid}")
             }
             (Self::Gone { .. }, _) => format!("nothing is billed; pending --forget {entry}"),
@@ -216,7 +211,7 @@ impl fmt::Display for Fate {
 pub(super) fn phase(phase: CreatePhase) -> &'static str {
     match phase {
         CreatePhase::Accepted => "accepted",
-        CreatePhase::HandedOver => "handed over",
+        CreatePhase::Finished => "finished",
         CreatePhase::Sent => "sent",
     }
 }

@@ -48,12 +48,9 @@ pub struct Arguments {
     /// The service. Without an address and a token nothing is asked.
     #[command(flatten)]
     pub service: ServiceArguments,
-    /// Removes this pending record, if the service has no object of it.
+    /// Removes this pending record, unless a run works on it. The object itself is not touched.
     #[arg(long, value_name = "ENTRY")]
     pub forget: Option<String>,
-    /// Removes it even if the service has the object or cannot be reached.
-    #[arg(long, requires = "forget")]
-    pub force: bool,
 }
 
 /// Lists the records, or removes one.
@@ -87,7 +84,7 @@ pub async fn run_to(
     let service = AskedService::new(Client::new(arguments.service.settings(environment)?));
     let context = Context::within(PATIENCE, &CancellationToken::new());
     let text = match &arguments.forget {
-        Some(entry) => forget(entry, arguments.force, &notes.journal, &service, &context).await?,
+        Some(entry) => forget(entry, &notes.journal, &service, &context).await?,
         None if is_there => list(&notes.journal, &service, &context).await?,
         // No create has run in this folder, or the user meant another one.
         None => format!(
@@ -119,22 +116,14 @@ async fn list(journal: &Journal, service: &AskedService, context: &Context) -> R
     Ok(text)
 }
 
-async fn forget(
-    entry: &str,
-    force: bool,
-    journal: &Journal,
-    service: &AskedService,
-    context: &Context,
-) -> Result<String, Failure> {
+async fn forget(entry: &str, journal: &Journal, service: &AskedService, context: &Context) -> Result<String, Failure> {
     let entries = journal.list().map_err(|error| Failure::new(error.to_string()))?.entries;
-    let Some(listed) = entries.into_iter().find(|listed| name(listed) == entry) else {
+    let Some(listed) = entries.into_iter().find(|listed| listed.name() == entry) else {
         return Err(Failure::new(format!("no pending record {entry} in {}", journal.directory().display())));
     };
     let fate = service.fate_of(&listed, context).await;
-    if fate == Fate::Owned || !(force || fate.is_over()) {
-        return Err(Failure::new(format!(
-            "{entry} is kept: {fate}. --force removes the pending record anyway; the object itself is not touched"
-        )));
+    if fate == Fate::Owned {
+        return Err(Failure::new(format!("{entry} is kept: a run is working on it")));
     }
     journal.forget(&listed).map_err(|error| Failure::new(error.to_string()))?;
     Ok(format!("Forgot {entry} ({}): {fate}.\n", listed.record.marker))
@@ -144,20 +133,15 @@ fn row(listed: &PendingCreate, fate: &Fate) -> [String; 8] {
     let record = &listed.record;
     let age = Timestamp::now().as_second().saturating_sub(record.begun_at).max(0);
     [
-        name(listed),
+        listed.name().to_owned(),
         record.kind.as_str().to_owned(),
         record.marker.clone(),
         fate::phase(record.phase).to_owned(),
         format!("{:#}", SignedDuration::from_secs(age)),
         fate.uid(record).unwrap_or("-").to_owned(),
         fate.to_string(),
-        fate.advice(listed, &name(listed)),
+        fate.advice(listed, listed.name()),
     ]
-}
-
-/// The name of a record: its file without the ending.
-fn name(listed: &PendingCreate) -> String {
-    listed.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 const HEADINGS: [&str; 8] = ["ENTRY", "KIND", "NAME SENT", "PHASE", "AGE", "UID", "STATUS", "WHAT TO DO"];

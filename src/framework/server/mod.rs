@@ -57,8 +57,6 @@ pub struct Ends {
 pub struct Caller {
     /// Cancelled when the answer of this call will not be stored.
     pub caller_gone: CancellationToken,
-    /// Cancelled when the answer of this call was written to the connection. Whether it was stored is never known.
-    pub answered: CancellationToken,
     /// Cancelled when this caller cannot send further calls.
     pub(super) disconnected: CancellationToken,
 }
@@ -108,11 +106,7 @@ impl<P: Provider> Server<P> {
     /// core exits.
     pub fn caller(&self, disconnected: Option<&CancellationToken>) -> Caller {
         let disconnected = disconnected.unwrap_or(&self.ends.caller_gone);
-        Caller {
-            caller_gone: disconnected.child_token(),
-            answered: CancellationToken::new(),
-            disconnected: disconnected.clone(),
-        }
+        Caller { caller_gone: disconnected.child_token(), disconnected: disconnected.clone() }
     }
 
     /// The caller of the call that this task answers.
@@ -127,8 +121,8 @@ impl<P: Provider> Server<P> {
 
     /// The context of a step.
     fn context(&self, client: Arc<P::Client>, timeout: Duration) -> StepContext<P::Client> {
-        let Caller { caller_gone, answered, .. } = self.current_caller();
-        StepContext { client, stopping: self.stopping(), caller_gone, answered, deadline: Instant::now() + timeout }
+        let Caller { caller_gone, .. } = self.current_caller();
+        StepContext { client, stopping: self.stopping(), caller_gone, deadline: Instant::now() + timeout }
     }
 
     /// The client, or the reason why it is missing.

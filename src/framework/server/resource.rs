@@ -41,6 +41,19 @@ pub struct ApplyRequest {
 }
 
 impl<P: Provider> Server<P> {
+    /// Converts a stored state to the current layout (plugin protocol, UpgradeResourceState).
+    pub fn upgrade(
+        &self,
+        resource: &Offering<P::Client>,
+        version: i64,
+        state: serde_json::Value,
+    ) -> Result<serde_json::Value, Diagnostics> {
+        if let ConfigurationState::Ready(client) = self.configuration() {
+            resource.steps.stored(&state, &client);
+        }
+        if version == resource.schema.version { Ok(state) } else { resource.steps.upgrade(version, state) }
+    }
+
     /// Plans a change (plugin protocol, planning): the planned state, and the attributes that need a replacement.
     ///
     /// The answer has an identity only if it is known: Terraform up to 1.17 cannot show a plan (`show -json`) with an
@@ -248,13 +261,6 @@ impl<C: Send + Sync + 'static> Offering<C> {
             None => self.steps.import_id(&Identity(identity.clone())),
         }
     }
-
-    /// Converts the JSON of a stored state to the current layout. The core calls this for every stored state, whatever
-    /// its version (plugin protocol, UpgradeResourceState).
-    pub fn upgrade(&self, version: i64, state: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
-        if version == self.schema.version { Ok(state) } else { self.steps.upgrade(version, state) }
-    }
-
     /// A state with null for its write-only attributes: an upgraded one may have values from before they became
     /// write-only.
     pub fn without_write_only(&self, state: Value) -> Value {

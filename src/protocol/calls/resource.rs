@@ -154,7 +154,7 @@ impl Call for generate_resource_config::Request {
 impl Call for upgrade_resource_state::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
         let resource = server.registry().find(OfferKind::Resource, &self.type_name)?;
-        let upgraded = resource.upgrade(self.version, stored_state(self.raw_state.as_ref())?)?;
+        let upgraded = server.upgrade(resource, self.version, stored_state(self.raw_state.as_ref())?)?;
         let state = resource.without_write_only(convert::read_stored(&resource.ty, &upgraded, "stored state")?);
         let mut diagnostics = Diagnostics::new();
         let upgraded_state = convert::written(&resource.ty, &state, &mut diagnostics);

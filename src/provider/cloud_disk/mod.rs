@@ -3,10 +3,7 @@
 mod listed;
 mod schema;
 
-use std::sync::Arc;
-
 use serde_json::Value;
-use tokio::sync::OnceCell;
 
 use self::schema::CloudDisk;
 use super::{
@@ -20,7 +17,7 @@ use super::{
     },
 };
 use crate::{
-    api::{self, Accepted, CloudDiskSpecFilter, Code, Context, CreateCloudDisk, Listing, Objects, Sighting, WaitEnded},
+    api::{self, Accepted, CloudDiskSpecFilter, Code, Context, CreateCloudDisk, Objects, Sighting, WaitEnded},
     framework::{
         Attr, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, Plan, PlanContext, PlanKind, Schema,
         StepContext, Type, Update,
@@ -62,7 +59,13 @@ impl Managed for CloudDisk {
     }
 
     fn common(&self) -> Common<'_> {
-        Common { id: &self.id, name: &self.name, status: &self.status, deletion_protection: &self.deletion_protection }
+        Common {
+            id: &self.id,
+            name: &self.name,
+            status: &self.status,
+            deletion_protection: &self.deletion_protection,
+            uid: Some(&self.uid),
+        }
     }
 
     fn name_mut(&mut self) -> &mut Attr<String> {
@@ -116,14 +119,6 @@ impl Managed for CloudDisk {
         })
     }
 
-    fn is_like(&self, disk: &api::CloudDisk) -> bool {
-        let same = |wanted: &Attr<i64>, own: Option<i64>| match (wanted.known(), own) {
-            (Some(wanted), Some(own)) => *wanted == own,
-            _ => true,
-        };
-        same(&self.size_gb, disk.size_gb) && same(&self.spec_id, disk.spec_id)
-    }
-
     async fn until_free(release: &Release<'_, Self>) -> Result<Free, Diagnostic> {
         release.until_free().await
     }
@@ -141,10 +136,6 @@ impl Managed for CloudDisk {
             !disk.is_released() && (disk.id.to_string() == id || disk.uid.as_deref() == Some(id))
         };
         lifecycle::in_list(client, limits, is_wanted).await
-    }
-
-    fn before(client: &ProviderClient) -> &OnceCell<Arc<Listing<api::CloudDisk>>> {
-        &client.before.cloud_disks
     }
 }
 

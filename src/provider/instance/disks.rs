@@ -304,7 +304,8 @@ mod tests {
             ],
             complete: true,
             total: Some(3),
-            skipped: 0,
+            is_reached: true,
+            unread: Vec::new(),
         }
     }
 

@@ -11,9 +11,7 @@ mod price;
 mod report;
 mod schema;
 
-use std::{sync::Arc, time::Duration};
-
-use tokio::sync::OnceCell;
+use std::time::Duration;
 
 use self::{disks::find_uids, schema::Instance};
 use super::{
@@ -26,7 +24,7 @@ use super::{
     words::capitalized,
 };
 use crate::{
-    api::{self, Accepted, Attempt, Code, Context, CreateInstance, InstanceStatus, InstanceUid, Listing, Presence},
+    api::{self, Accepted, Attempt, Code, Context, CreateInstance, InstanceStatus, InstanceUid, Presence},
     framework::{
         Attr, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Plan, PlanContext, Private, Schema, StepContext,
         Type, Update, timeouts::parse_duration, to_value,
@@ -89,7 +87,13 @@ impl Managed for Instance {
     }
 
     fn common(&self) -> Common<'_> {
-        Common { id: &self.id, name: &self.name, status: &self.status, deletion_protection: &self.deletion_protection }
+        Common {
+            id: &self.id,
+            name: &self.name,
+            status: &self.status,
+            deletion_protection: &self.deletion_protection,
+            uid: None,
+        }
     }
 
     fn name_mut(&mut self) -> &mut Attr<String> {
@@ -225,18 +229,6 @@ impl Managed for Instance {
         })
     }
 
-    fn is_like(&self, instance: &api::Instance) -> bool {
-        let same = |wanted: &Attr<i64>, own: Option<i64>| match (wanted.known(), own) {
-            (Some(wanted), Some(own)) => own == 0 || *wanted == own,
-            _ => true,
-        };
-        let same_region = match (self.region.as_str(), instance.region.as_deref()) {
-            (Some(wanted), Some(own)) => wanted == own,
-            _ => true,
-        };
-        same(&self.spec_id, instance.spec_id) && same(&self.gpu_num, instance.gpu_num) && same_region
-    }
-
     fn may_be_gone(code: Code) -> bool {
         matches!(code, Code::InstanceNotExistOrAlreadyReleased | Code::InstanceNotExistOrNoPrivilege)
     }
@@ -265,10 +257,6 @@ impl Managed for Instance {
     fn imported(&mut self, private: &mut Private) {
         private.insert(IMPORTING, true);
         self.forget_credentials();
-    }
-
-    fn before(client: &ProviderClient) -> &OnceCell<Arc<Listing<api::Instance>>> {
-        &client.before.instances
     }
 }
 

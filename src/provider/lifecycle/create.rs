@@ -3,20 +3,16 @@
 //! After the acceptance the object is in the state on every path. Only a failed creation and a timeout are errors,
 //! which make Terraform taint the object; everything else is a warning (plugin protocol, ApplyResourceChange).
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Choice, Managed, ManagedExt as _, absence, create_key, leftovers, noun};
+use super::{Choice, Managed, ManagedExt as _, absence, leftovers, noun};
 use crate::{
     api::{
-        self, Accepted, Attempt, BeforeSending, Choices, Context, CreateOptions, Entry, Error, HandedOver, Journal,
-        Object as _, Origin, Permission, Refusal, Sighting,
+        self, Accepted, Attempt, Choices, Context, CreateOptions, Entry, Error, Leftover, Object as _, Origin,
+        Permission, Refusal, Sighting,
     },
     framework::{Attr, Create, Diagnostic, Diagnostics, Outcome, Path, Private, StepContext, is_set},
     provider::{ProviderClient, client::limits, errors::Failure, words::capitalized},
@@ -24,9 +20,6 @@ use crate::{
 
 /// The time for the last calls of a create whose wait has used up its timeout.
 const LAST_CALLS: Duration = Duration::from_secs(5);
-
-/// How long Terraform may take to store an answer: it writes remote states every 20 seconds.
-const STORED_WITHIN: Duration = Duration::from_secs(30);
 
 /// An accepted create and its results so far.
 pub(in crate::provider) struct ManagedCreate<'a, M> {
@@ -41,8 +34,6 @@ pub(in crate::provider) struct ManagedCreate<'a, M> {
     pub(in crate::provider) limits: Context,
     /// Cancelled when the answer will not reach Terraform.
     pub(in crate::provider) caller_gone: CancellationToken,
-    /// Cancelled when the answer was sent to Terraform.
-    answered: CancellationToken,
 }
 
 pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext<ProviderClient>) -> Outcome<M> {
@@ -59,38 +50,36 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext<
     let Some(first) = requests.next() else {
         return Outcome::absent().with(Diagnostic::error("No candidates", "The list of candidates is empty."));
     };
-    let key = create_key::<M>(&first, client);
-    let guard = Guard::new(choices, &key, &context.client);
+    let guard = Guard::new(choices, &planned, &context.client);
     let options = CreateOptions {
         wait_for_capacity: planned.wait_for_capacity(),
         while_busy: M::WHILE_BUSY,
-        before_sending: guard.question(),
+        unique_names: client.unique_names,
         caller_gone: context.caller_gone.clone(),
     };
     let objects = client.api.objects::<M::Object>();
     let requests = Choices::new(first, requests.collect());
-    let accepted = objects.create_one_of(requests, &key, &client.journal, options, &limits).await;
-    let mut answers = guard.end();
-    if let Some(marker) = answers.marker.as_deref().filter(|_| !matches!(accepted, Err(Error::Unsettled(_)))) {
-        M::create_ended(marker, accepted.as_ref().ok().map(Accepted::id).as_deref(), client);
+    let (guard, accepted) = objects.create_one_of(requests, guard, &client.journal, options, &limits).await;
+    let Guard { mut choices, confirmed, withheld, marker, mut diagnostics, .. } = guard;
+    if let Some(marker) = marker.filter(|_| !matches!(accepted, Err(Error::Unsettled(_)))) {
+        M::create_ended(&marker, accepted.as_ref().ok().map(Accepted::id).as_deref(), client);
     }
-    // Read after the create, which may have waited for the end of an earlier run.
-    let mut diagnostics = std::mem::take(&mut answers.diagnostics);
-    diagnostics.extend(leftovers::never_shown::<M>(&key, client));
     let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {
-            if !answers.withheld.is_empty() {
+            if !withheld.is_empty() {
                 M::forget_promise(&config, &planned, client);
             }
             if !diagnostics.has_errors() {
-                let refused = Refused { planned: &planned, error: &error, withheld: answers.withheld, candidates };
+                let refused = Refused { planned: &planned, error: &error, withheld, candidates };
                 diagnostics.extend(refused.diagnostics(client, &limits, |name| is_set(&config, name)).await);
             }
             return Outcome::absent().with(diagnostics);
         }
     };
-    let state = answers.confirmed.or_else(|| answers.choices.get(accepted.choice).map(|choice| choice.object.clone()));
+    client.shows(M::Object::KIND, &accepted.id());
+    let is_choice = accepted.choice < choices.len();
+    let state = confirmed.or_else(|| is_choice.then(|| choices.swap_remove(accepted.choice).object));
     let limits = Context { deadline: accepted.deadline, ..limits };
     let mut creation = ManagedCreate {
         state: state.unwrap_or(planned),
@@ -99,7 +88,6 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext<
         client,
         limits,
         caller_gone: context.caller_gone.clone(),
-        answered: context.answered.clone(),
     };
     creation.follow(accepted).await;
     Outcome::present(creation.state, creation.private).with(creation.diagnostics)
@@ -118,16 +106,11 @@ async fn requests<M: Managed>(
     Ok(requests)
 }
 
-/// The guard before each request of a create: leftovers of earlier runs, then price and budgets.
+/// The guard before each request of a create: leftovers of earlier runs, then price and budgets. Also its results.
 struct Guard<M> {
-    key: String,
     client: Arc<ProviderClient>,
-    answers: Arc<Mutex<Answers<M>>>,
-}
-
-/// The results of a guard.
-struct Answers<M> {
-    choices: Arc<Vec<Choice<M>>>,
+    planned: M,
+    choices: Vec<Choice<M>>,
     /// The object to create, as it was last confirmed.
     confirmed: Option<M>,
     /// Why choices were not requested in the last round, by index.
@@ -135,83 +118,47 @@ struct Answers<M> {
     /// The marker of the confirmed requests.
     marker: Option<String>,
     diagnostics: Diagnostics,
-    has_looked_for_leftovers: bool,
 }
 
 impl<M: Managed> Guard<M> {
-    fn new(choices: Vec<Choice<M>>, key: &str, client: &Arc<ProviderClient>) -> Self {
-        let answers = Answers {
-            choices: Arc::new(choices),
+    fn new(choices: Vec<Choice<M>>, planned: &M, client: &Arc<ProviderClient>) -> Self {
+        Self {
+            client: Arc::clone(client),
+            planned: planned.clone(),
+            choices,
             confirmed: None,
             withheld: BTreeMap::new(),
             marker: None,
             diagnostics: Diagnostics::new(),
-            has_looked_for_leftovers: false,
-        };
-        Self { key: key.to_owned(), client: Arc::clone(client), answers: Arc::new(Mutex::new(answers)) }
-    }
-
-    fn question(&self) -> BeforeSending<M::Object> {
-        let (key, client, answers) = (self.key.clone(), Arc::clone(&self.client), Arc::clone(&self.answers));
-        BeforeSending::asks(move |attempt, limits| {
-            let (key, client, answers) = (key.clone(), Arc::clone(&client), Arc::clone(&answers));
-            async move { ask(&attempt, &key, &client, &answers, &limits).await }
-        })
-    }
-
-    /// The results of a guard.
-    fn end(self) -> Answers<M> {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        Answers {
-            choices: Arc::clone(&answers.choices),
-            confirmed: answers.confirmed.take(),
-            withheld: std::mem::take(&mut answers.withheld),
-            marker: answers.marker.take(),
-            diagnostics: std::mem::take(&mut answers.diagnostics),
-            has_looked_for_leftovers: answers.has_looked_for_leftovers,
         }
     }
 }
 
-async fn ask<M: Managed>(
-    attempt: &Attempt,
-    key: &str,
-    client: &ProviderClient,
-    answers: &Mutex<Answers<M>>,
-    limits: &Context,
-) -> Permission<M::Object> {
-    let lock = || answers.lock().unwrap_or_else(PoisonError::into_inner);
-    let choices = Arc::clone(&lock().choices);
-    let is_first = !std::mem::replace(&mut lock().has_looked_for_leftovers, true);
-    if is_first {
-        let decision = leftovers::decide(&choices, key, client, limits).await;
-        let mut answers = lock();
-        answers.diagnostics.extend(decision.diagnostics);
-        if !matches!(decision.permission, Permission::Send) {
-            answers.confirmed =
-                decision.adopted.and_then(|place| choices.get(place)).map(|choice| choice.object.clone());
-            return decision.permission;
-        }
+impl<M: Managed> api::Guard for Guard<M> {
+    const JUDGES_LEFTOVERS: bool = true;
+
+    fn judge(&mut self, found: Result<Vec<Leftover>, Error>) -> Permission {
+        self.diagnostics.extend(leftovers::judge(found, &self.planned, &self.client));
+        if self.diagnostics.has_errors() { Permission::Refuse } else { Permission::Send }
     }
-    if lock().diagnostics.has_errors() {
-        return Permission::Refuse;
-    }
-    let Some(choice) = choices.get(attempt.choice) else { return Permission::Refuse };
-    let confirmed = match &choice.ruled_out {
-        Some(reason) => Err(Diagnostic::error("The plan ruled it out", reason.clone())),
-        None => choice.object.confirm(attempt, client, limits).await,
-    };
-    let mut answers = lock();
-    match confirmed {
-        Ok(confirmed) => {
-            answers.withheld.remove(&attempt.choice);
-            answers.confirmed = Some(confirmed);
-            answers.marker = Some(attempt.marker.clone());
-            Permission::Send
-        }
-        Err(diagnostic) => {
-            answers.withheld.insert(attempt.choice, diagnostic);
-            Permission::Refuse
+
+    async fn permit(&mut self, attempt: Attempt) -> Permission {
+        let Some(choice) = self.choices.get(attempt.choice) else { return Permission::Refuse };
+        let confirmed = match &choice.ruled_out {
+            Some(reason) => Err(Diagnostic::error("The plan ruled it out", reason.clone())),
+            None => choice.object.confirm(&attempt, &self.client, &attempt.context).await,
+        };
+        match confirmed {
+            Ok(confirmed) => {
+                self.withheld.remove(&attempt.choice);
+                self.confirmed = Some(confirmed);
+                self.marker = Some(attempt.marker);
+                Permission::Send
+            }
+            Err(diagnostic) => {
+                self.withheld.insert(attempt.choice, diagnostic);
+                Permission::Refuse
+            }
         }
     }
 }
@@ -227,49 +174,47 @@ impl<M: Managed> ManagedCreate<'_, M> {
         if accepted.origin == Origin::Adopted {
             self.diagnostics.push(adopted(&self.state));
         }
-        let is_stopped = self.wait(&accepted).await;
-        self.rename(&accepted, is_stopped).await;
+        self.wait(&accepted).await;
+        self.rename(&accepted).await;
         M::look_after_create(self, &accepted).await;
         if let Some(name) = accepted.rename_to.clone() {
             *self.state.name_mut() = Attr::Known(name);
         }
-        self.hand_over(accepted.entry).await;
+        self.finish(accepted.entry).await;
     }
 
-    /// Waits until the object is ready; `true` if the run was stopped meanwhile.
-    async fn wait(&mut self, accepted: &Accepted<M::Object>) -> bool {
+    /// Waits until the object is ready.
+    async fn wait(&mut self, accepted: &Accepted<M::Object>) {
         if !self.state.waits() {
-            return false;
+            return;
         }
         let objects = self.client.api.objects::<M::Object>();
         let is_settled = |seen: &Sighting<M::Object>| seen.record().is_some_and(M::is_settled);
         match objects.wait(&api::Record::key(&accepted.made), &self.limits, is_settled).await {
             Ok(seen) => {
-                let Some(record) = seen.record() else { return false };
+                let Some(record) = seen.record() else { return };
                 self.state.take_record(record);
                 self.diagnostics.extend(self.state.unfit(record, accepted).map(Into::into).unwrap_or_default());
-                false
             }
-            Err(error) => {
-                self.diagnostics.push(wait_ended(&error, &self.state, accepted));
-                is_stop(&error)
-            }
+            Err(error) => self.diagnostics.push(wait_ended(&error, &self.state, accepted)),
         }
     }
 
-    /// Gives the object its configured name instead of the one with the marker. As late as possible: until then the
-    /// name is the only trace of the object if the run is killed and the record is lost.
-    async fn rename(&mut self, accepted: &Accepted<M::Object>, is_stopped: bool) {
+    /// Gives the object its configured name instead of the one with the marker, which means an unfinished create. As
+    /// late as possible: until then the name tells what the object is if the run is killed and the record is lost.
+    async fn rename(&mut self, accepted: &Accepted<M::Object>) {
         let Some(name) = accepted.rename_to.as_deref().filter(|_| !self.caller_gone.is_cancelled()) else { return };
         if let Some(error) = &accepted.not_noted {
             self.diagnostics.push(not_noted(&self.state, &accepted.sent_name, error));
             return;
         }
-        if is_stopped {
-            return;
-        }
+        let limits = if self.limits.cancel.is_cancelled() {
+            Context::within(LAST_CALLS, &CancellationToken::new())
+        } else {
+            self.last_calls()
+        };
         let objects = self.client.api.objects::<M::Object>();
-        if let Err(error) = objects.rename(&api::Record::key(&accepted.made), name, &self.last_calls()).await {
+        if let Err(error) = objects.rename(&api::Record::key(&accepted.made), name, &limits).await {
             self.diagnostics.push(not_renamed(&error, &self.state, &accepted.sent_name));
         }
     }
@@ -279,64 +224,24 @@ impl<M: Managed> ManagedCreate<'_, M> {
         Context { deadline: self.limits.deadline.max(Instant::now() + LAST_CALLS), ..self.limits.clone() }
     }
 
-    /// Hands over the record of the create: Terraform has the object now. If the answer does not reach Terraform, the
-    /// handover is undone, and the next run's same create adopts the object.
-    async fn hand_over(&self, entry: Entry) {
-        if self.caller_gone.is_cancelled() {
+    /// Finishes the record of the create: Terraform gets the object now. If the answer will not reach Terraform, the
+    /// record stays, and the next run's same create adopts the object.
+    async fn finish(&mut self, entry: Entry) {
+        if self.caller_gone.is_cancelled() || self.client.journal.core_has_ended() {
             tracing::warn!("the answer cannot reach Terraform: the next run's same create adopts the {}", noun::<M>());
             return;
         }
-        let handed = tokio::task::spawn_blocking(move || entry.handed_over());
-        match handed.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())) {
-            Ok(handed) => {
-                let answer = UnsentAnswer {
-                    handed: Some(handed),
-                    caller_gone: self.caller_gone.clone(),
-                    answered: self.answered.clone(),
-                    answered_at: None,
-                    journal: self.client.journal.clone(),
-                };
-                tokio::spawn(answer.watch());
-            }
-            Err(error) => tracing::warn!(%error, "the record of the create could not be closed"),
-        }
-    }
-}
-
-/// An answer on its way to Terraform. On drop, at the latest when the process exits, the handover is undone if the
-/// answer was not sent, or if Terraform ended so soon after it that it may not have stored it. A state with the object
-/// removes the record in any case.
-struct UnsentAnswer {
-    handed: Option<HandedOver>,
-    caller_gone: CancellationToken,
-    answered: CancellationToken,
-    answered_at: Option<Instant>,
-    journal: Journal,
-}
-
-impl UnsentAnswer {
-    async fn watch(mut self) {
-        tokio::select! {
-            biased;
-            () = self.answered.cancelled() => self.answered_at = Some(Instant::now()),
-            () = self.caller_gone.cancelled() => return,
-        }
-        self.caller_gone.cancelled().await;
-    }
-
-    fn may_be_lost(&self) -> bool {
-        let is_stored = self.answered_at.is_some_and(|at| at.elapsed() > STORED_WITHIN);
-        !self.answered.is_cancelled() || (!is_stored && self.journal.core_has_ended())
-    }
-}
-
-impl Drop for UnsentAnswer {
-    fn drop(&mut self) {
-        if let Some(handed) = self.handed.take()
-            && self.may_be_lost()
-            && let Err(error) = handed.take_back()
-        {
-            tracing::debug!(%error, "the record of an answer that may be lost could not be turned back");
+        let finished = tokio::task::spawn_blocking(move || entry.finish()).await;
+        if let Err(error) = finished.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic())) {
+            let title = self.state.title();
+            self.diagnostics.push(Diagnostic::warning(
+                format!("The pending record of {title} was not closed"),
+                format!(
+                    "{error}. The state holds {title}. Remove the file: otherwise a later create of an equal {} adopts \
+                     it.",
+                    noun::<M>()
+                ),
+            ));
         }
     }
 }
@@ -358,15 +263,11 @@ fn adopted<M: Managed>(state: &M) -> Diagnostic {
 fn wait_ended<M: Managed>(error: &Error, state: &M, accepted: &Accepted<M::Object>) -> Diagnostic {
     let (noun, title, ids) = (noun::<M>(), state.title(), &accepted.ids);
     if is_stop(error) {
-        let (named, repair) = match accepted.rename_to {
-            Some(_) => (format!(" under the name {:?}", accepted.sent_name), " and repairs its name"),
-            None => (String::new(), ""),
-        };
         return Diagnostic::warning(
             format!("Stopped waiting for {title}"),
             format!(
-                "The run was stopped. The {noun} exists{named} and is billed; the state holds it. The next plan shows \
-                 its status{repair}."
+                "The run was stopped. The {noun} exists and is billed; the state holds it. The next plan shows its \
+                 status."
             ),
         );
     }

@@ -1,166 +1,130 @@
-//! Leftovers of earlier runs without a pending record: found by the marker in the name, or by a handed-over record
-//! whose object is in no state.
+//! The judgement of what earlier runs left under the name of a create, and of objects that have its name.
 
-use super::{Choice, Managed, ManagedExt as _, ObjectRecord, noun};
+use super::{Managed, ManagedExt as _, noun};
 use crate::{
-    api::{self, Context, Marked, Object, Permission, marked},
+    api::{self, Leftover, LeftoverKind, Object},
     framework::{Diagnostic, Diagnostics},
     provider::{OnLeftover, ProviderClient, errors::Failure, words::capitalized},
 };
 
-/// The decision about leftovers.
-pub(super) struct Decision<K> {
-    pub(super) permission: Permission<K>,
-    /// The index of the choice that the adopted object matches.
-    pub(super) adopted: Option<usize>,
-    pub(super) diagnostics: Diagnostics,
-}
-
-/// Looks for objects that an earlier run of this or another configuration created under the same name. `on_leftover`
-/// decides about those of the same configuration; the others are a warning.
-pub(super) async fn decide<M: Managed>(
-    choices: &[Choice<M>],
-    key: &str,
+/// The diagnostics about leftovers before a create: an error stops it.
+pub(super) fn judge<M: Managed>(
+    found: Result<Vec<Leftover>, api::Error>,
+    planned: &M,
     client: &ProviderClient,
-    limits: &Context,
-) -> Decision<M::Object> {
-    let mut decision = Decision { permission: Permission::Send, adopted: None, diagnostics: Diagnostics::new() };
-    let Some(Choice { object: planned, .. }) = choices.first() else { return decision };
-    if M::WHILE_BUSY == api::WhileBusy::Wait {
-        // A private image has no marker: its name is unique, and the service refuses a second one.
-        return decision;
-    }
-    let found = match found(planned, key, client, limits).await {
+) -> Diagnostics {
+    let mut found = match found {
         Ok(found) => found,
-        Err(error) => {
-            not_looked_for(planned, &error, client, &mut decision);
-            return decision;
-        }
+        Err(error) => return not_looked_for(planned, &error, client),
     };
-    let mut own = Vec::new();
-    for (record, whose) in found {
-        let alike = choices.iter().position(|choice| choice.object.is_like(&record));
-        let is_own = whose == Marked::Own && planned.name().is_some() && alike.is_some();
-        match client.on_leftover {
-            OnLeftover::Adopt if is_own && client.adopts(&record_id(&record)) => {
-                decision.permission = Permission::Adopt(Box::new(record));
-                decision.adopted = alike;
-                return decision;
-            }
-            OnLeftover::Fail if is_own => own.push(record),
-            _ => decision.diagnostics.push(look_alike::<M>(&record)),
-        }
-    }
-    if !own.is_empty() {
-        decision.diagnostics.push(refusal::<M>(&own));
-        decision.permission = Permission::Refuse;
-    }
-    decision
-}
-
-/// Handles a failed search for leftovers: nothing is created, unless `on_leftover` is "warn".
-fn not_looked_for<M: Managed>(
-    planned: &M,
-    error: &api::Error,
-    client: &ProviderClient,
-    decision: &mut Decision<M::Object>,
-) {
-    let noun = noun::<M>();
-    let tried = format!("look for leftovers of {}", planned.title());
-    if client.on_leftover == OnLeftover::Warn {
-        let now = format!("The {noun} is created, as on_leftover is \"warn\".");
-        decision.diagnostics.extend(Failure { error, tried, now }.of_a_check(client));
-        return;
-    }
-    let now = format!(
-        "Nothing was created. Apply again. To create without this check, set the provider's argument on_leftover to \
-         \"warn\"; if an earlier run left a {noun}, a second one is then billed."
-    );
-    decision.diagnostics.push(Failure { error, tried, now }.whole());
-    decision.permission = Permission::Refuse;
-}
-
-/// Objects with this name and a marker, without a pending record, and that no state has shown.
-async fn found<M: Managed>(
-    planned: &M,
-    key: &str,
-    client: &ProviderClient,
-    limits: &Context,
-) -> Result<Vec<(ObjectRecord<M>, Marked)>, api::Error> {
-    let objects = client.api.objects::<M::Object>();
-    let before = M::before(client).get_or_try_init(|| objects.snapshot(limits)).await?;
-    let marked = before.records.iter().filter(|record| !record.is_released()).filter_map(|record| {
-        let whose = marked(record.name()?, planned.name(), key)?;
-        Some((record.clone(), whose))
+    // The object of a state or of this run is no leftover: its name is being repaired.
+    found.retain(|leftover| leftover.kind != LeftoverKind::Marked || !is_shown::<M>(leftover, client));
+    let (errors, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|leftover| {
+        leftover.kind == LeftoverKind::Named || (client.on_leftover == OnLeftover::Fail && leftover.is_of_this_state)
     });
-    let mut found: Vec<_> = marked.collect();
-    if found.is_empty() {
-        return Ok(found);
-    }
-    let entries = client.journal.list()?.entries;
-    found.retain(|(record, _)| {
-        let is_explained = entries.iter().any(|listed| Some(listed.record.marker.as_str()) == record.name());
-        !is_explained && !client.was_in_a_state(M::Object::KIND, &record_id(record))
-    });
-    Ok(found)
-}
-
-fn record_id<K: Object>(record: &K) -> String {
-    record.key().to_string()
-}
-
-/// The error for objects that an earlier run of this configuration may have created.
-fn refusal<M: Managed>(records: &[ObjectRecord<M>]) -> Diagnostic {
-    let noun = capitalized(noun::<M>());
-    let (who, verb) = match records {
-        [record] => (format!("{noun} {}", record_id(record)), "was"),
-        several => (format!("{} {}s", several.len(), self::noun::<M>()), "were"),
-    };
-    let objects: Vec<String> = records
-        .iter()
-        .map(|record| {
-            let (id, name) = (record_id(record), record.name().unwrap_or_default());
-            format!("{noun} {id} with the name {name:?}: terraform import {}.<name> {id}", M::TYPE_NAME)
-        })
-        .collect();
-    Diagnostic::error(
-        format!("{who} {verb} left behind by an earlier run of this configuration"),
-        format!(
-            "The objects below have the marker of this configuration but no pending record, for example because \
-             .terraform was deleted. They exist and are billed. Nothing was created. Import each one to its own \
-             address, or release it in the console. To change what a create does, set the provider's argument \
-             on_leftover to \"adopt\" or \"warn\".\n\n{}",
-            objects.join("\n")
-        ),
-    )
-}
-
-/// The warning about an object that has the marker of another configuration, or may differ from this one's.
-fn look_alike<M: Managed>(record: &ObjectRecord<M>) -> Diagnostic {
-    let name = record.name().unwrap_or_default();
-    leftover::<M>(&record_id(record), &format!("Its name {name:?} is the temporary name of a create."))
-}
-
-/// The warnings about objects that an earlier run created from the same configuration and returned, and that no state
-/// has shown since.
-pub(super) fn never_shown<M: Managed>(key: &str, client: &ProviderClient) -> Diagnostics {
     let mut diagnostics = Diagnostics::new();
-    let never_shown = client.journal.never_shown(M::Object::KIND, key).unwrap_or_default();
-    for id in &never_shown {
-        let why = "An earlier run created it from the same configuration and reported it to Terraform, but no state \
-                   has contained it since.";
-        diagnostics.push(leftover::<M>(id, why));
+    for leftover in warnings.iter().filter(|leftover| is_named_here::<M>(leftover, client)) {
+        let summary = summary::<M>(leftover);
+        let detail = format!("{} Another {} is created now.", advice::<M>(leftover, client), noun::<M>());
+        diagnostics.push(Diagnostic::warning(summary, detail));
+    }
+    // The creates of a run name different objects first, so that each one's error has the import command for its own
+    // address.
+    let first = errors.iter().find(|leftover| is_named_here::<M>(leftover, client));
+    if let Some(first) = first.or_else(|| errors.first()) {
+        diagnostics.push(refusal::<M>(first, &errors, client));
     }
     diagnostics
 }
 
-fn leftover<M: Managed>(id: &str, why: &str) -> Diagnostic {
-    Diagnostic::warning(
-        format!("{} {id} may have been left behind", capitalized(noun::<M>())),
-        format!(
-            "{why} If it is in no state, it is billed and not managed. To manage it: terraform import {}.<name> {id}. \
-             Otherwise release it in the console.",
-            M::TYPE_NAME
+/// Handles a failed search for leftovers: nothing is created, unless `on_leftover` is "warn".
+fn not_looked_for<M: Managed>(planned: &M, error: &api::Error, client: &ProviderClient) -> Diagnostics {
+    let noun = noun::<M>();
+    let tried = format!("look for leftovers of {}", planned.title());
+    if client.on_leftover == OnLeftover::Warn && !client.unique_names {
+        let now = format!("The {noun} is created, as on_leftover is \"warn\".");
+        let mut diagnostics = Diagnostics::new();
+        diagnostics.extend(Failure { error, tried, now }.of_a_check(client));
+        return diagnostics;
+    }
+    let now = "Nothing was created. Apply again. To create without this check, set the provider's argument on_leftover \
+               to \"warn\" and leave unique_names out; what an earlier run left is then billed twice.";
+    Failure { error, tried, now: now.to_owned() }.whole().into()
+}
+
+/// The error for leftovers.
+fn refusal<M: Managed>(first: &Leftover, found: &[Leftover], client: &ProviderClient) -> Diagnostic {
+    let mut detail = format!("{} Nothing was created.", advice::<M>(first, client));
+    let others: Vec<String> = found
+        .iter()
+        .filter(|other| (&other.id, &other.name) != (&first.id, &first.name))
+        .map(|other| format!("- {}{}", summary::<M>(other), import::<M>(other, client)))
+        .collect();
+    if !others.is_empty() {
+        detail = format!("{detail}\n\nFor other addresses:\n{}", others.join("\n"));
+    }
+    Diagnostic::error(summary::<M>(first), detail)
+}
+
+fn summary<M: Managed>(leftover: &Leftover) -> String {
+    let noun = capitalized(noun::<M>());
+    let what = match &leftover.id {
+        Some(id) => format!("{noun} {id}"),
+        None => format!("{noun} {:?}", leftover.name),
+    };
+    match leftover.kind {
+        LeftoverKind::Finished => format!("{what} was created by an earlier run"),
+        LeftoverKind::Marked => format!("{what} was left behind by an earlier run"),
+        LeftoverKind::Named => format!("{what} has this name"),
+        LeftoverKind::Unfinished if leftover.is_seen => format!("{what} is of an unfinished create"),
+        LeftoverKind::Unfinished => format!("{what} may exist: its create is unfinished"),
+    }
+}
+
+fn advice<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> String {
+    let (noun, name) = (noun::<M>(), &leftover.name);
+    let import = import::<M>(leftover, client);
+    let forget = match &leftover.record {
+        Some(record) => format!("terraform-provider-damodel pending --forget {record}"),
+        None => String::new(),
+    };
+    let advice = match leftover.kind {
+        LeftoverKind::Unfinished => format!(
+            "Otherwise apply once more: another block may be resuming it in this run. If this comes back, an earlier \
+             run sent the create of the {noun} {name:?} with other arguments and did not finish it{import}; or release \
+             it in the console, then {forget}."
         ),
-    )
+        LeftoverKind::Finished => format!(
+            "Otherwise run a whole plan once: it may be in a state that this run does not read, as with -target. If \
+             Terraform could not store the state: terraform state push errored.tfstate. If no state has it{import} \
+             (where the address is taken, terraform state rm it first, or release the new one), or {forget}."
+        ),
+        LeftoverKind::Marked => format!(
+            "Its name {name:?} has the marker of this configuration, and it has no pending record, for example because \
+             .terraform was deleted. If it is in the state, apply again: its name is being repaired. Otherwise release \
+             it in the console, or keep it{import}."
+        ),
+        LeftoverKind::Named => format!(
+            "With unique_names = true, no other {noun} may have the name {name:?}. Choose another name, or keep this \
+             one{import}."
+        ),
+    };
+    format!("If another configuration or state manages it, leave it, and give each its own `stack`. {advice}")
+}
+
+/// The import command. What a state or a create of this run has shown is not imported.
+fn import<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> String {
+    match &leftover.id {
+        Some(id) if !is_shown::<M>(leftover, client) => format!(": terraform import {}.<name> {id}", M::TYPE_NAME),
+        _ => String::new(),
+    }
+}
+
+fn is_shown<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> bool {
+    leftover.id.as_deref().is_some_and(|id| client.has_shown(M::Object::KIND, id))
+}
+
+/// Whether no other create of this run has named it.
+fn is_named_here<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> bool {
+    client.names(M::Object::KIND, leftover.id.as_deref().unwrap_or(&leftover.name))
 }

@@ -10,7 +10,7 @@ mod list;
 mod plan;
 mod read;
 
-use std::{fmt, future::Future, marker::PhantomData, sync::Arc, time::Duration};
+use std::{fmt, future::Future, marker::PhantomData, time::Duration};
 
 pub(super) use self::{
     create::ManagedCreate,
@@ -21,7 +21,7 @@ pub(super) use self::{
 };
 use super::ProviderClient;
 use crate::{
-    api::{self, Accepted, Attempt, Code, Context, Creation, Listing, Object, WhileBusy},
+    api::{self, Accepted, Attempt, Code, Context, Creation, Object, WhileBusy},
     framework::{
         self, Attr, Create, Diagnostic, Diagnostics, IdentityAttribute, IdentitySchema, Model, Outcome, Plan,
         PlanContext, Private, Schema, State, StepContext, Update, timeouts::DefaultTimeouts,
@@ -183,9 +183,6 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
         async { None }
     }
 
-    /// Whether an object of a list matches this configuration, as far as the service shows it.
-    fn is_like(&self, record: &Self::Object) -> bool;
-
     /// Waits until the service would accept the release.
     fn until_free(_release: &Release<'_, Self>) -> impl Future<Output = Result<Free, Diagnostic>> + Send {
         async { Ok(Free::Ready) }
@@ -211,9 +208,6 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
 
     /// Marks a state that was imported.
     fn imported(&mut self, _private: &mut Private) {}
-
-    /// The objects of this kind that existed before this run created any.
-    fn before(client: &ProviderClient) -> &tokio::sync::OnceCell<Arc<Listing<Self::Object>>>;
 }
 
 /// The common attributes of all kinds.
@@ -223,6 +217,8 @@ pub(super) struct Common<'a> {
     pub(super) name: &'a Attr<String>,
     pub(super) status: &'a Attr<String>,
     pub(super) deletion_protection: &'a Attr<bool>,
+    /// The unique id, if `id` is a number.
+    pub(super) uid: Option<&'a Attr<String>>,
 }
 
 /// An object that a create may create.
@@ -260,6 +256,11 @@ pub(super) trait ManagedExt: Managed {
         self.common().deletion_protection.known() == Some(&true)
     }
 
+    /// The unique id, if `id` is a number and it is known.
+    fn uid(&self) -> Option<&str> {
+        self.common().uid.and_then(Attr::as_str)
+    }
+
     /// The name in diagnostics: `instance "trainer" (ins-…)`.
     fn title(&self) -> String {
         super::words::title(noun::<Self>(), self.name(), self.id())
@@ -290,11 +291,6 @@ pub(super) fn noun<M: Managed>() -> &'static str {
 /// The key of an object as a witness for others.
 pub(super) fn witness(kind: api::ObjectKind, id: &str) -> String {
     format!("{}/{id}", kind.as_str())
-}
-
-/// The key of a create, equal for the same configuration in the same folder and workspace.
-fn create_key<M: Managed>(request: &M::Request, client: &ProviderClient) -> String {
-    client.create_key(&format!("{} {}", M::TYPE_NAME, request.wanted()))
 }
 
 #[derive(Debug)]
@@ -329,6 +325,13 @@ impl<M: Managed> framework::Resource for Resource<M> {
 
     fn validate(&self, config: &M, diagnostics: &mut Diagnostics) {
         M::validate(config, diagnostics);
+    }
+
+    fn stored(&self, state: &serde_json::Value, client: &ProviderClient) {
+        let text = |name: &str| state.get(name).and_then(serde_json::Value::as_str);
+        if let Some(id) = text("id") {
+            client.in_a_state(M::Object::KIND, id, text("uid").or_else(|| text("image_uuid")));
+        }
     }
 
     async fn plan(&self, plan: &mut Plan<M>, context: PlanContext<'_, ProviderClient>) {

@@ -1,10 +1,10 @@
 //! The common part of all plans, and the update in place: first the name, then the kind's own attributes.
 
-use super::{Managed, ManagedExt as _, create_key, noun};
+use super::{Managed, ManagedExt as _};
 use crate::{
-    api::{CreatePhase, Creation, Object, PendingRecord},
+    api::{Object, PendingRecord},
     framework::{Diagnostic, Diagnostics, Outcome, Path, Plan, PlanContext, PlanKind, StepContext, Update},
-    provider::{ProviderClient, client::limits, errors::Failure, protection, words::capitalized},
+    provider::{ProviderClient, client::limits, errors::Failure, protection},
 };
 
 pub(super) async fn plan<M: Managed>(plan: &mut Plan<M>, context: &PlanContext<'_, ProviderClient>) {
@@ -12,18 +12,16 @@ pub(super) async fn plan<M: Managed>(plan: &mut Plan<M>, context: &PlanContext<'
     if let (Some(prior), Some(client)) = (&plan.prior, client)
         && let Some(id) = prior.id()
     {
-        client.planned_with_state(M::Object::KIND, id);
-        client.keep_marked_name(M::Object::KIND, id, prior.name());
+        client.planned_with_state(M::Object::KIND, id, prior.uid());
     }
     M::settle_plan(plan);
     protection::check(plan);
     let said = std::mem::take(&mut plan.diagnostics);
     M::plan(plan, context).await;
     if let (Some(client), PlanKind::Create) = (client, plan.kind)
-        && let Some(record) = resumable(plan, client)
+        && resumable(plan, client).is_some()
     {
         plan.diagnostics = softened(std::mem::take(&mut plan.diagnostics));
-        plan.diagnostics.push(announced::<M>(&record));
         M::plan_adoption(plan);
     }
     let checked = std::mem::replace(&mut plan.diagnostics, said);
@@ -37,9 +35,7 @@ pub(in crate::provider) fn resumable<M: Managed>(plan: &Plan<M>, client: &Provid
     let choices = M::choices(config, planned, &plan.private, client);
     let requests: Option<Vec<M::Request>> =
         choices.iter().map(|choice| choice.object.planned_request(client)).collect();
-    let requests = requests?;
-    let candidates: Vec<String> = requests.iter().filter_map(Creation::candidate).collect();
-    client.resumable(M::Object::KIND, &create_key::<M>(requests.first()?, client), &candidates)
+    client.resumable(&requests?)
 }
 
 /// Turns errors of live checks into warnings: the apply adopts the existing object, and checks again before it buys
@@ -53,23 +49,6 @@ fn softened(said: Diagnostics) -> Diagnostics {
         softened.push(diagnostic);
     }
     softened
-}
-
-fn announced<M: Managed>(record: &PendingRecord) -> Diagnostic {
-    let noun = capitalized(noun::<M>());
-    let (summary, what) = match (&record.ids, record.phase) {
-        (Some(ids), CreatePhase::Accepted) => {
-            (format!("{noun} {} was created by an earlier run", ids.id), "It is not in the state yet.")
-        }
-        _ => (
-            format!("{noun} {:?} may have been created by an earlier run", record.marker),
-            "That run ended before the service answered.",
-        ),
-    };
-    Diagnostic::warning(
-        summary,
-        format!("{what} An apply of this configuration adopts it instead of creating another."),
-    )
 }
 
 /// Renames the object, then changes the rest. The state has the result of each completed step.

@@ -12,7 +12,7 @@ use crate::{
 pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContext<ProviderClient>) -> Outcome<M> {
     let (client, limits) = (context.client.as_ref(), limits(context));
     if let Some(id) = current.state.id() {
-        client.in_a_state(M::Object::KIND, id);
+        client.refreshed(M::Object::KIND, id, current.state.uid());
     }
     let subject = current.state.subject();
     match look(&current.state, client, &limits).await {

@@ -3,10 +3,6 @@
 mod listed;
 mod schema;
 
-use std::sync::Arc;
-
-use tokio::sync::OnceCell;
-
 use self::schema::PrivateImage;
 use super::{
     ProviderClient,
@@ -18,7 +14,7 @@ use super::{
     words::{capitalized, image_status, image_type},
 };
 use crate::{
-    api::{self, Accepted, Code, Context, InstanceUid, Listing, ObjectKind, SaveImage, WhileBusy},
+    api::{self, Accepted, Code, Context, InstanceUid, ObjectKind, SaveImage, WhileBusy},
     framework::{Attr, Diagnostic, Diagnostics, IdentityAttribute, Path, Plan, PlanContext, PlanKind, Schema, Type},
 };
 
@@ -54,7 +50,13 @@ impl Managed for PrivateImage {
     }
 
     fn common(&self) -> Common<'_> {
-        Common { id: &self.id, name: &self.name, status: &self.status, deletion_protection: &self.deletion_protection }
+        Common {
+            id: &self.id,
+            name: &self.name,
+            status: &self.status,
+            deletion_protection: &self.deletion_protection,
+            uid: Some(&self.image_uuid),
+        }
     }
 
     fn name_mut(&mut self) -> &mut Attr<String> {
@@ -116,11 +118,6 @@ impl Managed for PrivateImage {
         Some(taken(holder, client))
     }
 
-    /// Images are found by their unique name, so there are no look-alikes.
-    fn is_like(&self, _image: &api::PrivateImage) -> bool {
-        false
-    }
-
     fn may_be_gone(code: Code) -> bool {
         code == Code::ImageNotFound
     }
@@ -131,10 +128,6 @@ impl Managed for PrivateImage {
 
     async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
         lifecycle::in_list(client, limits, |image: &api::PrivateImage| image.image_id.to_string() == id).await
-    }
-
-    fn before(client: &ProviderClient) -> &OnceCell<Arc<Listing<api::PrivateImage>>> {
-        &client.before.private_images
     }
 }
 

@@ -75,8 +75,7 @@ fn a_leftover_of_the_same_configuration_stops_a_create(#[case] argument: &str, #
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done, "{said:#?}");
         let id = if is_disk { id_of(&site, &uid) } else { uid };
-        let error =
-            refusal(&said, &["on_leftover", &format!("terraform import {}", address.split('.').next().unwrap())]);
+        let error = refusal(&said, &["`stack`", &format!("terraform import {}", address.split('.').next().unwrap())]);
         assert!(error.text().contains(&id), "{id}: {error:#?}");
         assert_eq!(site.balance_of(object).created, created, "{said:#?}");
 
@@ -97,27 +96,121 @@ fn id_of(site: &Site, uid: &str) -> String {
     disk["id"].to_string()
 }
 
+/// The error of each create has the import command for its own address first.
 #[test]
-fn leftovers_of_the_same_configuration_are_adopted_where_that_is_wanted() {
+fn one_apply_names_all_leftovers() {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        let disks = site.balance_of(LedgerObject::CloudDisk).created;
-        let body = format!("{}{}", Instance::new("x").set("count", 3).text("name", "same"), disk("x"));
-        let config = with("on_leftover = \"adopt\"", body);
-        left_behind(&workspace, &config, 4);
+        let config = with("", Instance::new("x").set("count", 3).text("name", "same"));
+        left_behind(&workspace, &config, 3);
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done, "{said:#?}");
+        for error in said.iter().filter(|said| said.is_error()) {
+            let text = error.text();
+            let id = text.split("terraform import damodel_instance.<name> ").nth(1).unwrap();
+            let id = id.split_whitespace().next().unwrap().trim_end_matches('.');
+            workspace.run_ok(&["import", "-no-color", "-input=false", error.address.as_deref().unwrap(), id]);
+        }
+        workspace.apply_ok(&config);
+        assert_eq!(site.balance().created, 3);
+        workspace.finish();
+    });
+}
+
+/// Siblings with one name and other arguments: each resumes its own create, or stops with an error until it is resumed.
+#[rstest]
+fn siblings_of_one_name_resume_their_own_creates(
+    #[values("x", "y")] killed: &str,
+    #[values(&[][..], &["-parallelism=1"][..])] arguments: &[&str],
+) {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let sized = |label: &str, size: u32| {
+            disk(label)
+                .replace("size_gb = 20", &format!("size_gb = {size}"))
+                .replace(&format!("name = {label:?}"), "name = \"same\"")
+        };
+        let (x, y) = (sized("x", 30), sized("y", 60));
+        let before = site.balance_of(LedgerObject::CloudDisk).created;
+        workspace.write(&config_with("region = \"cn-east-1\"", if killed == "x" { &x } else { &y }));
+        Started::killed_when_accepted(&workspace, 1);
+        let both = with("", format!("{x}{y}"));
+        workspace.write(&both);
+        let (done, said) = workspace.try_apply(arguments);
+        if !done {
+            refusal(&said, &["apply once more", "another block may be resuming it"]);
+            let (done, said) = workspace.try_apply(arguments);
+            assert!(done, "{said:#?}");
+        }
+        assert_eq!(site.balance_of(LedgerObject::CloudDisk).created, before + 2, "{said:#?}");
+        let state = workspace.state();
+        for (address, size) in [("damodel_cloud_disk.x", 30), ("damodel_cloud_disk.y", 60)] {
+            assert_eq!(state.resource(address).value("size_gb"), size, "{address}");
+        }
+        workspace.settled();
+        workspace.finish();
+    });
+}
+
+/// Terraform is killed after the answer and before it stores it.
+#[rstest]
+fn an_answered_create_whose_state_was_lost_is_refused_with_its_id(#[values("fail", "warn")] on_leftover: &str) {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let config = with(&format!("on_leftover = {on_leftover:?}"), Instance::new("x"));
+        workspace.apply_ok(&config);
+        let uid = workspace.state().resource(X).id();
+        // The state is lost together with the run that knew it. The record is cleared by the plans of `apply_ok`.
+        workspace.destroy_ok();
+        let state = std::fs::read(workspace.directory().join("terraform.tfstate")).unwrap();
+        workspace.write(&config);
         let (done, said) = workspace.try_apply(&[]);
         assert!(done, "{said:#?}");
-        workspace.settled();
-        assert_eq!(
-            (site.balance().created, site.balance_of(LedgerObject::CloudDisk).created),
-            (3, disks + 1),
-            "{said:#?}"
-        );
-        for uid in site.live() {
-            assert!(warns(&said, &[&uid]), "{uid}: {said:#?}");
+        assert_eq!(workspace.notes().iter().map(|note| note.phase()).collect::<Vec<_>>(), ["finished"]);
+        let lost = workspace.state().resource(X).id();
+        assert_ne!(lost, uid);
+        std::fs::write(workspace.directory().join("terraform.tfstate"), state).unwrap();
+        let (done, said) = workspace.try_apply(&[]);
+        assert_eq!(done, on_leftover == "warn", "{said:#?}");
+        if done {
+            assert!(warns(&said, &[&lost, "terraform import damodel_instance."]), "{said:#?}");
+            return;
         }
+        refusal(
+            &said,
+            &[&lost, "whole plan", "errored.tfstate", "terraform import damodel_instance.", "pending --forget"],
+        );
+        workspace.run_ok(&["import", "-no-color", "-input=false", X, &lost]);
+        workspace.apply_ok(&config);
+        assert_eq!(site.balance().created, 2);
         workspace.finish();
+    });
+}
+
+/// With unique names, an object of the configured name stops a create, wherever it comes from; a replacement that has
+/// just released its predecessor is no obstacle.
+#[test]
+fn unique_names_stop_a_create_of_a_taken_name() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let (there, here) = (Workspace::new(cli, &site), Workspace::new(cli, &site));
+        there.apply_ok(&with("", Instance::new("x")));
+        let uid = there.state().resource(X).id();
+        let config = with("unique_names = true", Instance::new("x"));
+        here.write(&config);
+        let (done, said) = here.try_apply(&[]);
+        assert!(!done, "{said:#?}");
+        refusal(&said, &[&uid, "unique_names", &format!("terraform import damodel_instance.<name> {uid}")]);
+        assert_eq!(site.balance().created, 1);
+        there.destroy_ok();
+        here.apply_ok(&config);
+        let (done, said) = here.try_apply(&["-replace=damodel_instance.x"]);
+        assert!(done, "{said:#?}");
+        here.settled();
+        here.finish();
     });
 }
 
@@ -137,7 +230,7 @@ fn leftovers_are_warned_of_where_that_is_wanted() {
 }
 
 #[rstest]
-fn what_cannot_be_looked_for_is_not_created_beside(#[values("fail", "adopt", "warn")] on_leftover: &str) {
+fn what_cannot_be_looked_for_is_not_created_beside(#[values("fail", "warn")] on_leftover: &str) {
     each_cli(|cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
@@ -160,21 +253,35 @@ fn what_cannot_be_looked_for_is_not_created_beside(#[values("fail", "adopt", "wa
     });
 }
 
-#[rstest]
-#[case("on_leftover = \"fail\"")]
-#[case("on_leftover = \"adopt\"")]
-fn leftovers_of_other_configurations_are_a_warning(#[case] argument: &str) {
+#[test]
+fn leftovers_of_other_configurations_say_nothing() {
     each_cli(|cli| {
         let site = Site::start();
         let (there, here) = (Workspace::new(cli, &site), Workspace::new(cli, &site));
-        let config = with(argument, Instance::new("x"));
+        let config = with("", Instance::new("x"));
         left_behind(&there, &config, 1);
         let uid = site.live()[0].clone();
         here.write(&config);
         let (done, said) = here.try_apply(&[]);
-        assert!(done && warns(&said, &[&uid, "terraform import damodel_instance."]), "{said:#?}");
+        assert!(done && said.iter().all(|said| !said.text().contains(&uid)), "{said:#?}");
         assert_eq!(site.balance().created, 2);
         here.settled();
+    });
+}
+
+/// An edited request hides nothing: the marker is that of the name.
+#[test]
+fn an_edited_configuration_finds_what_was_left() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        left_behind(&workspace, &with("", Instance::new("x")), 1);
+        let uid = site.live()[0].clone();
+        workspace.write(&with("", Instance::new("x").set("gpu_num", 2)));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done, "{said:#?}");
+        refusal(&said, &[&uid, "marker of this configuration"]);
+        assert_eq!(site.balance().created, 1);
     });
 }
 
@@ -194,8 +301,9 @@ fn a_stack_is_one_configuration_in_every_directory(#[values(true, false)] by_env
         here.write(&with(stack, Instance::new("x")));
         let (done, said) = here.try_apply(&[]);
         assert!(!done, "{said:#?}");
-        refusal(&said, &[&uid, "on_leftover"]);
-        here.apply_ok(&with(&format!("{stack}on_leftover = \"adopt\""), Instance::new("x")));
+        refusal(&said, &[&uid, "`stack`"]);
+        here.run_ok(&["import", "-no-color", "-input=false", X, &uid]);
+        here.apply_ok(&with(stack, Instance::new("x")));
         assert_eq!((here.state().resource(X).id(), site.balance().created), (uid, 1));
         here.finish();
     });
@@ -208,7 +316,7 @@ fn what_on_leftover_may_say_is_checked() {
         let workspace = Workspace::new(cli, &site);
         workspace.write(&with("on_leftover = \"delete\"", Instance::new("x")));
         let said = workspace.try_plan(&[]);
-        refusal(&said, &["on_leftover", "delete", "fail", "adopt", "warn"]);
+        refusal(&said, &["on_leftover", "delete", "fail", "warn"]);
         workspace.write(&with("stack = \"\"", Instance::new("x")));
         refusal(&workspace.try_plan(&[]), &["stack"]);
     });

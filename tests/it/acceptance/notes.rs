@@ -157,7 +157,7 @@ fn a_create_of_minutes_ago_that_made_nothing_is_sent_again() {
         workspace.apply_ok(&config(Instance::new("x")));
         assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
         assert_eq!((site.balance().created, site.requests("instance_create")), (1, 2));
-        assert!(workspace.notes().iter().all(|note| note.phase() == "handed_over"), "{:#?}", workspace.notes());
+        assert!(workspace.notes().iter().all(|note| note.phase() == "finished"), "{:#?}", workspace.notes());
         workspace.finish();
     });
 }

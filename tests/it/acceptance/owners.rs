@@ -1,18 +1,11 @@
 //! The owner of a pending record: another resource of the run, another run, or a process that has ended.
 
-use std::{
-    fs::{self, File},
-    process, thread,
-    time::Duration,
-};
+use std::{fs, process, time::Duration};
 
 use damodel::sandbox::{FaultAction, LedgerObject, Options, When};
 use rstest::rstest;
 
-use crate::support::{
-    terraform::{Diagnostic, Instance, Site, Started, Workspace, config, disk, each_cli, refusal, unchecked},
-    wait::wait_for,
-};
+use crate::support::terraform::{Instance, Site, Started, Workspace, config, disk, each_cli, refusal, unchecked};
 
 const X: &str = "damodel_instance.x";
 const TOKEN: &str = "DAMODEL_API_TOKEN";
@@ -132,41 +125,6 @@ fn a_note_whose_process_is_another_one_by_now_is_adopted() {
 }
 
 #[test]
-fn a_note_that_is_being_looked_at_is_waited_for() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
-        workspace.write(&config(Instance::new("x")));
-        Started::killed_when_accepted(&workspace, 1);
-        workspace.set_env(TOKEN, &site.rotated_token());
-        let locks: Vec<File> = fs::read_dir(workspace.pending())
-            .unwrap()
-            .map(|file| file.unwrap().path())
-            .filter(|path| path.extension().is_some_and(|kind| kind == "lock"))
-            .map(|path| File::open(path).unwrap())
-            .collect();
-        assert!(!locks.is_empty());
-        locks.iter().for_each(|lock| lock.lock().unwrap());
-        let log = workspace.beside("log");
-        workspace.set_env("TF_LOG_PROVIDER", "INFO");
-        workspace.set_env("TF_LOG_PATH", &log.display().to_string());
-        let (done, said) = thread::scope(|scope| {
-            scope.spawn(|| {
-                let says =
-                    |text: String| text.contains("waiting for another process with the pending record").then_some(());
-                wait_for("the wait", || fs::read_to_string(&log).ok().and_then(says));
-                locks.iter().for_each(|lock| lock.unlock().unwrap());
-            });
-            workspace.try_apply(&[])
-        });
-        assert!(done, "{said:#?}");
-        assert_eq!(site.balance().created, 1, "{said:#?}");
-        workspace.settled();
-        workspace.finish();
-    });
-}
-
-#[test]
 fn an_answer_that_nobody_is_left_to_hear_is_adopted() {
     each_cli(|cli| {
         let site = Site::start();
@@ -201,13 +159,16 @@ fn an_answer_that_was_not_read_is_never_lost_without_a_word() {
         site.unstick();
         site.await_ledger("the rename", |ledger| ledger.requests_to("instance_rename").next().is_some());
         // The provider decides which phase the record gets after an answer that was sent and not read.
-        started.until_or_ended(Duration::from_secs(2), || workspace.notes()[0].phase() == "handed_over");
+        started.until_or_ended(Duration::from_secs(2), || workspace.notes()[0].phase() == "finished");
         started.kill_core();
         started.ended(true);
         let uid = site.live()[0].clone();
         let (done, said) = workspace.try_apply(&[]);
-        let text: String = said.iter().map(Diagnostic::text).collect();
-        assert!(done && (workspace.state().resource(X).id() == uid || text.contains(&uid)), "{said:#?}");
+        assert!(!done, "{said:#?}");
+        refusal(&said, &[&uid, "terraform import damodel_instance."]);
+        workspace.run_ok(&["import", "-no-color", "-input=false", X, &uid]);
+        workspace.apply_ok(&config(Instance::new("x")));
+        assert_eq!(site.balance().created, 1);
         workspace.settled();
     });
 }

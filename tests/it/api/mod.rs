@@ -128,10 +128,9 @@ async fn recorded_create_is_accepted() {
     let (_server, client) = recorded("instance_create").await;
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::new(folder.path());
-    let accepted =
-        client.instances().create(request(), "beef0123", &journal, CreateOptions::default(), &context()).await.unwrap();
+    let accepted = client.instances().create(request(), &journal, CreateOptions::default(), &context()).await.unwrap();
     assert_eq!(accepted.made.uid.as_str(), "ins-7a1");
-    assert_eq!(accepted.sent_name, "web-beef0badcafe");
+    assert_eq!(accepted.sent_name, "web-1f830badcafe");
     let files: String = std::fs::read_dir(folder.path())
         .unwrap()
         .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap())
@@ -213,7 +212,7 @@ async fn breaking(how: Break) -> (String, Arc<AtomicUsize>) {
                         Break::InTheBody => "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"result\"".to_owned(),
                     }
                 } else {
-                    let body = r#"{"result":{"total":1,"data":[{"instance_uid":"ins-1","instance_alias":"web-beef0badcafe"}]},"response_metadata":{}}"#;
+                    let body = r#"{"result":{"total":1,"data":[{"instance_uid":"ins-1","instance_alias":"web-1f830badcafe"}]},"response_metadata":{}}"#;
                     format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
                 };
                 stream.write_all(reply.as_bytes()).await.unwrap();
@@ -234,7 +233,7 @@ async fn a_create_whose_bytes_were_sent_is_never_sent_again(#[case] how: Break) 
     let folder = tempfile::tempdir().unwrap();
     let accepted = client
         .instances()
-        .create(request(), "beef0123", &Journal::new(folder.path()), CreateOptions::default(), &context())
+        .create(request(), &Journal::new(folder.path()), CreateOptions::default(), &context())
         .await
         .unwrap();
     assert_eq!(accepted.origin, Origin::Found);
@@ -250,11 +249,7 @@ async fn a_refused_connection_is_known_to_have_sent_nothing() {
     let client = Client::new(settings(&address));
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::new(folder.path());
-    let error = client
-        .instances()
-        .create(request(), "beef0123", &journal, CreateOptions::default(), &context())
-        .await
-        .unwrap_err();
+    let error = client.instances().create(request(), &journal, CreateOptions::default(), &context()).await.unwrap_err();
     assert!(error.nothing_was_processed(), "{error}");
     assert!(matches!(error, Error::NeverSent { .. }), "{error}");
     assert!(!error.to_string().contains("planted"));

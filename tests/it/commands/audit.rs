@@ -248,21 +248,24 @@ fn a_note_holds_what_it_made() {
     let all: Value = serde_json::from_str(&audit(&site, folder.path(), &["--format", "json"]).stdout).unwrap();
     let disk = &all["objects"].as_array().unwrap().iter().find(|object| object["kind"] == "cloud_disk").unwrap()["id"];
     fs::create_dir(folder.path().join("notes")).unwrap();
-    let holder = |base_url: &str, phase: &str| {
-        let note = json!({"version": 1, "kind": "cloud_disk", "phase": phase, "key": "k", "marker": "data-1a2b",
-            "base_url": base_url, "account": "another token", "begun_at": 1, "updated_at": 1, "process": 1,
-            "ids": {"id": disk}});
-        fs::write(folder.path().join("notes/cloud_disk-1.json"), note.to_string()).unwrap();
+    let file = |ending: &str| folder.path().join(format!("notes/cloud_disk-1{ending}"));
+    let holder = |base_url: &str, ending: &str| {
+        let scope = json!({"stack": "s", "workspace": "default", "directory": "d", "backend": "b", "is_local": true});
+        let note = json!({"version": 1, "kind": "cloud_disk", "phase": "accepted", "scope": scope, "request": "r",
+            "marker": "data-1a2b", "base_url": base_url, "account": "another token", "begun_at": 1, "updated_at": 1,
+            "process": 1, "ids": {"id": disk}});
+        fs::write(file(ending), note.to_string()).unwrap();
         let run = audit(&site, folder.path(), &["--pending", "notes", "--format", "json"]);
+        fs::remove_file(file(ending)).unwrap();
         let found: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
         let object = found["objects"].as_array().unwrap().iter().find(|object| object["id"] == *disk).unwrap();
         (json!([object["holder"], object["source"], object["address"]]), run.stderr)
     };
     let nobody = json!(["nobody", null, null]);
-    assert_eq!(holder(site.base_url(), "accepted"), (json!(["pending", "notes", null]), String::new()));
-    assert_eq!(holder(site.base_url(), "handed_over"), (nobody.clone(), String::new()));
+    assert_eq!(holder(site.base_url(), ".json"), (json!(["pending", "notes", null]), String::new()));
+    assert_eq!(holder(site.base_url(), ".done.json"), (nobody.clone(), String::new()));
     let told = "warning: 1 pending record is of another base address, and not counted\n";
-    assert_eq!(holder("https://elsewhere.example", "accepted"), (nobody, told.to_owned()));
+    assert_eq!(holder("https://elsewhere.example", ".json"), (nobody, told.to_owned()));
 }
 
 /// Sums are those of the account, whatever is listed; a price that is not known is named.

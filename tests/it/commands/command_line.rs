@@ -26,7 +26,7 @@ fn every_command_tells_its_exit_codes_and_has_a_line_in_the_list() {
 
 #[test]
 fn wrong_usage_has_a_code_of_its_own() {
-    for arguments in [&["review"][..], &["watch", "--jsn"], &["pending", "--force"], &["no-such-command"]] {
+    for arguments in [&["review"][..], &["watch", "--jsn"], &["pending", "--forgt"], &["no-such-command"]] {
         let run = Run::of(Command::new(BINARY).args(arguments).output().unwrap());
         assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{arguments:?}");
         assert!(run.stderr.starts_with("error: "), "{}", run.stderr);

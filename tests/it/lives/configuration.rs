@@ -42,7 +42,6 @@ pub(super) struct Resource {
 /// The provider's reaction to leftovers of its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OnLeftover {
-    Adopt,
     Default,
     Warn,
 }
@@ -84,11 +83,7 @@ impl Configuration {
             };
             resources.extend([once(LedgerObject::Instance, "builder"), once(LedgerObject::PrivateImage, "model")]);
         }
-        let on_leftover = match random.random_range(0..4) {
-            0 | 1 => OnLeftover::Default,
-            2 => OnLeftover::Adopt,
-            _ => OnLeftover::Warn,
-        };
+        let on_leftover = if random.random_bool(0.7) { OnLeftover::Default } else { OnLeftover::Warn };
         Self { resources, on_leftover }
     }
 
@@ -111,10 +106,9 @@ impl Configuration {
         each.collect()
     }
 
-    /// The configuration as HCL. Resources of one kind have the same name.
+    /// The configuration as HCL. Equal resources have the same name.
     pub(super) fn hcl(&self) -> String {
         let leftover = match self.on_leftover {
-            OnLeftover::Adopt => "on_leftover = \"adopt\"\n",
             OnLeftover::Default => "",
             OnLeftover::Warn => "on_leftover = \"warn\"\n",
         };
@@ -167,7 +161,9 @@ impl Resource {
                 let mut instance = Instance::new(label).text("name", "alike");
                 if let Some(candidates) = &self.candidates {
                     let list: Vec<String> = candidates.iter().map(|spec| format!("{{ spec_id = {spec} }}")).collect();
-                    instance = instance.without("spec_id").set("candidates", format!("[{}]", list.join(", ")));
+                    // An object is imported by its name: one name has one kind of machine.
+                    instance = instance.text("name", "alike-choice").without("spec_id");
+                    instance = instance.set("candidates", format!("[{}]", list.join(", ")));
                 }
                 instance.to_string().replacen("{\n", &format!("{{\n{more}"), 1)
             }

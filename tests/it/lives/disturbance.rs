@@ -23,6 +23,8 @@ pub(super) enum Break {
     Provider,
     Terminate,
     TwoInterrupts,
+    /// Terraform is killed after the answers of its provider and before it stores them.
+    Unread,
     Whole,
 }
 
@@ -97,6 +99,7 @@ impl Disturbance {
             &[
                 Break::Core,
                 Break::Core,
+                Break::Unread,
                 Break::Whole,
                 Break::Whole,
                 Break::Provider,

@@ -27,7 +27,8 @@ pub(super) struct Held {
 /// Why an object may have been left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Excuse {
-    /// The create was answered, and Terraform did not store it: the object is only reported.
+    /// The create was answered, and Terraform did not store it. A later create names it in an error, or in a warning if
+    /// that is wanted.
     Answered,
     /// Its pending record was lost after this many events.
     Lost { events: usize },
@@ -137,7 +138,7 @@ impl Story {
 
     fn answered_and_not_kept(&self, workspace: &Workspace<'_>) -> Vec<String> {
         let (held, life) = (held(workspace), workspace.site.ledger().life);
-        let answered = workspace.notes().into_iter().filter(|note| note.phase() == "handed_over");
+        let answered = workspace.notes().into_iter().filter(|note| note.phase() == "finished");
         let uids = answered.filter_map(|note| {
             let marker = note.content["marker"].as_str()?.to_owned();
             let is_birth = |event: &&LifeEvent| event.kind == LifeKind::Created && event.name == marker;
@@ -215,7 +216,8 @@ impl Story {
             let is_told = names.iter().any(|name| words.contains(name));
             let may_be_foreign = self.has_foreign && object.is_some_and(|(_, is_other)| is_other);
             let is_excused = match self.excused.get(uid) {
-                Some(Excuse::Answered) => true,
+                // A warning named it, and another one was created.
+                Some(Excuse::Answered) => wanted.on_leftover == OnLeftover::Warn,
                 // If leftovers are errors, no later create with its key was sent. Other configurations do not adopt it:
                 // it was created in this account by mistake, with its token.
                 Some(Excuse::Lost { events }) => {
@@ -238,7 +240,7 @@ impl Story {
             };
             assert!(is_excused, "{names:?} was left behind, or made twice\n{}", tell());
             // If the record is lost or the create refused, only the marker remains: a create that finds it warns.
-            let is_unknowable = is_refused || matches!(self.excused.get(uid), Some(Excuse::Lost { .. }));
+            let is_unknowable = is_refused || self.excused.contains_key(uid);
             assert!(is_told || is_unknowable, "{names:?} lives and no run says so: {said:#?}\n{}", tell());
         }
         self.judge_secrets(workspace);

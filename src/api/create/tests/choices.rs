@@ -1,10 +1,7 @@
-//! Creates with several choices, and creates of two accounts.
+//! Creates with several choices.
 
 use super::*;
-use crate::api::{
-    ObjectKind,
-    pending::{Begin, Wanted},
-};
+use crate::api::pending::Begin;
 
 /// Three candidates, by their specifications.
 fn candidates() -> Choices<CreateInstance> {
@@ -15,9 +12,9 @@ fn candidates() -> Choices<CreateInstance> {
 async fn create_one_of(
     client: &Client,
     journal: &Journal,
-    options: CreateOptions<Instance>,
+    options: CreateOptions,
 ) -> Result<Accepted<Instance>, Error> {
-    client.instances().create_one_of(candidates(), KEY, journal, options, &context(1800)).await
+    client.instances().create_one_of(candidates(), (), journal, options, &context(1800)).await.1
 }
 
 /// Serves creates with these answers in order, and repeats the last one.
@@ -96,7 +93,7 @@ async fn without_a_wait_one_refusal_of_each_candidate_is_not_the_end() {
     // A single specification is requested once.
     let (client, ledger) = answering(&[|| refusal(160_001)]);
     let (objects, limits) = (client.instances(), context(60));
-    let error = objects.create(request(), KEY, &journal, CreateOptions::default(), &limits).await.unwrap_err();
+    let error = objects.create(request(), &journal, CreateOptions::default(), &limits).await.unwrap_err();
     assert_eq!((error.code(), ledger.of(Endpoint::InstanceCreate).len()), (Some(Code::ResourceInsufficient), 1));
 }
 
@@ -116,22 +113,23 @@ async fn a_run_killed_after_a_refusal_goes_on_with_the_next_candidate_at_once() 
     let (client, ledger) = answering(&[made]);
     let account = client.fingerprint(&context(60)).await.unwrap();
     let base_url = client.settings().base_url.as_ref().unwrap().to_string();
-    let candidates = ["1 \u{d7} spec_id 7 in r1".to_owned()];
-    let wanted = Wanted {
+    let begin = Begin {
         kind: ObjectKind::Instance,
-        key: KEY,
-        base_url: &base_url,
-        account: &account,
-        candidates: &candidates,
+        wanted_name: Some("web".to_owned()),
+        request: request_hash(candidates().at(0)),
+        marker: "web-beef00000001".to_owned(),
+        base_url,
+        account,
+        token_program: None,
+        candidate: Some("1 \u{d7} spec_id 7 in r1".to_owned()),
     };
-    let begin =
-        Begin { wanted, marker: "web-beef00000001", wanted_name: Some("web"), candidate: candidates.first().cloned() };
-    let mut entry = journal.begin(&begin, &Random::default()).unwrap();
+    let mut entry = journal.begin(begin).unwrap();
     entry.refused().unwrap();
     drop(entry);
-    assert!(next(&journal).left_behind().unwrap().is_empty(), "nothing was made");
+    let journal = next(&journal);
+    assert!(journal.left_behind().unwrap().is_empty(), "nothing was made");
     let start = Instant::now();
-    let accepted = create_one_of(&client, &next(&journal), CreateOptions::default()).await.unwrap();
+    let accepted = create_one_of(&client, &journal, CreateOptions::default()).await.unwrap();
     assert_eq!((accepted.choice, accepted.sent_name.as_str()), (1, "web-beef00000001"));
     assert_eq!((asked_for(&ledger), ledger.of(Endpoint::InstanceList).len()), (vec![8], 0));
     assert_eq!(start.elapsed(), Duration::ZERO);
@@ -147,71 +145,7 @@ async fn what_a_killed_run_made_of_another_candidate_is_left_alone() {
     let (client, ledger) = answering(&[made]);
     let only = CreateInstance { is_candidate: true, ..request() };
     let (journal, objects, limits) = (next(&journal), client.instances(), context(60));
-    let made = objects.create_one_of(only.into(), KEY, &journal, CreateOptions::default(), &limits).await.unwrap();
+    let made = objects.create(only, &journal, CreateOptions::default(), &limits).await.unwrap();
     assert_eq!((made.origin, asked_for(&ledger)), (Origin::Answered, vec![7]));
     assert_eq!(phases(&journal).len(), 2);
-}
-
-/// A client with another token, and a service that shows these objects.
-fn another_token(records: fn(&str) -> Vec<Value>, marker: &str) -> (Client, Ledger) {
-    let other = Settings { token: Some(TokenSource::Value("another".into())), ..testing::settings() };
-    let records = records(marker);
-    serve_with(other, move |request| {
-        let records = records.clone();
-        async move {
-            match request.endpoint {
-                Endpoint::InstanceCreate => ok(&json!({"instance_uid": "ins-9"})),
-                Endpoint::InstanceDetail => match records.first() {
-                    Some(record) => ok(record),
-                    None => refusal(160_003),
-                },
-                _ => page(&records),
-            }
-        }
-    })
-}
-
-#[rstest]
-#[case::accepted(true, CreatePhase::Accepted)]
-#[case::sent(false, CreatePhase::Sent)]
-#[tokio::test(start_paused = true)]
-async fn what_another_account_made_is_left_as_it_is(#[case] answered: bool, #[case] left: CreatePhase) {
-    let (_folder, journal) = journal();
-    let marker = killed(&journal, answered).await;
-    let before = journal.list().unwrap().entries.remove(0);
-    let (client, ledger) = another_token(|_| Vec::new(), &marker);
-    age(&journal, VISIBILITY_WINDOW);
-    let before_bytes = std::fs::read(&before.path).unwrap();
-    let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
-    assert_eq!((accepted.made.uid.as_str(), accepted.origin), ("ins-9", Origin::Answered));
-    assert_eq!(creates(&ledger), 1);
-    assert_eq!(std::fs::read(&before.path).unwrap(), before_bytes);
-    let phases = phases(&journal);
-    assert!(phases.len() == 2 && phases.contains(&left), "{phases:?}");
-}
-
-#[rstest]
-#[case::accepted(true)]
-#[case::sent(false)]
-#[tokio::test(start_paused = true)]
-async fn what_is_seen_under_a_rotated_token_is_adopted(#[case] answered: bool) {
-    let (_folder, journal) = journal();
-    let marker = killed(&journal, answered).await;
-    let shown = |marker: &str| vec![json!({"instance_uid": "ins-1", "instance_alias": marker, "status": "Running"})];
-    let (client, ledger) = another_token(shown, &marker);
-    let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
-    assert_eq!((accepted.made.uid.as_str(), accepted.origin), ("ins-1", Origin::Adopted));
-    assert_eq!(creates(&ledger), 0);
-    let own = client.fingerprint(&context(60)).await.unwrap();
-    assert_eq!(accepted.entry.record().account, own);
-}
-
-/// Makes every record older.
-fn age(journal: &Journal, by: Duration) {
-    for listed in journal.list().unwrap().entries {
-        let text = std::fs::read_to_string(&listed.path).unwrap();
-        let begun_at = listed.record.begun_at;
-        let older = begun_at - by.as_secs().cast_signed();
-        std::fs::write(&listed.path, text.replace(&begun_at.to_string(), &older.to_string())).unwrap();
-    }
 }

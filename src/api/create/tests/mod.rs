@@ -1,6 +1,7 @@
 //! Creates on a scripted service and paused time.
 
 mod choices;
+mod found;
 
 use std::sync::{
     Arc, Mutex,
@@ -13,13 +14,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::{
-    Code, CreateInstance, CreatePhase, Endpoint, Follower, ImageSelector, Instance, Marked, Progress, Random, Settings,
-    SpecSelector, TokenSource, WaitEnding, marked,
+    Code, CreateInstance, CreatePhase, Endpoint, Follower, ImageSelector, Instance, ObjectKind, Progress, Random,
+    Settings, SpecSelector, TokenSource, WaitEnding, is_marked,
     testing::{self, Ledger, Reply, context, lost, never_sent, ok, page, raw, refusal, serve, serve_with},
     transport::Outgoing,
 };
-
-const KEY: &str = "beef0123";
 
 fn request() -> CreateInstance {
     CreateInstance {
@@ -28,7 +27,7 @@ fn request() -> CreateInstance {
     }
 }
 
-fn patient(wait: Duration) -> CreateOptions<Instance> {
+fn patient(wait: Duration) -> CreateOptions {
     CreateOptions { wait_for_capacity: Some(wait), ..CreateOptions::default() }
 }
 
@@ -45,18 +44,43 @@ fn journal() -> (tempfile::TempDir, Journal) {
 async fn create_with(
     client: &Client,
     journal: &Journal,
-    options: CreateOptions<Instance>,
+    options: CreateOptions,
     context: &Context,
 ) -> Result<Accepted<Instance>, Error> {
-    client.instances().create(request(), KEY, journal, options, context).await
+    client.instances().create(request(), journal, options, context).await
 }
 
 async fn create_one(client: &Client, journal: &Journal, seconds: u64) -> Result<Accepted<Instance>, Error> {
     create_with(client, journal, CreateOptions::default(), &context(seconds)).await
 }
 
+/// A guard that permits some requests. The caller is gone when it is asked.
+struct Asked {
+    times: usize,
+    permits: usize,
+    ends: CancellationToken,
+}
+
+impl Guard for Asked {
+    async fn permit(&mut self, _attempt: Attempt) -> Permission {
+        self.times += 1;
+        self.ends.cancel();
+        if self.times <= self.permits { Permission::Send } else { Permission::Refuse }
+    }
+}
+
+async fn guarded<G: Guard>(
+    client: &Client,
+    journal: &Journal,
+    guard: G,
+    options: CreateOptions,
+) -> (G, Result<Accepted<Instance>, Error>) {
+    client.instances().create_one_of(request().into(), guard, journal, options, &context(1800)).await
+}
+
 /// The journal of the next run.
 fn next(journal: &Journal) -> Journal {
+    journal.end();
     Journal::new(journal.directory())
 }
 
@@ -121,11 +145,11 @@ async fn the_name_that_is_sent_carries_a_marker_and_the_file_lies_there_first() 
     assert_eq!(accepted.made.instance_id, Some(11));
     assert_eq!(accepted.origin, Origin::Answered);
     assert_eq!(accepted.rename_to.as_deref(), Some("web"));
-    assert_eq!(marked(&accepted.sent_name, Some("web"), KEY), Some(Marked::Own));
+    assert!(is_marked(&accepted.sent_name, ObjectKind::Instance, "web", journal.scope()));
     assert_eq!(accepted.ids.request_id.as_deref(), Some("req-1"));
     assert_eq!(phases(&journal), [CreatePhase::Accepted]);
-    accepted.entry.handed_over().unwrap();
-    assert_eq!(phases(&journal), [CreatePhase::HandedOver]);
+    accepted.entry.finish().unwrap();
+    assert_eq!(phases(&journal), [CreatePhase::Finished]);
     let body = ledger.all()[0].body();
     let sent: Vec<_> = body.as_object().unwrap().keys().cloned().collect();
     let documented = [
@@ -190,7 +214,7 @@ async fn a_create_whose_lists_prove_nothing_stays_in_the_journal() {
     });
     let error = create_one(&client, &journal, 1800).await.unwrap_err();
     let Error::Unsettled(unsettled) = &error else { panic!("{error}") };
-    assert_eq!(marked(&unsettled.marker, Some("web"), KEY), Some(Marked::Own));
+    assert!(is_marked(&unsettled.marker, ObjectKind::Instance, "web", journal.scope()));
     assert!(matches!(unsettled.cause, Some(Error::NoAnswer { .. })));
     assert!(!unsettled.cancelled);
     assert_eq!(creates(&ledger), 1);
@@ -209,7 +233,7 @@ async fn two_things_with_one_marker_are_both_named() {
         if request.endpoint == Endpoint::InstanceCreate {
             return lost();
         }
-        let marker = "web-beefeca2fb78";
+        let marker = format!("web-{}eca2fb78", Scope::default().digits(ObjectKind::Instance, Some("web")));
         page(&[
             json!({"instance_uid": "a", "instance_alias": marker}),
             json!({"instance_uid": "b", "instance_alias": marker}),
@@ -277,7 +301,7 @@ async fn stock_is_waited_for_politely_when_asked() {
     });
     let options = patient(Duration::from_secs(1200));
     let accepted = create_with(&client, &journal, options, &context(3600)).await.unwrap();
-    accepted.entry.handed_over().unwrap();
+    accepted.entry.finish().unwrap();
     let told = Follower::beside(&journal).look().unwrap().told;
     let phases: Vec<_> = told.iter().map(|told| (told.event.phase.as_str(), told.event.ended)).collect();
     assert_eq!(phases, [("waiting for stock", None), ("waiting for stock", Some(WaitEnding::Done))]);
@@ -317,16 +341,11 @@ async fn waiting_for_capacity_takes_nothing_from_the_time_of_the_create() {
 async fn what_is_not_wanted_any_more_after_a_wait_for_capacity_is_not_sent_again() {
     let (_folder, journal) = journal();
     let (client, ledger) = serve(|_| async { refusal(160_001) });
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&asked);
-    let before_sending = BeforeSending::asks(move |_, _| {
-        let is_wanted = counted.fetch_add(1, Ordering::SeqCst) < 3;
-        async move { if is_wanted { Permission::Send } else { Permission::Refuse } }
-    });
-    let options = CreateOptions { before_sending, ..patient(Duration::from_secs(7200)) };
-    let error = create_with(&client, &journal, options, &context(1800)).await.unwrap_err();
+    let guard = Asked { times: 0, permits: 3, ends: CancellationToken::new() };
+    let (guard, outcome) = guarded(&client, &journal, guard, patient(Duration::from_secs(7200))).await;
+    let error = outcome.unwrap_err();
     assert_eq!(error.code(), Some(Code::ResourceInsufficient));
-    assert_eq!((asked.load(Ordering::SeqCst), creates(&ledger)), (4, 3));
+    assert_eq!((guard.times, creates(&ledger)), (4, 3));
     assert!(phases(&journal).is_empty());
 }
 
@@ -335,13 +354,9 @@ async fn nothing_is_sent_for_a_caller_that_is_gone() {
     let (_folder, journal) = journal();
     let (client, ledger) = serve(|_| async { made() });
     let caller_gone = CancellationToken::new();
-    let ends = caller_gone.clone();
-    let before_sending = BeforeSending::asks(move |_, _| {
-        ends.cancel();
-        async { Permission::Send }
-    });
-    let options = CreateOptions { before_sending, caller_gone, ..CreateOptions::default() };
-    let error = create_with(&client, &journal, options, &context(1800)).await.unwrap_err();
+    let guard = Asked { times: 0, permits: 1, ends: caller_gone.clone() };
+    let options = CreateOptions { caller_gone, ..CreateOptions::default() };
+    let error = guarded(&client, &journal, guard, options).await.1.unwrap_err();
     assert!(matches!(error, Error::Cancelled { .. }), "{error}");
     assert_eq!(creates(&ledger), 0);
     assert!(phases(&journal).is_empty());
@@ -357,14 +372,14 @@ async fn a_run_that_was_killed_after_sending_is_taken_up() {
     let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
     assert_eq!(accepted.made.uid.as_str(), "ins-0");
     assert_eq!(creates(&ledger), 1);
-    // Killed again, after the acceptance and before the handover.
+    // Killed again, after the acceptance and before the answer.
     drop(accepted);
     let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
     assert_eq!(accepted.origin, Origin::Adopted);
     assert_eq!(accepted.made.uid.as_str(), "ins-0");
     assert_eq!(creates(&ledger), 1);
-    // Handed over: the next create of the same configuration is a new one.
-    accepted.entry.handed_over().unwrap();
+    // Finished: the next create of the same configuration is a new one.
+    accepted.entry.finish().unwrap();
     let (client, ledger) = serve(|_| async { made() });
     let accepted = create_one(&client, &next(&journal), 60).await.unwrap();
     assert_eq!(accepted.origin, Origin::Answered);

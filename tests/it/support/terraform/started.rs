@@ -64,9 +64,10 @@ impl<'a> Started<'a> {
         self.core.id()
     }
 
-    /// Stops Terraform without ending it, so that it reads no answer.
+    /// Stops Terraform without ending it, so that it reads no answer. It may have ended by now.
     pub(crate) fn freeze_core(&self) {
-        kill(self.core_pid(), Signal::SIGSTOP).unwrap();
+        let sent = kill(self.core_pid(), Signal::SIGSTOP);
+        assert!(matches!(sent, Ok(()) | Err(Errno::ESRCH)), "{sent:?}");
     }
 
     /// Kills Terraform.

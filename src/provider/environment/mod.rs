@@ -1,10 +1,14 @@
 //! The environment variables and the working directory of the provider's process.
 
+mod backend;
+
 use std::{
     collections::BTreeMap,
-    env, fmt,
+    env, fmt, fs,
     path::{Path, PathBuf},
 };
+
+use crate::api::Scope;
 
 /// The home directory: Windows has the second one.
 const HOMES: [&str; 2] = ["HOME", "USERPROFILE"];
@@ -30,6 +34,7 @@ impl Environment {
                         || name.starts_with("TF_")
                         || HOMES.contains(&name.as_str())
                         || name == SSH_AGENT
+                        || backend::VARIABLES.contains(&name.as_str())
                 })
                 .collect(),
             directory: env::current_dir().unwrap_or_default(),
@@ -55,14 +60,23 @@ impl Environment {
         self.directory.join(self.variable("TF_DATA_DIR").unwrap_or(".terraform"))
     }
 
-    /// Identifies a configuration and its workspace: the stack's name, or the working directory on this computer.
-    pub(super) fn place(&self, stack: Option<&str>) -> String {
-        let selected = || std::fs::read_to_string(self.data_directory().join("environment")).ok();
+    /// Identifies a configuration and the state that it is applied to.
+    pub(super) fn scope(&self, stack: Option<&str>) -> Scope {
+        let data = self.data_directory();
+        let selected = || fs::read_to_string(data.join("environment")).ok();
         let workspace = self.variable("TF_WORKSPACE").map(str::to_owned).or_else(selected);
         let workspace = workspace.as_deref().map(str::trim).filter(|name| !name.is_empty()).unwrap_or("default");
-        match stack {
-            Some(stack) => format!("stack {stack}\0{workspace}"),
-            None => format!("{}\0{workspace}", self.directory.display()),
+        let directory = self.directory.display().to_string();
+        let (backend, is_local) =
+            backend::identity(&fs::read(data.join("terraform.tfstate")).unwrap_or_default(), |name| {
+                self.variable(name)
+            });
+        Scope {
+            stack: stack.map_or_else(|| directory.clone(), |stack| format!("stack {stack}")),
+            workspace: workspace.to_owned(),
+            directory,
+            backend,
+            is_local,
         }
     }
 
