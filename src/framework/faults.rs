@@ -7,7 +7,7 @@ use super::{
     diagnostics::Path,
     identity::IdentitySchema,
     model::{FromValue, ModelError, ToValue, from_value, to_value},
-    registry::{OfferKind, Offering, Provider},
+    registry::{OfferKind, OfferedFunction, Offering, Provider},
     schema::{Attribute, AttributeType, Nesting, Requirement, Schema, Validator},
     server::Server,
     value::{Type, Value},
@@ -36,7 +36,9 @@ impl<P: Provider> Server<P> {
         faults.extend(reserved(self.schema(), &RESERVED_IN_PROVIDERS).chain(write_only(self.schema())));
         for entry in self.registry().entries() {
             let found = match entry.kind {
-                OfferKind::Function => function_faults(entry),
+                OfferKind::Function => {
+                    self.registry().find_function(entry.name).map(function_faults).unwrap_or_default()
+                }
                 _ => self.entry_faults(entry),
             };
             faults.extend(found.into_iter().map(|fault| format!("the {} {}: {fault}", entry.kind, entry.name)));
@@ -44,7 +46,7 @@ impl<P: Provider> Server<P> {
         faults
     }
 
-    fn entry_faults(&self, entry: &Offering<P::Client>) -> Vec<String> {
+    fn entry_faults(&self, entry: &Offering) -> Vec<String> {
         let schema = &entry.schema;
         let mut faults = schema_faults(schema);
         faults.extend(model_faults(schema, entry.readers[0]));
@@ -185,8 +187,8 @@ fn identity_faults(identity: &IdentitySchema, schema: &Schema) -> Vec<String> {
     faults
 }
 
-fn function_faults<C: Send + Sync + 'static>(entry: &Offering<C>) -> Vec<String> {
-    let Some(signature) = &entry.signature else { return vec!["no signature".to_owned()] };
+fn function_faults(entry: &OfferedFunction) -> Vec<String> {
+    let signature = entry.signature();
     let mut faults = Vec::new();
     let parameters: Vec<_> = signature.parameters.iter().chain(&signature.variadic).collect();
     let mut texts = parameters.iter().map(|it| &it.description).chain([&signature.summary, &signature.description]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     model::{FromValue, ToValue},
-    registry::Offering,
+    registry::OfferedFunction,
     schema::Validator,
     value::{Type, Value},
 };
@@ -126,11 +126,16 @@ impl CallError {
     }
 }
 
-impl<C: Send + Sync + 'static> Offering<C> {
+impl OfferedFunction {
+    /// Parameters, result and description.
+    pub(crate) fn signature(&self) -> &Signature {
+        self.steps.signature()
+    }
+
     /// Calls a function (plugin protocol, functions). The core's checks of the arguments are repeated here. With an
     /// unknown argument the result is unknown.
-    pub fn call(&self, arguments: Vec<Value>) -> Result<Value, CallError> {
-        let signature = self.signature.as_ref().ok_or_else(|| CallError::whole("it is not a function"))?;
+    pub(crate) fn call(&self, arguments: Vec<Value>) -> Result<Value, CallError> {
+        let signature = self.signature();
         if arguments.len() < signature.parameters.len() {
             return Err(CallError::whole(format!("it takes {} arguments", signature.parameters.len())));
         }

@@ -31,8 +31,11 @@ pub use function::{CallError, Function, FunctionError, Parameter, Signature};
 pub use identity::{Identity, IdentityAttribute, IdentitySchema};
 pub use model::{FromValue, Model, ModelError, ToValue, from_value, is_set, overlay, project, to_value};
 pub use private::Private;
-pub use registry::{OfferKind, Offering, Provider, Registry};
-pub use resource::{Create, DataSource, Outcome, Plan, PlanContext, PlanKind, Resource, State, StepContext, Update};
+pub use registry::{ConfigureContext, OfferKind, Offering, Provider, Registry};
+pub(crate) use registry::{Offered, OfferedFunction};
+pub use resource::{
+    Create, CreatePlan, DataSource, DestroyPlan, Outcome, PlanContext, Resource, State, StepContext, Update, UpdatePlan,
+};
 pub use schema::Schema;
 pub use server::{Ends, Server};
 pub use settle::OTHERWISE;

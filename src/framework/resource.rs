@@ -36,7 +36,9 @@ pub trait Resource: Send + Sync + 'static {
 
     /// The default timeouts of the steps. With some, the schema gets a `timeouts` block, and the model needs a field
     /// `timeouts: Attr<Timeouts>`.
-    fn timeouts(&self) -> DefaultTimeouts;
+    fn timeouts(&self) -> Option<DefaultTimeouts> {
+        None
+    }
 
     /// Checks rules between attributes without the service. Unknown values satisfy every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
@@ -51,10 +53,29 @@ pub trait Resource: Send + Sync + 'static {
         .into())
     }
 
-    /// Refines a plan after the framework's own rules: live checks, computed values that are known early, warnings.
-    fn plan(
+    /// Refines the plan of a create after the framework's own rules: live checks, computed values that are known early,
+    /// warnings.
+    fn plan_create(
         &self,
-        _plan: &mut Plan<Self::Model>,
+        _plan: &mut CreatePlan<Self::Model>,
+        _context: PlanContext<'_, Self::Client>,
+    ) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Refines the plan of a change in the same way.
+    fn plan_update(
+        &self,
+        _plan: &mut UpdatePlan<Self::Model>,
+        _context: PlanContext<'_, Self::Client>,
+    ) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Checks the plan of a destroy: warnings, and errors if it is not allowed.
+    fn plan_destroy(
+        &self,
+        _plan: &mut DestroyPlan<Self::Model>,
         _context: PlanContext<'_, Self::Client>,
     ) -> impl Future<Output = ()> + Send {
         async {}
@@ -160,39 +181,51 @@ pub struct PlanContext<'a, C> {
     pub client: Option<&'a Arc<C>>,
     /// Ends waits when the core is interrupted.
     pub stopping: CancellationToken,
+    /// When the time for the live checks of this plan runs out. Checks without an answer by then are warnings.
+    pub deadline: Instant,
 }
 
-/// The kind of a planned change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlanKind {
-    /// A new object; also the second plan of a replacement, whose private data are those of the first.
-    Create,
-    /// A destroy, which has neither a configuration nor a planned state.
-    Destroy,
-    /// A change of an existing object: in place, or by replacement if `replace` has paths.
-    Update,
-}
-
-/// A plan that a resource refines.
+/// The plan of a new object, which a resource refines; also the second plan of a replacement, whose private data are
+/// those of the first.
 #[derive(Debug)]
-pub struct Plan<M> {
-    /// The kind of change.
-    pub kind: PlanKind,
-    /// The configuration. `None` for a destroy.
-    pub config: Option<M>,
-    /// The state before. `None` for a create.
-    pub prior: Option<M>,
-    /// The planned state. `None` for a destroy. Only computed attributes that the configuration does not set may be
-    /// changed.
-    pub planned: Option<M>,
-    /// Attributes whose change needs a replacement.
-    pub replace: Vec<Path>,
-    /// Passed to the second plan of a replacement, to the apply, and, if the core stores it, to the plan inside the
-    /// apply.
+pub struct CreatePlan<M> {
+    /// The configuration.
+    pub config: M,
+    /// The planned state. Only computed attributes that the configuration does not set may be changed.
+    pub planned: M,
+    /// Passed to the apply and, if the core stores it, to the plan inside the apply.
     pub private: Private,
     /// The private data of the same plan before the apply; only newer cores store them (plugin protocol,
     /// store_planned_private).
     pub earlier: Option<Private>,
+    /// Messages for the operator.
+    pub diagnostics: Diagnostics,
+}
+
+/// The plan of a change of an existing object: in place, or by replacement if `replace` has paths.
+#[derive(Debug)]
+pub struct UpdatePlan<M> {
+    /// The configuration.
+    pub config: M,
+    /// The state before.
+    pub prior: M,
+    /// The planned state. Only computed attributes that the configuration does not set may be changed.
+    pub planned: M,
+    /// Attributes whose change needs a replacement.
+    pub replace: Vec<Path>,
+    /// Passed to the second plan of a replacement and to the apply.
+    pub private: Private,
+    /// Messages for the operator.
+    pub diagnostics: Diagnostics,
+}
+
+/// The plan of a destroy.
+#[derive(Debug)]
+pub struct DestroyPlan<M> {
+    /// The state before.
+    pub prior: M,
+    /// Passed to the apply.
+    pub private: Private,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,
 }
@@ -407,7 +440,7 @@ pub struct ListEvent {
 
 /// The sender of events with plain values.
 #[derive(Debug)]
-pub(super) struct EventSender<'a> {
+pub(crate) struct EventSender<'a> {
     pub(super) schema: &'a Schema,
     pub(super) identity: &'a IdentitySchema,
     pub(super) wants_state: bool,

@@ -44,7 +44,7 @@ pub use environment::Environment;
 use self::words::capitalized;
 use crate::{
     api::{Context, CreatePhase, ObjectKind, PendingRecord},
-    framework::{self, Diagnostic, Diagnostics, Registry, Schema},
+    framework::{self, ConfigureContext, Diagnostic, Diagnostics, Registry, Schema},
 };
 
 /// The provider's address in its registry, without a host.
@@ -116,9 +116,9 @@ impl framework::Provider for Damodel {
     async fn configure(
         &self,
         config: Configuration,
-        core_version: &str,
+        context: ConfigureContext<'_>,
     ) -> Result<(Arc<ProviderClient>, Diagnostics), Diagnostics> {
-        let (client, mut diagnostics) = configuration::configure(config, &self.environment, core_version)?;
+        let (client, mut diagnostics) = configuration::configure(config, &self.environment, context.core_version)?;
         diagnostics.extend(warn_of_pending(&client).await);
         Ok((client, diagnostics))
     }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     api::{Attempt, Context, Spec},
-    framework::{Attr, Diagnostic, Path, Plan, Private},
+    framework::{Attr, CreatePlan, Diagnostic, Path, Private},
     provider::{
         ProviderClient,
         account_budget::AccountBill,
@@ -28,8 +28,13 @@ const PLAN: &str = "budget";
 
 /// Plans the price of an instance, and checks the live price against the budgets. For spot capacity, only the highest
 /// possible price is planned.
-pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&AccountBill<'_>>, client: &ProviderClient) {
-    let Some(planned) = &mut plan.planned else { return };
+pub(super) fn quote(
+    plan: &mut CreatePlan<Instance>,
+    spec: &Spec,
+    billed: Option<&AccountBill<'_>>,
+    client: &ProviderClient,
+) {
+    let planned = &plan.planned;
     let Some(live) = live(planned, spec) else { return };
     if let Err(diagnostic) = budget(&live, planned, client) {
         plan.diagnostics.push(diagnostic);
@@ -68,23 +73,19 @@ pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&Acco
 
 /// Repeats the quote of an earlier plan if the service does not answer: Terraform rejects a plan inside the apply that
 /// has fewer known values than the first plan. The apply itself requests the price again.
-pub(super) fn repeat(plan: &mut Plan<Instance>, client: &ProviderClient) {
-    let Some(planned) = &mut plan.planned else { return };
-    if order(planned).is_none() {
-        return;
-    }
-    if let Some(quote) = earlier(plan.earlier.as_ref(), QUOTE, &key(planned, client), client) {
+pub(super) fn repeat(plan: &mut CreatePlan<Instance>, client: &ProviderClient) {
+    if order(&plan.planned).is_some()
+        && let Some(quote) = earlier(plan.earlier.as_ref(), QUOTE, &key(&plan.planned, client), client)
+    {
         put(plan, quote);
     }
 }
 
-fn put(plan: &mut Plan<Instance>, quote: Quote) {
+fn put(plan: &mut CreatePlan<Instance>, quote: Quote) {
     plan.private.insert(QUOTE, &quote);
-    if let Some(planned) = &mut plan.planned {
-        planned.price_ceiling = quote.cost.hourly_equivalent.clone();
-        if !quote.is_spot {
-            planned.estimated_cost = Attr::Known(quote.cost);
-        }
+    plan.planned.price_ceiling = quote.cost.hourly_equivalent.clone();
+    if !quote.is_spot {
+        plan.planned.estimated_cost = Attr::Known(quote.cost);
     }
 }
 
