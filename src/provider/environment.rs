@@ -56,10 +56,10 @@ impl Environment {
     }
 
     /// Identifies a configuration and its workspace: the stack's name, or the working directory on this computer.
-    pub(super) fn place(&self, stack: Option<&str>) -> String {
-        let selected = || std::fs::read_to_string(self.data_directory().join("environment")).ok();
-        let workspace = self.variable("TF_WORKSPACE").map(str::to_owned).or_else(selected);
-        let workspace = workspace.as_deref().map(str::trim).filter(|name| !name.is_empty()).unwrap_or("default");
+    /// `selected` is the workspace of the data directory.
+    pub(super) fn place(&self, stack: Option<&str>, selected: Option<&str>) -> String {
+        let workspace = self.variable("TF_WORKSPACE").or(selected);
+        let workspace = workspace.map(str::trim).filter(|name| !name.is_empty()).unwrap_or("default");
         match stack {
             Some(stack) => format!("stack {stack}\0{workspace}"),
             None => format!("{}\0{workspace}", self.directory.display()),

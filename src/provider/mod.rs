@@ -35,8 +35,6 @@ mod words;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio_util::sync::CancellationToken;
-
 pub use client::{OnLeftover, OnUnreleasable, ProviderClient};
 pub use configuration::Configuration;
 pub use environment::Environment;
@@ -118,25 +116,25 @@ impl framework::Provider for Damodel {
         config: Configuration,
         context: ConfigureContext<'_>,
     ) -> Result<(Arc<ProviderClient>, Diagnostics), Diagnostics> {
-        let (client, mut diagnostics) = configuration::configure(config, &self.environment, context.core_version)?;
-        diagnostics.extend(warn_of_pending(&client).await);
+        let limits = Context { cancel: context.stopping.clone(), deadline: context.deadline };
+        let (client, mut diagnostics) = configuration::configure(config, &self.environment, &context, &limits).await?;
+        diagnostics.extend(warn_of_pending(&client, &limits).await);
         Ok((client, diagnostics))
     }
 }
 
 /// The warning about records that no run has resumed.
-async fn warn_of_pending(client: &ProviderClient) -> Diagnostics {
+async fn warn_of_pending(client: &ProviderClient, limits: &Context) -> Diagnostics {
     let journal = client.journal.clone();
-    let left = match tokio::task::spawn_blocking(move || journal.left_behind()).await {
-        Ok(Ok(left)) if !left.is_empty() => left,
-        Ok(Err(error)) => {
+    let left = match limits.blocking(move || journal.left_behind()).await {
+        Some(Ok(left)) if !left.is_empty() => left,
+        Some(Err(error)) => {
             tracing::warn!(%error, "pending records could not be read");
             return Diagnostics::new();
         }
         _ => return Diagnostics::new(),
     };
-    let context = Context::within(PATIENCE, &CancellationToken::new());
-    let account = client.api.fingerprint(&context).await.ok();
+    let account = client.api.fingerprint(&limits.at_most(PATIENCE)).await.ok();
     let mut lines: Vec<String> =
         left.iter().take(NAMED).map(|listed| line(&listed.record, account.as_deref(), client)).collect();
     if left.len() > NAMED {

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::flow::Flow;
 use super::{
-    client::{Client, detached},
+    client::Client,
     context::Context,
     endpoint::Endpoint,
     error::{Error, RequestIds},
@@ -127,7 +127,7 @@ pub(super) async fn create<C: Creation>(
         options,
         context: context.clone(),
     };
-    detached(C::ENDPOINT, flow.run()).await
+    client.detached(C::ENDPOINT, flow.run()).await
 }
 
 impl<K: Object> Accepted<K> {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::offers::ConfigureRequest;
 pub use self::resource::ResourceAnswer;
@@ -53,6 +53,8 @@ pub struct Ends {
     /// Cancelled when the core has exited: answers are lost, and the calls' work must be recorded for a later run.
     /// After a SIGTERM to the process group only `stopping` is cancelled: the core may continue and store answers.
     pub caller_gone: CancellationToken,
+    /// The calls in progress and what changes something beside them: the end waits for these tasks.
+    pub work: TaskTracker,
 }
 
 /// The caller that waits for the answer of a call.
