@@ -8,9 +8,8 @@ use crate::framework::{
     generate::configuration,
     plan_rules::{guarded, planned_state, replacements},
     registry::OfferedResource,
-    settle::{assume, confirm, fill_defaults, settled, without_assumed, without_write_only},
+    settle::{assume, confirm, fill_defaults, settled, with_numbers_of, without_assumed, without_write_only},
     steps::{RefinedPlan, ResourceStep},
-    timeouts::tell_overrun,
 };
 
 /// A request for a plan.
@@ -60,27 +59,27 @@ impl<P: Provider> Server<P> {
             steps.plan_destroy(DestroyPlan { prior: &prior, private, diagnostics }, context).await?
         } else {
             let draft = planned_state(schema, &config, &prior);
-            let guard = |refined| guarded(schema, &config, &prior, refined, &draft);
+            let guard = |refined| guarded(schema, &config, &prior, &with_numbers_of(&prior, refined), &draft);
             let (config, planned) = (&config, &draft);
             if prior.is_null() {
                 let plan = CreatePlan { config, planned, private, earlier, diagnostics };
                 let refined = steps.plan_create(plan, context).await?;
-                RefinedPlan { planned: guard(&refined.planned), ..refined }
+                RefinedPlan { planned: guard(refined.planned), ..refined }
             } else {
                 let by_rule = replacements(schema, &draft, &prior);
                 replace = without_assumed(by_rule.clone(), schema, &prior, &private);
                 let plan =
                     UpdatePlan { config, prior: &prior, planned, replace, private: private.clone(), diagnostics };
                 let refined = steps.plan_update(plan, context).await?;
-                let planned = guard(&refined.planned);
+                let planned = guard(refined.planned);
                 // For attributes that its refinement did not change, the resource's own list is final.
                 let mut by_refinement = replacements(schema, &planned, &prior);
                 by_refinement.retain(|path| !by_rule.contains(path));
-                replace = refined.replace.clone();
+                replace = refined.replace;
                 replace.extend(without_assumed(by_refinement, schema, &prior, &private));
                 replace.sort();
                 replace.dedup();
-                RefinedPlan { planned, ..refined }
+                RefinedPlan { planned, replace: Vec::new(), ..refined }
             }
         };
         let planned = without_write_only(schema, refined.planned);
@@ -94,7 +93,8 @@ impl<P: Provider> Server<P> {
     }
 
     /// Carries out a planned change (plugin protocol, ApplyResourceChange). The state is wholly known, and equal to the
-    /// plan where that was known, unless there are errors. `Err` means that nothing was changed.
+    /// plan where that was known, unless there are errors. `Err` means that nothing was changed: the core keeps what it
+    /// has.
     pub(crate) async fn apply(
         &self,
         resource: &OfferedResource<P::Client>,
@@ -108,14 +108,14 @@ impl<P: Provider> Server<P> {
             _ => ("update", timeouts.update),
         };
         let context = self.context(self.client()?, timeout);
-        let (deadline, before, expected) = (context.deadline, prior.clone(), planned.clone());
+        let (deadline, before, expected) = (context.deadline, (prior.clone(), private.clone()), planned.clone());
         let step = match name {
             "delete" => ResourceStep::Delete(State { state: prior, private }),
             "create" => ResourceStep::Create(Create { config, planned, private }),
             _ => ResourceStep::Update(Update { config, prior, planned, private }),
         };
         let Outcome { state, mut private, mut diagnostics } = resource.steps.act(step, context).await?;
-        tell_overrun(name, timeout, deadline, &mut diagnostics);
+        resource.tell_overrun(name, timeout, deadline, &mut diagnostics);
         let is_failed = diagnostics.has_errors();
         let state = match state {
             None if expected.is_null() && !is_failed => {
@@ -139,11 +139,16 @@ impl<P: Provider> Server<P> {
                  error. It is still in the state.",
             );
         }
+        let state = with_numbers_of(&before.0, state);
         // With errors the core does not compare the state with the plan, so the answer is the state actually reached.
         if diagnostics.has_errors() {
-            return Ok(ResourceAnswer::of(resource, state.unknown_as_null(), private, diagnostics));
+            let state = state.unknown_as_null();
+            if (&state, &private) == (&before.0, &before.1) {
+                return Err(diagnostics);
+            }
+            return Ok(ResourceAnswer::of(resource, state, private, diagnostics));
         }
-        confirm(&before, &expected, &mut private);
+        confirm(&before.0, &expected, &mut private);
         Ok(ResourceAnswer::of(resource, settled(&expected, &state), private, diagnostics))
     }
 }
@@ -181,14 +186,14 @@ impl<P: Provider> Server<P> {
         }
         let timeout = resource.timeouts(&current.state).read;
         let context = self.context(self.client()?, timeout);
-        let deadline = context.deadline;
+        let (deadline, before) = (context.deadline, current.state.clone());
         let Outcome { state, private, mut diagnostics } =
             resource.steps.act(ResourceStep::Read(current), context).await?;
         if diagnostics.has_errors() {
-            tell_overrun("read", timeout, deadline, &mut diagnostics);
+            resource.tell_overrun("read", timeout, deadline, &mut diagnostics);
             return Err(diagnostics);
         }
-        let state = state.unwrap_or_default().unknown_as_null();
+        let state = with_numbers_of(&before, state.unwrap_or_default().unknown_as_null());
         Ok(ResourceAnswer::of(resource, without_write_only(&resource.schema, state), private, diagnostics))
     }
 

@@ -71,17 +71,11 @@ impl Call for plan_resource_change::Request {
 }
 
 impl Call for apply_resource_change::Request {
-    /// The prior state. A transport error instead would lose an existing object (plugin protocol, status errors).
+    /// No state: with an error, the core keeps what it has stored of an existing object, its private data and identity
+    /// too. A transport error instead would lose the object (plugin protocol, status errors).
     fn fallback(&self) -> Self::Response {
-        // The planned identity of a new object may have unknown values, which the answer to an apply must not have.
-        let prior = self.prior_state.as_ref().map_or(&[][..], |prior| &prior.msgpack);
-        let existed = !matches!(prior, [] | [NIL]);
-        apply_resource_change::Response {
-            new_state: self.prior_state.clone(),
-            private: self.planned_private.clone(),
-            new_identity: self.planned_identity.clone().filter(|_| existed),
-            ..Self::Response::default()
-        }
+        let new_state = Some(DynamicValue { msgpack: vec![NIL], json: Vec::new() });
+        apply_resource_change::Response { new_state, ..Self::Response::default() }
     }
 
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
