@@ -1,14 +1,12 @@
 //! Faults of declarations: schemas that the core would refuse, and models that cannot read a value that their schema
 //! allows. A test requires that a provider has none.
 
-use std::sync::Arc;
-
 use super::{
     diagnostics::Path,
     identity::IdentitySchema,
     model::{FromValue, ModelError, ToValue, from_value, to_value},
     registry::{OfferKind, OfferedFunction, Offering, Provider},
-    schema::{Attribute, AttributeType, Nesting, Requirement, Schema, Validator},
+    schema::{Attribute, AttributeType, Nesting, Replacement, Requirement, Schema, Validator},
     server::Server,
     value::{Type, Value},
 };
@@ -34,7 +32,10 @@ impl<P: Provider> Server<P> {
         let mut faults = schema_faults(self.schema());
         faults.extend(model_faults(self.schema(), reader::<P::Model>));
         faults.extend(reserved(self.schema(), &RESERVED_IN_PROVIDERS).chain(write_only(self.schema())));
-        for entry in self.registry().entries() {
+        let entries: Vec<_> = self.registry().entries().collect();
+        let twice = entries.windows(2).filter(|pair| (pair[0].kind, pair[0].name) == (pair[1].kind, pair[1].name));
+        faults.extend(twice.map(|pair| format!("the {} {} is registered twice", pair[0].kind, pair[0].name)));
+        for entry in entries {
             let found = match entry.kind {
                 OfferKind::Function => {
                     self.registry().find_function(entry.name).map(function_faults).unwrap_or_default()
@@ -82,6 +83,7 @@ fn schema_faults(schema: &Schema) -> Vec<String> {
     names.sort_unstable();
     faults.extend(names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| format!("{} is used twice", pair[0])));
     attribute_faults(&schema.attributes, &Path::root(), &mut faults);
+    nested_faults(&schema.attributes, &Path::root(), None, &mut faults);
     for block in &schema.blocks {
         attribute_faults(&block.attributes, &Path::to(&block.name), &mut faults);
         let is_plain =
@@ -117,10 +119,29 @@ fn attribute_faults(attributes: &[Attribute], parent: &Path, faults: &mut Vec<St
         }
         match &attribute.ty {
             AttributeType::Plain(ty) if !is_planned(ty) => {
-                fault("the plan has no rules for sets, tuples and dynamic values");
+                fault("sets, tuples and dynamic values have no model");
             }
             AttributeType::Plain(_) => {}
             AttributeType::Nested(_, children) => attribute_faults(children, &path, faults),
+        }
+    }
+}
+
+/// What only has an effect on attributes at the top, or outside of lists (plugin protocol, the framework's plan
+/// algorithm). `nesting` is a list if one of the levels above is.
+fn nested_faults(attributes: &[Attribute], parent: &Path, nesting: Option<Nesting>, faults: &mut Vec<String>) {
+    for attribute in attributes {
+        let path = parent.attribute(&attribute.name);
+        let fault = match (nesting, attribute.replacement) {
+            (Some(_), _) if !attribute.follows.is_empty() => Some("only an attribute at the top follows others"),
+            (Some(_), Replacement::IfKnown) => Some("only an attribute at the top replaces if it is known"),
+            (Some(Nesting::List), Replacement::Always) => Some("the list replaces, not an attribute of its elements"),
+            _ => None,
+        };
+        faults.extend(fault.map(|fault| format!("{path}: {fault}")));
+        if let AttributeType::Nested(own, children) = &attribute.ty {
+            let nesting = if nesting == Some(Nesting::List) { nesting } else { Some(*own) };
+            nested_faults(children, &path, nesting, faults);
         }
     }
 }
@@ -201,7 +222,7 @@ fn function_faults(entry: &OfferedFunction) -> Vec<String> {
         }
     }
     // A wrong type deep in an argument is reported as an error of the argument when it is read.
-    let sample = |ty: &Type, rules: &[Arc<dyn Validator>]| {
+    let sample = |ty: &Type, rules: &[Validator]| {
         let number = if *ty == Type::Number { number(rules) } else { 1.into() };
         sample(ty, &number, &[Value::Null])
     };
@@ -282,7 +303,7 @@ fn sample(ty: &Type, number: &Value, odd: &[Value]) -> Value {
 }
 
 /// A fraction, unless a rule refuses it.
-fn number(rules: &[Arc<dyn Validator>]) -> Value {
+fn number(rules: &[Validator]) -> Value {
     let fraction = "1.5".parse().map(Value::Number).unwrap_or_default();
     if rules.iter().all(|rule| rule.accepts(&fraction)) { fraction } else { 1.into() }
 }
@@ -353,6 +374,23 @@ mod tests {
             ],
         );
         assert_eq!(schema_faults(&schema).len(), 8);
+    }
+
+    #[test]
+    fn what_has_no_effect_where_it_stands_is_a_fault() {
+        let size = || Attribute::optional("size", Type::Number, "The size.");
+        let found = |nesting, child: Attribute| {
+            let disks = Attribute::optional("disks", AttributeType::Nested(nesting, vec![child]), "The disks.");
+            schema_faults(&Schema::new("A thing.", vec![disks, Attribute::optional("name", Type::String, "A name.")]))
+        };
+        for nesting in [Nesting::List, Nesting::Single] {
+            assert_eq!(found(nesting, size()), Vec::<String>::new());
+            assert_eq!(found(nesting, size().follows(&["name"])).len(), 1);
+            assert_eq!(found(nesting, size().replaces(Replacement::IfKnown)).len(), 1);
+        }
+        assert_eq!(found(Nesting::Single, size().replaces(Replacement::Always)), Vec::<String>::new());
+        let found = found(Nesting::List, size().replaces(Replacement::Always));
+        assert_eq!(found, ["disks.size: the list replaces, not an attribute of its elements"]);
     }
 
     #[test]

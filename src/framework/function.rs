@@ -1,7 +1,5 @@
 //! The trait of functions, and their calls.
 
-use std::sync::Arc;
-
 use super::{
     model::{FromValue, ToValue},
     registry::OfferedFunction,
@@ -9,7 +7,7 @@ use super::{
     value::{Type, Value},
 };
 
-/// A function that configurations call, as in `provider::damodel::parse_image_address(…)`.
+/// A function that configurations call, as in `provider::acme::parse_address(…)`.
 ///
 /// It must depend on its arguments alone: the core calls it on unconfigured processes, any number of times, and refuses
 /// answers that differ (plugin protocol, functions).
@@ -64,7 +62,7 @@ pub struct Parameter {
     /// Whether null may be given; if not, null is an error.
     pub takes_null: bool,
     /// The rules for a known argument.
-    pub validators: Vec<Arc<dyn Validator>>,
+    pub validators: Vec<Validator>,
 }
 
 impl Parameter {
@@ -82,8 +80,8 @@ impl Parameter {
 
     /// Adds a rule.
     #[must_use]
-    pub fn validate(mut self, validator: impl Validator + 'static) -> Self {
-        self.validators.push(Arc::new(validator));
+    pub fn validate(mut self, validator: Validator) -> Self {
+        self.validators.push(validator);
         self
     }
 }

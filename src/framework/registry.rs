@@ -3,7 +3,7 @@
 use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 #[cfg(test)]
 use super::faults::{ModelReader, argument_reader, reader};
@@ -20,7 +20,7 @@ use super::{
         ActionSteps, DataSourceSteps, EphemeralSteps, FunctionSteps, ListSteps, OfAction, OfDataSource,
         OfEphemeralResource, OfFunction, OfListResource, OfResource, ResourceSteps,
     },
-    timeouts::{DefaultTimeouts, TIMEOUTS, Timeouts},
+    timeouts::{DefaultTimeouts, TIMEOUTS, Timeouts, tell_overrun},
     value::{Type, Value},
 };
 
@@ -58,6 +58,9 @@ pub struct ConfigureContext<'a> {
     pub stopping: CancellationToken,
     /// When its time runs out.
     pub deadline: Instant,
+    /// The end of the process waits for the tasks in it: for changes whose call does not wait for them any more. They
+    /// end soon after it was told to stop.
+    pub work: TaskTracker,
 }
 
 /// The kinds of offers of a provider.
@@ -126,6 +129,13 @@ impl Offering {
     pub(super) fn timeouts(&self, value: &Value) -> DefaultTimeouts {
         let configured: Timeouts = from_value(value.attribute(TIMEOUTS)).unwrap_or_default();
         self.timeouts.with(&configured)
+    }
+
+    /// Advises to raise the timeout of a step, if it can be configured and the step failed after its deadline.
+    pub(super) fn tell_overrun(&self, step: &str, timeout: Duration, deadline: Instant, diagnostics: &mut Diagnostics) {
+        if self.schema.blocks.iter().any(|block| block.name == TIMEOUTS) {
+            tell_overrun(step, timeout, deadline, diagnostics);
+        }
     }
 
     /// The timeout of a step without a configured one.

@@ -28,7 +28,7 @@ pub trait Resource: Send + Sync + 'static {
     /// The typed form of a configuration, a plan or a state.
     type Model: Model;
 
-    /// The full type name, such as `damodel_instance`.
+    /// The full type name, such as `acme_server`.
     fn type_name(&self) -> &'static str;
 
     /// The schema, without the `timeouts` block.
@@ -137,7 +137,7 @@ pub trait DataSource: Send + Sync + 'static {
     /// The typed form of a configuration and its result.
     type Model: Model;
 
-    /// The full type name, such as `damodel_specs`.
+    /// The full type name, such as `acme_sizes`.
     fn type_name(&self) -> &'static str;
 
     /// The schema.
@@ -307,7 +307,7 @@ pub trait Action: Send + Sync + 'static {
     /// The typed form of the `config` block.
     type Model: Model;
 
-    /// The full type name, such as `damodel_chat_completion`.
+    /// The full type name, such as `acme_restart`.
     fn type_name(&self) -> &'static str;
 
     /// The schema of the `config` block.

@@ -199,6 +199,7 @@ impl<P: Provider> Server<P> {
             core_version: &request.core_version,
             stopping: self.stopping(),
             deadline: Instant::now() + PLANNING,
+            work: self.ends.work.clone(),
         };
         let (configuration, diagnostics) = match self.provider.configure(model, context).await {
             Ok((client, diagnostics)) => (ConfigurationState::Ready(client), diagnostics),

@@ -221,6 +221,13 @@ impl Resource for ThingResource {
 
     async fn update(&self, change: Update<Thing>, context: StepContext<Signals>) -> Outcome<Thing> {
         context.client.told(&change.config);
+        if change.planned.name.as_str() == Some("stubborn") {
+            let mut private = change.private;
+            if change.planned.size != Attr::Known(30) {
+                private.insert("tried", change.planned.size);
+            }
+            return Outcome::present(change.prior, private).with(Diagnostic::error("Stubborn", "It refuses."));
+        }
         Outcome::present(settled(change.planned), change.private)
     }
 
