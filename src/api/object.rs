@@ -305,7 +305,7 @@ pub(super) fn mark(name: Option<&str>, key: &str, random: &Random) -> String {
 /// The create that sent a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marked {
-    /// A create of another configuration, or of one that cannot be identified.
+    /// A create of another configuration.
     Another,
     /// A create with this key.
     Own,
@@ -316,14 +316,8 @@ pub enum Marked {
 pub fn marked(own: &str, name: Option<&str>, key: &str) -> Option<Marked> {
     let hex = own.strip_prefix(name.unwrap_or(NAMELESS))?.strip_prefix('-')?;
     let is_hex = hex.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    match hex.len() {
-        // The earlier form of markers, without a part of the key.
-        RANDOM_DIGITS if is_hex => Some(Marked::Another),
-        length if is_hex && length == KEY_DIGITS + RANDOM_DIGITS => {
-            Some(if hex.starts_with(digits(key)) { Marked::Own } else { Marked::Another })
-        }
-        _ => None,
-    }
+    (is_hex && hex.len() == KEY_DIGITS + RANDOM_DIGITS)
+        .then(|| if hex.starts_with(digits(key)) { Marked::Own } else { Marked::Another })
 }
 
 fn digits(key: &str) -> &str {
@@ -341,11 +335,16 @@ mod tests {
         assert_eq!(mark(None, "beef0123", &random), "tf-beef000000ab");
         assert_eq!(marked("web-beef000000ab", Some("web"), "beef0123"), Some(Marked::Own));
         assert_eq!(marked("web-beef000000ab", Some("web"), "cafe0123"), Some(Marked::Another));
-        assert_eq!(marked("web-000000ab", Some("web"), "0000"), Some(Marked::Another));
         assert_eq!(marked("tf-beef000000ab", None, "beef0123"), Some(Marked::Own));
-        for other in
-            ["web", "web-1", "web-BEEF000000AB", "web-x-beef000000ab", "webb-beef000000ab", "web-beef000000abc"]
-        {
+        for other in [
+            "web",
+            "web-1",
+            "web-000000ab",
+            "web-BEEF000000AB",
+            "web-x-beef000000ab",
+            "webb-beef000000ab",
+            "web-beef000000abc",
+        ] {
             assert_eq!(marked(other, Some("web"), "beef0123"), None, "{other}");
         }
     }

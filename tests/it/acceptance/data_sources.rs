@@ -5,13 +5,11 @@ use std::fmt::Write;
 use damodel::sandbox::{Mutation, Options};
 use serde_json::{Value, json};
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, refusal};
+use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_workspace, refusal};
 
 #[test]
 fn specifications_are_filtered_and_sorted() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let queries = [
             ("all", "", json!([101, 102, 103, 104, 105, 106])),
             ("spot", "capacity_type = \"spot\"", json!([104])),
@@ -59,9 +57,7 @@ fn specifications_are_filtered_and_sorted() {
 
 #[test]
 fn images_are_filtered() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         let queries = [
             ("all", "", json!([901, 902, 903, 904, 905, 906])),
             ("label", "label = \"inference\"", json!([905, 906])),
@@ -120,9 +116,7 @@ fn disks_and_their_specifications_are_filtered() {
     const DISKS: &str = "damodel_cloud_disks";
     const ONE: &str = "damodel_cloud_disk";
     const SPECS: &str = "damodel_cloud_disk_specs";
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let queries = [
             (DISKS, "", "cloud_disks[*].id", json!(["801", "802", "803", "804"])),
             (DISKS, "name_or_uid = \"a\"", "cloud_disks[*].id", json!(["801", "802", "803", "804"])),
@@ -144,7 +138,7 @@ fn disks_and_their_specifications_are_filtered() {
             (SPECS, "support_ib_network = false", "specs[*].id", json!(["31", "32", "33"])),
             (SPECS, "support_ib_network = true", "specs[*].id", json!(["31", "32", "33", "34"])),
         ];
-        answers(&workspace, "", &queries);
+        answers(workspace, "", &queries);
         let lists: Vec<_> = site.ledger().requests_to("cloud_disk_list").map(|request| request.query.clone()).collect();
         assert!(lists.iter().any(|query| query.contains("spec_types=2%2C3")), "{lists:?}");
         assert!(lists.iter().any(|query| query.contains("support_ib_network=1")), "{lists:?}");
@@ -157,9 +151,7 @@ fn images_and_specifications_are_found() {
     const ONE: &str = "damodel_private_image";
     const PUBLIC: &str = "damodel_public_image";
     const SPEC: &str = "damodel_spec";
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         let queries = [
             (LIST, "", "images[*].image_id", json!([951, 952, 953])),
             (LIST, "name = \"plain-tools\"", "images[*].image_id", json!([953])),
@@ -187,7 +179,7 @@ fn images_and_specifications_are_found() {
             (SPEC, "min_mem_per_gpu_gb = 150", "spec_id", json!(102)),
             (SPEC, "available_only = true\nmin_gpu_num = 8\nsort_by = \"price\"\nfirst = true", "spec_id", json!(105)),
         ];
-        answers(&workspace, "", &queries);
+        answers(workspace, "", &queries);
     });
 }
 
@@ -195,9 +187,7 @@ fn images_and_specifications_are_found() {
 fn instances_are_filtered() {
     const LIST: &str = "damodel_instances";
     const ONE: &str = "damodel_instance";
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let machines =
             format!("{}{}", Instance::new("x").text("name", "trainer"), Instance::new("y").text("name", "tester"));
         workspace.apply_ok(&config(&machines));
@@ -215,7 +205,7 @@ fn instances_are_filtered() {
             (ONE, by_id, "name", json!("tester")),
             (ONE, "name = \"trainer\"", "id", json!(x)),
         ];
-        answers(&workspace, &machines, &queries);
+        answers(workspace, &machines, &queries);
         workspace.write(&config(format!("{machines}data {LIST:?} \"x\" {{\n  status = \"Dancing\"\n}}\n")));
         let said = workspace.try_plan(&[]);
         let error = refusal(&said, &["100002 InvalidParameter", "Dancing"]);

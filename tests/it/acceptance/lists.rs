@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Instance, config, each_workspace};
 
 /// Compares a record with the expected one: the same attributes, and equal values.
 fn shows(record: &Value, expected: &Value) {
@@ -45,9 +45,7 @@ output "private_one" { value = data.damodel_private_image.one }
 output "disks" { value = data.damodel_cloud_disks.all.cloud_disks }
 output "disk" { value = data.damodel_cloud_disk.one }
 "#;
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.apply_ok(&config(SOURCES));
         let state = workspace.state();
 
@@ -127,9 +125,7 @@ fn contains(source: &Value, record: &Value) {
 
 #[test]
 fn a_machine_shows_every_attribute() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let machine = Instance::new("x")
             .text("name", "trainer")
             .set("gpu_num", 2)

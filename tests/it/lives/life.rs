@@ -15,7 +15,7 @@ use crate::support::terraform::{Cli, Diagnostic, Site, Started, Workspace};
 
 const TOKEN: &str = "DAMODEL_API_TOKEN";
 /// How long a disturbed run may take before its operator ends it.
-const PATIENCE: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(4);
 /// The most applies that an operator tries at the end.
 const APPLIES: usize = 8;
 /// More GPUs than any life needs.
@@ -40,7 +40,8 @@ impl Life {
         Self { seed, configuration, disturbances, ends: random.random_bool(0.3) }
     }
 
-    pub(super) fn live(&self, cli: &Cli) {
+    /// Lives it. Returns how many runs were broken at their moment, and how many were to be.
+    pub(super) fn live(&self, cli: &Cli) -> (usize, usize) {
         let options = Options { creation: Duration::from_millis(300), seed: self.seed, ..Site::options() };
         let site = Site::with(options);
         let workspace = Workspace::new(cli, &site);
@@ -59,6 +60,7 @@ impl Life {
             assert!(done, "{said:#?}");
             story.judge_end(&workspace);
         }
+        (story.hits, self.disturbances.iter().filter(|it| it.breaks != Break::None).count())
     }
 
     /// A disturbed run.
@@ -98,7 +100,7 @@ impl Life {
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut started = Started::apply_with(workspace, &arguments);
-        self.broken(workspace, disturbance, &mut started);
+        self.broken(workspace, disturbance, &mut started, story);
         let is_patient = disturbance.is_patient || disturbance.loses_data || disturbance.token == Token::Foreign;
         let said = started.ended(is_patient);
         restore_cut_state(workspace);
@@ -118,7 +120,13 @@ impl Life {
     }
 
     /// Breaks a run at its moment. A run that does not end is interrupted, twice, and killed.
-    fn broken(&self, workspace: &Workspace<'_>, disturbance: &Disturbance, started: &mut Started<'_>) {
+    fn broken(
+        &self,
+        workspace: &Workspace<'_>,
+        disturbance: &Disturbance,
+        started: &mut Started<'_>,
+        story: &mut Story,
+    ) {
         let site = workspace.site;
         let before = site.ledger().requests.len();
         let has_come = || match disturbance.moment {
@@ -133,7 +141,9 @@ impl Life {
             }
             Moment::Requests(count) => site.ledger().requests.len() - before >= count,
         };
-        started.until_or_ended(PATIENCE, has_come);
+        if started.comes_within(PATIENCE, has_come) && disturbance.breaks != Break::None {
+            story.hits += 1;
+        }
         match disturbance.breaks {
             Break::Core => started.kill_core(),
             Break::Interrupt => started.interrupt(),
@@ -156,12 +166,12 @@ impl Life {
             site.unstick();
         }
         for _ in 0..2 {
-            if started.until_or_ended(PATIENCE, || false) {
+            if started.ends_within(PATIENCE) {
                 return;
             }
             started.interrupt();
         }
-        if !started.until_or_ended(PATIENCE, || false) {
+        if !started.ends_within(PATIENCE) {
             started.kill();
         }
     }
