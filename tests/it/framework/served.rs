@@ -39,7 +39,7 @@ fn the_example_of_the_documentation_is_a_whole_provider() {
         workspace.apply_ok(&config("hello"));
         assert_eq!(workspace.state().resource("acme_word.x").value("id"), &json!("1"));
         assert_eq!(outputs(), [json!("hello"), json!("HELLO")]);
-        let changed = workspace.apply_ok(&config("bye"));
+        let changed = workspace.plan_and_apply_ok(&config("bye"));
         assert_eq!(changed.change("acme_word.x").actions(), "update");
         assert_eq!(outputs(), [json!("bye"), json!("BYE")]);
         workspace.destroy_ok();
