@@ -10,7 +10,7 @@ use super::{
     endpoint::Request,
     envelope::Answer,
     error::{Error, UnreadAnswer},
-    lenient::read_integer,
+    lenient::Lenient as _,
     records::{Record, read},
     retry::Retry,
 };
@@ -194,7 +194,7 @@ impl<'a> Page<'a> {
             return Ok(Self { total: None, data: data.unwrap_or_default() });
         }
         let fields = serde_json::from_slice::<BTreeMap<String, &'a RawValue>>(&answer.result).unwrap_or_default();
-        let total = fields.get("total").and_then(|total| read_integer(&serde_json::from_str(total.get()).ok()?));
+        let total = fields.get("total").and_then(|total| i64::read(&serde_json::from_str(total.get()).ok()?));
         match fields.get("data").and_then(|data| serde_json::from_str(data.get()).ok()) {
             Some(data) => Ok(Self { total, data }),
             None if total == Some(0) => Ok(Self { total, data: Vec::new() }),

@@ -1,6 +1,6 @@
 //! The settings of a client.
 
-use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use secrecy::SecretString;
 use url::{Host, Url};
@@ -47,6 +47,8 @@ pub struct Settings {
     pub random: Random,
     /// The progress file of waits. Default: none.
     pub progress: Progress,
+    /// The fields of records whose values the log may show. Default: none.
+    pub loggable: BTreeSet<&'static str>,
 }
 
 impl Default for Settings {
@@ -63,6 +65,7 @@ impl Default for Settings {
             user_agent: UserAgent::default(),
             random: Random::default(),
             progress: Progress::default(),
+            loggable: BTreeSet::new(),
         }
     }
 }

@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::{
     api::{BaseUrl, InvalidBaseUrl, Journal, PlainHttp, Settings, TokenSource},
-    provider::Environment,
+    provider::{Environment, loggable_fields},
 };
 
 /// How the service is reached.
@@ -52,6 +52,7 @@ impl ServiceArguments {
             token: token.cloned().map(TokenSource::Value),
             max_retries: 2,
             extra_roots_pem: roots.transpose()?,
+            loggable: loggable_fields(),
             ..Settings::default()
         })
     }

@@ -231,6 +231,7 @@ pub(super) fn configure(
         },
         random: defaults.random,
         progress: Progress::beside(&journal),
+        loggable: super::loggable_fields(),
     };
     let on_unreleasable = environment.variable("DAMODEL_ON_UNRELEASABLE").map(OnUnreleasable::parse);
     if on_unreleasable == Some(None) {

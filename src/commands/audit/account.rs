@@ -6,7 +6,7 @@ use bigdecimal::BigDecimal;
 
 use super::Error;
 use crate::{
-    api::{Client, CloudDisk, Context, Instance, Listing, PrivateImage, Record, Spec},
+    api::{Client, CloudDisk, Context, Instance, Listing, PrivateImage, Record, Spec, WithJson},
     commands::adopt::Adoptable,
 };
 
@@ -21,7 +21,7 @@ pub(super) struct AccountLists {
     /// All listed objects, released ones included: proof that an object belongs to this account.
     pub(super) listed: BTreeSet<(Adoptable, String)>,
     /// The specifications, by region and number.
-    pub(super) specs: BTreeMap<(String, i64), Spec>,
+    pub(super) specs: BTreeMap<(String, i64), WithJson<Spec>>,
 }
 
 /// A billed object.

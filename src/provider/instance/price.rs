@@ -9,7 +9,7 @@ use super::{
     schema::Instance,
 };
 use crate::{
-    api::{Attempt, Context, Spec},
+    api::{Attempt, Context, Spec, WithJson},
     framework::{Attr, Diagnostic, Path, Plan, Private},
     provider::{
         ProviderClient,
@@ -28,7 +28,12 @@ const PLAN: &str = "budget";
 
 /// Plans the price of an instance, and checks the live price against the budgets. For spot capacity, only the highest
 /// possible price is planned.
-pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&AccountBill<'_>>, client: &ProviderClient) {
+pub(super) fn quote(
+    plan: &mut Plan<Instance>,
+    spec: &WithJson<Spec>,
+    billed: Option<&AccountBill<'_>>,
+    client: &ProviderClient,
+) {
     let Some(planned) = &mut plan.planned else { return };
     let Some(live) = live(planned, spec) else { return };
     if let Err(diagnostic) = budget(&live, planned, client) {
@@ -95,18 +100,18 @@ struct Quote {
 }
 
 impl Quote {
-    fn of(cost: EstimatedCost, spec: &Spec) -> Self {
+    fn of(cost: EstimatedCost, spec: &WithJson<Spec>) -> Self {
         Self { cost, is_spot: is_spot(spec) }
     }
 }
 
 /// Whether a specification is spot capacity, whose price changes.
-pub(super) fn is_spot(spec: &Spec) -> bool {
+pub(super) fn is_spot(spec: &WithJson<Spec>) -> bool {
     spec.capacity_type.as_deref() == Some("spot")
 }
 
 /// The current cost of an instance of a specification; `None` while an input is unknown.
-pub(super) fn live(planned: &Instance, spec: &Spec) -> Option<EstimatedCost> {
+pub(super) fn live(planned: &Instance, spec: &WithJson<Spec>) -> Option<EstimatedCost> {
     Some(estimate(spec, &order(planned)?))
 }
 

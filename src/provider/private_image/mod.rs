@@ -22,7 +22,10 @@ use crate::{
     framework::{Attr, Diagnostic, Diagnostics, IdentityAttribute, Path, Plan, PlanContext, PlanKind, Schema, Type},
 };
 
-pub(super) use self::listed::{Filters, PrivateImages, SingleImage};
+pub(super) use self::{
+    listed::{list_all, plural, singular},
+    schema::COLUMNS,
+};
 
 pub(super) type Resource = lifecycle::Resource<PrivateImage>;
 

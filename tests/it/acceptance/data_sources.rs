@@ -227,7 +227,7 @@ fn instances_are_filtered() {
 
 #[test]
 fn none_and_several_are_errors_that_list_what_there_is() {
-    let cases: [(&str, &str, &[&str]); 15] = [
+    let cases: [(&str, &str, &[&str]); 16] = [
         ("damodel_cloud_disk", "name = \"none\"", &["No cloud disk matches", "803 \"unpaid\" (disk-seedarrear03)"]),
         (
             "damodel_cloud_disk",
@@ -235,16 +235,17 @@ fn none_and_several_are_errors_that_list_what_there_is() {
             &["Several cloud disks match", "801 \"twin\"", "804 \"twin\"", "by its id"],
         ),
         ("damodel_cloud_disk", "id = \"801\"\nname = \"unpaid\"", &["No cloud disk matches"]),
-        ("damodel_cloud_disk", "", &["Which disk?", "id, uid or name"]),
+        ("damodel_cloud_disk", "", &["Missing required argument", "id, uid or name"]),
         ("damodel_private_image", "name = \"not-yours\"", &["No private image matches", "951 \"trained-model\""]),
         ("damodel_private_image", "region = \"cn-east-1\"", &["Several private images match", "951", "952"]),
-        ("damodel_private_image", "", &["Which image?"]),
+        ("damodel_private_image", "", &["Missing required argument", "status or region"]),
         ("damodel_public_image", "id = \"907\"", &["No public image matches", "902 \"PyTorch 2.5.1\""]),
         ("damodel_public_image", "name_regex = \"^PyTorch\"", &["Several public images match", "902", "903"]),
         ("damodel_public_image", "", &["Missing required argument"]),
         ("damodel_instance", "name = \"none\"", &["No instance matches", "\"generated-"]),
         ("damodel_instance", "name = \"twin\"", &["Several instances match", "ins-"]),
-        ("damodel_instance", "", &["Which instance?"]),
+        ("damodel_instance", "", &["Missing required argument", "id or name"]),
+        ("damodel_instance", "id = \"a\"\nname = \"b\"", &["Conflicting arguments", "only one of id or name"]),
         (
             "damodel_spec",
             "gpu_name = \"RTX\"",
@@ -264,7 +265,8 @@ fn none_and_several_are_errors_that_list_what_there_is() {
         // Errors of the arguments alone would hide errors that need the service.
         for by_itself in [true, false] {
             let mut sources = String::new();
-            let cases: Vec<_> = cases.iter().filter(|(_, arguments, _)| arguments.is_empty() == by_itself).collect();
+            let cases: Vec<_> =
+                cases.iter().filter(|(_, _, words)| words[0].contains("argument") == by_itself).collect();
             for (number, (source, arguments, _)) in cases.iter().enumerate() {
                 write!(sources, "data {source:?} \"q{number}\" {{\n{arguments}\n}}\n").unwrap();
             }
