@@ -36,6 +36,8 @@ pub(super) fn catalogue() -> Freshness {
     Instant::now().checked_sub(AGE_LIMIT).map_or(SNAPSHOT, Freshness::Since)
 }
 
+type SpecFlight = Flight<Listing<WithJson<Spec>>>;
+
 /// One list per kind; for specifications, one per region.
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
@@ -44,11 +46,11 @@ pub(super) struct Snapshots {
     pub(super) instances: Flight<Listing<Instance>>,
     pub(super) private_images: Flight<Listing<PrivateImage>>,
     pub(super) public_images: Flight<Listing<WithJson<PublicImage>>>,
-    specs: Mutex<BTreeMap<String, Arc<Flight<Listing<WithJson<Spec>>>>>>,
+    specs: Mutex<BTreeMap<String, Arc<SpecFlight>>>,
 }
 
 impl Snapshots {
-    pub(super) fn specs(&self, region: &str) -> Arc<Flight<Listing<WithJson<Spec>>>> {
+    pub(super) fn specs(&self, region: &str) -> Arc<SpecFlight> {
         let mut specs = self.specs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         Arc::clone(specs.entry(region.to_owned()).or_default())
     }

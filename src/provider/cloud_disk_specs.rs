@@ -1,4 +1,4 @@
-//! The data source of all specifications of cloud disks (service API, GET /api/storage/cloud_disk/spec).
+//! The data sources of specifications of cloud disks, one and all that match (service API, GET /api/storage/cloud_disk/spec).
 
 use futures_util::future::BoxFuture;
 
@@ -6,20 +6,21 @@ use super::{
     ProviderClient,
     client::limits,
     columns::{Column, attributes, flag, id, row, text, whole, word},
-    source::{self, Filter, Plural, Source, listed},
+    source::{self, Filter, ListedRows, Needs, Plural, RowsOrError, Singular, Source, Takes},
     words::{storage_class, storage_class_number},
 };
 use crate::{
     api::CloudDiskSpecFilter,
     framework::{
-        Diagnostic, StepContext, Type, Value,
+        StepContext, Type, Value,
         schema::{Attribute, validator},
     },
 };
 
 /// A specification of cloud disks (service API, Cloud disk specification).
 pub(super) static COLUMNS: &[Column] = &[
-    id("id", "id", "The specification's number, as text; disks take it as `spec_id`.").logged(),
+    id("id", "id", "The specification's number, as text.").logged(),
+    whole("spec_id", "id", "The specification's number; disks take it as `spec_id`.").logged(),
     text("spec_alias", "spec_alias", "The name.").logged(),
     flag("multiple_mounting", "multiple_mounting", "Whether several instances can mount one disk at the same time.")
         .logged(),
@@ -49,25 +50,51 @@ pub(super) fn plural() -> Plural {
             description: "The specifications of cloud disks.",
             columns: attributes(COLUMNS),
             filters: filters.into_iter().map(Filter::Read).collect(),
-            list,
+            list: |config, context| {
+                let classes = source::texts(config.attribute("storage_classes"));
+                let filter = CloudDiskSpecFilter {
+                    spec_alias: source::text(config.attribute("spec_alias")),
+                    spec_types: classes.filter_map(storage_class_number).collect(),
+                    support_ib_network: source::flag(config.attribute("support_ib_network")),
+                };
+                list(filter, config, context)
+            },
         },
         rows: "specs",
         rows_description: "The specifications that match, by id.",
     }
 }
 
+/// `damodel_cloud_disk_spec`.
+pub(super) fn singular() -> Singular {
+    Singular {
+        source: Source {
+            type_name: "damodel_cloud_disk_spec",
+            description: "One cloud disk specification: the only one that matches.",
+            columns: attributes(COLUMNS),
+            filters: ["id", "spec_alias", "multiple_mounting", "storage_class"].map(Filter::Exact).into(),
+            list: |config, context| list(CloudDiskSpecFilter::default(), config, context),
+        },
+        noun: "cloud disk specification",
+        needs: Needs::Nothing,
+        takes: Takes::TheOnlyOne,
+        label: |spec| {
+            let text = |name| spec.attribute(name).as_str().unwrap_or_default();
+            format!("{} {:?} ({})", text("id"), text("spec_alias"), text("storage_class"))
+        },
+        rest: None,
+    }
+}
+
 fn list<'a>(
+    filter: CloudDiskSpecFilter,
     config: &'a Value,
     context: &'a StepContext<ProviderClient>,
-) -> BoxFuture<'a, Result<Vec<Value>, Diagnostic>> {
+) -> BoxFuture<'a, RowsOrError> {
     Box::pin(async move {
-        let filter = CloudDiskSpecFilter {
-            spec_alias: source::text(config.attribute("spec_alias")),
-            spec_types: source::texts(config.attribute("storage_classes")).filter_map(storage_class_number).collect(),
-            support_ib_network: source::flag(config.attribute("support_ib_network")),
-        };
         let specs = context.client.api.cloud_disks().specs(&filter, &limits(context)).await;
-        let specs = listed(specs, "cloud disk specifications", config)?;
-        Ok(specs.records.iter().map(|spec| row(COLUMNS, &spec.json)).collect())
+        ListedRows::read(specs, "cloud disk specifications", config, |specs| {
+            specs.iter().map(|spec| row(COLUMNS, &spec.json)).collect()
+        })
     })
 }

@@ -104,6 +104,7 @@ impl framework::Provider for Damodel {
             .data_source(cloud_disk::plural())
             .data_source(cloud_disk::singular())
             .data_source(cloud_disk_specs::plural())
+            .data_source(cloud_disk_specs::singular())
             .data_source(private_image::plural())
             .data_source(private_image::singular())
             .data_source(instance::plural())

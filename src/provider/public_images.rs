@@ -5,20 +5,21 @@ use futures_util::future::BoxFuture;
 use super::{
     ProviderClient,
     client::limits,
-    columns::{Column, attributes, id, moment, row, text, texts},
-    source::{self, Filter, Needs, Plural, Singular, Source, Takes, listed, matching},
+    columns::{Column, attributes, id, moment, row, text, texts, whole},
+    source::{self, Filter, ListedRows, Needs, Plural, RowsOrError, Singular, Source, Takes, matching},
 };
 use crate::{
     api::PublicImageFilter,
     framework::{
-        Diagnostic, StepContext, Type, Value,
+        StepContext, Type, Value,
         schema::{Attribute, validator},
     },
 };
 
 /// A public image (service API, Public image).
 pub(super) static COLUMNS: &[Column] = &[
-    id("id", "id", "The image's number, as text; an instance takes it as `image_id` with `image_type = \"public\"`.")
+    id("id", "id", "The image's number, as text.").logged(),
+    whole("image_id", "id", "The image's number; an instance takes it as `image_id` with `image_type = \"public\"`.")
         .logged(),
     text("name", "name", "The display name.").logged(),
     text("image_url", "image_url", "The full address; an instance takes it as `image`."),
@@ -96,10 +97,11 @@ fn list<'a>(
     filter: PublicImageFilter,
     config: &'a Value,
     context: &'a StepContext<ProviderClient>,
-) -> BoxFuture<'a, Result<Vec<Value>, Diagnostic>> {
+) -> BoxFuture<'a, RowsOrError> {
     Box::pin(async move {
         let images = context.client.api.public_images(&filter, &limits(context)).await;
-        let images = listed(images, "public images", config)?;
-        Ok(images.records.iter().map(|image| row(COLUMNS, &image.json)).collect())
+        ListedRows::read(images, "public images", config, |images| {
+            images.iter().map(|image| row(COLUMNS, &image.json)).collect()
+        })
     })
 }

@@ -1,14 +1,14 @@
 //! Sources: what a plural data source, a singular one and a list resource read of one kind of object. Each row is a value
 //! with the attributes of the columns.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, sync::Arc};
 
 use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use regex::Regex;
 
 use super::{ProviderClient, errors::Failure, words::title};
 use crate::{
-    api::{self, Code, InstanceStatus},
+    api::{self, Code, InstanceStatus, Listing},
     framework::{
         DataSource, Diagnostic, Diagnostics, ListResource, ListSender, Listed, Outcome, Path, Private, Schema,
         StepContext, Value,
@@ -22,9 +22,55 @@ const LISTED: usize = 20;
 /// The number of concurrent requests for details.
 const AT_ONCE: usize = 8;
 
+/// Arguments that identify an object: one that is found by them is found, even if others may be missing.
+const IDENTIFIERS: [&str; 2] = ["id", "uid"];
+
 /// Reads the rows that a configuration may want, in a stable order.
-pub(super) type ReadRows =
-    for<'a> fn(&'a Value, &'a StepContext<ProviderClient>) -> BoxFuture<'a, Result<Vec<Value>, Diagnostic>>;
+pub(super) type ReadRows = for<'a> fn(&'a Value, &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError>;
+
+/// The rows of a list, or the diagnostic for its error.
+pub(super) type RowsOrError = Result<ListedRows, Diagnostic>;
+
+/// The rows of a list.
+#[derive(Debug)]
+pub(super) struct ListedRows {
+    rows: Vec<Value>,
+    /// The error of a list in which rows may be missing.
+    gap: Option<Diagnostic>,
+}
+
+impl ListedRows {
+    /// Reads the rows of a list. `nouns` are its objects in the plural.
+    pub(super) fn read<T>(
+        listing: Result<Arc<Listing<T>>, api::Error>,
+        nouns: &str,
+        config: &Value,
+        rows: impl FnOnce(&[T]) -> Vec<Value>,
+    ) -> RowsOrError {
+        let listing = listing.map_err(|error| {
+            let failure = Failure { error: &error, tried: format!("list the {nouns}"), now: String::new() };
+            failure.diagnostic(|name| !config.attribute(name).is_null())
+        })?;
+        let gap = listing.gap().map(|gap| {
+            let detail = format!(
+                "The service's list of {nouns} is incomplete: {gap}. A list that lacks objects would make Terraform \
+                 destroy what depends on them, so it is not used. Run the plan again."
+            );
+            Diagnostic::error(format!("Cannot list the {nouns}: the list is incomplete"), detail)
+        });
+        Ok(Self { rows: rows(&listing.records), gap })
+    }
+
+    /// Rows that no list needed.
+    pub(super) fn known(rows: Vec<Value>) -> Self {
+        Self { rows, gap: None }
+    }
+
+    /// All rows.
+    fn complete(self) -> Result<Vec<Value>, Diagnostic> {
+        self.gap.map_or(Ok(self.rows), Err)
+    }
+}
 
 /// Reads the attributes of an object that its list lacks.
 pub(super) type ReadRest =
@@ -148,14 +194,6 @@ impl Source {
     }
 }
 
-/// A list, or the diagnostic for its error. `nouns` are the objects in the plural.
-pub(super) fn listed<T>(listing: Result<T, api::Error>, nouns: &str, config: &Value) -> Result<T, Diagnostic> {
-    listing.map_err(|error| {
-        let failure = Failure { error: &error, tried: format!("list the {nouns}"), now: String::new() };
-        failure.diagnostic(|name| !config.attribute(name).is_null())
-    })
-}
-
 /// The name of an object in an error: its id and its name.
 pub(super) fn numbered(row: &Value) -> String {
     let text = |name| row.attribute(name).as_str().unwrap_or_default();
@@ -203,7 +241,7 @@ impl DataSource for Plural {
     }
 
     async fn read(&self, mut config: Value, context: StepContext<ProviderClient>) -> Outcome<Value> {
-        match (self.source.list)(&config, &context).await {
+        match (self.source.list)(&config, &context).await.and_then(ListedRows::complete) {
             Ok(rows) => {
                 let rows = self.source.accepted(&config, &rows);
                 config.set_attribute(self.rows, Value::List(rows.iter().map(|row| self.source.row(row)).collect()));
@@ -294,7 +332,12 @@ impl Singular {
     }
 
     async fn read(&self, config: &Value, context: &StepContext<ProviderClient>) -> Result<Value, Diagnostic> {
-        let row = self.choose(config, &(self.source.list)(config, context).await?)?;
+        let ListedRows { rows, gap } = (self.source.list)(config, context).await?;
+        let row = match gap {
+            None => self.choose(config, &rows)?,
+            Some(gap) if IDENTIFIERS.iter().all(|id| config.attribute(id).is_null()) => return Err(gap),
+            Some(gap) => self.choose(config, &rows).map_err(|_| gap)?,
+        };
         match self.rest {
             Some(rest) => rest(&row, context).await.map_err(|error| unread(self.noun, &row, &error)),
             None => Ok(row),
@@ -330,7 +373,10 @@ impl DataSource for Singular {
         let set = names.iter().filter(|name| !config.attribute(name).is_null()).count();
         let is_open = names.iter().any(|name| config.attribute(name).is_unknown());
         let list = names.join(", ");
-        let list = list.rsplit_once(", ").map_or(list.clone(), |(others, last)| format!("{others} or {last}"));
+        let list = match list.rsplit_once(", ") {
+            Some((others, last)) => format!("{others} or {last}"),
+            None => list,
+        };
         let path = Path::to(names.first().copied().unwrap_or_default());
         if set == 0 {
             diagnostics.error_at(path, "Missing required argument", format!("Set {list}."));
@@ -394,7 +440,7 @@ impl ListResource for ListAll {
         mut found: ListSender<'_, Value>,
         context: StepContext<ProviderClient>,
     ) -> Diagnostics {
-        let rows = match (self.source.list)(&config, &context).await {
+        let rows = match (self.source.list)(&config, &context).await.and_then(ListedRows::complete) {
             Ok(rows) => self.source.accepted(&config, &rows),
             Err(diagnostic) => return diagnostic.into(),
         };

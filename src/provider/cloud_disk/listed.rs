@@ -6,9 +6,9 @@ use futures_util::future::BoxFuture;
 
 use super::schema::{COLUMNS, CloudDisk};
 use crate::{
-    api::{self, CloudDiskFilter, Listing},
+    api::{self, CloudDiskFilter},
     framework::{
-        Diagnostic, StepContext, Type, Value, from_value,
+        StepContext, Type, Value, from_value,
         schema::{Attribute, validator},
     },
     provider::{
@@ -16,7 +16,7 @@ use crate::{
         client::limits,
         columns::attributes,
         lifecycle::rows,
-        source::{self, Filter, ListAll, Needs, Plural, Singular, Source, Takes, listed},
+        source::{self, Filter, ListAll, ListedRows, Needs, Plural, RowsOrError, Singular, Source, Takes},
         words::{disk_status_number, storage_class_number},
     },
 };
@@ -29,9 +29,7 @@ pub(in crate::provider) fn plural() -> Plural {
             description: "The cloud disks of the account.",
             columns: attributes(COLUMNS),
             filters: filters(),
-            list: |config, context| {
-                Box::pin(async { Ok(rows::<CloudDisk>(&matching(config, context).await?.records, |_| true)) })
-            },
+            list: |config, context| Box::pin(list(|_| true, config, context)),
         },
         rows: "cloud_disks",
         rows_description: "The disks that match, by id.",
@@ -101,21 +99,15 @@ fn filters() -> Vec<Filter> {
 }
 
 /// The disks that match and are not released.
-fn existing<'a>(
-    config: &'a Value,
-    context: &'a StepContext<ProviderClient>,
-) -> BoxFuture<'a, Result<Vec<Value>, Diagnostic>> {
-    Box::pin(async {
-        let disks = matching(config, context).await?;
-        Ok(rows::<CloudDisk>(&disks.records, |disk| !disk.is_released()))
-    })
+fn existing<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
+    Box::pin(list(|disk| !disk.is_released(), config, context))
 }
 
-/// The disks that match, released ones included.
-async fn matching(
+async fn list(
+    is_shown: fn(&api::CloudDisk) -> bool,
     config: &Value,
     context: &StepContext<ProviderClient>,
-) -> Result<Arc<Listing<api::CloudDisk>>, Diagnostic> {
+) -> RowsOrError {
     let filter = CloudDiskFilter {
         name_or_uid: source::text(config.attribute("name_or_uid")),
         status: config.attribute("status").as_str().and_then(disk_status_number),
@@ -129,5 +121,5 @@ async fn matching(
     } else {
         disks.list(&filter, &limits).await.map(Arc::new)
     };
-    listed(listing, "cloud disks", config)
+    ListedRows::read(listing, "cloud disks", config, |disks| rows::<CloudDisk>(disks, is_shown))
 }

@@ -19,7 +19,8 @@ use crate::{
 
 /// A cloud disk of a list (service API, Cloud disk).
 pub(in crate::provider) static COLUMNS: &[Column] = &[
-    id("id", "id", "The disk's database number, as text; an instance takes it as `disk_id`.").logged(),
+    id("id", "id", "The disk's database number, as text.").logged(),
+    whole("disk_id", "id", "The disk's database number; an instance takes it as `disk_id`.").logged(),
     text("uid", "uid", "The disk's UID.").logged(),
     text("name", "name", "The disk's name.").logged(),
     whole("size_gb", "size_gb", "The capacity in GB.").logged(),
@@ -107,6 +108,7 @@ pub(in crate::provider) struct CloudDisk {
     pub(super) deletion_protection: Attr<bool>,
     pub(super) timeouts: Attr<Timeouts>,
     pub(super) id: Attr<String>,
+    pub(super) disk_id: Attr<i64>,
     pub(super) uid: Attr<String>,
     pub(super) name: Attr<String>,
     pub(super) size_gb: Attr<i64>,
@@ -128,6 +130,7 @@ impl CloudDisk {
     /// Sets the reported attributes. Arguments missing in the report keep their values.
     pub(super) fn take_disk(&mut self, disk: &api::CloudDisk) {
         self.id = Attr::Known(disk.id.to_string());
+        self.disk_id = disk.id.into();
         self.uid = disk.uid.clone().into();
         keep(&mut self.name, disk.name.clone());
         keep(&mut self.size_gb, disk.size_gb);

@@ -7,14 +7,14 @@ use futures_util::future::BoxFuture;
 
 use super::schema::{Instance, schema};
 use crate::{
-    api::{self, InstanceFilter, InstanceUid, Listing},
-    framework::{Diagnostic, StepContext, Type, Value, from_value, schema::Attribute, to_value},
+    api::{self, InstanceFilter, InstanceUid},
+    framework::{StepContext, Type, Value, from_value, schema::Attribute, to_value},
     provider::{
         ProviderClient,
         client::limits,
         columns::{Column, attributes, moment, text, whole, word},
         lifecycle::rows,
-        source::{self, Filter, ListAll, Needs, Plural, Singular, Source, Takes, equal, listed},
+        source::{self, Filter, ListAll, ListedRows, Needs, Plural, RowsOrError, Singular, Source, Takes, equal},
         words::login_method,
     },
 };
@@ -54,15 +54,7 @@ pub(in crate::provider) fn plural() -> Plural {
             description: "The instances of the account. Released ones are shown as long as the service lists them.",
             columns: attributes(COLUMNS),
             filters: filters("`Creating`, `Running`, `Stopped`, `Released`, `Failed`, …"),
-            list: |config, context| {
-                Box::pin(async {
-                    let mut rows = rows::<Instance>(&matching(config, context).await?.records, |_| true);
-                    for row in &mut rows {
-                        row.set_attribute("instance_uid", row.attribute("id").clone());
-                    }
-                    Ok(rows)
-                })
-            },
+            list: |config, context| Box::pin(list(|_| true, config, context)),
         },
         rows: "instances",
         rows_description: "The instances that match, by UID, without their secrets.",
@@ -148,31 +140,22 @@ fn reported() -> Vec<Attribute> {
 }
 
 /// The instances that match and are not released.
-fn existing<'a>(
-    config: &'a Value,
-    context: &'a StepContext<ProviderClient>,
-) -> BoxFuture<'a, Result<Vec<Value>, Diagnostic>> {
-    Box::pin(async {
-        let instances = matching(config, context).await?;
-        Ok(rows::<Instance>(&instances.records, |instance| !instance.is_released()))
-    })
+fn existing<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
+    Box::pin(list(|instance| !instance.is_released(), config, context))
 }
 
 /// The instance of the configured id, for which no list is needed, or all that are not released.
-fn by_id_or_name<'a>(
-    config: &'a Value,
-    context: &'a StepContext<ProviderClient>,
-) -> BoxFuture<'a, Result<Vec<Value>, Diagnostic>> {
+fn by_id_or_name<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
     let Some(id) = config.attribute("id").as_str() else { return existing(config, context) };
     let named = Instance { id: id.into(), ..Instance::default() };
-    Box::pin(async move { Ok(vec![to_value(&named).unwrap_or_default()]) })
+    Box::pin(async move { Ok(ListedRows::known(vec![to_value(&named).unwrap_or_default()])) })
 }
 
-/// The instances that match, released ones included.
-async fn matching(
+async fn list(
+    is_shown: fn(&api::Instance) -> bool,
     config: &Value,
     context: &StepContext<ProviderClient>,
-) -> Result<Arc<Listing<api::Instance>>, Diagnostic> {
+) -> RowsOrError {
     let filter = InstanceFilter {
         query: source::text(config.attribute("query")),
         status: source::text(config.attribute("status")),
@@ -183,7 +166,13 @@ async fn matching(
     } else {
         instances.list(&filter, &limits).await.map(Arc::new)
     };
-    listed(listing, "instances", config)
+    ListedRows::read(listing, "instances", config, |instances| {
+        let mut rows = rows::<Instance>(instances, is_shown);
+        for row in &mut rows {
+            row.set_attribute("instance_uid", row.attribute("id").clone());
+        }
+        rows
+    })
 }
 
 /// Reads the instance's detail.

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use super::schema::{COLUMNS, PrivateImage};
 use crate::{
     framework::{
-        Diagnostic, StepContext, Type, Value,
+        StepContext, Type, Value,
         schema::{Attribute, validator},
     },
     provider::{
@@ -14,7 +14,9 @@ use crate::{
         client::limits,
         columns::attributes,
         lifecycle::rows,
-        source::{self, Filter, ListAll, Needs, Plural, Singular, Source, Takes, equal, listed, matching},
+        source::{
+            self, Filter, ListAll, ListedRows, Needs, Plural, RowsOrError, Singular, Source, Takes, equal, matching,
+        },
     },
 };
 
@@ -100,12 +102,9 @@ fn pattern() -> Filter {
     Filter::On("name", matching, pattern)
 }
 
-fn list<'a>(
-    config: &'a Value,
-    context: &'a StepContext<ProviderClient>,
-) -> BoxFuture<'a, Result<Vec<Value>, Diagnostic>> {
+fn list<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
     Box::pin(async {
         let images = context.client.api.private_images().snapshot(&limits(context)).await;
-        Ok(rows::<PrivateImage>(&listed(images, "private images", config)?.records, |_| true))
+        ListedRows::read(images, "private images", config, |images| rows::<PrivateImage>(images, |_| true))
     })
 }

@@ -12,7 +12,8 @@ use super::{
     columns::{Column, attributes, decimal, flag, is_positive, row, text, whole, word},
     images::version,
     source::{
-        Filter, Needs, Plural, RowTest, Singular, Source, Takes, at_least, at_most, equal, listed, matching, true_if,
+        Filter, ListedRows, Needs, Plural, RowTest, RowsOrError, Singular, Source, Takes, at_least, at_most, equal,
+        matching, true_if,
     },
     words::discount_status,
 };
@@ -208,24 +209,22 @@ fn version_at_least(least: &Value) -> RowTest {
 }
 
 /// All specifications of the configured region, or of the provider's default region, in the configured order.
-fn list<'a>(
-    config: &'a Value,
-    context: &'a StepContext<ProviderClient>,
-) -> BoxFuture<'a, Result<Vec<Value>, Diagnostic>> {
+fn list<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
     Box::pin(async move {
         let region = config.attribute("region").as_str().or(context.client.region.as_deref()).ok_or_else(|| {
             Diagnostic::error("Missing region", "Set region here, in the provider block, or in DAMODEL_REGION.")
                 .at(Path::to("region"))
         })?;
         let specs = context.client.api.specs().snapshot(region, &limits(context)).await;
-        let specs = listed(specs, &format!("specifications of region {region:?}"), config)?;
         let in_region = |mut spec: Value| {
             spec.set_attribute("region", region.into());
             spec
         };
-        let mut rows: Vec<Value> = specs.records.iter().map(|spec| in_region(row(COLUMNS, &spec.json))).collect();
-        sort(&mut rows, config.attribute("sort_by"));
-        Ok(rows)
+        ListedRows::read(specs, &format!("specifications of region {region:?}"), config, |specs| {
+            let mut rows: Vec<Value> = specs.iter().map(|spec| in_region(row(COLUMNS, &spec.json))).collect();
+            sort(&mut rows, config.attribute("sort_by"));
+            rows
+        })
     })
 }
 
