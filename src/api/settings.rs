@@ -1,6 +1,6 @@
 //! The settings of a client.
 
-use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use secrecy::SecretString;
 use tokio_util::task::TaskTracker;
@@ -50,6 +50,8 @@ pub struct Settings {
     pub progress: Progress,
     /// The changes that are being sent: the process waits for them before it ends, also when their callers are gone.
     pub work: TaskTracker,
+    /// The fields of records whose values the log may show. Default: none.
+    pub loggable: BTreeSet<&'static str>,
 }
 
 impl Default for Settings {
@@ -67,6 +69,7 @@ impl Default for Settings {
             random: Random::default(),
             progress: Progress::default(),
             work: TaskTracker::new(),
+            loggable: BTreeSet::new(),
         }
     }
 }

@@ -230,7 +230,9 @@ fn function_faults(entry: &OfferedFunction) -> Vec<String> {
     let rest = signature.variadic.iter().map(|it| (it.name.clone(), Value::List(vec![sample(&it.ty, &it.validators)])));
     let arguments = Value::object(single.chain(rest));
     faults.extend(read(entry.readers[0], &arguments));
-    for parameter in parameters {
+    // A function that reads its arguments by name reads any value.
+    let is_read_by_name = entry.readers[0](&Value::Null).is_ok();
+    for parameter in parameters.into_iter().filter(|_| !is_read_by_name) {
         let Value::Object(mut fewer) = arguments.clone() else { continue };
         fewer.remove(&*parameter.name);
         if entry.readers[0](&Value::Object(fewer)).is_ok() {

@@ -39,7 +39,7 @@ pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use ephemeral::{EphemeralResource, Opened};
 pub use function::{CallError, Function, FunctionError, Parameter, Signature};
 pub use identity::{Identity, IdentityAttribute, IdentitySchema};
-pub use model::{FromValue, Model, ModelError, ToValue, from_value, is_set, overlay, project, to_value};
+pub use model::{FromValue, Model, ModelError, ToValue, from_value, is_set, to_value};
 pub use private::Private;
 pub use registry::{ConfigureContext, OfferKind, Offering, Provider, Registry};
 pub(crate) use registry::{Offered, OfferedFunction};

@@ -235,6 +235,7 @@ pub(super) async fn configure(
         random: defaults.random,
         progress: Progress::beside(&journal),
         work: context.work.clone(),
+        loggable: super::loggable_fields(),
     };
     let on_unreleasable = environment.variable("DAMODEL_ON_UNRELEASABLE").map(OnUnreleasable::parse);
     if on_unreleasable == Some(None) {

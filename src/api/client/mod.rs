@@ -410,7 +410,7 @@ impl Client {
 
     /// A body for the log, without credentials, which even an allowed field may repeat.
     fn loggable(&self, body: &[u8], token: Option<&SecretString>) -> String {
-        self.cut_secrets(redact::body(body), token)
+        self.cut_secrets(redact::body(body, &self.settings().loggable), token)
     }
 
     fn cut_secrets(&self, text: String, token: Option<&SecretString>) -> String {

@@ -17,7 +17,7 @@ use super::{CreatePhase, Ids, Journal, ObjectKind, PendingCreate, PendingRecord,
 use crate::{
     api::{
         error::{Error, JournalError},
-        lenient::read_integer,
+        lenient::Lenient as _,
     },
     process::{FileLock, Parent, is_locked, replace},
 };
@@ -266,7 +266,7 @@ pub(super) fn is_handed_over(path: &Path) -> bool {
 pub(super) fn read(path: &Path) -> Result<PendingRecord, String> {
     let text = fs::read(path).map_err(|error| error.to_string())?;
     let value: Value = serde_json::from_slice(&text).map_err(|_| "it is not JSON".to_owned())?;
-    match value.get("version").and_then(read_integer) {
+    match value.get("version").and_then(i64::read) {
         Some(version) if version == i64::from(VERSION) => {}
         Some(version) => {
             return Err(format!("its format is {version}, and this program reads {VERSION}"));

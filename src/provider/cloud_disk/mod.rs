@@ -28,8 +28,8 @@ use crate::{
 };
 
 pub(super) use self::{
-    listed::{CloudDisks, Filters},
-    schema::DiskRecord,
+    listed::{list_all, plural, singular},
+    schema::COLUMNS,
 };
 
 pub(super) type Resource = lifecycle::Resource<CloudDisk>;

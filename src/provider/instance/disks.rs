@@ -305,6 +305,7 @@ mod tests {
             complete: true,
             total: Some(3),
             skipped: 0,
+            changed: false,
         }
     }
 

@@ -35,7 +35,7 @@ use crate::{
 
 pub(super) use self::{
     access::InstanceAccessResource,
-    listed::{Filters, Instances, SingleInstance},
+    listed::{COLUMNS, list_all, plural, singular},
 };
 
 /// The private entry with which an import marks the refresh that completes it: whether credentials are kept is not

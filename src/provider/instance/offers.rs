@@ -15,7 +15,7 @@ use super::{
     schema::Instance,
 };
 use crate::{
-    api::{Context, Spec},
+    api::{Context, Spec, WithJson},
     framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, Private, value::Number},
     provider::{
         ProviderClient,
@@ -231,7 +231,7 @@ fn judge(
 }
 
 impl Offer {
-    fn of(place: usize, spec: &Spec, cost: EstimatedCost) -> Self {
+    fn of(place: usize, spec: &WithJson<Spec>, cost: EstimatedCost) -> Self {
         Self { place, spec_id: spec.spec_id, spec_type: spec.spec_type.clone(), is_spot: is_spot(spec), cost }
     }
 }

@@ -9,7 +9,7 @@ use super::{
     schema::Instance,
 };
 use crate::{
-    api::{Attempt, Context, Spec},
+    api::{Attempt, Context, Spec, WithJson},
     framework::{Attr, CreatePlan, Diagnostic, Path, Private},
     provider::{
         ProviderClient,
@@ -30,7 +30,7 @@ const PLAN: &str = "budget";
 /// possible price is planned.
 pub(super) fn quote(
     plan: &mut CreatePlan<Instance>,
-    spec: &Spec,
+    spec: &WithJson<Spec>,
     billed: Option<&AccountBill<'_>>,
     client: &ProviderClient,
 ) {
@@ -96,18 +96,18 @@ struct Quote {
 }
 
 impl Quote {
-    fn of(cost: EstimatedCost, spec: &Spec) -> Self {
+    fn of(cost: EstimatedCost, spec: &WithJson<Spec>) -> Self {
         Self { cost, is_spot: is_spot(spec) }
     }
 }
 
 /// Whether a specification is spot capacity, whose price changes.
-pub(super) fn is_spot(spec: &Spec) -> bool {
+pub(super) fn is_spot(spec: &WithJson<Spec>) -> bool {
     spec.capacity_type.as_deref() == Some("spot")
 }
 
 /// The current cost of an instance of a specification; `None` while an input is unknown.
-pub(super) fn live(planned: &Instance, spec: &Spec) -> Option<EstimatedCost> {
+pub(super) fn live(planned: &Instance, spec: &WithJson<Spec>) -> Option<EstimatedCost> {
     Some(estimate(spec, &order(planned)?))
 }
 

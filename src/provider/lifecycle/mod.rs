@@ -3,10 +3,8 @@
 
 pub(super) mod absence;
 mod create;
-mod data;
 mod delete;
 mod leftovers;
-mod list;
 mod plan;
 mod read;
 
@@ -14,9 +12,7 @@ use std::{fmt, future::Future, marker::PhantomData, sync::Arc, time::Duration};
 
 pub(super) use self::{
     create::ManagedCreate,
-    data::{Plural, PluralModel, Singular, SingularModel, snapshot, state, unreadable},
     delete::{AfterRefusal, Free, Release},
-    list::{Filters, ListAll},
     read::{ImportTarget, in_list},
 };
 use super::ProviderClient;
@@ -24,7 +20,8 @@ use crate::{
     api::{self, Accepted, Attempt, Code, Context, Creation, Listing, Object, WhileBusy},
     framework::{
         self, Attr, Create, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, IdentityAttribute, IdentitySchema, Model,
-        Outcome, PlanContext, Private, Schema, State, StepContext, Update, UpdatePlan, timeouts::DefaultTimeouts,
+        Outcome, PlanContext, Private, Schema, State, StepContext, Update, UpdatePlan, Value,
+        timeouts::DefaultTimeouts, to_value,
     },
 };
 
@@ -298,6 +295,16 @@ pub(super) trait ManagedExt: Managed {
 }
 
 impl<M: Managed> ManagedExt for M {}
+
+/// The states of listed objects, as far as a list shows them.
+pub(super) fn rows<M: Managed>(records: &[ObjectRecord<M>], is_shown: impl Fn(&ObjectRecord<M>) -> bool) -> Vec<Value> {
+    let state = |record| {
+        let mut state = M::default();
+        state.take_record(record);
+        to_value(&state).unwrap_or_default()
+    };
+    records.iter().filter(|record| is_shown(record)).map(state).collect()
+}
 
 /// The noun for one object.
 pub(super) fn noun<M: Managed>() -> &'static str {

@@ -24,7 +24,10 @@ use crate::{
     },
 };
 
-pub(super) use self::listed::{Filters, PrivateImages, SingleImage};
+pub(super) use self::{
+    listed::{list_all, plural, singular},
+    schema::COLUMNS,
+};
 
 pub(super) type Resource = lifecycle::Resource<PrivateImage>;
 
