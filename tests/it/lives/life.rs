@@ -15,7 +15,7 @@ use crate::support::terraform::{Cli, Diagnostic, Site, Started, Workspace};
 
 const TOKEN: &str = "DAMODEL_API_TOKEN";
 /// How long a disturbed run may take before its operator ends it.
-const PATIENCE: Duration = Duration::from_secs(4);
+const PATIENCE: Duration = Duration::from_secs(8);
 /// The most applies that an operator tries at the end.
 const APPLIES: usize = 8;
 /// More GPUs than any life needs.
@@ -129,15 +129,19 @@ impl Life {
     ) {
         let site = workspace.site;
         let before = site.ledger().requests.len();
+        // More creates than resources never arrive.
+        let resources = self.configuration.addresses().len();
         let has_come = || match disturbance.moment {
             Moment::Accepted(count) => {
+                let count = count.min(resources);
                 workspace.notes().iter().filter(|note| note.phase() == "accepted").count() >= count
             }
             Moment::Arrived { creates, .. } => {
                 let ledger = site.ledger();
                 let requests = ledger.requests.iter().skip(before);
                 let is_create = |name: &str| name.ends_with("_create") || name == "image_save";
-                requests.filter(|request| request.endpoint.as_deref().is_some_and(is_create)).count() >= creates
+                requests.filter(|request| request.endpoint.as_deref().is_some_and(is_create)).count()
+                    >= creates.min(resources)
             }
             Moment::Requests(count) => site.ledger().requests.len() - before >= count,
         };
