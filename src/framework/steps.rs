@@ -39,15 +39,15 @@ pub(crate) struct RefinedPlan {
 /// The outcome of a step, or the reason why it was not done.
 type Done<T> = Result<T, Diagnostics>;
 
-/// What is configured has rules of its own.
-pub(crate) trait Configured: Send + Sync {
+/// The rules of what is configured.
+pub(crate) trait Validates: Send + Sync {
     /// Validates a configuration.
     fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()>;
 }
 
 /// The steps of a resource.
 #[async_trait]
-pub(crate) trait ResourceSteps<C>: Configured {
+pub(crate) trait ResourceSteps<C>: Validates {
     async fn plan_create(&self, plan: CreatePlan<&Value>, context: PlanContext<'_, C>) -> Done<RefinedPlan>;
     async fn plan_update(&self, plan: UpdatePlan<&Value>, context: PlanContext<'_, C>) -> Done<RefinedPlan>;
     async fn plan_destroy(&self, plan: DestroyPlan<&Value>, context: PlanContext<'_, C>) -> Done<RefinedPlan>;
@@ -59,19 +59,19 @@ pub(crate) trait ResourceSteps<C>: Configured {
 
 /// The read of a data source.
 #[async_trait]
-pub(crate) trait DataSourceSteps<C>: Configured {
+pub(crate) trait DataSourceSteps<C>: Validates {
     async fn read(&self, config: Value, context: StepContext<C>) -> Done<Outcome<Value>>;
 }
 
 /// The open of an ephemeral resource.
 #[async_trait]
-pub(crate) trait EphemeralSteps<C>: Configured {
+pub(crate) trait EphemeralSteps<C>: Validates {
     async fn open(&self, config: Value, context: StepContext<C>) -> Done<Opened<Value, OpenObject>>;
 }
 
 /// The list of a list resource.
 #[async_trait]
-pub(crate) trait ListSteps<C>: Configured {
+pub(crate) trait ListSteps<C>: Validates {
     async fn list<'a>(
         &self,
         config: Value,
@@ -82,7 +82,7 @@ pub(crate) trait ListSteps<C>: Configured {
 
 /// The plan and the invocation of an action.
 #[async_trait]
-pub(crate) trait ActionSteps<C>: Configured {
+pub(crate) trait ActionSteps<C>: Validates {
     async fn plan(&self, config: Value, context: PlanContext<'_, C>) -> Done<Diagnostics>;
     async fn invoke(&self, config: Value, progress: ActionProgress, context: StepContext<C>) -> Done<Diagnostics>;
 }
@@ -102,9 +102,9 @@ fn state<M: FromValue>(State { state, private }: &State<Value>) -> Done<State<M>
     Ok(State { state: from_value(state)?, private: private.clone() })
 }
 
-macro_rules! configured {
+macro_rules! validates {
     ($($of:ident $offer:ident),*) => {
-        $(impl<T: $offer> Configured for $of<T> {
+        $(impl<T: $offer> Validates for $of<T> {
             fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()> {
                 self.0.validate(&from_value(config)?, diagnostics);
                 Ok(())
@@ -113,7 +113,7 @@ macro_rules! configured {
     };
 }
 
-configured! {
+validates! {
     OfAction Action, OfDataSource DataSource, OfEphemeralResource EphemeralResource, OfListResource ListResource,
     OfResource Resource
 }

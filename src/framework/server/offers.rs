@@ -14,7 +14,7 @@ use crate::framework::{
     registry::{OfferedAction, OfferedDataSource, OfferedEphemeralResource},
     resource::EventSender,
     settle::{fill_defaults, settled},
-    steps::Configured,
+    steps::Validates,
 };
 
 /// A request for a list.
@@ -214,7 +214,7 @@ impl<P: Provider> Server<P> {
     }
 }
 
-impl<S: Configured + ?Sized> Offered<S> {
+impl<S: Validates + ?Sized> Offered<S> {
     /// Checks a configuration. `write_only_allowed`: the core supports write-only attributes.
     pub(crate) fn validate(&self, config: &Value, write_only_allowed: bool) -> Diagnostics {
         judged(&self.schema, config, write_only_allowed, |config, diagnostics| self.steps.validate(config, diagnostics))
