@@ -1,6 +1,6 @@
 //! The Terraform and OpenTofu provider for damodel, as a library; `main.rs` is its command line.
 //!
-//! Each folder is a layer, and the arrows between them point one way (`tests/it/house/layers/mod.rs` holds the table):
+//! Each folder is a layer, and the arrows between them point one way (`tests/it/house/layers.rs` holds the table):
 //! `framework`, `model`, `process`, `review`, `sandbox` and `ssh` stand alone; `api` and `plugin` use `process`;
 //! `protocol` drives `framework`; `provider` is written in `framework` on top of `api`, `model` and `ssh`; `commands`
 //! may use everything.

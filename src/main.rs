@@ -21,6 +21,9 @@ use damodel::{
 /// What `--version` says.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("DAMODEL_COMMIT"), ")");
 
+/// The crates of the program: the library, and this one.
+const OWN_CRATES: &[&str] = &["damodel", env!("CARGO_CRATE_NAME")];
+
 /// Terraform and OpenTofu provider for the damodel GPU compute and model inference service.
 ///
 /// Terraform and OpenTofu start this program by themselves. Run by hand it offers the commands below.
@@ -69,7 +72,7 @@ fn main() -> ExitCode {
     if arguments.len() < 2 && plugin::started_by_core(variable) {
         return serve();
     }
-    plugin::log::install(&plugin::log::LogSettings::read("damodel", variable));
+    plugin::log::install(&plugin::log::LogSettings::read("damodel", OWN_CRATES, variable));
     if arguments.len() < 2 {
         return by_hand();
     }
@@ -96,11 +99,7 @@ fn run(command: Command) -> ExitCode {
         Command::Completions(arguments) => {
             by_command(async move { commands::completions::run(arguments, Arguments::command()) })
         }
-        Command::Debug => plugin::block_on(async {
-            let environment = plugin::PluginEnvironment::read(variable)?;
-            let options = ServeOptions::default();
-            plugin::serve_debug(routes(&options), provider::ADDRESS, &environment, options).await
-        }),
+        Command::Debug => plugin::serve_debug(provider::ADDRESS, variable, routes),
         #[cfg(feature = "sandbox")]
         Command::Demo(arguments) => {
             by_command(async { Ok::<_, Box<dyn Error>>(commands::demo::run(arguments, surroundings()?).await?) })
@@ -125,18 +124,14 @@ fn run(command: Command) -> ExitCode {
 }
 
 fn serve() -> ExitCode {
-    plugin::log::install(&plugin::log::LogSettings::read("damodel", variable));
-    plugin::block_on(async {
-        let environment = plugin::PluginEnvironment::read(variable)?;
-        let options = ServeOptions::default();
-        plugin::serve(routes(&options), &environment, options).await
-    })
+    plugin::log::install(&plugin::log::LogSettings::read("damodel", OWN_CRATES, variable));
+    plugin::serve(variable, routes)
 }
 
 fn routes(options: &ServeOptions) -> plugin::Routes {
     let provider = Damodel::new(provider::Environment::of_process());
-    let ends = Ends { stopping: options.stopping.clone(), caller_gone: options.caller_gone.clone() };
-    protocol::service(provider, ends, options.work.clone())
+    let ServeOptions { stopping, caller_gone, work } = options.clone();
+    protocol::service(provider, Ends { stopping, caller_gone, work })
 }
 
 /// Says what this program is, and what it can do by hand.

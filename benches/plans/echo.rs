@@ -26,27 +26,27 @@ use prost::Message;
 const PREFIX: usize = 5;
 
 pub(crate) fn serve() -> ExitCode {
-    plugin::block_on(async {
-        let environment = plugin::PluginEnvironment::read(|name| env::var_os(name))?;
-        let options = ServeOptions::default();
-        let provider = Damodel::new(Environment::of_process());
-        let ends = Ends { stopping: options.stopping.clone(), caller_gone: options.caller_gone.clone() };
-        let behind = protocol::service(provider, ends, options.work.clone());
-        let routes = behind
-            .into_axum_router()
-            .route("/tfplugin6.Provider/ApplyResourceChange", post(|body: Bytes| async move { answer(&body, apply) }))
-            .route("/tfplugin6.Provider/PlanResourceChange", post(|body: Bytes| async move { answer(&body, plan) }))
-            .route("/tfplugin6.Provider/ReadResource", post(|body: Bytes| async move { answer(&body, read) }))
-            .route(
-                "/tfplugin6.Provider/UpgradeResourceState",
-                post(|body: Bytes| async move { answer(&body, upgrade) }),
-            )
-            .route(
-                "/tfplugin6.Provider/ValidateResourceConfig",
-                post(|body: Bytes| async move { answer(&body, validate) }),
-            );
-        plugin::serve(Router::into(routes), &environment, options).await
-    })
+    plugin::serve(
+        |name| env::var_os(name),
+        |options| {
+            let provider = Damodel::new(Environment::of_process());
+            let ServeOptions { stopping, caller_gone, work } = options.clone();
+            let behind = protocol::service(provider, Ends { stopping, caller_gone, work });
+            let apply = |body: Bytes| async move { answer(&body, apply) };
+            let plan = |body: Bytes| async move { answer(&body, plan) };
+            let read = |body: Bytes| async move { answer(&body, read) };
+            let upgrade = |body: Bytes| async move { answer(&body, upgrade) };
+            let validate = |body: Bytes| async move { answer(&body, validate) };
+            let routes = behind
+                .into_axum_router()
+                .route("/tfplugin6.Provider/ApplyResourceChange", post(apply))
+                .route("/tfplugin6.Provider/PlanResourceChange", post(plan))
+                .route("/tfplugin6.Provider/ReadResource", post(read))
+                .route("/tfplugin6.Provider/UpgradeResourceState", post(upgrade))
+                .route("/tfplugin6.Provider/ValidateResourceConfig", post(validate));
+            Router::into(routes)
+        },
+    )
 }
 
 fn apply(asked: apply_resource_change::Request) -> apply_resource_change::Response {

@@ -28,7 +28,7 @@ resource "damodel_instance" "first" {
   name       = var.name # changed in place: the instance keeps running
   gpu_num    = var.gpu_num
   spec_type  = var.spec_type
-  image_id   = data.damodel_public_image.this.id
+  image_id   = data.damodel_public_image.this.image_id
   image_type = "public"
 }
 

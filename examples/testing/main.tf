@@ -55,7 +55,7 @@ data "damodel_cloud_disk_specs" "block" {
 resource "damodel_cloud_disk" "data" {
   name       = var.name
   size_gb    = var.disk_size_gb
-  spec_id    = data.damodel_cloud_disk_specs.block.specs[0].id
+  spec_id    = data.damodel_cloud_disk_specs.block.specs[0].spec_id
   mount_path = "/data"
 
   lifecycle {
@@ -67,12 +67,12 @@ resource "damodel_instance" "workbench" {
   name              = var.name
   spec_id           = data.damodel_spec.cheapest.spec_id
   gpu_num           = var.gpu_num
-  image_id          = data.damodel_public_image.pytorch.id
+  image_id          = data.damodel_public_image.pytorch.image_id
   image_type        = "public"
   store_credentials = false
 
   exist_disks = [{
-    disk_id = damodel_cloud_disk.data.id
+    disk_id = damodel_cloud_disk.data.disk_id
   }]
 
   lifecycle {

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::{endpoint::Endpoint, error::Error};
+use crate::process;
 
 /// The limits of an operation: a cancellation token and a deadline, passed to every call.
 ///
@@ -90,6 +91,11 @@ impl Context {
             done = work => Ok(done),
             ended = self.ended() => Err(ended),
         }
+    }
+
+    /// Runs a file operation, which may stall, on a thread of its own. `None` if this operation is over first.
+    pub async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        self.run(process::blocking(work)).await.ok()
     }
 
     /// Sleeps, unless the operation is over first.

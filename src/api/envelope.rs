@@ -13,7 +13,7 @@ use crate::api::{
     code::Code,
     endpoint::Endpoint,
     error::{Error, RequestIds, ServiceError, UnreadAnswer},
-    lenient::{read_integer, read_text},
+    lenient::Lenient as _,
     retry,
     transport::IncomingAnswer,
 };
@@ -180,7 +180,7 @@ fn read_error(error: &Value, depth: usize) -> ErrorParts {
             let mut found = read_fields(fields);
             if found.number.is_none() && found.name.is_none() && found.message.is_some() {
                 // Chat servers send the kind of an error if they have no code for it.
-                found.name = fields.get("type").and_then(read_text);
+                found.name = fields.get("type").and_then(String::read);
             }
             let inner = fields.get("error").or_else(|| fields.get("Error"));
             match inner {
@@ -195,7 +195,7 @@ fn read_error(error: &Value, depth: usize) -> ErrorParts {
             errors.first().map(|first| read_error(first, depth + 1)).unwrap_or_default()
         }
         Value::String(text) => read_sentence(text),
-        number @ Value::Number(_) => ErrorParts { number: read_integer(number), ..ErrorParts::default() },
+        number @ Value::Number(_) => ErrorParts { number: i64::read(number), ..ErrorParts::default() },
         _ => ErrorParts::default(),
     }
 }
@@ -221,17 +221,17 @@ fn read_sentence(text: &str) -> ErrorParts {
 fn read_fields(fields: &Map<String, Value>) -> ErrorParts {
     let first = |names: &[&str]| names.iter().find_map(|name| fields.get(*name)).cloned().unwrap_or(Value::Null);
     let mut found = ErrorParts {
-        number: ["code_n", "codeN", "CodeN", "code_num"].iter().find_map(|name| read_integer(fields.get(*name)?)),
+        number: ["code_n", "codeN", "CodeN", "code_num"].iter().find_map(|name| i64::read(fields.get(*name)?)),
         name: None,
         message: ["message", "msg", "Message", "detail", "error_description", "reason"]
             .iter()
-            .find_map(|name| read_text(fields.get(*name)?)),
+            .find_map(|name| String::read(fields.get(*name)?)),
     };
     let code = first(&["code", "Code", "error_code", "errcode"]);
-    match (read_integer(&code), found.number) {
+    match (i64::read(&code), found.number) {
         (Some(number), None) => found.number = Some(number),
         (Some(_), Some(_)) => {}
-        (None, _) => found.name = read_text(&code),
+        (None, _) => found.name = String::read(&code),
     }
     found
 }
@@ -246,7 +246,7 @@ fn request_ids(
         [metadata, Some(document)]
             .into_iter()
             .flatten()
-            .find_map(|fields| names.iter().find_map(|name| read_text(fields.get(*name)?)))
+            .find_map(|fields| names.iter().find_map(|name| String::read(fields.get(*name)?)))
     };
     RequestIds {
         request_id: find(["request_id", "requestId"]).or(from_headers.request_id),

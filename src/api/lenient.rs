@@ -1,4 +1,4 @@
-//! Lenient field readers. Depends on nothing else in the crate.
+//! Lenient readers of JSON. Depends on nothing else in the crate.
 //!
 //! A field may be missing, null, empty, a float or a string instead of an integer, or a number instead of text. A value
 //! that makes no sense is read as absent: one odd field must not hide a billed instance.
@@ -8,86 +8,43 @@ use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 
-pub(super) fn integer<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
-    Ok(read_integer(&Value::deserialize(from)?))
+/// A type that is read leniently.
+pub trait Lenient: Sized {
+    /// Reads a value; `None` if it is absent or makes no sense.
+    fn read(json: &Value) -> Option<Self>;
+}
+
+/// A field that may be absent.
+pub(super) fn field<'de, D: Deserializer<'de>, T: Lenient>(from: D) -> Result<Option<T>, D::Error> {
+    Ok(T::read(&Value::deserialize(from)?))
 }
 
 /// A key. A record without it is rejected.
-pub(super) fn required_integer<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
-    integer(from)?.ok_or_else(|| D::Error::custom("an id is missing"))
+pub(super) fn key<'de, D: Deserializer<'de>, T: Lenient>(from: D) -> Result<T, D::Error> {
+    field(from)?.ok_or_else(|| D::Error::custom("an id is missing"))
+}
+
+/// A list, which may be absent.
+pub(super) fn list<'de, D: Deserializer<'de>, T: Lenient + Default>(from: D) -> Result<T, D::Error> {
+    Ok(field(from)?.unwrap_or_default())
 }
 
 /// Unix seconds; 0 means no time (service API, Instance).
 pub(super) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
-    Ok(integer(from)?.filter(|seconds| *seconds > 0))
+    Ok(field(from)?.filter(|seconds| *seconds > 0))
 }
 
-pub(super) fn decimal<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BigDecimal>, D::Error> {
-    Ok(match Value::deserialize(from)? {
-        Value::Number(number) => number.to_string().parse().ok(),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    })
-}
-
-pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    Ok(read_text(&Value::deserialize(from)?))
-}
-
-/// A key. A record without it is rejected.
-pub(super) fn required_text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    text(from)?.ok_or_else(|| D::Error::custom("an id is missing"))
-}
-
-pub(super) fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SecretString>, D::Error> {
-    Ok(text(from)?.map(SecretString::from))
-}
-
-pub(super) fn boolean<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
-    Ok(match Value::deserialize(from)? {
-        Value::Bool(flag) => Some(flag),
-        Value::String(text) => match text.trim().to_ascii_lowercase().as_str() {
-            "true" | "1" | "yes" => Some(true),
-            "false" | "0" | "no" => Some(false),
+impl Lenient for i64 {
+    fn read(json: &Value) -> Option<Self> {
+        match json {
+            Value::Number(number) => number.as_i64().or_else(|| whole(number.as_f64()?)),
+            Value::String(text) => {
+                let text = text.trim();
+                text.parse().ok().or_else(|| whole(text.parse().ok()?))
+            }
+            Value::Bool(flag) => Some(Self::from(*flag)),
             _ => None,
-        },
-        number @ Value::Number(_) => read_integer(&number).map(|number| number != 0),
-        _ => None,
-    })
-}
-
-pub(super) fn texts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    Ok(values(from)?.iter().filter_map(read_text).collect())
-}
-
-/// A list with undescribed elements; a single object counts as a list of one.
-pub(super) fn values<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> {
-    Ok(match Value::deserialize(from)? {
-        Value::Null => Vec::new(),
-        Value::Array(values) => values,
-        Value::String(text) if text.is_empty() => Vec::new(),
-        single => vec![single],
-    })
-}
-
-/// An undescribed value, unchanged; null and "" are absent.
-pub(super) fn value<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
-    Ok(match Value::deserialize(from)? {
-        Value::Null => None,
-        Value::String(text) if text.is_empty() => None,
-        value => Some(value),
-    })
-}
-
-pub(super) fn read_integer(value: &Value) -> Option<i64> {
-    match value {
-        Value::Number(number) => number.as_i64().or_else(|| whole(number.as_f64()?)),
-        Value::String(text) => {
-            let text = text.trim();
-            text.parse().ok().or_else(|| whole(text.parse().ok()?))
         }
-        Value::Bool(flag) => Some(i64::from(*flag)),
-        _ => None,
     }
 }
 
@@ -98,13 +55,69 @@ fn whole(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() <= EXACT).then_some(number as i64)
 }
 
-pub(super) fn read_text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) if text.is_empty() => None,
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Bool(flag) => Some(flag.to_string()),
-        _ => None,
+impl Lenient for BigDecimal {
+    fn read(json: &Value) -> Option<Self> {
+        match json {
+            Value::Number(number) => number.to_string().parse().ok(),
+            Value::String(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+}
+
+impl Lenient for String {
+    fn read(json: &Value) -> Option<Self> {
+        match json {
+            Value::String(text) if text.is_empty() => None,
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Bool(flag) => Some(flag.to_string()),
+            _ => None,
+        }
+    }
+}
+
+impl Lenient for SecretString {
+    fn read(json: &Value) -> Option<Self> {
+        String::read(json).map(Self::from)
+    }
+}
+
+impl Lenient for bool {
+    fn read(json: &Value) -> Option<Self> {
+        match json {
+            Value::Bool(flag) => Some(*flag),
+            Value::String(text) => match text.trim().to_ascii_lowercase().as_str() {
+                "true" | "1" | "yes" => Some(true),
+                "false" | "0" | "no" => Some(false),
+                _ => None,
+            },
+            Value::Number(_) => i64::read(json).map(|number| number != 0),
+            _ => None,
+        }
+    }
+}
+
+/// An undescribed value, unchanged; null and "" are absent.
+impl Lenient for Value {
+    fn read(json: &Value) -> Option<Self> {
+        Some(json).filter(|json| !json.is_null() && json.as_str() != Some("")).cloned()
+    }
+}
+
+/// A list with undescribed elements; a single value counts as a list of one.
+impl Lenient for Vec<Value> {
+    fn read(json: &Value) -> Option<Self> {
+        match Value::read(json)? {
+            Value::Array(values) => Some(values),
+            single => Some(vec![single]),
+        }
+    }
+}
+
+impl Lenient for Vec<String> {
+    fn read(json: &Value) -> Option<Self> {
+        Vec::<Value>::read(json).map(|values| values.iter().filter_map(String::read).collect())
     }
 }
 
@@ -129,7 +142,7 @@ mod tests {
     #[case(json!(null), None)]
     #[case(json!([3]), None)]
     fn integers(#[case] sent: Value, #[case] read: Option<i64>) {
-        assert_eq!(integer(sent).unwrap(), read);
+        assert_eq!(i64::read(&sent), read);
     }
 
     #[rstest]
@@ -141,7 +154,7 @@ mod tests {
     #[case(json!("perhaps"), None)]
     #[case(json!(null), None)]
     fn booleans(#[case] sent: Value, #[case] read: Option<bool>) {
-        assert_eq!(boolean(sent).unwrap(), read);
+        assert_eq!(bool::read(&sent), read);
     }
 
     #[rstest]
@@ -149,13 +162,13 @@ mod tests {
     #[case(json!(0), Some("0"))]
     #[case(json!("much"), None)]
     fn decimals_keep_their_digits(#[case] sent: Value, #[case] read: Option<&str>) {
-        assert_eq!(decimal(sent).unwrap(), read.map(|text| text.parse().unwrap()));
+        assert_eq!(BigDecimal::read(&sent), read.map(|text| text.parse().unwrap()));
     }
 
     #[test]
     fn a_price_in_json_text_keeps_its_digits() {
         let sent: Value = serde_json::from_str("12345678901234567890.10").unwrap();
-        assert_eq!(decimal(sent).unwrap(), Some("12345678901234567890.10".parse().unwrap()));
+        assert_eq!(BigDecimal::read(&sent), Some("12345678901234567890.10".parse().unwrap()));
     }
 
     #[test]
@@ -166,8 +179,8 @@ mod tests {
 
     #[test]
     fn lists_take_null_and_single_things() {
-        assert!(values(json!(null)).unwrap().is_empty());
-        assert_eq!(values(json!({"a": 1})).unwrap(), [json!({"a": 1})]);
-        assert_eq!(texts(json!(["a", 1, null])).unwrap(), ["a", "1"]);
+        assert!(list::<_, Vec<Value>>(json!(null)).unwrap().is_empty());
+        assert_eq!(list::<_, Vec<Value>>(json!({"a": 1})).unwrap(), [json!({"a": 1})]);
+        assert_eq!(list::<_, Vec<String>>(json!(["a", 1, null])).unwrap(), ["a", "1"]);
     }
 }

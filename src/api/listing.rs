@@ -1,6 +1,6 @@
 //! Complete lists, independent of the service's page size.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::value::RawValue;
 
@@ -10,7 +10,7 @@ use super::{
     endpoint::Request,
     envelope::Answer,
     error::{Error, UnreadAnswer},
-    lenient::read_integer,
+    lenient::Lenient as _,
     records::{Record, read},
     retry::Retry,
 };
@@ -19,7 +19,10 @@ use super::{
 const PAGE_SIZE: usize = 100;
 
 /// How often a list that changed between its pages is requested.
-const TRIES: usize = 3;
+const TRIES: u32 = 3;
+
+/// The pause before the second request of such a list; each further pause is longer by as much.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// A list, ordered by key.
 #[derive(Debug, Clone)]
@@ -36,6 +39,8 @@ pub struct Listing<T> {
     pub is_reached: bool,
     /// The names of the unreadable records, as far as they can be read.
     pub unread: Vec<Option<String>>,
+    /// Whether the list changed between its pages, each time that it was requested.
+    pub changed: bool,
 }
 
 impl<T: Record> Listing<T> {
@@ -44,6 +49,25 @@ impl<T: Record> Listing<T> {
     pub fn find(&self, key: &T::Key) -> Option<&T> {
         let place = self.records.binary_search_by(|record| record.key().cmp(key)).ok()?;
         self.records.get(place)
+    }
+}
+
+impl<T> Listing<T> {
+    /// Why objects may be missing in the list, as a clause; `None` without a sign of it. One answer without a total is
+    /// taken as it is.
+    #[must_use]
+    pub fn gap(&self) -> Option<String> {
+        let seen = self.records.len() + self.unread.len();
+        match self.total {
+            _ if self.changed => Some("it changed each time that it was read".to_owned()),
+            Some(total) if usize::try_from(total).is_ok_and(|total| seen < total) => {
+                Some(format!("its total is {total}, and it has {seen} records"))
+            }
+            _ if !self.unread.is_empty() => {
+                Some(format!("{} of its {seen} records could not be read", self.unread.len()))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -67,7 +91,8 @@ pub(super) async fn whole<T: Record>(
     note_skipped(request, unread.len());
     let seen = records.len() + unread.len();
     let is_reached = page.total.is_none_or(|total| usize::try_from(total) == Ok(seen));
-    Ok(Listing { complete: unread.is_empty() && is_reached, total: page.total, is_reached, unread, records })
+    let complete = unread.is_empty() && is_reached;
+    Ok(Listing { complete, total: page.total, is_reached, unread, changed: false, records })
 }
 
 /// Reads a paged list to its end (service API, Response envelope, paged object).
@@ -85,7 +110,7 @@ pub(super) async fn paged<T: Record>(
         let mut pages = Pages::<T>::default();
         pages.collect(client, context, request, retry).await?;
         note_skipped(request, pages.unread.len());
-        if !pages.moved || tries == TRIES {
+        if !pages.moved || tries == TRIES || context.sleep(PAUSE * tries).await.is_err() {
             return Ok(pages.into_listing());
         }
         tries += 1;
@@ -124,9 +149,11 @@ impl<T: Record> Pages<T> {
             size = self.add(&ask(client, context, request, retry, 1, PAGE_SIZE).await?, request)?;
         }
         while !self.is_over(size) {
-            let before = self.records.len() + self.unread.len();
+            let (records, unread) = (self.records.len(), self.unread.len());
             self.add(&ask(client, context, request, retry, number, size).await?, request)?;
-            if self.records.len() + self.unread.len() == before {
+            if self.records.len() == records && (self.total.is_none() || self.unread.len() == unread) {
+                // Unreadable records of a page that repeats another one are not counted again.
+                self.unread.truncate(unread);
                 break;
             }
             number += 1;
@@ -168,6 +195,7 @@ impl<T: Record> Pages<T> {
             total: self.total,
             is_reached,
             unread: self.unread,
+            changed: self.moved,
             records: self.records.into_values().collect(),
         }
     }
@@ -199,7 +227,7 @@ impl<'a> Page<'a> {
             return Ok(Self { total: None, data: data.unwrap_or_default() });
         }
         let fields = serde_json::from_slice::<BTreeMap<String, &'a RawValue>>(&answer.result).unwrap_or_default();
-        let total = fields.get("total").and_then(|total| read_integer(&serde_json::from_str(total.get()).ok()?));
+        let total = fields.get("total").and_then(|total| i64::read(&serde_json::from_str(total.get()).ok()?));
         match fields.get("data").and_then(|data| serde_json::from_str(data.get()).ok()) {
             Some(data) => Ok(Self { total, data }),
             None if total == Some(0) => Ok(Self { total, data: Vec::new() }),
@@ -293,17 +321,21 @@ mod tests {
     }
 
     #[rstest]
-    #[case::short_of_total(json!({"total": 3, "data": [{"instance_uid": "a"}]}), 1, 0)]
-    #[case::no_total(json!({"data": [{"instance_uid": "a"}]}), 1, 0)]
-    #[case::bare_array(json!([{"instance_uid": "a"}]), 1, 0)]
-    #[case::odd_record(json!({"total": 2, "data": [{"instance_uid": "a"}, {"status": "Running"}]}), 1, 1)]
-    #[case::more_than_total(json!({"total": 1, "data": [{"instance_uid": "a"}, {"instance_uid": "b"}]}), 2, 0)]
-    #[case::null(json!(null), 0, 0)]
+    #[case::short_of_total(json!({"total": 3, "data": [{"instance_uid": "a"}]}), 1, 0, Some("its total is 3"))]
+    #[case::no_total(json!({"data": [{"instance_uid": "a"}]}), 1, 0, None)]
+    #[case::bare_array(json!([{"instance_uid": "a"}]), 1, 0, None)]
+    #[case::odd_record(
+        json!({"total": 2, "data": [{"instance_uid": "a"}, {"status": "Running"}]}), 1, 1, Some("1 of its 2 records")
+    )]
+    #[case::odd_record_without_total(json!([{"status": "Running"}]), 0, 1, Some("1 of its 1 records"))]
+    #[case::more_than_total(json!({"total": 1, "data": [{"instance_uid": "a"}, {"instance_uid": "b"}]}), 2, 0, None)]
+    #[case::null(json!(null), 0, 0, None)]
     #[tokio::test(start_paused = true)]
     async fn a_list_that_proves_nothing_is_not_complete(
         #[case] result: Value,
         #[case] records: usize,
         #[case] skipped: usize,
+        #[case] gap: Option<&str>,
     ) {
         let (client, _) = serve(move |_| {
             let reply = ok(&result);
@@ -312,6 +344,9 @@ mod tests {
         let listing = list(&client).await;
         assert!(!listing.complete);
         assert_eq!((listing.records.len(), listing.unread.len()), (records, skipped));
+        let said = listing.gap();
+        assert_eq!(said.is_some(), gap.is_some(), "{said:?}");
+        assert!(said.unwrap_or_default().contains(gap.unwrap_or_default()));
     }
 
     #[rstest]
@@ -349,6 +384,8 @@ mod tests {
             let reply = cut(&instances(150 + before), &request, 100, 100);
             async move { reply }
         });
-        assert!(!list(&client).await.complete);
+        let listing = list(&client).await;
+        assert!(!listing.complete);
+        assert!(listing.gap().unwrap().contains("changed"));
     }
 }

@@ -95,6 +95,7 @@ pub use error::{
     WaitEnded,
 };
 pub use instances::InstanceFilter;
+pub use lenient::Lenient;
 pub use listing::Listing;
 pub use object::{Object, Objects};
 pub use pending::{
@@ -105,8 +106,9 @@ pub use presence::{Absence, AccountMatch, LastSeen, Presence};
 pub use progress::{Event as ProgressEvent, Follower, Look, Progress, Stage, Task, Told, WaitEnding};
 pub use records::{
     CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
-    PrivateImage, PublicImage, Record, Spec,
+    PrivateImage, PublicImage, Record, Spec, WithJson,
 };
+pub use redact::LOGGABLE;
 pub use remote_file::{RemoteError, RemoteFile};
 pub use reservations::{Reservation, Reservations};
 pub use save_image::SaveImage;

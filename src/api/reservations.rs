@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use super::{Journal, create::VISIBILITY_WINDOW, settings::Random};
-use crate::process::{private, private_directory, replace};
+use crate::process::{in_place, private, private_directory, replace};
 
 /// How long the reservation of another run counts after its last change, in seconds. After that, lists show the object;
 /// the other run may have been killed.
@@ -64,6 +64,10 @@ impl Reservations {
 
     /// Changes the reservations of this run and of other runs under the file's lock.
     pub fn change<T>(&self, change: impl FnOnce(&mut Vec<Reservation>, &mut Vec<Reservation>) -> T) -> T {
+        in_place(|| self.change_locked(change))
+    }
+
+    fn change_locked<T>(&self, change: impl FnOnce(&mut Vec<Reservation>, &mut Vec<Reservation>) -> T) -> T {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         let before = own.clone();
         let opened = self.file.as_deref().and_then(|path| {
@@ -134,16 +138,6 @@ fn write(file: &mut File, reservations: &[Reservation]) -> io::Result<()> {
     file.write_all(&text)
 }
 
-impl Drop for Reservations {
-    /// Reservations of accepted creates stay: other runs may not see the objects in a list yet.
-    fn drop(&mut self) {
-        let is_used = self.file.as_deref().is_some_and(|file| fs::exists(file).unwrap_or(false));
-        if is_used {
-            self.change(|own, _| own.retain(|reservation| reservation.uid.is_some()));
-        }
-    }
-}
-
 /// How long a quote is valid.
 const VALID: Duration = Duration::from_secs(60 * 60);
 const VERSION: u32 = 1;
@@ -177,21 +171,25 @@ impl Quotes {
     /// The quote under a key, at most an hour old at `now` (Unix seconds).
     #[must_use]
     pub fn find<T: DeserializeOwned>(&self, key: &str, now: i64) -> Option<T> {
-        let file: Kept<T> = serde_json::from_slice(&fs::read(self.path(key)).ok()?).ok()?;
+        let file: Kept<T> = serde_json::from_slice(&in_place(|| fs::read(self.path(key))).ok()?).ok()?;
         (file.version == VERSION && is_recent(file.quoted_at, now)).then_some(file.quote)
     }
 
     /// Stores a quote made at `now` (Unix seconds), and removes expired ones.
     pub fn keep<T: Serialize>(&self, key: &str, quote: &T, now: i64) {
-        self.cleared.call_once(|| self.clear(now));
-        if let Err(error) = self.write(key, &Kept { version: VERSION, quoted_at: now, quote }) {
+        let kept = Kept { version: VERSION, quoted_at: now, quote };
+        let written = in_place(|| {
+            self.cleared.call_once(|| self.clear(now));
+            self.write(key, &kept)
+        });
+        if let Err(error) = written {
             tracing::debug!(%error, "a quote could not be kept");
         }
     }
 
     /// Removes a quote.
     pub fn forget(&self, key: &str) {
-        let _ = fs::remove_file(self.path(key));
+        let _ = in_place(|| fs::remove_file(self.path(key)));
     }
 
     fn write<T: Serialize>(&self, key: &str, file: &Kept<T>) -> io::Result<()> {

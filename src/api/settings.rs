@@ -1,8 +1,9 @@
 //! The settings of a client.
 
-use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use secrecy::SecretString;
+use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
 use crate::api::progress::Progress;
@@ -47,6 +48,10 @@ pub struct Settings {
     pub random: Random,
     /// The progress file of waits. Default: none.
     pub progress: Progress,
+    /// The changes that are being sent: the process waits for them before it ends, also when their callers are gone.
+    pub work: TaskTracker,
+    /// The fields of records whose values the log may show. Default: none.
+    pub loggable: BTreeSet<&'static str>,
 }
 
 impl Default for Settings {
@@ -63,6 +68,8 @@ impl Default for Settings {
             user_agent: UserAgent::default(),
             random: Random::default(),
             progress: Progress::default(),
+            work: TaskTracker::new(),
+            loggable: BTreeSet::new(),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::{
     error::Error,
     flight::{Flight, Freshness},
     listing::{Listing, whole},
-    records::{CloudDisk, CloudDiskSpec, Instance, PrivateImage, PublicImage, Spec},
+    records::{CloudDisk, CloudDiskSpec, Instance, PrivateImage, PublicImage, Spec, WithJson},
 };
 
 /// The greatest age of a snapshot.
@@ -36,19 +36,21 @@ pub(super) fn catalogue() -> Freshness {
     Instant::now().checked_sub(AGE_LIMIT).map_or(SNAPSHOT, Freshness::Since)
 }
 
+type SpecFlight = Flight<Listing<WithJson<Spec>>>;
+
 /// One list per kind; for specifications, one per region.
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
     pub(super) cloud_disks: Flight<Listing<CloudDisk>>,
-    pub(super) cloud_disk_specs: Flight<Listing<CloudDiskSpec>>,
+    pub(super) cloud_disk_specs: Flight<Listing<WithJson<CloudDiskSpec>>>,
     pub(super) instances: Flight<Listing<Instance>>,
     pub(super) private_images: Flight<Listing<PrivateImage>>,
-    pub(super) public_images: Flight<Listing<PublicImage>>,
-    specs: Mutex<BTreeMap<String, Arc<Flight<Listing<Spec>>>>>,
+    pub(super) public_images: Flight<Listing<WithJson<PublicImage>>>,
+    specs: Mutex<BTreeMap<String, Arc<SpecFlight>>>,
 }
 
 impl Snapshots {
-    pub(super) fn specs(&self, region: &str) -> Arc<Flight<Listing<Spec>>> {
+    pub(super) fn specs(&self, region: &str) -> Arc<SpecFlight> {
         let mut specs = self.specs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         Arc::clone(specs.entry(region.to_owned()).or_default())
     }
@@ -95,7 +97,7 @@ impl Specs {
     ///
     /// # Errors
     /// Those of a read.
-    pub async fn snapshot(&self, region: &str, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
+    pub async fn snapshot(&self, region: &str, context: &Context) -> Result<Arc<Listing<WithJson<Spec>>>, Error> {
         self.all(region, SNAPSHOT, context).await
     }
 
@@ -103,7 +105,7 @@ impl Specs {
     ///
     /// # Errors
     /// Those of a read.
-    pub async fn fresh(&self, region: &str, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
+    pub async fn fresh(&self, region: &str, context: &Context) -> Result<Arc<Listing<WithJson<Spec>>>, Error> {
         self.all(region, Freshness::Fresh, context).await
     }
 
@@ -111,11 +113,21 @@ impl Specs {
     ///
     /// # Errors
     /// Those of a read.
-    pub async fn since(&self, region: &str, time: Instant, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
+    pub async fn since(
+        &self,
+        region: &str,
+        time: Instant,
+        context: &Context,
+    ) -> Result<Arc<Listing<WithJson<Spec>>>, Error> {
         self.all(region, Freshness::Since(time), context).await
     }
 
-    async fn all(&self, region: &str, freshness: Freshness, context: &Context) -> Result<Arc<Listing<Spec>>, Error> {
+    async fn all(
+        &self,
+        region: &str,
+        freshness: Freshness,
+        context: &Context,
+    ) -> Result<Arc<Listing<WithJson<Spec>>>, Error> {
         let flight = self.client.snapshots().specs(region);
         shared(&self.client, context, &flight, freshness, Endpoint::SpecList, |client, context| {
             let request = Request::new(Endpoint::SpecList).query("region", region);
@@ -143,7 +155,7 @@ impl Client {
         &self,
         filter: &PublicImageFilter,
         context: &Context,
-    ) -> Result<Arc<Listing<PublicImage>>, Error> {
+    ) -> Result<Arc<Listing<WithJson<PublicImage>>>, Error> {
         if *filter != PublicImageFilter::default() {
             return self.ask_public_images(filter, context).await.map(Arc::new);
         }
@@ -159,7 +171,7 @@ impl Client {
         &self,
         filter: &PublicImageFilter,
         context: &Context,
-    ) -> Result<Listing<PublicImage>, Error> {
+    ) -> Result<Listing<WithJson<PublicImage>>, Error> {
         let mut request = Request::new(Endpoint::PublicImageList);
         if let Some(label) = &filter.label {
             request = request.query("label", label);

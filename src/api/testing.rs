@@ -1,6 +1,7 @@
 //! An in-process service for this layer's tests: answers come from a closure, and every request is recorded.
 
 use std::{
+    collections::BTreeSet,
     future::Future,
     io,
     sync::{
@@ -83,6 +84,7 @@ pub(super) fn settings() -> Settings {
         base_url: Some(BaseUrl::parse("http://127.0.0.1:1", PlainHttp::LoopbackOnly).unwrap()),
         token: Some(TokenSource::Value(TOKEN.into())),
         random: Random::new(move || numbers.fetch_add(1, Ordering::SeqCst).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        loggable: BTreeSet::from(["instance_uid"]),
         ..Settings::default()
     }
 }

@@ -14,7 +14,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::Failure;
 use crate::{
     api::{BaseUrl, Journal, PlainHttp, Settings, TokenSource},
-    provider::Environment,
+    provider::{Environment, loggable_fields},
 };
 
 /// How the service is reached.
@@ -50,6 +50,7 @@ impl ServiceArguments {
             token: token.cloned().map(TokenSource::Value),
             max_retries: 2,
             extra_roots_pem: roots.transpose()?,
+            loggable: loggable_fields(),
             ..Settings::default()
         })
     }

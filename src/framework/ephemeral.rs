@@ -23,7 +23,7 @@ pub trait EphemeralResource: Send + Sync + 'static {
     /// Dropping it is the close; it is also dropped when the core has exited.
     type Held: Send + Sync + 'static;
 
-    /// The full type name, such as `damodel_instance_access`.
+    /// The full type name, such as `acme_access`.
     fn type_name(&self) -> &'static str;
 
     /// The schema.

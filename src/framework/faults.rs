@@ -1,14 +1,12 @@
 //! Faults of declarations: schemas that the core would refuse, and models that cannot read a value that their schema
 //! allows. A test requires that a provider has none.
 
-use std::sync::Arc;
-
 use super::{
     diagnostics::Path,
     identity::IdentitySchema,
     model::{FromValue, ModelError, ToValue, from_value, to_value},
-    registry::{OfferKind, Offering, Provider},
-    schema::{Attribute, AttributeType, Nesting, Requirement, Schema, Validator},
+    registry::{OfferKind, OfferedFunction, Offering, Provider},
+    schema::{Attribute, AttributeType, Nesting, Replacement, Requirement, Schema, Validator},
     server::Server,
     value::{Type, Value},
 };
@@ -34,9 +32,14 @@ impl<P: Provider> Server<P> {
         let mut faults = schema_faults(self.schema());
         faults.extend(model_faults(self.schema(), reader::<P::Model>));
         faults.extend(reserved(self.schema(), &RESERVED_IN_PROVIDERS).chain(write_only(self.schema())));
-        for entry in self.registry().entries() {
+        let entries: Vec<_> = self.registry().entries().collect();
+        let twice = entries.windows(2).filter(|pair| (pair[0].kind, pair[0].name) == (pair[1].kind, pair[1].name));
+        faults.extend(twice.map(|pair| format!("the {} {} is registered twice", pair[0].kind, pair[0].name)));
+        for entry in entries {
             let found = match entry.kind {
-                OfferKind::Function => function_faults(entry),
+                OfferKind::Function => {
+                    self.registry().find_function(entry.name).map(function_faults).unwrap_or_default()
+                }
                 _ => self.entry_faults(entry),
             };
             faults.extend(found.into_iter().map(|fault| format!("the {} {}: {fault}", entry.kind, entry.name)));
@@ -44,7 +47,7 @@ impl<P: Provider> Server<P> {
         faults
     }
 
-    fn entry_faults(&self, entry: &Offering<P::Client>) -> Vec<String> {
+    fn entry_faults(&self, entry: &Offering) -> Vec<String> {
         let schema = &entry.schema;
         let mut faults = schema_faults(schema);
         faults.extend(model_faults(schema, entry.readers[0]));
@@ -80,6 +83,7 @@ fn schema_faults(schema: &Schema) -> Vec<String> {
     names.sort_unstable();
     faults.extend(names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| format!("{} is used twice", pair[0])));
     attribute_faults(&schema.attributes, &Path::root(), &mut faults);
+    nested_faults(&schema.attributes, &Path::root(), None, &mut faults);
     for block in &schema.blocks {
         attribute_faults(&block.attributes, &Path::to(&block.name), &mut faults);
         let is_plain =
@@ -115,10 +119,29 @@ fn attribute_faults(attributes: &[Attribute], parent: &Path, faults: &mut Vec<St
         }
         match &attribute.ty {
             AttributeType::Plain(ty) if !is_planned(ty) => {
-                fault("the plan has no rules for sets, tuples and dynamic values");
+                fault("sets, tuples and dynamic values have no model");
             }
             AttributeType::Plain(_) => {}
             AttributeType::Nested(_, children) => attribute_faults(children, &path, faults),
+        }
+    }
+}
+
+/// What only has an effect on attributes at the top, or outside of lists (plugin protocol, the framework's plan
+/// algorithm). `nesting` is a list if one of the levels above is.
+fn nested_faults(attributes: &[Attribute], parent: &Path, nesting: Option<Nesting>, faults: &mut Vec<String>) {
+    for attribute in attributes {
+        let path = parent.attribute(&attribute.name);
+        let fault = match (nesting, attribute.replacement) {
+            (Some(_), _) if !attribute.follows.is_empty() => Some("only an attribute at the top follows others"),
+            (Some(_), Replacement::IfKnown) => Some("only an attribute at the top replaces if it is known"),
+            (Some(Nesting::List), Replacement::Always) => Some("the list replaces, not an attribute of its elements"),
+            _ => None,
+        };
+        faults.extend(fault.map(|fault| format!("{path}: {fault}")));
+        if let AttributeType::Nested(own, children) = &attribute.ty {
+            let nesting = if nesting == Some(Nesting::List) { nesting } else { Some(*own) };
+            nested_faults(children, &path, nesting, faults);
         }
     }
 }
@@ -185,8 +208,8 @@ fn identity_faults(identity: &IdentitySchema, schema: &Schema) -> Vec<String> {
     faults
 }
 
-fn function_faults<C: Send + Sync + 'static>(entry: &Offering<C>) -> Vec<String> {
-    let Some(signature) = &entry.signature else { return vec!["no signature".to_owned()] };
+fn function_faults(entry: &OfferedFunction) -> Vec<String> {
+    let signature = entry.signature();
     let mut faults = Vec::new();
     let parameters: Vec<_> = signature.parameters.iter().chain(&signature.variadic).collect();
     let mut texts = parameters.iter().map(|it| &it.description).chain([&signature.summary, &signature.description]);
@@ -199,7 +222,7 @@ fn function_faults<C: Send + Sync + 'static>(entry: &Offering<C>) -> Vec<String>
         }
     }
     // A wrong type deep in an argument is reported as an error of the argument when it is read.
-    let sample = |ty: &Type, rules: &[Arc<dyn Validator>]| {
+    let sample = |ty: &Type, rules: &[Validator]| {
         let number = if *ty == Type::Number { number(rules) } else { 1.into() };
         sample(ty, &number, &[Value::Null])
     };
@@ -207,7 +230,9 @@ fn function_faults<C: Send + Sync + 'static>(entry: &Offering<C>) -> Vec<String>
     let rest = signature.variadic.iter().map(|it| (it.name.clone(), Value::List(vec![sample(&it.ty, &it.validators)])));
     let arguments = Value::object(single.chain(rest));
     faults.extend(read(entry.readers[0], &arguments));
-    for parameter in parameters {
+    // A function that reads its arguments by name reads any value.
+    let is_read_by_name = entry.readers[0](&Value::Null).is_ok();
+    for parameter in parameters.into_iter().filter(|_| !is_read_by_name) {
         let Value::Object(mut fewer) = arguments.clone() else { continue };
         fewer.remove(&*parameter.name);
         if entry.readers[0](&Value::Object(fewer)).is_ok() {
@@ -280,7 +305,7 @@ fn sample(ty: &Type, number: &Value, odd: &[Value]) -> Value {
 }
 
 /// A fraction, unless a rule refuses it.
-fn number(rules: &[Arc<dyn Validator>]) -> Value {
+fn number(rules: &[Validator]) -> Value {
     let fraction = "1.5".parse().map(Value::Number).unwrap_or_default();
     if rules.iter().all(|rule| rule.accepts(&fraction)) { fraction } else { 1.into() }
 }
@@ -351,6 +376,23 @@ mod tests {
             ],
         );
         assert_eq!(schema_faults(&schema).len(), 8);
+    }
+
+    #[test]
+    fn what_has_no_effect_where_it_stands_is_a_fault() {
+        let size = || Attribute::optional("size", Type::Number, "The size.");
+        let found = |nesting, child: Attribute| {
+            let disks = Attribute::optional("disks", AttributeType::Nested(nesting, vec![child]), "The disks.");
+            schema_faults(&Schema::new("A thing.", vec![disks, Attribute::optional("name", Type::String, "A name.")]))
+        };
+        for nesting in [Nesting::List, Nesting::Single] {
+            assert_eq!(found(nesting, size()), Vec::<String>::new());
+            assert_eq!(found(nesting, size().follows(&["name"])).len(), 1);
+            assert_eq!(found(nesting, size().replaces(Replacement::IfKnown)).len(), 1);
+        }
+        assert_eq!(found(Nesting::Single, size().replaces(Replacement::Always)), Vec::<String>::new());
+        let found = found(Nesting::List, size().replaces(Replacement::Always));
+        assert_eq!(found, ["disks.size: the list replaces, not an attribute of its elements"]);
     }
 
     #[test]

@@ -1,15 +1,13 @@
 //! The trait of functions, and their calls.
 
-use std::sync::Arc;
-
 use super::{
     model::{FromValue, ToValue},
-    registry::Offering,
+    registry::OfferedFunction,
     schema::Validator,
     value::{Type, Value},
 };
 
-/// A function that configurations call, as in `provider::damodel::parse_image_address(…)`.
+/// A function that configurations call, as in `provider::acme::parse_address(…)`.
 ///
 /// It must depend on its arguments alone: the core calls it on unconfigured processes, any number of times, and refuses
 /// answers that differ (plugin protocol, functions).
@@ -64,7 +62,7 @@ pub struct Parameter {
     /// Whether null may be given; if not, null is an error.
     pub takes_null: bool,
     /// The rules for a known argument.
-    pub validators: Vec<Arc<dyn Validator>>,
+    pub validators: Vec<Validator>,
 }
 
 impl Parameter {
@@ -82,8 +80,8 @@ impl Parameter {
 
     /// Adds a rule.
     #[must_use]
-    pub fn validate(mut self, validator: impl Validator + 'static) -> Self {
-        self.validators.push(Arc::new(validator));
+    pub fn validate(mut self, validator: Validator) -> Self {
+        self.validators.push(validator);
         self
     }
 }
@@ -126,11 +124,16 @@ impl CallError {
     }
 }
 
-impl<C: Send + Sync + 'static> Offering<C> {
+impl OfferedFunction {
+    /// Parameters, result and description.
+    pub(crate) fn signature(&self) -> &Signature {
+        self.steps.signature()
+    }
+
     /// Calls a function (plugin protocol, functions). The core's checks of the arguments are repeated here. With an
     /// unknown argument the result is unknown.
-    pub fn call(&self, arguments: Vec<Value>) -> Result<Value, CallError> {
-        let signature = self.signature.as_ref().ok_or_else(|| CallError::whole("it is not a function"))?;
+    pub(crate) fn call(&self, arguments: Vec<Value>) -> Result<Value, CallError> {
+        let signature = self.signature();
         if arguments.len() < signature.parameters.len() {
             return Err(CallError::whole(format!("it takes {} arguments", signature.parameters.len())));
         }

@@ -1,5 +1,15 @@
 //! The framework of resources: schemas, typed models with null and unknown, paths, diagnostics, plan rules, private
 //! data, life-cycle traits. It uses neither gRPC nor the service. "The core" is Terraform or OpenTofu.
+//!
+//! # A whole provider
+//!
+//! One resource, one data source and one function. `protocol::service` makes routes of it, and
+//! `plugin::serve` serves them to the core that has started the program. Checks, defaults, plans, states that
+//! fit their plans, and the protocol are the framework's work.
+//!
+#![doc = "```"]
+#![doc = include_str!("../../tests/it/framework/example.rs")]
+#![doc = "```"]
 
 mod attr;
 mod diagnostics;
@@ -29,10 +39,13 @@ pub use diagnostics::{Diagnostic, Diagnostics, Severity};
 pub use ephemeral::{EphemeralResource, Opened};
 pub use function::{CallError, Function, FunctionError, Parameter, Signature};
 pub use identity::{Identity, IdentityAttribute, IdentitySchema};
-pub use model::{FromValue, Model, ModelError, ToValue, from_value, is_set, overlay, project, to_value};
+pub use model::{FromValue, Model, ModelError, ToValue, from_value, is_set, to_value};
 pub use private::Private;
-pub use registry::{OfferKind, Offering, Provider, Registry};
-pub use resource::{Create, DataSource, Outcome, Plan, PlanContext, PlanKind, Resource, State, StepContext, Update};
+pub use registry::{ConfigureContext, OfferKind, Offering, Provider, Registry};
+pub(crate) use registry::{Offered, OfferedFunction};
+pub use resource::{
+    Create, CreatePlan, DataSource, DestroyPlan, Outcome, PlanContext, Resource, State, StepContext, Update, UpdatePlan,
+};
 pub use schema::Schema;
 pub use server::{Ends, Server};
 pub use settle::OTHERWISE;

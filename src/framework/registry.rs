@@ -1,19 +1,26 @@
-//! The trait of providers, and their registry: one ordered map with an entry for each offer.
+//! The trait of providers, and their registry: one ordered list with an entry for each offer.
 
-use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
+use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 #[cfg(test)]
 use super::faults::{ModelReader, argument_reader, reader};
 use super::{
     diagnostics::{Diagnostic, Diagnostics},
     ephemeral::EphemeralResource,
-    function::{Function, Signature},
+    function::Function,
     identity::IdentitySchema,
     model::{Model, from_value},
     resource::{Action, DataSource, ListResource, Resource},
     schema::Schema,
-    steps::{OfAction, OfDataSource, OfEphemeralResource, OfFunction, OfListResource, OfResource, Steps},
-    timeouts::{DefaultTimeouts, TIMEOUTS, Timeouts},
+    server::DEFAULT_TIMEOUT,
+    steps::{
+        ActionSteps, DataSourceSteps, EphemeralSteps, FunctionSteps, ListSteps, OfAction, OfDataSource,
+        OfEphemeralResource, OfFunction, OfListResource, OfResource, ResourceSteps,
+    },
+    timeouts::{DefaultTimeouts, TIMEOUTS, Timeouts, tell_overrun},
     value::{Type, Value},
 };
 
@@ -33,12 +40,27 @@ pub trait Provider: Send + Sync + 'static {
     /// Checks rules of the configuration without the service. Unknown values satisfy every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
 
-    /// Turns a wholly known configuration into a client.
+    /// Turns a wholly known configuration into a client. When it is stopped or out of time, it still does: what could
+    /// not be learned by then shows when the client is used.
     fn configure(
         &self,
         config: Self::Model,
-        core_version: &str,
+        context: ConfigureContext<'_>,
     ) -> impl Future<Output = Result<(Arc<Self::Client>, Diagnostics), Diagnostics>> + Send;
+}
+
+/// The context of a configure.
+#[derive(Debug)]
+pub struct ConfigureContext<'a> {
+    /// The core's version. It does not distinguish Terraform from OpenTofu (plugin protocol, field notes).
+    pub core_version: &'a str,
+    /// Ends waits when the core is interrupted.
+    pub stopping: CancellationToken,
+    /// When its time runs out.
+    pub deadline: Instant,
+    /// The end of the process waits for the tasks in it: for changes whose call does not wait for them any more. They
+    /// end soon after it was told to stop.
+    pub work: TaskTracker,
 }
 
 /// The kinds of offers of a provider.
@@ -71,44 +93,33 @@ impl fmt::Display for OfferKind {
     }
 }
 
-/// One offer of a provider.
-pub struct Offering<C: Send + Sync + 'static> {
+/// What an offer of a provider declares.
+pub struct Offering {
     /// The kind.
     pub kind: OfferKind,
     /// The full type name, or the name of the function.
     pub name: &'static str,
-    /// The schema, with the `timeouts` block of a resource; empty for a function.
+    /// The schema, with the `timeouts` block of a resource that has one; empty for a function.
     pub schema: Schema,
-    /// The type of a value of the schema, or of the function's result.
+    /// The type of a value of the schema.
     pub ty: Type,
     /// The identity of a resource that has one.
     pub identity: Option<IdentitySchema>,
-    /// The parameters and the result of a function.
-    pub signature: Option<Signature>,
     timeouts: DefaultTimeouts,
-    pub(super) steps: Box<dyn Steps<C>>,
     /// Readers of its models: first of the schema's values or the arguments, then of a list's items or the result.
     #[cfg(test)]
     pub(super) readers: Vec<ModelReader>,
 }
 
-impl<C: Send + Sync + 'static> Offering<C> {
-    fn new(
-        kind: OfferKind,
-        name: &'static str,
-        schema: Schema,
-        timeouts: DefaultTimeouts,
-        steps: Box<dyn Steps<C>>,
-    ) -> Self {
+impl Offering {
+    fn new(kind: OfferKind, name: &'static str, schema: Schema, timeout: Duration) -> Self {
         Self {
             kind,
             name,
             ty: schema.ty(),
             schema,
             identity: None,
-            signature: None,
-            timeouts,
-            steps,
+            timeouts: DefaultTimeouts::all(timeout),
             #[cfg(test)]
             readers: Vec::new(),
         }
@@ -120,133 +131,224 @@ impl<C: Send + Sync + 'static> Offering<C> {
         self.timeouts.with(&configured)
     }
 
+    /// Advises to raise the timeout of a step, if it can be configured and the step failed after its deadline.
+    pub(super) fn tell_overrun(&self, step: &str, timeout: Duration, deadline: Instant, diagnostics: &mut Diagnostics) {
+        if self.schema.blocks.iter().any(|block| block.name == TIMEOUTS) {
+            tell_overrun(step, timeout, deadline, diagnostics);
+        }
+    }
+
     /// The timeout of a step without a configured one.
     pub(super) fn timeout(&self) -> Duration {
         self.timeouts.read
     }
 }
 
-impl<C: Send + Sync + 'static> fmt::Debug for Offering<C> {
+impl fmt::Debug for Offering {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Offering").field("kind", &self.kind).field("name", &self.name).finish_non_exhaustive()
     }
 }
 
+/// An offering with the steps of its kind.
+#[derive(Debug)]
+pub(crate) struct Offered<S: ?Sized> {
+    offering: Offering,
+    pub(super) steps: Box<S>,
+}
+
+impl<S: ?Sized> Deref for Offered<S> {
+    type Target = Offering;
+
+    fn deref(&self) -> &Offering {
+        &self.offering
+    }
+}
+
+pub(crate) type OfferedAction<C> = Offered<dyn ActionSteps<C>>;
+pub(crate) type OfferedDataSource<C> = Offered<dyn DataSourceSteps<C>>;
+pub(crate) type OfferedEphemeralResource<C> = Offered<dyn EphemeralSteps<C>>;
+pub(crate) type OfferedFunction = Offered<dyn FunctionSteps>;
+pub(crate) type OfferedList<C> = Offered<dyn ListSteps<C>>;
+pub(crate) type OfferedResource<C> = Offered<dyn ResourceSteps<C>>;
+
+/// An offer of one of the kinds.
+enum Offer<C> {
+    Action(OfferedAction<C>),
+    DataSource(OfferedDataSource<C>),
+    EphemeralResource(OfferedEphemeralResource<C>),
+    Function(OfferedFunction),
+    ListResource(OfferedList<C>),
+    Resource(OfferedResource<C>),
+}
+
+impl<C> Deref for Offer<C> {
+    type Target = Offering;
+
+    fn deref(&self) -> &Offering {
+        match self {
+            Self::Action(action) => action,
+            Self::DataSource(source) => source,
+            Self::EphemeralResource(resource) => resource,
+            Self::Function(function) => function,
+            Self::ListResource(list) => list,
+            Self::Resource(resource) => resource,
+        }
+    }
+}
+
 /// Everything that a provider offers.
-pub struct Registry<C: Send + Sync + 'static> {
-    entries: BTreeMap<(OfferKind, &'static str), Offering<C>>,
+pub struct Registry<C> {
+    /// By kind and name.
+    offers: Vec<Offer<C>>,
 }
 
 impl<C: Send + Sync + 'static> Registry<C> {
     /// An empty registry.
     pub fn new() -> Self {
-        Self { entries: BTreeMap::new() }
+        Self { offers: Vec::new() }
     }
 
     /// Adds an action.
     #[must_use]
     pub fn action<A: Action<Client = C>>(self, action: A) -> Self {
-        let (name, schema, timeouts) = (action.type_name(), action.schema(), DefaultTimeouts::all(action.timeout()));
-        self.with(Offering {
+        let offering = Offering {
             #[cfg(test)]
             readers: vec![reader::<A::Model>],
-            ..Offering::new(OfferKind::Action, name, schema, timeouts, Box::new(OfAction(action)))
-        })
+            ..Offering::new(OfferKind::Action, action.type_name(), action.schema(), action.timeout())
+        };
+        self.with(Offer::Action(Offered { offering, steps: Box::new(OfAction(action)) }))
     }
 
     /// Adds a data source.
     #[must_use]
     pub fn data_source<D: DataSource<Client = C>>(self, source: D) -> Self {
-        let (name, schema, timeouts) = (source.type_name(), source.schema(), DefaultTimeouts::all(source.timeout()));
-        self.with(Offering {
+        let offering = Offering {
             #[cfg(test)]
             readers: vec![reader::<D::Model>],
-            ..Offering::new(OfferKind::DataSource, name, schema, timeouts, Box::new(OfDataSource(source)))
-        })
+            ..Offering::new(OfferKind::DataSource, source.type_name(), source.schema(), source.timeout())
+        };
+        self.with(Offer::DataSource(Offered { offering, steps: Box::new(OfDataSource(source)) }))
     }
 
     /// Adds an ephemeral resource.
     #[must_use]
     pub fn ephemeral_resource<E: EphemeralResource<Client = C>>(self, resource: E) -> Self {
-        let (name, schema, timeouts) =
-            (resource.type_name(), resource.schema(), DefaultTimeouts::all(resource.timeout()));
-        self.with(Offering {
+        let offering = Offering {
             #[cfg(test)]
             readers: vec![reader::<E::Model>],
-            ..Offering::new(
-                OfferKind::EphemeralResource,
-                name,
-                schema,
-                timeouts,
-                Box::new(OfEphemeralResource(resource)),
-            )
-        })
+            ..Offering::new(OfferKind::EphemeralResource, resource.type_name(), resource.schema(), resource.timeout())
+        };
+        self.with(Offer::EphemeralResource(Offered { offering, steps: Box::new(OfEphemeralResource(resource)) }))
     }
 
     /// Adds a function.
     #[must_use]
     pub fn function<F: Function>(self, function: F) -> Self {
-        let (name, signature) = (function.name(), function.signature());
-        let (schema, timeouts) = (Schema::default(), DefaultTimeouts::all(Duration::MAX));
-        self.with(Offering {
-            ty: signature.returns.clone(),
-            signature: Some(signature),
+        let offering = Offering {
             #[cfg(test)]
             readers: vec![argument_reader::<F::Arguments>, reader::<F::Output>],
-            ..Offering::new(OfferKind::Function, name, schema, timeouts, Box::new(OfFunction(function)))
-        })
+            ..Offering::new(OfferKind::Function, function.name(), Schema::default(), Duration::MAX)
+        };
+        let signature = function.signature();
+        self.with(Offer::Function(Offered { offering, steps: Box::new(OfFunction(function, signature)) }))
     }
 
     /// Adds a list resource.
     #[must_use]
     pub fn list_resource<L: ListResource<Client = C>>(self, list: L) -> Self {
-        let (name, schema, timeouts) = (list.type_name(), list.schema(), DefaultTimeouts::all(list.timeout()));
-        self.with(Offering {
+        let offering = Offering {
             #[cfg(test)]
             readers: vec![reader::<L::Model>, reader::<L::Resource>],
-            ..Offering::new(OfferKind::ListResource, name, schema, timeouts, Box::new(OfListResource(list)))
-        })
+            ..Offering::new(OfferKind::ListResource, list.type_name(), list.schema(), list.timeout())
+        };
+        self.with(Offer::ListResource(Offered { offering, steps: Box::new(OfListResource(list)) }))
     }
 
     /// Adds a resource.
     #[must_use]
     pub fn resource<R: Resource<Client = C>>(self, resource: R) -> Self {
-        let timeouts = resource.timeouts();
-        let (name, schema) = (resource.type_name(), resource.schema().with_block(timeouts.block()));
-        self.with(Offering {
+        let (mut schema, timeouts) = (resource.schema(), resource.timeouts());
+        schema.blocks.extend(timeouts.as_ref().map(DefaultTimeouts::block));
+        let offering = Offering {
             identity: resource.identity(),
+            timeouts: timeouts.unwrap_or_else(|| DefaultTimeouts::all(DEFAULT_TIMEOUT)),
             #[cfg(test)]
             readers: vec![reader::<R::Model>],
-            ..Offering::new(OfferKind::Resource, name, schema, timeouts, Box::new(OfResource(resource)))
-        })
+            ..Offering::new(OfferKind::Resource, resource.type_name(), schema, DEFAULT_TIMEOUT)
+        };
+        self.with(Offer::Resource(Offered { offering, steps: Box::new(OfResource(resource)) }))
     }
 
-    fn with(mut self, entry: Offering<C>) -> Self {
-        self.entries.insert((entry.kind, entry.name), entry);
+    fn with(mut self, offer: Offer<C>) -> Self {
+        let key = |offer: &Offer<C>| (offer.kind, offer.name);
+        let place = self.offers.partition_point(|other| key(other) < key(&offer));
+        self.offers.insert(place, offer);
         self
     }
 
     /// All offers, by kind and name.
-    pub fn entries(&self) -> impl Iterator<Item = &Offering<C>> {
-        self.entries.values()
+    pub fn entries(&self) -> impl Iterator<Item = &Offering> {
+        self.offers.iter().map(Deref::deref)
     }
 
     /// All offers of a kind, by name.
-    pub fn of(&self, kind: OfferKind) -> impl Iterator<Item = &Offering<C>> {
+    pub fn of(&self, kind: OfferKind) -> impl Iterator<Item = &Offering> {
         self.entries().filter(move |entry| entry.kind == kind)
     }
 
-    /// One offer.
+    /// What an offer declares.
     ///
     /// # Errors
     ///
     /// If the provider does not offer it.
-    pub fn find(&self, kind: OfferKind, name: &str) -> Result<&Offering<C>, Diagnostics> {
-        self.of(kind).find(|entry| entry.name == name).ok_or_else(|| {
+    pub fn find(&self, kind: OfferKind, name: &str) -> Result<&Offering, Diagnostics> {
+        self.offer(kind, name, |offer| Some(offer))
+    }
+
+    /// The functions, by name.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &OfferedFunction> {
+        self.offers.iter().filter_map(|offer| if let Offer::Function(function) = offer { Some(function) } else { None })
+    }
+
+    /// The offer of this kind and name, with its steps.
+    fn offer<'a, T>(
+        &'a self,
+        kind: OfferKind,
+        name: &str,
+        typed: fn(&'a Offer<C>) -> Option<&'a T>,
+    ) -> Result<&'a T, Diagnostics> {
+        let found = self.offers.iter().find(|offer| (offer.kind, offer.name) == (kind, name));
+        found.and_then(typed).ok_or_else(|| {
             let detail = format!("This version of the provider has no {kind} {name:?}.");
             Diagnostic::error(format!("No such {kind}"), detail).into()
         })
     }
+}
+
+macro_rules! find {
+    ($($find:ident $kind:ident $offered:ty;)*) => {
+        impl<C: Send + Sync + 'static> Registry<C> {
+            $(
+                #[doc = concat!("Finds the offer of this name with its steps: ", stringify!($kind), ".")]
+                pub(crate) fn $find(&self, name: &str) -> Result<&$offered, Diagnostics> {
+                    self.offer(OfferKind::$kind, name, |offer| match offer {
+                        Offer::$kind(offered) => Some(offered),
+                        _ => None,
+                    })
+                }
+            )*
+        }
+    };
+}
+
+find! {
+    find_action Action OfferedAction<C>;
+    find_data_source DataSource OfferedDataSource<C>;
+    find_ephemeral_resource EphemeralResource OfferedEphemeralResource<C>;
+    find_function Function OfferedFunction;
+    find_list ListResource OfferedList<C>;
+    find_resource Resource OfferedResource<C>;
 }
 
 impl<C: Send + Sync + 'static> Default for Registry<C> {
@@ -257,6 +359,6 @@ impl<C: Send + Sync + 'static> Default for Registry<C> {
 
 impl<C: Send + Sync + 'static> fmt::Debug for Registry<C> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_set().entries(self.entries.values()).finish()
+        formatter.debug_set().entries(self.entries()).finish()
     }
 }

@@ -28,7 +28,7 @@ pub trait Resource: Send + Sync + 'static {
     /// The typed form of a configuration, a plan or a state.
     type Model: Model;
 
-    /// The full type name, such as `damodel_instance`.
+    /// The full type name, such as `acme_server`.
     fn type_name(&self) -> &'static str;
 
     /// The schema, without the `timeouts` block.
@@ -36,7 +36,9 @@ pub trait Resource: Send + Sync + 'static {
 
     /// The default timeouts of the steps. With some, the schema gets a `timeouts` block, and the model needs a field
     /// `timeouts: Attr<Timeouts>`.
-    fn timeouts(&self) -> DefaultTimeouts;
+    fn timeouts(&self) -> Option<DefaultTimeouts> {
+        None
+    }
 
     /// Checks rules between attributes without the service. Unknown values satisfy every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
@@ -54,10 +56,29 @@ pub trait Resource: Send + Sync + 'static {
     /// Takes note of a state that Terraform has stored, as its JSON.
     fn stored(&self, _state: &serde_json::Value, _client: &Self::Client) {}
 
-    /// Refines a plan after the framework's own rules: live checks, computed values that are known early, warnings.
-    fn plan(
+    /// Refines the plan of a create after the framework's own rules: live checks, computed values that are known early,
+    /// warnings.
+    fn plan_create(
         &self,
-        _plan: &mut Plan<Self::Model>,
+        _plan: &mut CreatePlan<Self::Model>,
+        _context: PlanContext<'_, Self::Client>,
+    ) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Refines the plan of a change in the same way.
+    fn plan_update(
+        &self,
+        _plan: &mut UpdatePlan<Self::Model>,
+        _context: PlanContext<'_, Self::Client>,
+    ) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Checks the plan of a destroy: warnings, and errors if it is not allowed.
+    fn plan_destroy(
+        &self,
+        _plan: &mut DestroyPlan<Self::Model>,
         _context: PlanContext<'_, Self::Client>,
     ) -> impl Future<Output = ()> + Send {
         async {}
@@ -119,7 +140,7 @@ pub trait DataSource: Send + Sync + 'static {
     /// The typed form of a configuration and its result.
     type Model: Model;
 
-    /// The full type name, such as `damodel_specs`.
+    /// The full type name, such as `acme_sizes`.
     fn type_name(&self) -> &'static str;
 
     /// The schema.
@@ -161,39 +182,51 @@ pub struct PlanContext<'a, C> {
     pub client: Option<&'a Arc<C>>,
     /// Ends waits when the core is interrupted.
     pub stopping: CancellationToken,
+    /// When the time for the live checks of this plan runs out. Checks without an answer by then are warnings.
+    pub deadline: Instant,
 }
 
-/// The kind of a planned change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlanKind {
-    /// A new object; also the second plan of a replacement, whose private data are those of the first.
-    Create,
-    /// A destroy, which has neither a configuration nor a planned state.
-    Destroy,
-    /// A change of an existing object: in place, or by replacement if `replace` has paths.
-    Update,
-}
-
-/// A plan that a resource refines.
+/// The plan of a new object, which a resource refines; also the second plan of a replacement, whose private data are
+/// those of the first.
 #[derive(Debug)]
-pub struct Plan<M> {
-    /// The kind of change.
-    pub kind: PlanKind,
-    /// The configuration. `None` for a destroy.
-    pub config: Option<M>,
-    /// The state before. `None` for a create.
-    pub prior: Option<M>,
-    /// The planned state. `None` for a destroy. Only computed attributes that the configuration does not set may be
-    /// changed.
-    pub planned: Option<M>,
-    /// Attributes whose change needs a replacement.
-    pub replace: Vec<Path>,
-    /// Passed to the second plan of a replacement, to the apply, and, if the core stores it, to the plan inside the
-    /// apply.
+pub struct CreatePlan<M> {
+    /// The configuration.
+    pub config: M,
+    /// The planned state. Only computed attributes that the configuration does not set may be changed.
+    pub planned: M,
+    /// Passed to the apply and, if the core stores it, to the plan inside the apply.
     pub private: Private,
     /// The private data of the same plan before the apply; only newer cores store them (plugin protocol,
     /// store_planned_private).
     pub earlier: Option<Private>,
+    /// Messages for the operator.
+    pub diagnostics: Diagnostics,
+}
+
+/// The plan of a change of an existing object: in place, or by replacement if `replace` has paths.
+#[derive(Debug)]
+pub struct UpdatePlan<M> {
+    /// The configuration.
+    pub config: M,
+    /// The state before.
+    pub prior: M,
+    /// The planned state. Only computed attributes that the configuration does not set may be changed.
+    pub planned: M,
+    /// Attributes whose change needs a replacement.
+    pub replace: Vec<Path>,
+    /// Passed to the second plan of a replacement and to the apply.
+    pub private: Private,
+    /// Messages for the operator.
+    pub diagnostics: Diagnostics,
+}
+
+/// The plan of a destroy.
+#[derive(Debug)]
+pub struct DestroyPlan<M> {
+    /// The state before.
+    pub prior: M,
+    /// Passed to the apply.
+    pub private: Private,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,
 }
@@ -275,7 +308,7 @@ pub trait Action: Send + Sync + 'static {
     /// The typed form of the `config` block.
     type Model: Model;
 
-    /// The full type name, such as `damodel_chat_completion`.
+    /// The full type name, such as `acme_restart`.
     fn type_name(&self) -> &'static str;
 
     /// The schema of the `config` block.
@@ -408,7 +441,7 @@ pub struct ListEvent {
 
 /// The sender of events with plain values.
 #[derive(Debug)]
-pub(super) struct EventSender<'a> {
+pub(crate) struct EventSender<'a> {
     pub(super) schema: &'a Schema,
     pub(super) identity: &'a IdentitySchema,
     pub(super) wants_state: bool,

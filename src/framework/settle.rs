@@ -69,6 +69,28 @@ fn merged(planned: &Value, actual: &Value) -> Value {
     }
 }
 
+/// The value with the numbers of an earlier one where both are equal: a core that compares floats by all of their bits
+/// sees a change in every other form.
+pub(super) fn with_numbers_of(before: &Value, mut value: Value) -> Value {
+    keep_numbers(before, &mut value);
+    value
+}
+
+fn keep_numbers(before: &Value, value: &mut Value) {
+    match (before, value) {
+        (Value::Number(before), Value::Number(number)) if before == number => number.clone_from(before),
+        (Value::List(before), Value::List(elements)) => {
+            before.iter().zip(elements).for_each(|(before, element)| keep_numbers(before, element));
+        }
+        (Value::Object(before), Value::Object(parts)) | (Value::Map(before), Value::Map(parts)) => {
+            for (name, part) in parts {
+                keep_numbers(before.get(name).unwrap_or(&Value::Null), part);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// The value with the schema's defaults in place of null.
 pub(super) fn fill_defaults(schema: &Schema, value: Value) -> Value {
     let fill = |attribute: &Attribute, value: &mut Value| {

@@ -1,23 +1,24 @@
-//! The steps of all offers on plain values: one trait object for each offer; each kind has its own steps.
+//! The steps of all offers on plain values: each kind has its own, behind a trait object.
 
 use async_trait::async_trait;
 
 use super::{
-    diagnostics::Diagnostics,
+    diagnostics::{Diagnostics, Path},
     ephemeral::{EphemeralResource, OpenObject, Opened},
-    function::{Function, FunctionError},
+    function::{Function, FunctionError, Signature},
     identity::Identity,
-    model::{FromValue, ModelError, ToValue, from_value, to_value},
+    model::{FromValue, ToValue, from_value, to_value},
+    private::Private,
     resource::{
-        Action, ActionProgress, Create, DataSource, EventSender, ListResource, ListSender, Outcome, Plan, PlanContext,
-        Resource, State, StepContext, Update,
+        Action, ActionProgress, Create, CreatePlan, DataSource, DestroyPlan, EventSender, ListResource, ListSender,
+        Outcome, PlanContext, Resource, State, StepContext, Update, UpdatePlan,
     },
     value::Value,
 };
 
-/// A step of a resource, or the read of a data source.
+/// A step of a resource.
 #[derive(Debug)]
-pub(super) enum ResourceStep {
+pub(crate) enum ResourceStep {
     Create(Create<Value>),
     Delete(State<Value>),
     Import(String),
@@ -25,80 +26,72 @@ pub(super) enum ResourceStep {
     Update(Update<Value>),
 }
 
+/// A plan that its resource has refined.
+#[derive(Debug)]
+pub(crate) struct RefinedPlan {
+    /// Null for a destroy.
+    pub(super) planned: Value,
+    pub(super) replace: Vec<Path>,
+    pub(super) private: Private,
+    pub(super) diagnostics: Diagnostics,
+}
+
 /// The outcome of a step, or the reason why it was not done.
 type Done<T> = Result<T, Diagnostics>;
 
-/// The steps of an offer. A step of another kind is an error, which lookups in the registry by kind exclude.
-#[async_trait]
-pub(super) trait Steps<C: Send + Sync + 'static>: Send + Sync {
+/// The rules of what is configured.
+pub(crate) trait Validates: Send + Sync {
     /// Validates a configuration.
-    fn validate(&self, _config: &Value, _diagnostics: &mut Diagnostics) -> Done<()> {
-        misplaced()
-    }
-
-    /// Plans a resource. The refined plan has neither configuration nor prior state.
-    async fn plan(&self, _plan: Plan<&Value>, _context: PlanContext<'_, C>) -> Done<Plan<Value>> {
-        misplaced()
-    }
-
-    /// Carries out a step of a resource, or the read of a data source.
-    async fn act(&self, _step: ResourceStep, _context: StepContext<C>) -> Done<Outcome<Value>> {
-        misplaced()
-    }
-
-    /// Of a resource.
-    fn upgrade(&self, _version: i64, _state: serde_json::Value) -> Done<serde_json::Value> {
-        misplaced()
-    }
-
-    /// Of a resource.
-    fn stored(&self, _state: &serde_json::Value, _client: &C) {}
-
-    /// Of a resource.
-    fn import_id(&self, _identity: &Identity) -> Done<String> {
-        misplaced()
-    }
-
-    /// Of a resource.
-    fn generate(&self, _config: Value, _diagnostics: &mut Diagnostics) -> Done<Value> {
-        misplaced()
-    }
-
-    /// Of an ephemeral resource.
-    async fn open(&self, _config: Value, _context: StepContext<C>) -> Done<Opened<Value, OpenObject>> {
-        misplaced()
-    }
-
-    /// Of a list resource.
-    async fn list<'a>(
-        &self,
-        _config: Value,
-        _sender: &'a mut EventSender<'a>,
-        _context: StepContext<C>,
-    ) -> Done<Diagnostics> {
-        misplaced()
-    }
-
-    /// Plans an action.
-    async fn plan_action(&self, _config: Value, _context: PlanContext<'_, C>) -> Done<Diagnostics> {
-        misplaced()
-    }
-
-    /// Of an action.
-    async fn invoke(&self, _config: Value, _progress: ActionProgress, _context: StepContext<C>) -> Done<Diagnostics> {
-        misplaced()
-    }
-
-    /// Calls a function with an object of all arguments.
-    fn call(&self, _arguments: &Value) -> Result<Value, FunctionError> {
-        Err(FunctionError::whole(MISPLACED))
-    }
+    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()>;
 }
 
-const MISPLACED: &str = "a step of another kind of offer";
+/// The steps of a resource.
+#[async_trait]
+pub(crate) trait ResourceSteps<C>: Validates {
+    async fn plan_create(&self, plan: CreatePlan<&Value>, context: PlanContext<'_, C>) -> Done<RefinedPlan>;
+    async fn plan_update(&self, plan: UpdatePlan<&Value>, context: PlanContext<'_, C>) -> Done<RefinedPlan>;
+    async fn plan_destroy(&self, plan: DestroyPlan<&Value>, context: PlanContext<'_, C>) -> Done<RefinedPlan>;
+    async fn act(&self, step: ResourceStep, context: StepContext<C>) -> Done<Outcome<Value>>;
+    fn upgrade(&self, version: i64, state: serde_json::Value) -> Done<serde_json::Value>;
+    fn stored(&self, state: &serde_json::Value, client: &C);
+    fn import_id(&self, identity: &Identity) -> Done<String>;
+    fn generate(&self, config: Value, diagnostics: &mut Diagnostics) -> Done<Value>;
+}
 
-fn misplaced<T>() -> Done<T> {
-    Err(<ModelError as serde::de::Error>::custom(MISPLACED).into())
+/// The read of a data source.
+#[async_trait]
+pub(crate) trait DataSourceSteps<C>: Validates {
+    async fn read(&self, config: Value, context: StepContext<C>) -> Done<Outcome<Value>>;
+}
+
+/// The open of an ephemeral resource.
+#[async_trait]
+pub(crate) trait EphemeralSteps<C>: Validates {
+    async fn open(&self, config: Value, context: StepContext<C>) -> Done<Opened<Value, OpenObject>>;
+}
+
+/// The list of a list resource.
+#[async_trait]
+pub(crate) trait ListSteps<C>: Validates {
+    async fn list<'a>(
+        &self,
+        config: Value,
+        sender: &'a mut EventSender<'a>,
+        context: StepContext<C>,
+    ) -> Done<Diagnostics>;
+}
+
+/// The plan and the invocation of an action.
+#[async_trait]
+pub(crate) trait ActionSteps<C>: Validates {
+    async fn plan(&self, config: Value, context: PlanContext<'_, C>) -> Done<Diagnostics>;
+    async fn invoke(&self, config: Value, progress: ActionProgress, context: StepContext<C>) -> Done<Diagnostics>;
+}
+
+/// The call of a function, with an object of all arguments.
+pub(crate) trait FunctionSteps: Send + Sync {
+    fn signature(&self) -> &Signature;
+    fn call(&self, arguments: &Value) -> Result<Value, FunctionError>;
 }
 
 fn outcome<M: ToValue>(outcome: Outcome<M>) -> Done<Outcome<Value>> {
@@ -110,39 +103,51 @@ fn state<M: FromValue>(State { state, private }: &State<Value>) -> Done<State<M>
     Ok(State { state: from_value(state)?, private: private.clone() })
 }
 
+macro_rules! validates {
+    ($($of:ident $offer:ident),*) => {
+        $(impl<T: $offer> Validates for $of<T> {
+            fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()> {
+                self.0.validate(&from_value(config)?, diagnostics);
+                Ok(())
+            }
+        })*
+    };
+}
+
+validates! {
+    OfAction Action, OfDataSource DataSource, OfEphemeralResource EphemeralResource, OfListResource ListResource,
+    OfResource Resource
+}
+
 /// A resource.
 pub(super) struct OfResource<R>(pub(super) R);
 
 #[async_trait]
-impl<R: Resource> Steps<R::Client> for OfResource<R> {
-    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()> {
-        self.0.validate(&from_value(config)?, diagnostics);
-        Ok(())
+impl<R: Resource> ResourceSteps<R::Client> for OfResource<R> {
+    async fn plan_create(&self, plan: CreatePlan<&Value>, context: PlanContext<'_, R::Client>) -> Done<RefinedPlan> {
+        let CreatePlan { private, earlier, diagnostics, .. } = plan;
+        let (config, planned) = (from_value(plan.config)?, from_value(plan.planned)?);
+        let mut plan = CreatePlan { config, planned, private, earlier, diagnostics };
+        self.0.plan_create(&mut plan, context).await;
+        let CreatePlan { planned, private, diagnostics, .. } = plan;
+        Ok(RefinedPlan { planned: to_value(&planned)?, replace: Vec::new(), private, diagnostics })
     }
 
-    async fn plan(&self, plan: Plan<&Value>, context: PlanContext<'_, R::Client>) -> Done<Plan<Value>> {
-        let read = |value: Option<&Value>| value.map(from_value::<R::Model>).transpose();
-        let mut typed = Plan {
-            kind: plan.kind,
-            config: read(plan.config)?,
-            prior: read(plan.prior)?,
-            planned: read(plan.planned)?,
-            replace: plan.replace,
-            private: plan.private,
-            earlier: plan.earlier,
-            diagnostics: plan.diagnostics,
-        };
-        self.0.plan(&mut typed, context).await;
-        Ok(Plan {
-            kind: plan.kind,
-            config: None,
-            prior: None,
-            planned: typed.planned.as_ref().map(to_value).transpose()?,
-            replace: typed.replace,
-            private: typed.private,
-            earlier: typed.earlier,
-            diagnostics: typed.diagnostics,
-        })
+    async fn plan_update(&self, plan: UpdatePlan<&Value>, context: PlanContext<'_, R::Client>) -> Done<RefinedPlan> {
+        let UpdatePlan { replace, private, diagnostics, .. } = plan;
+        let [config, prior, planned] = [from_value(plan.config)?, from_value(plan.prior)?, from_value(plan.planned)?];
+        let mut plan = UpdatePlan { config, prior, planned, replace, private, diagnostics };
+        self.0.plan_update(&mut plan, context).await;
+        let UpdatePlan { planned, replace, private, diagnostics, .. } = plan;
+        Ok(RefinedPlan { planned: to_value(&planned)?, replace, private, diagnostics })
+    }
+
+    async fn plan_destroy(&self, plan: DestroyPlan<&Value>, context: PlanContext<'_, R::Client>) -> Done<RefinedPlan> {
+        let DestroyPlan { prior, private, diagnostics } = plan;
+        let mut plan = DestroyPlan { prior: from_value(prior)?, private, diagnostics };
+        self.0.plan_destroy(&mut plan, context).await;
+        let DestroyPlan { private, diagnostics, .. } = plan;
+        Ok(RefinedPlan { planned: Value::Null, replace: Vec::new(), private, diagnostics })
     }
 
     async fn act(&self, step: ResourceStep, context: StepContext<R::Client>) -> Done<Outcome<Value>> {
@@ -185,15 +190,9 @@ impl<R: Resource> Steps<R::Client> for OfResource<R> {
 pub(super) struct OfDataSource<D>(pub(super) D);
 
 #[async_trait]
-impl<D: DataSource> Steps<D::Client> for OfDataSource<D> {
-    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()> {
-        self.0.validate(&from_value(config)?, diagnostics);
-        Ok(())
-    }
-
-    async fn act(&self, step: ResourceStep, context: StepContext<D::Client>) -> Done<Outcome<Value>> {
-        let ResourceStep::Read(config) = step else { return misplaced() };
-        outcome(self.0.read(from_value(&config.state)?, context).await)
+impl<D: DataSource> DataSourceSteps<D::Client> for OfDataSource<D> {
+    async fn read(&self, config: Value, context: StepContext<D::Client>) -> Done<Outcome<Value>> {
+        outcome(self.0.read(from_value(&config)?, context).await)
     }
 }
 
@@ -201,12 +200,7 @@ impl<D: DataSource> Steps<D::Client> for OfDataSource<D> {
 pub(super) struct OfEphemeralResource<E>(pub(super) E);
 
 #[async_trait]
-impl<E: EphemeralResource> Steps<E::Client> for OfEphemeralResource<E> {
-    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()> {
-        self.0.validate(&from_value(config)?, diagnostics);
-        Ok(())
-    }
-
+impl<E: EphemeralResource> EphemeralSteps<E::Client> for OfEphemeralResource<E> {
     async fn open(&self, config: Value, context: StepContext<E::Client>) -> Done<Opened<Value, OpenObject>> {
         let opened = self.0.open(from_value(&config)?, context).await;
         Ok(Opened {
@@ -221,12 +215,7 @@ impl<E: EphemeralResource> Steps<E::Client> for OfEphemeralResource<E> {
 pub(super) struct OfListResource<L>(pub(super) L);
 
 #[async_trait]
-impl<L: ListResource> Steps<L::Client> for OfListResource<L> {
-    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()> {
-        self.0.validate(&from_value(config)?, diagnostics);
-        Ok(())
-    }
-
+impl<L: ListResource> ListSteps<L::Client> for OfListResource<L> {
     async fn list<'a>(
         &self,
         config: Value,
@@ -241,13 +230,8 @@ impl<L: ListResource> Steps<L::Client> for OfListResource<L> {
 pub(super) struct OfAction<A>(pub(super) A);
 
 #[async_trait]
-impl<A: Action> Steps<A::Client> for OfAction<A> {
-    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()> {
-        self.0.validate(&from_value(config)?, diagnostics);
-        Ok(())
-    }
-
-    async fn plan_action(&self, config: Value, context: PlanContext<'_, A::Client>) -> Done<Diagnostics> {
+impl<A: Action> ActionSteps<A::Client> for OfAction<A> {
+    async fn plan(&self, config: Value, context: PlanContext<'_, A::Client>) -> Done<Diagnostics> {
         Ok(self.0.plan(from_value(&config)?, context).await)
     }
 
@@ -261,10 +245,14 @@ impl<A: Action> Steps<A::Client> for OfAction<A> {
     }
 }
 
-/// A function. It has no client.
-pub(super) struct OfFunction<F>(pub(super) F);
+/// A function and its signature. It has no client.
+pub(super) struct OfFunction<F>(pub(super) F, pub(super) Signature);
 
-impl<F: Function, C: Send + Sync + 'static> Steps<C> for OfFunction<F> {
+impl<F: Function> FunctionSteps for OfFunction<F> {
+    fn signature(&self) -> &Signature {
+        &self.1
+    }
+
     fn call(&self, arguments: &Value) -> Result<Value, FunctionError> {
         let arguments = from_value(arguments).map_err(|error| {
             let (parameter, text) = error.by_attribute();

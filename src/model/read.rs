@@ -3,6 +3,7 @@
 
 use std::future::Future;
 
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
 use crate::model::memory::Architecture;
 
 /// The description of a model. A value that the header does not have is `None`, empty or 0.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GgufModel {
     /// The architecture's name, such as `llama`.
     pub architecture: String,

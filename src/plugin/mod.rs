@@ -13,16 +13,11 @@
 //! fn main() -> ExitCode {
 //!     plugin::install_panic_hook();
 //!     let variable = |name: &str| std::env::var_os(name);
-//!     plugin::log::install(&plugin::log::LogSettings::read("damodel", variable), None);
+//!     plugin::log::install(&plugin::log::LogSettings::read("acme", &["acme"], variable));
 //!     if !plugin::started_by_core(variable) {
 //!         return plugin::help();
 //!     }
-//!     let serving = async {
-//!         let environment = plugin::PluginEnvironment::read(variable)?;
-//!         let routes = tonic::service::Routes::default();
-//!         plugin::serve(routes, &environment, plugin::ServeOptions::default()).await
-//!     };
-//!     plugin::block_on(serving)
+//!     plugin::serve(variable, |_| tonic::service::Routes::default())
 //! }
 //! ```
 //!
@@ -31,7 +26,8 @@
 //! [`ServeOptions::stopping`] is cancelled as soon as the process is about to end: the core requested it, the core
 //! exited, or the process was terminated. [`ServeOptions::work`] counts the tasks that must not be cut short; they get
 //! a [grace](ServeOptions) period. Work that changes remote objects runs in a task of that tracker, and on cancellation
-//! records its results and ends.
+//! records its results and ends. The main thread waits for all of this on a runtime of its own, and nothing else runs
+//! on it, so that what stalls is left behind after the grace.
 //!
 //! # Standard streams
 //!
@@ -49,6 +45,6 @@ mod tls;
 
 pub use environment::{PluginEnvironment, help, started_by_core};
 pub use error::{Error, install_panic_hook, with_causes};
-pub use serve::{block_on, serve, serve_debug};
+pub use serve::{serve, serve_debug};
 pub use server::ServeOptions;
 pub use tonic::service::Routes;

@@ -2,7 +2,8 @@
 //! the exit of the parent process (plugin protocol, signals and orphans).
 
 use std::{
-    future::Future,
+    ffi::OsString,
+    future::{Future, pending},
     io::{self, Write},
     process::ExitCode,
 };
@@ -10,6 +11,7 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use serde_json::json;
 use tokio::runtime::Builder;
+use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
 use super::{
@@ -32,37 +34,34 @@ const PROTOCOL_VERSION: u32 = 6;
 /// The registries under whose addresses a core may look up a provider to attach to.
 const REGISTRIES: [&str; 2] = ["registry.terraform.io", "registry.opentofu.org"];
 
-/// Serves `routes` to the core that started this process: listens, writes the handshake line on standard output, and
-/// returns when the process should exit with code 0, with the socket removed (plugin protocol, minimal server recipe).
+/// Serves the routes of `routes` to the core that started this process: listens, writes the handshake line on standard
+/// output, and returns the exit code of the process, with the socket removed (plugin protocol, minimal server recipe).
+/// `variable` returns the value of one environment variable.
 ///
 /// It ends on the host's Shutdown call, on the exit of the host, on SIGTERM, or when
 /// [`stopping`](ServeOptions::stopping) is cancelled. The interrupts of a terminal or console are ignored.
 ///
 /// It can only fail before the handshake line is complete.
-pub async fn serve(routes: Routes, environment: &PluginEnvironment, options: ServeOptions) -> Result<(), Error> {
-    // These come first: the exit of the host must be noticed, and a Ctrl-C ignored, from the start.
-    let parent = Parent::current();
-    let signals = Signals::under_core().map_err(Error::Signals)?;
-
-    let identity = environment.client_certificate.as_ref();
-    let identity = identity.map(TlsIdentity::for_client).transpose()?;
-    let bound = listener::bind(environment)?;
-    let certificate = identity.as_ref().map_or(&[][..], |own| &own.certificate);
-    write(&handshake(certificate, &bound.endpoint, environment.multiplex), io::stdout().lock())
-        .map_err(Error::Output)?;
-
-    let end = async {
-        tokio::select! {
-            () = parent.gone() => Ending::Orphaned,
-            () = signals.ended() => Ending::Terminated,
-        }
-    };
-    // The core may close an idle connection and reconnect: the caller is gone only when the core exits.
-    let caller_gone = options.caller_gone.clone();
-    let incoming = incoming(bound.listener, identity.map(|own| own.acceptor), Callers::One(caller_gone));
-    server::run(incoming, routes, &options, end).await;
-    drop(bound.directory);
-    Ok(())
+pub fn serve(
+    variable: impl Fn(&str) -> Option<OsString>,
+    routes: impl FnOnce(&ServeOptions) -> Routes + Send + 'static,
+) -> ExitCode {
+    exit_code(PluginEnvironment::read(variable).and_then(|environment| {
+        attended(Signals::under_core, Some(Parent::current()), move |options, grace_over| async move {
+            let identity = environment.client_certificate.as_ref();
+            let identity = identity.map(TlsIdentity::for_client).transpose()?;
+            let bound = listener::bind(&environment)?;
+            let certificate = identity.as_ref().map_or(&[][..], |own| &own.certificate);
+            write(&handshake(certificate, &bound.endpoint, environment.multiplex), io::stdout().lock())
+                .map_err(Error::Output)?;
+            // The core may close an idle connection and reconnect: the caller is gone only when the core exits.
+            let callers = Callers::One(options.caller_gone.clone());
+            let incoming = incoming(bound.listener, identity.map(|own| own.acceptor), callers);
+            server::run(incoming, routes(&options), &options, &grace_over).await;
+            drop(bound.directory);
+            Ok(())
+        })
+    }))
 }
 
 /// The one line that a plugin writes on standard output (plugin protocol, the handshake line), with the server's
@@ -81,32 +80,29 @@ fn write(text: &str, mut output: impl Write) -> io::Result<()> {
     output.flush()
 }
 
-/// Serves `routes` to any core that is given the address: no cookie, no TLS, no handshake line (plugin protocol, debug
-/// / reattach mode).
+/// Serves the routes of `routes` to any core that is given the address: no cookie, no TLS, no handshake line (plugin
+/// protocol, debug / reattach mode).
 ///
 /// Prints the setting for the core on standard output, for the provider with the short address `address`
-/// (`namespace/type`). It uses only the place of the socket from `environment`. Returns after SIGINT or SIGTERM, or
+/// (`namespace/type`). It uses only the place of the socket from the environment. Returns after SIGINT or SIGTERM, or
 /// when [`stopping`](ServeOptions::stopping) is cancelled, with the socket removed.
-pub async fn serve_debug(
-    routes: Routes,
-    address: &str,
-    environment: &PluginEnvironment,
-    options: ServeOptions,
-) -> Result<(), Error> {
-    let signals = Signals::by_hand().map_err(Error::Signals)?;
-    let bound = listener::bind(environment)?;
-    let reattach = reattach(address, &bound.endpoint, std::process::id());
-    write(&announcement(&reattach), io::stdout().lock()).map_err(Error::Output)?;
-
-    let end = async {
-        signals.ended().await;
-        Ending::Terminated
-    };
-    // Each core has a connection of its own.
-    let incoming = incoming(bound.listener, None, Callers::Each(options.caller_gone.clone()));
-    server::run(incoming, routes, &options, end).await;
-    drop(bound.directory);
-    Ok(())
+pub fn serve_debug(
+    address: &'static str,
+    variable: impl Fn(&str) -> Option<OsString>,
+    routes: impl FnOnce(&ServeOptions) -> Routes + Send + 'static,
+) -> ExitCode {
+    exit_code(PluginEnvironment::read(variable).and_then(|environment| {
+        attended(Signals::by_hand, None, move |options, grace_over| async move {
+            let bound = listener::bind(&environment)?;
+            let reattach = reattach(address, &bound.endpoint, std::process::id());
+            write(&announcement(&reattach), io::stdout().lock()).map_err(Error::Output)?;
+            // Each core has a connection of its own.
+            let incoming = incoming(bound.listener, None, Callers::Each(options.caller_gone.clone()));
+            server::run(incoming, routes(&options), &options, &grace_over).await;
+            drop(bound.directory);
+            Ok(())
+        })
+    }))
 }
 
 /// The value of `TF_REATTACH_PROVIDERS`, safe between single quotes.
@@ -134,19 +130,45 @@ fn announcement(reattach: &str) -> String {
     )
 }
 
-/// Runs `serving` on its own runtime, and returns the exit code of the process; an error is printed on standard error.
+/// Runs `serving` on a runtime of its own, while this thread waits for its end, signals and the end of the parent, on
+/// another runtime: a call that stalls cannot keep the process alive.
 ///
-/// Unfinished tasks are dropped, so that a hanging call does not keep the process running.
-pub fn block_on(serving: impl Future<Output = Result<(), Error>>) -> ExitCode {
-    // Calls mostly wait for the service, and threads that wake each other cost more than they share. The server runs on
-    // one; this one waits for the end, so that a stalled call cannot prevent it.
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(Error::Runtime);
-    let result = runtime.and_then(|runtime| {
-        let result = runtime.block_on(serving);
-        runtime.shutdown_background();
-        result
+/// Unfinished tasks are left behind, and end with the process.
+fn attended<F: Future<Output = Result<(), Error>> + Send + 'static>(
+    signals: fn() -> io::Result<Signals>,
+    parent: Option<Parent>,
+    serving: impl FnOnce(ServeOptions, CancellationToken) -> F,
+) -> Result<(), Error> {
+    let attending = Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
+    // Calls mostly wait for the service, and threads that wake each other cost more than they share.
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(Error::Runtime)?;
+    let (options, grace_over) = (ServeOptions::default(), CancellationToken::new());
+    let result = attending.block_on(async {
+        // These come first: the exit of the host must be noticed, and a Ctrl-C ignored, from the start.
+        let signals = signals().map_err(Error::Signals)?;
+        let end = async {
+            tokio::select! {
+                () = gone(parent) => Ending::Orphaned,
+                () = signals.ended() => Ending::Terminated,
+            }
+        };
+        let serving = runtime.spawn(serving(options.clone(), grace_over.clone()));
+        server::attend(serving, end, &options, &grace_over).await
     });
-    match result {
+    runtime.shutdown_background();
+    result
+}
+
+async fn gone(parent: Option<Parent>) {
+    match parent {
+        Some(parent) => parent.gone().await,
+        None => pending().await,
+    }
+}
+
+/// The exit code of the process; an error is printed on standard error.
+fn exit_code(served: Result<(), Error>) -> ExitCode {
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Plain text: the core shows the output of a plugin that exits before the handshake.

@@ -7,7 +7,10 @@ use std::{
 };
 
 use futures_util::{Stream, StreamExt, stream};
-use tokio::time::timeout;
+use tokio::{
+    task::{JoinError, JoinHandle},
+    time::timeout,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::{Request, Response, Status, Streaming, codegen::BoxStream, service::Routes, transport::Server};
 
@@ -24,7 +27,7 @@ use self::proto::{
         grpc_stdio_server::{GrpcStdio, GrpcStdioServer},
     },
 };
-use super::incoming::IncomingConnections;
+use super::{Error, incoming::IncomingConnections};
 
 /// The tokens and the tracker that coordinate the end of the server and of the process.
 #[derive(Clone, Debug, Default)]
@@ -61,17 +64,48 @@ impl Ending {
     }
 }
 
-/// Serves `routes` and the host's own services on `incoming`, until `end` or until `options.stopping` is cancelled.
+/// The time for the server's last log line after the grace.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// Waits on a runtime of its own until the server has ended, or until the grace after its end is over: whatever stalls
+/// the server's threads cannot keep the process alive. So it writes nothing, not even to the log.
+pub(super) async fn attend(
+    mut serving: JoinHandle<Result<(), Error>>,
+    end: impl Future<Output = Ending>,
+    options: &ServeOptions,
+    grace_over: &CancellationToken,
+) -> Result<(), Error> {
+    let failed = |failed: JoinError| Err(Error::Runtime(failed.into()));
+    let ending = tokio::select! {
+        served = &mut serving => return served.unwrap_or_else(failed),
+        ending = end => ending,
+        () = options.stopping.cancelled() => Ending::Asked,
+    };
+    options.stopping.cancel();
+    if !matches!(ending, Ending::Terminated) {
+        options.caller_gone.cancel();
+    }
+    match timeout(ending.grace(), &mut serving).await {
+        Ok(served) => served.unwrap_or_else(failed),
+        Err(_) => {
+            grace_over.cancel();
+            let _ = timeout(LAST_WORDS, serving).await;
+            Ok(())
+        }
+    }
+}
+
+/// Serves `routes` and the host's own services on `incoming`, until `options.stopping` is cancelled.
 ///
-/// Returns when all calls and tracked work are done, or after their grace period: unfinished ones then end with the
-/// runtime.
+/// Returns when all calls and tracked work are done, or when `grace_over` is cancelled: unfinished ones then end with
+/// the runtime.
 pub(super) async fn run(
     incoming: IncomingConnections,
     routes: Routes,
     options: &ServeOptions,
-    end: impl Future<Output = Ending>,
+    grace_over: &CancellationToken,
 ) {
-    let ServeOptions { stopping, caller_gone, work } = options;
+    let ServeOptions { stopping, work, .. } = options;
     let routes = add(routes, stopping).prepare();
     let server =
         builder().add_routes(routes).serve_with_incoming_shutdown(incoming, stopping.clone().cancelled_owned());
@@ -83,18 +117,14 @@ pub(super) async fn run(
         }
     });
 
-    let ending = tokio::select! {
-        ending = end => ending,
-        () = stopping.cancelled() => Ending::Asked,
-    };
-    tracing::debug!(reason = ?ending, "ending");
-    stopping.cancel();
-    if !matches!(ending, Ending::Terminated) {
-        caller_gone.cancel();
-    }
+    stopping.cancelled().await;
+    tracing::debug!("ending");
     work.close();
-    if timeout(ending.grace(), work.wait()).await.is_err() {
-        tracing::warn!(reason = ?ending, unfinished = work.len(), "ended before everything was done");
+    tokio::select! {
+        () = work.wait() => {}
+        () = grace_over.cancelled() => {
+            tracing::warn!(unfinished = work.len(), "ended before everything was done");
+        }
     }
 }
 
@@ -233,9 +263,38 @@ mod tests {
     /// The time until the server ends, and the number of unfinished tasks.
     async fn ended(end: impl Future<Output = Ending>, options: &ServeOptions) -> (Duration, usize) {
         let start = Instant::now();
-        let incoming = incoming(listener().await, None, Callers::One(options.caller_gone.clone()));
-        run(incoming, Routes::default(), options, end).await;
+        attended(listener().await, Routes::default(), end, options).await;
         (start.elapsed(), options.work.len())
+    }
+
+    async fn attended(listener: Listener, routes: Routes, end: impl Future<Output = Ending>, options: &ServeOptions) {
+        let grace_over = CancellationToken::new();
+        let incoming = incoming(listener, None, Callers::One(options.caller_gone.clone()));
+        let (its_options, over) = (options.clone(), grace_over.clone());
+        let serving = tokio::spawn(async move {
+            run(incoming, routes, &its_options, &over).await;
+            Ok(())
+        });
+        attend(serving, end, options, &grace_over).await.unwrap();
+    }
+
+    /// Nothing on the server's runtime moves any more, its timers included.
+    #[test]
+    fn a_server_that_stalls_ends_with_its_grace() {
+        let serving = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let (stalled, stall) = std::sync::mpsc::channel();
+        let handle = serving.spawn(async move {
+            stalled.send(()).unwrap();
+            std::thread::sleep(Duration::from_secs(3600));
+            Ok(())
+        });
+        stall.recv().unwrap();
+        let attending = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let start = std::time::Instant::now();
+        let (options, grace_over) = (ServeOptions::default(), CancellationToken::new());
+        attending.block_on(attend(handle, ready(Ending::Asked), &options, &grace_over)).unwrap();
+        serving.shutdown_background();
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     }
 
     #[tokio::test(start_paused = true)]
@@ -294,11 +353,7 @@ mod tests {
         let router = routes.axum_router_mut();
         *router = router.clone().route("/test.Slow/Hang", axum::routing::post(pending::<()>));
         let options = ServeOptions::default();
-        let server = {
-            let options = options.clone();
-            let incoming = incoming(Listener::Tcp(listener), None, Callers::One(options.caller_gone.clone()));
-            tokio::spawn(async move { run(incoming, routes, &options, pending()).await })
-        };
+        let server = tokio::spawn(async move { attended(Listener::Tcp(listener), routes, pending(), &options).await });
 
         let channel = tonic::transport::Endpoint::from_shared(address).unwrap();
         let channel = channel.connect().await.unwrap();

@@ -42,10 +42,9 @@ const LARGEST_MESSAGE: usize = 256 << 20;
 
 /// The service of a provider, as routes for a gRPC server.
 ///
-/// `work` tracks the calls in progress, so that the process can wait for them.
-///
 /// A request may have a `CancellationToken` as an extension, which is cancelled when its caller is gone.
-pub fn service<P: Provider>(provider: P, ends: Ends, work: TaskTracker) -> Routes {
+pub fn service<P: Provider>(provider: P, ends: Ends) -> Routes {
+    let work = ends.work.clone();
     let service = Service { server: Arc::new(Server::new(provider, ends)), work };
     Routes::new(
         ProviderServer::new(service)

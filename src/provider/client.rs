@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
-    time::Duration,
 };
 
 use super::{Environment, account_budget::AccountBudget};
@@ -194,10 +193,7 @@ pub(super) fn limits<C>(context: &framework::StepContext<C>) -> api::Context {
     api::Context { cancel: context.stopping.clone(), deadline: context.deadline }
 }
 
-/// The time limit for the checks of one plan, in case the service does not answer.
-const PLANNING: Duration = Duration::from_secs(60);
-
 /// The limits of a plan for the service's client.
 pub(super) fn planning_limits<C>(context: &framework::PlanContext<'_, C>) -> api::Context {
-    api::Context::within(PLANNING, &context.stopping)
+    api::Context { cancel: context.stopping.clone(), deadline: context.deadline }
 }

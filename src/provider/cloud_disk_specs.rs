@@ -1,126 +1,100 @@
-//! The data source `damodel_cloud_disk_specs` (service API, GET /api/storage/cloud_disk/spec).
+//! The data sources of specifications of cloud disks, one and all that match (service API, GET /api/storage/cloud_disk/spec).
 
-use serde::{Deserialize, Serialize};
+use futures_util::future::BoxFuture;
 
 use super::{
     ProviderClient,
     client::limits,
-    errors::Failure,
+    columns::{Column, attributes, flag, id, row, text, whole, word},
+    source::{self, Filter, ListedRows, Needs, Plural, RowsOrError, Singular, Source, Takes},
     words::{storage_class, storage_class_number},
 };
 use crate::{
-    api::{CloudDiskSpec, CloudDiskSpecFilter},
+    api::CloudDiskSpecFilter,
     framework::{
-        Attr, DataSource, Outcome, Private, Schema, StepContext, Type,
-        schema::{Attribute, AttributeType, Nesting, validator},
+        StepContext, Type, Value,
+        schema::{Attribute, validator},
     },
 };
 
-#[derive(Debug)]
-pub(super) struct List;
+/// A specification of cloud disks (service API, Cloud disk specification).
+pub(super) static COLUMNS: &[Column] = &[
+    id("id", "id", "The specification's number, as text.").logged(),
+    whole("spec_id", "id", "The specification's number; disks take it as `spec_id`.").logged(),
+    text("spec_alias", "spec_alias", "The name.").logged(),
+    flag("multiple_mounting", "multiple_mounting", "Whether several instances can mount one disk at the same time.")
+        .logged(),
+    whole("max_size_gib", "max_size_g", "The largest capacity of one disk in GiB.").logged(),
+    word("storage_class", "storage_class_type", storage_class, "`RBD`, `FS` or `S3`.").logged(),
+];
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct CloudDiskSpecs {
-    spec_alias: Attr<String>,
-    storage_classes: Attr<Vec<Attr<String>>>,
-    support_ib_network: Attr<bool>,
-    specs: Attr<Vec<DiskSpecRecord>>,
-}
-
-/// One specification (service API, Cloud disk specification).
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct DiskSpecRecord {
-    id: Attr<String>,
-    spec_alias: Attr<String>,
-    multiple_mounting: Attr<bool>,
-    max_size_gib: Attr<i64>,
-    storage_class: Attr<String>,
-}
-
-impl DataSource for List {
-    type Client = ProviderClient;
-    type Model = CloudDiskSpecs;
-
-    fn type_name(&self) -> &'static str {
-        "damodel_cloud_disk_specs"
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::new(
-            "The specifications of cloud disks.",
-            vec![
-                Attribute::optional("spec_alias", Type::String, "A part of the name."),
-                Attribute::optional(
-                    "storage_classes",
-                    Type::list(Type::String),
-                    "Only specifications of these storage classes: `RBD`, `FS`, `S3`.",
-                )
-                .validate(validator::one_of(&["RBD", "FS", "S3"])),
-                Attribute::optional(
-                    "support_ib_network",
-                    Type::Bool,
-                    "`false` leaves out specifications that are for IB networks only; `true` includes them.",
-                ),
-                Attribute::computed(
-                    "specs",
-                    AttributeType::Nested(Nesting::List, attributes()),
-                    "The specifications that match, by id.",
-                ),
-            ],
+/// `damodel_cloud_disk_specs`.
+pub(super) fn plural() -> Plural {
+    let filters = vec![
+        Attribute::optional("spec_alias", Type::String, "A part of the name."),
+        Attribute::optional(
+            "storage_classes",
+            Type::list(Type::String),
+            "Only specifications of these storage classes: `RBD`, `FS`, `S3`.",
         )
-    }
-
-    async fn read(&self, mut config: CloudDiskSpecs, context: StepContext<ProviderClient>) -> Outcome<CloudDiskSpecs> {
-        let filter = CloudDiskSpecFilter {
-            spec_alias: config.spec_alias.known().cloned(),
-            spec_types: config
-                .storage_classes
-                .elements()
-                .filter_map(|(_, class)| storage_class_number(class))
-                .collect(),
-            support_ib_network: config.support_ib_network.known().copied(),
-        };
-        match context.client.api.cloud_disks().specs(&filter, &limits(&context)).await {
-            Ok(listing) => {
-                config.specs = Attr::Known(listing.records.iter().map(DiskSpecRecord::of).collect());
-                Outcome::present(config, Private::default())
-            }
-            Err(error) => {
-                let tried = "list the cloud disk specifications".to_owned();
-                let failure = Failure { error: &error, tried, now: String::new() };
-                Outcome::absent().with(failure.diagnostic(|name| match name {
-                    "spec_alias" => !config.spec_alias.is_null(),
-                    "storage_classes" => !config.storage_classes.is_null(),
-                    "support_ib_network" => !config.support_ib_network.is_null(),
-                    _ => false,
-                }))
-            }
-        }
-    }
-}
-
-impl DiskSpecRecord {
-    fn of(spec: &CloudDiskSpec) -> Self {
-        Self {
-            id: Attr::Known(spec.id.to_string()),
-            spec_alias: spec.spec_alias.clone().into(),
-            multiple_mounting: spec.multiple_mounting.into(),
-            max_size_gib: spec.max_size_g.into(),
-            storage_class: spec.storage_class_type.map(storage_class).into(),
-        }
-    }
-}
-
-fn attributes() -> Vec<Attribute> {
-    vec![
-        Attribute::computed("id", Type::String, "The specification's number, as text; disks take it as `spec_id`."),
-        Attribute::computed("spec_alias", Type::String, "The name."),
-        Attribute::computed(
-            "multiple_mounting",
+        .validate(validator::one_of(&["RBD", "FS", "S3"])),
+        Attribute::optional(
+            "support_ib_network",
             Type::Bool,
-            "Whether several instances can mount one disk at the same time.",
+            "`false` leaves out specifications that are for IB networks only; `true` includes them.",
         ),
-        Attribute::computed("max_size_gib", Type::Number, "The largest capacity of one disk in GiB."),
-        Attribute::computed("storage_class", Type::String, "`RBD`, `FS` or `S3`."),
-    ]
+    ];
+    Plural {
+        source: Source {
+            type_name: "damodel_cloud_disk_specs",
+            description: "The specifications of cloud disks.",
+            columns: attributes(COLUMNS),
+            filters: filters.into_iter().map(Filter::Read).collect(),
+            list: |config, context| {
+                let classes = source::texts(config.attribute("storage_classes"));
+                let filter = CloudDiskSpecFilter {
+                    spec_alias: source::text(config.attribute("spec_alias")),
+                    spec_types: classes.filter_map(storage_class_number).collect(),
+                    support_ib_network: source::flag(config.attribute("support_ib_network")),
+                };
+                list(filter, config, context)
+            },
+        },
+        rows: "specs",
+        rows_description: "The specifications that match, by id.",
+    }
+}
+
+/// `damodel_cloud_disk_spec`.
+pub(super) fn singular() -> Singular {
+    Singular {
+        source: Source {
+            type_name: "damodel_cloud_disk_spec",
+            description: "One cloud disk specification: the only one that matches.",
+            columns: attributes(COLUMNS),
+            filters: ["id", "spec_alias", "multiple_mounting", "storage_class"].map(Filter::Exact).into(),
+            list: |config, context| list(CloudDiskSpecFilter::default(), config, context),
+        },
+        noun: "cloud disk specification",
+        needs: Needs::Nothing,
+        takes: Takes::TheOnlyOne,
+        label: |spec| {
+            let text = |name| spec.attribute(name).as_str().unwrap_or_default();
+            format!("{} {:?} ({})", text("id"), text("spec_alias"), text("storage_class"))
+        },
+        rest: None,
+    }
+}
+
+fn list<'a>(
+    filter: CloudDiskSpecFilter,
+    config: &'a Value,
+    context: &'a StepContext<ProviderClient>,
+) -> BoxFuture<'a, RowsOrError> {
+    Box::pin(async move {
+        let specs = context.client.api.cloud_disks().specs(&filter, &limits(context)).await;
+        ListedRows::read(specs, "cloud disk specifications", config, |specs| {
+            specs.iter().map(|spec| row(COLUMNS, &spec.json)).collect()
+        })
+    })
 }

@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Environment, OnLeftover, OnUnreleasable, ProviderClient, account_budget::AccountBudget};
 use crate::{
-    api::{BaseUrl, InvalidBaseUrl, Journal, PlainHttp, Progress, RequestRate, Settings, TokenSource, UserAgent},
+    api::{
+        BaseUrl, Context, InvalidBaseUrl, Journal, PlainHttp, Progress, RequestRate, Settings, TokenSource, UserAgent,
+    },
     framework::{
-        Attr, Diagnostics, Path, Schema, Secret, Type,
+        Attr, ConfigureContext, Diagnostics, Path, Schema, Secret, Type,
         schema::{Attribute, validator},
         timeouts::{parse_duration, print_duration},
         value::Number,
@@ -195,10 +197,11 @@ pub(super) fn validate(configuration: &Configuration, diagnostics: &mut Diagnost
 
 /// Builds the client. Malformed values are rejected here; missing values are reported by the first call that needs
 /// them.
-pub(super) fn configure(
+pub(super) async fn configure(
     configuration: Configuration,
     environment: &Environment,
-    core_version: &str,
+    context: &ConfigureContext<'_>,
+    limits: &Context,
 ) -> Result<(Arc<ProviderClient>, Diagnostics), Diagnostics> {
     let mut diagnostics = Diagnostics::new();
     let text = |argument: &Attr<String>, variable: &str| {
@@ -219,7 +222,10 @@ pub(super) fn configure(
         None => environment.data_directory().join("damodel-pending"),
     };
     let stack = text(&configuration.stack, "DAMODEL_STACK");
-    let journal = Journal::new(pending).within(environment.scope(stack.as_deref()));
+    let place = environment.clone();
+    // A file that stalls holds up no other call. A run that was stopped meanwhile creates nothing.
+    let scope = limits.blocking(move || place.scope(stack.as_deref())).await.unwrap_or_default();
+    let journal = Journal::new(pending).within(scope);
     let settings = Settings {
         base_url,
         token,
@@ -234,14 +240,16 @@ pub(super) fn configure(
             .and_then(NonZeroUsize::new)
             .unwrap_or(defaults.max_concurrent_requests),
         requests_per_second: configuration.requests_per_second.known().copied().and_then(RequestRate::try_new),
-        extra_roots_pem: extra_roots(&configuration, environment, &mut diagnostics),
+        extra_roots_pem: extra_roots(&configuration, environment, limits, &mut diagnostics).await,
         user_agent: UserAgent {
-            core: Some(format!("Terraform/{core_version}")).filter(|_| !core_version.is_empty()),
+            core: Some(format!("Terraform/{}", context.core_version)).filter(|_| !context.core_version.is_empty()),
             append: environment.variable("TF_APPEND_USER_AGENT").map(str::to_owned),
             ..defaults.user_agent
         },
         random: defaults.random,
         progress: Progress::beside(&journal),
+        work: context.work.clone(),
+        loggable: super::loggable_fields(),
     };
     let on_unreleasable = environment.variable("DAMODEL_ON_UNRELEASABLE").map(OnUnreleasable::parse);
     if on_unreleasable == Some(None) {
@@ -300,23 +308,27 @@ fn parse_base_url(
     }
 }
 
-fn extra_roots(
+/// The additional certificates. A configure that is stopped goes on without them.
+async fn extra_roots(
     configuration: &Configuration,
     environment: &Environment,
+    limits: &Context,
     diagnostics: &mut Diagnostics,
 ) -> Option<Vec<u8>> {
     let file = environment.path(configuration.ca_certificate_file.as_str()?);
-    match std::fs::read(&file) {
-        Ok(pem) => Some(pem),
-        Err(error) => {
-            diagnostics.error_at(
-                Path::to("ca_certificate_file"),
-                "Unreadable certificate file",
-                format!("{} could not be read: {error}.", file.display()),
-            );
-            None
-        }
-    }
+    let path = file.clone();
+    let reason = match limits.blocking(move || std::fs::read(path)).await {
+        Some(Ok(pem)) => return Some(pem),
+        Some(Err(error)) => error.to_string(),
+        None if limits.cancel.is_cancelled() => return None,
+        None => "the time ran out".to_owned(),
+    };
+    diagnostics.error_at(
+        Path::to("ca_certificate_file"),
+        "Unreadable certificate file",
+        format!("{} could not be read: {reason}.", file.display()),
+    );
+    None
 }
 
 fn whole(number: &Attr<i64>) -> Option<usize> {

@@ -6,7 +6,7 @@ use super::{
     images::Address,
     pricing::{self, EstimatedCost, PAYMENT_TYPES, PriceTerms, Prices, cost},
 };
-use crate::framework::{Attr, Function, FunctionError, Parameter, Signature, Type, schema::validator, value::Number};
+use crate::framework::{Attr, Function, FunctionError, Parameter, Signature, Type, Value, schema::validator};
 
 /// `parse_image_address(address)`.
 #[derive(Debug)]
@@ -67,34 +67,8 @@ impl Function for ParseImageAddress {
 #[derive(Debug)]
 pub(super) struct EstimateCost;
 
-#[derive(Debug, Deserialize)]
-pub(in crate::provider) struct CostArguments {
-    spec: PriceList,
-    gpu_num: i64,
-    data_disk_expand_size_gb: Attr<i64>,
-    payment_type: Attr<String>,
-    purchase_duration: Attr<i64>,
-}
-
-/// The prices of a specification, in the form of the specification data sources.
-#[derive(Debug, Deserialize)]
-struct PriceList {
-    hourly_price: Attr<Number>,
-    daily_price: Attr<Number>,
-    monthly_price: Attr<Number>,
-    hourly_data_disk_price: Attr<Number>,
-    daily_data_disk_price: Attr<Number>,
-    monthly_data_disk_price: Attr<Number>,
-    hourly_discount: Attr<Number>,
-    daily_discount: Attr<Number>,
-    monthly_discount: Attr<Number>,
-    hourly_discount_status: Attr<String>,
-    daily_discount_status: Attr<String>,
-    monthly_discount_status: Attr<String>,
-}
-
 impl Function for EstimateCost {
-    type Arguments = CostArguments;
+    type Arguments = Value;
     type Output = EstimatedCost;
 
     fn name(&self) -> &'static str {
@@ -144,10 +118,12 @@ impl Function for EstimateCost {
         }
     }
 
-    fn call(&self, arguments: CostArguments) -> Result<EstimatedCost, FunctionError> {
-        let payment_type = arguments.payment_type.as_str().unwrap_or("Hourly");
-        let purchase_duration = match arguments.purchase_duration.known() {
-            Some(duration) => *duration,
+    fn call(&self, arguments: Value) -> Result<EstimatedCost, FunctionError> {
+        let number = |value: &Value| if let Value::Number(number) = value { Some(number.clone()) } else { None };
+        let whole = |name: &str| number(arguments.attribute(name)).and_then(|number| number.to_i64());
+        let payment_type = arguments.attribute("payment_type").as_str().unwrap_or("Hourly");
+        let purchase_duration = match whole("purchase_duration") {
+            Some(duration) => duration,
             None if payment_type == "Hourly" => 1,
             None => {
                 return Err(FunctionError::on("purchase_duration", "must not be null unless payment_type is Hourly"));
@@ -156,43 +132,13 @@ impl Function for EstimateCost {
         let order = PriceTerms {
             payment_type,
             purchase_duration,
-            gpu_num: arguments.gpu_num,
-            data_disk_expand_size_gb: arguments.data_disk_expand_size_gb.known().copied().unwrap_or(0),
+            gpu_num: whole("gpu_num").unwrap_or_default(),
+            data_disk_expand_size_gb: whole("data_disk_expand_size_gb").unwrap_or_default(),
         };
-        Ok(cost(&arguments.spec.prices(payment_type), &order))
-    }
-}
-
-impl PriceList {
-    fn prices(self, payment_type: &str) -> Prices {
-        let prices =
-            |price: Attr<Number>, data_disk_price: Attr<Number>, discount: Attr<Number>, status: Attr<String>| {
-                let decimal = |number: Attr<Number>| number.into_known().map(Into::into);
-                Prices {
-                    price: decimal(price),
-                    data_disk_price: decimal(data_disk_price),
-                    discount: decimal(discount),
-                    discount_status: status.into_known(),
-                }
-            };
-        match payment_type {
-            "Hourly" => prices(
-                self.hourly_price,
-                self.hourly_data_disk_price,
-                self.hourly_discount,
-                self.hourly_discount_status,
-            ),
-            "Daily" => {
-                prices(self.daily_price, self.daily_data_disk_price, self.daily_discount, self.daily_discount_status)
-            }
-            "Monthly" => prices(
-                self.monthly_price,
-                self.monthly_data_disk_price,
-                self.monthly_discount,
-                self.monthly_discount_status,
-            ),
-            _ => Prices::default(),
-        }
+        let spec = arguments.attribute("spec");
+        let decimal = |field: &str| number(spec.attribute(field)).map(Into::into);
+        let word = |field: &str| spec.attribute(field).as_str().map(str::to_owned);
+        Ok(cost(&Prices::read(payment_type, decimal, word), &order))
     }
 }
 

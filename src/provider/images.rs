@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::{ProviderClient, words::nearest};
-use crate::api::{Context, Error, Listing, PrivateImage, PublicImage, PublicImageFilter};
+use crate::api::{Context, Error, Listing, PrivateImage, PublicImage, PublicImageFilter, WithJson};
 
 /// The CUDA version that an image needs, and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +112,10 @@ impl<'a> Address<'a> {
 
 /// The CUDA version that a public image needs, if its labels or names contain it. The error is the reason why the image
 /// cannot be used.
-pub(super) fn public(listing: &Listing<PublicImage>, wanted: &WantedImage<'_>) -> Result<Option<Cuda>, String> {
+pub(super) fn public(
+    listing: &Listing<WithJson<PublicImage>>,
+    wanted: &WantedImage<'_>,
+) -> Result<Option<Cuda>, String> {
     let found = listing.records.iter().find(|image| match wanted {
         WantedImage::Address { address, .. } => image.image_url.as_deref() == Some(*address),
         WantedImage::Number { id, .. } => image.id == *id,

@@ -6,10 +6,10 @@
 mod access;
 mod account_budget;
 mod chat_completion;
-mod choose;
 mod client;
 mod cloud_disk;
 mod cloud_disk_specs;
+mod columns;
 mod configuration;
 mod environment;
 mod errors;
@@ -27,15 +27,14 @@ mod private_image;
 mod protection;
 mod public_images;
 mod rules;
+mod source;
 mod specs;
 mod ssh;
 mod ssh_failure;
 mod ssh_schema;
 mod words;
 
-use std::{sync::Arc, time::Duration};
-
-use tokio_util::sync::CancellationToken;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 pub use client::{OnLeftover, OnUnreleasable, ProviderClient};
 pub use configuration::Configuration;
@@ -44,7 +43,7 @@ pub use environment::Environment;
 use self::words::capitalized;
 use crate::{
     api::{Context, CreatePhase, ObjectKind, PendingRecord},
-    framework::{self, Diagnostic, Diagnostics, Registry, Schema},
+    framework::{self, ConfigureContext, Diagnostic, Diagnostics, Registry, Schema},
 };
 
 /// The provider's address in its registry, without a host.
@@ -55,6 +54,20 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The number of records in the warning.
 const NAMED: usize = 10;
+
+/// The names of the record fields whose values logs may show.
+#[must_use]
+pub fn loggable_fields() -> BTreeSet<&'static str> {
+    let tables = [
+        cloud_disk::COLUMNS,
+        cloud_disk_specs::COLUMNS,
+        instance::COLUMNS,
+        private_image::COLUMNS,
+        public_images::COLUMNS,
+        specs::COLUMNS,
+    ];
+    tables.into_iter().flat_map(columns::logged).collect()
+}
 
 /// The provider.
 #[derive(Debug)]
@@ -86,27 +99,28 @@ impl framework::Provider for Damodel {
             .action(chat_completion::ChatAction)
             .action(llama_server::Restart)
             .data_source(chat_completion::ChatCompletion)
-            .data_source(lifecycle::Plural::<cloud_disk::CloudDisks>::default())
-            .data_source(lifecycle::Singular::<cloud_disk::DiskRecord>::default())
-            .data_source(cloud_disk_specs::List)
-            .data_source(lifecycle::Plural::<private_image::PrivateImages>::default())
-            .data_source(lifecycle::Singular::<private_image::SingleImage>::default())
-            .data_source(lifecycle::Plural::<instance::Instances>::default())
-            .data_source(lifecycle::Singular::<instance::SingleInstance>::default())
+            .data_source(cloud_disk::plural())
+            .data_source(cloud_disk::singular())
+            .data_source(cloud_disk_specs::plural())
+            .data_source(cloud_disk_specs::singular())
+            .data_source(private_image::plural())
+            .data_source(private_image::singular())
+            .data_source(instance::plural())
+            .data_source(instance::singular())
             .data_source(model::File)
-            .data_source(public_images::List)
-            .data_source(public_images::Single)
-            .data_source(specs::List)
-            .data_source(specs::Single)
+            .data_source(public_images::plural())
+            .data_source(public_images::singular())
+            .data_source(specs::plural())
+            .data_source(specs::singular())
             .ephemeral_resource(instance::InstanceAccessResource)
             .function(functions::EstimateCost)
             .function(functions::ParseImageAddress)
             .function(model::ModelMemory)
             .function(specs::CheapestSpec)
             .ephemeral_resource(llama_server::Tunnel)
-            .list_resource(lifecycle::ListAll::<cloud_disk::Filters>::default())
-            .list_resource(lifecycle::ListAll::<instance::Filters>::default())
-            .list_resource(lifecycle::ListAll::<private_image::Filters>::default())
+            .list_resource(cloud_disk::list_all())
+            .list_resource(instance::list_all())
+            .list_resource(private_image::list_all())
     }
 
     fn validate(&self, config: &Configuration, diagnostics: &mut Diagnostics) {
@@ -116,27 +130,27 @@ impl framework::Provider for Damodel {
     async fn configure(
         &self,
         config: Configuration,
-        core_version: &str,
+        context: ConfigureContext<'_>,
     ) -> Result<(Arc<ProviderClient>, Diagnostics), Diagnostics> {
-        let (client, mut diagnostics) = configuration::configure(config, &self.environment, core_version)?;
-        diagnostics.extend(warn_of_pending(&client).await);
+        let limits = Context { cancel: context.stopping.clone(), deadline: context.deadline };
+        let (client, mut diagnostics) = configuration::configure(config, &self.environment, &context, &limits).await?;
+        diagnostics.extend(warn_of_pending(&client, &limits).await);
         Ok((client, diagnostics))
     }
 }
 
 /// The warning about creates whose runs are gone.
-async fn warn_of_pending(client: &ProviderClient) -> Diagnostics {
+async fn warn_of_pending(client: &ProviderClient, limits: &Context) -> Diagnostics {
     let journal = client.journal.clone();
-    let left = match tokio::task::spawn_blocking(move || journal.left_behind()).await {
-        Ok(Ok(left)) if !left.is_empty() => left,
-        Ok(Err(error)) => {
+    let left = match limits.blocking(move || journal.left_behind()).await {
+        Some(Ok(left)) if !left.is_empty() => left,
+        Some(Err(error)) => {
             tracing::warn!(%error, "pending records could not be read");
             return Diagnostics::new();
         }
         _ => return Diagnostics::new(),
     };
-    let context = Context::within(PATIENCE, &CancellationToken::new());
-    let account = client.api.fingerprint(&context).await.ok();
+    let account = client.api.fingerprint(&limits.at_most(PATIENCE)).await.ok();
     let mut lines: Vec<String> =
         left.iter().take(NAMED).map(|listed| line(&listed.record, account.as_deref(), client)).collect();
     if left.len() > NAMED {
@@ -189,7 +203,28 @@ fn type_name(kind: ObjectKind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::framework::{Ends, Server};
+    use crate::{
+        api::LOGGABLE,
+        framework::{Ends, Server},
+    };
+
+    /// A name is added here only after it was asked whether its values can be secrets.
+    #[test]
+    fn only_these_names_may_be_logged() {
+        const NAMES: &str = "action auto_renew capacity_type cloud_disks code code_n cpu_core create_time data \
+             data_disk_expand_size data_disk_mount_path data_disk_price data_disk_size disk_name error \
+             exist_disks external_ip gpu_mem gpu_memory gpu_name gpu_num gpu_price highest_cuda id image \
+             image_id image_name image_status image_tag image_type image_uuid instance_alias \
+             instance_hostname instance_id instance_uid internal_ip label login_method max_gpu_count \
+             max_size_g memory_size mount_path multiple_mounting name new_disks original_image page \
+             page_size payment_type purchase_duration push_progress query region release_time \
+             release_with_instance rent_deadline request_id response_metadata result service size_gb \
+             spec_alias spec_id spec_type ssh_host ssh_port ssh_pubkey_id ssh_pubkey_name start_time status \
+             stop_time storage_class_type support_power_type total total_page trace_id uid updated_at \
+             version";
+        let names: BTreeSet<&str> = loggable_fields().into_iter().chain(LOGGABLE).collect();
+        assert_eq!(names, NAMES.split(' ').collect());
+    }
 
     #[test]
     fn every_schema_is_sound_and_every_model_fits_it() {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::words::discount_status;
 use crate::{
-    api::Spec,
+    api::{Lenient as _, Spec, WithJson},
     framework::{
         Attr, Type,
         schema::{Attribute, AttributeType, Nesting},
@@ -60,8 +60,10 @@ pub(super) struct Prices {
 }
 
 /// The cost of an order at the prices of a specification.
-pub(super) fn estimate(spec: &Spec, order: &PriceTerms<'_>) -> EstimatedCost {
-    cost(&Prices::of(spec, order.payment_type), order)
+pub(super) fn estimate(spec: &WithJson<Spec>, order: &PriceTerms<'_>) -> EstimatedCost {
+    let decimal = |field: &str| spec.json.get(field).and_then(BigDecimal::read);
+    let word = |field: &str| spec.json.get(field).and_then(i64::read).map(discount_status);
+    cost(&Prices::read(order.payment_type, decimal, word), order)
 }
 
 /// The cost of an order at these prices, which must be those of its payment type.
@@ -89,27 +91,24 @@ pub(super) fn cost(prices: &Prices, order: &PriceTerms<'_>) -> EstimatedCost {
 }
 
 impl Prices {
-    fn of(spec: &Spec, payment_type: &str) -> Self {
-        match payment_type {
-            "Hourly" => Self {
-                price: spec.hourly_price.clone(),
-                data_disk_price: spec.hourly_data_disk_price.clone(),
-                discount: spec.hourly_discount.clone(),
-                discount_status: spec.hourly_discount_status.map(discount_status),
-            },
-            "Daily" => Self {
-                price: spec.daily_price.clone(),
-                data_disk_price: spec.daily_data_disk_price.clone(),
-                discount: spec.daily_discount.clone(),
-                discount_status: spec.daily_discount_status.map(discount_status),
-            },
-            "Monthly" => Self {
-                price: spec.monthly_price.clone(),
-                data_disk_price: spec.monthly_data_disk_price.clone(),
-                discount: spec.monthly_discount.clone(),
-                discount_status: spec.monthly_discount_status.map(discount_status),
-            },
-            _ => Self::default(),
+    /// The prices for a payment type, from the fields of a specification.
+    pub(super) fn read(
+        payment_type: &str,
+        decimal: impl Fn(&str) -> Option<BigDecimal>,
+        word: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        let period = match payment_type {
+            "Hourly" => "hourly",
+            "Daily" => "daily",
+            "Monthly" => "monthly",
+            _ => return Self::default(),
+        };
+        let decimal = |field: &str| decimal(&format!("{period}_{field}"));
+        Self {
+            price: decimal("price"),
+            data_disk_price: decimal("data_disk_price"),
+            discount: decimal("discount"),
+            discount_status: word(&format!("{period}_discount_status")),
         }
     }
 }
@@ -161,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    fn spec() -> Spec {
+    fn spec() -> WithJson<Spec> {
         serde_json::from_value(json!({
             "spec_id": 1, "hourly_price": 1.98, "hourly_data_disk_price": 0.0004, "daily_price": 40,
             "monthly_price": 1000.1, "monthly_data_disk_price": 0.2, "hourly_discount": 0.9,

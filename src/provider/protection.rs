@@ -4,38 +4,37 @@ use super::{
     lifecycle::{Managed, ManagedExt as _},
     words::capitalized,
 };
-use crate::framework::{Diagnostic, Path, Plan, PlanKind, Private};
+use crate::framework::{CreatePlan, Diagnostic, Path, Private, UpdatePlan};
 
 /// The private entry with which the first plan of a replacement marks the object as protected. The second plan, the
 /// only one of a forced replacement that can fail, has no state.
 const PROTECTED: &str = "protected";
 
-/// Fails the plan of a destroy or replacement of a protected object.
-pub(super) fn check<M: Managed>(plan: &mut Plan<M>) {
-    match (plan.kind, &plan.prior) {
-        (PlanKind::Create, _) if plan.private.entry::<bool>(PROTECTED) == Some(true) => {
-            plan.diagnostics.error_at(
-                Path::to("deletion_protection"),
-                "The object to replace has deletion_protection = true",
-                "It cannot be replaced while deletion_protection is true in the state. Set it to false, apply, and \
-                 try again. Nothing was changed.",
-            );
-        }
-        (PlanKind::Destroy, Some(prior)) if prior.is_protected() => plan.diagnostics.push(refusal(prior)),
-        (PlanKind::Update, Some(prior)) => {
-            plan.private.insert(PROTECTED, prior.is_protected());
-            if let (true, Some(path)) = (prior.is_protected(), plan.replace.first()) {
-                plan.diagnostics.error_at(
-                    path.clone(),
-                    format!("{} has deletion_protection = true", capitalized(&prior.title())),
-                    format!(
-                        "The change of {path} would replace it, which deletion_protection in the state forbids. Set \
-                         deletion_protection to false, apply, and try again. Nothing was changed."
-                    ),
-                );
-            }
-        }
-        _ => {}
+/// Fails the second plan of a replacement of a protected object.
+pub(super) fn check_create<M: Managed>(plan: &mut CreatePlan<M>) {
+    if plan.private.entry::<bool>(PROTECTED) == Some(true) {
+        plan.diagnostics.error_at(
+            Path::to("deletion_protection"),
+            "The object to replace has deletion_protection = true",
+            "It cannot be replaced while deletion_protection is true in the state. Set it to false, apply, and try \
+             again. Nothing was changed.",
+        );
+    }
+}
+
+/// Fails the plan of a replacement of a protected object.
+pub(super) fn check_update<M: Managed>(plan: &mut UpdatePlan<M>) {
+    let prior = &plan.prior;
+    plan.private.insert(PROTECTED, prior.is_protected());
+    if let (true, Some(path)) = (prior.is_protected(), plan.replace.first()) {
+        plan.diagnostics.error_at(
+            path.clone(),
+            format!("{} has deletion_protection = true", capitalized(&prior.title())),
+            format!(
+                "The change of {path} would replace it, which deletion_protection in the state forbids. Set \
+                 deletion_protection to false, apply, and try again. Nothing was changed."
+            ),
+        );
     }
 }
 

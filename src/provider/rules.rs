@@ -3,7 +3,7 @@
 use crate::framework::schema::{Validator, validator};
 
 /// The rule for an argument that names an instance. A llama server's `id`, which has a port, is none.
-pub(super) fn instance_uid() -> impl Validator {
+pub(super) fn instance_uid() -> Validator {
     validator::text("an instance's UID", |uid| !uid.is_empty() && !uid.contains([' ', ':', '/']))
 }
 

@@ -77,14 +77,14 @@ fn timeout(whose: &str) -> Attribute {
 }
 
 /// The rule for a private key given as text.
-pub(super) fn private_key() -> impl Validator {
+pub(super) fn private_key() -> Validator {
     validator::text("the text of a private key, beginning with -----BEGIN, and not the path of its file", |key| {
         key.trim_start().starts_with("-----BEGIN")
     })
 }
 
 /// The rule for a pinned host key.
-fn host_key() -> impl Validator {
+fn host_key() -> Validator {
     validator::text("an OpenSSH public-key line (ssh-ed25519 AAAA…) or a fingerprint (SHA256:…)", |key| {
         key.parse::<ssh::Pin>().is_ok()
     })

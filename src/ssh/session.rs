@@ -282,9 +282,7 @@ fn may_pass(error: &Error) -> bool {
 /// The pause between refused logins. They are spread over the allowed time, since the key may be installed at any
 /// moment.
 fn least_pause(error: &Error, limits: &SessionLimits) -> Duration {
-    const SHORTEST: Duration = Duration::from_secs(5);
-
-    if matches!(error, Error::Denied { .. }) { SHORTEST.max(limits.denied / (LOGINS - 1)) } else { Duration::ZERO }
+    if matches!(error, Error::Denied { .. }) { limits.denied / (LOGINS - 1) } else { Duration::ZERO }
 }
 
 /// The pauses between attempts: 0.25 s, half as much again each time up to 5 s, with jitter.

@@ -26,7 +26,7 @@ resource "damodel_instance" "trainer" {
   name       = "trainer"
   spec_id    = provider::damodel::cheapest_spec(data.damodel_specs.large.specs, 2).spec_id
   gpu_num    = 2
-  image_id   = data.damodel_public_image.pytorch.id
+  image_id   = data.damodel_public_image.pytorch.image_id
   image_type = "public"
 
   lifecycle {

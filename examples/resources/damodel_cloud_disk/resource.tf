@@ -20,7 +20,7 @@ data "damodel_cloud_disk_specs" "block" {
 resource "damodel_cloud_disk" "checkpoints" {
   name       = "checkpoints" # changed in place
   size_gb    = 100           # grows in place, cannot shrink
-  spec_id    = data.damodel_cloud_disk_specs.block.specs[0].id
+  spec_id    = data.damodel_cloud_disk_specs.block.specs[0].spec_id
   mount_path = "/data/checkpoints"
 
   # For data that no plan may delete, not even one that replaces the disk.
@@ -41,11 +41,11 @@ resource "damodel_instance" "trainer" {
   name       = "trainer"
   spec_type  = "gpu.rtx4090.1"
   gpu_num    = 1
-  image_id   = data.damodel_public_image.pytorch.id
+  image_id   = data.damodel_public_image.pytorch.image_id
   image_type = "public"
 
   exist_disks = [{
-    disk_id    = damodel_cloud_disk.checkpoints.id
+    disk_id    = damodel_cloud_disk.checkpoints.disk_id
     mount_path = damodel_cloud_disk.checkpoints.mount_path
   }]
 }

@@ -45,7 +45,7 @@ data "damodel_cloud_disk_specs" "block" {
 resource "damodel_cloud_disk" "checkpoints" {
   name                = "${var.name}-checkpoints"
   size_gb             = var.checkpoint_size_gb
-  spec_id             = data.damodel_cloud_disk_specs.block.specs[0].id
+  spec_id             = data.damodel_cloud_disk_specs.block.specs[0].spec_id
   mount_path          = "/data/checkpoints"
   deletion_protection = var.protect_checkpoints
 
@@ -58,7 +58,7 @@ resource "damodel_instance" "trainer" {
   name       = var.name
   spec_id    = data.damodel_spec.trainer.spec_id
   gpu_num    = var.gpu_num
-  image_id   = data.damodel_public_image.pytorch.id
+  image_id   = data.damodel_public_image.pytorch.image_id
   image_type = "public"
 
   # The data set is copied here, and deleted with the instance.
@@ -66,7 +66,7 @@ resource "damodel_instance" "trainer" {
   data_disk_mount_path     = "/root/datasets"
 
   exist_disks = [{
-    disk_id    = damodel_cloud_disk.checkpoints.id
+    disk_id    = damodel_cloud_disk.checkpoints.disk_id
     mount_path = damodel_cloud_disk.checkpoints.mount_path
   }]
 

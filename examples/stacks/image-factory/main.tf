@@ -39,7 +39,7 @@ resource "damodel_instance" "builder" {
   name       = "${var.name}-builder"
   spec_id    = data.damodel_spec.cheapest.spec_id
   gpu_num    = 1
-  image_id   = data.damodel_public_image.base.id
+  image_id   = data.damodel_public_image.base.image_id
   image_type = "public"
 
   lifecycle {

@@ -42,7 +42,7 @@ resource "damodel_instance" "member" {
   name       = "${var.name}-${each.key}"
   spec_id    = data.damodel_spec.member[each.key].spec_id
   gpu_num    = each.value.gpu_num
-  image_id   = data.damodel_public_image.pytorch.id
+  image_id   = data.damodel_public_image.pytorch.image_id
   image_type = "public"
 
   lifecycle {

@@ -51,7 +51,7 @@ resource "damodel_instance" "server" {
   name       = var.name
   gpu_num    = 1
   candidates = [for spec in data.damodel_specs.fitting.specs : { spec_id = spec.spec_id }]
-  image_id   = data.damodel_public_image.llama.id
+  image_id   = data.damodel_public_image.llama.image_id
   image_type = "public"
 
   # No secret is in the state: the server's address and password come from the service.

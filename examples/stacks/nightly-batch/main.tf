@@ -22,7 +22,7 @@ data "damodel_public_image" "this" {
 resource "damodel_instance" "batch" {
   name       = var.name
   gpu_num    = 1
-  image_id   = data.damodel_public_image.this.id
+  image_id   = data.damodel_public_image.this.image_id
   image_type = "public"
 
   # In order of preference: the first that is in stock, for at most its price in the plan.

@@ -35,11 +35,11 @@ resource "damodel_instance" "server" {
   name       = var.name
   spec_type  = var.spec_type
   gpu_num    = 1
-  image_id   = data.damodel_public_image.this.id
+  image_id   = data.damodel_public_image.this.image_id
   image_type = "public"
 
   exist_disks = [{
-    disk_id    = damodel_cloud_disk.models.id
+    disk_id    = damodel_cloud_disk.models.disk_id
     mount_path = damodel_cloud_disk.models.mount_path
   }]
 

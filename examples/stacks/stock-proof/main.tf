@@ -30,7 +30,7 @@ resource "damodel_instance" "worker" {
   name       = "${var.name}-${count.index}"
   gpu_num    = 1
   candidates = var.candidates
-  image_id   = data.damodel_public_image.llama.id
+  image_id   = data.damodel_public_image.llama.image_id
   image_type = "public"
 
   # If no candidate has stock, request all of them again for this long.

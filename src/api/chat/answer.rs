@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::api::lenient::read_integer;
+use crate::api::lenient::Lenient as _;
 
 /// The answer of a model. `Debug` does not print its text.
 #[derive(Clone, PartialEq)]
@@ -103,7 +103,7 @@ impl ChatAssembly {
         for choice in choices {
             // The request asks for one choice.
             if let Value::Object(choice) = choice
-                && choice.get("index").and_then(read_integer).unwrap_or(0) == 0
+                && choice.get("index").and_then(i64::read).unwrap_or(0) == 0
             {
                 self.begun = true;
                 self.push_choice(choice);
@@ -155,7 +155,7 @@ impl ChatAssembly {
         }
         let content = self.message.get("content").and_then(Value::as_str).unwrap_or_default().to_owned();
         let usage = self.head.get("usage").map(|usage| {
-            let count = |name: &str| usage.get(name).and_then(read_integer);
+            let count = |name: &str| usage.get(name).and_then(i64::read);
             ChatUsage {
                 prompt_tokens: count("prompt_tokens"),
                 completion_tokens: count("completion_tokens"),

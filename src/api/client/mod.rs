@@ -217,7 +217,23 @@ impl Client {
         let client = self.clone();
         let own = context.clone();
         let endpoint = request.endpoint;
-        detached(endpoint, async move { client.persist(&own, &request, Retry::AsConfigured).await }).await
+        let change = async move { client.persist(&own, &request, Retry::AsConfigured).await };
+        self.detached(endpoint, change).await
+    }
+
+    /// Runs a change on a task of its own, in the caller's span. The end of the process waits for it.
+    pub(super) async fn detached<T: Send + 'static>(
+        &self,
+        endpoint: Endpoint,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        debug_assert!(endpoint.effect() != Effect::Reads, "reads need no task");
+        match self.settings().work.spawn(work.in_current_span()).await {
+            Ok(outcome) => outcome,
+            // A panic is passed on: its change has an unknown outcome.
+            Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
+            Err(broken) => Err(Error::NoAnswer { endpoint, cause: Cause::new(broken) }),
+        }
     }
 
     /// Records that the service at this address has answered.
@@ -404,7 +420,7 @@ impl Client {
 
     /// A body for the log, without credentials, which even an allowed field may repeat.
     fn loggable(&self, body: &[u8], token: Option<&SecretString>) -> String {
-        self.cut_secrets(redact::body(body), token)
+        self.cut_secrets(redact::body(body, &self.settings().loggable), token)
     }
 
     fn cut_secrets(&self, text: String, token: Option<&SecretString>) -> String {
@@ -419,20 +435,6 @@ impl Client {
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").field("base_url", &self.settings().base_url).finish_non_exhaustive()
-    }
-}
-
-/// Runs a change on its own task, in the caller's span.
-pub(super) async fn detached<T: Send + 'static>(
-    endpoint: Endpoint,
-    work: impl Future<Output = Result<T, Error>> + Send + 'static,
-) -> Result<T, Error> {
-    debug_assert!(endpoint.effect() != Effect::Reads, "reads need no task");
-    match tokio::spawn(work.in_current_span()).await {
-        Ok(outcome) => outcome,
-        // A panic is passed on: its change has an unknown outcome.
-        Err(broken) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
-        Err(broken) => Err(Error::NoAnswer { endpoint, cause: Cause::new(broken) }),
     }
 }
 

@@ -225,10 +225,13 @@ async fn a_change_goes_on_when_its_caller_is_dropped() {
             }
         }
     });
+    let work = client.settings().work.clone();
     let caller = tokio::spawn(async move { client.instances().release(&uid(), &context(60)).await });
     tokio::time::sleep(Duration::from_secs(1)).await;
     caller.abort();
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    // The end of the process waits for it.
+    work.close();
+    work.wait().await;
     assert!(done.load(Ordering::SeqCst));
 }
 

@@ -18,7 +18,7 @@ use super::{
     object::{Object, Objects, bare},
     pending::ObjectKind,
     presence::{Presence, look_in_lists},
-    records::{CloudDisk, CloudDiskSpec},
+    records::{CloudDisk, CloudDiskSpec, WithJson},
     retry::Retry,
     snapshots::{Snapshots, catalogue, shared},
     watch::{Poller, Watch},
@@ -101,7 +101,7 @@ impl Objects<CloudDisk> {
         &self,
         filter: &CloudDiskSpecFilter,
         context: &Context,
-    ) -> Result<Arc<Listing<CloudDiskSpec>>, Error> {
+    ) -> Result<Arc<Listing<WithJson<CloudDiskSpec>>>, Error> {
         if *filter != CloudDiskSpecFilter::default() {
             return self.ask_specs(filter, context).await.map(Arc::new);
         }
@@ -119,7 +119,7 @@ impl Objects<CloudDisk> {
         &self,
         filter: &CloudDiskSpecFilter,
         context: &Context,
-    ) -> Result<Listing<CloudDiskSpec>, Error> {
+    ) -> Result<Listing<WithJson<CloudDiskSpec>>, Error> {
         let mut request = Request::new(Endpoint::CloudDiskSpecList);
         if let Some(name) = &filter.spec_alias {
             request = request.query("spec_alias", name);

@@ -155,9 +155,11 @@ pub(super) async fn create<C: Creation, G: Guard>(
     context: &Context,
 ) -> (G, Result<Accepted<C::Object>, Error>) {
     let request = request_hash(choices.at(0));
+    let work = client.settings().work.clone();
     let (client, journal, context) = (client.clone(), journal.clone(), context.clone());
     let flow = Flow { client, choices, request, journal, options, context };
-    match tokio::spawn(flow.run(guard).in_current_span()).await {
+    // The end of the process waits for it.
+    match work.spawn(flow.run(guard).in_current_span()).await {
         Ok(done) => done,
         Err(broken) => std::panic::resume_unwind(broken.into_panic()),
     }

@@ -14,7 +14,7 @@ use super::{CreatePhase, PendingRecord, VERSION};
 use crate::{
     api::{
         error::{Error, JournalError},
-        lenient::read_integer,
+        lenient::Lenient as _,
     },
     process::replace,
 };
@@ -128,7 +128,7 @@ pub(super) fn paths(directory: &Path, is_wanted: impl Fn(&str) -> bool) -> Resul
 pub(super) fn read(path: &Path) -> Result<PendingRecord, String> {
     let text = fs::read(path).map_err(|error| error.to_string())?;
     let value: Value = serde_json::from_slice(&text).map_err(|_| "it is not JSON".to_owned())?;
-    match value.get("version").and_then(read_integer) {
+    match value.get("version").and_then(i64::read) {
         Some(version) if version == i64::from(VERSION) => {}
         Some(version) => {
             return Err(format!("its format is {version}, and this program reads {VERSION}"));

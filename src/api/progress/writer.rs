@@ -12,11 +12,12 @@ use std::{
 };
 
 use jiff::Timestamp;
+use tokio::runtime::Handle;
 
 use super::{Event, VERSION, WaitEnding, directory};
 use crate::{
     api::Journal,
-    process::{private, private_directory},
+    process::{in_place, private, private_directory},
 };
 
 /// The largest size of a run's file, in bytes.
@@ -112,6 +113,10 @@ impl Progress {
     }
 
     fn write(&self, event: &Event) {
+        in_place(|| self.write_locked(event));
+    }
+
+    fn write_locked(&self, event: &Event) {
         let Some(shared) = &self.shared else { return };
         let mut output = shared.file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if matches!(*output, Output::Unopened) {
@@ -165,9 +170,19 @@ impl Task {
     }
 }
 
+/// A drop writes nothing itself: it may be the end of a task that nothing may stall.
 impl Drop for Task {
     fn drop(&mut self) {
-        self.end(WaitEnding::Stopped);
+        if self.is_told && self.event.ended.is_none() {
+            let event = self.event.clone();
+            let mut rest = Self { progress: self.progress.clone(), event, is_told: true };
+            self.is_told = false;
+            let mut end = move || rest.end(WaitEnding::Stopped);
+            match Handle::try_current() {
+                Ok(runtime) => drop(runtime.spawn_blocking(end)),
+                Err(_) => end(),
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 
 use crate::api::{
-    lenient,
+    lenient::{self, Lenient},
     records::{Guarded, Record},
 };
 
@@ -26,6 +26,12 @@ impl InstanceUid {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl Lenient for InstanceUid {
+    fn read(json: &Value) -> Option<Self> {
+        String::read(json).map(Self)
     }
 }
 
@@ -77,6 +83,12 @@ impl InstanceStatus {
     }
 }
 
+impl Lenient for InstanceStatus {
+    fn read(json: &Value) -> Option<Self> {
+        String::read(json).map(|text| Self::parse(&text))
+    }
+}
+
 impl fmt::Display for InstanceStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -88,73 +100,73 @@ impl fmt::Display for InstanceStatus {
 #[non_exhaustive]
 pub struct Instance {
     /// `instance_uid`.
-    #[serde(rename = "instance_uid", deserialize_with = "uid")]
+    #[serde(rename = "instance_uid", deserialize_with = "lenient::key")]
     pub uid: InstanceUid,
     /// `instance_id`, the database id; the answer to a create contains it, lists may not.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub instance_id: Option<i64>,
     /// `instance_alias`.
-    #[serde(default, rename = "instance_alias", deserialize_with = "lenient::text")]
+    #[serde(default, rename = "instance_alias", deserialize_with = "lenient::field")]
     pub name: Option<String>,
     /// `status`.
-    #[serde(default, deserialize_with = "status")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub status: Option<InstanceStatus>,
     /// `region`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub region: Option<String>,
     /// `capacity_type`: `ondemand` or `spot`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub capacity_type: Option<String>,
     /// `gpu_name`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub gpu_name: Option<String>,
     /// `gpu_num`.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub gpu_num: Option<i64>,
     /// `spec_id`.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub spec_id: Option<i64>,
     /// `spec_type`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub spec_type: Option<String>,
     /// `payment_type`: `Hourly`, `Daily`, `Weekly` or `Monthly`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub payment_type: Option<String>,
     /// `image_id`.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub image_id: Option<i64>,
     /// `image_name`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub image_name: Option<String>,
     /// `image_type`, as the service wrote it: `1`, `public`, `2` or `private`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub image_type: Option<String>,
     /// `ssh_host`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub ssh_host: Option<String>,
     /// `ssh_port`.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub ssh_port: Option<i64>,
     /// `login_method`: 1 SSH key, 2 password.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub login_method: Option<i64>,
     /// `ssh_pubkey_name`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub ssh_pubkey_name: Option<String>,
     /// `ssh_password`.
-    #[serde(default, deserialize_with = "lenient::secret")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub ssh_password: Option<SecretString>,
     /// `external_ip`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub external_ip: Option<String>,
     /// `internal_ip`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub internal_ip: Option<String>,
     /// `jupyter_url`; may contain the token.
-    #[serde(default, deserialize_with = "guarded_text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub jupyter_url: Option<Guarded<String>>,
     /// `jupyter_token`.
-    #[serde(default, deserialize_with = "lenient::secret")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub jupyter_token: Option<SecretString>,
     /// `start_time`, Unix seconds.
     #[serde(default, deserialize_with = "lenient::time")]
@@ -198,46 +210,46 @@ pub struct InstanceDetail {
 #[non_exhaustive]
 pub struct DetailFields {
     /// `cpu_core`.
-    #[serde(default, deserialize_with = "lenient::value")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub cpu_core: Option<Value>,
     /// `memory_size`.
-    #[serde(default, deserialize_with = "lenient::value")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub memory_size: Option<Value>,
     /// `gpu_memory`.
-    #[serde(default, deserialize_with = "lenient::value")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub gpu_memory: Option<Value>,
     /// `sys_disk_size`, in GB.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub sys_disk_size: Option<i64>,
     /// `data_disk_size`, in GB.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub data_disk_size: Option<i64>,
     /// `cloud_disks`, the mounted ones; the service API does not describe the elements.
-    #[serde(default, deserialize_with = "lenient::values")]
+    #[serde(default, deserialize_with = "lenient::list")]
     pub cloud_disks: Vec<Value>,
     /// `gpu_price`, per billing period.
-    #[serde(default, deserialize_with = "lenient::decimal")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub gpu_price: Option<BigDecimal>,
     /// `data_disk_price`, per billing period.
-    #[serde(default, deserialize_with = "lenient::decimal")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub data_disk_price: Option<BigDecimal>,
     /// `rent_deadline`.
-    #[serde(default, deserialize_with = "lenient::value")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub rent_deadline: Option<Value>,
     /// `services`; the service API does not describe the elements, which may contain tokens.
-    #[serde(default = "no_services", deserialize_with = "guarded_values")]
+    #[serde(default, deserialize_with = "lenient::list")]
     pub services: Guarded<Vec<Value>>,
     /// `support_power_type`.
-    #[serde(default, rename = "support_power_type", deserialize_with = "lenient::boolean")]
+    #[serde(default, rename = "support_power_type", deserialize_with = "lenient::field")]
     pub supports_power: Option<bool>,
     /// `shutdown_status`.
-    #[serde(default, deserialize_with = "lenient::value")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub shutdown_status: Option<Value>,
     /// `shutdown_stage`.
-    #[serde(default, deserialize_with = "lenient::value")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub shutdown_stage: Option<Value>,
     /// `shutdown_push_progress`.
-    #[serde(default, deserialize_with = "lenient::value")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub shutdown_push_progress: Option<Value>,
 }
 
@@ -250,24 +262,4 @@ impl<'de> Deserialize<'de> for InstanceDetail {
             more: DetailFields::deserialize(&value).map_err(D::Error::custom)?,
         })
     }
-}
-
-fn uid<'de, D: Deserializer<'de>>(from: D) -> Result<InstanceUid, D::Error> {
-    lenient::required_text(from).map(InstanceUid)
-}
-
-fn status<'de, D: Deserializer<'de>>(from: D) -> Result<Option<InstanceStatus>, D::Error> {
-    Ok(lenient::text(from)?.map(|text| InstanceStatus::parse(&text)))
-}
-
-fn guarded_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Guarded<String>>, D::Error> {
-    Ok(lenient::text(from)?.map(Guarded::new))
-}
-
-fn guarded_values<'de, D: Deserializer<'de>>(from: D) -> Result<Guarded<Vec<Value>>, D::Error> {
-    lenient::values(from).map(Guarded::new)
-}
-
-fn no_services() -> Guarded<Vec<Value>> {
-    Guarded::new(Vec::new())
 }

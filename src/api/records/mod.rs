@@ -3,13 +3,16 @@
 
 mod instance;
 
-use std::fmt;
+use std::{fmt, ops::Deref};
 
 use bigdecimal::BigDecimal;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _},
+};
 use serde_json::Value;
 
-use super::lenient;
+use super::lenient::{self, Lenient};
 
 pub use self::instance::{DetailFields, Instance, InstanceDetail, InstanceStatus, InstanceUid};
 
@@ -27,8 +30,39 @@ pub(super) fn read<T: DeserializeOwned>(json: &[u8]) -> Option<T> {
     serde_json::from_slice(json).ok()
 }
 
+/// A record of a catalogue: the fields that code decides by, and all that the service sent.
+#[derive(Debug, Clone)]
+pub struct WithJson<T> {
+    record: T,
+    /// The record as the service sent it.
+    pub json: Value,
+}
+
+impl<T> Deref for WithJson<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.record
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for WithJson<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let json = Value::deserialize(from)?;
+        Ok(Self { record: T::deserialize(&json).map_err(D::Error::custom)?, json })
+    }
+}
+
+impl<T: Record> Record for WithJson<T> {
+    type Key = T::Key;
+
+    fn key(&self) -> T::Key {
+        self.record.key()
+    }
+}
+
 /// A value that may contain a secret, such as an address with a token. `Debug` does not print it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Guarded<T>(T);
 
 impl<T> Guarded<T> {
@@ -43,6 +77,12 @@ impl<T> Guarded<T> {
     }
 }
 
+impl<T: Lenient> Lenient for Guarded<T> {
+    fn read(json: &Value) -> Option<Self> {
+        T::read(json).map(Self)
+    }
+}
+
 impl<T> fmt::Debug for Guarded<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[GUARDED]")
@@ -54,83 +94,47 @@ impl<T> fmt::Debug for Guarded<T> {
 #[non_exhaustive]
 pub struct Spec {
     /// `spec_id`.
-    #[serde(deserialize_with = "lenient::required_integer")]
+    #[serde(deserialize_with = "lenient::key")]
     pub spec_id: i64,
     /// `spec_type`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub spec_type: Option<String>,
     /// `capacity_type`: `ondemand` or `spot`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub capacity_type: Option<String>,
     /// `gpu_name`; a CPU identifier for CPU specifications.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub gpu_name: Option<String>,
-    /// `gpu_mem` of one GPU, in MB.
-    #[serde(default, deserialize_with = "lenient::integer")]
-    pub gpu_mem: Option<i64>,
     /// `max_gpu_count`; 0 if no instance can be created.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub max_gpu_count: Option<i64>,
-    /// `cpu_per_gpu`, in cores.
-    #[serde(default, deserialize_with = "lenient::integer")]
-    pub cpu_per_gpu: Option<i64>,
-    /// `mem_per_gpu`, in GB.
-    #[serde(default, deserialize_with = "lenient::integer")]
-    pub mem_per_gpu: Option<i64>,
-    /// `sys_disk_size`, in GB.
-    #[serde(default, deserialize_with = "lenient::integer")]
-    pub sys_disk_size: Option<i64>,
     /// `data_disk_size`, in GB.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub data_disk_size: Option<i64>,
     /// `data_disk_expand_quota`, in GB.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub data_disk_expand_quota: Option<i64>,
     /// `highest_cuda`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub highest_cuda: Option<String>,
-    /// `support_ib_network`.
-    #[serde(default, deserialize_with = "lenient::boolean")]
-    pub support_ib_network: Option<bool>,
     /// `hourly_price`.
-    #[serde(default, deserialize_with = "lenient::decimal")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub hourly_price: Option<BigDecimal>,
     /// `daily_price`.
-    #[serde(default, deserialize_with = "lenient::decimal")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub daily_price: Option<BigDecimal>,
     /// `monthly_price`.
-    #[serde(default, deserialize_with = "lenient::decimal")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub monthly_price: Option<BigDecimal>,
     /// `hourly_data_disk_price`, per GB of expansion.
-    #[serde(default, deserialize_with = "lenient::decimal")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub hourly_data_disk_price: Option<BigDecimal>,
     /// `daily_data_disk_price`, per GB of expansion.
-    #[serde(default, deserialize_with = "lenient::decimal")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub daily_data_disk_price: Option<BigDecimal>,
     /// `monthly_data_disk_price`, per GB of expansion.
-    #[serde(default, deserialize_with = "lenient::decimal")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub monthly_data_disk_price: Option<BigDecimal>,
-    /// `hourly_discount`.
-    #[serde(default, deserialize_with = "lenient::decimal")]
-    pub hourly_discount: Option<BigDecimal>,
-    /// `daily_discount`.
-    #[serde(default, deserialize_with = "lenient::decimal")]
-    pub daily_discount: Option<BigDecimal>,
-    /// `monthly_discount`.
-    #[serde(default, deserialize_with = "lenient::decimal")]
-    pub monthly_discount: Option<BigDecimal>,
-    /// `hourly_discount_status`, 0 to 5.
-    #[serde(default, deserialize_with = "lenient::integer")]
-    pub hourly_discount_status: Option<i64>,
-    /// `daily_discount_status`, 0 to 5.
-    #[serde(default, deserialize_with = "lenient::integer")]
-    pub daily_discount_status: Option<i64>,
-    /// `monthly_discount_status`, 0 to 5.
-    #[serde(default, deserialize_with = "lenient::integer")]
-    pub monthly_discount_status: Option<i64>,
-    /// `rush_sale_status`: 0 ordinary, 1 rush sale.
-    #[serde(default, deserialize_with = "lenient::boolean")]
-    pub rush_sale_status: Option<bool>,
 }
 
 impl Record for Spec {
@@ -146,38 +150,20 @@ impl Record for Spec {
 #[non_exhaustive]
 pub struct PublicImage {
     /// `id`, an instance's `image_id`.
-    #[serde(deserialize_with = "lenient::required_integer")]
+    #[serde(deserialize_with = "lenient::key")]
     pub id: i64,
     /// `name`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub name: Option<String>,
     /// `image_url`, the full address.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub image_url: Option<String>,
-    /// `description`.
-    #[serde(default, deserialize_with = "lenient::text")]
-    pub description: Option<String>,
     /// `softwares`.
-    #[serde(default, deserialize_with = "lenient::texts")]
+    #[serde(default, deserialize_with = "lenient::list")]
     pub softwares: Vec<String>,
     /// `labels`.
-    #[serde(default, deserialize_with = "lenient::texts")]
+    #[serde(default, deserialize_with = "lenient::list")]
     pub labels: Vec<String>,
-    /// `size`, for display.
-    #[serde(default, deserialize_with = "lenient::text")]
-    pub size: Option<String>,
-    /// `document_url`.
-    #[serde(default, deserialize_with = "lenient::text")]
-    pub document_url: Option<String>,
-    /// `icon`.
-    #[serde(default, deserialize_with = "lenient::text")]
-    pub icon: Option<String>,
-    /// `create_time`, Unix seconds.
-    #[serde(default, deserialize_with = "lenient::time")]
-    pub create_time: Option<i64>,
-    /// `update_time`, Unix seconds.
-    #[serde(default, deserialize_with = "lenient::time")]
-    pub update_time: Option<i64>,
 }
 
 impl Record for PublicImage {
@@ -193,31 +179,31 @@ impl Record for PublicImage {
 #[non_exhaustive]
 pub struct PrivateImage {
     /// `image_id`.
-    #[serde(deserialize_with = "lenient::required_integer")]
+    #[serde(deserialize_with = "lenient::key")]
     pub image_id: i64,
     /// `image_uuid`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub image_uuid: Option<String>,
     /// `image_name`, unique in the account.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub image_name: Option<String>,
     /// `image_tag`, the full address.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub image_tag: Option<String>,
     /// `image_status`: 0 creating, 1 ready.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub image_status: Option<i64>,
     /// `push_progress`, 0 to 100.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub push_progress: Option<i64>,
     /// `image_size`.
-    #[serde(default, deserialize_with = "lenient::decimal")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub image_size: Option<BigDecimal>,
     /// `original_image`, which the source instance used.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub original_image: Option<String>,
     /// `region`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub region: Option<String>,
     /// `create_time`, Unix seconds.
     #[serde(default, deserialize_with = "lenient::time")]
@@ -226,10 +212,10 @@ pub struct PrivateImage {
     #[serde(default, deserialize_with = "lenient::time")]
     pub updated_at: Option<i64>,
     /// `upperdir_files`, of the instance's writable layer.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub upperdir_files: Option<i64>,
     /// `upperdir_bytes`, of the instance's writable layer.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub upperdir_bytes: Option<i64>,
 }
 
@@ -254,46 +240,46 @@ impl Record for PrivateImage {
 #[non_exhaustive]
 pub struct CloudDisk {
     /// `id`, used to rename, resize and release it.
-    #[serde(deserialize_with = "lenient::required_integer")]
+    #[serde(deserialize_with = "lenient::key")]
     pub id: i64,
     /// `uid`, used to mount it in an instance.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub uid: Option<String>,
     /// `name`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub name: Option<String>,
     /// `size_gb`.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub size_gb: Option<i64>,
     /// `status`, 1 to 8 (service API, States, Cloud disk).
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub status: Option<i64>,
     /// `spec_id`.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub spec_id: Option<i64>,
     /// `spec_type`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub spec_type: Option<String>,
     /// `storage_class_type`: 1 RBD, 2 FS, 3 S3.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub storage_class_type: Option<i64>,
     /// `multiple_mounting`.
-    #[serde(default, deserialize_with = "lenient::boolean")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub multiple_mounting: Option<bool>,
     /// `mount_path`.
-    #[serde(default, deserialize_with = "lenient::text")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub mount_path: Option<String>,
     /// `binding_instances`; the service API does not describe the elements.
-    #[serde(default, deserialize_with = "lenient::values")]
+    #[serde(default, deserialize_with = "lenient::list")]
     pub binding_instances: Vec<Value>,
     /// `binding_clusters`; the service API does not describe the elements.
-    #[serde(default, deserialize_with = "lenient::values")]
+    #[serde(default, deserialize_with = "lenient::list")]
     pub binding_clusters: Vec<Value>,
     /// `release_with_instance`.
-    #[serde(default, deserialize_with = "lenient::boolean")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub release_with_instance: Option<bool>,
     /// `release_with_cluster`.
-    #[serde(default, deserialize_with = "lenient::boolean")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub release_with_cluster: Option<bool>,
     /// `create_time`, Unix seconds.
     #[serde(default, deserialize_with = "lenient::time")]
@@ -340,20 +326,11 @@ impl Record for CloudDisk {
 #[non_exhaustive]
 pub struct CloudDiskSpec {
     /// `id`, a cloud disk's `spec_id`.
-    #[serde(deserialize_with = "lenient::required_integer")]
+    #[serde(deserialize_with = "lenient::key")]
     pub id: i64,
-    /// `spec_alias`, its display name.
-    #[serde(default, deserialize_with = "lenient::text")]
-    pub spec_alias: Option<String>,
-    /// `multiple_mounting`.
-    #[serde(default, deserialize_with = "lenient::boolean")]
-    pub multiple_mounting: Option<bool>,
     /// `max_size_g`, of one disk, in GiB.
-    #[serde(default, deserialize_with = "lenient::integer")]
+    #[serde(default, deserialize_with = "lenient::field")]
     pub max_size_g: Option<i64>,
-    /// `storage_class_type`: 1 RBD, 2 FS, 3 S3.
-    #[serde(default, deserialize_with = "lenient::integer")]
-    pub storage_class_type: Option<i64>,
 }
 
 impl Record for CloudDiskSpec {

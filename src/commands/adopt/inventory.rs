@@ -110,7 +110,7 @@ impl Inventory {
     /// An argument that the provider refuses, although the service reports its value, is omitted if the service can set
     /// it.
     pub(super) fn draft(&self, kind: Adoptable, object: &FoundObject) -> Result<Draft, String> {
-        let Ok(resource) = self.server.registry().find(OfferKind::Resource, kind.type_name()) else {
+        let Ok(resource) = self.server.registry().find_resource(kind.type_name()) else {
             return Err(format!("the resource type {} does not exist", kind.type_name()));
         };
         let schema = &resource.schema;

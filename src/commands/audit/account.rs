@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bigdecimal::BigDecimal;
 
 use crate::{
-    api::{Client, CloudDisk, Context, Instance, Listing, PrivateImage, Record, Spec},
+    api::{Client, CloudDisk, Context, Instance, Listing, PrivateImage, Record, Spec, WithJson},
     commands::{Failure, adopt::Adoptable},
 };
 
@@ -21,7 +21,7 @@ pub(super) struct AccountLists {
     /// none, because each account has its own disk 7.
     pub(super) uids: BTreeSet<(Adoptable, String)>,
     /// The specifications, by region and number.
-    pub(super) specs: BTreeMap<(String, i64), Spec>,
+    pub(super) specs: BTreeMap<(String, i64), WithJson<Spec>>,
     /// The cloud disks by id.
     pub(super) disks: BTreeMap<String, CloudDisk>,
     /// The address that was asked.

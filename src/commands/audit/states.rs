@@ -10,8 +10,8 @@ use crate::{
     provider::Environment,
 };
 
-/// The newest format of state files.
-const NEWEST: u64 = 4;
+/// The format of state files.
+const FORMAT: u64 = 4;
 
 /// The objects of a state.
 #[derive(Clone, Debug, Default)]
@@ -70,13 +70,13 @@ pub enum NotAState {
     /// It is not JSON.
     #[error("it is not JSON ({0})")]
     Syntax(String),
-    /// Its format is newer than this program.
-    #[error("its format is version {0}, and this program reads versions 1 to 4")]
+    /// Its format is another one.
+    #[error("its format is version {0}, and this program reads version 4")]
     Version(u64),
 }
 
 impl AuditedState {
-    /// Reads a state file of any version, or the output of `show -json` for one.
+    /// Reads a state file, or the output of `show -json` for one.
     pub(super) fn read(source: &str, document: &[u8]) -> Result<Self, NotAState> {
         let document = document.strip_prefix("\u{feff}".as_bytes()).unwrap_or(document);
         if document.iter().all(u8::is_ascii_whitespace) {
@@ -92,8 +92,7 @@ impl AuditedState {
             return Err(NotAState::Encrypted);
         }
         let held = match (root["version"].as_u64(), root["format_version"].as_str()) {
-            (Some(NEWEST), _) => file(&root)?,
-            (Some(1..NEWEST), _) => old_file(&root)?,
+            (Some(FORMAT), _) => file(&root)?,
             (Some(other), _) => return Err(NotAState::Version(other)),
             (None, Some(_)) if root.get("planned_values").or_else(|| root.get("resource_changes")).is_some() => {
                 return Err(NotAState::Plan);
@@ -115,7 +114,7 @@ impl AuditedState {
     }
 }
 
-/// State files of version 4 (Terraform from 0.12 on, and OpenTofu).
+/// A state file.
 fn file(root: &Value) -> Result<Vec<Held>, NotAState> {
     let mut held = Vec::new();
     for (number, resource) in list(root, "resources")?.iter().enumerate() {
@@ -137,32 +136,8 @@ fn file(root: &Value) -> Result<Vec<Held>, NotAState> {
             };
             let deposed = instance["deposed"].as_str();
             let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
-            let attributes = instance
-                .get("attributes")
-                .filter(|attributes| !attributes.is_null())
-                .unwrap_or_else(|| &instance["attributes_flat"]);
             let address = format!("{module}{kind}.{name}{key}{deposed}");
-            take(&mut held, kind, address, provider, attributes).ok_or_else(odd)?;
-        }
-    }
-    Ok(held)
-}
-
-/// State files of versions 1 to 3 (Terraform before 0.12).
-fn old_file(root: &Value) -> Result<Vec<Held>, NotAState> {
-    let mut held = Vec::new();
-    for (number, module) in list(root, "modules")?.iter().enumerate() {
-        let odd = || NotAState::Odd(format!("modules[{number}]"));
-        let path = list(module, "path").map_err(|_| odd())?;
-        let names = path.iter().filter_map(Value::as_str).skip(1);
-        let prefix: String = names.map(|name| format!("module.{name}.")).collect();
-        for (name, resource) in module["resources"].as_object().into_iter().flatten() {
-            let Some(kind) = resource["type"].as_str().filter(|kind| name.starts_with(kind)) else { continue };
-            let primary = Some(&resource["primary"]).filter(|primary| !primary.is_null());
-            for object in primary.into_iter().chain(resource["deposed"].as_array().into_iter().flatten()) {
-                let provider = resource["provider"].as_str().unwrap_or_default();
-                take(&mut held, kind, format!("{prefix}{name}"), provider, object).ok_or_else(odd)?;
-            }
+            take(&mut held, kind, address, provider, &instance["attributes"]).ok_or_else(odd)?;
         }
     }
     Ok(held)
@@ -320,16 +295,6 @@ mod tests {
             {"address": "module.a.damodel_private_image.p", "mode": "managed", "type": "damodel_private_image",
                 "values": {"id": "951"}}]}]}}});
         assert_eq!(read(&shown).unwrap(), ["damodel_private_image 951 module.a.damodel_private_image.p"]);
-        let old = json!({"version": 3, "modules": [{"path": ["root", "a"], "resources": {
-            "damodel_cloud_disk.d.0": {"type": "damodel_cloud_disk", "primary": {"id": "7"}, "deposed": [{"id": "8"}]},
-            "data.damodel_cloud_disk.d": {"type": "damodel_cloud_disk", "primary": {"id": "9"}}}}]});
-        assert_eq!(
-            read(&old).unwrap(),
-            [
-                "damodel_cloud_disk 7 module.a.damodel_cloud_disk.d.0",
-                "damodel_cloud_disk 8 module.a.damodel_cloud_disk.d.0"
-            ]
-        );
         // An empty state is valid.
         assert_eq!(read(&json!({"format_version": "1.0"})), Ok(Vec::new()));
     }
@@ -345,7 +310,9 @@ mod tests {
         );
         assert_eq!(is(r#"{"format_version":"1.2","planned_values":{}}"#), NotAState::Plan);
         assert_eq!(is(r#"{"format_version":"1.0","provider_schemas":{}}"#), NotAState::Other);
-        assert_eq!(is(r#"{"version":5}"#), NotAState::Version(5));
+        for version in [3, 5] {
+            assert_eq!(is(&json!({"version": version, "modules": []}).to_string()), NotAState::Version(version));
+        }
         assert_eq!(is(r#"{"version":4,"resources":7}"#), NotAState::Odd("resources".to_owned()));
         let without_id =
             r#"{"version":4,"resources":[{"mode":"managed","type":"damodel_instance","name":"i","instances":[{}]}]}"#;

@@ -19,7 +19,7 @@ use clap::Parser;
 use self::page::{Examples, MARK, PageKind};
 use super::Failure;
 use crate::{
-    framework::{self, Ends, Server},
+    framework::{Ends, Server},
     provider::{Damodel, Environment},
 };
 
@@ -81,10 +81,8 @@ fn pages(server: &Server<Damodel>, examples: &Examples) -> Result<BTreeMap<PathB
             );
         }
     }
-    for entry in server.registry().of(framework::OfferKind::Function) {
-        if let Some(signature) = &entry.signature {
-            pages.insert(page::function_path(entry.name), page::function_page(entry.name, signature, examples)?);
-        }
+    for entry in server.registry().functions() {
+        pages.insert(page::function_path(entry.name), page::function_page(entry.name, entry.signature(), examples)?);
     }
     Ok(pages)
 }

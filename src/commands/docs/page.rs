@@ -10,7 +10,8 @@ use super::schema::{self, plain_type, rules};
 use crate::{
     commands::Failure,
     framework::{
-        self, IdentityAttribute, IdentitySchema, Offering, Parameter, Provider, Schema, Server, Signature, Type,
+        self, IdentityAttribute, IdentitySchema, OfferedFunction, Offering, Parameter, Provider, Schema, Server,
+        Signature, Type,
     },
     provider::ADDRESS,
 };
@@ -219,17 +220,16 @@ pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -
         variables(server),
     ];
     for kind in PageKind::ALL {
-        let line = |entry: &Offering<P::Client>| {
+        let line = |entry: &Offering| {
             let path = kind.path(entry.name);
             format!("- [`{}`]({}): {}", entry.name, path.display(), first_sentence(&entry.schema.description))
         };
         paragraphs.extend(listed(kind.plural, server.registry().of(kind.offered).map(line).collect()));
     }
-    let line = |entry: &Offering<P::Client>| {
-        let summary = entry.signature.as_ref().map_or("", |signature| &signature.summary);
-        format!("- [`{}`]({}): {summary}.", entry.name, function_path(entry.name).display())
+    let line = |entry: &OfferedFunction| {
+        format!("- [`{}`]({}): {}.", entry.name, function_path(entry.name).display(), entry.signature().summary)
     };
-    paragraphs.extend(listed("Functions", server.registry().of(framework::OfferKind::Function).map(line).collect()));
+    paragraphs.extend(listed("Functions", server.registry().functions().map(line).collect()));
     paragraphs.extend(schema::section(server.schema()));
     Ok(text(&paragraphs))
 }

@@ -1,7 +1,4 @@
 //! The schema section of a page, with a line for each attribute.
-
-use std::sync::Arc;
-
 use crate::framework::{
     Type, Value,
     schema::{Attribute, AttributeType, Block, Nesting, Replacement, Requirement, Schema, Validator},
@@ -163,7 +160,7 @@ fn facts(attribute: &Attribute) -> Vec<String> {
 }
 
 /// The rules that a description omits, in sentences.
-pub(super) fn rules(validators: &[Arc<dyn Validator>], description: &str, is_collection: bool) -> Vec<String> {
+pub(super) fn rules(validators: &[Validator], description: &str, is_collection: bool) -> Vec<String> {
     let subject = if is_collection { "Each must be" } else { "Must be" };
     let rules = validators.iter().map(|validator| validator.rule()).filter(|rule| !is_said(rule, description));
     rules.map(|rule| format!("{subject} {}.", rule.replace('"', "`"))).collect()

@@ -46,9 +46,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_> {
                 None => visitor.visit_f64(number.to_f64()),
             },
             Value::String(text) => visitor.visit_str(text),
-            Value::List(elements) | Value::Set(elements) | Value::Tuple(elements) => {
-                visitor.visit_seq(Elements { rest: elements.iter(), index: 0 })
-            }
+            Value::List(elements) => visitor.visit_seq(Elements { rest: elements.iter(), index: 0 }),
             Value::Map(elements) => {
                 visitor.visit_map(Entries { rest: elements.iter(), current: None, step: |key| PathStep::Key(key) })
             }
@@ -57,7 +55,9 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_> {
                 current: None,
                 step: |name| PathStep::Attribute(name),
             }),
-            Value::Dynamic(dynamic) => ValueDeserializer(&dynamic.value).deserialize_any(visitor),
+            Value::Set(_) | Value::Tuple(_) | Value::Dynamic(_) => {
+                Err(ModelError::custom("sets, tuples and dynamic values have no model"))
+            }
         }
     }
 

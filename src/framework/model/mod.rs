@@ -134,24 +134,6 @@ pub fn to_value<M: ToValue>(model: &M) -> Result<Value, ModelError> {
     model.to_value()
 }
 
-/// Converts a model to another one that has some or all of its attributes.
-pub fn project<M: ToValue, N: FromValue>(model: &M) -> Result<N, ModelError> {
-    from_value(&to_value(model)?)
-}
-
-/// A copy of `model` in which the attributes that `over` also has are replaced by those of `over`.
-pub fn overlay<M: ToValue + FromValue, N: ToValue>(model: &M, over: &N) -> Result<M, ModelError> {
-    let mut merged = to_value(model)?;
-    if let (Value::Object(attributes), Value::Object(over)) = (&mut merged, to_value(over)?) {
-        for (name, value) in over {
-            if let Some(attribute) = attributes.get_mut(&name) {
-                *attribute = value;
-            }
-        }
-    }
-    from_value(&merged)
-}
-
 /// Whether an attribute of a model is set: it is known or unknown, but not null. In a configuration this means that the
 /// operator wrote a value for it. Dots lead into objects: `ssh.host`.
 pub fn is_set<M: ToValue>(model: &M, name: &str) -> bool {
@@ -213,16 +195,6 @@ mod tests {
     #[test]
     fn a_missing_attribute_is_an_error() {
         assert!(from_value::<Disk>(&Value::object([("size_gb", Value::from(20))])).is_err());
-    }
-
-    #[test]
-    fn a_model_is_projected_on_a_smaller_one() {
-        #[derive(Debug, PartialEq, Serialize, Deserialize)]
-        struct Name {
-            name: Attr<String>,
-        }
-        let name: Name = project(&machine()).unwrap();
-        assert_eq!(name, Name { name: "a".into() });
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 pub mod validator;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 pub use validator::Validator;
 
@@ -156,7 +156,7 @@ pub struct Attribute {
     /// other computed value stays known, so that dependent resources do not change.
     pub follows: Vec<String>,
     /// The rules for a configured value.
-    pub validators: Vec<Arc<dyn Validator>>,
+    pub validators: Vec<Validator>,
 }
 
 impl Attribute {
@@ -227,8 +227,8 @@ impl Attribute {
 
     /// Adds a rule for configured values.
     #[must_use]
-    pub fn validate(mut self, validator: impl Validator + 'static) -> Self {
-        self.validators.push(Arc::new(validator));
+    pub fn validate(mut self, validator: Validator) -> Self {
+        self.validators.push(validator);
         self
     }
 

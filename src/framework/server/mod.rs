@@ -10,7 +10,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::offers::ConfigureRequest;
 pub use self::resource::ResourceAnswer;
@@ -22,12 +22,15 @@ use super::{
     diagnostics::Diagnostics,
     ephemeral::HeldObjects,
     registry::{Provider, Registry},
-    resource::StepContext,
+    resource::{PlanContext, StepContext},
     schema::Schema,
 };
 
 /// The timeout of a step whose kind has no timeouts of its own.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// The time for the live checks of one plan together, and for a configure, in case the service does not answer.
+const PLANNING: Duration = Duration::from_secs(60);
 
 /// A served provider: its schema and registry, built once, and its current configuration.
 pub struct Server<P: Provider> {
@@ -50,6 +53,8 @@ pub struct Ends {
     /// Cancelled when the core has exited: answers are lost, and the calls' work must be recorded for a later run.
     /// After a SIGTERM to the process group only `stopping` is cancelled: the core may continue and store answers.
     pub caller_gone: CancellationToken,
+    /// The calls in progress and what changes something beside them: the end waits for these tasks.
+    pub work: TaskTracker,
 }
 
 /// The caller that waits for the answer of a call.
@@ -123,6 +128,12 @@ impl<P: Provider> Server<P> {
     fn context(&self, client: Arc<P::Client>, timeout: Duration) -> StepContext<P::Client> {
         let Caller { caller_gone, .. } = self.current_caller();
         StepContext { client, stopping: self.stopping(), caller_gone, deadline: Instant::now() + timeout }
+    }
+
+    /// The context of a plan, without a client unless the provider is configured.
+    fn plan_context<'a>(&self, configuration: &'a ConfigurationState<P::Client>) -> PlanContext<'a, P::Client> {
+        let client = if let ConfigurationState::Ready(client) = configuration { Some(client) } else { None };
+        PlanContext { client, stopping: self.stopping(), deadline: Instant::now() + PLANNING }
     }
 
     /// The client, or the reason why it is missing.

@@ -3,17 +3,18 @@
 
 use std::sync::{Arc, PoisonError};
 
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 
-use super::Server;
+use super::{PLANNING, Server};
 use crate::framework::{
-    ActionProgress, Diagnostic, Diagnostics, ListEvent, OfferKind, Offering, Opened, Outcome, PlanContext, Private,
-    Provider, Schema, State, Value,
+    ActionProgress, ConfigureContext, Diagnostic, Diagnostics, ListEvent, Offered, Offering, Opened, Outcome, Provider,
+    Schema, Value,
     model::from_value,
     plan_rules::{check, planned_state},
+    registry::{OfferedAction, OfferedDataSource, OfferedEphemeralResource},
     resource::EventSender,
     settle::{fill_defaults, settled},
-    steps::ResourceStep,
+    steps::Validates,
 };
 
 /// A request for a list.
@@ -34,22 +35,22 @@ impl<P: Provider> Server<P> {
     }
 
     /// Reads a data source (plugin protocol, data sources).
-    pub async fn read_data_source(
+    pub(crate) async fn read_data_source(
         &self,
-        source: &Offering<P::Client>,
+        source: &OfferedDataSource<P::Client>,
         config: &Value,
     ) -> Result<(Value, Diagnostics), Diagnostics> {
         let context = self.context(self.client()?, source.timeout());
-        let read = State { state: fill_defaults(&source.schema, config.clone()), private: Private::default() };
-        let Outcome { state, diagnostics, .. } = source.steps.act(ResourceStep::Read(read), context).await?;
+        let config = fill_defaults(&source.schema, config.clone());
+        let Outcome { state, diagnostics, .. } = source.steps.read(config, context).await?;
         result(source, state.map(Value::unknown_as_null), diagnostics)
     }
 
     /// Opens an ephemeral resource (plugin protocol, ephemeral resources). The answer is the result, the key for the
     /// close, and diagnostics. The result is wholly known: the configured values and those of the open.
-    pub async fn open(
+    pub(crate) async fn open(
         &self,
-        resource: &Offering<P::Client>,
+        resource: &OfferedEphemeralResource<P::Client>,
         config: &Value,
     ) -> Result<(Value, String, Diagnostics), Diagnostics> {
         let context = self.context(self.client()?, resource.timeout());
@@ -67,7 +68,7 @@ impl<P: Provider> Server<P> {
     }
 
     /// The result of an ephemeral resource before it is opened.
-    pub fn expected(&self, resource: &Offering<P::Client>, config: &Value) -> Value {
+    pub fn expected(&self, resource: &Offering, config: &Value) -> Value {
         planned_state(&resource.schema, config, &Value::Null)
     }
 
@@ -88,8 +89,7 @@ impl<P: Provider> Server<P> {
         request: ListRequest,
         events: mpsc::Sender<ListEvent>,
     ) -> Result<Diagnostics, Diagnostics> {
-        let list = self.registry.find(OfferKind::ListResource, type_name)?;
-        let resource = self.registry.find(OfferKind::Resource, type_name)?;
+        let (list, resource) = (self.registry.find_list(type_name)?, self.registry.find_resource(type_name)?);
         let identity = resource.identity.as_ref().ok_or_else(|| {
             let detail = format!("A {type_name} has no identity in this version of the provider.");
             Diagnostics::from(Diagnostic::error("The resource type cannot be listed", detail))
@@ -113,17 +113,19 @@ impl<P: Provider> Server<P> {
     }
 
     /// Plans an action (plugin protocol, actions). Without a client, the plan makes no request to the service.
-    pub async fn plan_action(&self, action: &Offering<P::Client>, config: &Value) -> Result<Diagnostics, Diagnostics> {
-        let configuration = self.configuration();
-        let client = if let ConfigurationState::Ready(client) = &configuration { Some(client) } else { None };
+    pub(crate) async fn plan_action(
+        &self,
+        action: &OfferedAction<P::Client>,
+        config: &Value,
+    ) -> Result<Diagnostics, Diagnostics> {
         let config = fill_defaults(&action.schema, config.clone());
-        action.steps.plan_action(config, PlanContext { client, stopping: self.stopping() }).await
+        action.steps.plan(config, self.plan_context(&self.configuration())).await
     }
 
     /// Invokes an action, whose progress messages go to `progress`.
-    pub async fn invoke_action(
+    pub(crate) async fn invoke_action(
         &self,
-        action: &Offering<P::Client>,
+        action: &OfferedAction<P::Client>,
         config: &Value,
         progress: mpsc::UnboundedSender<String>,
     ) -> Result<Diagnostics, Diagnostics> {
@@ -133,8 +135,8 @@ impl<P: Provider> Server<P> {
 }
 
 /// The result of a read or an open, or an error if it has neither a result nor an error.
-fn result<C: Send + Sync + 'static>(
-    entry: &Offering<C>,
+fn result(
+    entry: &Offering,
     result: Option<Value>,
     mut diagnostics: Diagnostics,
 ) -> Result<(Value, Diagnostics), Diagnostics> {
@@ -193,7 +195,13 @@ impl<P: Provider> Server<P> {
             Ok(model) => model,
             Err(error) => return error.into(),
         };
-        let (configuration, diagnostics) = match self.provider.configure(model, &request.core_version).await {
+        let context = ConfigureContext {
+            core_version: &request.core_version,
+            stopping: self.stopping(),
+            deadline: Instant::now() + PLANNING,
+            work: self.ends.work.clone(),
+        };
+        let (configuration, diagnostics) = match self.provider.configure(model, context).await {
             Ok((client, diagnostics)) => (ConfigurationState::Ready(client), diagnostics),
             Err(diagnostics) => (ConfigurationState::Missing, diagnostics),
         };
@@ -206,9 +214,9 @@ impl<P: Provider> Server<P> {
     }
 }
 
-impl<C: Send + Sync + 'static> Offering<C> {
+impl<S: Validates + ?Sized> Offered<S> {
     /// Checks a configuration. `write_only_allowed`: the core supports write-only attributes.
-    pub fn validate(&self, config: &Value, write_only_allowed: bool) -> Diagnostics {
+    pub(crate) fn validate(&self, config: &Value, write_only_allowed: bool) -> Diagnostics {
         judged(&self.schema, config, write_only_allowed, |config, diagnostics| self.steps.validate(config, diagnostics))
     }
 }

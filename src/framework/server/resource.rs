@@ -3,13 +3,13 @@
 
 use super::{Server, offers::ConfigurationState};
 use crate::framework::{
-    Create, Diagnostic, Diagnostics, Identity, Offering, Outcome, Path, Plan, PlanContext, PlanKind, Private, Provider,
-    State, Update, Value,
+    Create, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, Identity, Offering, Outcome, Path, Private, Provider,
+    State, Update, UpdatePlan, Value,
     generate::configuration,
     plan_rules::{guarded, planned_state, replacements},
-    settle::{assume, confirm, fill_defaults, settled, without_assumed, without_write_only},
-    steps::ResourceStep,
-    timeouts::tell_overrun,
+    registry::OfferedResource,
+    settle::{assume, confirm, fill_defaults, settled, with_numbers_of, without_assumed, without_write_only},
+    steps::{RefinedPlan, ResourceStep},
 };
 
 /// A request for a plan.
@@ -42,9 +42,9 @@ pub struct ApplyRequest {
 
 impl<P: Provider> Server<P> {
     /// Converts a stored state to the current layout (plugin protocol, UpgradeResourceState).
-    pub fn upgrade(
+    pub(crate) fn upgrade(
         &self,
-        resource: &Offering<P::Client>,
+        resource: &OfferedResource<P::Client>,
         version: i64,
         state: serde_json::Value,
     ) -> Result<serde_json::Value, Diagnostics> {
@@ -58,52 +58,44 @@ impl<P: Provider> Server<P> {
     ///
     /// The answer has an identity only if it is known: Terraform up to 1.17 cannot show a plan (`show -json`) with an
     /// unknown one, although the protocol allows it.
-    pub async fn plan(
+    pub(crate) async fn plan(
         &self,
-        resource: &Offering<P::Client>,
+        resource: &OfferedResource<P::Client>,
         request: PlanRequest,
     ) -> Result<(ResourceAnswer, Vec<Path>), Diagnostics> {
         let PlanRequest { config, prior, proposed, private, earlier } = request;
-        let schema = &resource.schema;
-        let kind = match (&proposed, &prior) {
-            (Value::Null, _) => PlanKind::Destroy,
-            (_, Value::Null) => PlanKind::Create,
-            _ => PlanKind::Update,
-        };
-        let planned = if kind == PlanKind::Destroy { Value::Null } else { planned_state(schema, &config, &prior) };
-        let by_rule = if kind == PlanKind::Update { replacements(schema, &planned, &prior) } else { Vec::new() };
-        let draft = Plan {
-            kind,
-            config: some(&config),
-            prior: some(&prior),
-            planned: some(&planned),
-            replace: without_assumed(by_rule.clone(), schema, &prior, &private),
-            private: private.clone(),
-            earlier,
-            diagnostics: Diagnostics::new(),
-        };
+        let (schema, steps, diagnostics) = (&resource.schema, &resource.steps, Diagnostics::new());
         let configuration = self.configuration();
-        let client = if let ConfigurationState::Ready(client) = &configuration { Some(client) } else { None };
-        let refined = resource.steps.plan(draft, PlanContext { client, stopping: self.stopping() }).await?;
-        let is_refined = refined.planned.as_ref().is_some_and(|refined| *refined != planned);
-        let planned = match refined.planned {
-            Some(refined) if is_refined => guarded(schema, &config, &prior, &refined, &planned),
-            Some(_) => planned,
-            None => Value::Null,
-        };
-        let planned = without_write_only(schema, planned);
+        let context = self.plan_context(&configuration);
         let mut replace = Vec::new();
-        if kind == PlanKind::Update {
-            // For attributes that its refinement did not change, the resource's own list is final.
-            replace = refined.replace;
-            if is_refined {
+        let refined = if proposed.is_null() {
+            steps.plan_destroy(DestroyPlan { prior: &prior, private, diagnostics }, context).await?
+        } else {
+            let draft = planned_state(schema, &config, &prior);
+            let guard = |refined| guarded(schema, &config, &prior, &with_numbers_of(&prior, refined), &draft);
+            let (config, planned) = (&config, &draft);
+            if prior.is_null() {
+                let plan = CreatePlan { config, planned, private, earlier, diagnostics };
+                let refined = steps.plan_create(plan, context).await?;
+                RefinedPlan { planned: guard(refined.planned), ..refined }
+            } else {
+                let by_rule = replacements(schema, &draft, &prior);
+                replace = without_assumed(by_rule.clone(), schema, &prior, &private);
+                let plan =
+                    UpdatePlan { config, prior: &prior, planned, replace, private: private.clone(), diagnostics };
+                let refined = steps.plan_update(plan, context).await?;
+                let planned = guard(refined.planned);
+                // For attributes that its refinement did not change, the resource's own list is final.
                 let mut by_refinement = replacements(schema, &planned, &prior);
                 by_refinement.retain(|path| !by_rule.contains(path));
+                replace = refined.replace;
                 replace.extend(without_assumed(by_refinement, schema, &prior, &private));
+                replace.sort();
+                replace.dedup();
+                RefinedPlan { planned, replace: Vec::new(), ..refined }
             }
-            replace.sort();
-            replace.dedup();
-        }
+        };
+        let planned = without_write_only(schema, refined.planned);
         let mut answer = ResourceAnswer::of(resource, planned, refined.private, refined.diagnostics);
         if !prior.is_null() {
             // The identity of an existing object does not change.
@@ -114,10 +106,11 @@ impl<P: Provider> Server<P> {
     }
 
     /// Carries out a planned change (plugin protocol, ApplyResourceChange). The state is wholly known, and equal to the
-    /// plan where that was known, unless there are errors. `Err` means that nothing was changed.
-    pub async fn apply(
+    /// plan where that was known, unless there are errors. `Err` means that nothing was changed: the core keeps what it
+    /// has.
+    pub(crate) async fn apply(
         &self,
-        resource: &Offering<P::Client>,
+        resource: &OfferedResource<P::Client>,
         request: ApplyRequest,
     ) -> Result<ResourceAnswer, Diagnostics> {
         let ApplyRequest { config, prior, planned, private } = request;
@@ -128,14 +121,14 @@ impl<P: Provider> Server<P> {
             _ => ("update", timeouts.update),
         };
         let context = self.context(self.client()?, timeout);
-        let (deadline, before, expected) = (context.deadline, prior.clone(), planned.clone());
+        let (deadline, before, expected) = (context.deadline, (prior.clone(), private.clone()), planned.clone());
         let step = match name {
             "delete" => ResourceStep::Delete(State { state: prior, private }),
             "create" => ResourceStep::Create(Create { config, planned, private }),
             _ => ResourceStep::Update(Update { config, prior, planned, private }),
         };
         let Outcome { state, mut private, mut diagnostics } = resource.steps.act(step, context).await?;
-        tell_overrun(name, timeout, deadline, &mut diagnostics);
+        resource.tell_overrun(name, timeout, deadline, &mut diagnostics);
         let is_failed = diagnostics.has_errors();
         let state = match state {
             None if expected.is_null() && !is_failed => {
@@ -159,18 +152,18 @@ impl<P: Provider> Server<P> {
                  error. It is still in the state.",
             );
         }
+        let state = with_numbers_of(&before.0, state);
         // With errors the core does not compare the state with the plan, so the answer is the state actually reached.
         if diagnostics.has_errors() {
-            return Ok(ResourceAnswer::of(resource, state.unknown_as_null(), private, diagnostics));
+            let state = state.unknown_as_null();
+            if (&state, &private) == (&before.0, &before.1) {
+                return Err(diagnostics);
+            }
+            return Ok(ResourceAnswer::of(resource, state, private, diagnostics));
         }
-        confirm(&before, &expected, &mut private);
+        confirm(&before.0, &expected, &mut private);
         Ok(ResourceAnswer::of(resource, settled(&expected, &state), private, diagnostics))
     }
-}
-
-/// A value, unless it is null.
-fn some(value: &Value) -> Option<&Value> {
-    (!value.is_null()).then_some(value)
 }
 
 /// An actual or planned state with its private data, identity and diagnostics.
@@ -188,12 +181,7 @@ pub struct ResourceAnswer {
 
 impl ResourceAnswer {
     /// An answer with the identity of its state.
-    pub(super) fn of<C: Send + Sync + 'static>(
-        resource: &Offering<C>,
-        state: Value,
-        private: Private,
-        diagnostics: Diagnostics,
-    ) -> Self {
+    pub(super) fn of(resource: &Offering, state: Value, private: Private, diagnostics: Diagnostics) -> Self {
         Self { identity: resource.identity_of(&state), state, private, diagnostics }
     }
 }
@@ -201,9 +189,9 @@ impl ResourceAnswer {
 impl<P: Provider> Server<P> {
     /// Refreshes a state (plugin protocol, ReadResource). While the provider's configuration is unknown, states stay as
     /// they are.
-    pub async fn read(
+    pub(crate) async fn read(
         &self,
-        resource: &Offering<P::Client>,
+        resource: &OfferedResource<P::Client>,
         current: State<Value>,
     ) -> Result<ResourceAnswer, Diagnostics> {
         if matches!(self.configuration(), ConfigurationState::Unknown(_)) {
@@ -211,20 +199,24 @@ impl<P: Provider> Server<P> {
         }
         let timeout = resource.timeouts(&current.state).read;
         let context = self.context(self.client()?, timeout);
-        let deadline = context.deadline;
+        let (deadline, before) = (context.deadline, current.state.clone());
         let Outcome { state, private, mut diagnostics } =
             resource.steps.act(ResourceStep::Read(current), context).await?;
         if diagnostics.has_errors() {
-            tell_overrun("read", timeout, deadline, &mut diagnostics);
+            resource.tell_overrun("read", timeout, deadline, &mut diagnostics);
             return Err(diagnostics);
         }
-        let state = state.unwrap_or_default().unknown_as_null();
+        let state = with_numbers_of(&before, state.unwrap_or_default().unknown_as_null());
         Ok(ResourceAnswer::of(resource, without_write_only(&resource.schema, state), private, diagnostics))
     }
 
     /// Imports by id (plugin protocol, import): a state that the following refresh completes. Defaults are filled in,
     /// so that the next plan is empty.
-    pub async fn import(&self, resource: &Offering<P::Client>, id: &str) -> Result<ResourceAnswer, Diagnostics> {
+    pub(crate) async fn import(
+        &self,
+        resource: &OfferedResource<P::Client>,
+        id: &str,
+    ) -> Result<ResourceAnswer, Diagnostics> {
         let context = self.context(self.client()?, resource.timeout());
         let Outcome { state, mut private, mut diagnostics } =
             resource.steps.act(ResourceStep::Import(id.to_owned()), context).await?;
@@ -245,14 +237,16 @@ impl<P: Provider> Server<P> {
     }
 }
 
-impl<C: Send + Sync + 'static> Offering<C> {
+impl Offering {
     /// The identity of a state's object, if its type has one.
-    pub(super) fn identity_of(&self, state: &Value) -> Option<Value> {
+    fn identity_of(&self, state: &Value) -> Option<Value> {
         self.identity.as_ref()?.of(state)
     }
+}
 
+impl<C> OfferedResource<C> {
     /// The import id of an identity. Newer cores allow identities in import blocks.
-    pub fn import_id(&self, identity: &Value) -> Result<String, Diagnostics> {
+    pub(crate) fn import_id(&self, identity: &Value) -> Result<String, Diagnostics> {
         match self.identity.as_ref().and_then(|schema| schema.missing(identity)) {
             Some(attribute) => {
                 let detail = format!("The identity of the import must have {}.", attribute.name);
@@ -261,15 +255,16 @@ impl<C: Send + Sync + 'static> Offering<C> {
             None => self.steps.import_id(&Identity(identity.clone())),
         }
     }
+
     /// A state with null for its write-only attributes: an upgraded one may have values from before they became
     /// write-only.
-    pub fn without_write_only(&self, state: Value) -> Value {
+    pub(crate) fn without_write_only(&self, state: Value) -> Value {
         without_write_only(&self.schema, state)
     }
 
     /// Generates a configuration from a state without the service (plugin protocol, import: config generation). It is
     /// null with errors.
-    pub fn generate(&self, state: &Value) -> (Value, Diagnostics) {
+    pub(crate) fn generate(&self, state: &Value) -> (Value, Diagnostics) {
         let mut diagnostics = Diagnostics::new();
         match self.steps.generate(configuration(&self.schema, state), &mut diagnostics) {
             Ok(config) => (config, diagnostics),

@@ -1,6 +1,6 @@
 //! Numbers of any size and precision, like those of the core.
 
-use std::{fmt, str::FromStr};
+use std::{cmp::Ordering, fmt, str::FromStr};
 
 use bigdecimal::{BigDecimal, ToPrimitive};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -12,8 +12,12 @@ const MOST_DIGITS: u64 = 8192;
 /// A decimal number of any size, equal and ordered by value: `1.0` is `1`.
 ///
 /// The core computes with 512-bit numbers; an f64 would change prices and large ids.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Number(BigDecimal);
+#[derive(Clone)]
+pub struct Number {
+    value: BigDecimal,
+    /// Whether it came as a float, and so goes back as one. Equality does not see it.
+    came_as_float: bool,
+}
 
 /// A text or float that is not a finite decimal number of at most `MOST_DIGITS` digits.
 #[derive(Debug, thiserror::Error)]
@@ -23,48 +27,78 @@ pub struct InvalidNumber;
 impl Number {
     /// The number as an i64, if it is whole and fits.
     pub fn to_i64(&self) -> Option<i64> {
-        if self.0.is_integer() { self.0.to_i64() } else { None }
+        if self.value.is_integer() { self.value.to_i64() } else { None }
     }
 
     /// The nearest f64.
     pub fn to_f64(&self) -> f64 {
-        self.0.to_f64().unwrap_or(f64::NAN)
+        self.value.to_f64().unwrap_or(f64::NAN)
     }
 
     /// The f64 that is exactly this number, if there is one.
     pub fn to_exact_f64(&self) -> Option<f64> {
-        let nearest = self.0.to_f64()?;
+        let nearest = self.value.to_f64()?;
         let exact = BigDecimal::try_from(nearest).ok()?;
-        (exact == self.0).then_some(nearest)
+        (exact == self.value).then_some(nearest)
+    }
+
+    /// Reads a float of the wire, which is written again as this float.
+    pub fn of_float(float: f64) -> Result<Self, InvalidNumber> {
+        Ok(Self { came_as_float: true, ..Self::try_from(float)? })
+    }
+
+    /// The float that the number came as.
+    pub fn to_float(&self) -> Option<f64> {
+        self.came_as_float.then(|| self.to_f64())
     }
 
     /// Whether the number has no fraction.
     pub fn is_whole(&self) -> bool {
-        self.0.is_integer()
+        self.value.is_integer()
+    }
+}
+
+impl PartialEq for Number {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl Eq for Number {}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Number {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.value.cmp(&other.value)
     }
 }
 
 impl From<i64> for Number {
     fn from(number: i64) -> Self {
-        Self(number.into())
+        Self { value: number.into(), came_as_float: false }
     }
 }
 
 impl From<u64> for Number {
     fn from(number: u64) -> Self {
-        Self(number.into())
+        Self { value: number.into(), came_as_float: false }
     }
 }
 
 impl From<BigDecimal> for Number {
     fn from(number: BigDecimal) -> Self {
-        Self(number.normalized())
+        Self { value: number.normalized(), came_as_float: false }
     }
 }
 
 impl From<Number> for BigDecimal {
     fn from(number: Number) -> Self {
-        number.0
+        number.value
     }
 }
 
@@ -95,14 +129,14 @@ impl FromStr for Number {
         let scale = number.fractional_digit_count();
         let behind_the_digits = if scale < 0 { scale.unsigned_abs() } else { 0 };
         let digits = number.digits().max(scale.try_into().unwrap_or(0)).saturating_add(behind_the_digits);
-        if digits > MOST_DIGITS { Err(InvalidNumber) } else { Ok(Self(number.normalized())) }
+        if digits > MOST_DIGITS { Err(InvalidNumber) } else { Ok(number.into()) }
     }
 }
 
 /// The decimal text without an exponent, which is the wire's form (plugin protocol, value encoding).
 impl fmt::Display for Number {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0.normalized().to_plain_string())
+        formatter.write_str(&self.value.normalized().to_plain_string())
     }
 }
 

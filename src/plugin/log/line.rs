@@ -11,8 +11,8 @@ pub(super) struct LogLine {
     pub(super) fields: Map<String, Value>,
     pub(super) level: Level,
     pub(super) message: String,
-    /// Tracing's target: a path of modules.
-    pub(super) target: String,
+    /// What speaks: [`module`].
+    pub(super) module: String,
     /// The names of the spans around the event, outermost first, separated by colons; empty outside of spans.
     pub(super) span: String,
 }
@@ -48,7 +48,7 @@ impl LogLine {
         }
         object.insert("@level".to_owned(), level(self.level).into());
         object.insert("@message".to_owned(), self.message.as_str().into());
-        object.insert("@module".to_owned(), module(&self.target).into());
+        object.insert("@module".to_owned(), self.module.as_str().into());
         // Exactly six digits: the host cannot parse any other number of them.
         let timestamp = at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
         object.insert("@timestamp".to_owned(), timestamp.into());
@@ -58,7 +58,7 @@ impl LogLine {
     fn cut(&mut self, longest: usize) {
         cut(&mut self.message, longest);
         cut(&mut self.span, longest);
-        cut(&mut self.target, longest);
+        cut(&mut self.module, longest);
         for value in self.fields.values_mut() {
             if let Value::String(text) = value {
                 cut(text, longest);
@@ -90,17 +90,18 @@ fn level(level: Level) -> &'static str {
     }
 }
 
-/// The SDK's name for a provider's own log, `provider`, with the layer of the event; libraries keep their names.
-fn module(target: &str) -> String {
+/// The speaker of an event with this target, a path of modules: `provider`, the SDK's name for a provider's own log,
+/// with the layer of one of its `own` crates; libraries keep their names.
+pub(super) fn module(target: &str, own: &[&str]) -> String {
     let mut path = target.split("::").filter(|name| !name.is_empty());
     match (path.next(), path.next()) {
-        (Some(OWN_CRATE), Some(PROVIDER) | None) | (None, _) => PROVIDER.to_owned(),
-        (Some(OWN_CRATE), Some(layer)) => format!("{PROVIDER}.{layer}"),
+        (None, _) => PROVIDER.to_owned(),
+        (Some(name), Some(layer)) if own.contains(&name) && layer != PROVIDER => format!("{PROVIDER}.{layer}"),
+        (Some(name), _) if own.contains(&name) => PROVIDER.to_owned(),
         (Some(library), _) => library.to_owned(),
     }
 }
 
-const OWN_CRATE: &str = env!("CARGO_CRATE_NAME");
 const PROVIDER: &str = "provider";
 
 /// Shortens `text` to at most `longest` bytes and a mark, between two characters.
@@ -130,7 +131,7 @@ mod tests {
             fields,
             level: Level::INFO,
             message: message.to_owned(),
-            target: "damodel::api::client".to_owned(),
+            module: "provider.api".to_owned(),
             span: String::new(),
         }
     }
@@ -187,14 +188,14 @@ mod tests {
     }
 
     #[rstest]
-    #[case("damodel", "provider")]
-    #[case("damodel::provider::instance", "provider")]
-    #[case("damodel::api::client", "provider.api")]
-    #[case("damodel::plugin", "provider.plugin")]
+    #[case("acme", "provider")]
+    #[case("acme::provider::instance", "provider")]
+    #[case("acme::api::client", "provider.api")]
+    #[case("acme::plugin", "provider.plugin")]
     #[case("h2::client", "h2")]
     #[case("", "provider")]
     fn a_module_is_the_layer_that_speaks(#[case] target: &str, #[case] expected: &str) {
-        assert_eq!(module(target), expected);
+        assert_eq!(module(target, &["acme"]), expected);
     }
 
     #[test]

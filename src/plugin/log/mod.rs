@@ -36,13 +36,13 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use self::line::LogLine;
+use self::line::{LogLine, module};
 use super::error::with_causes;
 
 /// Sends every event of the process that passes `settings` to standard error. Call it once; a second call changes
 /// nothing.
 pub fn install(settings: &LogSettings) {
-    let lines = HclogLayer::new(write_to_stderr).with_filter(settings.filter.clone());
+    let lines = HclogLayer { write: write_to_stderr, own: settings.own }.with_filter(settings.filter.clone());
     let _ = tracing_subscriber::registry().with(lines).try_init();
 }
 
@@ -56,32 +56,27 @@ fn write_to_stderr(line: &str) {
 #[derive(Clone, Debug)]
 pub struct LogSettings {
     filter: Targets,
+    own: &'static [&'static str],
 }
 
 impl LogSettings {
-    /// Reads the settings of the provider `name` (such as `damodel`) through `variable`, which returns the value of one
-    /// environment variable. The [module's documentation](self) lists them.
-    pub fn read(name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Self {
+    /// Reads the settings of the provider `name` (such as `acme`), made of the crates `own`, through `variable`, which
+    /// returns the value of one environment variable. The [module's documentation](self) lists them.
+    pub fn read(name: &str, own: &'static [&'static str], variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let text = |name: &str| {
             let value = variable(name).filter(|value| !value.is_empty())?;
             Some(value.to_string_lossy().into_owned())
         };
-        let own = format!("TF_LOG_PROVIDER_{}", name.to_uppercase().replace('-', "_"));
-        let wish = text(&own).or_else(|| text("TF_LOG_PROVIDER")).or_else(|| text("TF_LOG"));
+        let prefix = format!("TF_LOG_PROVIDER_{}", name.to_uppercase().replace('-', "_"));
+        let wish = text(&prefix).or_else(|| text("TF_LOG_PROVIDER")).or_else(|| text("TF_LOG"));
         let level = wish.map_or(LevelFilter::WARN, |wish| parse(&wish));
         let mut filter = Targets::new().with_default(level.min(LevelFilter::WARN));
-        filter.extend(own_crates().map(|name| (name, level)));
+        filter.extend(own.iter().map(|name| (*name, level)));
         // A typing error in the list must not prevent the start.
-        let targets = text(&format!("{own}_TARGETS")).and_then(|list| list.parse::<Targets>().ok());
+        let targets = text(&format!("{prefix}_TARGETS")).and_then(|list| list.parse::<Targets>().ok());
         filter.extend(targets.iter().flat_map(Targets::iter));
-        Self { filter }
+        Self { filter, own }
     }
-}
-
-/// The targets of the library's and the binary's own events.
-fn own_crates() -> [String; 2] {
-    let binary = env!("CARGO_PKG_NAME").replace('-', "_");
-    [env!("CARGO_CRATE_NAME").to_owned(), binary]
 }
 
 fn parse(wish: &str) -> LevelFilter {
@@ -99,12 +94,7 @@ fn parse(wish: &str) -> LevelFilter {
 #[derive(Debug)]
 struct HclogLayer<W> {
     write: W,
-}
-
-impl<W> HclogLayer<W> {
-    fn new(write: W) -> Self {
-        Self { write }
-    }
+    own: &'static [&'static str],
 }
 
 impl<S, W> Layer<S> for HclogLayer<W>
@@ -145,7 +135,7 @@ where
             fields,
             level: *event.metadata().level(),
             message,
-            target: event.metadata().target().to_owned(),
+            module: module(event.metadata().target(), self.own),
             span,
         };
         (self.write)(&line.render(Timestamp::now()));
@@ -227,7 +217,7 @@ mod tests {
     use super::*;
 
     fn settings(variables: &[(&str, &str)]) -> LogSettings {
-        LogSettings::read("da-model", |name| {
+        LogSettings::read("da-model", &["damodel", "terraform_provider_damodel"], |name| {
             variables.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
         })
     }
@@ -296,7 +286,7 @@ mod tests {
             value.as_object_mut().unwrap().remove("@timestamp").unwrap();
             sink.lock().unwrap().push(value);
         };
-        let subscriber = tracing_subscriber::registry().with(HclogLayer::new(write));
+        let subscriber = tracing_subscriber::registry().with(HclogLayer { write, own: &["damodel"] });
         tracing::subscriber::with_default(subscriber, log);
         let lines = lines.lock().unwrap();
         lines.clone()

@@ -20,15 +20,15 @@ use crate::{
 fn all<P: Provider, T, C: FromIterator<T>>(
     server: &Server<P>,
     kind: OfferKind,
-    make: impl Fn(String, &Offering<P::Client>) -> T,
+    make: impl Fn(String, &Offering) -> T,
 ) -> C {
     server.registry().of(kind).map(|entry| make(entry.name.to_owned(), entry)).collect()
 }
 
 /// The functions with their signatures.
 fn functions<P: Provider>(server: &Server<P>) -> HashMap<String, Function> {
-    let described = |name, entry: &Offering<_>| Some((name, convert::function(entry.signature.as_ref()?)));
-    all::<_, _, Vec<_>>(server, OfferKind::Function, described).into_iter().flatten().collect()
+    let functions = server.registry().functions();
+    functions.map(|entry| (entry.name.to_owned(), convert::function(entry.signature()))).collect()
 }
 
 impl Call for get_metadata::Request {
@@ -122,11 +122,11 @@ impl Call for configure_provider::Request {
 }
 
 macro_rules! validate {
-    ($($message:ident: $kind:ident, $write_only_allowed:expr;)*) => {
+    ($($message:ident: $find:ident, $write_only_allowed:expr;)*) => {
         $(impl Call for $message::Request {
             async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
                 let write_only_allowed: fn(&Self) -> bool = $write_only_allowed;
-                let entry = server.registry().find(OfferKind::$kind, self.subject())?;
+                let entry = server.registry().$find(self.subject())?;
                 let config = convert::read(&entry.ty, self.config.as_ref(), "configuration")?;
                 Ok((Self::Response::default(), entry.validate(&config, write_only_allowed(self))))
             }
@@ -135,12 +135,12 @@ macro_rules! validate {
 }
 
 validate! {
-    validate_action_config: Action, |_| true;
-    validate_data_resource_config: DataSource, |_| true;
-    validate_ephemeral_resource_config: EphemeralResource, |_| true;
-    validate_list_resource_config: ListResource, |_| true;
+    validate_action_config: find_action, |_| true;
+    validate_data_resource_config: find_data_source, |_| true;
+    validate_ephemeral_resource_config: find_ephemeral_resource, |_| true;
+    validate_list_resource_config: find_list, |_| true;
     // Cores before 1.11 would store write-only values in a plan; only this call has the capability that excludes them.
-    validate_resource_config: Resource, |request| {
+    validate_resource_config: find_resource, |request| {
         request.client_capabilities.is_some_and(|client| client.write_only_attributes_allowed)
     };
 }
@@ -153,7 +153,7 @@ fn deferred<P: Provider>(server: &Server<P>, client: Option<ClientCapabilities>)
 
 impl Call for read_data_source::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
-        let source = server.registry().find(OfferKind::DataSource, &self.type_name)?;
+        let source = server.registry().find_data_source(&self.type_name)?;
         let config = convert::read(&source.ty, self.config.as_ref(), "configuration")?;
         let deferred = deferred(server, self.client_capabilities);
         let (state, mut diagnostics) = match deferred {
@@ -167,7 +167,7 @@ impl Call for read_data_source::Request {
 
 impl Call for open_ephemeral_resource::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
-        let resource = server.registry().find(OfferKind::EphemeralResource, &self.type_name)?;
+        let resource = server.registry().find_ephemeral_resource(&self.type_name)?;
         let config = convert::read(&resource.ty, self.config.as_ref(), "configuration")?;
         let deferred = deferred(server, self.client_capabilities);
         let (result, key, mut diagnostics) = match deferred {
@@ -201,7 +201,7 @@ impl Call for close_ephemeral_resource::Request {
 
 impl Call for plan_action::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
-        let action = server.registry().find(OfferKind::Action, &self.action_type)?;
+        let action = server.registry().find_action(&self.action_type)?;
         let config = convert::read(&action.ty, self.config.as_ref(), "configuration")?;
         let deferred = deferred(server, self.client_capabilities);
         let diagnostics = match deferred {
@@ -226,10 +226,10 @@ fn call<P: Provider>(
     request: &call_function::Request,
     server: &Server<P>,
 ) -> Result<call_function::Response, CallError> {
-    let found = server.registry().find(OfferKind::Function, &request.name).ok();
-    let (function, signature) = found.and_then(|entry| Some((entry, entry.signature.as_ref()?))).ok_or_else(|| {
+    let function = server.registry().find_function(&request.name).map_err(|_| {
         CallError::whole(format!("No such function: this version of the provider has no {:?}", request.name))
     })?;
+    let signature = function.signature();
     let mut arguments = Vec::with_capacity(request.arguments.len());
     for (position, argument) in request.arguments.iter().enumerate() {
         let parameter = signature

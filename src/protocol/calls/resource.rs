@@ -6,8 +6,7 @@ use tokio::sync::mpsc;
 use super::{Answered, Call, Message as _, convert};
 use crate::{
     framework::{
-        Diagnostic, Diagnostics, IdentitySchema, ListEvent, OfferKind, Offering, Private, Provider, Server, State,
-        Type,
+        Diagnostic, Diagnostics, IdentitySchema, ListEvent, Offering, Private, Provider, Server, State, Type,
         server::{ApplyRequest, ListRequest, PlanRequest, ResourceAnswer},
     },
     protocol::{
@@ -31,7 +30,7 @@ const NIL: u8 = 0xc0;
 /// The parts of an answer as messages: state, private data, identity and diagnostics.
 type Parts = (Option<DynamicValue>, Vec<u8>, Option<ResourceIdentityData>, Diagnostics);
 
-fn parts<C: Send + Sync>(resource: &Offering<C>, answer: ResourceAnswer) -> Parts {
+fn parts(resource: &Offering, answer: ResourceAnswer) -> Parts {
     let ResourceAnswer { state, private, identity, mut diagnostics } = answer;
     let state = convert::written(&resource.ty, &state, &mut diagnostics);
     let identity = convert::identity(resource.identity.as_ref(), identity.as_ref(), &mut diagnostics);
@@ -49,7 +48,7 @@ impl Call for plan_resource_change::Request {
     }
 
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
-        let resource = server.registry().find(OfferKind::Resource, &self.type_name)?;
+        let resource = server.registry().find_resource(&self.type_name)?;
         let read = |value: &Option<DynamicValue>, name| convert::read(&resource.ty, value.as_ref(), name);
         let request = PlanRequest {
             config: read(&self.config, "configuration")?,
@@ -72,21 +71,15 @@ impl Call for plan_resource_change::Request {
 }
 
 impl Call for apply_resource_change::Request {
-    /// The prior state. A transport error instead would lose an existing object (plugin protocol, status errors).
+    /// No state: with an error, the core keeps what it has stored of an existing object, its private data and identity
+    /// too. A transport error instead would lose the object (plugin protocol, status errors).
     fn fallback(&self) -> Self::Response {
-        // The planned identity of a new object may have unknown values, which the answer to an apply must not have.
-        let prior = self.prior_state.as_ref().map_or(&[][..], |prior| &prior.msgpack);
-        let existed = !matches!(prior, [] | [NIL]);
-        apply_resource_change::Response {
-            new_state: self.prior_state.clone(),
-            private: self.planned_private.clone(),
-            new_identity: self.planned_identity.clone().filter(|_| existed),
-            ..Self::Response::default()
-        }
+        let new_state = Some(DynamicValue { msgpack: vec![NIL], json: Vec::new() });
+        apply_resource_change::Response { new_state, ..Self::Response::default() }
     }
 
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
-        let resource = server.registry().find(OfferKind::Resource, &self.type_name)?;
+        let resource = server.registry().find_resource(&self.type_name)?;
         let read = |value: &Option<DynamicValue>, name| convert::read(&resource.ty, value.as_ref(), name);
         let request = ApplyRequest {
             config: read(&self.config, "configuration")?,
@@ -113,7 +106,7 @@ impl Call for read_resource::Request {
     }
 
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
-        let resource = server.registry().find(OfferKind::Resource, &self.type_name)?;
+        let resource = server.registry().find_resource(&self.type_name)?;
         let current = State {
             state: convert::read(&resource.ty, self.current_state.as_ref(), "state")?,
             private: Private::decode(&self.private),
@@ -125,7 +118,7 @@ impl Call for read_resource::Request {
 
 impl Call for import_resource_state::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
-        let resource = server.registry().find(OfferKind::Resource, &self.type_name)?;
+        let resource = server.registry().find_resource(&self.type_name)?;
         let imported = match (&resource.identity, &self.identity) {
             (Some(schema), Some(identity)) if self.id.is_empty() => {
                 let identity = convert::read(&schema.ty(), identity.identity_data.as_ref(), "identity")?;
@@ -143,7 +136,7 @@ impl Call for import_resource_state::Request {
 
 impl Call for generate_resource_config::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
-        let resource = server.registry().find(OfferKind::Resource, &self.type_name)?;
+        let resource = server.registry().find_resource(&self.type_name)?;
         let state = convert::read(&resource.ty, self.state.as_ref(), "state")?;
         let (config, mut diagnostics) = resource.generate(&state);
         let config = convert::written(&resource.ty, &config, &mut diagnostics);
@@ -153,7 +146,7 @@ impl Call for generate_resource_config::Request {
 
 impl Call for upgrade_resource_state::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
-        let resource = server.registry().find(OfferKind::Resource, &self.type_name)?;
+        let resource = server.registry().find_resource(&self.type_name)?;
         let upgraded = server.upgrade(resource, self.version, stored_state(self.raw_state.as_ref())?)?;
         let state = resource.without_write_only(convert::read_stored(&resource.ty, &upgraded, "stored state")?);
         let mut diagnostics = Diagnostics::new();
@@ -165,7 +158,7 @@ impl Call for upgrade_resource_state::Request {
 /// The core calls this only if the version differs from the schema's or is missing. All versions have one layout.
 impl Call for upgrade_resource_identity::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
-        let Some(schema) = &server.registry().find(OfferKind::Resource, &self.type_name)?.identity else {
+        let Some(schema) = &server.registry().find_resource(&self.type_name)?.identity else {
             let detail = format!("This version of the provider has no identity for {}.", self.type_name);
             return Err(Diagnostic::error("No identity", detail).into());
         };
@@ -236,7 +229,7 @@ impl StreamCall for invoke_action::Request {
         server: &Server<P>,
         events: &Events<Self::Event>,
     ) -> Result<Diagnostics, Diagnostics> {
-        let action = server.registry().find(OfferKind::Action, &self.action_type)?;
+        let action = server.registry().find_action(&self.action_type)?;
         let config = convert::read(&action.ty, self.config.as_ref(), "configuration")?;
         let (sender, mut lines) = mpsc::unbounded_channel();
         // The action continues when the core stops reading its lines, because it must not be left half done.
@@ -270,8 +263,8 @@ impl StreamCall for list_resource::Request {
         server: &Server<P>,
         events: &Events<Self::Event>,
     ) -> Result<Diagnostics, Diagnostics> {
-        let list = server.registry().find(OfferKind::ListResource, &self.type_name)?;
-        let resource = server.registry().find(OfferKind::Resource, &self.type_name)?;
+        let list = server.registry().find_list(&self.type_name)?;
+        let resource = server.registry().find_resource(&self.type_name)?;
         let request = ListRequest {
             config: convert::read(&list.ty, self.config.as_ref(), "configuration")?,
             wants_state: self.include_resource_object,

@@ -11,11 +11,6 @@ use crate::framework::{
     value::{Dynamic, Number, ValueKey},
 };
 
-/// The extension type of an unknown value with refinements.
-const REFINED: i8 = 12;
-/// The longest refinement that the core itself reads.
-const LONGEST_REFINEMENT: usize = 1024;
-
 /// Reads a msgpack value of the given type (plugin protocol, msgpack rules).
 ///
 /// # Errors
@@ -45,7 +40,8 @@ impl Decoder<'_> {
         self.depth += 1;
         let value = match self.reader.head()? {
             Head::Nil => Value::Null,
-            Head::Ext(code, payload) => unknown(ty, code, payload)?,
+            // What more is known of it is dropped unread (plugin protocol, msgpack rules).
+            Head::Ext => Value::Unknown,
             head => self.known(ty, head)?,
         };
         self.depth -= 1;
@@ -174,7 +170,7 @@ fn number(head: &Head<'_>) -> Result<Number, DecodeError> {
     let number = match head {
         Head::Signed(number) => Ok(Number::from(*number)),
         Head::Unsigned(number) => Ok(Number::from(*number)),
-        Head::Float(number) => Number::try_from(*number),
+        Head::Float(number) => Number::of_float(*number),
         Head::Str(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) => text.parse(),
             Err(_) => return Err(DecodeError::new("a number that is not UTF-8")),
@@ -182,67 +178,6 @@ fn number(head: &Head<'_>) -> Result<Number, DecodeError> {
         _ => return Err(DecodeError::new("not a number")),
     };
     number.map_err(|_| DecodeError::new("not a number, or too large"))
-}
-
-/// Reads an unknown value. The form of its refinements is checked; they are dropped.
-fn unknown(ty: &Type, code: i8, payload: &[u8]) -> Result<Value, DecodeError> {
-    if payload.len() <= 1 {
-        return Ok(Value::Unknown);
-    }
-    if code != REFINED {
-        return Err(DecodeError::new("an extension of an unknown kind"));
-    }
-    if payload.len() > LONGEST_REFINEMENT {
-        return Err(DecodeError::new("too long a description of an unknown value"));
-    }
-    let mut reader = Reader::new(payload);
-    let Head::Map(length) = reader.head()? else {
-        return Err(malformed());
-    };
-    for _ in 0..length {
-        refinement(ty, &mut reader)?;
-    }
-    if reader.is_at_end() { Ok(Value::Unknown) } else { Err(malformed()) }
-}
-
-/// Checks one refinement of an unknown value of a type (plugin protocol, Msgpack rules).
-fn refinement(ty: &Type, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-    let is_collection = matches!(ty, Type::List(_) | Type::Set(_) | Type::Map(_));
-    match reader.head()? {
-        Head::Unsigned(1) => matches!(reader.head()?, Head::Bool(_)).then_some(()).ok_or_else(malformed),
-        Head::Unsigned(2) if *ty == Type::String => verbatim(&reader.head()?).map(drop).map_err(|_| malformed()),
-        Head::Unsigned(3 | 4) if *ty == Type::Number => {
-            let (Head::Array(2), bound, Head::Bool(_)) = (reader.head()?, reader.head()?, reader.head()?) else {
-                return Err(malformed());
-            };
-            number(&bound).map(drop).map_err(|_| malformed())
-        }
-        Head::Unsigned(5 | 6) if is_collection => match reader.head()? {
-            Head::Signed(_) | Head::Unsigned(_) => Ok(()),
-            _ => Err(malformed()),
-        },
-        Head::Unsigned(7..=127) => skip(reader, 0),
-        _ => Err(malformed()),
-    }
-}
-
-fn skip(reader: &mut Reader<'_>, depth: usize) -> Result<(), DecodeError> {
-    if depth == DEEPEST {
-        return Err(malformed());
-    }
-    let parts = match reader.head()? {
-        Head::Array(length) => length,
-        Head::Map(length) => length.saturating_mul(2),
-        _ => 0,
-    };
-    for _ in 0..parts {
-        skip(reader, depth + 1)?;
-    }
-    Ok(())
-}
-
-fn malformed() -> DecodeError {
-    DecodeError::new("a malformed description of an unknown value")
 }
 
 /// A cursor over msgpack bytes. It allocates no memory for lengths that the bytes claim.
@@ -256,7 +191,7 @@ pub(super) enum Head<'a> {
     Array(usize),
     Bin(&'a [u8]),
     Bool(bool),
-    Ext(i8, &'a [u8]),
+    Ext,
     Float(f64),
     Map(usize),
     Nil,
@@ -331,8 +266,9 @@ impl<'a> Reader<'a> {
     }
 
     fn ext(&mut self, length: usize) -> Result<Head<'a>, DecodeError> {
-        let [code] = self.array()?;
-        Ok(Head::Ext(i8::from_be_bytes([code]), self.take(length)?))
+        let [_kind] = self.array()?;
+        self.take(length)?;
+        Ok(Head::Ext)
     }
 
     fn counted<const N: usize>(&mut self) -> Result<&'a [u8], DecodeError> {

@@ -80,7 +80,7 @@ impl<'a> Encoder<'a> {
     fn number(&mut self, number: &Number) {
         if let Some(whole) = number.to_i64() {
             done(encode::write_sint(&mut self.out, whole).map(drop));
-        } else if let Some(float) = number.to_exact_f64().filter(|_| !number.is_whole()) {
+        } else if let Some(float) = number.to_float().or_else(|| number.to_exact_f64()).filter(|_| !number.is_whole()) {
             done(encode::write_f64(&mut self.out, float));
         } else {
             self.text(&number.to_string());

@@ -19,14 +19,14 @@ use super::{
 use crate::{
     api::{self, Accepted, CloudDiskSpecFilter, Code, Context, CreateCloudDisk, Objects, Sighting, WaitEnded},
     framework::{
-        Attr, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, Plan, PlanContext, PlanKind, Schema,
-        StepContext, Type, Update,
+        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, PlanContext, Schema, StepContext,
+        Type, Update, UpdatePlan,
     },
 };
 
 pub(super) use self::{
-    listed::{CloudDisks, Filters},
-    schema::DiskRecord,
+    listed::{list_all, plural, singular},
+    schema::COLUMNS,
 };
 
 pub(super) type Resource = lifecycle::Resource<CloudDisk>;
@@ -50,7 +50,11 @@ impl Managed for CloudDisk {
         [10, 2, 10, 10]
     }
 
-    async fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, ProviderClient>) {
+    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        check_size(&plan.planned, context, &mut plan.diagnostics).await;
+    }
+
+    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
         plan_size(plan, context).await;
     }
 
@@ -270,13 +274,10 @@ fn is_held(disk: &api::CloudDisk) -> bool {
     matches!(disk.status, Some(MOUNTING | UNMOUNTING | MOUNTED))
 }
 
-/// Refines a plan: a disk cannot shrink or exceed the limit of its specification.
-async fn plan_size(plan: &mut Plan<CloudDisk>, context: &PlanContext<'_, ProviderClient>) {
-    let client = context.client.map(AsRef::as_ref);
-    let Some(planned) = &plan.planned else { return };
-    let size = planned.size_gb.known().copied();
-    let prior_size = plan.prior.as_ref().and_then(|prior| prior.size_gb.known().copied());
-    if let (Some(before), Some(after), true) = (prior_size, size, plan.replace.is_empty())
+/// Refines the plan of an update: a disk cannot shrink.
+async fn plan_size(plan: &mut UpdatePlan<CloudDisk>, context: &PlanContext<'_, ProviderClient>) {
+    let (before, after) = (plan.prior.size_gb.known(), plan.planned.size_gb.known());
+    if let (Some(before), Some(after), true) = (before, after, plan.replace.is_empty())
         && after < before
     {
         plan.diagnostics.error_at(
@@ -285,22 +286,22 @@ async fn plan_size(plan: &mut Plan<CloudDisk>, context: &PlanContext<'_, Provide
             format!(
                 "{} has {before} GB; {after} GB are requested. Set size_gb to at least {before}, or create a new, \
                  smaller disk and copy the data.",
-                plan.prior.as_ref().map(CloudDisk::title).unwrap_or_default()
+                plan.prior.title()
             ),
         );
-        return;
-    }
-    let changes = plan.kind == PlanKind::Create || prior_size != size;
-    if let (Some(client), Some(size), Some(spec), true) =
-        (client.filter(|client| client.preflight), size, planned.spec_id.known().copied(), changes)
-    {
-        check_size(size, spec, client, &planning_limits(context), &mut plan.diagnostics).await;
+    } else if before != after {
+        check_size(&plan.planned, context, &mut plan.diagnostics).await;
     }
 }
 
-/// Checks a size against its specification (service API, Cloud disk specification).
-async fn check_size(size: i64, spec: i64, client: &ProviderClient, limits: &Context, diagnostics: &mut Diagnostics) {
-    match client.api.cloud_disks().specs(&CloudDiskSpecFilter::default(), limits).await {
+/// Checks a size against the limit of its specification (service API, Cloud disk specification).
+async fn check_size(planned: &CloudDisk, context: &PlanContext<'_, ProviderClient>, diagnostics: &mut Diagnostics) {
+    let client = context.client.filter(|client| client.preflight);
+    let (Some(client), Some(&size), Some(&spec)) = (client, planned.size_gb.known(), planned.spec_id.known()) else {
+        return;
+    };
+    let limits = planning_limits(context);
+    match client.api.cloud_disks().specs(&CloudDiskSpecFilter::default(), &limits).await {
         Ok(specs) => match specs.find(&spec) {
             None if specs.complete => diagnostics.error_at(
                 Path::to("spec_id"),

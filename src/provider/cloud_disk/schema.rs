@@ -7,18 +7,72 @@ use crate::{
     api,
     framework::{
         Attr, Schema, Type,
-        schema::{Attribute, Replacement, Requirement, validator},
+        schema::{Attribute, Replacement, validator},
         timeouts::Timeouts,
     },
     provider::{
+        columns::{self, Column, flag, id, moment, text, texts, whole, word},
         rules::{self, same_path},
         words::{disk_status, keep, storage_class, time},
     },
 };
 
+/// A cloud disk of a list (service API, Cloud disk).
+pub(in crate::provider) static COLUMNS: &[Column] = &[
+    id("id", "id", "The disk's database number, as text.").logged(),
+    whole("disk_id", "id", "The disk's database number; an instance takes it as `disk_id`.").logged(),
+    text("uid", "uid", "The disk's UID.").logged(),
+    text("name", "name", "The disk's name.").logged(),
+    whole("size_gb", "size_gb", "The capacity in GB.").logged(),
+    word(
+        "status",
+        "status",
+        disk_status,
+        "`starting`, `available`, `mounting`, `unmounting`, `releasing`, `mounted`, `released` or `in_arrears`.",
+    )
+    .logged(),
+    whole("spec_id", "spec_id", "The cloud disk specification.").logged(),
+    text("spec_type", "spec_type", "The specification's name.").logged(),
+    word("storage_class", "storage_class_type", storage_class, "`RBD`, `FS` or `S3`.").logged(),
+    flag("multiple_mounting", "multiple_mounting", "Whether several instances can mount it at the same time.").logged(),
+    text("mount_path", "mount_path", "Where the disk is mounted by default.").logged(),
+    texts(
+        "binding_instances",
+        "binding_instances",
+        "The mounts on instances, each a JSON document as the service reports it.",
+    ),
+    texts(
+        "binding_clusters",
+        "binding_clusters",
+        "The mounts on clusters, each a JSON document as the service reports it.",
+    ),
+    flag("release_with_instance", "release_with_instance", "Whether the disk is released with its instance.").logged(),
+    flag("release_with_cluster", "release_with_cluster", "Whether the disk is released with its cluster."),
+    moment("create_time", "create_time", "When it was created (RFC 3339, UTC).").logged(),
+    moment("stop_time", "stop_time", "When it stopped (RFC 3339, UTC).").logged(),
+];
+
 pub(super) fn schema() -> Schema {
-    let mut attributes: Vec<Attribute> = reported().into_iter().map(as_argument).collect();
-    attributes.push(
+    let mut attributes = vec![
+        Attribute::optional_computed("name", Type::String, "The disk's name. Changed in place.")
+            .validate(validator::text("a non-empty string", |name| !name.trim().is_empty())),
+        Attribute::required(
+            "size_gb",
+            Type::Number,
+            "The capacity in GB. It grows in place; a smaller value is an error.",
+        )
+        .validate(validator::between(20..=i64::MAX)),
+        Attribute::required("spec_id", Type::Number, "The cloud disk specification (see `damodel_cloud_disk_specs`).")
+            .replaces(Replacement::Always)
+            .validate(validator::between(1..=i64::MAX)),
+        Attribute::optional_computed(
+            "mount_path",
+            Type::String,
+            "Where the disk is mounted if the instance sets no path.",
+        )
+        .replaces(Replacement::IfKnown)
+        .validate(validator::text("an absolute path without `.` or `..`", rules::is_absolute_path))
+        .validate(validator::text(rules::DISK_PATH_RULE, rules::is_allowed_disk_path)),
         Attribute::with_default(
             "purchase_duration",
             Type::Number,
@@ -27,80 +81,24 @@ pub(super) fn schema() -> Schema {
         )
         .replaces(Replacement::IfKnown)
         .validate(validator::between(1..=i64::MAX)),
-    );
-    attributes.push(Attribute::with_default(
-        "deletion_protection",
-        Type::Bool,
-        false,
-        "Whether destroying or replacing the disk is an error. What counts is the value in the state: to destroy the \
-         disk, set this to `false`, apply, then destroy.",
-    ));
+        Attribute::with_default(
+            "deletion_protection",
+            Type::Bool,
+            false,
+            "Whether destroying or replacing the disk is an error. What counts is the value in the state: to destroy \
+             the disk, set this to `false`, apply, then destroy.",
+        ),
+    ];
+    let of_the_spec = ["spec_type", "storage_class", "multiple_mounting"];
+    let reported = columns::reported(COLUMNS, &attributes);
+    attributes.extend(reported.into_iter().map(|attribute| {
+        if of_the_spec.contains(&&*attribute.name) { attribute.follows(&["spec_id"]) } else { attribute }
+    }));
     Schema::new(
         "A cloud disk. Instances mount it with `exist_disks`; it remains when an instance is released. It grows in \
          place and cannot shrink. A destroy waits until the disk is unmounted, and deletes its data.",
         attributes,
     )
-}
-
-/// The attribute as an argument of the resource; unchanged if it is only reported.
-fn as_argument(mut attribute: Attribute) -> Attribute {
-    match &*attribute.name {
-        "name" => {
-            attribute.requirement = Requirement::OptionalComputed;
-            attribute.description = "The disk's name. Changed in place.".to_owned();
-            attribute.validate(validator::text("a non-empty string", |name| !name.trim().is_empty()))
-        }
-        "size_gb" => {
-            attribute.requirement = Requirement::Required;
-            attribute.description = "The capacity in GB. It grows in place; a smaller value is an error.".to_owned();
-            attribute.validate(validator::between(20..=i64::MAX))
-        }
-        "spec_id" => {
-            attribute.requirement = Requirement::Required;
-            attribute.description = "The cloud disk specification (see `damodel_cloud_disk_specs`).".to_owned();
-            attribute.replaces(Replacement::Always).validate(validator::between(1..=i64::MAX))
-        }
-        "mount_path" => {
-            attribute.requirement = Requirement::OptionalComputed;
-            attribute.description = "Where the disk is mounted if the instance sets no path.".to_owned();
-            attribute
-                .replaces(Replacement::IfKnown)
-                .validate(validator::text("an absolute path without `.` or `..`", rules::is_absolute_path))
-                .validate(validator::text(rules::DISK_PATH_RULE, rules::is_allowed_disk_path))
-        }
-        "spec_type" | "storage_class" | "multiple_mounting" => attribute.follows(&["spec_id"]),
-        _ => attribute,
-    }
-}
-
-/// The attributes that the service reports (service API, Cloud disk), all computed.
-pub(super) fn reported() -> Vec<Attribute> {
-    let text = |name: &'static str, description: &str| Attribute::computed(name, Type::String, description);
-    let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
-    let flag = |name: &'static str, description: &str| Attribute::computed(name, Type::Bool, description);
-    let texts =
-        |name: &'static str, description: &str| Attribute::computed(name, Type::list(Type::String), description);
-    vec![
-        text("id", "The disk's database number, as text; an instance takes it as `disk_id`."),
-        text("uid", "The disk's UID."),
-        text("name", "The disk's name."),
-        number("size_gb", "The capacity in GB."),
-        text(
-            "status",
-            "`starting`, `available`, `mounting`, `unmounting`, `releasing`, `mounted`, `released` or `in_arrears`.",
-        ),
-        number("spec_id", "The cloud disk specification."),
-        text("spec_type", "The specification's name."),
-        text("storage_class", "`RBD`, `FS` or `S3`."),
-        flag("multiple_mounting", "Whether several instances can mount it at the same time."),
-        text("mount_path", "Where the disk is mounted by default."),
-        texts("binding_instances", "The mounts on instances, each a JSON document as the service reports it."),
-        texts("binding_clusters", "The mounts on clusters, each a JSON document as the service reports it."),
-        flag("release_with_instance", "Whether the disk is released with its instance."),
-        flag("release_with_cluster", "Whether the disk is released with its cluster."),
-        text("create_time", "When it was created (RFC 3339, UTC)."),
-        text("stop_time", "When it stopped (RFC 3339, UTC)."),
-    ]
 }
 
 /// A `damodel_cloud_disk`, as configured, planned or stored. Its attributes are described in the schema.
@@ -110,6 +108,7 @@ pub(in crate::provider) struct CloudDisk {
     pub(super) deletion_protection: Attr<bool>,
     pub(super) timeouts: Attr<Timeouts>,
     pub(super) id: Attr<String>,
+    pub(super) disk_id: Attr<i64>,
     pub(super) uid: Attr<String>,
     pub(super) name: Attr<String>,
     pub(super) size_gb: Attr<i64>,
@@ -127,31 +126,11 @@ pub(in crate::provider) struct CloudDisk {
     pub(super) stop_time: Attr<String>,
 }
 
-/// One disk of a list, with the attributes that the service reports (service API, Cloud disk).
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::provider) struct DiskRecord {
-    pub(super) id: Attr<String>,
-    pub(super) uid: Attr<String>,
-    pub(super) name: Attr<String>,
-    size_gb: Attr<i64>,
-    status: Attr<String>,
-    spec_id: Attr<i64>,
-    spec_type: Attr<String>,
-    storage_class: Attr<String>,
-    multiple_mounting: Attr<bool>,
-    mount_path: Attr<String>,
-    binding_instances: Attr<Vec<String>>,
-    binding_clusters: Attr<Vec<String>>,
-    release_with_instance: Attr<bool>,
-    release_with_cluster: Attr<bool>,
-    create_time: Attr<String>,
-    stop_time: Attr<String>,
-}
-
 impl CloudDisk {
     /// Sets the reported attributes. Arguments missing in the report keep their values.
     pub(super) fn take_disk(&mut self, disk: &api::CloudDisk) {
         self.id = Attr::Known(disk.id.to_string());
+        self.disk_id = disk.id.into();
         self.uid = disk.uid.clone().into();
         keep(&mut self.name, disk.name.clone());
         keep(&mut self.size_gb, disk.size_gb);

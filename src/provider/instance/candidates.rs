@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::schema::Instance;
 use crate::{
     framework::{
-        Attr, Diagnostics, Path, Plan, PlanKind, Type,
+        Attr, CreatePlan, Diagnostics, Path, Type, UpdatePlan,
         schema::{Attribute, AttributeType, Nesting, validator},
     },
     provider::ProviderClient,
@@ -141,12 +141,8 @@ fn same<T: PartialEq>(wanted: &Attr<T>, own: &Attr<T>) -> Option<bool> {
 }
 
 /// Keeps the specification of an existing instance while it is among the candidates, otherwise plans a replacement.
-pub(super) fn pin(plan: &mut Plan<Instance>) {
-    let (PlanKind::Update, Some(config), Some(prior), Some(planned)) =
-        (plan.kind, &plan.config, &plan.prior, &mut plan.planned)
-    else {
-        return;
-    };
+pub(super) fn pin(plan: &mut UpdatePlan<Instance>) {
+    let UpdatePlan { config, prior, planned, .. } = plan;
     if !has_choice(config) {
         return;
     }
@@ -163,8 +159,8 @@ pub(super) fn pin(plan: &mut Plan<Instance>) {
 }
 
 /// Makes the choice unknown again: an earlier run chose, with other prices and stock than this plan's.
-pub(super) fn plan_adoption(plan: &mut Plan<Instance>) {
-    let (Some(config), Some(planned)) = (&plan.config, &mut plan.planned) else { return };
+pub(super) fn plan_adoption(plan: &mut CreatePlan<Instance>) {
+    let CreatePlan { config, planned, .. } = plan;
     if !has_choice(config) {
         return;
     }

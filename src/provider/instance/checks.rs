@@ -11,7 +11,7 @@ use super::{
     schema::Instance,
 };
 use crate::{
-    api::{CloudDisk, CloudDiskSpecFilter, Context, Error, Listing, PublicImageFilter, Spec},
+    api::{CloudDisk, CloudDiskSpecFilter, Context, Error, Listing, PublicImageFilter, Spec, WithJson},
     framework::{Diagnostic, Diagnostics, Path},
     provider::{
         ProviderClient,
@@ -28,7 +28,7 @@ const ALTERNATIVES: usize = 5;
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     /// The specification, if it is known and exists.
-    pub(super) spec: Option<Spec>,
+    pub(super) spec: Option<WithJson<Spec>>,
     /// Whether the service did not answer the request for specifications.
     pub(super) spec_is_unanswered: bool,
     /// The lack of stock, if the specification cannot be bought at the moment.
@@ -80,7 +80,7 @@ pub(super) async fn check(
 }
 
 /// The specification that a planned create selects (service API, POST /api/instance/create, rule 2).
-pub(super) fn select<'a>(specs: &'a Listing<Spec>, planned: &Instance) -> Option<&'a Spec> {
+pub(super) fn select<'a>(specs: &'a Listing<WithJson<Spec>>, planned: &Instance) -> Option<&'a WithJson<Spec>> {
     match (planned.spec_id.known(), planned.spec_type.as_str()) {
         (Some(id), _) => specs.records.iter().find(|spec| spec.spec_id == *id),
         (None, Some(code)) => specs.records.iter().find(|spec| spec.spec_type.as_deref() == Some(code)),
@@ -160,7 +160,7 @@ impl Findings {
         self.spec = Some(spec.clone());
     }
 
-    fn check_stock(&mut self, planned: &Instance, spec: &Spec, attribute: &str, specs: &Listing<Spec>) {
+    fn check_stock(&mut self, planned: &Instance, spec: &Spec, attribute: &str, specs: &Listing<WithJson<Spec>>) {
         let (Some(available), Some(wanted)) = (spec.max_gpu_count, planned.gpu_num.known()) else { return };
         if *wanted <= available {
             return;
@@ -246,7 +246,7 @@ impl Findings {
     fn newer_cuda(&mut self, path: Path, needed: &images::Cuda, highest: &[u64]) {
         let text = |version: &[u64]| version.iter().map(u64::to_string).collect::<Vec<_>>().join(".");
         let (needs, supports) = (text(&needed.version), text(highest));
-        let spec = self.spec.as_ref().map(name).unwrap_or_default();
+        let spec = self.spec.as_deref().map(name).unwrap_or_default();
         if needed.is_labelled {
             let detail = format!("The image's labels require CUDA {needs}, and {spec} supports at most {supports}.");
             self.diagnostics.error_at(path, "The image needs a newer CUDA", detail);
@@ -403,7 +403,7 @@ pub(super) fn check_disks(config: &Instance, diagnostics: &mut Diagnostics) {
 }
 
 /// The text for a specification that does not exist: the wrong value, the most similar code, and the alternatives.
-fn unknown_spec(specs: &Listing<Spec>, planned: &Instance, region: &str) -> String {
+fn unknown_spec(specs: &Listing<WithJson<Spec>>, planned: &Instance, region: &str) -> String {
     let (wanted, nearest) = match (planned.spec_id.known(), planned.spec_type.as_str()) {
         (None, Some(code)) => {
             let codes = specs.records.iter().filter_map(|spec| spec.spec_type.as_deref());
@@ -414,12 +414,12 @@ fn unknown_spec(specs: &Listing<Spec>, planned: &Instance, region: &str) -> Stri
     format!("{wanted} does not exist in region {region}.{nearest}{}", alternatives(specs, planned))
 }
 
-fn alternatives(specs: &Listing<Spec>, planned: &Instance) -> String {
+fn alternatives(specs: &Listing<WithJson<Spec>>, planned: &Instance) -> String {
     if candidates::has_choice(planned) {
         return String::new();
     }
     let wanted = planned.gpu_num.known().copied().unwrap_or(1);
-    let mut fitting: Vec<&Spec> =
+    let mut fitting: Vec<&WithJson<Spec>> =
         specs.records.iter().filter(|spec| spec.max_gpu_count.is_some_and(|count| count >= wanted)).collect();
     fitting.sort_by(|a, b| a.hourly_price.cmp(&b.hourly_price));
     let listed: Vec<String> = fitting.iter().take(ALTERNATIVES).map(|spec| name(spec)).collect();

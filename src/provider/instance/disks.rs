@@ -306,6 +306,7 @@ mod tests {
             total: Some(3),
             is_reached: true,
             unread: Vec::new(),
+            changed: false,
         }
     }
 

@@ -26,14 +26,14 @@ use super::{
 use crate::{
     api::{self, Accepted, Attempt, Code, Context, CreateInstance, InstanceStatus, InstanceUid, Presence},
     framework::{
-        Attr, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Plan, PlanContext, Private, Schema, StepContext,
-        Type, Update, timeouts::parse_duration, to_value,
+        Attr, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, PlanContext, Private,
+        Schema, StepContext, Type, Update, UpdatePlan, timeouts::parse_duration, to_value,
     },
 };
 
 pub(super) use self::{
     access::InstanceAccessResource,
-    listed::{Filters, Instances, SingleInstance},
+    listed::{COLUMNS, list_all, plural, singular},
 };
 
 /// The private entry with which an import marks the refresh that completes it: whether credentials are kept is not
@@ -65,16 +65,24 @@ impl Managed for Instance {
         plan::validate(config, diagnostics);
     }
 
-    fn settle_plan(plan: &mut Plan<Self>) {
+    fn settle_update(plan: &mut UpdatePlan<Self>) {
         plan::spare_hourly(plan);
         candidates::pin(plan);
     }
 
-    async fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, ProviderClient>) {
-        plan::plan(plan, context).await;
+    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        plan::create(plan, context).await;
     }
 
-    fn plan_adoption(plan: &mut Plan<Self>) {
+    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        plan::update(plan, context).await;
+    }
+
+    async fn plan_destroy(plan: &mut DestroyPlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        plan::destroy(plan, context).await;
+    }
+
+    fn plan_adoption(plan: &mut CreatePlan<Self>) {
         candidates::plan_adoption(plan);
     }
 

@@ -15,8 +15,8 @@ use super::{
     schema::Instance,
 };
 use crate::{
-    api::{Context, Spec},
-    framework::{Attr, Diagnostic, Diagnostics, Path, Plan, Private, value::Number},
+    api::{Context, Spec, WithJson},
+    framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, Private, value::Number},
     provider::{
         ProviderClient,
         account_budget::{AccountBill, AccountBudget, Room},
@@ -80,12 +80,12 @@ pub(super) fn forget_kept(config: &Instance, planned: &Instance, client: &Provid
 
 /// Checks each candidate, and plans the common values of the remaining ones.
 pub(super) async fn plan(
-    plan: &mut Plan<Instance>,
+    plan: &mut CreatePlan<Instance>,
     billed: Option<&AccountBill<'_>>,
     client: &ProviderClient,
     limits: &Context,
 ) {
-    let (Some(config), Some(planned)) = (plan.config.clone(), plan.planned.clone()) else { return };
+    let (config, planned) = (plan.config.clone(), plan.planned.clone());
     let each = candidates::each(&config, &planned, Some(client));
     let key = list_key(&each, client);
     let kept = earlier::<Vec<Offer>>(plan.earlier.as_ref(), OFFERS, &key, client);
@@ -169,7 +169,7 @@ fn rule_out_by(room: &Room<'_>, title: &str, verdicts: &mut [Verdict]) {
 
 /// Decides which candidates remain, and plans their common values; returns the highest price among them.
 fn decide(
-    plan: &mut Plan<Instance>,
+    plan: &mut CreatePlan<Instance>,
     config: &Instance,
     each: &[Instance],
     verdicts: &[Verdict],
@@ -177,7 +177,7 @@ fn decide(
     is_whole: bool,
     client: &ProviderClient,
 ) -> Option<Number> {
-    let planned = plan.planned.as_mut()?;
+    let planned = &mut plan.planned;
     let key = list_key(each, client);
     let offers = match kept {
         Some(kept) => kept,
@@ -231,7 +231,7 @@ fn judge(
 }
 
 impl Offer {
-    fn of(place: usize, spec: &Spec, cost: EstimatedCost) -> Self {
+    fn of(place: usize, spec: &WithJson<Spec>, cost: EstimatedCost) -> Self {
         Self { place, spec_id: spec.spec_id, spec_type: spec.spec_type.clone(), is_spot: is_spot(spec), cost }
     }
 }
@@ -289,7 +289,7 @@ fn has_stock(offers: &[Offer], verdicts: &[Verdict], each: &[Instance], planned:
     .at(Path::to("candidates")))
 }
 
-fn warn_of_moved_prices(plan: &mut Plan<Instance>, offers: &[Offer], verdicts: &[Verdict], each: &[Instance]) {
+fn warn_of_moved_prices(plan: &mut CreatePlan<Instance>, offers: &[Offer], verdicts: &[Verdict], each: &[Instance]) {
     for offer in offers {
         let (Some(now), Some(candidate)) = (current(offer, verdicts), each.get(offer.place)) else { continue };
         if is_above(&now.cost, &offer.cost) {

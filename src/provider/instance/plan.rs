@@ -9,38 +9,34 @@ use super::{
 };
 use crate::{
     api,
-    framework::{Attr, Diagnostics, Path, Plan, PlanContext, PlanKind},
+    framework::{Attr, CreatePlan, DestroyPlan, Diagnostics, Path, PlanContext, UpdatePlan},
     provider::{
         ProviderClient, account_budget::Replaced, client::planning_limits, lifecycle::ManagedExt as _, protection,
         words::capitalized,
     },
 };
 
-/// Refines a plan: the provider's region, the requirements of a create, and the losses of a destroy.
-pub(super) async fn plan(plan: &mut Plan<Instance>, context: &PlanContext<'_, ProviderClient>) {
+/// Refines the plan of a create: the provider's region, the requirements, and the checks against the service.
+pub(super) async fn create(plan: &mut CreatePlan<Instance>, context: &PlanContext<'_, ProviderClient>) {
     let client = context.client.map(AsRef::as_ref);
-    if let Some(planned) = &mut plan.planned
-        && planned.store_credentials == Attr::Known(false)
+    forget_credentials(&mut plan.planned);
+    offline(plan, client);
+    if let Some(client) = client.filter(|client| client.preflight)
+        && !plan.diagnostics.has_errors()
     {
-        planned.forget_credentials();
-    }
-    let asked = client.filter(|client| client.preflight);
-    match plan.kind {
-        PlanKind::Create => {
-            create(plan, client);
-            if let Some(client) = asked
-                && !plan.diagnostics.has_errors()
-            {
-                live(plan, client, &planning_limits(context)).await;
-            }
-        }
-        PlanKind::Destroy => destroy(plan, asked, &planning_limits(context)).await,
-        PlanKind::Update => update(plan, asked, &planning_limits(context)).await,
+        live(plan, client, &planning_limits(context)).await;
     }
 }
 
-fn create(plan: &mut Plan<Instance>, client: Option<&ProviderClient>) {
-    let (Some(config), Some(planned)) = (&plan.config, &mut plan.planned) else { return };
+fn forget_credentials(planned: &mut Instance) {
+    if planned.store_credentials == Attr::Known(false) {
+        planned.forget_credentials();
+    }
+}
+
+/// Plans what needs no request to the service.
+fn offline(plan: &mut CreatePlan<Instance>, client: Option<&ProviderClient>) {
+    let CreatePlan { config, planned, .. } = plan;
     let has_choice = candidates::has_choice(config);
     if has_choice {
         let each = candidates::each(config, planned, client);
@@ -67,8 +63,8 @@ fn create(plan: &mut Plan<Instance>, client: Option<&ProviderClient>) {
 }
 
 /// Checks the create against the live service, and plans its price.
-async fn live(plan: &mut Plan<Instance>, client: &ProviderClient, limits: &api::Context) {
-    let (Some(config), Some(planned)) = (&plan.config, &mut plan.planned) else { return };
+async fn live(plan: &mut CreatePlan<Instance>, client: &ProviderClient, limits: &api::Context) {
+    let CreatePlan { config, planned, .. } = plan;
     let replaced = protection::replaced(&plan.private);
     let findings = checks::check(planned, config, replaced.as_deref(), client, limits).await;
     plan.diagnostics.extend(findings.diagnostics);
@@ -144,12 +140,15 @@ fn check_address(address: &str, host: &str, diagnostics: &mut Diagnostics) {
 }
 
 /// Warns about the disks that a replacement deletes.
-async fn update(plan: &mut Plan<Instance>, client: Option<&ProviderClient>, limits: &api::Context) {
-    let Some(prior) = &plan.prior else { return };
+pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContext<'_, ProviderClient>) {
+    let client = context.client.map(AsRef::as_ref).filter(|client| client.preflight);
+    let limits = &planning_limits(context);
+    forget_credentials(&mut plan.planned);
+    let prior = &plan.prior;
     // The specification in the state is checked even without the service.
-    if let (Some(config), Some(id)) = (&plan.config, prior.spec_id.known())
-        && config.spec_id.known() == Some(id)
-        && let Some(disagreement) = checks::disagreement(config, *id, prior.spec_type.as_str())
+    if let Some(id) = prior.spec_id.known()
+        && plan.config.spec_id.known() == Some(id)
+        && let Some(disagreement) = checks::disagreement(&plan.config, *id, prior.spec_type.as_str())
     {
         plan.diagnostics.push(disagreement);
         return;
@@ -157,8 +156,8 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&ProviderClient>, limi
     protection::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
     let Some(path) = plan.replace.first().cloned() else {
         // After an import, the disks have no uids yet.
-        if let (Some(planned), Some(client)) = (&mut plan.planned, client) {
-            let disks = &mut planned.exist_disks;
+        if let Some(client) = client {
+            let disks = &mut plan.planned.exist_disks;
             match find_uids(disks, client, limits).await {
                 Ok(()) => keep_uids(disks, client),
                 Err(error) => {
@@ -192,22 +191,21 @@ async fn update(plan: &mut Plan<Instance>, client: Option<&ProviderClient>, limi
 }
 
 /// The term of an hourly instance is never sent, so a change of it does not replace the instance.
-pub(super) fn spare_hourly(plan: &mut Plan<Instance>) {
-    let is_hourly = |instance: &Option<Instance>| {
-        instance.as_ref().is_some_and(|instance| instance.payment_type.as_str() == Some("Hourly"))
-    };
+pub(super) fn spare_hourly(plan: &mut UpdatePlan<Instance>) {
+    let is_hourly = |instance: &Instance| instance.payment_type.as_str() == Some("Hourly");
     if is_hourly(&plan.prior) && is_hourly(&plan.planned) {
         plan.replace.retain(|path| *path != Path::to("purchase_duration"));
     }
 }
 
 /// Warns about the disks that a destroy deletes.
-async fn destroy(plan: &mut Plan<Instance>, client: Option<&ProviderClient>, limits: &api::Context) {
-    let Some(prior) = &plan.prior else { return };
+pub(super) async fn destroy(plan: &mut DestroyPlan<Instance>, context: &PlanContext<'_, ProviderClient>) {
+    let prior = &plan.prior;
     if prior.is_protected() {
         return;
     }
-    let losses = disks::told(prior, client, limits).await;
+    let client = context.client.map(AsRef::as_ref).filter(|client| client.preflight);
+    let losses = disks::told(prior, client, &planning_limits(context)).await;
     plan.diagnostics.extend(disks::prepaid(prior).map(Into::into).unwrap_or_default());
     plan.diagnostics.warning(
         "The destroy deletes the instance's disks",

@@ -9,8 +9,8 @@ use super::{
     schema::Instance,
 };
 use crate::{
-    api::{Attempt, Context, Spec},
-    framework::{Attr, Diagnostic, Path, Plan, Private},
+    api::{Attempt, Context, Spec, WithJson},
+    framework::{Attr, CreatePlan, Diagnostic, Path, Private},
     provider::{
         ProviderClient,
         account_budget::AccountBill,
@@ -28,8 +28,13 @@ const PLAN: &str = "budget";
 
 /// Plans the price of an instance, and checks the live price against the budgets. For spot capacity, only the highest
 /// possible price is planned.
-pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&AccountBill<'_>>, client: &ProviderClient) {
-    let Some(planned) = &mut plan.planned else { return };
+pub(super) fn quote(
+    plan: &mut CreatePlan<Instance>,
+    spec: &WithJson<Spec>,
+    billed: Option<&AccountBill<'_>>,
+    client: &ProviderClient,
+) {
+    let planned = &plan.planned;
     let Some(live) = live(planned, spec) else { return };
     if let Err(diagnostic) = budget(&live, planned, client) {
         plan.diagnostics.push(diagnostic);
@@ -68,23 +73,19 @@ pub(super) fn quote(plan: &mut Plan<Instance>, spec: &Spec, billed: Option<&Acco
 
 /// Repeats the quote of an earlier plan if the service does not answer: Terraform rejects a plan inside the apply that
 /// has fewer known values than the first plan. The apply itself requests the price again.
-pub(super) fn repeat(plan: &mut Plan<Instance>, client: &ProviderClient) {
-    let Some(planned) = &mut plan.planned else { return };
-    if order(planned).is_none() {
-        return;
-    }
-    if let Some(quote) = earlier(plan.earlier.as_ref(), QUOTE, &key(planned, client), client) {
+pub(super) fn repeat(plan: &mut CreatePlan<Instance>, client: &ProviderClient) {
+    if order(&plan.planned).is_some()
+        && let Some(quote) = earlier(plan.earlier.as_ref(), QUOTE, &key(&plan.planned, client), client)
+    {
         put(plan, quote);
     }
 }
 
-fn put(plan: &mut Plan<Instance>, quote: Quote) {
+fn put(plan: &mut CreatePlan<Instance>, quote: Quote) {
     plan.private.insert(QUOTE, &quote);
-    if let Some(planned) = &mut plan.planned {
-        planned.price_ceiling = quote.cost.hourly_equivalent.clone();
-        if !quote.is_spot {
-            planned.estimated_cost = Attr::Known(quote.cost);
-        }
+    plan.planned.price_ceiling = quote.cost.hourly_equivalent.clone();
+    if !quote.is_spot {
+        plan.planned.estimated_cost = Attr::Known(quote.cost);
     }
 }
 
@@ -95,18 +96,18 @@ struct Quote {
 }
 
 impl Quote {
-    fn of(cost: EstimatedCost, spec: &Spec) -> Self {
+    fn of(cost: EstimatedCost, spec: &WithJson<Spec>) -> Self {
         Self { cost, is_spot: is_spot(spec) }
     }
 }
 
 /// Whether a specification is spot capacity, whose price changes.
-pub(super) fn is_spot(spec: &Spec) -> bool {
+pub(super) fn is_spot(spec: &WithJson<Spec>) -> bool {
     spec.capacity_type.as_deref() == Some("spot")
 }
 
 /// The current cost of an instance of a specification; `None` while an input is unknown.
-pub(super) fn live(planned: &Instance, spec: &Spec) -> Option<EstimatedCost> {
+pub(super) fn live(planned: &Instance, spec: &WithJson<Spec>) -> Option<EstimatedCost> {
     Some(estimate(spec, &order(planned)?))
 }
 

@@ -3,10 +3,8 @@
 
 pub(super) mod absence;
 mod create;
-mod data;
 mod delete;
 mod leftovers;
-mod list;
 mod plan;
 mod read;
 
@@ -14,17 +12,16 @@ use std::{fmt, future::Future, marker::PhantomData, time::Duration};
 
 pub(super) use self::{
     create::ManagedCreate,
-    data::{Plural, PluralModel, Singular, SingularModel, snapshot, state, unreadable},
     delete::{AfterRefusal, Free, Release},
-    list::{Filters, ListAll},
     read::{ImportTarget, in_list},
 };
 use super::ProviderClient;
 use crate::{
     api::{self, Accepted, Attempt, Code, Context, Creation, Object, WhileBusy},
     framework::{
-        self, Attr, Create, Diagnostic, Diagnostics, IdentityAttribute, IdentitySchema, Model, Outcome, Plan,
-        PlanContext, Private, Schema, State, StepContext, Update, timeouts::DefaultTimeouts,
+        self, Attr, Create, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, IdentityAttribute, IdentitySchema, Model,
+        Outcome, PlanContext, Private, Schema, State, StepContext, Update, UpdatePlan, Value,
+        timeouts::DefaultTimeouts, to_value,
     },
 };
 
@@ -63,11 +60,28 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     /// Checks the rules between attributes without the service.
     fn validate(_config: &Self, _diagnostics: &mut Diagnostics) {}
 
-    /// Decides which attributes a plan changes and replaces, before all other checks.
-    fn settle_plan(_plan: &mut Plan<Self>) {}
+    /// Decides which attributes an update changes and replaces, before all other checks.
+    fn settle_update(_plan: &mut UpdatePlan<Self>) {}
 
-    /// Refines a plan: live checks, early computed values, warnings.
-    fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, ProviderClient>) -> impl Future<Output = ()> + Send;
+    /// Refines the plan of a create: live checks, early computed values, warnings.
+    fn plan_create(
+        plan: &mut CreatePlan<Self>,
+        context: &PlanContext<'_, ProviderClient>,
+    ) -> impl Future<Output = ()> + Send;
+
+    /// Refines the plan of an update in the same way.
+    fn plan_update(
+        plan: &mut UpdatePlan<Self>,
+        context: &PlanContext<'_, ProviderClient>,
+    ) -> impl Future<Output = ()> + Send;
+
+    /// Warns about what a destroy loses.
+    fn plan_destroy(
+        _plan: &mut DestroyPlan<Self>,
+        _context: &PlanContext<'_, ProviderClient>,
+    ) -> impl Future<Output = ()> + Send {
+        async {}
+    }
 
     /// Updates the object in place, after its rename: the prior state has the new name.
     fn update(
@@ -81,7 +95,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn generate(_config: &mut Self, _diagnostics: &mut Diagnostics) {}
 
     /// Makes values unknown that differ if the create adopts an earlier run's object.
-    fn plan_adoption(_plan: &mut Plan<Self>) {}
+    fn plan_adoption(_plan: &mut CreatePlan<Self>) {}
 
     /// The common attributes of all kinds.
     fn common(&self) -> Common<'_>;
@@ -283,6 +297,16 @@ pub(super) trait ManagedExt: Managed {
 
 impl<M: Managed> ManagedExt for M {}
 
+/// The states of listed objects, as far as a list shows them.
+pub(super) fn rows<M: Managed>(records: &[ObjectRecord<M>], is_shown: impl Fn(&ObjectRecord<M>) -> bool) -> Vec<Value> {
+    let state = |record| {
+        let mut state = M::default();
+        state.take_record(record);
+        to_value(&state).unwrap_or_default()
+    };
+    records.iter().filter(|record| is_shown(record)).map(state).collect()
+}
+
 /// The noun for one object.
 pub(super) fn noun<M: Managed>() -> &'static str {
     M::Object::KIND.noun()
@@ -318,9 +342,9 @@ impl<M: Managed> framework::Resource for Resource<M> {
         Some(IdentitySchema::new(vec![M::identity()]))
     }
 
-    fn timeouts(&self) -> DefaultTimeouts {
+    fn timeouts(&self) -> Option<DefaultTimeouts> {
         let [create, read, update, delete] = M::minutes().map(|minutes| Duration::from_secs(minutes * 60));
-        DefaultTimeouts { create, read, update, delete }
+        Some(DefaultTimeouts { create, read, update, delete })
     }
 
     fn validate(&self, config: &M, diagnostics: &mut Diagnostics) {
@@ -334,8 +358,16 @@ impl<M: Managed> framework::Resource for Resource<M> {
         }
     }
 
-    async fn plan(&self, plan: &mut Plan<M>, context: PlanContext<'_, ProviderClient>) {
-        plan::plan(plan, &context).await;
+    async fn plan_create(&self, plan: &mut CreatePlan<M>, context: PlanContext<'_, ProviderClient>) {
+        plan::create(plan, &context).await;
+    }
+
+    async fn plan_update(&self, plan: &mut UpdatePlan<M>, context: PlanContext<'_, ProviderClient>) {
+        plan::change(plan, &context).await;
+    }
+
+    async fn plan_destroy(&self, plan: &mut DestroyPlan<M>, context: PlanContext<'_, ProviderClient>) {
+        plan::destroy(plan, &context).await;
     }
 
     async fn create(&self, change: Create<M>, context: StepContext<ProviderClient>) -> Outcome<M> {

@@ -3,22 +3,17 @@
 use super::{Managed, ManagedExt as _};
 use crate::{
     api::{Object, PendingRecord},
-    framework::{Diagnostic, Diagnostics, Outcome, Path, Plan, PlanContext, PlanKind, StepContext, Update},
+    framework::{
+        CreatePlan, DestroyPlan, Diagnostic, Diagnostics, Outcome, Path, PlanContext, StepContext, Update, UpdatePlan,
+    },
     provider::{ProviderClient, client::limits, errors::Failure, protection},
 };
 
-pub(super) async fn plan<M: Managed>(plan: &mut Plan<M>, context: &PlanContext<'_, ProviderClient>) {
-    let client = context.client.map(AsRef::as_ref);
-    if let (Some(prior), Some(client)) = (&plan.prior, client)
-        && let Some(id) = prior.id()
-    {
-        client.planned_with_state(M::Object::KIND, id, prior.uid());
-    }
-    M::settle_plan(plan);
-    protection::check(plan);
+pub(super) async fn create<M: Managed>(plan: &mut CreatePlan<M>, context: &PlanContext<'_, ProviderClient>) {
+    protection::check_create(plan);
     let said = std::mem::take(&mut plan.diagnostics);
-    M::plan(plan, context).await;
-    if let (Some(client), PlanKind::Create) = (client, plan.kind)
+    M::plan_create(plan, context).await;
+    if let Some(client) = context.client
         && resumable(plan, client).is_some()
     {
         plan.diagnostics = softened(std::mem::take(&mut plan.diagnostics));
@@ -28,11 +23,35 @@ pub(super) async fn plan<M: Managed>(plan: &mut Plan<M>, context: &PlanContext<'
     plan.diagnostics.extend(checked);
 }
 
+pub(super) async fn change<M: Managed>(plan: &mut UpdatePlan<M>, context: &PlanContext<'_, ProviderClient>) {
+    remember(&plan.prior, context);
+    M::settle_update(plan);
+    protection::check_update(plan);
+    M::plan_update(plan, context).await;
+}
+
+pub(super) async fn destroy<M: Managed>(plan: &mut DestroyPlan<M>, context: &PlanContext<'_, ProviderClient>) {
+    remember(&plan.prior, context);
+    if plan.prior.is_protected() {
+        plan.diagnostics.push(protection::refusal(&plan.prior));
+    }
+    M::plan_destroy(plan, context).await;
+}
+
+/// Records what the state says of an object, for the other plans of the run.
+fn remember<M: Managed>(prior: &M, context: &PlanContext<'_, ProviderClient>) {
+    if let (Some(client), Some(id)) = (context.client, prior.id()) {
+        client.planned_with_state(M::Object::KIND, id, prior.uid());
+    }
+}
+
 /// The pending record that the create of this plan would adopt. The stock, name or budget that a killed create uses
 /// does not prevent its adoption.
-pub(in crate::provider) fn resumable<M: Managed>(plan: &Plan<M>, client: &ProviderClient) -> Option<PendingRecord> {
-    let (config, planned) = plan.config.as_ref().zip(plan.planned.as_ref())?;
-    let choices = M::choices(config, planned, &plan.private, client);
+pub(in crate::provider) fn resumable<M: Managed>(
+    plan: &CreatePlan<M>,
+    client: &ProviderClient,
+) -> Option<PendingRecord> {
+    let choices = M::choices(&plan.config, &plan.planned, &plan.private, client);
     let requests: Option<Vec<M::Request>> =
         choices.iter().map(|choice| choice.object.planned_request(client)).collect();
     client.resumable(&requests?)

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     api::InstanceUid,
-    framework::{Attr, Diagnostic, Diagnostics, Path, Plan, PlanContext},
+    framework::{Attr, Diagnostic, Diagnostics, Path, PlanContext, Private},
     model::{self, GgufModel, Memory, ServerOptions, largest_context, memory},
     provider::{ProviderClient, access::Access, client::planning_limits, model_files::InstanceFiles, ssh::Login},
     ssh::{self, Session},
@@ -67,27 +67,33 @@ const UNCOMPUTED: &[&str] = &[
 ];
 
 /// Holds the model of a planned server against the memory of the instance's GPUs, where both can be seen.
-pub(super) async fn check(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
-    let Some(client) = context.client.filter(|client| client.preflight) else { return };
-    let (Some(config), Some(planned)) = (&plan.config, &plan.planned) else { return };
+pub(super) async fn check(
+    config: &LlamaServer,
+    planned: &LlamaServer,
+    known_host: Option<String>,
+    private: &Private,
+    context: &PlanContext<'_, ProviderClient>,
+) -> Diagnostics {
+    let mut said = Diagnostics::new();
+    let Some(client) = context.client.filter(|client| client.preflight) else { return said };
     if planned.parallel.known().is_some_and(|parallel| *parallel > model::MAX_SLOTS.cast_signed()) {
         let text = format!(
             "Sizes are not computed for more than {} parallel chats: whether the model fits in GPU memory shows when \
              the server starts.",
             model::MAX_SLOTS
         );
-        plan.diagnostics.warning_at(Path::to("parallel"), "Memory of the server is not checked", text);
+        said.warning_at(Path::to("parallel"), "Memory of the server is not checked", text);
     }
-    let Some(options) = started_with(planned) else { return };
-    let known_host = plan.prior.as_ref().and_then(|prior| prior.host_key.known().cloned());
-    let known_bastion = planned.bastion_address().and_then(|address| plan.private.bastion(&address));
+    let Some(options) = started_with(planned) else { return said };
+    let known_bastion = planned.bastion_address().and_then(|address| private.bastion(&address));
     let login = Login { known_host, ..config.login(config, known_bastion) };
     let looking = look(planned, &login, client, context);
-    match timeout_at(Instant::now() + CHECK, Box::pin(looking)).await {
-        Ok(Ok((model, cards))) => plan.diagnostics.extend(judge(&planned.model, &model, &options, &cards)),
+    match timeout_at(context.deadline.min(Instant::now() + CHECK), Box::pin(looking)).await {
+        Ok(Ok((model, cards))) => said.extend(judge(&planned.model, &model, &options, &cards)),
         Ok(Err(reason)) => tracing::info!(reason, "the model's memory is not checked"),
         Err(_) => tracing::info!("the model's memory is not checked: the time ran out"),
     }
+    said
 }
 
 /// The options that memory depends on; none while one is unknown or is set in another way.

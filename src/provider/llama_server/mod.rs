@@ -47,8 +47,8 @@ use self::model::LlamaServer;
 pub(super) use self::{restart::Restart, tunnel::Tunnel};
 use super::ProviderClient;
 use crate::framework::{
-    self, Create, Diagnostics, Identity, IdentitySchema, Outcome, Plan, PlanContext, Schema, State, StepContext,
-    Update, timeouts::DefaultTimeouts,
+    self, Create, CreatePlan, Diagnostics, Identity, IdentitySchema, Outcome, PlanContext, Schema, State, StepContext,
+    Update, UpdatePlan, timeouts::DefaultTimeouts,
 };
 
 /// The resource.
@@ -71,17 +71,21 @@ impl framework::Resource for Resource {
         Some(import::identity())
     }
 
-    fn timeouts(&self) -> DefaultTimeouts {
+    fn timeouts(&self) -> Option<DefaultTimeouts> {
         let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
-        DefaultTimeouts { create: minutes(60), read: minutes(1), update: minutes(60), delete: minutes(5) }
+        Some(DefaultTimeouts { create: minutes(60), read: minutes(1), update: minutes(60), delete: minutes(5) })
     }
 
     fn validate(&self, config: &LlamaServer, diagnostics: &mut Diagnostics) {
         validate::validate(config, diagnostics);
     }
 
-    async fn plan(&self, plan: &mut Plan<LlamaServer>, context: PlanContext<'_, ProviderClient>) {
-        plan::plan(plan, &context).await;
+    async fn plan_create(&self, plan: &mut CreatePlan<LlamaServer>, context: PlanContext<'_, ProviderClient>) {
+        plan::create(plan, &context).await;
+    }
+
+    async fn plan_update(&self, plan: &mut UpdatePlan<LlamaServer>, context: PlanContext<'_, ProviderClient>) {
+        plan::update(plan, &context).await;
     }
 
     /// The work goes on in the instance by itself: when nobody hears the answer, there is nothing to wait for.

@@ -3,7 +3,7 @@
 use super::{failure::as_warning, memory, model::LlamaServer, read};
 use crate::{
     api::{self, InstanceStatus, InstanceUid},
-    framework::{Attr, Diagnostic, Diagnostics, Path, Plan, PlanContext, PlanKind},
+    framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, PlanContext, UpdatePlan},
     provider::{
         ProviderClient, access::Access, client::planning_limits, errors::Failure, ssh::NoTarget,
         ssh_failure::no_credentials, words::title,
@@ -118,40 +118,32 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
         || *triggers != prior.triggers
 }
 
-/// Refines a plan: what an update changes in the instance, and whether a create can hope to log in.
-pub(super) async fn plan(plan: &mut Plan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
-    match plan.kind {
-        PlanKind::Create => {
-            warn_without_key(plan);
-            let client = context.client.map(AsRef::as_ref).filter(|client| client.preflight);
-            if let (Some(config), Some(client)) = (&plan.config, client) {
-                check_access(config, client, &planning_limits(context), &mut plan.diagnostics).await;
-            }
-            memory::check(plan, context).await;
-        }
-        PlanKind::Destroy => {}
-        PlanKind::Update => {
-            if restarts(plan) {
-                warn_without_key(plan);
-                memory::check(plan, context).await;
-            }
-            update(plan);
-        }
+/// Refines the plan of a create: whether it can hope to log in, and whether the model fits.
+pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
+    let CreatePlan { config, planned, private, diagnostics, .. } = plan;
+    warn_without_key(config, planned, diagnostics);
+    if let Some(client) = context.client.filter(|client| client.preflight) {
+        check_access(config, client, &planning_limits(context), diagnostics).await;
     }
+    diagnostics.extend(memory::check(config, planned, None, private, context).await);
 }
 
-fn restarts(plan: &Plan<LlamaServer>) -> bool {
-    matches!((&plan.prior, &plan.planned), (Some(prior), Some(planned)) if UpdateEffect::of(prior,
-        planned) == UpdateEffect::Restart)
+/// Refines the plan of an update: what it changes in the instance.
+pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
+    let UpdatePlan { config, prior, planned, private, diagnostics, .. } = plan;
+    if UpdateEffect::of(prior, planned) == UpdateEffect::Restart {
+        warn_without_key(config, planned, diagnostics);
+        let known_host = prior.host_key.known().cloned();
+        diagnostics.extend(memory::check(config, planned, known_host, private, context).await);
+    }
+    change(plan);
 }
 
 /// A server without a key that other machines reach serves all of them.
-fn warn_without_key(plan: &mut Plan<LlamaServer>) {
-    let Some(config) = &plan.config else { return };
+fn warn_without_key(config: &LlamaServer, planned: &LlamaServer, diagnostics: &mut Diagnostics) {
     let has_key = !config.api_key.is_null() || !config.api_key_wo.is_null();
-    let host = plan.planned.as_ref().and_then(|planned| planned.host.as_str());
-    if !has_key && let Some(host @ ("0.0.0.0" | "::")) = host {
-        plan.diagnostics.push(
+    if !has_key && let Some(host @ ("0.0.0.0" | "::")) = planned.host.as_str() {
+        diagnostics.push(
             Diagnostic::warning(
                 "The llama server has no API key",
                 format!(
@@ -164,8 +156,8 @@ fn warn_without_key(plan: &mut Plan<LlamaServer>) {
     }
 }
 
-fn update(plan: &mut Plan<LlamaServer>) {
-    let (Some(config), Some(prior), Some(planned)) = (&plan.config, &plan.prior, &mut plan.planned) else { return };
+fn change(plan: &mut UpdatePlan<LlamaServer>) {
+    let UpdatePlan { config, prior, planned, .. } = plan;
     let effect = UpdateEffect::of(prior, planned);
     if prior.status.as_str() == Some(read::BLOCKED) {
         plan.diagnostics.push(
@@ -293,18 +285,16 @@ mod tests {
     }
 
     fn planned(prior: LlamaServer, planned: LlamaServer) -> LlamaServer {
-        let mut plan = Plan {
-            kind: PlanKind::Update,
-            config: Some(LlamaServer::default()),
-            prior: Some(prior),
-            planned: Some(planned),
+        let mut plan = UpdatePlan {
+            config: LlamaServer::default(),
+            prior,
+            planned,
             replace: Vec::new(),
             private: crate::framework::Private::default(),
-            earlier: None,
             diagnostics: Diagnostics::new(),
         };
-        update(&mut plan);
-        plan.planned.unwrap()
+        change(&mut plan);
+        plan.planned
     }
 
     #[test]

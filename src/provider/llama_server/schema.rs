@@ -88,12 +88,12 @@ fn keys() -> Vec<Attribute> {
     ]
 }
 
-fn api_key() -> impl validator::Validator {
+fn api_key() -> validator::Validator {
     validator::text(options::API_KEY, options::is_api_key)
 }
 
 /// A path in the instance.
-fn path() -> impl validator::Validator {
+fn path() -> validator::Validator {
     validator::text("an absolute path in the instance, or one in the home directory (~/…)", |path| {
         (path.starts_with('/') || path.starts_with("~/")) && !path.contains(|c: char| c.is_control())
     })

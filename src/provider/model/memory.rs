@@ -1,24 +1,16 @@
 //! The function `model_memory`.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
-use super::record::{attributes, number};
+use super::record::attributes;
 use crate::{
-    framework::{Attr, Function, FunctionError, Parameter, Signature, Type},
+    framework::{Attr, Function, FunctionError, Parameter, Signature, Type, Value},
     model::{GgufModel, Memory, ServerOptions, memory},
 };
 
 /// `model_memory(model, options)`.
 #[derive(Debug)]
 pub(in crate::provider) struct ModelMemory;
-
-#[derive(Debug, Deserialize)]
-pub(in crate::provider) struct Arguments {
-    model: Shape,
-    options: BTreeMap<String, Attr<String>>,
-}
 
 /// The attributes of the data source that the memory depends on.
 const NEEDED: &[&str] = &[
@@ -40,27 +32,6 @@ const NEEDED: &[&str] = &[
     "output_bytes",
 ];
 
-/// The values of these attributes.
-#[derive(Debug, Deserialize)]
-struct Shape {
-    architecture: Attr<String>,
-    layers: Attr<i64>,
-    context_length: Attr<i64>,
-    embedding_length: Attr<i64>,
-    head_count: Attr<i64>,
-    head_count_kv: Attr<Vec<Attr<i64>>>,
-    key_length: Attr<i64>,
-    value_length: Attr<i64>,
-    expert_count: Attr<i64>,
-    sliding_window: Attr<i64>,
-    sliding_window_pattern: Attr<i64>,
-    feed_forward_length: Attr<i64>,
-    tied_output: Attr<bool>,
-    layer_bytes: Attr<Vec<Attr<i64>>>,
-    embedding_bytes: Attr<i64>,
-    output_bytes: Attr<i64>,
-}
-
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::provider) struct MemoryParts {
     weights: Attr<i64>,
@@ -73,7 +44,7 @@ pub(in crate::provider) struct MemoryParts {
 }
 
 impl Function for ModelMemory {
-    type Arguments = Arguments;
+    type Arguments = Value;
     type Output = MemoryParts;
 
     fn name(&self) -> &'static str {
@@ -110,60 +81,61 @@ impl Function for ModelMemory {
         }
     }
 
-    fn call(&self, arguments: Arguments) -> Result<MemoryParts, FunctionError> {
-        let set = arguments.options.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)));
+    fn call(&self, arguments: Value) -> Result<MemoryParts, FunctionError> {
+        let options = if let Value::Map(options) = arguments.attribute("options") { Some(options) } else { None };
+        let set = options.into_iter().flatten().filter_map(|(name, value)| Some((&**name, value.as_str()?)));
         let options = ServerOptions::parse(set).map_err(|error| FunctionError::on("options", error.to_string()))?;
-        let model = arguments.model.into_model().map_err(|text| FunctionError::on("model", text))?;
+        let model = model_of(arguments.attribute("model")).map_err(|text| FunctionError::on("model", text))?;
         Ok(MemoryParts::of(memory(&model, &options)))
     }
 }
 
-impl Shape {
-    /// The model.
-    ///
-    /// # Errors
-    /// An attribute value that is not from the data source.
-    fn into_model(self) -> Result<GgufModel, String> {
-        let one = |name: &str, value: &Attr<i64>| match value.known() {
-            None => Ok(None),
-            Some(number) => u64::try_from(*number).map(Some).map_err(|_| format!("{name} must not be negative")),
-        };
-        let each = |name: &str, values: &Attr<Vec<Attr<i64>>>| {
-            let numbers =
-                values.known().into_iter().flatten().map(|value| one(name, value).map(Option::unwrap_or_default));
-            numbers.collect::<Result<Vec<u64>, String>>()
-        };
-        Ok(GgufModel {
-            architecture: self.architecture.into_known().unwrap_or_default(),
-            layers: one("layers", &self.layers)?,
-            context_length: one("context_length", &self.context_length)?,
-            embedding_length: one("embedding_length", &self.embedding_length)?,
-            head_count: one("head_count", &self.head_count)?,
-            head_count_kv: each("head_count_kv", &self.head_count_kv)?,
-            key_length: one("key_length", &self.key_length)?,
-            value_length: one("value_length", &self.value_length)?,
-            expert_count: one("expert_count", &self.expert_count)?.unwrap_or_default(),
-            sliding_window: one("sliding_window", &self.sliding_window)?,
-            sliding_window_pattern: one("sliding_window_pattern", &self.sliding_window_pattern)?,
-            feed_forward_length: one("feed_forward_length", &self.feed_forward_length)?,
-            tied_output: self.tied_output.into_known().unwrap_or_default(),
-            layer_bytes: each("layer_bytes", &self.layer_bytes)?,
-            embedding_bytes: one("embedding_bytes", &self.embedding_bytes)?.unwrap_or_default(),
-            output_bytes: one("output_bytes", &self.output_bytes)?.unwrap_or_default(),
-            ..GgufModel::default()
-        })
-    }
+/// The model that the data source describes.
+///
+/// # Errors
+/// An attribute value that is not from the data source.
+fn model_of(described: &Value) -> Result<GgufModel, String> {
+    let read = |name: &str, value: &Value| {
+        let Value::Number(number) = value else { return Ok(None) };
+        let number = number.to_i64().and_then(|number| u64::try_from(number).ok());
+        number.map(Some).ok_or_else(|| format!("{name} must be a whole number that is not negative"))
+    };
+    let one = |name: &str| read(name, described.attribute(name));
+    let each = |name: &str| {
+        let elements = if let Value::List(elements) = described.attribute(name) { elements.as_slice() } else { &[] };
+        elements.iter().map(|value| read(name, value).map(Option::unwrap_or_default)).collect::<Result<Vec<u64>, _>>()
+    };
+    Ok(GgufModel {
+        architecture: described.attribute("architecture").as_str().unwrap_or_default().to_owned(),
+        layers: one("layers")?,
+        context_length: one("context_length")?,
+        embedding_length: one("embedding_length")?,
+        head_count: one("head_count")?,
+        head_count_kv: each("head_count_kv")?,
+        key_length: one("key_length")?,
+        value_length: one("value_length")?,
+        expert_count: one("expert_count")?.unwrap_or_default(),
+        sliding_window: one("sliding_window")?,
+        sliding_window_pattern: one("sliding_window_pattern")?,
+        feed_forward_length: one("feed_forward_length")?,
+        tied_output: *described.attribute("tied_output") == Value::Bool(true),
+        layer_bytes: each("layer_bytes")?,
+        embedding_bytes: one("embedding_bytes")?.unwrap_or_default(),
+        output_bytes: one("output_bytes")?.unwrap_or_default(),
+        ..GgufModel::default()
+    })
 }
 
 impl MemoryParts {
     fn of(memory: Memory) -> Self {
+        let bytes = |part: Option<u64>| part.and_then(|part| i64::try_from(part).ok()).into();
         Self {
-            weights: number(memory.weights),
-            cache: number(memory.cache),
-            compute: number(memory.compute),
-            overhead: number(memory.overhead),
-            total: number(memory.total),
-            host: number(memory.host),
+            weights: bytes(memory.weights),
+            cache: bytes(memory.cache),
+            compute: bytes(memory.compute),
+            overhead: bytes(memory.overhead),
+            total: bytes(memory.total),
+            host: bytes(memory.host),
             notes: memory.notes,
         }
     }

@@ -6,11 +6,11 @@ mod record;
 
 use std::future::Future;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::time::timeout_at;
 
 pub(super) use self::memory::ModelMemory;
-use self::record::{attributes, with_model};
+use self::record::attributes;
 use super::{
     ProviderClient,
     access::Access,
@@ -23,8 +23,10 @@ use super::{
 use crate::{
     api::{InstanceUid, RemoteError, RemoteFile},
     framework::{
-        Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, StepContext, Type,
+        Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, StepContext, Type, Value,
+        from_value,
         schema::{Attribute, validator},
+        to_value,
     },
     model::{self, Error, GgufModel},
 };
@@ -32,20 +34,19 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct File;
 
-with_model!(
-    /// The configuration and result of the data source.
-    Described {
-        path: String,
-        url: String,
-        instance_id: String,
-        ssh: Ssh,
-        host_key: String,
-    }
-);
+/// The arguments of the data source.
+#[derive(Debug, Deserialize)]
+struct ModelPlace {
+    path: Attr<String>,
+    url: Attr<String>,
+    instance_id: Attr<String>,
+    ssh: Attr<Ssh>,
+    host_key: Attr<String>,
+}
 
 impl DataSource for File {
     type Client = ProviderClient;
-    type Model = Described;
+    type Model = Value;
 
     fn type_name(&self) -> &'static str {
         "damodel_model"
@@ -77,7 +78,11 @@ impl DataSource for File {
         )
     }
 
-    fn validate(&self, config: &Described, diagnostics: &mut Diagnostics) {
+    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) {
+        let config: ModelPlace = match from_value(config) {
+            Ok(config) => config,
+            Err(bug) => return diagnostics.extend(bug.into()),
+        };
         let is_in_an_instance = !config.instance_id.is_null() || !config.ssh.is_null();
         match (config.path.is_null(), config.url.is_null()) {
             (true, true) => diagnostics.error_at(Path::to("path"), "Missing required argument", "Set path or url."),
@@ -100,19 +105,28 @@ impl DataSource for File {
         }
     }
 
-    async fn read(&self, mut config: Described, context: StepContext<ProviderClient>) -> Outcome<Described> {
-        match Box::pin(read(&config, &context)).await {
-            Ok((model, warnings)) => {
-                config.take(model);
-                Outcome::present(config, Private::default()).with(warnings)
-            }
+    async fn read(&self, mut config: Value, context: StepContext<ProviderClient>) -> Outcome<Value> {
+        let place = match from_value(&config) {
+            Ok(place) => place,
+            Err(bug) => return Outcome::absent().with(bug),
+        };
+        match Box::pin(read(&place, &context)).await {
+            Ok((model, warnings)) => match to_value(&model) {
+                Ok(model) => {
+                    for attribute in attributes() {
+                        config.set_attribute(&attribute.name, model.attribute(&attribute.name).clone());
+                    }
+                    Outcome::present(config, Private::default()).with(warnings)
+                }
+                Err(bug) => Outcome::absent().with(bug),
+            },
             Err(diagnostic) => Outcome::absent().with(*diagnostic),
         }
     }
 }
 
 async fn read(
-    config: &Described,
+    config: &ModelPlace,
     context: &StepContext<ProviderClient>,
 ) -> Result<(GgufModel, Diagnostics), Box<Diagnostic>> {
     if let Some(url) = config.url.as_str() {

@@ -15,10 +15,15 @@ use super::{
 };
 use crate::{
     api::{self, Accepted, Code, Context, InstanceUid, ObjectKind, SaveImage, WhileBusy},
-    framework::{Attr, Diagnostic, Diagnostics, IdentityAttribute, Path, Plan, PlanContext, PlanKind, Schema, Type},
+    framework::{
+        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Path, PlanContext, Schema, Type, UpdatePlan,
+    },
 };
 
-pub(super) use self::listed::{Filters, PrivateImages, SingleImage};
+pub(super) use self::{
+    listed::{list_all, plural, singular},
+    schema::COLUMNS,
+};
 
 pub(super) type Resource = lifecycle::Resource<PrivateImage>;
 
@@ -45,8 +50,24 @@ impl Managed for PrivateImage {
         [120, 2, 5, 10]
     }
 
-    async fn plan(plan: &mut Plan<Self>, context: &PlanContext<'_, ProviderClient>) {
-        plan_name(plan, context).await;
+    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        if plan.planned.instance_id.is_null() {
+            plan.diagnostics.error_at(
+                Path::to("instance_id"),
+                "Missing required argument",
+                "A new image needs instance_id: the instance whose system disk is saved.",
+            );
+        }
+        // The name of a replaced image is free when the new image needs it.
+        let replaced = protection::replaced(&plan.private).and_then(|id| id.parse().ok());
+        check_name(&plan.planned, replaced, context, &mut plan.diagnostics).await;
+    }
+
+    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        protection::note(&mut plan.private, plan.prior.id.as_str().unwrap_or_default());
+        if plan.prior.name != plan.planned.name {
+            check_name(&plan.planned, plan.prior.key(), context, &mut plan.diagnostics).await;
+        }
     }
 
     fn common(&self) -> Common<'_> {
@@ -181,40 +202,17 @@ async fn original_address(
     Ok(address.map(|address| (address, instance.image_name)))
 }
 
-/// Refines a plan: a create needs an instance, and the name must be unique in the account.
-async fn plan_name(plan: &mut Plan<PrivateImage>, context: &PlanContext<'_, ProviderClient>) {
-    let client = context.client.map(AsRef::as_ref);
-    if let (PlanKind::Update, Some(prior)) = (plan.kind, &plan.prior) {
-        protection::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
-    }
-    let Some(planned) = &plan.planned else { return };
-    if plan.kind == PlanKind::Create && planned.instance_id.is_null() {
-        plan.diagnostics.error_at(
-            Path::to("instance_id"),
-            "Missing required argument",
-            "A new image needs instance_id: the instance whose system disk is saved.",
-        );
-    }
-    let prior = plan.prior.as_ref();
-    let renamed = prior.is_none_or(|prior| prior.name != planned.name);
-    if let (Some(name), Some(client), true) = (planned.name.as_str(), client.filter(|client| client.preflight), renamed)
-    {
-        // The name of a replaced image is free when the new image needs it.
-        let replaced = || protection::replaced(&plan.private).and_then(|id| id.parse().ok());
-        let own = prior.and_then(PrivateImage::key).or_else(replaced);
-        check_name(name, own, client, &planning_limits(context), &mut plan.diagnostics).await;
-    }
-}
-
-/// Checks that no other image has the name, which the service would refuse (130001), before the apply creates anything.
+/// Checks that no image but `own` has the name, which the service would refuse (130001), before the apply creates
+/// anything.
 async fn check_name(
-    name: &str,
+    planned: &PrivateImage,
     own: Option<i64>,
-    client: &ProviderClient,
-    limits: &Context,
+    context: &PlanContext<'_, ProviderClient>,
     diagnostics: &mut Diagnostics,
 ) {
-    match client.api.private_images().snapshot(limits).await {
+    let client = context.client.filter(|client| client.preflight);
+    let (Some(client), Some(name)) = (client, planned.name.as_str()) else { return };
+    match client.api.private_images().snapshot(&planning_limits(context)).await {
         Ok(listing) => {
             let holder = listing
                 .records

@@ -6,15 +6,38 @@ use crate::{
     api,
     framework::{
         Attr, Schema, Type,
-        schema::{Attribute, Replacement, Requirement, validator},
+        schema::{Attribute, Replacement, validator},
         timeouts::Timeouts,
         value::Number,
     },
     provider::{
+        columns::{self, Column, decimal, moment, text, whole, word},
         rules,
         words::{image_status, keep, time},
     },
 };
+
+/// A private image of a list (service API, Private image).
+pub(in crate::provider) static COLUMNS: &[Column] = &[
+    whole(
+        "image_id",
+        "image_id",
+        "The image's number; an instance takes it as `image_id` with `image_type = \"private\"`.",
+    )
+    .logged(),
+    text("image_uuid", "image_uuid", "The UUID.").logged(),
+    text("name", "image_name", "The name.").logged(),
+    text("image_tag", "image_tag", "The full address; an instance takes it as `image`.").logged(),
+    word("status", "image_status", image_status, "`creating` or `ready`.").logged(),
+    whole("push_progress", "push_progress", "How far the image is pushed, 0 to 100.").logged(),
+    decimal("image_size", "image_size", "The size, as the service reports it."),
+    text("original_image", "original_image", "The image that the instance used.").logged(),
+    text("region", "region", "The region.").logged(),
+    moment("create_time", "create_time", "When it was created (RFC 3339, UTC).").logged(),
+    moment("updated_at", "updated_at", "When it was last changed (RFC 3339, UTC).").logged(),
+    whole("upperdir_files", "upperdir_files", "How many files the instance's writable layer had."),
+    whole("upperdir_bytes", "upperdir_bytes", "How many bytes the instance's writable layer had."),
+];
 
 pub(super) fn schema() -> Schema {
     let mut attributes = vec![
@@ -34,41 +57,16 @@ pub(super) fn schema() -> Schema {
             "Whether destroying or replacing the image is an error. What counts is the value in the state. \
              Recommended: a replacement of the instance that the image was saved from replaces the image too.",
         ),
+        Attribute::required("name", Type::String, "The image's name, unique in the account. Changed in place.")
+            .validate(validator::text("a non-empty string", |name| !name.trim().is_empty())),
     ];
-    attributes.extend(reported().into_iter().map(|mut attribute| {
-        if attribute.name == "name" {
-            attribute.requirement = Requirement::Required;
-            attribute.description = "The image's name, unique in the account. Changed in place.".to_owned();
-            return attribute.validate(validator::text("a non-empty string", |name| !name.trim().is_empty()));
-        }
-        attribute
-    }));
+    let reported = columns::reported(COLUMNS, &attributes);
+    attributes.extend(reported);
     Schema::new(
         "A private image: a saved system disk of an instance. The apply waits until it is pushed and ready, so that \
          the same apply can create an instance from it. Images are billed for as long as they are stored.",
         attributes,
     )
-}
-
-/// The attributes that the service reports (service API, Private image), all computed.
-pub(super) fn reported() -> Vec<Attribute> {
-    let text = |name: &'static str, description: &str| Attribute::computed(name, Type::String, description);
-    let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
-    vec![
-        number("image_id", "The image's number; an instance takes it as `image_id` with `image_type = \"private\"`."),
-        text("image_uuid", "The UUID."),
-        text("name", "The name."),
-        text("image_tag", "The full address; an instance takes it as `image`."),
-        text("status", "`creating` or `ready`."),
-        number("push_progress", "How far the image is pushed, 0 to 100."),
-        number("image_size", "The size, as the service reports it."),
-        text("original_image", "The image that the instance used."),
-        text("region", "The region."),
-        text("create_time", "When it was created (RFC 3339, UTC)."),
-        text("updated_at", "When it was last changed (RFC 3339, UTC)."),
-        number("upperdir_files", "How many files the instance's writable layer had."),
-        number("upperdir_bytes", "How many bytes the instance's writable layer had."),
-    ]
 }
 
 /// A `damodel_private_image`, as configured, planned or stored. Its attributes are described in the schema.
@@ -91,24 +89,6 @@ pub(in crate::provider) struct PrivateImage {
     pub(super) updated_at: Attr<String>,
     pub(super) upperdir_files: Attr<i64>,
     pub(super) upperdir_bytes: Attr<i64>,
-}
-
-/// One image of a list, with the attributes that the service reports (service API, Private image).
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::provider) struct PrivateImageRecord {
-    image_id: Attr<i64>,
-    image_uuid: Attr<String>,
-    name: Attr<String>,
-    image_tag: Attr<String>,
-    status: Attr<String>,
-    push_progress: Attr<i64>,
-    image_size: Attr<Number>,
-    original_image: Attr<String>,
-    region: Attr<String>,
-    create_time: Attr<String>,
-    updated_at: Attr<String>,
-    upperdir_files: Attr<i64>,
-    upperdir_bytes: Attr<i64>,
 }
 
 impl PrivateImage {

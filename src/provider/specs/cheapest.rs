@@ -1,32 +1,25 @@
 //! The function `cheapest_spec`.
 
-use serde::Deserialize;
-
-use super::record::{self, SpecRecord};
-use crate::framework::{Attr, Function, FunctionError, Parameter, Signature, Type, schema::validator};
+use super::COLUMNS;
+use crate::{
+    framework::{Function, FunctionError, Parameter, Signature, Type, Value, schema::validator, value::Number},
+    provider::columns::attributes,
+};
 
 /// `cheapest_spec(specs, gpu_num, min_gpu_mem_mb...)`.
 #[derive(Debug)]
 pub(in crate::provider) struct CheapestSpec;
 
-#[derive(Debug, Deserialize)]
-pub(in crate::provider) struct Arguments {
-    specs: Vec<Attr<SpecRecord>>,
-    gpu_num: i64,
-    min_gpu_mem_mb: Vec<i64>,
-}
-
 impl Function for CheapestSpec {
-    type Arguments = Arguments;
-    type Output = SpecRecord;
+    type Arguments = Value;
+    type Output = Value;
 
     fn name(&self) -> &'static str {
         "cheapest_spec"
     }
 
     fn signature(&self) -> Signature {
-        let record =
-            Type::object(record::attributes().into_iter().map(|attribute| (attribute.name, attribute.ty.ty())));
+        let record = Type::object(attributes(COLUMNS).into_iter().map(|attribute| (attribute.name, attribute.ty.ty())));
         Signature {
             summary: "The cheapest specification that can be created now".to_owned(),
             description: "Finds, among specifications, the one with the lowest `hourly_price` that has `gpu_num` GPUs \
@@ -52,54 +45,66 @@ impl Function for CheapestSpec {
         }
     }
 
-    fn call(&self, arguments: Arguments) -> Result<SpecRecord, FunctionError> {
-        let least = arguments.min_gpu_mem_mb.iter().max().copied();
-        let has_memory = |spec: &SpecRecord| {
-            least.is_none_or(|least| spec.gpu_mem_mb.known().is_some_and(|memory| *memory >= least))
-        };
-        let specs = arguments.specs.into_iter().filter_map(Attr::into_known).filter(has_memory);
-        let specs: Vec<SpecRecord> = specs.collect();
-        let most = specs.iter().filter_map(|spec| spec.max_gpu_count.known()).max().copied().unwrap_or(0);
-        if most <= 0 {
+    /// The chosen specification as it came.
+    fn call(&self, arguments: Value) -> Result<Value, FunctionError> {
+        let gpu_num = arguments.attribute("gpu_num");
+        let least = numbers(elements(arguments.attribute("min_gpu_mem_mb")).iter()).max();
+        let has =
+            |spec: &Value, field: &str, least: &Number| number(spec.attribute(field)).is_some_and(|own| own >= least);
+        let mut specs: Vec<&Value> = elements(arguments.attribute("specs")).iter().collect();
+        specs.retain(|spec| least.is_none_or(|least| has(spec, "gpu_mem_mb", least)));
+        let most = numbers(specs.iter().map(|spec| spec.attribute("max_gpu_count"))).max();
+        let Some(most) = most.filter(|most| **most > Number::from(0_i64)) else {
             let text = match least {
                 Some(least) => format!("no specification with {least} MB of memory for each GPU is available now"),
                 None => "none of these specifications is available now".to_owned(),
             };
             return Err(FunctionError::on("specs", text));
-        }
-        let fits = |spec: &SpecRecord| spec.max_gpu_count.known().is_some_and(|count| *count >= arguments.gpu_num);
-        if most < arguments.gpu_num {
+        };
+        let Some(gpu_num) = number(gpu_num).filter(|gpu_num| *gpu_num <= most) else {
             let text = format!("no instance with that many GPUs is available now: at most {most} fit in one");
             return Err(FunctionError::on("gpu_num", text));
-        }
-        let priced = specs.into_iter().filter(fits).filter(|spec| spec.hourly_price.known().is_some());
-        priced
-            .min_by(|a, b| (&a.hourly_price, &a.spec_id).cmp(&(&b.hourly_price, &b.spec_id)))
+        };
+        specs.retain(|spec| has(spec, "max_gpu_count", gpu_num) && number(spec.attribute("hourly_price")).is_some());
+        let cheapest = specs.into_iter().min_by_key(|spec| (spec.attribute("hourly_price"), spec.attribute("spec_id")));
+        cheapest
+            .cloned()
             .ok_or_else(|| FunctionError::on("specs", "no specification that is available now has an hourly price"))
     }
+}
+
+fn elements(list: &Value) -> &[Value] {
+    if let Value::List(elements) = list { elements } else { &[] }
+}
+
+fn number(value: &Value) -> Option<&Number> {
+    if let Value::Number(number) = value { Some(number) } else { None }
+}
+
+fn numbers<'a>(values: impl Iterator<Item = &'a Value>) -> impl Iterator<Item = &'a Number> {
+    values.filter_map(number)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn spec(id: i64, count: i64, price: Option<&str>) -> Attr<SpecRecord> {
-        Attr::Known(SpecRecord {
-            spec_id: id.into(),
-            max_gpu_count: count.into(),
-            hourly_price: price.map(|price| price.parse().unwrap()).into(),
-            ..SpecRecord::default()
-        })
+    fn spec(id: i64, count: i64, price: Option<&str>) -> Value {
+        let price = price.map(|price| Value::Number(price.parse().unwrap())).unwrap_or_default();
+        Value::object([("spec_id", id.into()), ("max_gpu_count", count.into()), ("hourly_price", price)])
     }
 
-    fn cheapest(specs: Vec<Attr<SpecRecord>>, gpu_num: i64) -> Result<i64, FunctionError> {
+    fn cheapest(specs: Vec<Value>, gpu_num: i64) -> Result<Value, FunctionError> {
         cheapest_with(specs, gpu_num, &[])
     }
 
-    fn cheapest_with(specs: Vec<Attr<SpecRecord>>, gpu_num: i64, memory: &[i64]) -> Result<i64, FunctionError> {
-        CheapestSpec
-            .call(Arguments { specs, gpu_num, min_gpu_mem_mb: memory.to_vec() })
-            .map(|spec| *spec.spec_id.known().unwrap())
+    fn cheapest_with(specs: Vec<Value>, gpu_num: i64, memory: &[i64]) -> Result<Value, FunctionError> {
+        let memory = memory.iter().map(|memory| Value::from(*memory)).collect();
+        CheapestSpec.call(Value::object([
+            ("specs", Value::List(specs)),
+            ("gpu_num", gpu_num.into()),
+            ("min_gpu_mem_mb", Value::List(memory)),
+        ]))
     }
 
     #[test]
@@ -110,23 +115,26 @@ mod tests {
                 spec(3, 8, Some("2.0")),
                 spec(2, 1, Some("1")),
                 spec(1, 0, Some("0.5")),
-                Attr::Null,
+                Value::Null,
             ]
         };
-        assert_eq!(cheapest(specs(), 1), Ok(2));
-        assert_eq!(cheapest(specs(), 2), Ok(3), "of equal prices the first by number");
+        assert_eq!(cheapest(specs(), 1), Ok(spec(2, 1, Some("1"))), "as it came");
+        assert_eq!(cheapest(specs(), 2), Ok(spec(3, 8, Some("2"))), "of equal prices the first by number");
     }
 
     #[test]
     fn only_cards_with_the_memory_count() {
         let with = |id: i64, price, memory: i64| {
-            Attr::Known(SpecRecord { gpu_mem_mb: memory.into(), ..spec(id, 8, Some(price)).into_known().unwrap() })
+            let mut spec = spec(id, 8, Some(price));
+            spec.set_attribute("gpu_mem_mb", memory.into());
+            spec
         };
         let specs = || vec![with(1, "1", 24_576), with(2, "2", 81_920), spec(3, 8, Some("0.1"))];
-        assert_eq!(cheapest_with(specs(), 1, &[24_577]), Ok(2));
-        assert_eq!(cheapest_with(specs(), 1, &[10, 24_576]), Ok(1));
-        assert_eq!(cheapest(specs(), 1), Ok(3));
-        let none = cheapest_with(specs(), 1, &[81_921]).unwrap_err();
+        let chosen = |memory: &[i64]| cheapest_with(specs(), 1, memory).map(|spec| spec.attribute("spec_id").clone());
+        assert_eq!(chosen(&[24_577]), Ok(2.into()));
+        assert_eq!(chosen(&[10, 24_576]), Ok(1.into()));
+        assert_eq!(chosen(&[]), Ok(3.into()));
+        let none = chosen(&[81_921]).unwrap_err();
         assert_eq!(none.parameter.as_deref(), Some("specs"));
         assert!(none.text.contains("81921 MB"), "{}", none.text);
     }

@@ -1,267 +1,313 @@
-//! The data source `damodel_specs`: the specifications of a region and their prices (service API, GET /api/spec/list).
+//! The data sources of specifications: one, and all of a region, with their prices (service API, GET /api/spec/list).
 
 mod cheapest;
-mod record;
-mod single;
 
-use std::{cmp::Ordering, sync::Arc};
+use std::cmp::Reverse;
 
-use regex::Regex;
-use serde::{Deserialize, Serialize};
+use futures_util::future::BoxFuture;
 
-use self::record::SpecRecord;
 use super::{
     ProviderClient,
     client::limits,
-    errors::Failure,
-    images::{self, version},
-};
-use crate::{
-    api::{Listing, Spec},
-    framework::{
-        Attr, DataSource, Diagnostic, Outcome, Path, Private, Schema, StepContext, Type,
-        schema::{Attribute, AttributeType, Nesting, validator},
-        value::Number,
+    columns::{Column, attributes, decimal, flag, is_positive, row, text, whole, word},
+    images::version,
+    source::{
+        Filter, ListedRows, Needs, Plural, RowTest, RowsOrError, Singular, Source, Takes, at_least, at_most, equal,
+        matching, true_if,
     },
+    words::discount_status,
+};
+use crate::framework::{
+    Diagnostic, Path, StepContext, Type, Value,
+    schema::{Attribute, validator},
 };
 
-pub(super) use self::{cheapest::CheapestSpec, single::Single};
+pub(super) use self::cheapest::CheapestSpec;
 
-#[derive(Debug)]
-pub(super) struct List;
+/// A specification (service API, Instance specification). Its region is that of the query.
+pub(super) static COLUMNS: &[Column] = &[
+    whole("spec_id", "spec_id", "The specification's number.").logged(),
+    text("spec_type", "spec_type", "The specification's code.").logged(),
+    text("region", "region", "The region.").logged(),
+    text("capacity_type", "capacity_type", "`ondemand` or `spot`.").logged(),
+    text("gpu_name", "gpu_name", "The GPU model; for a CPU specification, possibly a CPU identifier.").logged(),
+    whole("gpu_mem_mb", "gpu_mem", "The memory of a GPU in MB.").logged(),
+    whole("max_gpu_count", "max_gpu_count", "How many GPUs one instance can have now; 0 when sold out.").logged(),
+    is_positive("available", "max_gpu_count", "Whether an instance can be created now."),
+    whole("cpu_per_gpu", "cpu_per_gpu", "CPU cores for each GPU."),
+    whole("mem_per_gpu_gb", "mem_per_gpu", "Memory for each GPU in GB."),
+    whole("sys_disk_size_gb", "sys_disk_size", "The system disk in GB."),
+    whole("data_disk_size_gb", "data_disk_size", "The local data disk in GB.").logged(),
+    whole(
+        "data_disk_expand_quota_gb",
+        "data_disk_expand_quota",
+        "By how much the local data disk can be larger, in GB.",
+    ),
+    text("highest_cuda", "highest_cuda", "The highest CUDA version that is supported.").logged(),
+    flag("support_ib_network", "support_ib_network", "Whether there is an IB network."),
+    decimal("hourly_price", "hourly_price", "The price of a GPU for an hour."),
+    decimal("daily_price", "daily_price", "The price of a GPU for a day."),
+    decimal("monthly_price", "monthly_price", "The price of a GPU for a month."),
+    decimal(
+        "hourly_data_disk_price",
+        "hourly_data_disk_price",
+        "The price of a GB of additional local data disk for an hour.",
+    ),
+    decimal(
+        "daily_data_disk_price",
+        "daily_data_disk_price",
+        "The price of a GB of additional local data disk for a day.",
+    ),
+    decimal(
+        "monthly_data_disk_price",
+        "monthly_data_disk_price",
+        "The price of a GB of additional local data disk for a month.",
+    ),
+    decimal(
+        "hourly_discount",
+        "hourly_discount",
+        "The discount on an hour, as the service reports it; it is not applied to the prices.",
+    ),
+    word(
+        "hourly_discount_status",
+        "hourly_discount_status",
+        discount_status,
+        "The status of the discount on an hour: `none`, `voided`, `not_yet_effective`, `expired`, `effective` or \
+         `effective_with_next`.",
+    ),
+    decimal(
+        "daily_discount",
+        "daily_discount",
+        "The discount on a day, as the service reports it; it is not applied to the prices.",
+    ),
+    word(
+        "daily_discount_status",
+        "daily_discount_status",
+        discount_status,
+        "The status of the discount on a day: `none`, `voided`, `not_yet_effective`, `expired`, `effective` or \
+         `effective_with_next`.",
+    ),
+    decimal(
+        "monthly_discount",
+        "monthly_discount",
+        "The discount on a month, as the service reports it; it is not applied to the prices.",
+    ),
+    word(
+        "monthly_discount_status",
+        "monthly_discount_status",
+        discount_status,
+        "The status of the discount on a month: `none`, `voided`, `not_yet_effective`, `expired`, `effective` or \
+         `effective_with_next`.",
+    ),
+    flag("rush_sale", "rush_sale_status", "Whether this is a rush-sale specification."),
+];
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct SpecsQuery {
-    region: Attr<String>,
-    capacity_type: Attr<String>,
-    gpu_name: Attr<String>,
-    min_gpu_num: Attr<i64>,
-    min_gpu_mem_mb: Attr<i64>,
-    min_cpu_per_gpu: Attr<i64>,
-    min_mem_per_gpu_gb: Attr<i64>,
-    min_cuda: Attr<String>,
-    max_hourly_price: Attr<Number>,
-    rush_sale: Attr<bool>,
-    available_only: Attr<bool>,
-    sort_by: Attr<String>,
-    specs: Attr<Vec<SpecRecord>>,
+/// `damodel_specs`.
+pub(super) fn plural() -> Plural {
+    let text = |name, description: &str| Attribute::optional(name, Type::String, description);
+    let mut filters = vec![
+        Filter::Read(text("region", "The region. Default: the provider's `region`.")),
+        Filter::On(
+            "capacity_type",
+            equal,
+            text("capacity_type", "Only `ondemand` or only `spot` capacity. Default: both.")
+                .validate(validator::one_of(&["ondemand", "spot"])),
+        ),
+        pattern("gpu_name"),
+    ];
+    filters.extend(limits_of_a_spec());
+    let rush_sale = "`true`: only rush-sale specifications; `false`: only others.";
+    filters.push(Filter::On("rush_sale", equal, Attribute::optional("rush_sale", Type::Bool, rush_sale)));
+    filters.extend(selection());
+    Plural {
+        source: Source {
+            type_name: "damodel_specs",
+            description: "The instance specifications of a region, with their stock and prices. Prices and stock \
+                          change: every plan reads them again.",
+            columns: attributes(COLUMNS),
+            filters,
+            list,
+        },
+        rows: "specs",
+        rows_description: "The specifications that match.",
+    }
 }
 
-impl DataSource for List {
-    type Client = ProviderClient;
-    type Model = SpecsQuery;
-
-    fn type_name(&self) -> &'static str {
-        "damodel_specs"
-    }
-
-    fn schema(&self) -> Schema {
-        let mut attributes = arguments();
-        attributes.push(Attribute::computed(
-            "specs",
-            AttributeType::Nested(Nesting::List, record::attributes()),
-            "The specifications that match.",
-        ));
-        Schema::new(
-            "The instance specifications of a region, with their stock and prices. Prices and stock change: every plan \
-             reads them again.",
-            attributes,
-        )
-    }
-
-    async fn read(&self, mut config: SpecsQuery, context: StepContext<ProviderClient>) -> Outcome<SpecsQuery> {
-        let (listing, region) = match specs_of(&config.region, &context).await {
-            Ok(found) => found,
-            Err(diagnostic) => return Outcome::absent().with(diagnostic),
-        };
-        let filter = match Filter::of(&config) {
-            Ok(filter) => filter,
-            Err(diagnostic) => return Outcome::absent().with(diagnostic),
-        };
-        let mut records: Vec<SpecRecord> = listing
-            .records
-            .iter()
-            .map(|spec| SpecRecord::of(spec, &region))
-            .filter(|record| filter.accepts(record))
-            .collect();
-        records.sort_by(|a, b| filter.order(a, b));
-        config.specs = Attr::Known(records);
-        Outcome::present(config, Private::default())
+/// `damodel_spec`.
+pub(super) fn singular() -> Singular {
+    let mut filters = limits_of_a_spec();
+    filters.extend(selection());
+    filters.push(pattern("gpu_name_regex"));
+    let first = "Whether to take the first of several, in the order of `sort_by`.";
+    filters.push(Filter::Read(Attribute::with_default("first", Type::Bool, false, first)));
+    filters.extend(["region", "capacity_type", "gpu_name", "rush_sale"].map(Filter::Exact));
+    Singular {
+        source: Source {
+            type_name: "damodel_spec",
+            description: "One instance specification: the only one that matches, or with `first` the first in the \
+                          order of `sort_by`. Prices and stock change: every plan reads them again.",
+            columns: attributes(COLUMNS),
+            filters,
+            list,
+        },
+        noun: "specification",
+        needs: Needs::Nothing,
+        takes: Takes::First("first"),
+        label,
+        rest: None,
     }
 }
 
-/// All specifications of the configured region, or of the provider's default region.
-async fn specs_of(
-    configured: &Attr<String>,
-    context: &StepContext<ProviderClient>,
-) -> Result<(Arc<Listing<Spec>>, String), Diagnostic> {
-    let region = configured.known().or(context.client.region.as_ref()).cloned().ok_or_else(|| {
-        Diagnostic::error("Missing region", "Set region here, in the provider block, or in DAMODEL_REGION.")
-            .at(Path::to("region"))
-    })?;
-    match context.client.api.specs().snapshot(&region, &limits(context)).await {
-        Ok(listing) => Ok((listing, region)),
-        Err(error) => {
-            let tried = format!("list the specifications of region {region:?}");
-            let failure = Failure { error: &error, tried, now: String::new() };
-            Err(failure.diagnostic(|name| name == "region" && !configured.is_null()))
-        }
-    }
-}
-
-fn arguments() -> Vec<Attribute> {
-    let number = |name: &'static str, description: &str| {
-        Attribute::optional(name, Type::Number, description).validate(validator::between(0..=i64::MAX))
+/// The smallest and largest values that a specification may have.
+fn limits_of_a_spec() -> Vec<Filter> {
+    let least = |column, name, description: &str| {
+        let least = Attribute::optional(name, Type::Number, description).validate(validator::between(0..=i64::MAX));
+        Filter::On(column, at_least, least)
     };
     vec![
-        Attribute::optional("region", Type::String, "The region. Default: the provider's `region`."),
-        Attribute::optional("capacity_type", Type::String, "Only `ondemand` or only `spot` capacity. Default: both.")
-            .validate(validator::one_of(&["ondemand", "spot"])),
-        Attribute::optional("gpu_name", Type::String, "A regular expression that the GPU model must match.")
-            .validate(validator::regular_expression()),
-        number("min_gpu_num", "How many GPUs must be available in one instance."),
-        number("min_gpu_mem_mb", "The minimum memory of a GPU, in MB."),
-        number("min_cpu_per_gpu", "The minimum number of CPU cores for each GPU."),
-        number("min_mem_per_gpu_gb", "The minimum memory for each GPU, in GB."),
-        Attribute::optional("min_cuda", Type::String, "The minimum CUDA version, such as `12.4`.")
-            .validate(validator::text("a version such as \"12.4\"", |version| images::version(version).is_some())),
-        Attribute::optional("max_hourly_price", Type::Number, "The maximum price of a GPU per hour.")
-            .validate(validator::positive()),
-        Attribute::optional("rush_sale", Type::Bool, "`true`: only rush-sale specifications; `false`: only others."),
-        Attribute::with_default("available_only", Type::Bool, false, "Whether to leave out sold-out specifications."),
-        Attribute::optional(
-            "sort_by",
-            Type::String,
-            "`price` (by the hour, cheapest first), `gpu_mem` (largest first) or `spec_id`, the default.",
-        )
-        .validate(validator::one_of(&["price", "gpu_mem", "spec_id"])),
+        least("max_gpu_count", "min_gpu_num", "How many GPUs must be available in one instance."),
+        least("gpu_mem_mb", "min_gpu_mem_mb", "The minimum memory of a GPU, in MB."),
+        least("cpu_per_gpu", "min_cpu_per_gpu", "The minimum number of CPU cores for each GPU."),
+        least("mem_per_gpu_gb", "min_mem_per_gpu_gb", "The minimum memory for each GPU, in GB."),
+        Filter::On(
+            "highest_cuda",
+            version_at_least,
+            Attribute::optional("min_cuda", Type::String, "The minimum CUDA version, such as `12.4`.")
+                .validate(validator::text("a version such as \"12.4\"", |text| version(text).is_some())),
+        ),
+        Filter::On(
+            "hourly_price",
+            at_most,
+            Attribute::optional("max_hourly_price", Type::Number, "The maximum price of a GPU per hour.")
+                .validate(validator::positive()),
+        ),
     ]
 }
 
-/// The filters of a configuration.
-#[derive(Debug)]
-struct Filter {
-    wanted: SpecsQuery,
-    gpu_name: Option<Regex>,
-    min_cuda: Option<Vec<u64>>,
+/// The stock that is wanted, and the order.
+fn selection() -> [Filter; 2] {
+    let available_only = "Whether to leave out sold-out specifications.";
+    let sort_by = "`price` (by the hour, cheapest first), `gpu_mem` (largest first) or `spec_id`, the default.";
+    [
+        Filter::On("available", true_if, Attribute::with_default("available_only", Type::Bool, false, available_only)),
+        Filter::Read(
+            Attribute::optional("sort_by", Type::String, sort_by)
+                .validate(validator::one_of(&["price", "gpu_mem", "spec_id"])),
+        ),
+    ]
 }
 
-impl Filter {
-    fn of(wanted: &SpecsQuery) -> Result<Self, Diagnostic> {
-        let gpu_name = wanted.gpu_name.as_str().map(Regex::new).transpose().map_err(|error| {
-            Diagnostic::error("Invalid value", format!("gpu_name is not a regular expression: {error}."))
-                .at(Path::to("gpu_name"))
+fn pattern(name: &'static str) -> Filter {
+    let description = "A regular expression that the GPU model must match.";
+    let pattern = Attribute::optional(name, Type::String, description).validate(validator::regular_expression());
+    Filter::On("gpu_name", matching, pattern)
+}
+
+fn version_at_least(least: &Value) -> RowTest {
+    let least = least.as_str().and_then(version);
+    Box::new(move |own| own.as_str().and_then(version) >= least)
+}
+
+/// All specifications of the configured region, or of the provider's default region, in the configured order.
+fn list<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
+    Box::pin(async move {
+        let region = config.attribute("region").as_str().or(context.client.region.as_deref()).ok_or_else(|| {
+            Diagnostic::error("Missing region", "Set region here, in the provider block, or in DAMODEL_REGION.")
+                .at(Path::to("region"))
         })?;
-        Ok(Self { wanted: wanted.clone(), gpu_name, min_cuda: wanted.min_cuda.as_str().and_then(version) })
-    }
-
-    /// Whether a specification matches. If it lacks a filtered value, it does not match.
-    fn accepts(&self, spec: &SpecRecord) -> bool {
-        let wanted = &self.wanted;
-        equals(&wanted.capacity_type, &spec.capacity_type)
-            && equals(&wanted.rush_sale, &spec.rush_sale)
-            && at_least(&wanted.min_gpu_num, &spec.max_gpu_count)
-            && at_least(&wanted.min_gpu_mem_mb, &spec.gpu_mem_mb)
-            && at_least(&wanted.min_cpu_per_gpu, &spec.cpu_per_gpu)
-            && at_least(&wanted.min_mem_per_gpu_gb, &spec.mem_per_gpu_gb)
-            && at_most(&wanted.max_hourly_price, &spec.hourly_price)
-            && (wanted.available_only.known() != Some(&true) || spec.available.known() == Some(&true))
-            && self
-                .gpu_name
-                .as_ref()
-                .is_none_or(|regex| spec.gpu_name.as_str().is_some_and(|name| regex.is_match(name)))
-            && self.min_cuda.as_ref().is_none_or(|least| {
-                spec.highest_cuda.as_str().and_then(version).is_some_and(|highest| highest >= *least)
-            })
-    }
-
-    /// The configured order, then by number, so that the result is stable.
-    fn order(&self, a: &SpecRecord, b: &SpecRecord) -> Ordering {
-        let order = match self.wanted.sort_by.as_str() {
-            Some("price") => unset_last(&a.hourly_price, &b.hourly_price, Ord::cmp),
-            Some("gpu_mem") => unset_last(&a.gpu_mem_mb, &b.gpu_mem_mb, |a, b| b.cmp(a)),
-            _ => Ordering::Equal,
+        let specs = context.client.api.specs().snapshot(region, &limits(context)).await;
+        let in_region = |mut spec: Value| {
+            spec.set_attribute("region", region.into());
+            spec
         };
-        order.then_with(|| a.spec_id.cmp(&b.spec_id))
+        ListedRows::read(specs, &format!("specifications of region {region:?}"), config, |specs| {
+            let mut rows: Vec<Value> = specs.iter().map(|spec| in_region(row(COLUMNS, &spec.json))).collect();
+            sort(&mut rows, config.attribute("sort_by"));
+            rows
+        })
+    })
+}
+
+/// Sorts specifications, which are in the order of their numbers. Those without the value come last.
+fn sort(specs: &mut [Value], by: &Value) {
+    let column = |name| move |spec: &Value| spec.attribute(name).clone();
+    let (price, memory) = (column("hourly_price"), column("gpu_mem_mb"));
+    match by.as_str() {
+        Some("price") => specs.sort_by_cached_key(|spec| (price(spec).is_null(), price(spec))),
+        Some("gpu_mem") => specs.sort_by_cached_key(|spec| Reverse(memory(spec))),
+        _ => {}
     }
 }
 
-fn equals<T: PartialEq>(wanted: &Attr<T>, actual: &Attr<T>) -> bool {
-    wanted.known().is_none_or(|wanted| actual.known() == Some(wanted))
-}
-
-fn at_least<T: PartialOrd>(least: &Attr<T>, actual: &Attr<T>) -> bool {
-    least.known().is_none_or(|least| actual.known().is_some_and(|actual| actual >= least))
-}
-
-fn at_most<T: PartialOrd>(most: &Attr<T>, actual: &Attr<T>) -> bool {
-    most.known().is_none_or(|most| actual.known().is_some_and(|actual| actual <= most))
-}
-
-fn unset_last<T>(a: &Attr<T>, b: &Attr<T>, compare: impl Fn(&T, &T) -> Ordering) -> Ordering {
-    match (a.known(), b.known()) {
-        (Some(a), Some(b)) => compare(a, b),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => Ordering::Equal,
-    }
+fn label(spec: &Value) -> String {
+    let text = |name, otherwise| spec.attribute(name).as_str().unwrap_or(otherwise).to_owned();
+    let number = |name| if let Value::Number(number) = spec.attribute(name) { Some(number) } else { None };
+    let count = |name| number(name).map(ToString::to_string).unwrap_or_default();
+    format!(
+        "{} ({}, {}, up to {} GPUs{})",
+        count("spec_id"),
+        text("gpu_name", "unknown GPU"),
+        text("capacity_type", "unknown capacity"),
+        number("max_gpu_count").map_or_else(|| "0".to_owned(), ToString::to_string),
+        number("hourly_price").map(|price| format!(", {price} an hour")).unwrap_or_default(),
+    )
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn spec(id: i64, gpu: &str, count: i64, cuda: &str, price: &str) -> SpecRecord {
-        SpecRecord {
-            spec_id: id.into(),
-            gpu_name: gpu.into(),
-            max_gpu_count: count.into(),
-            available: (count > 0).into(),
-            highest_cuda: cuda.into(),
-            hourly_price: Attr::Known(price.parse().unwrap()),
-            ..SpecRecord::default()
-        }
+    fn spec(id: i64, gpu: &str, count: i64, cuda: &str, price: &str) -> Value {
+        let spec = json!({
+            "spec_id": id, "gpu_name": gpu, "max_gpu_count": count, "highest_cuda": cuda, "hourly_price": price,
+        });
+        row(COLUMNS, &spec)
     }
 
-    fn specs() -> Vec<SpecRecord> {
-        vec![
-            spec(3, "H100", 8, "12.8", "12.5"),
+    /// The specifications that a filter accepts, in its order.
+    fn ids(argument: &'static str, wanted: impl Into<Value>) -> Vec<Value> {
+        let mut specs = vec![
             spec(1, "A100-80G", 4, "12.10", "6.9"),
             spec(2, "V100", 0, "11.8", "1.2"),
-        ]
+            spec(3, "H100", 8, "12.8", "12.5"),
+        ];
+        let config = Value::object([(argument, wanted.into())]);
+        sort(&mut specs, config.attribute("sort_by"));
+        let found = plural().source.accepted(&config, &specs);
+        found.iter().map(|spec| spec.attribute("spec_id").clone()).collect()
     }
 
-    fn ids(wanted: &SpecsQuery) -> Vec<i64> {
-        let filter = Filter::of(wanted).unwrap();
-        let mut found: Vec<_> = specs().into_iter().filter(|spec| filter.accepts(spec)).collect();
-        found.sort_by(|a, b| filter.order(a, b));
-        found.iter().filter_map(|spec| spec.spec_id.known().copied()).collect()
+    fn are(ids: [i64; 3]) -> Vec<Value> {
+        ids.into_iter().filter(|id| *id != 0).map(Value::from).collect()
     }
 
     #[test]
     fn the_order_is_by_number_unless_asked_otherwise() {
-        assert_eq!(ids(&SpecsQuery::default()), [1, 2, 3]);
-        assert_eq!(ids(&SpecsQuery { sort_by: "price".into(), ..SpecsQuery::default() }), [2, 1, 3]);
+        assert_eq!(ids("sort_by", Value::Null), are([1, 2, 3]));
+        assert_eq!(ids("sort_by", "price"), are([2, 1, 3]));
+        assert_eq!(ids("sort_by", "gpu_mem"), are([1, 2, 3]));
     }
 
     #[test]
     fn versions_are_compared_part_by_part() {
-        assert_eq!(ids(&SpecsQuery { min_cuda: "12.9".into(), ..SpecsQuery::default() }), [1]);
-        assert_eq!(ids(&SpecsQuery { min_cuda: "11".into(), ..SpecsQuery::default() }), [1, 2, 3]);
+        assert_eq!(ids("min_cuda", "12.9"), are([1, 0, 0]));
+        assert_eq!(ids("min_cuda", "11"), are([1, 2, 3]));
     }
 
     #[test]
     fn filters_narrow() {
-        assert_eq!(ids(&SpecsQuery { available_only: true.into(), ..SpecsQuery::default() }), [1, 3]);
-        assert_eq!(ids(&SpecsQuery { gpu_name: "^[AH]100".into(), ..SpecsQuery::default() }), [1, 3]);
-        assert_eq!(ids(&SpecsQuery { min_gpu_num: 5.into(), ..SpecsQuery::default() }), [3]);
-        let cheap = SpecsQuery { max_hourly_price: Attr::Known("6.9".parse().unwrap()), ..SpecsQuery::default() };
-        assert_eq!(ids(&cheap), [1, 2]);
+        assert_eq!(ids("available_only", true), are([1, 3, 0]));
+        assert_eq!(ids("available_only", false), are([1, 2, 3]));
+        assert_eq!(ids("gpu_name", "^[AH]100"), are([1, 3, 0]));
+        assert_eq!(ids("min_gpu_num", 5), are([3, 0, 0]));
+        assert_eq!(ids("max_hourly_price", Value::Number("6.9".parse().unwrap())), are([1, 2, 0]));
     }
 
     #[test]
     fn what_a_specification_does_not_say_does_not_match() {
-        assert!(ids(&SpecsQuery { min_gpu_mem_mb: 1.into(), ..SpecsQuery::default() }).is_empty());
-        assert!(ids(&SpecsQuery { rush_sale: true.into(), ..SpecsQuery::default() }).is_empty());
+        assert!(ids("min_gpu_mem_mb", 1).is_empty());
+        assert!(ids("rush_sale", true).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use damodel::sandbox::{Code, FaultAction, Mutation, When};
 use rstest::rstest;
 
-use crate::support::terraform::{Instance, Severity, Site, Workspace, config, each_cli, says};
+use crate::support::terraform::{Instance, Severity, Site, Workspace, config, each_cli, each_workspace, says};
 
 const X: &str = "damodel_instance.x";
 const Y: &str = "damodel_instance.y";
@@ -31,7 +31,7 @@ fn a_machine_that_was_released_by_hand_leaves_the_state(#[case] form: &str) {
             says(&said, Severity::Warning, "removed from the state") && says(&said, Severity::Warning, "Running"),
             "{said:?}"
         );
-        let plan = workspace.apply_ok(&config(Instance::new("x")));
+        let plan = workspace.plan_and_apply_ok(&config(Instance::new("x")));
         assert_eq!(plan.change(X).actions(), "create");
         assert_ne!(workspace.state().resource(X).id(), uid);
         workspace.finish();
@@ -40,9 +40,7 @@ fn a_machine_that_was_released_by_hand_leaves_the_state(#[case] form: &str) {
 
 #[test]
 fn a_machine_without_a_trace_is_missed_only_after_a_while() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         site.mutate(Mutation::RemoveInstance { uid: site.live()[0].clone() });
         let said = workspace.try_plan(&[]);
@@ -52,7 +50,7 @@ fn a_machine_without_a_trace_is_missed_only_after_a_while() {
         workspace.made_long_ago();
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "removed from the state"), "{said:?}");
-        let plan = workspace.apply_ok(&config(Instance::new("x")));
+        let plan = workspace.plan_and_apply_ok(&config(Instance::new("x")));
         assert_eq!(plan.change(X).actions(), "create");
         workspace.finish();
     });
@@ -60,9 +58,7 @@ fn a_machine_without_a_trace_is_missed_only_after_a_while() {
 
 #[test]
 fn a_destroy_of_a_machine_without_a_trace_ends() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         workspace.made_long_ago();
         site.mutate(Mutation::RemoveInstance { uid: site.live()[0].clone() });
@@ -73,9 +69,7 @@ fn a_destroy_of_a_machine_without_a_trace_ends() {
 
 #[test]
 fn another_accounts_token_takes_nothing_out_of_the_state() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let two = config(format!("{}{}", Instance::new("x"), Instance::new("y")));
         workspace.apply_ok(&two);
         workspace.made_long_ago();
@@ -106,9 +100,7 @@ fn another_accounts_token_takes_nothing_out_of_the_state() {
 #[case(FaultAction::Truncated)]
 #[case(FaultAction::DropAfter)]
 fn a_refresh_that_fails_keeps_the_state(#[case] action: FaultAction) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&hasty());
         workspace.made_long_ago();
         site.arm("*", When::Always, action.clone());
@@ -124,9 +116,7 @@ fn a_refresh_that_fails_keeps_the_state(#[case] action: FaultAction) {
 
 #[test]
 fn a_refresh_that_is_not_answered_in_time_keeps_the_state() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x").block("timeouts { read = \"1s\" }")));
         site.arm("*", When::Always, FaultAction::Hang { limit_ms: 60_000, processed: true });
         let said = workspace.try_plan(&[]);

@@ -55,7 +55,7 @@ fn a_password_reaches_what_needs_it_and_is_stored_nowhere() {
             ))
         };
         workspace.apply_ok(&body(1));
-        workspace.apply_ok(&body(2));
+        workspace.plan_and_apply_ok(&body(2));
         workspace.run_ok(&["show", "-no-color", "plan"]);
 
         let state = workspace.state();

@@ -6,7 +6,7 @@ use damodel::sandbox::{LedgerObject, Mutation};
 use rstest::rstest;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, disk, each_cli, image, says,
+    Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, disk, each_workspace, image, says,
 };
 
 const X: &str = "damodel_instance.x";
@@ -47,11 +47,9 @@ fn killed(workspace: &Workspace<'_>, is_answered: bool) {
 
 #[rstest]
 fn another_accounts_create_leaves_the_note_of_a_killed_one_as_it_is(#[values(true, false)] is_answered: bool) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
-        killed(&workspace, is_answered);
+        killed(workspace, is_answered);
         workspace.minutes_pass();
         let (uid, notes) = (site.live()[0].clone(), workspace.notes());
         let marker = notes[0].content["marker"].as_str().unwrap().to_owned();
@@ -59,7 +57,7 @@ fn another_accounts_create_leaves_the_note_of_a_killed_one_as_it_is(#[values(tru
         workspace.set_env(TOKEN, &site.token_of("other"));
         let (done, said) = workspace.try_apply(&[]);
         assert!(done, "{said:#?}");
-        assert_eq!(created(&site), [1, 1], "{said:#?}");
+        assert_eq!(created(site), [1, 1], "{said:#?}");
         let of_other = site.created_in("other", LedgerObject::Instance);
         assert_eq!(vec![workspace.state().resource(X).id()], of_other, "{said:#?}");
         let name = if is_answered { &uid } else { &marker };
@@ -71,23 +69,21 @@ fn another_accounts_create_leaves_the_note_of_a_killed_one_as_it_is(#[values(tru
         workspace.set_env(TOKEN, site.token());
         workspace.apply_ok(&config(Instance::new("x")));
         assert_eq!(workspace.state().resource(X).id(), uid);
-        assert_eq!(created(&site), [1, 1]);
+        assert_eq!(created(site), [1, 1]);
         workspace.finish();
     });
 }
 
 #[rstest]
 fn a_rotated_token_adopts_what_the_former_one_created(#[values(true, false)] is_answered: bool) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
-        killed(&workspace, is_answered);
+        killed(workspace, is_answered);
         let uid = site.live()[0].clone();
         workspace.set_env(TOKEN, &site.rotated_token());
         site.mutate(Mutation::RevokeToken { account: "main".to_owned(), token: site.token().to_owned() });
         workspace.apply_ok(&config(Instance::new("x")));
-        assert_eq!((workspace.state().resource(X).id(), created(&site)), (uid, [1, 0]));
+        assert_eq!((workspace.state().resource(X).id(), created(site)), (uid, [1, 0]));
         assert_eq!(site.requests("instance_create"), 1);
         workspace.finish();
     });
@@ -95,24 +91,20 @@ fn a_rotated_token_adopts_what_the_former_one_created(#[values(true, false)] is_
 
 #[rstest]
 fn a_token_that_changes_with_each_run_adopts_what_was_created(#[values(true, false)] is_answered: bool) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let provider = format!("region = \"cn-east-1\"\n{}", workspace.changing_tokens());
         let config = config_with(&provider, Instance::new("x"));
         workspace.write(&config);
-        killed(&workspace, is_answered);
+        killed(workspace, is_answered);
         workspace.apply_ok(&config);
-        assert_eq!((created(&site), site.requests("instance_create")), ([1, 0], 1));
+        assert_eq!((created(site), site.requests("instance_create")), ([1, 0], 1));
         workspace.finish();
     });
 }
 
 #[test]
 fn alike_creates_of_two_accounts_are_adopted_each_by_its_own() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.set_env("TF_VAR_other", &site.token_of("other"));
         let alike = |label: &str| Instance::new(label).text("name", "same");
         let config = config(format!(
@@ -122,9 +114,9 @@ fn alike_creates_of_two_accounts_are_adopted_each_by_its_own() {
             alike("b").set("provider", "damodel.other")
         ));
         workspace.write(&config);
-        Started::killed_when_accepted(&workspace, 2);
+        Started::killed_when_accepted(workspace, 2);
         workspace.apply_ok(&config);
-        assert_eq!(created(&site), [1, 1]);
+        assert_eq!(created(site), [1, 1]);
         let state = workspace.state();
         for (address, account) in [("damodel_instance.a", "main"), ("damodel_instance.b", "other")] {
             assert_eq!(
@@ -145,17 +137,15 @@ fn live(site: &Site) -> [usize; 3] {
 
 #[rstest]
 fn what_is_young_is_not_dropped_by_a_destroy_under_another_account(#[values(true, false)] refresh: bool) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&three());
-        let (before, addresses) = (live(&site), workspace.state());
+        let (before, addresses) = (live(site), workspace.state());
         workspace.set_env(TOKEN, &site.token_of("other"));
         let (done, said) = workspace.try_apply(&["-destroy", &format!("-refresh={refresh}")]);
         assert!(!done && says(&said, Severity::Error, "another account"), "{said:#?}");
         assert_eq!(workspace.state().addresses(), addresses.addresses(), "{said:#?}");
         workspace.set_env(TOKEN, site.token());
-        assert_eq!(live(&site), before);
+        assert_eq!(live(site), before);
         workspace.settled();
         workspace.finish();
     });
@@ -163,11 +153,9 @@ fn what_is_young_is_not_dropped_by_a_destroy_under_another_account(#[values(true
 
 #[test]
 fn what_is_young_and_not_visible_stays_in_the_state_until_it_is_released() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&three());
-        let before = live(&site);
+        let before = live(site);
         let state = workspace.state();
         let hide = |reads| {
             let disk = state.resource("damodel_cloud_disk.data").value("uid").as_str().unwrap().to_owned();
@@ -178,22 +166,20 @@ fn what_is_young_and_not_visible_stays_in_the_state_until_it_is_released() {
         };
         hide(100_000);
         let (_, said) = workspace.try_apply(&["-destroy", "-refresh=false"]);
-        let after = live(&site);
+        let after = live(site);
         for (address, index) in [("damodel_cloud_disk.data", 1), ("damodel_private_image.model", 2)] {
             let is_held = workspace.state().find(address).is_some();
             assert!(is_held || after[index] < before[index], "{address} left the state and lives: {said:#?}");
         }
         hide(0);
         workspace.finish();
-        assert_eq!(live(&site), [0, before[1] - 1, before[2] - 1]);
+        assert_eq!(live(site), [0, before[1] - 1, before[2] - 1]);
     });
 }
 
 #[test]
 fn a_refresh_of_young_things_under_another_account_asks_about_the_account() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&three());
         // Without references between them, each is read even if another one fails.
         workspace.write(&three().replace("damodel_instance.builder.id", &format!("{:?}", site.live()[0])));
@@ -212,9 +198,7 @@ fn a_refresh_of_young_things_under_another_account_asks_about_the_account() {
 
 #[rstest]
 fn a_saved_plan_applied_under_another_account_drops_nothing(#[values(true, false)] is_young: bool) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let both = |label: &str| config(format!("{}{}", Instance::new(label), disk(label)));
         workspace.apply_ok(&both("x"));
         if !is_young {
@@ -235,9 +219,7 @@ fn a_saved_plan_applied_under_another_account_drops_nothing(#[values(true, false
 
 #[test]
 fn a_token_program_that_fails_once_does_not_end_an_apply() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let second = site.rotated_token();
         let program = workspace.token_program(&format!(
             "if [ ! -e \"$HERE/expired\" ]; then echo '{}'; exit; fi\nmkdir \"$HERE/failed\" 2>/dev/null && exit 1\n\
@@ -247,7 +229,7 @@ fn a_token_program_that_fails_once_does_not_end_an_apply() {
         let config = config_with(&format!("region = \"cn-east-1\"\n{program}"), Instance::new("x"));
         workspace.write(&config);
         site.stick();
-        let started = Started::apply(&workspace);
+        let started = Started::apply(workspace);
         workspace.await_notes("accepted", 1);
         fs::write(workspace.beside("expired"), "").unwrap();
         site.mutate(Mutation::RevokeToken { account: "main".to_owned(), token: site.token().to_owned() });
@@ -259,7 +241,7 @@ fn a_token_program_that_fails_once_does_not_end_an_apply() {
         assert!(!workspace.state().resource(X).is_tainted(), "{said:#?}");
         assert_eq!(workspace.state().resource(X).value("status"), "Running");
         workspace.settled();
-        assert_eq!(created(&site), [1, 0]);
+        assert_eq!(created(site), [1, 0]);
         workspace.finish();
     });
 }

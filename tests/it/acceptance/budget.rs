@@ -120,7 +120,7 @@ fn what_cannot_be_priced_is_named() {
 fn a_candidate_above_what_is_left_is_passed_over() {
     each(|site, workspace| {
         let choice = Instance::new("x").without("spec_id").set("candidates", "[{ spec_id = 101 }, { spec_id = 103 }]");
-        let plan = workspace.apply_ok(&budget("5", "", &choice));
+        let plan = workspace.plan_and_apply_ok(&budget("5", "", &choice));
         assert_eq!(plan.change("damodel_instance.x").after("spec_id"), 103);
         workspace.destroy_ok();
         // Between plan and apply another instance uses the remaining budget.

@@ -39,7 +39,7 @@ fn spec_of(workspace: &Workspace<'_>) -> i64 {
 #[test]
 fn what_differs_is_unknown_and_the_dearest_is_the_ceiling() {
     each(|site, workspace| {
-        let plan = workspace.apply_ok(&config(choice(THREE)));
+        let plan = workspace.plan_and_apply_ok(&config(choice(THREE)));
         let change = plan.change(X);
         assert!(["spec_id", "spec_type", "estimated_cost"].iter().all(|name| change.is_unknown(name)));
         assert_eq!((change.after("region"), change.after("gpu_num")), (&json!("cn-east-1"), &json!(1)));
@@ -60,7 +60,7 @@ fn one_that_is_left_is_planned_wholly_known() {
         // 101 is above the budget, 999 does not exist, and 107 is withdrawn.
         let list = "[{ spec_id = 101 }, { spec_id = 999 }, { spec_id = 107 }, { spec_id = 103 }]";
         let provider = "region = \"cn-east-1\"\nmax_hourly_price = 5";
-        let plan = workspace.apply_ok(&config_with(provider, choice(list).set("gpu_num", 2)));
+        let plan = workspace.plan_and_apply_ok(&config_with(provider, choice(list).set("gpu_num", 2)));
         let change = plan.change(X);
         for (name, expected) in [
             ("spec_id", json!(103)),
@@ -81,7 +81,7 @@ fn candidates_of_several_regions_and_sizes() {
         let list = "[{ spec_id = 103, region = \"cn-east-1\", gpu_num = 4 }, { spec_id = 201, region = \
                     \"cn-north-2\", gpu_num = 1 }]";
         sell_out(site, &[103]);
-        let plan = workspace.apply_ok(&config(choice(list).without("gpu_num")));
+        let plan = workspace.plan_and_apply_ok(&config(choice(list).without("gpu_num")));
         assert!(["region", "gpu_num", "spec_id"].iter().all(|name| plan.change(X).is_unknown(name)));
         let state = workspace.state();
         let bought = state.resource(X);
@@ -240,7 +240,7 @@ fn the_choice_is_kept() {
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "is not among the candidates"), "{said:#?}");
         assert!(says(&said, Severity::Warning, "deletes the instance's disks"), "{said:#?}");
-        let plan = workspace.apply_ok(&config(choice("[{ spec_id = 104 }, { spec_id = 101 }]")));
+        let plan = workspace.plan_and_apply_ok(&config(choice("[{ spec_id = 104 }, { spec_id = 101 }]")));
         assert_eq!(plan.change(X).actions(), "delete, create");
         assert!(plan.change(X).replace_paths().contains(&"candidates".to_owned()));
         assert_eq!((spec_of(workspace), site.balance().created), (104, 2));
@@ -266,7 +266,7 @@ fn moving_between_the_forms_sends_nothing() {
     each(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         let changes = site.changes();
-        let plan = workspace.apply_ok(&config(choice(THREE)));
+        let plan = workspace.plan_and_apply_ok(&config(choice(THREE)));
         assert_eq!(plan.change(X).actions(), "update");
         assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
         workspace.apply_ok(&config(Instance::new("x").without("spec_id").text("spec_type", "gpu.rtx4090.1")));
@@ -276,7 +276,7 @@ fn moving_between_the_forms_sends_nothing() {
         workspace.run_ok(&["state", "rm", X]);
         workspace.write(&config(choice(THREE)));
         workspace.run_ok(&["import", "-no-color", "-input=false", X, &uid]);
-        let plan = workspace.apply_ok(&config(choice(THREE)));
+        let plan = workspace.plan_and_apply_ok(&config(choice(THREE)));
         assert_eq!(plan.change(X).actions(), "update");
         assert_eq!((site.changes(), site.balance().created), (changes, 1));
         workspace.finish();
@@ -355,7 +355,7 @@ fn a_run_killed_between_two_candidates_goes_on_with_the_next_at_once() {
         let mut started = Started::apply(workspace);
         let is_refused = || workspace.notes().iter().any(|note| note.content["refused"] == true);
         let round = || site.requests("instance_create") == 3 && is_refused();
-        assert!(!started.until_or_ended(std::time::Duration::from_secs(60), round));
+        started.until("a round of refusals", round);
         started.kill();
         started.ended(true);
         set(site, 103, Some(1), None);

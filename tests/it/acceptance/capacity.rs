@@ -6,7 +6,7 @@ use damodel::sandbox::{Mutation, When};
 use serde_json::json;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, refusal, unchecked,
+    Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, each_workspace, refusal, unchecked,
 };
 
 fn stock(stock: i64, node_limit: Option<i64>) -> Mutation {
@@ -37,9 +37,7 @@ fn error<'a>(site: &Site, said: &'a [Diagnostic]) -> &'a Diagnostic {
 
 #[test]
 fn no_stock_is_said_where_it_was_asked_for() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let gpus = |gpus: u32| unchecked(Instance::new("x").set("gpu_num", gpus));
         for (mutation, gpu_num, code, attribute) in [
             (stock(1, None), 2, "160001", "gpu_num"),
@@ -49,7 +47,7 @@ fn no_stock_is_said_where_it_was_asked_for() {
             site.mutate(mutation);
             workspace.write(&gpus(gpu_num));
             let (done, said) = workspace.try_apply(&[]);
-            let error = error(&site, &said);
+            let error = error(site, &said);
             assert!(!done && error.detail.contains(code) && error.detail.contains("wait_for_capacity"), "{error:?}");
             assert_eq!(
                 (error.attribute.as_deref(), error.address.as_deref()),
@@ -58,7 +56,7 @@ fn no_stock_is_said_where_it_was_asked_for() {
         }
         let by_type = Instance::new("x").without("spec_id").text("spec_type", "gpu.rtx4090.1");
         workspace.write(&unchecked(by_type));
-        assert_eq!(error(&site, &workspace.try_apply(&[]).1).attribute.as_deref(), Some("spec_type"));
+        assert_eq!(error(site, &workspace.try_apply(&[]).1).attribute.as_deref(), Some("spec_type"));
         assert!(workspace.state().addresses().is_empty());
         assert_eq!(site.balance().created, 0);
     });
@@ -66,9 +64,7 @@ fn no_stock_is_said_where_it_was_asked_for() {
 
 #[test]
 fn a_create_waits_for_stock_that_comes_back() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x").text("wait_for_capacity", "5m")));
         site.mutate(stock(0, None));
         thread::scope(|scope| {
@@ -130,13 +126,11 @@ fn stock_that_comes_back_dearer_is_not_bought() {
 
 #[test]
 fn the_price_after_a_wait_is_the_one_that_the_state_keeps() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let machine = Instance::new("x").set("spec_id", 104).text("wait_for_capacity", "5m");
         // The first wait alone is as long as the create timeout, and does not count against it.
         workspace.write(&config(machine.block("timeouts { create = \"5s\" }")));
-        let (done, said) = apply_while_stock_returns(&site, &workspace, 104, 0.5);
+        let (done, said) = apply_while_stock_returns(site, workspace, 104, 0.5);
         assert!(done, "{said:?}");
         let state = workspace.state();
         assert_eq!(state.resource("damodel_instance.x").value("estimated_cost")["period_total"], json!(0.5));
@@ -147,13 +141,11 @@ fn the_price_after_a_wait_is_the_one_that_the_state_keeps() {
 
 #[test]
 fn waiting_for_stock_ends_with_the_refusal() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x").text("wait_for_capacity", "1s")));
         site.mutate(stock(0, None));
         let (done, said) = workspace.try_apply(&[]);
-        assert!(!done && error(&site, &said).detail.contains("160014"), "{said:?}");
+        assert!(!done && error(site, &said).detail.contains("160014"), "{said:?}");
         assert_eq!(site.requests("instance_create"), 2, "once more after a first wait");
         assert!(workspace.state().addresses().is_empty());
         // No pending record is left for the next create to adopt.
@@ -165,9 +157,7 @@ fn waiting_for_stock_ends_with_the_refusal() {
 
 #[test]
 fn a_busy_service_is_asked_again() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let busy = damodel::sandbox::FaultAction::TooManyRequests { retry_after_seconds: Some(1) };
         site.arm("*", When::Next(2), busy);
         workspace.apply_ok(&config(Instance::new("x")));

@@ -6,7 +6,7 @@ use damodel::sandbox::{FaultAction, Mutation, Options, When};
 use serde_json::json;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Workspace, config, each_cli, refusal, says, unchecked,
+    Diagnostic, Instance, Severity, Site, Workspace, config, each_cli, each_workspace, refusal, says, unchecked,
 };
 
 const X: &str = "damodel_instance.x";
@@ -78,9 +78,7 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
             &["Cloud disk specification 77 does not exist"],
         ),
     ];
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let mut machines = String::new();
         for (number, (machine, ..)) in cases.iter().enumerate() {
             write!(machines, "{}", machine.clone().named(&format!("x{number}"))).unwrap();
@@ -105,9 +103,7 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
 
 #[test]
 fn an_image_of_another_region_is_the_services_to_refuse() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.write(&config(Instance::new("x").set("image_id", 953).text("image_type", "private")));
         let said = workspace.try_plan(&[]);
         assert!(!said.iter().any(Diagnostic::is_error), "{said:?}");
@@ -120,9 +116,7 @@ fn an_image_of_another_region_is_the_services_to_refuse() {
 
 #[test]
 fn a_shared_disk_may_be_mounted_by_others() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.apply_ok(&config(Instance::new("x").set("exist_disks", "[{ disk_id = 802 }]")));
         let disks = workspace.state().resource(X).value("exist_disks").clone();
         let mounted =
@@ -135,9 +129,7 @@ fn a_shared_disk_may_be_mounted_by_others() {
 #[test]
 fn too_many_disks_are_refused_early_and_late() {
     let new = |count: usize| format!("[{}]", vec!["{ size_gb = 20, spec_id = 31 }"; count].join(", "));
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let nine = Instance::new("x").set("new_disks", new(8)).set("exist_disks", "[{ disk_id = 801 }]");
         workspace.write(&config(nine));
         let said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
@@ -172,9 +164,7 @@ fn too_many_disks_are_refused_early_and_late() {
 
 #[test]
 fn object_mounts_are_passed_on_as_they_are() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let mounted = |bucket: &str| {
             let mount = format!("[jsonencode({{ bucket = {bucket:?}, path = \"/data/o\", depth = [1, 2.5] }})]");
             Instance::new("x").set("object_mounts", mount)
@@ -183,7 +173,7 @@ fn object_mounts_are_passed_on_as_they_are() {
         workspace.apply_ok(&whole);
         let sent = site.sandbox().state()["instances"][0]["object_mounts"].clone();
         assert_eq!(sent, json!([{ "bucket": "b", "path": "/data/o", "depth": [1, 2.5] }]));
-        assert!(workspace.state().resource(X).sensitive().contains(&"object_mounts".to_owned()));
+        assert!(workspace.shown_state().resource(X).sensitive().contains(&"object_mounts".to_owned()));
         assert!(!workspace.transcript().contains("/data/o"), "what may hold credentials is not shown");
 
         workspace.write(&config(mounted("c")));

@@ -1,6 +1,6 @@
 //! The sources of the provider's arguments.
 
-use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, config_with, each_cli};
+use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, each_workspace};
 
 const X: &str = "damodel_instance.x";
 
@@ -10,9 +10,7 @@ fn errors(said: &[Diagnostic]) -> Vec<&Diagnostic> {
 
 #[test]
 fn the_provider_may_be_configured_by_what_an_apply_makes() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.remove_env("DAMODEL_BASE_URL");
         workspace.remove_env("DAMODEL_API_TOKEN");
         let body = format!(
@@ -25,7 +23,7 @@ fn the_provider_may_be_configured_by_what_an_apply_makes() {
         let provider = "base_url = terraform_data.gateway.output.url\napi_token = terraform_data.gateway.output.token\n\
                         region = terraform_data.gateway.output.region\n\
                         max_retries = terraform_data.gateway.output.retries";
-        let plan = workspace.apply_ok(&config_with(provider, &body));
+        let plan = workspace.plan_and_apply_ok(&config_with(provider, &body));
         assert_eq!(plan.change(X).actions(), "create");
         assert!(plan.change(X).is_unknown("region"));
         assert_eq!(workspace.state().resource(X).value("region"), "cn-east-1");
@@ -35,9 +33,7 @@ fn the_provider_may_be_configured_by_what_an_apply_makes() {
 
 #[test]
 fn a_data_source_of_an_unconfigured_provider_names_what_is_unknown() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let body = format!(
             "resource \"terraform_data\" \"gateway\" {{\n  input = {:?}\n}}\n\
              data \"damodel_public_images\" \"all\" {{}}",
@@ -53,9 +49,7 @@ fn a_data_source_of_an_unconfigured_provider_names_what_is_unknown() {
 
 #[test]
 fn what_is_missing_is_an_error_of_what_needs_it() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         for (variable, argument) in [("DAMODEL_BASE_URL", "base_url"), ("DAMODEL_API_TOKEN", "api_token")] {
             let value = if argument == "base_url" { site.base_url() } else { site.token() };
             workspace.remove_env(variable);
@@ -89,9 +83,10 @@ fn the_region_comes_from_the_machine_the_provider_or_the_environment() {
         workspace.apply_ok(&config_with("", machine()));
         assert_eq!(workspace.state().resource(X).value("spec_id"), 201);
         // Another default does not move an existing instance.
-        let plan = workspace.apply_ok(&config_with("region = \"cn-east-1\"", machine()));
+        let plan = workspace.plan_and_apply_ok(&config_with("region = \"cn-east-1\"", machine()));
         assert_eq!(plan.actions(), []);
-        let plan = workspace.apply_ok(&config_with("region = \"cn-north-2\"", machine().text("region", "cn-east-1")));
+        let plan =
+            workspace.plan_and_apply_ok(&config_with("region = \"cn-north-2\"", machine().text("region", "cn-east-1")));
         assert_eq!(plan.change(X).replace_paths(), ["region"]);
         assert_eq!(workspace.state().resource(X).value("spec_id"), 101);
         workspace.finish();
@@ -100,9 +95,7 @@ fn the_region_comes_from_the_machine_the_provider_or_the_environment() {
 
 #[test]
 fn the_token_may_come_from_a_program() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.remove_env("DAMODEL_API_TOKEN");
         let file = workspace.beside("token");
         std::fs::write(&file, site.token()).unwrap();

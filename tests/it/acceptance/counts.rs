@@ -6,7 +6,7 @@ use damodel::sandbox::{Form, LedgerObject, Options};
 use rstest::rstest;
 use serde_json::Value;
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_workspace};
 
 const DISKS: u32 = 300;
 const IMAGES: u32 = 50;
@@ -87,9 +87,7 @@ fn fifty_disks_that_are_made_at_once_are_waited_for_together() {
 
 #[test]
 fn all_checks_of_a_plan_ask_each_list_once() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let east = Instance::new("east").set("count", 5).set("exist_disks", "[{ disk_id = 802 }]");
         let north = Instance::new("north")
             .set("count", 5)
@@ -113,9 +111,7 @@ fn all_checks_of_a_plan_ask_each_list_once() {
 
 #[test]
 fn a_plan_of_everything_over_what_exists_asks_each_list_once() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let whole = |disks: u32, size: u32, gpus: u32| {
             let machine = Instance::new("x")
                 .set("count", 3)

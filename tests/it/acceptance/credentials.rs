@@ -1,26 +1,24 @@
 //! The secrets of an instance in the state.
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Instance, config, each_workspace};
 
 const X: &str = "damodel_instance.x";
 
 #[test]
 fn credentials_are_kept_or_not_as_wanted() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let storing = |store: bool| config(Instance::new("x").set("store_credentials", store));
         let stored = || {
             let state = workspace.state();
             ["ssh_password", "jupyter_token"].map(|name| state.resource(X).value(name).is_string())
         };
-        let plan = workspace.apply_ok(&storing(false));
+        let plan = workspace.plan_and_apply_ok(&storing(false));
         let change = plan.change(X);
         assert!(!change.is_unknown("ssh_password") && !change.is_unknown("jupyter_token"), "what is left out is known");
         assert_eq!(stored(), [false, false]);
         for (store, changed) in [(true, vec!["jupyter_token", "ssh_password"]), (false, vec![])] {
             let changes = site.changes();
-            let plan = workspace.apply_ok(&storing(store));
+            let plan = workspace.plan_and_apply_ok(&storing(store));
             assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
             assert_eq!(plan.change(X).unknown(), changed);
             assert_eq!(stored(), [store, store]);
@@ -32,9 +30,7 @@ fn credentials_are_kept_or_not_as_wanted() {
 
 #[test]
 fn a_machine_with_a_key_has_no_password() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         let keyed = Instance::new("x").text("login_method", "ssh_key");
         workspace.write(&config(keyed.clone()));
         let said = workspace.try_plan(&[]);

@@ -5,13 +5,11 @@ use std::fmt::Write;
 use damodel::sandbox::{Mutation, Options};
 use serde_json::{Value, json};
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, refusal};
+use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_workspace, refusal};
 
 #[test]
 fn specifications_are_filtered_and_sorted() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let queries = [
             ("all", "", json!([101, 102, 103, 104, 105, 106])),
             ("spot", "capacity_type = \"spot\"", json!([104])),
@@ -59,9 +57,7 @@ fn specifications_are_filtered_and_sorted() {
 
 #[test]
 fn images_are_filtered() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         let queries = [
             ("all", "", json!([901, 902, 903, 904, 905, 906])),
             ("label", "label = \"inference\"", json!([905, 906])),
@@ -120,9 +116,8 @@ fn disks_and_their_specifications_are_filtered() {
     const DISKS: &str = "damodel_cloud_disks";
     const ONE: &str = "damodel_cloud_disk";
     const SPECS: &str = "damodel_cloud_disk_specs";
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    const SPEC: &str = "damodel_cloud_disk_spec";
+    each_workspace(|site, workspace| {
         let queries = [
             (DISKS, "", "cloud_disks[*].id", json!(["801", "802", "803", "804"])),
             (DISKS, "name_or_uid = \"a\"", "cloud_disks[*].id", json!(["801", "802", "803", "804"])),
@@ -143,8 +138,11 @@ fn disks_and_their_specifications_are_filtered() {
             (SPECS, "storage_classes = [\"RBD\", \"S3\"]", "specs[*].id", json!(["31", "33"])),
             (SPECS, "support_ib_network = false", "specs[*].id", json!(["31", "32", "33"])),
             (SPECS, "support_ib_network = true", "specs[*].id", json!(["31", "32", "33", "34"])),
+            (SPEC, "id = \"33\"", "spec_alias", json!("object-store")),
+            (SPEC, "spec_alias = \"ib-files\"", "spec_id", json!(34)),
+            (SPEC, "multiple_mounting = true\nstorage_class = \"S3\"", "spec_id", json!(33)),
         ];
-        answers(&workspace, "", &queries);
+        answers(workspace, "", &queries);
         let lists: Vec<_> = site.ledger().requests_to("cloud_disk_list").map(|request| request.query.clone()).collect();
         assert!(lists.iter().any(|query| query.contains("spec_types=2%2C3")), "{lists:?}");
         assert!(lists.iter().any(|query| query.contains("support_ib_network=1")), "{lists:?}");
@@ -157,9 +155,7 @@ fn images_and_specifications_are_found() {
     const ONE: &str = "damodel_private_image";
     const PUBLIC: &str = "damodel_public_image";
     const SPEC: &str = "damodel_spec";
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         let queries = [
             (LIST, "", "images[*].image_id", json!([951, 952, 953])),
             (LIST, "name = \"plain-tools\"", "images[*].image_id", json!([953])),
@@ -187,7 +183,7 @@ fn images_and_specifications_are_found() {
             (SPEC, "min_mem_per_gpu_gb = 150", "spec_id", json!(102)),
             (SPEC, "available_only = true\nmin_gpu_num = 8\nsort_by = \"price\"\nfirst = true", "spec_id", json!(105)),
         ];
-        answers(&workspace, "", &queries);
+        answers(workspace, "", &queries);
     });
 }
 
@@ -195,9 +191,7 @@ fn images_and_specifications_are_found() {
 fn instances_are_filtered() {
     const LIST: &str = "damodel_instances";
     const ONE: &str = "damodel_instance";
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let machines =
             format!("{}{}", Instance::new("x").text("name", "trainer"), Instance::new("y").text("name", "tester"));
         workspace.apply_ok(&config(&machines));
@@ -215,7 +209,7 @@ fn instances_are_filtered() {
             (ONE, by_id, "name", json!("tester")),
             (ONE, "name = \"trainer\"", "id", json!(x)),
         ];
-        answers(&workspace, &machines, &queries);
+        answers(workspace, &machines, &queries);
         workspace.write(&config(format!("{machines}data {LIST:?} \"x\" {{\n  status = \"Dancing\"\n}}\n")));
         let said = workspace.try_plan(&[]);
         let error = refusal(&said, &["100002 InvalidParameter", "Dancing"]);
@@ -227,7 +221,7 @@ fn instances_are_filtered() {
 
 #[test]
 fn none_and_several_are_errors_that_list_what_there_is() {
-    let cases: [(&str, &str, &[&str]); 15] = [
+    let cases: [(&str, &str, &[&str]); 18] = [
         ("damodel_cloud_disk", "name = \"none\"", &["No cloud disk matches", "803 \"unpaid\" (disk-seedarrear03)"]),
         (
             "damodel_cloud_disk",
@@ -235,16 +229,23 @@ fn none_and_several_are_errors_that_list_what_there_is() {
             &["Several cloud disks match", "801 \"twin\"", "804 \"twin\"", "by its id"],
         ),
         ("damodel_cloud_disk", "id = \"801\"\nname = \"unpaid\"", &["No cloud disk matches"]),
-        ("damodel_cloud_disk", "", &["Which disk?", "id, uid or name"]),
+        ("damodel_cloud_disk", "", &["Missing required argument", "id, uid or name"]),
         ("damodel_private_image", "name = \"not-yours\"", &["No private image matches", "951 \"trained-model\""]),
         ("damodel_private_image", "region = \"cn-east-1\"", &["Several private images match", "951", "952"]),
-        ("damodel_private_image", "", &["Which image?"]),
+        ("damodel_private_image", "", &["Missing required argument", "status or region"]),
         ("damodel_public_image", "id = \"907\"", &["No public image matches", "902 \"PyTorch 2.5.1\""]),
         ("damodel_public_image", "name_regex = \"^PyTorch\"", &["Several public images match", "902", "903"]),
         ("damodel_public_image", "", &["Missing required argument"]),
         ("damodel_instance", "name = \"none\"", &["No instance matches", "\"generated-"]),
         ("damodel_instance", "name = \"twin\"", &["Several instances match", "ins-"]),
-        ("damodel_instance", "", &["Which instance?"]),
+        ("damodel_instance", "", &["Missing required argument", "id or name"]),
+        ("damodel_instance", "id = \"a\"\nname = \"b\"", &["Conflicting arguments", "only one of id or name"]),
+        ("damodel_cloud_disk_spec", "id = \"30\"", &["No cloud disk specification matches", "31 \"ssd-block\" (RBD)"]),
+        (
+            "damodel_cloud_disk_spec",
+            "storage_class = \"FS\"",
+            &["Several cloud disk specifications match", "32 \"shared-files\" (FS)", "34"],
+        ),
         (
             "damodel_spec",
             "gpu_name = \"RTX\"",
@@ -264,7 +265,8 @@ fn none_and_several_are_errors_that_list_what_there_is() {
         // Errors of the arguments alone would hide errors that need the service.
         for by_itself in [true, false] {
             let mut sources = String::new();
-            let cases: Vec<_> = cases.iter().filter(|(_, arguments, _)| arguments.is_empty() == by_itself).collect();
+            let cases: Vec<_> =
+                cases.iter().filter(|(_, _, words)| words[0].contains("argument") == by_itself).collect();
             for (number, (source, arguments, _)) in cases.iter().enumerate() {
                 write!(sources, "data {source:?} \"q{number}\" {{\n{arguments}\n}}\n").unwrap();
             }
@@ -276,5 +278,28 @@ fn none_and_several_are_errors_that_list_what_there_is() {
                 refusal(&of_it.collect::<Vec<_>>(), words);
             }
         }
+    });
+}
+
+/// Each request of a page has another order, so that the pages of a list repeat objects and lack others: the plan of a
+/// for_each over them would destroy what the missing ones are for. An object that is chosen by its id needs no list.
+#[test]
+fn a_list_that_lacks_objects_is_an_error() {
+    const SOURCES: [(&str, &str); 2] = [("damodel_instances", ""), ("damodel_instance", "name = \"none\"")];
+    each_cli(|cli| {
+        let form = "order=shuffled_across_pages,page_cap=1,page_cap_for_all".parse().unwrap();
+        let site = Site::with(Options { form, generate_instances: 40, ..Site::options() });
+        let workspace = Workspace::new(cli, &site);
+        let sources = SOURCES.map(|(source, arguments)| format!("data {source:?} \"x\" {{\n{arguments}\n}}\n"));
+        workspace.write(&config(sources.concat()));
+        let said = workspace.try_plan(&[]);
+        for (source, _) in SOURCES {
+            let address = format!("data.{source}.x");
+            let of_it = said.iter().filter(|said| said.address.as_deref() == Some(&address)).cloned();
+            refusal(&of_it.collect::<Vec<_>>(), &["the list is incomplete", "its total is"]);
+        }
+        let uid = &site.live()[0];
+        workspace.apply_ok(&config(format!("data \"damodel_instance\" \"x\" {{\n  id = {uid:?}\n}}\n")));
+        assert_eq!(workspace.state().resource("data.damodel_instance.x").id(), *uid);
     });
 }

@@ -156,19 +156,19 @@ fn a_rename_is_in_place_and_everything_else_stays_known() {
         };
         workspace.apply_ok(&named("before"));
         let id = number(workspace);
-        let plan = workspace.apply_ok(&named("after"));
+        let plan = workspace.plan_and_apply_ok(&named("after"));
         assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
         assert_eq!((plan.change(X).unknown(), plan.output("id")), (Vec::new(), "no-op".to_owned()));
         assert_eq!(number(workspace), id);
 
         site.mutate(Mutation::RenameDisk { id, name: "by-hand".to_owned() });
-        let plan = workspace.apply_ok(&named("after"));
+        let plan = workspace.plan_and_apply_ok(&named("after"));
         assert_eq!(plan.change(X).before("name"), &json!("by-hand"));
         assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
 
         // A name and a size at once.
         let both = disk(&[("name", "\"both\""), ("size_gb", "50")]);
-        let plan = workspace.apply_ok(&config(both));
+        let plan = workspace.plan_and_apply_ok(&config(both));
         assert!(plan.actions().contains(&(X.to_owned(), "update".to_owned())));
         let state = workspace.state();
         assert_eq!((state.resource(X).value("name"), state.resource(X).value("size_gb")), (&json!("both"), &json!(50)));
@@ -332,7 +332,7 @@ fn a_disk_that_was_released_by_hand_leaves_the_state(#[case] form: &str) {
         site.mutate(Mutation::ReleaseDisk { id });
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "removed from the state"), "{said:?}");
-        let plan = workspace.apply_ok(&config(disk(&[])));
+        let plan = workspace.plan_and_apply_ok(&config(disk(&[])));
         assert_eq!(plan.change(X).actions(), "create");
         assert_ne!(number(workspace), id);
         finish(workspace);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, refusal};
+use crate::support::terraform::{Diagnostic, Instance, Workspace, config, config_with, each_workspace, refusal};
 
 const X: &str = "damodel_instance.x";
 
@@ -38,9 +38,7 @@ fn made(workspace: &Workspace<'_>) {
 
 #[test]
 fn elements_may_be_variables() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.remove_env("DAMODEL_API_TOKEN");
         let variables = format!(
             "variable \"token\" {{\n  type = string\n  default = {:?}\n}}\n\
@@ -52,21 +50,19 @@ fn elements_may_be_variables() {
         workspace.write(&whole);
         workspace.run_ok(&["validate"]);
         workspace.apply_ok(&whole);
-        made(&workspace);
+        made(workspace);
         workspace.finish();
     });
 }
 
 #[test]
 fn elements_may_come_from_what_an_apply_makes() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         let later = format!("resource \"terraform_data\" \"later\" {{\n  input = {ELEMENTS}\n}}\n");
         let whole = config(format!("{later}{}", machine("terraform_data.later.output")));
-        let plan = workspace.apply_ok(&whole);
+        let plan = workspace.plan_and_apply_ok(&whole);
         assert_eq!(plan.change(X).actions(), "create");
-        made(&workspace);
+        made(workspace);
         workspace.finish();
     });
 }
@@ -80,9 +76,7 @@ fn an_element_that_is_null_is_told_at_its_list() {
         ("object_mounts", instance("object_mounts", "[\"{}\", null]"), 1),
         ("storage_classes", "data \"damodel_cloud_disks\" \"x\" {\n  storage_classes = [null]\n}\n".to_owned(), 0),
     ];
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         for (attribute, body, index) in &cases {
             workspace.write(&config(format!("variable \"on\" {{\n  type = bool\n  default = false\n}}\n{body}")));
             // In `validate` a variable is unknown, and may be valid.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use damodel::sandbox::{Balance, FaultAction, Options, When};
 use serde_json::json;
 
-use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, each_cli, each_workspace};
 
 const X: &str = "damodel_instance.x";
 
@@ -17,9 +17,7 @@ fn error(said: &[Diagnostic]) -> &Diagnostic {
 
 #[test]
 fn a_machine_that_is_created_failed_is_tainted_and_replaced() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         site.arm("instance_create", When::Next(1), FaultAction::FailCreation);
         workspace.write(&config(Instance::new("x")));
         let (done, said) = workspace.try_apply(&[]);
@@ -33,7 +31,7 @@ fn a_machine_that_is_created_failed_is_tainted_and_replaced() {
         assert!(state.resource(X).is_tainted());
         assert_eq!((state.resource(X).id(), state.resource(X).value("status")), (uid.clone(), &json!("Failed")));
 
-        let plan = workspace.apply_ok(&config(Instance::new("x")));
+        let plan = workspace.plan_and_apply_ok(&config(Instance::new("x")));
         assert_eq!(
             (plan.change(X).actions().as_str(), plan.change(X).reason()),
             ("delete, create", "replace_because_tainted")
@@ -97,13 +95,11 @@ fn a_wait_that_runs_out_is_told_with_the_advice_that_works() {
 
 #[test]
 fn a_wait_that_runs_out_is_replaced_without_the_advice() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         site.arm("instance_create", When::Next(1), FaultAction::StickCreation);
         workspace.write(&slow());
         assert!(!workspace.try_apply(&[]).0);
-        let plan = workspace.apply_ok(&slow());
+        let plan = workspace.plan_and_apply_ok(&slow());
         assert_eq!(plan.change(X).reason(), "replace_because_tainted");
         assert_eq!(site.balance(), Balance { created: 2, released: 1, removed: 0, live: 1 });
         workspace.finish();
@@ -140,9 +136,7 @@ fn a_release_that_takes_too_long_leaves_the_machine_in_the_state() {
 
 #[test]
 fn a_rename_that_fails_after_the_create_is_repaired_by_the_next_plan() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let refused = FaultAction::Error { code_n: damodel::sandbox::Code::InvalidParameter, processed: false };
         site.arm("instance_rename", When::Next(1), refused);
         workspace.write(&config(Instance::new("x").text("name", "trainer")));
@@ -150,7 +144,7 @@ fn a_rename_that_fails_after_the_create_is_repaired_by_the_next_plan() {
         assert!(done, "{said:?}");
         assert!(said.iter().any(|said| !said.is_error() && said.text().contains("rename")), "{said:?}");
         assert!(!workspace.state().resource(X).is_tainted());
-        let plan = workspace.apply_ok(&config(Instance::new("x").text("name", "trainer")));
+        let plan = workspace.plan_and_apply_ok(&config(Instance::new("x").text("name", "trainer")));
         assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
         assert!(plan.change(X).before("name").as_str().unwrap().starts_with("trainer-"));
         assert_eq!(site.balance().created, 1);

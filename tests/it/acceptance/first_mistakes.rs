@@ -2,18 +2,16 @@
 
 use rstest::rstest;
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, refusal};
+use crate::support::terraform::{Instance, Site, config, each_workspace, refusal};
 
 #[rstest]
 #[case::refused(|_: &Site| "http://127.0.0.1:1".to_owned())]
 #[case::unknown_name(|_: &Site| "https://damodel.invalid".to_owned())]
 #[case::no_tls(|site: &Site| site.base_url().replace("http://", "https://"))]
 fn a_wrong_address_is_an_error_of_the_plan_that_names_it(#[case] address: fn(&Site) -> String) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
-        let address = address(&site);
+        let address = address(site);
         workspace.set_env("DAMODEL_BASE_URL", &address);
         refusal(&workspace.try_plan(&[]), &["cannot be reached", &address, "DAMODEL_BASE_URL"]);
     });
@@ -21,9 +19,7 @@ fn a_wrong_address_is_an_error_of_the_plan_that_names_it(#[case] address: fn(&Si
 
 #[test]
 fn a_wrong_token_is_an_error_of_the_plan_that_names_its_variable() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.write(&config(Instance::new("x")));
         workspace.set_env("DAMODEL_API_TOKEN", "not-the-token");
         refusal(&workspace.try_plan(&[]), &["API token", "DAMODEL_API_TOKEN", "request_id"]);
@@ -38,9 +34,7 @@ fn several() -> String {
 
 #[test]
 fn a_missing_token_is_one_error_for_the_provider() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.write(&several());
         workspace.remove_env("DAMODEL_API_TOKEN");
         let said = workspace.try_plan(&[]);
@@ -58,9 +52,7 @@ fn a_missing_token_is_one_error_for_the_provider() {
 
 #[test]
 fn a_refresh_without_a_token_is_one_error_and_keeps_the_state() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&several());
         workspace.remove_env("DAMODEL_API_TOKEN");
         let said = workspace.try_plan(&[]);

@@ -3,7 +3,7 @@
 use damodel::sandbox::{Code, FaultAction, Form, Options, When};
 use rstest::rstest;
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_workspace};
 
 const X: &str = "damodel_instance.x";
 
@@ -14,9 +14,7 @@ fn form(text: &str) -> Form {
 #[test]
 fn an_error_is_understood_in_every_shape() {
     let shapes = ["array", "capitalised", "full", "nested", "numeric_code", "string_number", "text"];
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         for shape in shapes {
             for status in ["always200", "matched"] {
@@ -51,7 +49,7 @@ fn a_life_is_the_same_in_every_form(#[case] text: &str) {
             config(format!("{}{}{catalogue}", Instance::new("x").text("name", name), Instance::new("y")))
         };
         workspace.apply_ok(&machines("first"));
-        let plan = workspace.apply_ok(&machines("second"));
+        let plan = workspace.plan_and_apply_ok(&machines("second"));
         assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
         let state = workspace.state();
         assert_eq!(

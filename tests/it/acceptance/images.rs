@@ -57,7 +57,7 @@ fn it_is_saved_waited_for_and_used_in_the_same_apply() {
             .set("image_id", "damodel_private_image.x.image_id")
             .text("image_type", "private");
         let begun = Instant::now();
-        let plan = workspace.apply_ok(&config(format!("{}{by_address}{by_number}", saved("model", ""))));
+        let plan = workspace.plan_and_apply_ok(&config(format!("{}{by_address}{by_number}", saved("model", ""))));
         assert!(begun.elapsed() >= options.image_push, "the apply waits for the push");
         assert!(plan.change(X).is_unknown("image_tag"));
         let state = workspace.state();
@@ -82,14 +82,14 @@ fn a_rename_is_in_place_and_everything_else_stays_known() {
             Instance::new("user").without("image_id").without("image_type").set("image", format!("{X}.image_tag"));
         let whole = |name: &str| config(format!("{}{user}", saved(name, "")));
         workspace.apply_ok(&whole("before"));
-        let plan = workspace.apply_ok(&whole("after"));
+        let plan = workspace.plan_and_apply_ok(&whole("after"));
         assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
         assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
         let state = workspace.state();
         assert_eq!(state.resource(X).value("name"), "after");
         let id = state.resource(X).id().parse().unwrap();
         site.mutate(Mutation::RenameImage { id, name: "by-hand".to_owned() });
-        let plan = workspace.apply_ok(&whole("after"));
+        let plan = workspace.plan_and_apply_ok(&whole("after"));
         assert_eq!(plan.change(X).before("name"), &json!("by-hand"));
         finish(workspace);
     });
@@ -258,7 +258,7 @@ fn a_replaced_image_keeps_its_name() {
     each(|site, workspace| {
         workspace.apply_ok(&config(saved("one", "")));
         let first = workspace.state().resource(X).id();
-        let plan = workspace.apply_ok(&config(saved("one", "").replace("gpu_num = 1", "gpu_num = 2")));
+        let plan = workspace.plan_and_apply_ok(&config(saved("one", "").replace("gpu_num = 1", "gpu_num = 2")));
         assert_eq!(plan.change(X).actions(), "delete, create");
         let second = workspace.state().resource(X).id();
         workspace.plan(&[&format!("-replace={X}")]);
@@ -282,7 +282,7 @@ fn a_tainted_image_is_replaced_under_its_name() {
         assert!(!done);
         refusal(&said, &["not ready in time", "terraform untaint"]);
         assert!(workspace.state().resource(X).is_tainted());
-        let plan = workspace.apply_ok(&config(saved("one", "")));
+        let plan = workspace.plan_and_apply_ok(&config(saved("one", "")));
         assert_eq!(plan.change(X).reason(), "replace_because_tainted");
         assert_eq!(site.balance_of(LedgerObject::PrivateImage).live, SEED + 1);
         // The images had the name one after the other, which the ledger would count as duplicates.
@@ -324,7 +324,7 @@ fn an_image_without_a_trace_leaves_the_state_and_another_account_takes_nothing()
         site.mutate(Mutation::RemoveImage { id });
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "removed from the state"), "{said:?}");
-        let plan = workspace.apply_ok(&config(saved("two", "")));
+        let plan = workspace.plan_and_apply_ok(&config(saved("two", "")));
         assert_eq!(plan.actions(), [(X.to_owned(), "create".to_owned())]);
         finish(workspace);
     });

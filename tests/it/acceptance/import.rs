@@ -2,15 +2,13 @@
 
 use serde_json::json;
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_workspace};
 
 const X: &str = "damodel_instance.x";
 
 #[test]
 fn an_imported_machine_plans_nothing() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let by_address = Instance::new("x")
             .without("image_id")
             .without("image_type")
@@ -22,7 +20,7 @@ fn an_imported_machine_plans_nothing() {
             workspace.apply_ok(&config);
             let fresh = workspace.import_ok(&config, X, &[]);
             fresh.settled();
-            if !cli.has(5, 6) {
+            if !workspace.cli.has(5, 6) {
                 continue;
             }
             let (fresh, plan) = workspace.import_block(&config, X);
@@ -37,9 +35,7 @@ fn an_imported_machine_plans_nothing() {
 
 #[test]
 fn arguments_that_are_never_reported_are_set_after_an_import_without_a_call() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let config = config(
             Instance::new("x")
                 .text("hostname", "gpu-1")
@@ -96,9 +92,7 @@ fn what_an_import_cannot_know_is_filled_by_defaults() {
 
 #[test]
 fn what_cannot_be_imported_is_said() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         let uid = workspace.state().resource(X).id();
         workspace.destroy_ok();

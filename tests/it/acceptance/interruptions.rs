@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use damodel::sandbox::{FaultAction, Mutation, When};
 
-use crate::support::terraform::{Instance, Site, Started, Workspace, config, each_cli};
+use crate::support::terraform::{Instance, Site, Started, config, each_workspace};
 
 const X: &str = "damodel_instance.x";
 
@@ -17,12 +17,10 @@ fn unstick(site: &Site) {
 
 #[test]
 fn a_cancel_ends_the_wait_at_once_and_taints_nothing() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         site.arm("instance_create", When::Next(1), FaultAction::StickCreation);
-        let mut started = Started::apply(&workspace);
+        let mut started = Started::apply(workspace);
         site.await_ledger("a look at the new machine", |ledger| {
             ledger.requests.iter().skip_while(|request| request.created.is_empty()).count() > 1
         });
@@ -35,8 +33,8 @@ fn a_cancel_ends_the_wait_at_once_and_taints_nothing() {
         assert!(!state.resource(X).is_tainted());
         assert_eq!(vec![state.resource(X).id()], site.live());
 
-        unstick(&site);
-        let plan = workspace.apply_ok(&config(Instance::new("x")));
+        unstick(site);
+        let plan = workspace.plan_and_apply_ok(&config(Instance::new("x")));
         assert_eq!(plan.actions(), [], "the name was put right");
         assert_eq!(site.balance().created, 1);
         workspace.finish();
@@ -45,13 +43,11 @@ fn a_cancel_ends_the_wait_at_once_and_taints_nothing() {
 
 #[test]
 fn a_machine_that_a_terminated_apply_stored_is_no_other_ones() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let machines = |count: u32| config(Instance::new("x").set("count", count).text("name", "same"));
         workspace.write(&machines(1));
         site.arm("instance_create", When::Next(1), FaultAction::StickCreation);
-        let started = Started::apply(&workspace);
+        let started = Started::apply(workspace);
         site.await_ledger("a look at the new machine", |ledger| {
             ledger.requests.iter().skip_while(|request| request.created.is_empty()).count() > 1
         });
@@ -59,7 +55,7 @@ fn a_machine_that_a_terminated_apply_stored_is_no_other_ones() {
         let said = started.ended(true);
         let state = workspace.state();
         assert_eq!(state.addresses(), ["damodel_instance.x[0]"], "the core went on and stored the answer: {said}");
-        unstick(&site);
+        unstick(site);
         // The same configuration for another address, which must not adopt the first one's instance.
         workspace.apply_ok(&machines(2));
         let state = workspace.state();
@@ -71,14 +67,12 @@ fn a_machine_that_a_terminated_apply_stored_is_no_other_ones() {
 
 #[test]
 fn five_machines_of_a_killed_provider_are_taken_up() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let machines = Instance::new("x").set("count", 5).set("name", "\"x-${count.index}\"");
         workspace.write(&config(machines));
         site.arm("instance_create", When::Nth(2), FaultAction::Hang { limit_ms: 120_000, processed: true });
         site.arm("instance_create", When::Always, FaultAction::StickCreation);
-        let started = Started::apply(&workspace);
+        let started = Started::apply(workspace);
         site.await_ledger("five creates, and a look at what they made", |ledger| {
             let mut after = ledger.requests.iter().skip_while(|request| request.created.is_empty());
             ledger.requests_to("instance_create").count() == 5 && after.any(|request| request.method == "GET")
@@ -86,7 +80,7 @@ fn five_machines_of_a_killed_provider_are_taken_up() {
         started.kill_provider();
         started.ended(true);
         site.sandbox().clear_faults();
-        unstick(&site);
+        unstick(site);
         let (done, said) = workspace.try_apply(&[]);
         assert!(done, "{said:?}");
         workspace.settled();

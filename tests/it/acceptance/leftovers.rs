@@ -6,7 +6,7 @@ use damodel::sandbox::{FaultAction, LedgerObject, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Started, Workspace, config_with, disk, each_cli, refusal,
+    Diagnostic, Instance, Severity, Site, Started, Workspace, config_with, disk, each_cli, each_workspace, refusal,
 };
 
 const X: &str = "damodel_instance.x";
@@ -37,16 +37,14 @@ fn sent_names(site: &Site, object: LedgerObject) -> Vec<String> {
 
 #[test]
 fn a_marker_tells_its_configuration() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let two = |name: &str| with("", format!("{}{}", Instance::new("x").text("name", name), disk("x")));
         for name in ["x", "x", "x-other"] {
             workspace.apply_ok(&two(name));
             workspace.destroy_ok();
         }
         for (object, is_alike) in [(LedgerObject::Instance, [true, false]), (LedgerObject::CloudDisk, [true, true])] {
-            let names = sent_names(&site, object);
+            let names = sent_names(site, object);
             let digits: Vec<&str> = names.iter().map(|name| name.rsplit_once('-').unwrap().1).collect();
             let is_hex = |text: &&str| text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
             assert!(digits.len() == 3 && digits.iter().all(is_hex), "{names:?}");
@@ -60,21 +58,19 @@ fn a_marker_tells_its_configuration() {
 #[case("")]
 #[case("on_leftover = \"fail\"")]
 fn a_leftover_of_the_same_configuration_stops_a_create(#[case] argument: &str, #[values(false, true)] is_disk: bool) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let (object, address, body) = if is_disk {
             (LedgerObject::CloudDisk, "damodel_cloud_disk.x", disk("x"))
         } else {
             (LedgerObject::Instance, X, Instance::new("x").to_string())
         };
         let config = with(argument, body);
-        left_behind(&workspace, &config, 1);
+        left_behind(workspace, &config, 1);
         let created = site.balance_of(object).created;
         let uid = site.created_in("main", object).pop().unwrap();
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done, "{said:#?}");
-        let id = if is_disk { id_of(&site, &uid) } else { uid };
+        let id = if is_disk { id_of(site, &uid) } else { uid };
         let error = refusal(&said, &["`stack`", &format!("terraform import {}", address.split('.').next().unwrap())]);
         assert!(error.text().contains(&id), "{id}: {error:#?}");
         assert_eq!(site.balance_of(object).created, created, "{said:#?}");
@@ -216,11 +212,9 @@ fn unique_names_stop_a_create_of_a_taken_name() {
 
 #[test]
 fn leftovers_are_warned_of_where_that_is_wanted() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let config = with("on_leftover = \"warn\"", Instance::new("x"));
-        left_behind(&workspace, &config, 1);
+        left_behind(workspace, &config, 1);
         let uid = site.live()[0].clone();
         let (done, said) = workspace.try_apply(&[]);
         assert!(done && warns(&said, &[&uid, "terraform import damodel_instance."]), "{said:#?}");
@@ -231,9 +225,7 @@ fn leftovers_are_warned_of_where_that_is_wanted() {
 
 #[rstest]
 fn what_cannot_be_looked_for_is_not_created_beside(#[values("fail", "warn")] on_leftover: &str) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let argument = format!("on_leftover = {on_leftover:?}\nmax_retries = 1");
         workspace.write(&with(&argument, Instance::new("x").block("timeouts { create = \"8s\" }")));
         workspace.plan(&[]);
@@ -311,9 +303,7 @@ fn a_stack_is_one_configuration_in_every_directory(#[values(true, false)] by_env
 
 #[test]
 fn what_on_leftover_may_say_is_checked() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.write(&with("on_leftover = \"delete\"", Instance::new("x")));
         let said = workspace.try_plan(&[]);
         refusal(&said, &["on_leftover", "delete", "fail", "warn"]);

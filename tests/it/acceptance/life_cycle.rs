@@ -3,7 +3,7 @@
 use damodel::sandbox::{Balance, LifeKind};
 use serde_json::json;
 
-use crate::support::terraform::{Installation, Instance, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Installation, Instance, Site, Workspace, config, each_cli, each_workspace};
 
 const X: &str = "damodel_instance.x";
 
@@ -35,7 +35,7 @@ fn the_whole_life_from_a_mirror() {
         let workspace = Workspace::installed(cli, &site, Installation::Mirror);
         workspace.write(&config(CATALOGUE));
         workspace.init();
-        let plan = workspace.apply_ok(&config(CATALOGUE));
+        let plan = workspace.plan_and_apply_ok(&config(CATALOGUE));
         let change = plan.change(X);
         assert_eq!((change.actions(), change.is_unknown("id")), ("create".to_owned(), true));
         assert_eq!([change.after("spec_id"), change.after("gpu_num")], [&json!(103), &json!(2)]);
@@ -47,7 +47,8 @@ fn the_whole_life_from_a_mirror() {
         assert_eq!([machine.value("status"), machine.value("name")], [&json!("Running"), &json!("trainer")]);
         assert_eq!([machine.value("image_id"), machine.value("image_type")], [&json!(902), &json!("public")]);
         assert_eq!(machine.value("spec_type"), &json!("gpu.rtx4090.1"));
-        assert_eq!(machine.sensitive(), ["jupyter_token", "object_mounts", "ssh_password"]);
+        let shown = workspace.shown_state();
+        assert_eq!(shown.resource(X).sensitive(), ["jupyter_token", "object_mounts", "ssh_password"]);
         assert_eq!(state.output("address"), &json!(format!("127.0.0.1:{}", machine.value("ssh_port"))));
         workspace.finish();
         assert_eq!(site.balance(), Balance { created: 1, released: 1, removed: 0, live: 0 });
@@ -56,9 +57,7 @@ fn the_whole_life_from_a_mirror() {
 
 #[test]
 fn a_create_carries_a_marker_until_it_is_accepted() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x").text("name", "trainer")));
         let life = site.ledger().life.into_iter().filter(|event| event.uid.starts_with("ins-"));
         let names: Vec<_> = life.map(|event| (event.kind, event.name)).collect();
@@ -72,9 +71,7 @@ fn a_create_carries_a_marker_until_it_is_accepted() {
 
 #[test]
 fn a_rename_is_in_place_and_everything_else_stays_known() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let named = |name: &str| {
             config(format!(
                 "{}\nresource \"terraform_data\" \"dependent\" {{\n  triggers_replace = [damodel_instance.x.id, \
@@ -84,7 +81,7 @@ fn a_rename_is_in_place_and_everything_else_stays_known() {
         };
         workspace.apply_ok(&named("before"));
         let uid = workspace.state().resource(X).id();
-        let plan = workspace.apply_ok(&named("after"));
+        let plan = workspace.plan_and_apply_ok(&named("after"));
         assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
         assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
         assert_eq!(plan.output("id"), "no-op");
@@ -97,13 +94,11 @@ fn a_rename_is_in_place_and_everything_else_stays_known() {
 
 #[test]
 fn a_rename_in_the_console_is_repaired() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         let uid = workspace.state().resource(X).id();
         site.mutate(damodel::sandbox::Mutation::RenameInstance { uid, name: "by-hand".to_owned() });
-        let plan = workspace.apply_ok(&config(Instance::new("x")));
+        let plan = workspace.plan_and_apply_ok(&config(Instance::new("x")));
         assert_eq!(plan.change(X).before("name"), &json!("by-hand"));
         assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
         workspace.finish();
@@ -112,9 +107,7 @@ fn a_rename_in_the_console_is_repaired() {
 
 #[test]
 fn what_is_not_sent_changes_in_place_and_sends_nothing() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         let changes = site.changes();
         let instance = Instance::new("x")
@@ -122,7 +115,7 @@ fn what_is_not_sent_changes_in_place_and_sends_nothing() {
             .text("wait_for_capacity", "1m")
             .text("on_unreleasable", "abandon")
             .block("timeouts { create = \"7m\" }");
-        let plan = workspace.apply_ok(&config(instance));
+        let plan = workspace.plan_and_apply_ok(&config(instance));
         assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
         assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
         assert_eq!(site.changes(), changes);
@@ -132,9 +125,7 @@ fn what_is_not_sent_changes_in_place_and_sends_nothing() {
 
 #[test]
 fn arguments_may_be_unknown_until_the_apply() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         let body = |name: &str| {
             config(format!(
                 "resource \"terraform_data\" \"later\" {{\n  input = {{ name = {name:?}, gpus = 1, spec = 103, image \
@@ -150,7 +141,7 @@ fn arguments_may_be_unknown_until_the_apply() {
                     .set("store_credentials", "terraform_data.later.output.keep")
             ))
         };
-        let plan = workspace.apply_ok(&body("first"));
+        let plan = workspace.plan_and_apply_ok(&body("first"));
         for argument in
             ["name", "gpu_num", "spec_id", "image_id", "image_type", "data_disk_mount_path", "store_credentials"]
         {

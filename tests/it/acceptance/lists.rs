@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Instance, config, each_workspace};
 
 /// Compares a record with the expected one: the same attributes, and equal values.
 fn shows(record: &Value, expected: &Value) {
@@ -45,9 +45,7 @@ output "private_one" { value = data.damodel_private_image.one }
 output "disks" { value = data.damodel_cloud_disks.all.cloud_disks }
 output "disk" { value = data.damodel_cloud_disk.one }
 "#;
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.apply_ok(&config(SOURCES));
         let state = workspace.state();
 
@@ -74,13 +72,13 @@ output "disk" { value = data.damodel_cloud_disk.one }
         assert_eq!(statuses("monthly"), ["effective", "effective", "voided", "not_yet_effective"]);
 
         let disk_spec = json!({
-            "id": "34", "spec_alias": "ib-files", "multiple_mounting": true, "max_size_gib": 2000,
+            "id": "34", "spec_id": 34, "spec_alias": "ib-files", "multiple_mounting": true, "max_size_gib": 2000,
                 "storage_class": "FS",
         });
         shows(&state.output("disk_specs")[3], &disk_spec);
 
         let image = json!({
-            "id": "902", "name": "PyTorch 2.5.1",
+            "id": "902", "image_id": 902, "name": "PyTorch 2.5.1",
                 "image_url": "registry.damodel.test/model_library/pytorch:2.5.1-cuda12.4",
             "description": "PyTorch 2.5.1, ready to use", "softwares": ["PyTorch 2.5.1", "Python 3.11", "CUDA 12.4"],
             "labels": ["pytorch", "cuda12.4"], "size": "9.8GB", "document_url": "https://docs.damodel.test/images/902",
@@ -104,7 +102,7 @@ output "disk" { value = data.damodel_cloud_disk.one }
         assert_eq!((&half["status"], &half["push_progress"]), (&json!("creating"), &json!(42)));
 
         let disk = json!({
-            "id": "802", "uid": "disk-seedshare002", "name": "shared", "size_gb": 500, "status": "mounted",
+            "id": "802", "disk_id": 802, "uid": "disk-seedshare002", "name": "shared", "size_gb": 500, "status": "mounted",
                 "spec_id": 32,
             "spec_type": "shared-files", "storage_class": "FS", "multiple_mounting": true, "mount_path": "/data/shared",
             "binding_instances": ["{\"instance_uid\":\"ins-elsewhere0001\",\"mount_path\":\"/data/shared\"}"],
@@ -127,9 +125,7 @@ fn contains(source: &Value, record: &Value) {
 
 #[test]
 fn a_machine_shows_every_attribute() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let machine = Instance::new("x")
             .text("name", "trainer")
             .set("gpu_num", 2)

@@ -3,7 +3,9 @@
 use damodel::sandbox::{Balance, Mutation};
 use serde_json::json;
 
-use crate::support::terraform::{Diagnostic, Instance, Severity, Site, Workspace, config, each_cli, refusal};
+use crate::support::terraform::{
+    Diagnostic, Instance, Severity, Site, Workspace, config, each_cli, each_workspace, refusal,
+};
 
 /// An instance with a disk that stays, one that is released with it though another resource manages it, and new ones.
 fn whole(machine: &Instance) -> String {
@@ -28,9 +30,7 @@ fn warning<'a>(said: &'a [Diagnostic], summary: &str) -> &'a Diagnostic {
 
 #[test]
 fn disks_that_die_and_disks_that_stay_are_named() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&whole(&Instance::new("x")));
         let state = workspace.state();
         let id = |label: &str| state.resource(&format!("damodel_cloud_disk.{label}")).id();
@@ -78,9 +78,7 @@ fn disks_that_die_and_disks_that_stay_are_named() {
 
 #[test]
 fn a_disk_moves_into_the_machine_that_replaces_its_own() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let disk = "resource \"damodel_cloud_disk\" \"x\" {\n  size_gb = 20\n  spec_id = 31\n}\n";
         let mounted = |label: &str, gpus: u32| {
             let machine = Instance::new(label).set("gpu_num", gpus);
@@ -88,7 +86,7 @@ fn a_disk_moves_into_the_machine_that_replaces_its_own() {
         };
         // A disk without `name` is ready as soon as it is available.
         workspace.apply_ok(&config(format!("{disk}{}", mounted("x", 1))));
-        let plan = workspace.apply_ok(&config(format!("{disk}{}", mounted("x", 2))));
+        let plan = workspace.plan_and_apply_ok(&config(format!("{disk}{}", mounted("x", 2))));
         assert_eq!(plan.change("damodel_instance.x").actions(), "delete, create");
         workspace.plan(&["-replace=damodel_instance.x"]);
         workspace.apply_plan();
@@ -111,9 +109,7 @@ fn a_disk_moves_into_the_machine_that_replaces_its_own() {
 
 #[test]
 fn a_create_waits_for_a_disk_that_is_about_to_be_available() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         for status in [1, 4] {
             site.mutate(Mutation::SetDiskStatus { id: 801, status });
             workspace.write(&config(Instance::new("x").set("exist_disks", "[{ disk_id = 801 }]")));

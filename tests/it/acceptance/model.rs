@@ -12,7 +12,7 @@ use crate::{
     model::Files,
     support::{
         gguf::{Gguf, Q4_K, Size},
-        terraform::{Instance, Severity, Site, Workspace, config, each_cli, refusal, says},
+        terraform::{Instance, Severity, Site, Workspace, config, each_cli, each_workspace, refusal, says},
     },
 };
 
@@ -110,9 +110,7 @@ fn a_local_file_an_address_and_a_file_in_an_instance_say_the_same() {
 
 #[test]
 fn what_is_no_model_is_an_error_at_its_argument() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         let header = file().header();
         let hostile = [&header[..16], &u64::MAX.to_le_bytes(), &header[24..]].concat();
         let files = [

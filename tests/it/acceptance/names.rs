@@ -4,7 +4,7 @@
 use damodel::sandbox::{LedgerObject, Mutation};
 use rstest::rstest;
 
-use crate::support::terraform::{Instance, Site, Started, Workspace, config, each_cli, image, refusal};
+use crate::support::terraform::{Instance, Started, config, each_workspace, image, refusal};
 
 const MODEL: &str = "damodel_private_image.model";
 
@@ -14,12 +14,10 @@ fn whole(builder: &Instance) -> String {
 
 #[test]
 fn an_image_of_a_killed_save_whose_instance_was_replaced_is_named_by_the_plan() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("builder")));
         workspace.write(&whole(&Instance::new("builder")));
-        Started::killed_when_accepted(&workspace, 1);
+        Started::killed_when_accepted(workspace, 1);
         let id = site.created_in("main", LedgerObject::PrivateImage).pop().unwrap();
         let images = site.balance_of(LedgerObject::PrivateImage).created;
 
@@ -46,12 +44,10 @@ fn an_image_of_a_killed_save_whose_instance_was_replaced_is_named_by_the_plan() 
 
 #[test]
 fn an_image_of_a_killed_save_whose_instance_is_replaced_in_the_same_plan_is_named_by_it() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&whole(&Instance::new("builder")));
         site.arm("image_save", damodel::sandbox::When::Next(1), damodel::sandbox::FaultAction::StickCreation);
-        let started = Started::apply(&workspace);
+        let started = Started::apply(workspace);
         site.await_ledger("the save", |ledger| {
             ledger.requests.iter().any(|it| it.endpoint.as_deref() == Some("image_save"))
         });
@@ -73,9 +69,7 @@ fn an_image_of_a_killed_save_whose_instance_is_replaced_in_the_same_plan_is_name
 
 #[rstest]
 fn a_replacement_may_bear_the_name_of_what_it_replaces(#[values(true, false)] is_tainted: bool) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let config = whole(&Instance::new("builder"));
         workspace.apply_ok(&config);
         let id = workspace.state().resource(MODEL).id();
@@ -97,9 +91,7 @@ fn a_replacement_may_bear_the_name_of_what_it_replaces(#[values(true, false)] is
 
 #[test]
 fn a_name_that_another_image_bears_is_refused_for_a_replacement_too() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.apply_ok(&whole(&Instance::new("builder")));
         workspace.run_ok(&["taint", MODEL]);
         let taken = whole(&Instance::new("builder")).replace("name = \"model\"", "name = \"trained-model\"");

@@ -6,7 +6,7 @@ use damodel::sandbox::{FaultAction, LedgerObject, LifeEvent, LifeKind, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Started, Workspace, config, disk, each_cli, image, says,
+    Diagnostic, Instance, Severity, Site, Started, config, disk, each_workspace, image, says,
 };
 
 const X: &str = "damodel_instance.x";
@@ -24,12 +24,10 @@ fn warnings<'a>(said: &'a [Diagnostic], name: &str) -> Vec<&'a Diagnostic> {
 
 #[test]
 fn the_last_stock_that_a_killed_create_took_is_no_obstacle_to_adopting_it() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
-        stock(&site, 1);
+    each_workspace(|site, workspace| {
+        stock(site, 1);
         workspace.write(&config(Instance::new("x")));
-        Started::killed_when_accepted(&workspace, 1);
+        Started::killed_when_accepted(workspace, 1);
         workspace.apply_ok(&config(Instance::new("x")));
         assert_eq!((site.balance().created, site.requests("instance_create")), (1, 1));
         workspace.finish();
@@ -38,12 +36,10 @@ fn the_last_stock_that_a_killed_create_took_is_no_obstacle_to_adopting_it() {
 
 #[test]
 fn another_instance_of_the_configuration_is_still_held_against_the_stock() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
-        stock(&site, 1);
+    each_workspace(|site, workspace| {
+        stock(site, 1);
         workspace.write(&config(Instance::new("x")));
-        Started::killed_when_accepted(&workspace, 1);
+        Started::killed_when_accepted(workspace, 1);
         workspace.write(&config(format!("{}{}", Instance::new("x"), Instance::new("y").text("name", "other"))));
         let said = workspace.try_plan(&[]);
         let errors: Vec<_> = said.iter().filter(|said| said.is_error()).collect();
@@ -56,14 +52,12 @@ fn another_instance_of_the_configuration_is_still_held_against_the_stock() {
 
 #[test]
 fn the_name_that_a_killed_save_took_is_no_obstacle_to_adopting_it() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let images = site.balance_of(LedgerObject::PrivateImage).created;
         workspace.apply_ok(&config(Instance::new("builder")));
         let whole = config(format!("{}{}", Instance::new("builder"), image("model")));
         workspace.write(&whole);
-        Started::killed_when_accepted(&workspace, 1);
+        Started::killed_when_accepted(workspace, 1);
         workspace.apply_ok(&whole);
         assert_eq!((site.balance_of(LedgerObject::PrivateImage).created, site.requests("image_save")), (images + 1, 1));
         workspace.finish();
@@ -72,9 +66,7 @@ fn the_name_that_a_killed_save_took_is_no_obstacle_to_adopting_it() {
 
 #[rstest]
 fn nothing_is_said_of_what_was_just_released(#[values(true, false)] is_failed: bool) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let whole = config(format!("{}{}{}", Instance::new("builder"), disk("data"), image("model")));
         if is_failed {
             for endpoint in ["instance_create", "cloud_disk_create"] {
@@ -109,16 +101,14 @@ fn nothing_is_said_of_what_was_just_released(#[values(true, false)] is_failed: b
 
 #[rstest]
 fn a_note_that_cannot_be_written_is_told_and_the_marker_stays(#[values("instance", "cloud_disk")] kind: &str) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let (body, address, create) = match kind {
             "instance" => (Instance::new("x").to_string(), X, "instance_create"),
             _ => (disk("x"), "damodel_cloud_disk.x", "cloud_disk_create"),
         };
         workspace.write(&config(&body));
         site.arm(create, When::Next(1), FaultAction::Slow { ms: 2000 });
-        let started = Started::apply(&workspace);
+        let started = Started::apply(workspace);
         site.await_ledger("the create", |ledger| ledger.requests_to(create).next().is_some());
         // A file replaces the directory, so that no record can be written.
         fs::remove_dir_all(workspace.pending()).unwrap();
@@ -133,7 +123,7 @@ fn a_note_that_cannot_be_written_is_told_and_the_marker_stays(#[values("instance
         assert!(said.iter().all(|said| !said.is_error()), "{said:#?}");
 
         fs::remove_file(workspace.pending()).unwrap();
-        let plan = workspace.apply_ok(&config(&body));
+        let plan = workspace.plan_and_apply_ok(&config(&body));
         assert_eq!(plan.actions(), [(address.to_owned(), "update".to_owned())]);
         assert_eq!(plan.change(address).before("name"), marker.as_str());
         assert_eq!(workspace.state().resource(address).id(), id);
@@ -143,12 +133,10 @@ fn a_note_that_cannot_be_written_is_told_and_the_marker_stays(#[values("instance
 
 #[test]
 fn a_create_of_minutes_ago_that_made_nothing_is_sent_again() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         site.arm("instance_create", When::Next(1), FaultAction::Hang { limit_ms: 120_000, processed: false });
-        let started = Started::apply(&workspace);
+        let started = Started::apply(workspace);
         site.await_ledger("the create", |ledger| ledger.requests_to("instance_create").next().is_some());
         started.kill();
         started.ended(true);
@@ -164,9 +152,7 @@ fn a_create_of_minutes_ago_that_made_nothing_is_sent_again() {
 
 #[test]
 fn a_note_that_cannot_be_read_stops_a_create() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(disk("data")));
         let file = workspace.pending().join("instance-broken.json");
         fs::create_dir_all(workspace.pending()).unwrap();
@@ -184,11 +170,9 @@ fn a_note_that_cannot_be_read_stops_a_create() {
 
 #[test]
 fn what_nothing_adopted_is_told_once_by_each_run() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config(format!("{}{}", Instance::new("x"), disk("data"))));
-        Started::killed_when_accepted(&workspace, 2);
+        Started::killed_when_accepted(workspace, 2);
         let uid = site.live()[0].clone();
         // The instance is removed from the configuration.
         workspace.write(&config(disk("data")));
@@ -208,9 +192,7 @@ fn what_nothing_adopted_is_told_once_by_each_run() {
 
 #[test]
 fn advice_does_not_ask_for_what_is_set() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let none = FaultAction::Error { code_n: damodel::sandbox::Code::ResourceInsufficient, processed: false };
         site.arm("instance_create", When::Always, none);
         workspace.write(&config(Instance::new("x").text("wait_for_capacity", "1s")));
@@ -224,9 +206,7 @@ fn advice_does_not_ask_for_what_is_set() {
 
 #[test]
 fn a_token_with_a_line_break_is_told_as_such() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         workspace.set_env("DAMODEL_API_TOKEN", &format!("{}\n", site.token()));
         let (done, said) = workspace.try_apply(&[]);

@@ -5,7 +5,9 @@ use std::{fs, process, time::Duration};
 use damodel::sandbox::{FaultAction, LedgerObject, Options, When};
 use rstest::rstest;
 
-use crate::support::terraform::{Instance, Site, Started, Workspace, config, disk, each_cli, refusal, unchecked};
+use crate::support::terraform::{
+    Instance, Site, Started, Workspace, config, disk, each_cli, each_workspace, refusal, unchecked,
+};
 
 const X: &str = "damodel_instance.x";
 const TOKEN: &str = "DAMODEL_API_TOKEN";
@@ -18,9 +20,7 @@ fn alike(count: u32) -> String {
 
 #[test]
 fn alike_creates_of_one_apply_do_not_wait_for_each_other() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let alias = "provider \"damodel\" {\n  alias = \"again\"\n  region = \"cn-east-1\"\n}\n";
         let one = |label: &str| Instance::new(label).text("name", "same");
         let aliases = config(format!("{alias}{}{}", one("x"), one("y").set("provider", "damodel.again")));
@@ -39,12 +39,10 @@ fn alike_creates_of_one_apply_do_not_wait_for_each_other() {
 
 #[test]
 fn a_create_that_another_run_is_at_is_not_made_again() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x").block("timeouts { create = \"60s\" }")));
         site.stick();
-        let started = Started::apply(&workspace);
+        let started = Started::apply(workspace);
         workspace.await_notes("accepted", 1);
         let processes: Vec<String> = started.providers().iter().map(ToString::to_string).collect();
         let (core, owner) = (started.core().to_string(), workspace.notes()[0].content["process"].to_string());
@@ -67,9 +65,7 @@ fn a_create_that_another_run_is_at_is_not_made_again() {
 
 #[rstest]
 fn a_provider_whose_core_was_killed_sends_no_create(#[values("instance_list", "cloud_disk_list")] list: &str) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let (object, create) = match list {
             "instance_list" => (Instance::new("x").text("name", "same").to_string(), "instance_create"),
             _ => (disk("x"), "cloud_disk_create"),
@@ -77,7 +73,7 @@ fn a_provider_whose_core_was_killed_sends_no_create(#[values("instance_list", "c
         workspace.write(&unchecked(object));
         // The provider is about to send the create, and looks for leftovers first.
         site.arm(list, When::Always, FaultAction::Slow { ms: 1_500 });
-        let mut started = Started::apply(&workspace);
+        let mut started = Started::apply(workspace);
         site.await_ledger("a list", |ledger| ledger.requests_to(list).count() > 0);
         started.kill_core();
         started.ended(true);
@@ -109,11 +105,9 @@ fn ten_alike_creates_of_a_killed_core_are_made_once(#[values(true, false)] is_ro
 
 #[test]
 fn a_note_whose_process_is_another_one_by_now_is_adopted() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
-        Started::killed_when_accepted(&workspace, 1);
+        Started::killed_when_accepted(workspace, 1);
         let mut note = workspace.notes().remove(0);
         // A running process that is no provider: this one.
         note.content["process"] = process::id().into();
@@ -126,13 +120,11 @@ fn a_note_whose_process_is_another_one_by_now_is_adopted() {
 
 #[test]
 fn an_answer_that_nobody_is_left_to_hear_is_adopted() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         // The rename is the last request before the answer.
         site.arm("instance_rename", When::Next(1), FaultAction::Slow { ms: 2500 });
-        let mut started = Started::apply(&workspace);
+        let mut started = Started::apply(workspace);
         site.await_ledger("the rename", |ledger| ledger.requests_to("instance_rename").next().is_some());
         started.kill_core();
         started.ended(true);
@@ -147,19 +139,17 @@ fn an_answer_that_nobody_is_left_to_hear_is_adopted() {
 /// Terraform is ended with an answer in its socket: the provider cannot detect it, so the record has a phase for it.
 #[test]
 fn an_answer_that_was_not_read_is_never_lost_without_a_word() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         site.stick();
-        let mut started = Started::apply(&workspace);
+        let mut started = Started::apply(workspace);
         workspace.await_notes("accepted", 1);
         started.freeze_core();
         site.sandbox().clear_faults();
         site.unstick();
         site.await_ledger("the rename", |ledger| ledger.requests_to("instance_rename").next().is_some());
         // The provider decides which phase the record gets after an answer that was sent and not read.
-        started.until_or_ended(Duration::from_secs(2), || workspace.notes()[0].phase() == "finished");
+        started.until("the answer is sent", || workspace.notes()[0].phase() == "finished");
         started.kill_core();
         started.ended(true);
         let uid = site.live()[0].clone();

@@ -2,16 +2,14 @@
 
 use serde_json::json;
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_workspace};
 
 const X: &str = "damodel_instance.x";
 const Y: &str = "damodel_instance.y";
 
 #[test]
 fn targets_leave_the_others_alone() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.write(&config(format!("{}{}", Instance::new("x"), Instance::new("y"))));
         workspace.plan(&["-target", X]);
         workspace.apply_plan();
@@ -28,9 +26,7 @@ fn targets_leave_the_others_alone() {
 
 #[test]
 fn a_forced_replacement_makes_another_machine() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         let first = workspace.state().resource(X).id();
         let plan = workspace.plan(&["-replace", X]);
@@ -47,9 +43,7 @@ fn a_forced_replacement_makes_another_machine() {
 
 #[test]
 fn without_refresh_nothing_is_asked() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         let before = site.ledger().requests.len();
         workspace.write(&config(Instance::new("x").text("name", "renamed")));
@@ -63,15 +57,13 @@ fn without_refresh_nothing_is_asked() {
 
 #[test]
 fn ignored_changes_are_ignored() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         let ignoring = |gpus: u32, name: &str| {
             let instance = Instance::new("x").set("gpu_num", gpus).text("name", name);
             config(instance.block("lifecycle { ignore_changes = [gpu_num, name, spec_id] }"))
         };
         workspace.apply_ok(&ignoring(1, "first"));
-        let plan = workspace.apply_ok(&ignoring(2, "second"));
+        let plan = workspace.plan_and_apply_ok(&ignoring(2, "second"));
         assert_eq!(plan.actions(), []);
         assert_eq!(workspace.state().resource(X).value("name"), &json!("first"));
         workspace.finish();
@@ -88,7 +80,7 @@ fn a_removed_block_forgets_without_a_release() {
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&config(Instance::new("x")));
         let destroy = if cli.is_tofu { "" } else { "lifecycle { destroy = false }" };
-        let plan = workspace.apply_ok(&config(format!("removed {{\n  from = {X}\n  {destroy}\n}}")));
+        let plan = workspace.plan_and_apply_ok(&config(format!("removed {{\n  from = {X}\n  {destroy}\n}}")));
         assert_eq!(plan.change(X).actions(), "forget");
         assert!(workspace.state().addresses().is_empty());
         assert_eq!((site.live().len(), site.requests("instance_release")), (1, 0));
@@ -97,13 +89,11 @@ fn a_removed_block_forgets_without_a_release() {
 
 #[test]
 fn workspaces_are_apart() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let config = config(Instance::new("x").set("name", "\"trainer-${terraform.workspace}\""));
         workspace.apply_ok(&config);
         workspace.run_ok(&["workspace", "new", "-no-color", "other"]);
-        let plan = workspace.apply_ok(&config);
+        let plan = workspace.plan_and_apply_ok(&config);
         assert_eq!(plan.change(X).actions(), "create");
         assert_eq!(workspace.state().resource(X).value("name"), &json!("trainer-other"));
         assert_eq!(site.live().len(), 2);
@@ -116,9 +106,7 @@ fn workspaces_are_apart() {
 
 #[test]
 fn many_by_number_and_by_key() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let counted = |count: u32| {
             let counted = Instance::new("n").set("count", count).set("name", "\"n-${count.index}\"");
             let keyed = Instance::new("k").set("for_each", "toset([\"a\", \"b\"])").set("name", "\"k-${each.key}\"");
@@ -126,7 +114,7 @@ fn many_by_number_and_by_key() {
         };
         workspace.apply_ok(&counted(3));
         assert_eq!(site.live().len(), 5);
-        let plan = workspace.apply_ok(&counted(2));
+        let plan = workspace.plan_and_apply_ok(&counted(2));
         assert_eq!(plan.actions(), [("damodel_instance.n[2]".to_owned(), "delete".to_owned())]);
         let state = workspace.state();
         assert_eq!(state.resource("damodel_instance.k[\"b\"]").value("name"), &json!("k-b"));
@@ -137,14 +125,12 @@ fn many_by_number_and_by_key() {
 
 #[test]
 fn a_moved_machine_stays_the_same() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         let uid = workspace.state().resource(X).id();
         let changes = site.changes();
         let moved = format!("{}moved {{\n  from = {X}\n  to = {Y}\n}}", Instance::new("y").text("name", "x"));
-        let plan = workspace.apply_ok(&config(moved));
+        let plan = workspace.plan_and_apply_ok(&config(moved));
         assert_eq!((plan.change(Y).actions().as_str(), plan.change(Y).previous_address()), ("no-op", Some(X)));
         assert_eq!(workspace.state().resource(Y).id(), uid);
         assert_eq!(site.changes(), changes);

@@ -49,7 +49,7 @@ fn the_price_is_in_the_plan(#[case] payment: &str, #[case] expected: Value) {
                 .set("purchase_duration", 3),
             prepaid => machine().text("payment_type", prepaid).set("purchase_duration", 3),
         };
-        let plan = workspace.apply_ok(&config(machine));
+        let plan = workspace.plan_and_apply_ok(&config(machine));
         let mut expected = expected.clone();
         expected["payment_type"] = json!(payment);
         assert_eq!(plan.change(X).after("estimated_cost"), &expected);
@@ -63,7 +63,7 @@ fn the_price_is_in_the_plan(#[case] payment: &str, #[case] expected: Value) {
 #[test]
 fn spot_capacity_has_no_price_before_it_is_bought() {
     each(|_, workspace| {
-        let plan = workspace.apply_ok(&config(Instance::new("x").set("spec_id", 104)));
+        let plan = workspace.plan_and_apply_ok(&config(Instance::new("x").set("spec_id", 104)));
         assert!(plan.change(X).is_unknown("estimated_cost"));
         let state = workspace.state();
         assert_eq!(state.resource(X).value("estimated_cost")["period_total"], json!(0.89));
@@ -86,7 +86,7 @@ fn a_price_that_rose_after_a_saved_plan_buys_nothing() {
         assert_eq!((site.changes(), site.balance().created), (0, 0));
         assert!(workspace.state().addresses().is_empty());
         // A new plan shows the new price, and may be bought.
-        let plan = workspace.apply_ok(&config(Instance::new("x")));
+        let plan = workspace.plan_and_apply_ok(&config(Instance::new("x")));
         assert_eq!(plan.change(X).after("estimated_cost")["period_total"], json!(2.5));
         workspace.finish();
     });

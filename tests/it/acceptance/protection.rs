@@ -2,7 +2,7 @@
 
 use damodel::sandbox::Mutation;
 
-use crate::support::terraform::{Diagnostic, Instance, Severity, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Diagnostic, Instance, Severity, config, each_workspace};
 
 const X: &str = "damodel_instance.x";
 
@@ -19,9 +19,7 @@ fn refusal(diagnostics: &[Diagnostic]) -> &Diagnostic {
 
 #[test]
 fn a_protected_machine_is_neither_destroyed_nor_replaced() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&protected(Instance::new("x")));
         let changes = site.changes();
 
@@ -59,9 +57,7 @@ fn monthly(instance: Instance) -> String {
 
 #[test]
 fn a_prepaid_machine_that_cannot_be_released_stays() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&monthly(Instance::new("x")));
         let (done, said) = workspace.try_destroy();
         assert!(!done);
@@ -87,9 +83,7 @@ fn a_prepaid_machine_that_cannot_be_released_stays() {
 
 #[test]
 fn a_prepaid_machine_is_abandoned_where_that_is_wanted() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&monthly(Instance::new("x").text("on_unreleasable", "abandon")));
         workspace.set_env("DAMODEL_ON_UNRELEASABLE", "fail");
         assert!(!workspace.try_destroy().0, "the variable wins over the state");
@@ -102,9 +96,7 @@ fn a_prepaid_machine_is_abandoned_where_that_is_wanted() {
 
 #[test]
 fn what_renews_itself_is_not_abandoned() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.apply_ok(&monthly(Instance::new("x").set("auto_renew", true)));
         workspace.set_env("DAMODEL_ON_UNRELEASABLE", "abandon");
         let (done, said) = workspace.try_destroy();
@@ -115,9 +107,7 @@ fn what_renews_itself_is_not_abandoned() {
 
 #[test]
 fn a_machine_that_is_busy_is_released_later() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         let uid = workspace.state().resource(X).id();
         site.mutate(Mutation::SetUnreleasable { uid: uid.clone(), unreleasable: true });
@@ -130,9 +120,7 @@ fn a_machine_that_is_busy_is_released_later() {
 
 #[test]
 fn a_wrong_word_in_the_variable_is_refused() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.write(&config(Instance::new("x")));
         workspace.set_env("DAMODEL_ON_UNRELEASABLE", "forget");
         let said = workspace.try_plan(&[]);

@@ -4,7 +4,8 @@ use damodel::sandbox::{FaultAction, LedgerObject, Mutation, Options, Shape, When
 use rstest::rstest;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, disk, each_cli, image, refusal, says,
+    Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, disk, each_cli, each_workspace,
+    image, refusal, says,
 };
 
 const X: &str = "damodel_instance.x";
@@ -36,16 +37,14 @@ fn cuda(site: &Site, id: i64, label: Option<&str>, highest: &str) {
 
 #[test]
 fn a_cuda_version_that_is_guessed_from_a_name_is_a_warning() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         // Its address ends in cuda12.4.
-        cuda(&site, 902, None, "11.8");
+        cuda(site, 902, None, "11.8");
         workspace.write(&config(Instance::new("x")));
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "CUDA 12.4") && said.iter().all(|said| !said.is_error()), "{said:#?}");
         workspace.apply_ok(&config(Instance::new("x")));
-        cuda(&site, 902, Some("cuda12.4"), "11.8");
+        cuda(site, 902, Some("cuda12.4"), "11.8");
         workspace.write(&config(format!("{}{}", Instance::new("x"), Instance::new("y"))));
         refusal(&workspace.try_plan(&[]), &["CUDA 12.4", "11.8"]);
         workspace.write(&config(Instance::new("x")));
@@ -58,11 +57,9 @@ fn a_cuda_version_that_is_guessed_from_a_name_is_a_warning() {
 #[case("cuda12", "12.0")]
 #[case("cuda12.4", "12.10")]
 fn cuda_versions_are_compared_as_numbers(#[case] label: &str, #[case] highest: &str) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         // Its address names no CUDA version.
-        cuda(&site, 901, Some(label), highest);
+        cuda(site, 901, Some(label), highest);
         workspace.write(&config(Instance::new("x").set("image_id", 901)));
         let said = workspace.try_plan(&[]);
         assert!(said.iter().all(|said| !said.text().contains("CUDA")), "{said:#?}");
@@ -165,7 +162,7 @@ fn a_disk_of_another_service_with_the_same_number_clears_no_note() {
         };
         there.await_ledger("the rename", |ledger| ledger.requests_to("cloud_disk_rename").next().is_some());
         let is_answered = || workspace.notes().iter().any(|note| is_unheard(note) && note.phase() == "finished");
-        started.until_or_ended(std::time::Duration::from_secs(2), is_answered);
+        started.until("the answer is sent", is_answered);
         started.kill_core();
         started.ended(true);
         let note = workspace.notes().into_iter().find(is_unheard).unwrap();

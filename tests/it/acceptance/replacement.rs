@@ -2,17 +2,13 @@
 
 use damodel::sandbox::Balance;
 
-use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Workspace, config, each_cli, refusal, unchecked,
-};
+use crate::support::terraform::{Diagnostic, Instance, Severity, config, each_workspace, refusal, unchecked};
 
 const X: &str = "damodel_instance.x";
 
 #[test]
 fn an_argument_that_only_a_create_takes_replaces() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let base = || Instance::new("x").text("hostname", "gpu-0");
         let text = |name: &str, value: &str| base().text(name, value);
         workspace.apply_ok(&config(base()));
@@ -47,7 +43,7 @@ fn an_argument_that_only_a_create_takes_replaces() {
             );
             assert!(change.is_unknown("id"), "{attribute}");
         }
-        let plan = workspace.apply_ok(&config(base().set("gpu_num", 2)));
+        let plan = workspace.plan_and_apply_ok(&config(base().set("gpu_num", 2)));
         assert_eq!(plan.change(X).replace_paths(), ["gpu_num"]);
         assert_eq!(plan.change(X).reason(), "replace_because_cannot_update");
         assert_eq!(site.balance(), Balance { created: 2, released: 1, removed: 0, live: 1 });
@@ -57,9 +53,7 @@ fn an_argument_that_only_a_create_takes_replaces() {
 
 #[test]
 fn a_code_beside_the_number_of_another_specification_replaces_nothing() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let coded = |code: &str| unchecked(Instance::new("x").text("spec_type", code));
         let refused = |said: &[Diagnostic]| {
             let error = refusal(said, &["Specification 103 is \"gpu.rtx4090.1\"", "\"gpu.p40.1\"", "spec_id wins"]);
@@ -86,13 +80,11 @@ fn a_code_beside_the_number_of_another_specification_replaces_nothing() {
 
 #[test]
 fn a_term_that_means_nothing_replaces_nothing() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x").set("purchase_duration", 3)));
         let changes = site.changes();
         for machine in [Instance::new("x").set("purchase_duration", 2), Instance::new("x")] {
-            let plan = workspace.apply_ok(&config(machine));
+            let plan = workspace.plan_and_apply_ok(&config(machine));
             assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
         }
         assert_eq!(site.changes(), changes, "nothing was sent");
@@ -104,9 +96,7 @@ fn a_term_that_means_nothing_replaces_nothing() {
 
 #[test]
 fn what_a_replacement_deletes_is_said() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         workspace.write(&config(Instance::new("x").set("gpu_num", 2)));
         let warned = |diagnostics: &[Diagnostic], words: &[&str]| {
@@ -124,14 +114,12 @@ fn what_a_replacement_deletes_is_said() {
 
 #[test]
 fn the_new_one_comes_first_where_that_is_wanted() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let sized = |gpus: u32| {
             config(Instance::new("x").set("gpu_num", gpus).block("lifecycle { create_before_destroy = true }"))
         };
         workspace.apply_ok(&sized(1));
-        let plan = workspace.apply_ok(&sized(2));
+        let plan = workspace.plan_and_apply_ok(&sized(2));
         assert_eq!(plan.change(X).actions(), "create, delete");
         let kinds: Vec<_> = site.ledger().requests.into_iter().filter_map(|request| request.endpoint).collect();
         let position = |name: &str| kinds.iter().rposition(|endpoint| endpoint == name).unwrap();
@@ -143,9 +131,7 @@ fn the_new_one_comes_first_where_that_is_wanted() {
 
 #[test]
 fn a_move_from_another_type_names_what_to_use_instead() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config("resource \"terraform_data\" \"x\" {}"));
         let moved = "moved {\n  from = terraform_data.x\n  to   = damodel_instance.x\n}";
         workspace.write(&config(format!("{}\n{moved}", Instance::new("x"))));

@@ -48,7 +48,7 @@ fn live(workspace: &Workspace<'_>, store: bool) {
                        output \"url\" {\n  value = [damodel_instance.x.jupyter_url, damodel_instance.x.services]\n}";
         config(format!("{machine}{catalogue}\n{outputs}"))
     };
-    workspace.apply_ok(&with_outputs(machine()));
+    workspace.plan_and_apply_ok(&with_outputs(machine()));
     workspace.run_ok(&["show", "-no-color"]);
     workspace.run_ok(&["show", "-no-color", "plan"]);
     workspace.run_ok(&["state", "show", "-no-color", X]);

@@ -2,9 +2,12 @@
 
 use std::fs;
 
-use damodel::sandbox::FaultAction;
+use damodel::sandbox::{Code, FaultAction, When};
 
 use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
+
+/// The call that creates.
+const CREATE: &str = "ApplyResourceChange";
 
 /// A workspace that redirects the provider's standard error to the file `stderr`.
 fn overheard<'a>(cli: &'a crate::support::terraform::Cli, site: &'a Site) -> Workspace<'a> {
@@ -24,11 +27,7 @@ fn nothing_is_said_unless_it_is_asked_for() {
         let site = Site::start();
         let workspace = overheard(cli, &site);
         workspace.apply_ok(&config(Instance::new("x")));
-        site.arm(
-            "instance_list",
-            damodel::sandbox::When::Next(1),
-            FaultAction::Status { status: 503, processed: false },
-        );
+        site.arm("instance_list", When::Next(1), FaultAction::Status { status: 503, processed: false });
         workspace.apply_ok(&config(Instance::new("x").text("name", "renamed")));
         workspace.finish();
         assert_eq!(heard(&workspace), "");
@@ -42,17 +41,29 @@ fn every_line_that_is_asked_for_is_one_that_the_core_can_read() {
         let workspace = overheard(cli, &site);
         workspace.set_env("TF_LOG_PROVIDER", "TRACE");
         workspace.set_env("TF_LOG_PATH", &workspace.beside("log").display().to_string());
-        workspace.apply_ok(&config(Instance::new("x")));
+        // The first create is refused for want of stock, and waits.
+        let action = FaultAction::Error { code_n: Code::SpecNotExistOrDisable, processed: false };
+        site.arm("instance_create", When::Next(1), action);
+        workspace.apply_ok(&config(Instance::new("x").text("wait_for_capacity", "5m")));
         workspace.finish();
         let heard = heard(&workspace);
-        assert!(heard.contains("accepted") && heard.contains("\"rpc\"") | heard.contains("tf_rpc"), "{heard}");
-        for line in heard.lines() {
-            let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+        let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+        let lines: Vec<serde_json::Value> = heard.lines().map(read).collect();
+        for line in &lines {
             let fields = line.as_object().unwrap();
             for name in ["@level", "@message", "@timestamp", "@module"] {
                 assert!(fields[name].is_string(), "{name}: {line}");
             }
             assert!(fields.iter().all(|(name, value)| !name.starts_with('@') || value.is_string()), "{line}");
         }
+        // A line has the fields of its call, and of the request or the wait within it.
+        let waits = |line: &serde_json::Value| line["span"] == "rpc:wait" && line["kind"] == "stock";
+        let wait = lines.iter().find(|line| waits(line)).unwrap_or_else(|| panic!("{heard}"));
+        assert_eq!((&wait["tf_rpc"], &wait["tf_resource_type"]), (&CREATE.into(), &"damodel_instance".into()));
+        assert!(wait["tf_req_id"].is_string(), "{wait}");
+        let asks = |line: &serde_json::Value| line["span"] == "rpc:request" && line["method"] == "POST";
+        let request = lines.iter().find(|line| asks(line)).unwrap_or_else(|| panic!("{heard}"));
+        assert_eq!((&request["attempt"], &request["tf_rpc"]), (&1.into(), &CREATE.into()));
+        assert!(request["endpoint"].is_string(), "{request}");
     });
 }

@@ -34,7 +34,7 @@ resource "damodel_instance" "user" {
   gpu_num   = 2
   image     = damodel_private_image.saved.image_tag
   exist_disks = [{
-    disk_id    = tonumber(damodel_cloud_disk.data.id)
+    disk_id    = damodel_cloud_disk.data.disk_id
     mount_path = "/data/a"
   }]
   new_disks = [{

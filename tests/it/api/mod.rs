@@ -109,7 +109,7 @@ async fn recorded_images_specs_and_disks_are_read_whole() {
     let (server, client) = recorded("spec_list").await;
     let specs = client.specs().snapshot("region-1", &context()).await.unwrap();
     assert_eq!(specs.records[0].hourly_data_disk_price, Some("0.0004".parse().unwrap()));
-    assert_eq!(specs.records[0].support_ib_network, Some(false));
+    assert_eq!(specs.records[0].json["support_ib_network"], 0);
     assert_eq!(server.received_requests().await.unwrap()[0].url.query(), Some("region=region-1"));
 
     let (_server, client) = recorded("cloud_disk_list").await;
@@ -119,7 +119,7 @@ async fn recorded_images_specs_and_disks_are_read_whole() {
 
     let (server, client) = recorded("cloud_disk_specs").await;
     let specs = client.cloud_disks().specs(&CloudDiskSpecFilter::default(), &context()).await.unwrap();
-    assert_eq!((specs.records[1].max_size_g, specs.records[1].multiple_mounting), (Some(8192), Some(true)));
+    assert_eq!((specs.records[1].max_size_g, &specs.records[1].json["multiple_mounting"]), (Some(8192), &true.into()));
     assert_eq!(server.received_requests().await.unwrap()[0].url.query(), None);
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use damodel::sandbox::{Code, FaultAction, Mutation, When};
+use damodel::sandbox::{Code, FaultAction, Mutation, Options, When};
 use proptest::{
     prelude::*,
     strategy::{Strategy, ValueTree},
@@ -291,5 +291,19 @@ fn what_goes_wrong_is_told_and_nothing_is_written() {
         assert!(run.stderr.contains("--kind") && request.contains(char::is_alphanumeric), "{}", run.stderr);
         assert!(!workspace.directory().join("new").exists());
         adopt_ok(workspace, &["--out", "new", "--kind", "private_image"]);
+    });
+}
+
+#[test]
+fn an_incomplete_list_writes_nothing() {
+    each_cli(|cli| {
+        let form = "order=shuffled_across_pages,page_cap=1,page_cap_for_all".parse().unwrap();
+        let site = Site::with(Options { form, generate_instances: 40, ..Site::options() });
+        let workspace = Workspace::new(cli, &site);
+        let before = files(&workspace.directory());
+        let run = adopt(&workspace, &["--kind", "instance"]);
+        assert_eq!(run.code, Some(1), "{}{}", run.stdout, run.stderr);
+        assert!(run.stderr.contains("the list is incomplete"), "{}", run.stderr);
+        assert_eq!(files(&workspace.directory()), before);
     });
 }

@@ -11,7 +11,7 @@ use damodel::sandbox::{Code, FaultAction, Options, When};
 
 use crate::support::{
     plugin::BINARY,
-    terraform::{Instance, Run, Site, Started, Workspace, config, each_cli},
+    terraform::{Instance, Run, Site, Started, Workspace, config, each_cli, each_workspace},
 };
 
 /// `watch` in a folder, and its output.
@@ -52,14 +52,12 @@ impl Watching {
 
 #[test]
 fn it_shows_which_candidate_is_asked_for_and_which_were_refused() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let list = "[{ spec_id = 101 }, { spec_id = 103 }]";
         workspace.write(&config(Instance::new("x").without("spec_id").set("candidates", list)));
         let refusal = FaultAction::Error { code_n: Code::ResourceInsufficient, processed: false };
         site.arm("instance_create", When::Nth(1), refusal);
-        let apply = Started::apply(&workspace);
+        let apply = Started::apply(workspace);
         let said = apply.ended(true);
         assert!(said.contains("1 added"), "{said}");
         let mut last = command(&["--last", "--json"]);
@@ -142,9 +140,7 @@ fn it_ends_with_a_provider_that_is_killed() {
 
 #[test]
 fn an_apply_does_not_fail_where_nothing_can_be_told() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         fs::create_dir(workspace.directory().join(".terraform")).unwrap();
         fs::write(workspace.directory().join(".terraform/damodel-pending-progress"), "no folder").unwrap();
         workspace.apply_ok(&config(Instance::new("a")));

@@ -2,4 +2,6 @@
 
 pub(crate) mod conformance;
 pub(crate) mod echo;
+mod example;
 mod fuzz;
+mod served;

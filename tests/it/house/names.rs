@@ -11,20 +11,18 @@ use super::{root, sources};
 
 /// Names that several types share, and the one meaning that they have.
 const SHARED: &[(&str, &str)] = &[
-    ("Arguments", "what a command or a function receives, in its own module"),
+    ("Arguments", "what a command receives, in its own module"),
     ("CloudDisk", "the object of the service: in its answers, in a state, in the sandbox"),
     ("Code", "an error code of the service: as the client reads it, as the sandbox writes it"),
+    ("Column", "a column of a table: of records that are only read, of a report"),
     ("Endpoint", "an endpoint of the service: as the client calls it, as the sandbox serves it"),
     ("Error", "the error of a module's functions, in its own module"),
     ("Failure", "what failed, and why: a command, or a call of the service"),
-    ("Filters", "what a list is filtered by: the trait's, and each kind's own"),
     ("Instance", "the object of the service: in its answers, in a state, in the sandbox"),
-    ("List", "a data source of all objects of a kind, in the kind's own module"),
     ("Machines", "the instances of a sandbox, on systems that can run them and on others"),
     ("PrivateImage", "the object of the service: in its answers, in a state, in the sandbox"),
     ("PublicImage", "the object of the service: in its answers, in the sandbox"),
     ("Resource", "the framework's trait, and the resource of each kind in the kind's own module"),
-    ("Single", "a data source of one object of a kind, in the kind's own module"),
     ("Spec", "the object of the service: in its answers, in the sandbox"),
 ];
 

@@ -116,3 +116,23 @@ fn no_text_holds_a_word_that_is_avoided() {
     }
     assert!(broken.is_empty(), "{broken}");
 }
+
+/// The summary of a diagnostic is a headline. Inserted values are not counted.
+#[test]
+fn summaries_are_short() {
+    let summary = Regex::new(
+        r#"(?s)\b(?:Diagnostic::|diagnostics\.)(?:error|warning)\(\s*(?:&?format!\(\s*)?"((?:\\.|[^"\\])*)""#,
+    )
+    .unwrap();
+    let (unread, inserted) = (Regex::new(r"\\\n\s*").unwrap(), Regex::new(r"\{[^}]*\}").unwrap());
+    let mut found = 0;
+    for file in PARTS.iter().flat_map(|part| sources(&format!("src/{part}"))) {
+        let source = fs::read_to_string(&file).unwrap();
+        for text in summary.captures_iter(&source) {
+            let text = inserted.replace_all(&unread.replace_all(&text[1], ""), "").into_owned();
+            assert!(text.chars().count() <= 80, "{}: {text}", file.display());
+            found += 1;
+        }
+    }
+    assert!(found > 10, "{found}");
+}

@@ -47,6 +47,8 @@ pub(super) struct Story {
     held: Vec<Held>,
     aim: Aim,
     requests: usize,
+    /// The runs that were broken at their moment.
+    pub(super) hits: usize,
 }
 
 /// The objects in the state.
@@ -105,7 +107,7 @@ fn was_refused(requests: &[RequestEntry], uid: &str) -> bool {
 impl Story {
     pub(super) fn begin(site: &Site, has_foreign: bool) -> Self {
         let seed = live(site);
-        Self { seed, has_foreign, excused: BTreeMap::new(), held: Vec::new(), aim: Aim::Apply, requests: 0 }
+        Self { seed, has_foreign, excused: BTreeMap::new(), held: Vec::new(), aim: Aim::Apply, requests: 0, hits: 0 }
     }
 
     pub(super) fn run_begins(&mut self, workspace: &Workspace<'_>, aim: Aim) {

@@ -40,7 +40,8 @@ impl Life {
         Self { seed, configuration, disturbances, ends: random.random_bool(0.3) }
     }
 
-    pub(super) fn live(&self, cli: &Cli) {
+    /// Lives it. Returns how many runs were broken at their moment, and how many were to be.
+    pub(super) fn live(&self, cli: &Cli) -> (usize, usize) {
         let options = Options { creation: Duration::from_millis(300), seed: self.seed, ..Site::options() };
         let site = Site::with(options);
         let workspace = Workspace::new(cli, &site);
@@ -59,6 +60,7 @@ impl Life {
             assert!(done, "{said:#?}");
             story.judge_end(&workspace);
         }
+        (story.hits, self.disturbances.iter().filter(|it| it.breaks != Break::None).count())
     }
 
     /// A disturbed run.
@@ -98,7 +100,7 @@ impl Life {
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut started = Started::apply_with(workspace, &arguments);
-        self.broken(workspace, disturbance, &mut started);
+        self.broken(workspace, disturbance, &mut started, story);
         let is_patient = disturbance.is_patient || disturbance.loses_data || disturbance.token == Token::Foreign;
         let said = started.ended(is_patient);
         restore_cut_state(workspace);
@@ -118,22 +120,34 @@ impl Life {
     }
 
     /// Breaks a run at its moment. A run that does not end is interrupted, twice, and killed.
-    fn broken(&self, workspace: &Workspace<'_>, disturbance: &Disturbance, started: &mut Started<'_>) {
+    fn broken(
+        &self,
+        workspace: &Workspace<'_>,
+        disturbance: &Disturbance,
+        started: &mut Started<'_>,
+        story: &mut Story,
+    ) {
         let site = workspace.site;
         let before = site.ledger().requests.len();
+        // More creates than resources never arrive.
+        let resources = self.configuration.addresses().len();
         let has_come = || match disturbance.moment {
             Moment::Accepted(count) => {
+                let count = count.min(resources);
                 workspace.notes().iter().filter(|note| note.phase() == "accepted").count() >= count
             }
             Moment::Arrived { creates, .. } => {
                 let ledger = site.ledger();
                 let requests = ledger.requests.iter().skip(before);
                 let is_create = |name: &str| name.ends_with("_create") || name == "image_save";
-                requests.filter(|request| request.endpoint.as_deref().is_some_and(is_create)).count() >= creates
+                requests.filter(|request| request.endpoint.as_deref().is_some_and(is_create)).count()
+                    >= creates.min(resources)
             }
             Moment::Requests(count) => site.ledger().requests.len() - before >= count,
         };
-        started.until_or_ended(PATIENCE, has_come);
+        if started.comes_within(PATIENCE, has_come) && disturbance.breaks != Break::None {
+            story.hits += 1;
+        }
         match disturbance.breaks {
             Break::Core => started.kill_core(),
             Break::Interrupt => started.interrupt(),
@@ -150,7 +164,7 @@ impl Life {
                 started.freeze_core();
                 site.sandbox().clear_faults();
                 site.unstick();
-                started.until_or_ended(PATIENCE, || workspace.notes().iter().any(|note| note.phase() == "finished"));
+                started.comes_within(PATIENCE, || workspace.notes().iter().any(|note| note.phase() == "finished"));
                 started.kill_core();
             }
             Break::Whole => started.kill(),
@@ -163,12 +177,12 @@ impl Life {
             site.unstick();
         }
         for _ in 0..2 {
-            if started.until_or_ended(PATIENCE, || false) {
+            if started.ends_within(PATIENCE) {
                 return;
             }
             started.interrupt();
         }
-        if !started.until_or_ended(PATIENCE, || false) {
+        if !started.ends_within(PATIENCE) {
             started.kill();
         }
     }

@@ -1,6 +1,10 @@
 //! Events that end the plugin, and events that do not, through a real process.
 
-use std::{path::PathBuf, process::Stdio};
+use std::{
+    path::PathBuf,
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
 use nix::{
     sys::signal::{Signal, kill},
@@ -40,6 +44,24 @@ async fn shutdown_ends_the_process_while_streams_are_open() {
     // The streams ended in order, not because of a broken connection.
     assert_eq!(stdio.unwrap().into_inner().message().await.unwrap(), None);
     assert_eq!(broker.unwrap().into_inner().message().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn an_idle_plugin_ends_at_once() {
+    let mut fastest = DEADLINE;
+    // A busy computer may need some more.
+    for _ in 0..20 {
+        let plugin = PluginProcess::start().await;
+        let mut controller = GrpcControllerClient::new(plugin.connect().await);
+        let start = Instant::now();
+        controller.shutdown(Empty {}).await.unwrap();
+        plugin.ended().await;
+        fastest = fastest.min(start.elapsed());
+        if fastest <= Duration::from_millis(50) {
+            return;
+        }
+    }
+    panic!("it took at least {fastest:?}");
 }
 
 #[tokio::test]

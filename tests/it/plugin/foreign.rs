@@ -14,7 +14,7 @@ use crate::{
             health::health_check_response::ServingStatus,
             plugin::{Empty, grpc_controller_client::GrpcControllerClient},
         },
-        terraform::{Instance, Site, Workspace, config, disk, each_cli},
+        terraform::{Instance, config, disk, each_workspace},
     },
 };
 
@@ -74,9 +74,7 @@ async fn a_foreign_provider_ends_with_the_process_that_started_it() {
 fn a_foreign_provider_lives_under_the_real_command_line() {
     let Some(words) = foreign() else { return };
     let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.wrap_provider(&format!("exec {} \"$@\"", words.join(" ")));
         workspace.apply_ok(&config(format!("{}{}", Instance::new("x"), disk("data"))));
         assert_eq!(site.live().len(), 1);

@@ -3,6 +3,7 @@
 mod end;
 mod foreign;
 mod panic;
+mod stall;
 mod tls;
 
 use std::process::{Command, Stdio};

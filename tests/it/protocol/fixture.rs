@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use damodel::{
-    framework::{Resource as _, Schema, Type, Value, timeouts::DefaultTimeouts},
+    framework::{Resource as _, Schema, Type, Value},
     protocol::tfplugin6::{Diagnostic, DynamicValue, attribute_path::step::Selector},
 };
 
@@ -33,8 +33,7 @@ impl Fixture {
 }
 
 pub(crate) fn schema() -> Schema {
-    let timeouts: DefaultTimeouts = ThingResource.timeouts();
-    ThingResource.schema().with_block(timeouts.block())
+    ThingResource.schema().with_block(ThingResource.timeouts().unwrap().block())
 }
 
 pub(crate) fn provider_type() -> Type {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use damodel::{
-    framework::Value,
+    framework::{Value, value::Number},
     protocol::tfplugin6::{RawState, stop_provider},
 };
 
@@ -38,10 +38,55 @@ async fn what_half_came_about_is_in_the_answer() {
     let answer = fixture.core.apply(&config, &Value::Null, &planned("half"), b"").await;
     assert_eq!(only(&answer.diagnostics).summary, "Half done");
     assert!(answer.value == state("half"));
-    let state = state("sticky");
-    let answer = fixture.core.apply(&Value::Null, &state, &Value::Null, b"{}").await;
+}
+
+/// The core keeps what it has stored.
+#[tokio::test]
+async fn a_refusal_that_changed_nothing_answers_no_state() {
+    let mut fixture = Fixture::new().await;
+    let core = &mut fixture.core;
+    let answer = core.apply(&Value::Null, &state("sticky"), &Value::Null, b"{}").await;
     assert_eq!(only(&answer.diagnostics).summary, "Sticky");
-    assert!(answer.value == state);
+    assert!(answer.value.is_null() && answer.private.is_empty() && answer.identity.is_none());
+    let (before, mut planned) = (state("stubborn"), state("stubborn"));
+    planned.set_attribute("size", 30.into());
+    let answer = core.apply(&planned, &before, &planned, br#"{"n":1}"#).await;
+    assert_eq!(only(&answer.diagnostics).summary, "Stubborn");
+    assert!(answer.value.is_null() && answer.private.is_empty() && answer.identity.is_none());
+    // Something changed: at least the private data.
+    planned.set_attribute("size", 31.into());
+    let answer = core.apply(&planned, &before, &planned, br#"{"n":1}"#).await;
+    assert_eq!(only(&answer.diagnostics).summary, "Stubborn");
+    assert!(answer.value == before && answer.private == br#"{"n":1,"tried":31}"# && answer.identity.is_some());
+}
+
+/// Another core than Terraform keeps floats, and compares them by all of their bits.
+#[tokio::test]
+async fn a_number_goes_back_as_it_came() {
+    let mut fixture = Fixture::new().await;
+    let core = &mut fixture.core;
+    let float = Value::Number(Number::of_float(1.98).unwrap());
+    let mut before = state("a");
+    let disk = Value::object([("size", float), ("path", "/dev/0".into())]);
+    before.set_attribute("disks", Value::List(vec![disk]));
+    let read = core.read(&before, b"").await;
+    assert_eq!(core.dynamic(&read.value), core.dynamic(&before));
+    let plan = core.plan(&config_of(&before), &before, &before, b"").await;
+    assert_eq!(core.dynamic(&plan.value), core.dynamic(&before));
+    let done = core.apply(&config_of(&before), &before, &plan.value, b"").await;
+    assert_eq!(core.dynamic(&done.value), core.dynamic(&before));
+}
+
+/// The configuration of a state, without what the provider computes.
+fn config_of(state: &Value) -> Value {
+    let mut config = state.clone();
+    config.set_attribute("id", Value::Null);
+    if let Value::List(disks) = state.attribute("disks") {
+        let mut disk = disks[0].clone();
+        disk.set_attribute("path", Value::Null);
+        config.set_attribute("disks", Value::List(vec![disk]));
+    }
+    config
 }
 
 #[tokio::test]
@@ -69,7 +114,7 @@ async fn a_panic_harms_no_other_call() {
     assert!(id.len() == 16 && id.chars().all(|c| c.is_ascii_hexdigit()), "{id}");
     assert!(!bug.detail.contains("planted"));
     assert!(answer.value.is_null());
-    assert_eq!(answer.private, b"kept");
+    assert!(answer.private.is_empty());
 
     let mut broken = state("a");
     broken.set_attribute("id", "panic".into());

@@ -5,12 +5,12 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
 };
 
-use damodel::framework::{Resource as _, Value};
+use damodel::framework::Value;
 use tracing::level_filters::LevelFilter;
 
 use crate::{
     framework::conformance::core::Core,
-    framework::echo::{Echo, THING, ThingResource},
+    framework::echo::{Echo, THING},
 };
 
 #[derive(Clone, Default)]
@@ -48,7 +48,7 @@ impl Log {
 }
 
 async fn core() -> Core {
-    let schema = ThingResource.schema().with_block(ThingResource.timeouts().block());
+    let schema = super::fixture::schema();
     let mut core = Core::new(Echo(Arc::default()), THING, &schema);
     let region = [("region", damodel::framework::Type::String)];
     let ty = damodel::framework::Type::object(region);

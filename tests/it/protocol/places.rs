@@ -1,14 +1,12 @@
 //! The position of an error in a real command line: on the attribute, at any depth.
 
-use crate::support::terraform::{Diagnostic, Site, Workspace, each_cli, refusal};
+use crate::support::terraform::{Diagnostic, each_workspace, refusal};
 
 const PROVIDER: &str = "terraform {\n  required_providers {\n    damodel = { source = \"damodel/damodel\" }\n  }\n}\n";
 
 /// The line of the only error of a configuration with these lines.
 fn line_of_error(word: &str, lines: &[&str]) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         let config = format!("{PROVIDER}{}\n", lines.join("\n"));
         workspace.write(&config);
         let said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);

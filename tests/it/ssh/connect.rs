@@ -109,7 +109,7 @@ async fn a_key_that_is_installed_late_is_tried_again() {
     let target = sshd.target();
     let key = fs::read_to_string(target.credentials.private_key_file.as_ref().unwrap().with_extension("pub")).unwrap();
     sshd.authorize_nobody();
-    let limits = SessionLimits { denied: Duration::from_secs(10), ..SessionLimits::default() };
+    let limits = SessionLimits { denied: Duration::from_secs(3), ..SessionLimits::default() };
     let waiting = tokio::spawn(async move { reach(&target, &limits, LONG).await });
     let sshd = spawn_blocking(move || {
         sshd.until("it was refused once", |sshd| sshd.log().contains("Failed publickey"));
@@ -125,7 +125,7 @@ async fn a_login_that_stays_refused_is_given_up_soon() {
     let Some(sshd) = Sshd::started() else { return };
     sshd.authorize_nobody();
     let begin = Instant::now();
-    let limits = SessionLimits { denied: Duration::from_secs(12), ..SessionLimits::default() };
+    let limits = SessionLimits { denied: Duration::from_secs(1), ..SessionLimits::default() };
     let error = reach(&sshd.target(), &limits, Duration::from_secs(60)).await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
     // More attempts would cause a ban: fail2ban bans after five.
@@ -142,7 +142,8 @@ async fn a_server_that_bans_us_for_a_refused_login_has_refused_the_login() {
     let Some(mut sshd) = Sshd::started() else { return };
     let target = sshd.target();
     sshd.authorize_nobody();
-    let waiting = tokio::spawn(async move { reach(&target, &SessionLimits::default(), Duration::from_secs(25)).await });
+    let limits = SessionLimits { denied: Duration::from_secs(2), ..SessionLimits::default() };
+    let waiting = tokio::spawn(async move { reach(&target, &limits, Duration::from_secs(10)).await });
     sshd.until("it was refused once", |sshd| sshd.log().contains("Failed publickey"));
     // The attempt is answered before the server stops.
     sshd.until("the connection has ended", |sshd| sshd.log().contains("Connection closed"));

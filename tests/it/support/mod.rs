@@ -5,6 +5,7 @@ pub(crate) mod gguf;
 pub(crate) mod plugin;
 pub(crate) mod proto;
 pub(crate) mod reattach;
+pub(crate) mod record;
 pub(crate) mod sshd;
 pub(crate) mod terraform;
 pub(crate) mod tls;

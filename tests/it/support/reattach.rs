@@ -8,7 +8,6 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::{net::UnixListener, runtime::Runtime};
 use tokio_stream::wrappers::UnixListenerStream;
-use tokio_util::task::TaskTracker;
 use tonic::transport::Server;
 
 /// A running provider. It ends when dropped.
@@ -29,7 +28,7 @@ impl Reattached {
             let _inside = runtime.enter();
             UnixListener::bind(&socket).unwrap()
         };
-        let routes = service(provider, Ends::default(), TaskTracker::new());
+        let routes = service(provider, Ends::default());
         runtime.spawn(Server::builder().add_routes(routes).serve_with_incoming(UnixListenerStream::new(listener)));
         let server = json!({
             "Protocol": "grpc",

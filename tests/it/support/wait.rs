@@ -6,7 +6,7 @@ use std::{
 };
 
 /// The longest wait of a test.
-const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Waits until a value is found.
 pub(crate) fn wait_for<T>(what: &str, found: impl FnMut() -> Option<T>) -> T {

@@ -3,7 +3,7 @@
 use damodel::sandbox::{Code, FaultAction, Form, Mutation, Options, When};
 use serde_json::json;
 
-use crate::support::terraform::{Site, Workspace, config_with, each_cli, refusal};
+use crate::support::terraform::{Site, Workspace, config_with, each_cli, each_workspace, refusal};
 
 use super::ONCE;
 
@@ -33,9 +33,7 @@ const FORMS: [&str; 8] = [
 
 #[test]
 fn each_is_told_in_every_form() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         for form in FORMS {
             site.sandbox().set_form(form.parse::<Form>().unwrap());
             workspace.set_env("DAMODEL_API_KEY", site.chat_key());
@@ -78,9 +76,7 @@ fn each_is_told_in_every_form() {
 
 #[test]
 fn a_question_without_a_key_names_the_argument() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&question(&[]));
         refusal(&workspace.try_plan(&[]), &["DAMODEL_API_KEY", "provider's api_key"]);
         assert_eq!(site.requests("chat_completions"), 0);
@@ -119,9 +115,7 @@ fn an_answer_has_all_its_attributes_under_both_base_addresses() {
 
 #[test]
 fn an_account_without_a_balance_and_a_model_that_is_enabled_later() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.set_env("DAMODEL_API_KEY", site.chat_key());
         workspace.write(&question(&[("model", "\"gpt-retired\"")]));
         refusal(&workspace.try_plan(&[]), &["gpt-retired", "not enabled"]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use damodel::sandbox::{Code, FaultAction, LedgerObject, Mutation, Options, When};
 
 use super::{ONCE, Row, arm, check};
-use crate::support::terraform::{Site, Workspace, config_with, each_cli, refusal, unchecked};
+use crate::support::terraform::{Site, Workspace, config_with, each_cli, each_workspace, refusal, unchecked};
 
 /// A disk for each of the rows, with these arguments changed.
 fn disks(rows: &[Row], arguments: &[(&str, &str)]) -> String {
@@ -29,24 +29,20 @@ fn of_a_create() {
         (Code::PermissionDenied, None, "provider's api_token"),
         (Code::CreateCloudDiskError, Some("spec_id"), "specification and size"),
     ];
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let created = site.balance_of(LedgerObject::CloudDisk).created;
         workspace.write(&config_with(ONCE, disks(&rows, &[])));
-        arm(&site, "cloud_disk_create", &rows);
+        arm(site, "cloud_disk_create", &rows);
         let (done, said) = workspace.try_apply(&["-parallelism=20"]);
         assert!(!done && workspace.state().addresses().is_empty());
         assert_eq!(site.balance_of(LedgerObject::CloudDisk).created, created);
-        check(&site, &said, &rows);
+        check(site, &said, &rows);
     });
 }
 
 #[test]
 fn of_a_create_whose_outcome_is_not_known() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let created = site.balance_of(LedgerObject::CloudDisk).created;
         let brief = disk("x", &[]).replace("}\n", "  timeouts { create = \"2s\" }\n}\n");
         workspace.write(&config_with(ONCE, brief));
@@ -67,19 +63,17 @@ fn of_a_create_whose_outcome_is_not_known() {
 fn of_a_change() {
     let codes = [Code::InvalidParameter, Code::InvalidToken, Code::PermissionDenied, Code::InternalError];
     let advice = ["does not accept a value", "provider's api_token", "provider's api_token", "Try again later"];
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let changes = [("cloud_disk_rename", "name", "\"other\""), ("cloud_disk_resize", "size_gb", "30")];
         for (endpoint, attribute, value) in changes {
             let rows: Vec<Row> =
                 codes.into_iter().zip(advice).map(|(code, advice)| (code, Some(attribute), advice)).collect();
             workspace.apply_ok(&config_with(ONCE, disks(&rows, &[])));
             workspace.write(&config_with(ONCE, disks(&rows, &[(attribute, value)])));
-            arm(&site, endpoint, &rows);
+            arm(site, endpoint, &rows);
             let (done, said) = workspace.try_apply(&[]);
             assert!(!done);
-            check(&site, &said, &rows);
+            check(site, &said, &rows);
             site.sandbox().clear_faults();
         }
         let state = workspace.state();
@@ -97,14 +91,12 @@ fn of_a_release() {
         (Code::PermissionDenied, None, "provider's api_token"),
         (Code::InternalError, None, "Try again later"),
     ];
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config_with(ONCE, disks(&rows, &[])));
-        arm(&site, "cloud_disk_release", &rows);
+        arm(site, "cloud_disk_release", &rows);
         let (done, said) = workspace.try_apply(&["-destroy"]);
         assert!(!done);
-        check(&site, &said, &rows);
+        check(site, &said, &rows);
         assert_eq!(workspace.state().addresses().len(), rows.len());
         workspace.finish();
     });
@@ -112,9 +104,7 @@ fn of_a_release() {
 
 #[test]
 fn of_a_refresh() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config_with(ONCE, disk("x", &[])));
         let rows: [Row; 4] = [
             (Code::InvalidParameter, None, "The state is unchanged"),
@@ -124,7 +114,7 @@ fn of_a_refresh() {
         ];
         for row in rows {
             site.arm("cloud_disk_list", When::Always, FaultAction::Error { code_n: row.0, processed: false });
-            check(&site, &workspace.try_plan(&[]), &[row]);
+            check(site, &workspace.try_plan(&[]), &[row]);
             site.sandbox().clear_faults();
         }
         workspace.settled();
@@ -134,9 +124,7 @@ fn of_a_refresh() {
 
 #[test]
 fn an_invalid_parameter_lands_on_the_argument_that_the_service_names() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         let long = format!("{:?}", "x".repeat(150));
         for (attribute, value) in [("name", &*long), ("size_gb", "4001"), ("spec_id", "77"), ("purchase_duration", "2")]
         {

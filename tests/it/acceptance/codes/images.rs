@@ -3,7 +3,7 @@
 use damodel::sandbox::{Code, FaultAction, Form, LedgerObject, Mutation, Options, When};
 
 use super::{ONCE, Row, arm, check};
-use crate::support::terraform::{Instance, Site, Workspace, config_with, each_cli, refusal, unchecked};
+use crate::support::terraform::{Instance, Site, Workspace, config_with, each_cli, each_workspace, refusal, unchecked};
 
 const BUILDER: &str = "damodel_instance.builder";
 
@@ -31,25 +31,21 @@ fn of_a_save() {
         (Code::ImageSaveCountExceeded, Some("instance_id"), "tomorrow"),
         (Code::InstanceNotExistOrNoPrivilege, Some("instance_id"), "another account"),
     ];
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let created = site.balance_of(LedgerObject::PrivateImage).created;
         workspace.write(&config_with(ONCE, images(&rows, "")));
-        arm(&site, "image_save", &rows);
+        arm(site, "image_save", &rows);
         let (done, said) = workspace.try_apply(&["-parallelism=20"]);
         assert!(!done && workspace.state().addresses() == [BUILDER]);
         assert_eq!(site.balance_of(LedgerObject::PrivateImage).created, created);
-        check(&site, &said, &rows);
+        check(site, &said, &rows);
         workspace.finish();
     });
 }
 
 #[test]
 fn of_a_service_that_stays_busy_or_does_not_know() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let created = site.balance_of(LedgerObject::PrivateImage).created;
         workspace.write(&config_with(ONCE, images(&[(Code::ImageUploading, None, "")], "")));
         for (code, words) in
@@ -58,7 +54,7 @@ fn of_a_service_that_stays_busy_or_does_not_know() {
             site.arm("image_save", When::Always, FaultAction::Error { code_n: code, processed: false });
             let (done, said) = workspace.try_apply(&[]);
             assert!(!done);
-            check(&site, &said, &[(code, Some("instance_id"), words)]);
+            check(site, &said, &[(code, Some("instance_id"), words)]);
             site.sandbox().clear_faults();
         }
         site.arm("image_save", When::Next(1), FaultAction::Error { code_n: Code::InternalError, processed: false });
@@ -79,16 +75,14 @@ fn of_a_rename() {
         (Code::ImageNotFound, Some("name"), "provider's api_token"),
         (Code::InternalError, Some("name"), "Try again later"),
     ];
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let long = |config: String| config.replace("\"1s\"", "\"1m\"");
         workspace.apply_ok(&long(config_with(ONCE, images(&rows, ""))));
         workspace.write(&long(config_with(ONCE, images(&rows, "-new"))));
-        arm(&site, "image_rename", &rows);
+        arm(site, "image_rename", &rows);
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
-        check(&site, &said, &rows);
+        check(site, &said, &rows);
         assert_eq!(workspace.state().resource("damodel_private_image.x0").value("name"), "x0");
         workspace.finish();
     });
@@ -103,19 +97,17 @@ fn of_a_delete() {
         (Code::ImageNotFound, None, "provider's api_token"),
         (Code::InternalError, None, "Try again later"),
     ];
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let made = images(&rows, "").replace("create = \"1s\"", "create = \"1m\"");
         workspace.apply_ok(&config_with(ONCE, made));
-        arm(&site, "image_delete", &rows);
+        arm(site, "image_delete", &rows);
         let targets: Vec<String> =
             (0..rows.len()).map(|number| format!("-target=damodel_private_image.x{number}")).collect();
         let mut arguments = vec!["-destroy"];
         arguments.extend(targets.iter().map(String::as_str));
         let (done, said) = workspace.try_apply(&arguments);
         assert!(!done);
-        check(&site, &said, &rows);
+        check(site, &said, &rows);
         assert_eq!(workspace.state().addresses().len(), rows.len() + 1);
         // An image that stays in use is an error after the timeout.
         site.sandbox().clear_faults();
@@ -126,7 +118,7 @@ fn of_a_delete() {
         );
         let (done, said) = workspace.try_apply(&["-destroy", "-target=damodel_private_image.x0"]);
         assert!(!done);
-        check(&site, &said, &[(Code::ImageUsedByInstance, None, "when that instance is Running")]);
+        check(site, &said, &[(Code::ImageUsedByInstance, None, "when that instance is Running")]);
         site.sandbox().clear_faults();
         workspace.finish();
     });
@@ -157,9 +149,7 @@ fn what_another_account_forbids_is_told() {
 
 #[test]
 fn an_account_without_the_permission_renames_and_deletes_nothing() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let made = |name: &str| {
             unchecked(format!("{}{}", Instance::new("builder"), image("x", name, &format!("{BUILDER}.id"))))
                 .replace("\"1s\"", "\"1m\"")

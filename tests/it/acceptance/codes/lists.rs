@@ -2,7 +2,7 @@
 
 use damodel::sandbox::{Code, FaultAction, When};
 
-use crate::support::terraform::{Diagnostic, Site, Workspace, config_with, each_cli, refusal};
+use crate::support::terraform::{Diagnostic, config_with, each_workspace, refusal};
 
 use super::ONCE;
 
@@ -29,9 +29,7 @@ fn each_is_told_with_what_to_do() {
         (Code::InternalError, "Try again later"),
         (Code::PermissionDenied, "provider's api_token"),
     ];
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config_with(ONCE, SOURCES.replace("{ ", "{\n").replace(" }", "\n}")));
         for (code, advice) in codes {
             site.arm("*", When::Always, FaultAction::Error { code_n: code, processed: false });
@@ -65,9 +63,7 @@ fn the_one<'a>(errors: &[&'a Diagnostic], source: &str) -> &'a Diagnostic {
 /// Errors of the service itself, without a fault.
 #[test]
 fn an_unknown_instance_and_a_missing_permission() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.write(&config_with(ONCE, "data \"damodel_instance\" \"x\" { id = \"ins-nobodys\" }"));
         let said = workspace.try_plan(&[]);
         refusal(&said, &["160003 InstanceNotExistOrNoPrivilege", "provider's api_token", "request_id", "trace_id"]);

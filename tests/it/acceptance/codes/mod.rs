@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 
 use damodel::sandbox::{Code, FaultAction, When};
 
-use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, unchecked};
+use crate::support::terraform::{
+    Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, each_workspace, unchecked,
+};
 
 /// A code, the attribute of its error, and a part of its advice.
 type Row = (Code, Option<&'static str>, &'static str);
@@ -61,25 +63,21 @@ fn of_a_create() {
         (Code::ExceededCloudDiskMaxCount, Some("new_disks"), "at most 8"),
         (Code::CreateCloudDiskError, Some("new_disks"), "specification and size"),
     ];
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let disks = "[{ size_gb = 20, spec_id = 31 }]";
         let machine = |number| Instance::new(&format!("x{number}")).set("new_disks", disks).to_string();
         workspace.write(&config_with(ONCE, (0..rows.len()).map(machine).collect::<String>()));
-        arm(&site, "instance_create", &rows);
+        arm(site, "instance_create", &rows);
         let (done, said) = workspace.try_apply(&["-parallelism=20"]);
         assert!(!done && workspace.state().addresses().is_empty());
         assert_eq!(site.balance().created, 0);
-        check(&site, &said, &rows);
+        check(site, &said, &rows);
     });
 }
 
 #[test]
 fn of_a_wrong_token_the_provider_argument_is_named() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.set_env("DAMODEL_API_TOKEN", "token-of-nobody");
         let image = "data \"damodel_public_images\" \"all\" {}";
         workspace.write(&config(format!("{}{image}", Instance::new("x"))));
@@ -138,15 +136,13 @@ fn of_a_release() {
         (Code::InstanceCanNotBeReleased, None, "on_unreleasable"),
         (Code::PermissionDenied, None, "sub-account"),
     ];
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let machines: String = (0..rows.len()).map(|number| Instance::new(&format!("x{number}")).to_string()).collect();
         workspace.apply_ok(&config_with(ONCE, machines));
-        arm(&site, "instance_release", &rows);
+        arm(site, "instance_release", &rows);
         let (done, said) = workspace.try_apply(&["-destroy"]);
         assert!(!done);
-        check(&site, &said, &rows);
+        check(site, &said, &rows);
         assert_eq!((workspace.state().addresses().len(), site.live().len()), (rows.len(), rows.len()));
         workspace.finish();
     });
@@ -154,9 +150,7 @@ fn of_a_release() {
 
 #[test]
 fn of_a_release_that_was_accepted_before_its_end_is_waited_for() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let brief = Instance::new("x").block("timeouts { delete = \"2s\" }");
         workspace.apply_ok(&config_with(ONCE, &brief));
         let released = FaultAction::Error { code_n: Code::InstanceNotExistOrAlreadyReleased, processed: false };
@@ -185,19 +179,17 @@ fn of_a_rename() {
         (Code::InstanceNotExistOrNoPrivilege, Some("name"), "another account"),
         (Code::PermissionDenied, Some("name"), "sub-account"),
     ];
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let machines = |suffix: &str| {
             let machine = |number| Instance::new(&format!("x{number}")).text("name", &format!("x{number}{suffix}"));
             config_with(ONCE, (0..rows.len()).map(|number| machine(number).to_string()).collect::<String>())
         };
         workspace.apply_ok(&machines(""));
         workspace.write(&machines("-new"));
-        arm(&site, "instance_rename", &rows);
+        arm(site, "instance_rename", &rows);
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
-        check(&site, &said, &rows);
+        check(site, &said, &rows);
         assert_eq!(workspace.state().resource("damodel_instance.x0").value("name"), "x0");
         workspace.apply_ok(&machines("-new"));
         workspace.finish();
@@ -206,9 +198,7 @@ fn of_a_rename() {
 
 #[test]
 fn of_a_refresh() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let machine = config_with(ONCE, Instance::new("x"));
         workspace.apply_ok(&machine);
         let rows: [Row; 2] =
@@ -217,7 +207,7 @@ fn of_a_refresh() {
             for endpoint in ["instance_list", "instance_detail"] {
                 site.arm(endpoint, When::Always, FaultAction::Error { code_n: row.0, processed: false });
             }
-            check(&site, &workspace.try_plan(&[]), &[row]);
+            check(site, &workspace.try_plan(&[]), &[row]);
             site.sandbox().clear_faults();
         }
         // A detail that contradicts the list proves nothing.
@@ -235,9 +225,7 @@ fn of_a_refresh() {
 
 #[test]
 fn an_invalid_parameter_lands_on_the_argument_that_the_service_names() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         let long = "x".repeat(150);
         let cases = [
             ("gpu_num", Instance::new("x").set("gpu_num", 9)),

@@ -30,7 +30,7 @@ fn a_dead_server_is_started_again() {
         // A reboot ends it, too.
         let uid = workspace.state().resource("damodel_instance.gpu").id();
         site.mutate(Mutation::RebootInstance { uid });
-        let plan = workspace.apply_ok(&config);
+        let plan = workspace.plan_and_apply_ok(&config);
         assert_eq!(plan.change(X).before("status"), "stopped");
         workspace.finish();
     });
@@ -100,7 +100,7 @@ fn another_model_in_the_same_file_is_drift() {
         let models = home(&site).join("public-storage/model");
         fs::remove_file(models.join("tiny.gguf")).unwrap();
         fs::copy(models.join("slow-1s.gguf"), models.join("tiny.gguf")).unwrap();
-        let plan = workspace.apply_ok(&Server::new().config());
+        let plan = workspace.plan_and_apply_ok(&Server::new().config());
         assert_eq!((plan.change(X).actions(), plan.change(X).before("status")), ("update".into(), &json!("outdated")));
         assert!(!runs(first));
         let fingerprint =
@@ -143,7 +143,7 @@ fn records_that_are_gone_are_written_again() {
         workspace.apply_ok(&config);
         slay_for_good(pid(&workspace.state()));
         fs::remove_dir_all(records(&site)).unwrap();
-        let plan = workspace.apply_ok(&config);
+        let plan = workspace.plan_and_apply_ok(&config);
         assert_eq!(plan.change(X).before("status"), "stopped");
         workspace.finish();
     });

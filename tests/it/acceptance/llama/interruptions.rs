@@ -121,7 +121,7 @@ fn an_update_that_nobody_heard_is_still_to_be_made() {
         }
         drop(held);
         assert!(runs(first));
-        let plan = workspace.apply_ok(&Server::new().set("triggers", "{ day = \"one\" }").config());
+        let plan = workspace.plan_and_apply_ok(&Server::new().set("triggers", "{ day = \"one\" }").config());
         let change = plan.change(X);
         assert_eq!((change.actions(), change.before("status")), ("update".to_owned(), &"ready".into()));
         assert!(change.before("triggers").is_null() && !runs(first), "{:?}", change.before("triggers"));
@@ -144,7 +144,7 @@ fn a_probe_that_nobody_answered_is_still_to_be_asked() {
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done && says(&said, Severity::Error, "the time ran out"), "{said:#?}");
         drop(held);
-        let plan = workspace.apply_ok(&Server::new().set("probe", probe).config());
+        let plan = workspace.plan_and_apply_ok(&Server::new().set("probe", probe).config());
         assert!(plan.change(X).before("probe").is_null(), "{:?}", plan.change(X).before("probe"));
         workspace.settled();
         workspace.finish();

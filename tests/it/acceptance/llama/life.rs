@@ -31,7 +31,7 @@ fn a_server_lives_its_life() {
 
         // Options restart it, in place.
         let server = server.set("context_size", 4096).set("extra_args", "[\"--threads\", \"2\"]");
-        let plan = workspace.apply_ok(&server.config());
+        let plan = workspace.plan_and_apply_ok(&server.config());
         let change = plan.change(X);
         assert_eq!((change.actions(), change.after("status")), ("update".to_owned(), &json!("ready")));
         assert!(change.is_unknown("pid") && !change.is_unknown("host_key") && !change.is_unknown("id"));
@@ -41,12 +41,12 @@ fn a_server_lives_its_life() {
 
         // Changes of login, timeouts and failure handling restart nothing.
         let server = server.text("on_failure", "stop").text("ready_timeout", "25s").set("ssh", "{ timeout = \"1m\" }");
-        let plan = workspace.apply_ok(&server.config());
+        let plan = workspace.plan_and_apply_ok(&server.config());
         assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
         workspace.apply_ok(&server.clone().block("  timeouts {\n    create = \"20m\"\n  }").config());
         // A probe sends a request, and restarts nothing either.
         let server = server.set("probe", "{ prompt = \"another pong\", max_tokens = 30 }");
-        let plan = workspace.apply_ok(&server.config());
+        let plan = workspace.plan_and_apply_ok(&server.config());
         assert_eq!(plan.change(X).unknown(), ["tokens_per_second"]);
         assert_eq!(pid(&workspace.state()), second);
 
@@ -77,7 +77,7 @@ fn two_servers_share_a_machine() {
         assert_eq!(servers(&site).len(), 2);
         // Another port is another server.
         let moved = Server::new().set("port", 8002).alone().replace("\"x\"", "\"y\"");
-        let plan = workspace.apply_ok(&format!("{}{moved}", Server::new().config()));
+        let plan = workspace.plan_and_apply_ok(&format!("{}{moved}", Server::new().config()));
         assert_eq!(plan.change("damodel_llama_server.y").replace_paths(), ["port"]);
         assert_eq!(plan.change(X).actions(), "no-op");
         workspace.finish();

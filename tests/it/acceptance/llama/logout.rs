@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    io::{self, Write as _},
     net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -20,6 +19,7 @@ use super::{
 };
 use crate::support::{
     plugin::BINARY,
+    record::skipped,
     sshd::free_port,
     terraform::{Severity, Site, each_cli, says},
     wait::found_within,
@@ -38,15 +38,15 @@ struct Booted {
 impl Booted {
     /// `None`, with a message past the test harness, if namespaces, systemd or sshd are not available.
     fn start() -> Option<Self> {
-        let skipped = |why: &str| {
-            let _ = writeln!(io::stderr(), "\nNOT TESTED: systemd as PID 1 in namespaces: {why}");
+        let without = |why: &str| {
+            skipped(&format!("systemd as PID 1 in namespaces: {why}"));
             None
         };
         let found = |paths: &[&'static str]| paths.iter().copied().find(|path| Path::new(path).exists());
         let systemd = found(&["/usr/lib/systemd/systemd", "/lib/systemd/systemd"]);
         let sshd = found(&["/usr/sbin/sshd", "/usr/bin/sshd", "/usr/local/sbin/sshd"]);
         let (true, Some(systemd), Some(sshd)) = (geteuid().is_root(), systemd, sshd) else {
-            return skipped("it takes root, systemd and sshd");
+            return without("it takes root, systemd and sshd");
         };
         let folder = TempDir::with_prefix("booted-").unwrap();
         let home = folder.path().join("home");
@@ -63,7 +63,7 @@ impl Booted {
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn();
-        let Ok(script) = script else { return skipped("unshare is not installed") };
+        let Ok(script) = script else { return without("unshare is not installed") };
         let mut booted = Self { folder, script, ssh_port };
         let listens = found_within(BOOT, || {
             let listens = TcpStream::connect(("127.0.0.1", ssh_port)).is_ok();
@@ -71,7 +71,7 @@ impl Booted {
         });
         if listens != Some(true) {
             let log = fs::read_to_string(booted.folder.path().join("log")).unwrap_or_default();
-            return skipped(&format!("sshd does not listen {BOOT:?} after the start: {log}"));
+            return without(&format!("sshd does not listen {BOOT:?} after the start: {log}"));
         }
         Some(booted)
     }

@@ -159,7 +159,7 @@ fn an_agent_logs_in_and_a_killed_server_is_repaired() {
         let config = config(&server.set("ssh", host.ssh("agent = true")));
         workspace.apply_ok(&config);
         slay_for_good(pid(&workspace.state()));
-        let plan = workspace.apply_ok(&config);
+        let plan = workspace.plan_and_apply_ok(&config);
         assert_eq!((plan.change(X).actions(), plan.change(X).before("status")), ("update".into(), &"stopped".into()));
         assert_eq!(host.servers(), [pid(&workspace.state())]);
         workspace.destroy_ok();
@@ -259,7 +259,7 @@ fn another_bastion_is_no_bastion_with_another_key() {
         };
         workspace.apply_ok(&through(&first));
         let server = pid(&workspace.state());
-        let plan = workspace.apply_ok(&through(&second));
+        let plan = workspace.plan_and_apply_ok(&through(&second));
         assert_eq!((plan.change(X).actions(), pid(&workspace.state())), ("update".into(), server));
         workspace.settled();
         // The key that it showed is pinned from now on.

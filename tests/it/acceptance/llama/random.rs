@@ -46,22 +46,21 @@ enum Disturbance {
     Sessions,
 }
 
-/// After each disturbed update a server serves. `LLAMA_UPDATES` is the number of updates, and `LLAMA_SEED` the first
-/// seed.
+/// After each disturbed update a server serves. `LLAMA_UPDATES` is the number of updates, which all follow from
+/// `LLAMA_SEED`.
 #[test]
 fn random_updates_leave_a_server_that_serves() {
     let number = |name: &str, default: u64| env::var(name).map_or(default, |text| text.parse().unwrap());
-    let seeds = number("LLAMA_SEED", 1)..number("LLAMA_SEED", 1) + number("LLAMA_UPDATES", 3);
-    each_cli(|cli| update(cli, seeds.clone()));
+    each_cli(|cli| update(cli, number("LLAMA_SEED", 1), number("LLAMA_UPDATES", 3)));
 }
 
-fn update(cli: &Cli, seeds: std::ops::Range<u64>) {
+fn update(cli: &Cli, seed: u64, updates: u64) {
     let Some(host) = Host::start() else { return };
     let site = Site::start();
     let workspace = plain::workspace(cli, &site);
     workspace.apply_ok(&plain::config(&host.server()));
-    for seed in seeds {
-        let mut random = StdRng::seed_from_u64(seed);
+    let mut random = StdRng::seed_from_u64(seed);
+    for number in 1..=updates {
         let (model, fails_alone) = *MODELS.choose(&mut random).unwrap();
         let mut server = host.server().model(model).text("build", "prebuilt").text("ready_timeout", "5s");
         server = server.set("context_size", random.random_range(256..30_000));
@@ -72,13 +71,13 @@ fn update(cli: &Cli, seeds: std::ops::Range<u64>) {
         let all = [Disturbance::Nothing, Disturbance::Sessions, Disturbance::Both, Disturbance::Provider];
         // If the run is killed, only the next run detects a successor that is healthy but does not compute.
         let disturbance = *all[..if fails_alone { 4 } else { 2 }].choose(&mut random).unwrap();
-        let told = format!("seed {seed}: {model}, {disturbance:?}");
+        let told = format!("seed {seed}, update {number}: {model}, {disturbance:?}");
         let moment = Duration::from_millis(random.random_range(0..4000));
         if disturbance == Disturbance::Nothing {
             workspace.try_apply(&[]);
         } else {
             let mut started = Started::apply(&workspace);
-            if !started.until_or_ended(moment, || false) {
+            if !started.ends_within(moment) {
                 match disturbance {
                     Disturbance::Both => started.kill(),
                     Disturbance::Provider => started.kill_provider(),

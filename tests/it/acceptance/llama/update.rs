@@ -25,7 +25,8 @@ fn a_probe_that_does_not_match_changes_nothing() {
         assert_eq!((done, error.attribute.as_deref()), (false, Some("probe")));
         assert_eq!((workspace.state().resource(X).flat(), runs(server)), (before, true));
         assert!(builds(&site).is_empty());
-        let plan = workspace.apply_ok(&Server::new().set("probe", "{ prompt = \"ping\", expect = \"ping\" }").config());
+        let plan = workspace
+            .plan_and_apply_ok(&Server::new().set("probe", "{ prompt = \"ping\", expect = \"ping\" }").config());
         assert_eq!((plan.change(X).actions(), pid(&workspace.state())), ("update".into(), server));
         workspace.finish();
     });
@@ -80,7 +81,7 @@ fn another_workspace_is_a_replacement() {
         let server = Server::new().text("build", "prebuilt");
         workspace.apply_ok(&server.config());
         let first = pid(&workspace.state());
-        let plan = workspace.apply_ok(&server.text("workspace", "~/elsewhere").config());
+        let plan = workspace.plan_and_apply_ok(&server.text("workspace", "~/elsewhere").config());
         assert_eq!(plan.change(X).actions(), "delete, create");
         let second = pid(&workspace.state());
         assert_eq!(servers(&site), [u32::try_from(second.as_raw()).unwrap()]);

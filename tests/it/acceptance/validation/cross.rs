@@ -1,7 +1,7 @@
 //! Combinations of arguments that are invalid, and errors that need a plan.
 
 use super::{Case, check, plan, validate};
-use crate::support::terraform::{Instance, Site, Workspace, config_with, each_cli};
+use crate::support::terraform::{Instance, config_with, each_workspace};
 
 #[test]
 fn arguments_that_do_not_go_together() {
@@ -30,12 +30,10 @@ fn arguments_that_do_not_go_together() {
 
 #[test]
 fn two_sources_of_the_token() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         let provider = "  api_token = \"planted-token\"\n  api_token_command = [\"print-token\"]";
         workspace.write(&config_with(provider, "data \"damodel_specs\" \"all\" {}"));
-        let said = validate(&workspace);
+        let said = validate(workspace);
         let errors: Vec<_> = said.iter().filter(|said| said.is_error()).collect();
         assert_eq!(errors.len(), 1, "{said:?}");
         assert_eq!(errors[0].attribute.as_deref(), Some("api_token_command"));
@@ -56,9 +54,7 @@ fn what_a_create_needs_is_said_by_its_plan() {
 
 #[test]
 fn an_image_address_is_checked_against_the_registry() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let provider = format!("region = \"cn-east-1\"\nregistry_host = {:?}", site.registry_host());
         for (address, says) in [
             ("elsewhere.example.com/model_library/ubuntu:22.04", "must start with"),
@@ -78,11 +74,9 @@ fn an_image_address_is_checked_against_the_registry() {
 
 #[test]
 fn a_term_without_effect_is_a_warning() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         workspace.write(&crate::support::terraform::config(Instance::new("x").set("purchase_duration", 3)));
-        let said = validate(&workspace);
+        let said = validate(workspace);
         let warning = said.iter().find(|said| said.attribute.as_deref() == Some("purchase_duration")).unwrap();
         assert!(!warning.is_error() && warning.text().contains("no effect"), "{said:?}");
     });

@@ -5,7 +5,7 @@ mod values;
 
 use std::fmt::Write;
 
-use crate::support::terraform::{Diagnostic, Site, Workspace, each_cli};
+use crate::support::terraform::{Diagnostic, Workspace, each_workspace};
 
 /// A wrong block of a configuration, and its expected error.
 pub(super) struct Case {
@@ -89,12 +89,10 @@ fn configuration(cases: &[Case]) -> (String, Vec<std::ops::RangeInclusive<u64>>)
 
 /// Checks that each case has its error, and that there are no others.
 pub(super) fn check(cases: &[Case], ask: impl Fn(&Workspace<'_>) -> Vec<Diagnostic>) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let (text, spans) = configuration(cases);
         workspace.write(&text);
-        let said = ask(&workspace);
+        let said = ask(workspace);
         let mut wrong = Vec::new();
         for (case, span) in cases.iter().zip(&spans) {
             let found: Vec<_> = said

@@ -6,8 +6,9 @@ use std::{
 };
 
 use damodel::framework::{
-    Create, Diagnostic, Diagnostics, EphemeralResource, IdentityAttribute, IdentitySchema, Opened, Outcome, Plan,
-    PlanContext, Private, Provider, Registry, Resource, Schema, State, StepContext, Type, Update,
+    ConfigureContext, Create, CreatePlan, Diagnostic, Diagnostics, EphemeralResource, IdentityAttribute,
+    IdentitySchema, Opened, Outcome, PlanContext, Private, Provider, Registry, Resource, Schema, State, StepContext,
+    Type, Update, UpdatePlan,
     schema::{Attribute, AttributeType},
     timeouts::DefaultTimeouts,
 };
@@ -78,7 +79,7 @@ impl Provider for AnyProvider {
         Registry::new().resource(self.0.clone()).ephemeral_resource(AnyEphemeral(self.0.clone()))
     }
 
-    async fn configure(&self, _: Any, _: &str) -> Result<(Arc<()>, Diagnostics), Diagnostics> {
+    async fn configure(&self, _: Any, _: ConfigureContext<'_>) -> Result<(Arc<()>, Diagnostics), Diagnostics> {
         Ok((Arc::new(()), Diagnostics::new()))
     }
 }
@@ -128,6 +129,16 @@ impl EphemeralResource for AnyEphemeral {
     }
 }
 
+impl AnyResource {
+    /// Changes every attribute of a plan, whether it may or not.
+    fn meddle(&self, Any(planned): &mut Any) {
+        for attribute in self.schema.attributes.iter().filter(|_| self.meddles) {
+            let meddled = known(&mut Choices::new(vec![1; 8]), &attribute.ty.ty());
+            planned.set_attribute(&attribute.name, meddled);
+        }
+    }
+}
+
 impl Resource for AnyResource {
     type Client = ();
     type Model = Any;
@@ -140,8 +151,8 @@ impl Resource for AnyResource {
         self.schema.clone()
     }
 
-    fn timeouts(&self) -> DefaultTimeouts {
-        default_timeouts()
+    fn timeouts(&self) -> Option<DefaultTimeouts> {
+        Some(default_timeouts())
     }
 
     /// The first plain attribute that the provider computes, if there is one.
@@ -158,13 +169,12 @@ impl Resource for AnyResource {
         )
     }
 
-    async fn plan(&self, plan: &mut Plan<Any>, _: PlanContext<'_, ()>) {
-        if let (true, Some(Any(planned))) = (self.meddles, &mut plan.planned) {
-            for attribute in &self.schema.attributes {
-                let meddled = known(&mut Choices::new(vec![1; 8]), &attribute.ty.ty());
-                planned.set_attribute(&attribute.name, meddled);
-            }
-        }
+    async fn plan_create(&self, plan: &mut CreatePlan<Any>, _: PlanContext<'_, ()>) {
+        self.meddle(&mut plan.planned);
+    }
+
+    async fn plan_update(&self, plan: &mut UpdatePlan<Any>, _: PlanContext<'_, ()>) {
+        self.meddle(&mut plan.planned);
     }
 
     async fn create(&self, change: Create<Any>, _: StepContext<()>) -> Outcome<Any> {

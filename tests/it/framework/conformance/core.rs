@@ -13,7 +13,6 @@ use damodel::{
         },
     },
 };
-use tokio_util::task::TaskTracker;
 use tonic::service::Routes;
 
 /// Terraform's side of one resource type.
@@ -40,7 +39,7 @@ impl Core {
     /// `schema` is the resource's whole schema, with its `timeouts` block.
     pub(crate) fn new(provider: impl Provider, type_name: &'static str, schema: &Schema) -> Self {
         Self {
-            client: ProviderClient::new(service(provider, Ends::default(), TaskTracker::new()))
+            client: ProviderClient::new(service(provider, Ends::default()))
                 .max_decoding_message_size(256 << 20)
                 .max_encoding_message_size(256 << 20),
             type_name,

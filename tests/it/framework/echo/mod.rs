@@ -12,8 +12,8 @@ use std::{
 };
 
 use damodel::framework::{
-    Attr, Create, DataSource, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema, Outcome, Private,
-    Provider, Registry, Resource, Schema, Secret, State, StepContext, Type, Update,
+    Attr, ConfigureContext, Create, DataSource, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema,
+    Outcome, Private, Provider, Registry, Resource, Schema, Secret, State, StepContext, Type, Update,
     schema::{Attribute, AttributeType, Nesting, Replacement},
     timeouts::{DefaultTimeouts, Timeouts},
 };
@@ -107,9 +107,13 @@ impl Provider for Echo {
         }
     }
 
-    async fn configure(&self, config: Config, core_version: &str) -> Result<(Arc<Signals>, Diagnostics), Diagnostics> {
+    async fn configure(
+        &self,
+        config: Config,
+        context: ConfigureContext<'_>,
+    ) -> Result<(Arc<Signals>, Diagnostics), Diagnostics> {
         if config.region.as_str() == Some("refused") {
-            return Err(Diagnostic::error("Refused", core_version).into());
+            return Err(Diagnostic::error("Refused", context.core_version).into());
         }
         Ok((Arc::clone(&self.0), Diagnostics::new()))
     }
@@ -147,9 +151,9 @@ impl Resource for ThingResource {
         schema
     }
 
-    fn timeouts(&self) -> DefaultTimeouts {
+    fn timeouts(&self) -> Option<DefaultTimeouts> {
         let minute = Duration::from_secs(60);
-        DefaultTimeouts { create: minute, read: minute, update: minute, delete: minute }
+        Some(DefaultTimeouts { create: minute, read: minute, update: minute, delete: minute })
     }
 
     fn validate(&self, config: &Thing, diagnostics: &mut Diagnostics) {
@@ -217,6 +221,13 @@ impl Resource for ThingResource {
 
     async fn update(&self, change: Update<Thing>, context: StepContext<Signals>) -> Outcome<Thing> {
         context.client.told(&change.config);
+        if change.planned.name.as_str() == Some("stubborn") {
+            let mut private = change.private;
+            if change.planned.size != Attr::Known(30) {
+                private.insert("tried", change.planned.size);
+            }
+            return Outcome::present(change.prior, private).with(Diagnostic::error("Stubborn", "It refuses."));
+        }
         Outcome::present(settled(change.planned), change.private)
     }
 

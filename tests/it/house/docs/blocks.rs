@@ -14,7 +14,7 @@ use super::{
     markdown::{Block, Page},
     published, root,
 };
-use crate::support::terraform::{Cli, Site, Workspace, each_cli};
+use crate::support::terraform::{Cli, Site, Workspace, each_cli, each_workspace};
 
 /// Added to a configuration without `required_providers`.
 const REQUIRED: &str =
@@ -139,9 +139,7 @@ fn every_configuration_is_formatted_and_valid() {
 fn other_hcl_is_formatted() {
     let other = Regex::new("(?m)^(generate|list|provider_installation|run) ").unwrap();
     let pages = published();
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         for page in &pages {
             let name = page.path.file_stem().unwrap().to_str().unwrap();
             for (number, block) in page.blocks.iter().filter(|block| block.language == "hcl").enumerate() {

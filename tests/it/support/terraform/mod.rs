@@ -1,9 +1,7 @@
 //! The real command line (`terraform`, `tofu`) on the sandbox, in the way of terraform-plugin-testing.
 //!
 //! ```ignore
-//! each_cli(|cli| {
-//!     let site = Site::start();
-//!     let workspace = Workspace::new(cli, &site);
+//! each_workspace(|_, workspace| {
 //!     workspace.apply_ok(&config(Instance::new("x")));
 //!     workspace.finish();
 //! });
@@ -23,7 +21,7 @@ mod token_program;
 mod workspace;
 
 pub(crate) use self::{
-    cli::{Cli, each_cli},
+    cli::{Cli, each_cli, each_workspace},
     diagnostic::{Diagnostic, Severity, refusal, says},
     hcl::{Instance, config, config_with, disk, image, unchecked},
     notes::Note,

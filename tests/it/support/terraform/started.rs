@@ -15,7 +15,7 @@ use nix::{
 };
 
 use super::{Run, Workspace};
-use crate::support::wait::{found_within, wait_until};
+use crate::support::wait::{DEADLINE, found_within, wait_until};
 
 /// A running apply, in a process group of its own, as in a shell.
 pub(crate) struct Started<'a> {
@@ -100,19 +100,27 @@ impl<'a> Started<'a> {
         }
     }
 
-    /// Waits until the condition holds, Terraform has ended, or the time is over. Returns whether Terraform has ended.
-    pub(crate) fn until_or_ended(&mut self, longest: Duration, has_come: impl Fn() -> bool) -> bool {
-        let look = || {
-            let has_ended = self.has_ended();
-            (has_ended || has_come()).then_some(has_ended)
-        };
+    /// Waits until the condition holds. Returns whether it did before Terraform ended and the time was over.
+    pub(crate) fn comes_within(&mut self, longest: Duration, has_come: impl Fn() -> bool) -> bool {
+        let look = || if self.has_ended() { Some(false) } else { has_come().then_some(true) };
         found_within(longest, look).unwrap_or_default()
+    }
+
+    /// Waits until the condition holds, which it must before Terraform ends.
+    pub(crate) fn until(&mut self, what: &str, has_come: impl Fn() -> bool) {
+        let has_come = self.comes_within(DEADLINE, has_come);
+        assert!(has_come, "never came: {what}\n{}", fs::read_to_string(&self.output).unwrap());
+    }
+
+    /// Waits until Terraform has ended or the time is over. Returns whether it has ended.
+    pub(crate) fn ends_within(&mut self, longest: Duration) -> bool {
+        found_within(longest, || self.has_ended().then_some(())).is_some()
     }
 
     /// Waits until Terraform has printed this, has ended, or the time is over.
     pub(crate) fn until_said(&mut self, what: &str, longest: Duration) {
         let output = self.output.clone();
-        self.until_or_ended(longest, || fs::read_to_string(&output).is_ok_and(|said| said.contains(what)));
+        self.comes_within(longest, || fs::read_to_string(&output).is_ok_and(|said| said.contains(what)));
     }
 
     /// Waits until Terraform, and if wanted its provider, has ended. Returns Terraform's output.

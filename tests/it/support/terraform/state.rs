@@ -1,8 +1,8 @@
-//! A state from `show -json`.
+//! A state, from its file or from `show -json`.
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A state.
 #[derive(Clone, Debug)]
@@ -15,6 +15,17 @@ pub(crate) struct Resource<'a>(&'a Value);
 impl State {
     pub(crate) fn parse(text: &str) -> Self {
         Self(serde_json::from_str(text).unwrap())
+    }
+
+    /// Reads a state file in the form of `show -json`, without what is sensitive; an empty file has no resources.
+    pub(crate) fn of_file(text: &str) -> Self {
+        if text.is_empty() {
+            return Self(Value::Null);
+        }
+        let root: Value = serde_json::from_str(text).unwrap();
+        let blocks = root["resources"].as_array().unwrap().iter().filter(|block| block["module"].is_null());
+        let resources: Vec<Value> = blocks.flat_map(resources_of_block).collect();
+        Self(json!({ "values": { "outputs": root["outputs"], "root_module": { "resources": resources } } }))
     }
 
     /// A resource or data source; panics if the state lacks it.
@@ -71,6 +82,21 @@ impl<'a> Resource<'a> {
         flat.retain(|name, _| !name.starts_with("timeouts"));
         flat
     }
+}
+
+/// The resources of a block of a state file, one for each key.
+fn resources_of_block(block: &Value) -> impl Iterator<Item = Value> {
+    let text = |name: &str| block[name].as_str().unwrap();
+    let data = if text("mode") == "data" { "data." } else { "" };
+    block["instances"].as_array().unwrap().iter().map(move |instance| {
+        let key = instance.get("index_key").map(|key| format!("[{key}]")).unwrap_or_default();
+        json!({
+            "address": format!("{data}{}.{}{key}", text("type"), text("name")),
+            "mode": text("mode"),
+            "tainted": instance["status"] == "tainted",
+            "values": instance["attributes"],
+        })
+    })
 }
 
 fn flatten(prefix: &str, value: &Value, flat: &mut BTreeMap<String, String>) {

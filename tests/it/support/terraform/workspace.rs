@@ -11,7 +11,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::{Cli, Diagnostic, Plan, Site, State};
-use crate::support::plugin::BINARY;
+use crate::support::{plugin::BINARY, record};
 
 /// How the command line finds the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,7 @@ impl<'a> Workspace<'a> {
 
     /// The command line with these arguments, not yet run.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        record::command();
         let mut command = Command::new(&self.cli.program);
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
@@ -178,9 +179,15 @@ impl<'a> Workspace<'a> {
         (run.code == Some(0), Diagnostic::of_lines(&run.stdout))
     }
 
-    /// A step of terraform-plugin-testing: writes the configuration, plans, applies, and checks that the plans without
-    /// and with refresh are then empty. Returns the applied plan.
-    pub(crate) fn apply_ok(&self, config: &str) -> Plan {
+    /// A step of terraform-plugin-testing: writes the configuration, applies, and checks that nothing is left to do.
+    pub(crate) fn apply_ok(&self, config: &str) {
+        self.write(config);
+        self.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
+        self.settled();
+    }
+
+    /// The same with a plan in a file, which is returned.
+    pub(crate) fn plan_and_apply_ok(&self, config: &str) -> Plan {
         self.write(config);
         let plan = self.plan(&[]);
         self.apply_plan();
@@ -188,17 +195,34 @@ impl<'a> Workspace<'a> {
         plan
     }
 
-    /// Checks that nothing is left to do, without and with refresh.
+    /// Checks that nothing is left to do, with and without refresh: no action and no changed output. If the refresh finds
+    /// no drift, one plan proves both: without refresh it starts from the same values, and from the same private data as
+    /// far as a plan reads it, because a refresh only notes the account there. With drift (a disk that was mounted by an
+    /// instance since, an import) the plan without refresh is made too.
     pub(crate) fn settled(&self) {
-        for refresh in ["-refresh=false", "-refresh=true"] {
-            let arguments = ["plan", "-no-color", "-input=false", "-detailed-exitcode", refresh];
-            let run = self.run(&arguments);
+        let plan = |refresh: &str| {
+            let run = self.run(&["plan", "-json", "-input=false", "-detailed-exitcode", refresh]);
             assert_eq!(run.code, Some(0), "the plan is not empty ({refresh})\n{}{}", run.stdout, run.stderr);
+            run.stdout
+        };
+        if plan("-refresh=true").contains(r#""type":"resource_drift""#) {
+            plan("-refresh=false");
         }
     }
 
-    /// The state.
+    /// The state, from its local file.
     pub(crate) fn state(&self) -> State {
+        let selected = fs::read_to_string(self.directory().join(".terraform/environment")).unwrap_or_default();
+        let folder = match selected.trim() {
+            "" | "default" => String::new(),
+            name => format!("terraform.tfstate.d/{name}"),
+        };
+        let file = self.directory().join(folder).join("terraform.tfstate");
+        State::of_file(&fs::read_to_string(file).unwrap_or_default())
+    }
+
+    /// The state as Terraform shows it, which also tells what is sensitive.
+    pub(crate) fn shown_state(&self) -> State {
         State::parse(&self.show(&["show", "-json"]))
     }
 

@@ -1,14 +1,11 @@
-//! The dependencies between the layers. Every path in src/ is resolved, in `use` lines and anywhere else, and compared
-//! with two tables: which folder may name which, and which folder may name a crate from outside.
+//! The dependencies between the layers. Every path in src/, in `use` lines and anywhere else, is compared with two
+//! tables: which folder may name which, and which folder may name a crate from outside.
 
-mod paths;
+use std::{fs, path::Path};
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use regex::Regex;
 
-use self::paths::{Found, paths};
+use super::{root, sources};
 
 /// The folders that a folder may name besides itself. A new edge is argued in the commit that changes this table.
 const EDGES: &[(&str, &[&str])] = &[
@@ -51,44 +48,82 @@ const OUTSIDE: &[(&str, &[&str])] = &[
 /// Exceptions within those beginnings.
 const HARMLESS: &[&str] = &["std::env::consts"];
 
-/// The faults of a file, a line each.
-fn faults(file: &Path, source: &str) -> Vec<String> {
-    let module = module_of(file);
-    let mut faults: Vec<String> = paths(source, &module)
-        .into_iter()
-        .filter_map(|found| Some((found.line, fault(&module, &found)?)))
-        .map(|(line, fault)| format!("{}:{line}: {fault}", file.display()))
-        .collect();
-    faults.dedup();
-    faults
+/// The faults of a source, as the modules that its path in src/ names.
+fn faults(module: &[&str], source: &str) -> Vec<String> {
+    let pattern = |pattern: &str| Regex::new(pattern).unwrap();
+    let unread = pattern(r##"(?s)r#".*?"#|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'|//[^\n]*"##);
+    let source = unread.replace_all(source, "");
+    let imports = pattern(r"\buse\s+([^;]+);");
+    // After a type (`>::`), a field or a method, the next name is not a crate.
+    let named = pattern(r"(?:^|[^\w:>.])(?:::)?(\w+(?:::\w+)+)");
+    let nested = pattern(r"\bmod \w+ \{");
+    let elsewhere = imports.replace_all(&source, |import: &regex::Captures<'_>| " ".repeat(import[0].len()));
+    let mut found: Vec<(usize, String)> = Vec::new();
+    for import in imports.captures_iter(&source) {
+        found.extend(branches(&import[1]).into_iter().map(|path| (import.get(0).unwrap().start(), path)));
+    }
+    found.extend(named.captures_iter(&elsewhere).map(|path| (path.get(1).unwrap().start(), path[1].to_owned())));
+    let fault = |(at, path): (usize, String)| {
+        // What follows a nested module counts as inside it, which permits it one `super` more.
+        let depth = nested.find_iter(&source[..at]).count();
+        fault(&[module, &vec!["nested"; depth]].concat(), &path)
+    };
+    found.into_iter().filter_map(fault).collect()
 }
 
-fn fault(module: &[String], found: &Found) -> Option<String> {
-    let text = found.path.join("::");
-    let Some(own) = module.first() else {
-        // main.rs and lib.rs may use everything.
-        return None;
+/// The paths of the tree of a `use`.
+fn branches(tree: &str) -> Vec<String> {
+    let Some((before, rest)) = tree.split_once('{') else {
+        return vec![tree.split(" as ").next().unwrap_or_default().split_whitespace().collect()];
     };
-    if !found.inside {
-        let is_in = |beginning: &str| text == beginning || text.starts_with(&format!("{beginning}::"));
-        let (_, places) = OUTSIDE.iter().find(|(outside, _)| is_in(outside))?;
-        let at_home = module.join("::");
-        let is_home = |place: &&str| at_home == *place || at_home.starts_with(&format!("{place}::"));
-        let is_permitted = places.iter().any(is_home) || HARMLESS.iter().any(|path| is_in(path));
-        return (!is_permitted).then(|| format!("{at_home} names {text}"));
+    let inner = rest.rsplit_once('}').unwrap().0;
+    let mut depth = 0;
+    let parts = inner.split(|sign| {
+        depth += i32::from(sign == '{') - i32::from(sign == '}');
+        sign == ',' && depth == 0
+    });
+    let parts = parts.filter(|part| !part.trim().is_empty());
+    parts.flat_map(|part| branches(&format!("{}{}", before.trim(), part.trim()))).collect()
+}
+
+fn fault(module: &[&str], path: &str) -> Option<String> {
+    // main.rs and lib.rs may use everything.
+    let own = *module.first()?;
+    let mut path: Vec<&str> = path.split("::").filter(|name| !name.is_empty() && *name != "*").collect();
+    let mut place = match path.first() {
+        Some(&"crate") => Vec::new(),
+        Some(&"self" | &"super") => module.to_vec(),
+        // `provider/mod.rs` may name its `instance` without `self`.
+        _ => return outside(module, &path.join("::")),
+    };
+    while let Some(step @ ("crate" | "self" | "super")) = path.first().copied() {
+        if step == "super" {
+            place.pop();
+        }
+        path.remove(0);
     }
-    let Some(other) = found.path.first() else {
+    place.extend(path);
+    let Some(other) = place.first() else {
         return Some(format!("{own} names the crate's root, which hides what it uses"));
     };
-    if other != own {
-        let (_, permitted) = EDGES.iter().find(|(folder, _)| folder == own)?;
-        return (!permitted.contains(&other.as_str())).then(|| format!("{own} names crate::{text}"));
+    if *other != own {
+        let (_, permitted) = EDGES.iter().find(|(folder, _)| *folder == own)?;
+        return (!permitted.contains(other)).then(|| format!("{own} names crate::{}", place.join("::")));
     }
-    (own == "provider").then(|| things(module, &found.path)).flatten()
+    (own == "provider").then(|| things(module, &place)).flatten()
+}
+
+fn outside(module: &[&str], path: &str) -> Option<String> {
+    let is_in = |beginning: &str| path == beginning || path.starts_with(&format!("{beginning}::"));
+    let (_, places) = OUTSIDE.iter().find(|(outside, _)| is_in(outside))?;
+    let at_home = module.join("::");
+    let is_home = |place: &&str| at_home == *place || at_home.starts_with(&format!("{place}::"));
+    let is_permitted = places.iter().any(is_home) || HARMLESS.iter().any(|path| is_in(path));
+    (!is_permitted).then(|| format!("{at_home} names {path}"))
 }
 
 /// A resource's folder is used by itself and by the registry, not by other resources or shared modules.
-fn things(module: &[String], path: &[String]) -> Option<String> {
+fn things(module: &[&str], path: &[&str]) -> Option<String> {
     let thing = path.get(1).filter(|name| is_thing(name))?;
     match module.get(1) {
         None => None,
@@ -102,46 +137,20 @@ fn is_thing(name: &str) -> bool {
     name != "lifecycle" && root().join("src/provider").join(name).is_dir()
 }
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// `src/api/pending/entry.rs` is `api::pending::entry`.
-fn module_of(file: &Path) -> Vec<String> {
-    let mut module: Vec<String> = file
-        .with_extension("")
-        .components()
-        .skip(1)
-        .map(|component| component.as_os_str().to_str().unwrap().to_owned())
-        .collect();
-    let names_its_folder = ["mod", "lib", "main"];
-    if module.last().is_some_and(|last| names_its_folder.contains(&last.as_str())) {
-        module.pop();
-    }
-    module
-}
-
-/// All sources of the crate, relative to its root.
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let mut sources = Vec::new();
-    for entry in fs::read_dir(root().join(folder)).unwrap() {
-        let path = folder.join(entry.unwrap().file_name());
-        if root().join(&path).is_dir() {
-            sources.extend(self::sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            sources.push(path);
-        }
-    }
-    sources.sort();
-    sources
+/// The faults of a file; `src/api/pending/entry.rs` is `api::pending::entry`.
+fn faults_of(file: &Path, source: &str) -> Vec<String> {
+    let names = file.with_extension("");
+    let names = names.iter().skip(1).map(|name| name.to_str().unwrap());
+    let module: Vec<&str> = names.filter(|name| !["mod", "lib", "main"].contains(name)).collect();
+    faults(&module, source).into_iter().map(|fault| format!("{}: {fault}", file.display())).collect()
 }
 
 #[test]
 fn dependencies_point_one_way() {
-    let sources = sources(Path::new("src"));
+    let sources = sources("src");
     assert!(sources.len() > 100, "{sources:?}");
-    let faults: Vec<String> =
-        sources.iter().flat_map(|file| faults(file, &fs::read_to_string(root().join(file)).unwrap())).collect();
+    let of = |file: &Path| faults_of(file.strip_prefix(root()).unwrap(), &fs::read_to_string(file).unwrap());
+    let faults: Vec<String> = sources.iter().flat_map(|file| of(file)).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
@@ -182,7 +191,7 @@ fn a_forbidden_arrow_is_found_however_it_is_written() {
         ("src/sandbox/mod.rs", "use std::process; fn f() { std::process::exit(1) }"),
         ("src/sandbox/mod.rs", "use reqwest::Client;"),
     ] {
-        assert!(!faults(Path::new(file), line).is_empty(), "{file}: {line}");
+        assert!(!faults_of(Path::new(file), line).is_empty(), "{file}: {line}");
     }
 }
 
@@ -203,6 +212,6 @@ fn what_is_permitted_is_not_found() {
         ("src/provider/instance/read.rs", "use super::{super::Client, model::Instance}; use crate::api::Error;"),
         ("src/provider/environment.rs", "use std::env;"),
     ] {
-        assert_eq!(faults(Path::new(file), line), Vec::<String>::new(), "{file}: {line}");
+        assert_eq!(faults_of(Path::new(file), line), Vec::<String>::new(), "{file}: {line}");
     }
 }

@@ -1,0 +1,107 @@
+//! The data sources of public images: one image, and all images (service API, GET /api/image/publics_v2).
+
+use futures_util::future::BoxFuture;
+
+use super::{
+    ProviderClient,
+    client::limits,
+    columns::{Column, attributes, id, moment, row, text, texts, whole},
+    source::{self, Filter, ListedRows, Needs, Plural, RowsOrError, Singular, Source, Takes, matching},
+};
+use crate::{
+    api::PublicImageFilter,
+    framework::{
+        StepContext, Type, Value,
+        schema::{Attribute, validator},
+    },
+};
+
+/// A public image (service API, Public image).
+pub(super) static COLUMNS: &[Column] = &[
+    id("id", "id", "The image's number, as text.").logged(),
+    whole("image_id", "id", "The image's number; an instance takes it as `image_id` with `image_type = \"public\"`.")
+        .logged(),
+    text("name", "name", "The display name.").logged(),
+    text("image_url", "image_url", "The full address; an instance takes it as `image`."),
+    text("description", "description", "The description."),
+    texts("softwares", "softwares", "The installed software."),
+    texts("labels", "labels", "Its labels."),
+    text("size", "size", "The size, as the service shows it."),
+    text("document_url", "document_url", "The address of its documentation."),
+    text("icon", "icon", "The address of its icon."),
+    moment("create_time", "create_time", "When it was created (RFC 3339, UTC).").logged(),
+    moment("update_time", "update_time", "When it was last changed (RFC 3339, UTC)."),
+];
+
+/// `damodel_public_images`.
+pub(super) fn plural() -> Plural {
+    let text = |name, description: &str| Attribute::optional(name, Type::String, description);
+    Plural {
+        source: Source {
+            type_name: "damodel_public_images",
+            description: "The public images, from which instances are created.",
+            columns: attributes(COLUMNS),
+            filters: vec![
+                Filter::Read(text("label", "A label that an image must have.")),
+                Filter::Read(text("name", "A part of the image's name, or of the name or version of its software.")),
+                pattern("A regular expression that the image's name must match."),
+            ],
+            list: |config, context| {
+                let filter = PublicImageFilter {
+                    label: source::text(config.attribute("label")),
+                    name: source::text(config.attribute("name")),
+                };
+                list(filter, config, context)
+            },
+        },
+        rows: "images",
+        rows_description: "The images that match, by id.",
+    }
+}
+
+/// `damodel_public_image`.
+pub(super) fn singular() -> Singular {
+    let most_recent = "Whether to take the most recently updated of several.";
+    Singular {
+        source: Source {
+            type_name: "damodel_public_image",
+            description: "One public image: by id, or by filters that match only one, or the most recent of several.",
+            columns: attributes(COLUMNS),
+            filters: vec![
+                Filter::Read(Attribute::optional("label", Type::String, "A label that the image must have.")),
+                pattern("A regular expression that the image's name must match."),
+                Filter::Read(Attribute::with_default("most_recent", Type::Bool, false, most_recent)),
+                Filter::Exact("id"),
+                Filter::Exact("name"),
+            ],
+            list: |config, context| {
+                let filter = PublicImageFilter { label: source::text(config.attribute("label")), name: None };
+                list(filter, config, context)
+            },
+        },
+        noun: "public image",
+        needs: Needs::Any(&["id", "name", "name_regex", "label"]),
+        takes: Takes::MostRecent("most_recent", &["update_time", "create_time"]),
+        label: source::numbered,
+        rest: None,
+    }
+}
+
+fn pattern(description: &str) -> Filter {
+    let pattern =
+        Attribute::optional("name_regex", Type::String, description).validate(validator::regular_expression());
+    Filter::On("name", matching, pattern)
+}
+
+fn list<'a>(
+    filter: PublicImageFilter,
+    config: &'a Value,
+    context: &'a StepContext<ProviderClient>,
+) -> BoxFuture<'a, RowsOrError> {
+    Box::pin(async move {
+        let images = context.client.api.public_images(&filter, &limits(context)).await;
+        ListedRows::read(images, "public images", config, |images| {
+            images.iter().map(|image| row(COLUMNS, &image.json)).collect()
+        })
+    })
+}

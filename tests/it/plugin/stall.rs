@@ -1,0 +1,221 @@
+//! Files that stall: the plugin still answers, and ends when it is told to.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use damodel::{
+    framework::{Ends, OfferKind, Server, Type, Value},
+    protocol::tfplugin6::{
+        Diagnostic, configure_provider, plan_resource_change, provider_client::ProviderClient, stop_provider,
+    },
+    provider::{Damodel, Environment},
+};
+use nix::{
+    fcntl::OFlag,
+    sys::{signal::Signal, stat::Mode},
+    unistd::mkfifo,
+};
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+use tonic::transport::Channel;
+
+use crate::{
+    framework::conformance::core::dynamic,
+    support::{
+        plugin::{BINARY, ClientIdentity, DEADLINE, PluginProcess},
+        terraform::Site,
+    },
+};
+
+/// The grace of an end that nobody asked for by a call, and a second.
+const END: Duration = Duration::from_secs(6);
+
+/// An object of the type with these attributes, and null for the others.
+fn object(ty: &Type, set: &[(&str, Value)]) -> Value {
+    let Type::Object(types) = ty else { panic!("an object") };
+    let mut object = Value::object(types.keys().map(|name| (name.clone(), Value::Null)));
+    for (name, value) in set {
+        object.set_attribute(name, value.clone());
+    }
+    object
+}
+
+fn server() -> Server<Damodel> {
+    Server::new(Damodel::new(Environment::default()), Ends::default())
+}
+
+async fn configure(mut client: ProviderClient<Channel>, set: Vec<(&str, Value)>) -> Vec<Diagnostic> {
+    let ty = server().schema().ty();
+    let config = Some(dynamic(&ty, &object(&ty, &set)));
+    let request = configure_provider::Request { config, ..configure_provider::Request::default() };
+    client.configure_provider(request).await.unwrap().into_inner().diagnostics
+}
+
+/// The plan of a resource: of its create with these arguments, or of the destroy of a state with them.
+async fn plan(
+    mut client: ProviderClient<Channel>,
+    name: &'static str,
+    set: Vec<(&'static str, Value)>,
+    is_destroy: bool,
+) -> Vec<Diagnostic> {
+    let ty = server().registry().find(OfferKind::Resource, name).unwrap().ty.clone();
+    let (value, null) = (dynamic(&ty, &object(&ty, &set)), dynamic(&ty, &Value::Null));
+    let (prior, wanted) = if is_destroy { (value, null) } else { (null, value) };
+    let request = plan_resource_change::Request {
+        type_name: name.to_owned(),
+        prior_state: Some(prior),
+        proposed_new_state: Some(wanted.clone()),
+        config: Some(wanted),
+        ..plan_resource_change::Request::default()
+    };
+    client.plan_resource_change(request).await.unwrap().into_inner().diagnostics
+}
+
+async fn stop(client: &mut ProviderClient<Channel>) {
+    let stopped = timeout(Duration::from_secs(1), client.stop_provider(stop_provider::Request {}));
+    stopped.await.expect("an answer within a second").unwrap();
+}
+
+/// Makes a named pipe, which a reader waits at.
+fn fifo(path: &Path) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    mkfifo(path, Mode::S_IRWXU).unwrap();
+}
+
+/// The other end of a pipe, as soon as a reader waits at it. It is never written.
+async fn reader_waits(path: &Path) -> File {
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(OFlag::O_NONBLOCK.bits());
+    let opened = async {
+        loop {
+            // Without a reader it cannot be opened.
+            match options.open(path) {
+                Ok(end) => return end,
+                Err(_) => sleep(Duration::from_millis(10)).await,
+            }
+        }
+    };
+    timeout(DEADLINE, opened).await.expect("a reader")
+}
+
+/// Waits until a process waits for the lock of a file.
+async fn lock_is_waited_for(file: &File) {
+    let inode = format!(":{} ", file.metadata().unwrap().ino());
+    let waited_for = async {
+        loop {
+            let locks = fs::read_to_string("/proc/locks").unwrap();
+            if locks.lines().any(|lock| lock.contains("->") && lock.contains(&inode)) {
+                return;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(DEADLINE, waited_for).await.expect("a process that waits for the lock");
+}
+
+async fn ends_in_time(plugin: PluginProcess) {
+    let start = Instant::now();
+    let ended = plugin.ended().await;
+    assert!(start.elapsed() < END, "{:?}", start.elapsed());
+    assert!(ended.leftovers.is_empty(), "{ended:?}");
+}
+
+/// A plugin whose configure waits at its certificate file.
+async fn at_its_certificate(command: tokio::process::Command) -> (TempDir, PluginProcess, File) {
+    let folder = tempfile::tempdir().unwrap();
+    let certificate = folder.path().join("ca.pem");
+    fifo(&certificate);
+    let plugin = PluginProcess::launch(command, Some(ClientIdentity::generate())).await;
+    let mut client = ProviderClient::new(plugin.connect().await);
+    let file = certificate.display().to_string();
+    let configuring = tokio::spawn(configure(client.clone(), vec![("ca_certificate_file", file.into())]));
+    let end = reader_waits(&certificate).await;
+    // A call beside it is answered.
+    stop(&mut client).await;
+    let said = timeout(Duration::from_secs(1), configuring).await.expect("an answer within a second").unwrap();
+    assert!(said.is_empty(), "a stopped configure configures: {said:?}");
+    (folder, plugin, end)
+}
+
+#[tokio::test]
+async fn a_certificate_file_that_stalls_holds_up_neither_a_stop_nor_an_end() {
+    let (_folder, plugin, _end) = at_its_certificate(PluginProcess::command(BINARY)).await;
+    plugin.signal(Signal::SIGTERM);
+    ends_in_time(plugin).await;
+
+    // The shell stands for Terraform.
+    let mut core = PluginProcess::command("sh");
+    core.args(["-c", "\"$0\"; :", BINARY]).stdin(Stdio::null());
+    let (_folder, plugin, _end) = at_its_certificate(core).await;
+    plugin.signal(Signal::SIGKILL);
+    ends_in_time(plugin).await;
+}
+
+#[tokio::test]
+async fn a_quote_file_that_stalls_holds_up_neither_a_stop_nor_an_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let quote = folder.path().join("pending-quotes/stalls.json");
+    fifo(&quote);
+    let plugin = PluginProcess::start().await;
+    let mut client = ProviderClient::new(plugin.connect().await);
+    let pending = folder.path().join("pending").display().to_string();
+    let said = configure(client.clone(), vec![("pending_dir", pending.into()), ("preflight", false.into())]).await;
+    assert!(said.is_empty(), "{said:?}");
+    // An object with a name like a leftover's is noted for the apply.
+    let state = vec![("id", Value::from("801")), ("name", "x-0123456789ab".into())];
+    let planning = tokio::spawn(plan(client.clone(), "damodel_cloud_disk", state, true));
+    let _end = reader_waits(&quote).await;
+    stop(&mut client).await;
+    plugin.signal(Signal::SIGTERM);
+    ends_in_time(plugin).await;
+    planning.abort();
+}
+
+#[test]
+fn reservations_that_another_process_locks_hold_up_neither_a_stop_nor_an_end() {
+    let site = Site::start();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = PluginProcess::command(BINARY);
+        command.env("HOME", folder.path());
+        let plugin = PluginProcess::launch(command, None).await;
+        let mut client = ProviderClient::new(plugin.connect().await);
+        let said = configure(
+            client.clone(),
+            vec![
+                ("base_url", site.base_url().into()),
+                ("api_token", site.token().into()),
+                ("max_account_hourly_price", 100.into()),
+                ("region", "cn-east-1".into()),
+                ("pending_dir", folder.path().join("pending").display().to_string().into()),
+            ],
+        );
+        assert_eq!(said.await, []);
+        let create = || {
+            let arguments = vec![
+                ("name", Value::from("x")),
+                ("spec_id", 103.into()),
+                ("gpu_num", 1.into()),
+                ("image_id", 902.into()),
+                ("image_type", "public".into()),
+            ];
+            plan(client.clone(), "damodel_instance", arguments, false)
+        };
+        assert_eq!(create().await, []);
+        let reservations = fs::read_dir(folder.path().join(".terraform.d/damodel-reservations")).unwrap();
+        let file = File::open(reservations.last().unwrap().unwrap().path()).unwrap();
+        file.lock().unwrap();
+        let planning = tokio::spawn(create());
+        lock_is_waited_for(&file).await;
+        stop(&mut client).await;
+        plugin.signal(Signal::SIGTERM);
+        ends_in_time(plugin).await;
+        planning.abort();
+    });
+}
