@@ -126,7 +126,6 @@ fn a_wrong_argument_is_named() {
             (estimate("1, 0, \"Daily\", null"), &["purchase_duration", "Hourly"]),
             (estimate("1, 0, \"Daily\", 0"), &["purchase_duration", "at least 1"]),
             ("estimate_cost({}, 1, 0, null, null)".to_owned(), &["spec", "price"]),
-            (cheapest(&format!("[merge({spec}, {{ spec_id = 1.5 }})], 1")), &["specs", "spec_id", "whole number"]),
             (cheapest("[], 1"), &["specs", "none of these"]),
             (cheapest(&format!("[for s in {all} : s if !s.available], 1")), &["specs", "available now"]),
             (cheapest(&format!("{all}, 64")), &["gpu_num", "at most 8"]),

@@ -126,7 +126,7 @@ fn what_is_no_model_is_an_error_at_its_argument() {
             ("path = \"pointer.gguf\"", "path", "not a GGUF file: it begins with \"vers\""),
             ("path = \"cut.gguf\"", "path", "the file ends within its header"),
             ("path = \"incomplete.gguf\"", "path", "the file is incomplete"),
-            ("path = \"hostile.gguf\"", "path", "18446744073709551615 keys: more than 4096"),
+            ("path = \"hostile.gguf\"", "path", "the file ends within its header"),
             ("path = \"missing.gguf\"", "path", "No such file or directory"),
             ("path = \"/\"", "path", "not a regular file"),
             ("url = \"http://models.test/m.gguf\"", "url", "must begin with https"),

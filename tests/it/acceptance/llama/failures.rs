@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use super::{Server, X, home, pid, records, runs, servers, site, until_phase};
+use super::{Server, X, home, pid, records_lock, runs, servers, site, until_phase};
 use crate::support::{
     record::skipped,
     terraform::{Site, Started, Workspace, each_cli, refusal},
@@ -140,7 +140,7 @@ impl Busy {
         let sleep = home(site).join(".machine/bin/sleep");
         fs::write(&sleep, "#!/bin/sh\n").unwrap();
         fs::set_permissions(&sleep, fs::Permissions::from_mode(0o755)).unwrap();
-        let held = File::open(records(site).with_extension("lock")).unwrap();
+        let held = File::open(records_lock(site)).unwrap();
         held.lock().unwrap();
         Self { _held: held, sleep }
     }

@@ -6,7 +6,7 @@ use damodel::sandbox::Mutation;
 use nix::unistd::Pid;
 
 use super::{
-    Held, Server, X, builds, make_machine, pid, processes, records, runs, servers, site, slay, until, until_phase,
+    Held, Server, X, builds, make_machine, pid, processes, records_lock, runs, servers, site, slay, until, until_phase,
 };
 use crate::support::terraform::{Severity, Site, Started, Workspace, each_cli, says};
 
@@ -110,7 +110,7 @@ fn an_update_that_nobody_heard_is_still_to_be_made() {
         let limited = Server::new().block("  timeouts {\n    update = \"5s\"\n  }");
         workspace.apply_ok(&limited.config());
         let first = pid(&workspace.state());
-        let held = File::open(records(&site).with_extension("lock")).unwrap();
+        let held = File::open(records_lock(&site)).unwrap();
         held.lock().unwrap();
         workspace.write(&limited.set("triggers", "{ day = \"one\" }").config());
         let (done, said) = workspace.try_apply(&[]);
@@ -137,7 +137,7 @@ fn a_probe_that_nobody_answered_is_still_to_be_asked() {
         let workspace = Workspace::new(cli, &site);
         let limited = Server::new().block("  timeouts {\n    update = \"5s\"\n  }");
         workspace.apply_ok(&limited.config());
-        let held = File::open(records(&site).with_extension("lock")).unwrap();
+        let held = File::open(records_lock(&site)).unwrap();
         held.lock().unwrap();
         let probe = "{ prompt = \"ping the pong\" }";
         workspace.write(&limited.set("probe", probe).config());

@@ -158,6 +158,11 @@ pub(super) fn records(site: &Site) -> PathBuf {
     state_folder(&home(site).join("workspace"), 8000)
 }
 
+/// The lock of the records of this port, which all servers of the workspace share.
+pub(super) fn records_lock(site: &Site) -> PathBuf {
+    home(site).join("workspace/.damodel/8000.lock")
+}
+
 /// The folder of the records of a server with this port, which is named by port and instance.
 pub(super) fn state_folder(workspace: &Path, port: u16) -> PathBuf {
     let entries = fs::read_dir(workspace.join(".damodel")).into_iter().flatten();
