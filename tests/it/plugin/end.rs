@@ -49,7 +49,7 @@ async fn shutdown_ends_the_process_while_streams_are_open() {
 #[tokio::test]
 async fn an_idle_plugin_ends_at_once() {
     let mut fastest = DEADLINE;
-    // A busy computer may need some more.
+    // It takes less than 50 ms on a computer that does nothing else; a task that the end waits for would take seconds.
     for _ in 0..20 {
         let plugin = PluginProcess::start().await;
         let mut controller = GrpcControllerClient::new(plugin.connect().await);
@@ -57,7 +57,7 @@ async fn an_idle_plugin_ends_at_once() {
         controller.shutdown(Empty {}).await.unwrap();
         plugin.ended().await;
         fastest = fastest.min(start.elapsed());
-        if fastest <= Duration::from_millis(50) {
+        if fastest <= Duration::from_millis(200) {
             return;
         }
     }
