@@ -117,7 +117,7 @@ fn it_shows_what_an_apply_waits_for_and_ends_with_it() {
         workspace.settled();
         let run = Run::of(command(&["--no-wait"]).arg(workspace.directory()).output().unwrap());
         assert_eq!((run.code, run.stdout.as_str()), (Some(0), "No apply is waiting for anything here.\n"));
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         workspace.finish();
     });
 }
