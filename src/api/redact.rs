@@ -11,8 +11,8 @@ const HIDDEN: &str = "…";
 const LONGEST: usize = 16 * 1024;
 
 /// Names of the envelope, of requests and of an instance's detail whose values may be logged. Those of other records
-/// come from the caller. Deliberately missing: passwords, tokens, `jupyter_url` and `services` (which contain tokens), and
-/// messages (which may repeat what was sent).
+/// come from the caller. Deliberately missing: passwords, tokens, `jupyter_url` and `services` (which contain tokens),
+/// and messages (which may repeat what was sent).
 pub const LOGGABLE: [&str; 36] = [
     "action",
     "auto_renew",

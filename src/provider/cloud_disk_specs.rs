@@ -1,4 +1,5 @@
-//! The data sources of specifications of cloud disks, one and all that match (service API, GET /api/storage/cloud_disk/spec).
+//! The data sources of specifications of cloud disks, one and all that match (service API, GET
+//! /api/storage/cloud_disk/spec).
 
 use futures_util::future::BoxFuture;
 
