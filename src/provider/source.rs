@@ -1,5 +1,5 @@
-//! Sources: what a plural data source, a singular one and a list resource read of one kind of object. Each row is a value
-//! with the attributes of the columns.
+//! Sources: what a plural data source, a singular one and a list resource read of one kind of object. Each row is a
+//! value with the attributes of the columns.
 
 use std::{ops::ControlFlow, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! The data sources of instances, one instance with all reported attributes and all instances that match, and their list
-//! resource.
+//! The data sources of instances, one instance with all reported attributes and all instances that match, and their
+//! list resource.
 
 use std::sync::Arc;
 

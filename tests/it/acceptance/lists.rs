@@ -102,8 +102,8 @@ output "disk" { value = data.damodel_cloud_disk.one }
         assert_eq!((&half["status"], &half["push_progress"]), (&json!("creating"), &json!(42)));
 
         let disk = json!({
-            "id": "802", "disk_id": 802, "uid": "disk-seedshare002", "name": "shared", "size_gb": 500, "status": "mounted",
-                "spec_id": 32,
+            "id": "802", "disk_id": 802, "uid": "disk-seedshare002", "name": "shared", "size_gb": 500,
+            "status": "mounted", "spec_id": 32,
             "spec_type": "shared-files", "storage_class": "FS", "multiple_mounting": true, "mount_path": "/data/shared",
             "binding_instances": ["{\"instance_uid\":\"ins-elsewhere0001\",\"mount_path\":\"/data/shared\"}"],
             "binding_clusters": ["{\"cluster_uid\":\"cluster-77\"}"], "release_with_instance": false,

@@ -156,26 +156,6 @@ async fn a_certificate_file_that_stalls_holds_up_neither_a_stop_nor_an_end() {
     ends_in_time(plugin).await;
 }
 
-#[tokio::test]
-async fn a_quote_file_that_stalls_holds_up_neither_a_stop_nor_an_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let quote = folder.path().join("pending-quotes/stalls.json");
-    fifo(&quote);
-    let plugin = PluginProcess::start().await;
-    let mut client = ProviderClient::new(plugin.connect().await);
-    let pending = folder.path().join("pending").display().to_string();
-    let said = configure(client.clone(), vec![("pending_dir", pending.into()), ("preflight", false.into())]).await;
-    assert!(said.is_empty(), "{said:?}");
-    // An object with a name like a leftover's is noted for the apply.
-    let state = vec![("id", Value::from("801")), ("name", "x-0123456789ab".into())];
-    let planning = tokio::spawn(plan(client.clone(), "damodel_cloud_disk", state, true));
-    let _end = reader_waits(&quote).await;
-    stop(&mut client).await;
-    plugin.signal(Signal::SIGTERM);
-    ends_in_time(plugin).await;
-    planning.abort();
-}
-
 #[test]
 fn reservations_that_another_process_locks_hold_up_neither_a_stop_nor_an_end() {
     let site = Site::start();

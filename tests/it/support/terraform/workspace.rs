@@ -195,10 +195,10 @@ impl<'a> Workspace<'a> {
         plan
     }
 
-    /// Checks that nothing is left to do, with and without refresh: no action and no changed output. If the refresh finds
-    /// no drift, one plan proves both: without refresh it starts from the same values, and from the same private data as
-    /// far as a plan reads it, because a refresh only notes the account there. With drift (a disk that was mounted by an
-    /// instance since, an import) the plan without refresh is made too.
+    /// Checks that nothing is left to do, with and without refresh: no action and no changed output. If the refresh
+    /// finds no drift, one plan proves both: without refresh it starts from the same values, and from the same private
+    /// data as far as a plan reads it, because a refresh only notes the account there. With drift (a disk that was
+    /// mounted by an instance since, an import) the plan without refresh is made too.
     pub(crate) fn settled(&self) {
         let plan = |refresh: &str| {
             let run = self.run(&["plan", "-json", "-input=false", "-detailed-exitcode", refresh]);
