@@ -127,8 +127,8 @@ fn way_back_that_is_not_wanted_is_given_up_when_the_successor_starts() {
 fn ready_server_is_not_taken_for_that_of_a_work_that_was_killed() {
     let (home, job, former) = served();
     let changed = Job { context_size: 4096, ..job.clone() };
-    // As the begun run was killed before its work was sent off.
-    home.script("bin/setsid", "#!/bin/sh\n: >~/sent\nexit 1\n");
+    // As the begun run was killed before its work was sent off: the stand-in ends after the run, which notices nothing.
+    home.script("bin/setsid", "#!/bin/sh\n: >~/sent\nwhile kill -0 $PPID; do sleep 0.05; done 2>/dev/null\nexit 1\n");
     let mut run = home.spawn(&job.place, &Verb::Ensure(&start(&home, &changed)));
     until("it is not begun", || home.path("sent").exists().then_some(()));
     run.kill().unwrap();
