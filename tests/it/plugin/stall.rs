@@ -77,8 +77,8 @@ async fn plan(
 }
 
 async fn stop(client: &mut ProviderClient<Channel>) {
-    let stopped = timeout(Duration::from_secs(3), client.stop_provider(stop_provider::Request {}));
-    stopped.await.expect("an answer at once").unwrap();
+    let stopped = timeout(Duration::from_secs(1), client.stop_provider(stop_provider::Request {}));
+    stopped.await.expect("an answer within a second").unwrap();
 }
 
 /// Makes a named pipe, which a reader waits at.
@@ -137,7 +137,7 @@ async fn at_its_certificate(command: tokio::process::Command) -> (TempDir, Plugi
     let end = reader_waits(&certificate).await;
     // A call beside it is answered.
     stop(&mut client).await;
-    let said = timeout(Duration::from_secs(1), configuring).await.expect("an answer at once").unwrap();
+    let said = timeout(Duration::from_secs(1), configuring).await.expect("an answer within a second").unwrap();
     assert!(said.is_empty(), "a stopped configure configures: {said:?}");
     (folder, plugin, end)
 }
