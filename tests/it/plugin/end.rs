@@ -46,22 +46,20 @@ async fn shutdown_ends_the_process_while_streams_are_open() {
     assert_eq!(broker.unwrap().into_inner().message().await.unwrap(), None);
 }
 
+/// A task that the end waits for would delay every end, and other tests delay only some.
 #[tokio::test]
 async fn an_idle_plugin_ends_at_once() {
+    let start = Instant::now();
     let mut fastest = DEADLINE;
-    // It takes less than 50 ms on a computer that does nothing else; a task that the end waits for would take seconds.
-    for _ in 0..20 {
+    while fastest > Duration::from_millis(50) {
+        assert!(start.elapsed() < DEADLINE, "it took at least {fastest:?}");
         let plugin = PluginProcess::start().await;
         let mut controller = GrpcControllerClient::new(plugin.connect().await);
-        let start = Instant::now();
+        let asked = Instant::now();
         controller.shutdown(Empty {}).await.unwrap();
         plugin.ended().await;
-        fastest = fastest.min(start.elapsed());
-        if fastest <= Duration::from_millis(200) {
-            return;
-        }
+        fastest = fastest.min(asked.elapsed());
     }
-    panic!("it took at least {fastest:?}");
 }
 
 #[tokio::test]

@@ -32,8 +32,11 @@ use crate::{
     },
 };
 
-/// How long an end may take: the grace of five seconds and one more, and as much again beside other tests.
-const END: Duration = Duration::from_secs(12);
+/// How long an end may take: the grace of five seconds and one more.
+const END: Duration = Duration::from_secs(6);
+
+/// How often an end is tried: a stall delays every end, and other tests delay only some.
+const TRIES: usize = 3;
 
 /// An object of the type with these attributes, and null for the others.
 fn object(ty: &Type, set: &[(&str, Value)]) -> Value {
@@ -118,11 +121,24 @@ async fn lock_is_waited_for(file: &File) {
     timeout(DEADLINE, waited_for).await.expect("a process that waits for the lock");
 }
 
-async fn ends_in_time(plugin: PluginProcess) {
+/// How long the plugin takes to end from now on.
+async fn end_of(plugin: PluginProcess) -> Duration {
     let start = Instant::now();
     let ended = plugin.ended().await;
-    assert!(start.elapsed() < END, "{:?}", start.elapsed());
     assert!(ended.leftovers.is_empty(), "{ended:?}");
+    start.elapsed()
+}
+
+/// Asserts that a plugin ends in time in one of a few tries.
+async fn ends_in_time(try_once: impl AsyncFn() -> Duration) {
+    let mut fastest = Duration::MAX;
+    for _ in 0..TRIES {
+        fastest = fastest.min(try_once().await);
+        if fastest <= END {
+            return;
+        }
+    }
+    panic!("it took at least {fastest:?}");
 }
 
 /// A plugin whose configure waits at its certificate file.
@@ -144,23 +160,32 @@ async fn at_its_certificate(command: tokio::process::Command) -> (TempDir, Plugi
 
 #[tokio::test]
 async fn a_certificate_file_that_stalls_holds_up_neither_a_stop_nor_an_end() {
-    let (_folder, plugin, _end) = at_its_certificate(PluginProcess::command(BINARY)).await;
-    plugin.signal(Signal::SIGTERM);
-    ends_in_time(plugin).await;
+    ends_in_time(async || {
+        let (_folder, plugin, _end) = at_its_certificate(PluginProcess::command(BINARY)).await;
+        plugin.signal(Signal::SIGTERM);
+        end_of(plugin).await
+    })
+    .await;
+}
 
-    // The shell stands for Terraform.
-    let mut core = PluginProcess::command("sh");
-    core.args(["-c", "\"$0\"; :", BINARY]).stdin(Stdio::null());
-    let (_folder, plugin, _end) = at_its_certificate(core).await;
-    plugin.signal(Signal::SIGKILL);
-    ends_in_time(plugin).await;
+#[tokio::test]
+async fn a_certificate_file_that_stalls_does_not_outlive_the_core() {
+    ends_in_time(async || {
+        // The shell stands for Terraform.
+        let mut core = PluginProcess::command("sh");
+        core.args(["-c", "\"$0\"; :", BINARY]).stdin(Stdio::null());
+        let (_folder, plugin, _end) = at_its_certificate(core).await;
+        plugin.signal(Signal::SIGKILL);
+        end_of(plugin).await
+    })
+    .await;
 }
 
 #[test]
 fn reservations_that_another_process_locks_hold_up_neither_a_stop_nor_an_end() {
     let site = Site::start();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    runtime.block_on(async {
+    runtime.block_on(ends_in_time(async || {
         let folder = tempfile::tempdir().unwrap();
         let mut command = PluginProcess::command(BINARY);
         command.env("HOME", folder.path());
@@ -195,7 +220,8 @@ fn reservations_that_another_process_locks_hold_up_neither_a_stop_nor_an_end() {
         lock_is_waited_for(&file).await;
         stop(&mut client).await;
         plugin.signal(Signal::SIGTERM);
-        ends_in_time(plugin).await;
+        let end = end_of(plugin).await;
         planning.abort();
-    });
+        end
+    }));
 }
