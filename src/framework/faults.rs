@@ -312,10 +312,15 @@ fn number(rules: &[Validator]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde::{Deserialize, Serialize};
 
     use super::*;
-    use crate::framework::{Attr, IdentityAttribute, schema::validator};
+    use crate::framework::{
+        Attr, ConfigureContext, Diagnostics, Ends, Function, FunctionError, IdentityAttribute, Registry, Signature,
+        schema::validator,
+    };
 
     #[derive(Serialize, Deserialize)]
     struct Model<T> {
@@ -376,6 +381,53 @@ mod tests {
             ],
         );
         assert_eq!(schema_faults(&schema).len(), 8);
+    }
+
+    /// A function, and a provider that offers it twice.
+    struct Twice;
+
+    #[derive(Clone, Serialize, Deserialize)]
+    struct Nothing {}
+
+    impl Function for Twice {
+        type Arguments = Nothing;
+        type Output = bool;
+
+        fn name(&self) -> &'static str {
+            "twice"
+        }
+
+        fn signature(&self) -> Signature {
+            let (summary, description) = ("Says yes".to_owned(), "Always says yes.".to_owned());
+            Signature { summary, description, parameters: vec![], variadic: None, returns: Type::Bool }
+        }
+
+        fn call(&self, _: Nothing) -> Result<bool, FunctionError> {
+            Ok(true)
+        }
+    }
+
+    impl Provider for Twice {
+        type Client = ();
+        type Model = Nothing;
+
+        fn schema(&self) -> Schema {
+            Schema::new("Offers a function twice.", vec![])
+        }
+
+        fn registry(&self) -> Registry<()> {
+            Registry::new().function(Self).function(Self)
+        }
+
+        async fn configure(&self, _: Nothing, _: ConfigureContext<'_>) -> Result<(Arc<()>, Diagnostics), Diagnostics> {
+            Ok((Arc::new(()), Diagnostics::new()))
+        }
+    }
+
+    #[test]
+    fn what_is_offered_twice_is_a_fault() {
+        let faults = Server::new(Twice, Ends::default()).faults();
+        assert_eq!(faults, ["the function twice is registered twice"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Each call of the protocol, with right and wrong use, in process: the whole service without a socket.
 
 mod actions;
+mod deadline;
 mod descriptor;
 mod ephemeral;
 pub(crate) mod fixture;
