@@ -1,11 +1,12 @@
 //! Cloud disks, from create to destroy.
 
 use std::{
+    fs,
     process::Stdio,
     time::{Duration, Instant},
 };
 
-use damodel::sandbox::{FaultAction, LedgerObject, Mutation, Options, When};
+use damodel::sandbox::{Code, FaultAction, LedgerObject, Mutation, Options, When};
 use rstest::rstest;
 use serde_json::json;
 
@@ -225,6 +226,30 @@ fn a_destroy_that_cannot_see_the_disk_does_not_call_it_mounted() {
         assert_eq!(site.requests("cloud_disk_release"), 0);
         site.sandbox().clear_faults();
         workspace.apply_ok(&config(disk(&[])));
+        finish(workspace);
+    });
+}
+
+/// The resources in the state file, with what only the provider reads.
+fn stored(workspace: &Workspace<'_>) -> serde_json::Value {
+    let file = fs::read_to_string(workspace.directory().join("terraform.tfstate")).unwrap();
+    let mut state: serde_json::Value = serde_json::from_str(&file).unwrap();
+    state["resources"].take()
+}
+
+#[test]
+fn a_refused_change_leaves_the_whole_entry_of_the_state() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(disk(&[])));
+        let before = stored(workspace);
+        let refused = FaultAction::Error { code_n: Code::InvalidParameter, processed: false };
+        site.arm("cloud_disk_resize", When::Next(1), refused.clone());
+        workspace.write(&config(disk(&[("size_gb", "60")])));
+        refusal(&workspace.try_apply(&["-refresh=false"]).1, &["InvalidParameter"]);
+        assert_eq!(stored(workspace), before);
+        site.arm("cloud_disk_release", When::Next(1), refused);
+        refusal(&workspace.try_apply(&["-destroy", "-refresh=false"]).1, &["InvalidParameter"]);
+        assert_eq!(stored(workspace), before);
         finish(workspace);
     });
 }
