@@ -3,10 +3,11 @@
 use std::thread;
 
 use damodel::sandbox::{Mutation, When};
+use rstest::rstest;
 use serde_json::json;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, each_workspace, refusal, unchecked,
+    Diagnostic, Instance, Site, Workspace, config, config_with, each_workspace, refusal, unchecked,
 };
 
 fn stock(stock: i64, node_limit: Option<i64>) -> Mutation {
@@ -98,29 +99,24 @@ fn apply_while_stock_returns(site: &Site, workspace: &Workspace<'_>, spec: i64, 
     })
 }
 
-#[test]
-fn stock_that_comes_back_dearer_is_not_bought() {
-    each_cli(|cli| {
-        for (provider, spec, words) in [
-            ("region = \"cn-east-1\"", 103, ["The price has risen", "1.98", "8", "Nothing was bought"]),
-            // Spot has a ceiling, and the budget applies to it.
-            ("region = \"cn-east-1\"", 104, ["The price has risen", "0.89", "8", "Nothing was bought"]),
-            (
-                "region = \"cn-east-1\"\nmax_hourly_price = 5",
-                104,
-                ["Above the budget", "8", "max_hourly_price is 5", "Nothing was bought"],
-            ),
-        ] {
-            let site = Site::start();
-            let workspace = Workspace::new(cli, &site);
-            let machine = Instance::new("x").set("spec_id", spec).text("wait_for_capacity", "5m");
-            workspace.write(&config_with(provider, machine));
-            let (done, said) = apply_while_stock_returns(&site, &workspace, spec, 8.0);
-            assert!(!done);
-            refusal(&said, &words);
-            assert_eq!((site.requests("instance_create"), site.balance().created), (1, 0));
-            assert!(workspace.state().addresses().is_empty());
-        }
+#[rstest]
+#[case::hourly("region = \"cn-east-1\"", 103, ["The price has risen", "1.98", "8", "Nothing was bought"])]
+// Spot has a ceiling, and the budget applies to it.
+#[case::spot("region = \"cn-east-1\"", 104, ["The price has risen", "0.89", "8", "Nothing was bought"])]
+#[case::budget(
+    "region = \"cn-east-1\"\nmax_hourly_price = 5",
+    104,
+    ["Above the budget", "8", "max_hourly_price is 5", "Nothing was bought"]
+)]
+fn stock_that_comes_back_dearer_is_not_bought(#[case] provider: &str, #[case] spec: i64, #[case] words: [&str; 4]) {
+    each_workspace(|site, workspace| {
+        let machine = Instance::new("x").set("spec_id", spec).text("wait_for_capacity", "5m");
+        workspace.write(&config_with(provider, machine));
+        let (done, said) = apply_while_stock_returns(site, workspace, spec, 8.0);
+        assert!(!done);
+        refusal(&said, &words);
+        assert_eq!((site.requests("instance_create"), site.balance().created), (1, 0));
+        assert!(workspace.state().addresses().is_empty());
     });
 }
 

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_workspace};
 
-const DISKS: u32 = 300;
-const IMAGES: u32 = 50;
+const DISKS: u32 = 200;
+const IMAGES: u32 = 20;
 
 /// The ids of the generated objects of a kind.
 fn generated(site: &Site, kind: &str) -> Vec<String> {
@@ -32,8 +32,8 @@ fn taken_over(kind: &str, ids: &[String], arguments: &str) -> String {
 #[case(Form::default(), 1, 1)]
 // A page of size 0 has all objects, even if other pages are capped.
 #[case(Form { page_cap: Some(100), ..Form::default() }, 1, 1)]
-// If that page is capped too: 300 and the seed's four, a hundred on a page.
-#[case(Form { page_cap: Some(100), page_cap_for_all: true, ..Form::default() }, 4, 1)]
+// If that page is capped too: 200 and the seed's four, a hundred on a page.
+#[case(Form { page_cap: Some(100), page_cap_for_all: true, ..Form::default() }, 3, 1)]
 fn a_refresh_of_many_things_is_a_few_lists(#[case] form: Form, #[case] disk_pages: usize, #[case] image_pages: usize) {
     each_cli(|cli| {
         if !cli.has(7, 7) {
@@ -46,7 +46,7 @@ fn a_refresh_of_many_things_is_a_few_lists(#[case] form: Form, #[case] disk_page
         let images = taken_over("damodel_private_image", &generated(&site, "private_images"), "  name = each.key\n");
         workspace.write(&config(format!("{disks}{images}")));
         workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false", "-parallelism=50"]);
-        assert_eq!(workspace.state().addresses().len(), 350);
+        assert_eq!(workspace.state().addresses().len(), (DISKS + IMAGES) as usize);
         let before = site.ledger().requests.len();
         let begun = Instant::now();
         let run = workspace.run_ok(&["plan", "-no-color", "-input=false", "-detailed-exitcode"]);

@@ -1,8 +1,8 @@
 //! Creates with candidates while stock changes between plan, apply and create.
 //!
 //! The oracle is the sandbox: what it sold, at which price, and which specification had stock when. A seed is ten
-//! instances with five candidates each in one configuration; prices move between plan and apply, stock moves all the
-//! time, and answers are lost. To repeat one seed: `STOCK_SEED=<seed> cargo test --test it stock::`; `STOCK_RUNS` is
+//! instances with five candidates each in one configuration; prices move between plan and apply, stock moves for a
+//! while, and answers are lost. To repeat one seed: `STOCK_SEED=<seed> cargo test --test it stock::`; `STOCK_RUNS` is
 //! the number of creates, thirty by default.
 
 use std::{
@@ -14,7 +14,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use damodel::sandbox::{FaultAction, Mutation, When};
@@ -29,6 +29,8 @@ const MACHINES: usize = 10;
 const AT_ONCE: usize = 3;
 /// How long a create may wait for stock, in seconds.
 const PATIENCE: u64 = 300;
+/// When the stock stops changing, and all have some: a create asks at ever longer intervals.
+const CALM: Duration = Duration::from_secs(10);
 /// Specification, region, price of an hour.
 const SPECS: [(i64, &str, f64); 6] = [
     (101, "cn-east-1", 12.8),
@@ -191,9 +193,11 @@ impl Market {
     fn flap(&self, site: &Site, is_over: &AtomicBool) -> BTreeSet<i64> {
         let mut random = StdRng::seed_from_u64(self.seed ^ 0x5f5f);
         let mut had_stock = BTreeSet::new();
+        let begun = Instant::now();
         while !is_over.load(Ordering::Relaxed) {
             for (spec, ..) in SPECS {
-                let stock = if random.random_bool(self.share) { 1000 } else { 0 };
+                let has_some = random.random_bool(self.share) || begun.elapsed() > CALM;
+                let stock = if has_some { 1000 } else { 0 };
                 set(site, spec, Some(stock), None);
                 if stock > 0 {
                     had_stock.insert(spec);

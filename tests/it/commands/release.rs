@@ -62,7 +62,7 @@ impl Scene {
         let mut command = Command::new(sources.join("scripts/release"));
         command.arg("--out").arg(self.assets()).args(arguments).env("GNUPGHOME", self.root.path().join("keys"));
         command.env("PATH", format!("{}:/usr/bin:/bin", self.root.path().join("bin").display()));
-        command.env_remove("CARGO_TARGET_DIR").envs(environment.iter().copied());
+        command.env_remove("CARGO_TARGET_DIR").env("ZIPOPT", "-1").envs(environment.iter().copied());
         Run::of(command.output().unwrap())
     }
 

@@ -3,9 +3,20 @@
 use super::{Server, site};
 use crate::support::terraform::{Diagnostic, Severity, Workspace, config, each_cli, refusal, says};
 
-fn validate(workspace: &Workspace<'_>, server: &Server) -> Vec<Diagnostic> {
-    workspace.write(&config(server.clone().text("instance_id", "ins-1").alone()));
-    validated(workspace)
+/// The diagnostics of servers with one argument each, validated together.
+fn each_with(workspace: &Workspace<'_>, arguments: &[(&str, &str)]) -> Vec<Vec<Diagnostic>> {
+    let server = |number: usize, (name, value): (&str, &str)| {
+        let server = Server::new().text("instance_id", "ins-1").set(name, value).alone();
+        server.replacen("\"x\"", &format!("\"case_{number}\""), 1)
+    };
+    let servers: String = arguments.iter().enumerate().map(|(number, argument)| server(number, *argument)).collect();
+    workspace.write(&config(servers));
+    let all = validated(workspace);
+    let of = |number: usize| {
+        let address = format!("damodel_llama_server.case_{number}");
+        all.iter().filter(|said| said.address.as_ref() == Some(&address)).cloned().collect()
+    };
+    (0..arguments.len()).map(of).collect()
 }
 
 /// The diagnostics of `validate` with an address: without the warning about development overrides.
@@ -58,24 +69,23 @@ fn each_wrong_value_is_told_at_its_argument() {
             ("extra_args", "[\"-m\", \"/m\"]", "is set with model"),
             ("extra_args", "[\"--ssl-key-file\", \"/k\"]", "without TLS"),
             ("extra_args", "[\"--version\"]", "prints information and exits"),
+            ("flash_attention", "\"off\"", "a quantized value cache"),
             ("source", "{ url = \"https://user:token@example.com/llama.git\" }", "Credentials in an address"),
             ("environment", "{ LLAMA_API_KEY = \"k\" }", "api_key sets the key"),
             ("environment", "{ \"A B\" = \"c\" }", "not a valid name of an environment variable"),
         ];
-        for (name, value, words) in cases {
-            let said = validate(&workspace, &Server::new().set(name, value));
+        let unusual = [
+            ("extra_args", "[\"-c\", \"1\"]", "is set with context_size"),
+            ("extra_args", "[\"--threads 8\"]", "as two elements"),
+        ];
+        let arguments: Vec<_> = cases.iter().chain(&unusual).map(|(name, value, _)| (*name, *value)).collect();
+        let said = each_with(&workspace, &arguments);
+        for ((name, value, words), said) in cases.iter().zip(&said) {
             let found = said.iter().any(|said| said.is_error() && said.text().contains(words));
             assert!(found, "{name} = {value}: {said:#?}");
         }
-        let off = Server::new().text("flash_attention", "off");
-        assert!(validate(&workspace, &off)[0].detail.contains("a quantized value cache"));
-        // Unusual values are warnings.
-        for (name, value, words) in [
-            ("extra_args", "[\"-c\", \"1\"]", "is set with context_size"),
-            ("extra_args", "[\"--threads 8\"]", "as two elements"),
-        ] {
-            let said = validate(&workspace, &Server::new().set(name, value));
-            let [said] = said.as_slice() else { panic!("{said:#?}") };
+        for ((name, value, words), said) in unusual.iter().zip(&said[cases.len()..]) {
+            let [said] = said.as_slice() else { panic!("{name} = {value}: {said:#?}") };
             assert!(said.severity == Severity::Warning && said.detail.contains(words), "{said:#?}");
         }
     });

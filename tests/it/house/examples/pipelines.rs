@@ -6,6 +6,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
+    sync::LazyLock,
 };
 
 use sha2::{Digest, Sha256};
@@ -69,7 +70,28 @@ PATCH) jq --arg body "$body" --argjson id "${path##*/}" 'map(if .id == $id then 
 esac
 "#;
 
-/// A runner: a checkout with its origin, a release of the provider, and programs that come first on PATH.
+/// The provider's zip of a release as `scripts/release` makes it, without the symbols of the program under test.
+fn zip() -> &'static Path {
+    static ZIP: LazyLock<PathBuf> = LazyLock::new(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pipelines");
+        if folder.exists() {
+            fs::remove_dir_all(&folder).unwrap();
+        }
+        fs::create_dir_all(&folder).unwrap();
+        let program = folder.join("terraform-provider-damodel");
+        let mut strip = Command::new("strip");
+        Ended(Run::of(strip.arg("-o").arg(&program).arg(BINARY).output().unwrap())).expect_code(0);
+        let mut command = Command::new(root().join("scripts/release"));
+        command.arg("--out").arg(folder.join("release")).arg("--binary").arg(program).args(["--cli", "none"]);
+        command.env_remove("CARGO_TARGET_DIR").env("ZIPOPT", "-1");
+        Ended(Run::of(command.output().unwrap())).expect_code(0);
+        let is_zip = |file: &PathBuf| file.extension().is_some_and(|end| end == "zip");
+        files(&folder.join("release")).into_iter().find(is_zip).unwrap()
+    });
+    &ZIP
+}
+
+/// A runner: a checkout with its origin, and programs that come first on PATH.
 struct Runner<'a> {
     cli: &'a Cli,
     site: &'a Site,
@@ -87,7 +109,6 @@ impl<'a> Runner<'a> {
         fs::create_dir(origin.join("policy")).unwrap();
         fs::write(origin.join("policy/review.toml"), "version = 1\n\n[limits]\nmax_monthly_increase = 100\n").unwrap();
         fs::write(origin.join("main.tf"), CONFIGURATION).unwrap();
-        runner.release();
         runner.git(&origin, &["init", "-q", "-b", "main"]);
         // The lock file is a part of the repository.
         runner.script("install", &origin, &[]).expect_code(0);
@@ -112,18 +133,6 @@ impl<'a> Runner<'a> {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// A release as `scripts/release` makes it.
-    fn release(&self) {
-        let mut command = Command::new(root().join("scripts/release"));
-        command.arg("--out").arg(self.path("release")).args(["--binary", BINARY, "--cli", "none"]);
-        Ended(Run::of(command.env_remove("CARGO_TARGET_DIR").output().unwrap())).expect_code(0);
-    }
-
-    fn zip(&self) -> PathBuf {
-        let is_zip = |file: &PathBuf| file.extension().is_some_and(|end| end == "zip");
-        files(&self.path("release")).into_iter().find(is_zip).unwrap()
-    }
-
     fn git(&self, folder: &Path, arguments: &[&str]) {
         let mut git = Command::new("git");
         git.args(["-c", "user.name=Team", "-c", "user.email=team@example.com"]).args(arguments).current_dir(folder);
@@ -138,8 +147,7 @@ impl<'a> Runner<'a> {
 
     /// Runs a script in a folder as a step of a workflow: with the inputs of all scripts, and further ones.
     fn script(&self, name: &str, folder: &Path, inputs: &[(&str, &str)]) -> Ended {
-        let sum: String =
-            Sha256::digest(fs::read(self.zip()).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let sum: String = Sha256::digest(fs::read(zip()).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect();
         let mut command = Command::new(folder.join("scripts/ci").join(name));
         for (variable, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("DAMODEL_")) {
             command.env_remove(variable);
@@ -151,7 +159,7 @@ impl<'a> Runner<'a> {
             .env("PATH", path)
             .env("TF_CLI_CONFIG_FILE", self.path("tools/cli.tfrc"))
             .env("TERRAFORM", &self.cli.program)
-            .env("PROVIDER_ZIP", format!("file://{}", self.zip().display()))
+            .env("PROVIDER_ZIP", format!("file://{}", zip().display()))
             .env("PROVIDER_SHA256", sum)
             .env("TOOLS", self.path("tools"))
             .env("WORK", self.path("work"))
