@@ -67,6 +67,8 @@ fn nothing_is_lost_or_made_twice_whatever_breaks() {
         let failures = failures.into_inner().unwrap();
         assert!(failures.is_empty(), "{} lives failed\n{}", failures.len(), failures.join("\n\n"));
         let (hits, breaks) = broken.into_inner().unwrap();
-        assert!(hits > 0, "none of {breaks} runs was broken at its moment");
+        // Six in ten are broken at their moment; the others end before it comes. A few seeds prove nothing.
+        let is_judged = breaks >= 40;
+        assert!(!is_judged || 5 * hits >= 2 * breaks, "{hits} of {breaks} runs were broken at their moment");
     });
 }
