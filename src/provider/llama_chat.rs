@@ -12,14 +12,14 @@ use crate::{
     api::{ChatAnswer, ChatAssembly, ChatRequest, EventError, EventStream, Pushed},
     ssh::{
         self, Session,
-        http::{Method, Request, StatusCode, header},
+        http::{Method, Request, Response, StatusCode, header},
     },
 };
 
 /// The largest answer in one document, in bytes; streams have no limit.
-const LARGEST: usize = 1 << 20;
+const MAX_ANSWER: usize = 1 << 20;
 /// The longest error message of a server that is shown, in characters.
-const LONGEST: usize = 500;
+const MAX_MESSAGE: usize = 500;
 
 /// The longest silence of an answer: unlimited, because a request may be queued behind others. The caller's deadline
 /// ends the wait.
@@ -45,12 +45,6 @@ pub(super) enum ChatFailure {
 }
 
 impl ChatFailure {
-    /// Whether the server is running but has no capacity for the request.
-    pub(super) fn is_busy(&self) -> bool {
-        let busy = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
-        matches!(self, Self::Refused { status, .. } if busy.contains(status))
-    }
-
     /// Whether the server requires an API key and got none or a wrong one.
     pub(super) fn asks_for_key(&self) -> bool {
         matches!(self, Self::Refused { status, .. } if *status == StatusCode::UNAUTHORIZED)
@@ -103,17 +97,7 @@ pub(super) async fn ask(
     if let Value::Object(fields) = &mut body {
         fields.insert("stream_options".to_owned(), json!({ "include_usage": true }));
     }
-    let mut outgoing = Request::builder()
-        .method(Method::POST)
-        .uri("/v1/chat/completions")
-        .header(header::CONTENT_TYPE, "application/json")
-        .header(header::ACCEPT, "text/event-stream, application/json");
-    if let Some(key) = api_key {
-        outgoing = outgoing.header(header::AUTHORIZATION, format!("Bearer {}", key.expose_secret()));
-    }
-    let outgoing = outgoing.body(Bytes::from(body.to_string()));
-    let outgoing = outgoing.map_err(|_| ChatFailure::NoAnswer("its api_key cannot be sent in a header".to_owned()))?;
-    let answering = session.http_within(SILENCE, port, outgoing).await?;
+    let answering = send(session, port, api_key, "/v1/chat/completions", &body).await?;
     let status = answering.status();
     let is_stream = answering
         .headers()
@@ -123,13 +107,53 @@ pub(super) async fn ask(
     if status.is_success() && is_stream {
         return read_events(answering.into_body()).await;
     }
-    let whole = answering.into_body().collect(LARGEST).await?;
+    let whole = answering.into_body().collect(MAX_ANSWER).await?;
     if status.is_success() {
         ChatAnswer::from_json(&whole)
             .ok_or_else(|| ChatFailure::NoAnswer("its answer is not a chat completion".to_owned()))
     } else {
         Err(ChatFailure::Refused { status, message: message(&whole) })
     }
+}
+
+/// Posts a document, and reads the document of the answer.
+///
+/// # Errors
+/// The reason why there is no answer.
+pub(super) async fn post(
+    session: &Session,
+    port: u16,
+    api_key: Option<&SecretString>,
+    path: &str,
+    body: &Value,
+) -> Result<Value, ChatFailure> {
+    let answering = send(session, port, api_key, path, body).await?;
+    let status = answering.status();
+    let whole = answering.into_body().collect(MAX_ANSWER).await?;
+    if !status.is_success() {
+        return Err(ChatFailure::Refused { status, message: message(&whole) });
+    }
+    serde_json::from_slice(&whole).map_err(|_| ChatFailure::NoAnswer("its answer is not JSON".to_owned()))
+}
+
+async fn send(
+    session: &Session,
+    port: u16,
+    api_key: Option<&SecretString>,
+    path: &str,
+    body: &Value,
+) -> Result<Response<ssh::Body>, ChatFailure> {
+    let mut request = Request::builder()
+        .method(Method::POST)
+        .uri(path)
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::ACCEPT, "text/event-stream, application/json");
+    if let Some(key) = api_key {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {}", key.expose_secret()));
+    }
+    let request = request.body(Bytes::from(body.to_string()));
+    let request = request.map_err(|_| ChatFailure::NoAnswer("its api_key cannot be sent in a header".to_owned()))?;
+    Ok(session.http_within(SILENCE, port, request).await?)
 }
 
 async fn read_events(body: ssh::Body) -> Result<ChatAnswer, ChatFailure> {
@@ -162,7 +186,7 @@ fn message(body: &[u8]) -> String {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
     let error = document.get("error").unwrap_or(&document);
     let text = error.get("message").and_then(Value::as_str).or(error.as_str()).unwrap_or_default();
-    text.chars().take(LONGEST).filter(|c| !c.is_control()).collect()
+    text.chars().take(MAX_MESSAGE).filter(|c| !c.is_control()).collect()
 }
 
 #[cfg(test)]
@@ -175,7 +199,7 @@ mod tests {
         assert_eq!(message(br#"{"error":"no\nline"}"#), "noline");
         assert_eq!(message(b"<html>"), "");
         let long = format!(r#"{{"error":{{"message":"{}"}}}}"#, "x".repeat(2000));
-        assert_eq!(message(long.as_bytes()).len(), LONGEST);
+        assert_eq!(message(long.as_bytes()).len(), MAX_MESSAGE);
     }
 
     #[test]

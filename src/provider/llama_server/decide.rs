@@ -1,13 +1,15 @@
-//! What is done next about a job in the instance: a pure function of what was asked for, what was seen and what was
-//! tried.
+//! The next step of the work on a server: a pure function of the goal, the last report and the history of this apply.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::bootstrap::{Build, FailureKind, Former, JobFailure, JobReport, Phase};
+use tokio::time::Instant;
 
-/// How often work that was interrupted, as by a restart of the machine, is resumed within one apply.
+use super::bootstrap::{Build, Facts, FailureKind, Former, JobFailure, JobReport, Phase};
+use crate::framework::value::Number;
+
+/// How often one apply resumes work that was interrupted, as by a reboot.
 const RESUMPTIONS: usize = 3;
 
 /// Cards that the prebuilt server cannot use (service API, In-instance inference server guide).
@@ -16,86 +18,97 @@ static OLD_CARDS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("(?i)(^|[^a-z0-9])(V100S?|P40)([^a-z0-9]|$)").expect("a pattern")
 });
 
-/// What a prebuilt server says that the card or its driver rules out: it fails so each time.
+/// Errors of a prebuilt server that recur as long as the card and its driver are the same.
 const RULED_OUT: &[&str] = &[
     "no kernel image is available for execution on the device",
     "CUDA driver version is insufficient for CUDA runtime version",
     "the provided PTX was compiled with an unsupported toolchain",
 ];
 
-/// What was asked for.
+/// The goal of the work.
 #[derive(Debug, Clone)]
 pub(super) struct Goal {
-    /// Which binary may serve; none where nothing is begun, and what is there is followed.
+    /// Which binary may serve; `None` if nothing is begun.
     pub(super) build: Option<Build>,
-    /// The job, as the instance tells jobs apart; none where it may be any.
+    /// The fingerprint of the job; `None` if any job will do.
     pub(super) fingerprint: Option<String>,
-    /// Whether a server that served before is to serve again when the new one does not.
+    /// Whether the former server is started again if the new one does not serve.
     pub(super) rolls_back: bool,
 }
 
 impl Goal {
-    /// That of who begins nothing: what is there shall serve.
+    /// A goal that starts nothing: the existing server must become ready.
     pub(super) fn seen() -> Self {
         Self { build: None, fingerprint: None, rolls_back: false }
     }
 }
 
-/// What was tried in this apply.
+/// The history of this apply.
 #[derive(Debug, Default)]
 pub(super) struct History {
     /// Whether the job was begun, or resumed.
     pub(super) is_begun: bool,
     /// How often interrupted work was resumed.
     pub(super) resumptions: usize,
-    /// What the last trial of a server came to.
-    pub(super) verdict: Option<CheckVerdict>,
+    /// How often the decision was repeated because another run was faster.
+    pub(super) changes: usize,
+    /// The process that was asked, and when it was first seen.
+    pub(super) asked: Option<(String, Instant)>,
+    /// The last answer to the probe.
+    pub(super) tried: Option<Tried>,
+    /// The owner of the server before this apply.
+    pub(super) owner_before: Option<String>,
+    /// The known facts about the instance.
+    pub(super) facts: Facts,
 }
 
 impl History {
-    /// That of who has begun it some other way than with a job.
+    /// The history of a server that was begun in another way than with a job.
     pub(super) fn begun() -> Self {
         Self { is_begun: true, ..Self::default() }
     }
 }
 
-/// What a health check and a probe came to.
+/// An answer to the probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CheckVerdict {
+pub(super) struct Tried {
     /// [`super::bootstrap::Process::identity`] of the process that was asked.
     pub(super) process: String,
-    /// Why it does not infer; none when it does.
-    pub(super) failure: Option<String>,
+    /// The speed of a server that serves, or why it does not.
+    pub(super) result: Result<Option<Number>, JobFailure>,
 }
 
-/// What is done next.
+/// A step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The job is begun with this binary; and why it is not the prebuilt one.
+    /// Begin the job with this binary; and why it is not the prebuilt one.
     Begin(Build, Option<JobFailure>),
-    /// The server infers.
+    /// Record that this process serves.
     Confirm(String),
-    /// It came to nothing.
+    /// End: the job failed.
     Fail,
-    /// A server that serves does not answer the probe as expected. It goes on.
-    Leave(String),
-    /// The failure of this process is recorded.
-    Record(String, String),
-    /// The job is under way, or served: this resource takes it over.
+    /// End: a server that was ready before does not answer the probe as expected. It continues.
+    Leave(JobFailure),
+    /// Record the failure of this process.
+    Record(String, JobFailure),
+    /// Take over the job, which is under way or serves.
     Own,
-    /// The former server serves again.
+    /// Start the former server again.
     RollBack,
-    /// The instance works on another job by now: that of another run, or the former one, which it returns to by itself
-    /// when nobody follows an update.
+    /// End: the instance works on another job by now. Another run began it, or the instance returned to the former
+    /// server because nobody followed the update.
     Superseded,
-    /// This process is asked.
+    /// Ask this process.
     Try(String),
-    /// The work goes on.
+    /// Wait.
     Wait,
 }
 
-/// What is done next.
+/// The next step.
 pub(super) fn decide(goal: &Goal, seen: &JobReport, history: &History) -> Step {
+    if seen.is_refused {
+        return give_up(goal, seen);
+    }
     if let (false, Some(build)) = (history.is_begun, goal.build) {
         return if is_under_way(goal, seen) { Step::Own } else { first(build, seen) };
     }
@@ -107,15 +120,14 @@ pub(super) fn decide(goal: &Goal, seen: &JobReport, history: &History) -> Step {
     match (seen.phase, &seen.process) {
         (Phase::Failed | Phase::Absent, _) => after_failure(goal, seen, history),
         (Phase::Load | Phase::Ready, Some(process)) if process.is_alive => {
-            match history.verdict.as_ref().filter(|verdict| verdict.process == process.identity) {
-                None => Step::Try(process.identity.clone()),
-                Some(CheckVerdict { failure: None, process }) => Step::Confirm(process.clone()),
-                Some(CheckVerdict { failure: Some(reason), .. })
-                    if seen.phase == Phase::Ready || goal.build.is_none() =>
-                {
-                    Step::Leave(reason.clone())
+            let identity = process.identity.clone();
+            match history.tried.as_ref().filter(|tried| tried.process == identity).map(|tried| &tried.result) {
+                None => Step::Try(identity),
+                Some(Ok(_)) => Step::Confirm(identity),
+                Some(Err(failure)) if seen.phase == Phase::Ready || goal.build.is_none() => {
+                    Step::Leave(failure.clone())
                 }
-                Some(CheckVerdict { failure: Some(reason), process }) => Step::Record(process.clone(), reason.clone()),
+                Some(Err(failure)) => Step::Record(identity, failure.clone()),
             }
         }
         _ => Step::Wait,
@@ -133,7 +145,7 @@ pub(super) fn is_under_way(goal: &Goal, seen: &JobReport) -> bool {
         }
 }
 
-/// What follows a failure or a refusal when nothing else is tried.
+/// The step after a failure or a refusal that nothing cures.
 pub(super) fn give_up(goal: &Goal, seen: &JobReport) -> Step {
     match seen.former {
         Some(Former::Serving) => Step::RollBack,
@@ -158,8 +170,8 @@ fn after_failure(goal: &Goal, seen: &JobReport, history: &History) -> Step {
     give_up(goal, seen)
 }
 
-/// The binary that is tried first. Each apply begins anew: what made the prebuilt server fail may have passed, unless
-/// it was the card or the driver, and both are what they were.
+/// The first binary. Each apply begins with the prebuilt server, because the cause of its failure may be gone, unless
+/// the cause was a card or driver that is still there.
 fn first(build: Build, seen: &JobReport) -> Step {
     let (build, because) = match build {
         Build::Auto if seen.facts.cards.iter().any(|card| OLD_CARDS.is_match(card)) => (Build::Source, None),
@@ -174,12 +186,19 @@ fn first(build: Build, seen: &JobReport) -> Step {
     Step::Begin(build, because)
 }
 
-/// Whether a build of one's own is tried, and may serve, where the prebuilt server failed so.
+/// Whether a build from source may serve after such a failure of the prebuilt server.
 pub(super) fn is_cured_by_source(goal: &Goal, kind: FailureKind) -> bool {
     goal.build == Some(Build::Auto)
         && matches!(
             kind,
-            FailureKind::Exited | FailureKind::NoInference | FailureKind::NoPackage | FailureKind::Unsupported
+            FailureKind::BrokenModel
+                | FailureKind::Exited
+                | FailureKind::NoGpu
+                | FailureKind::NoInference
+                | FailureKind::NoPackage
+                | FailureKind::OutOfMemory
+                | FailureKind::Slow
+                | FailureKind::Unsupported
         )
 }
 
@@ -204,12 +223,16 @@ mod tests {
             failure: kind.map(failure),
             begun: Some(begun),
             process: alive.then(|| process("1")),
-            ..JobReport::absent()
+            ..JobReport::default()
         }
     }
 
     fn failure(kind: FailureKind) -> JobFailure {
         JobFailure { kind, text: kind.as_str().to_owned() }
+    }
+
+    fn no_inference(text: &str) -> JobFailure {
+        JobFailure { kind: FailureKind::NoInference, text: text.to_owned() }
     }
 
     fn process(identity: &str) -> Process {
@@ -218,7 +241,6 @@ mod tests {
             identity: identity.to_owned(),
             started: 0,
             is_alive: true,
-            processor_time: std::time::Duration::ZERO,
             model: "/m".to_owned(),
             command_line: Vec::new(),
         }
@@ -229,8 +251,8 @@ mod tests {
     }
 
     fn said(failure: Option<&str>) -> History {
-        let verdict = CheckVerdict { process: "1".to_owned(), failure: failure.map(str::to_owned) };
-        History { verdict: Some(verdict), ..begun() }
+        let result = failure.map_or(Ok(None), |text| Err(no_inference(text)));
+        History { tried: Some(Tried { process: "1".to_owned(), result }), ..begun() }
     }
 
     #[test]
@@ -247,7 +269,7 @@ mod tests {
             (Source, "NVIDIA GeForce RTX 4090", Source),
         ] {
             let facts = Facts { cards: vec!["another".to_owned(), card.to_owned()], ..Facts::default() };
-            let report = JobReport { facts, ..JobReport::absent() };
+            let report = JobReport { facts, ..JobReport::default() };
             let step = decide(&goal(build, true), &report, &History::default());
             assert_eq!(step, Step::Begin(first, None), "{build:?} on {card}");
         }
@@ -288,9 +310,7 @@ mod tests {
         for kind in FailureKind::ALL {
             let step = decide(&AUTO, &seen(Phase::Failed, Some(*kind), Build::Prebuilt), &begun());
             let expected = match kind {
-                FailureKind::Exited | FailureKind::NoInference | FailureKind::NoPackage | FailureKind::Unsupported => {
-                    Step::Begin(Build::Source, Some(failure(*kind)))
-                }
+                kind if is_cured_by_source(&AUTO, *kind) => Step::Begin(Build::Source, Some(failure(*kind))),
                 FailureKind::Interrupted => Step::Begin(Build::Prebuilt, None),
                 _ => Step::Fail,
             };
@@ -368,7 +388,7 @@ mod tests {
         }
         let loading = seen(Phase::Load, None, Build::Prebuilt);
         assert_eq!(decide(&goal, &loading, &begun()), Step::Try("1".to_owned()));
-        assert_eq!(decide(&goal, &loading, &said(Some("no"))), Step::Leave("no".to_owned()));
+        assert_eq!(decide(&goal, &loading, &said(Some("no"))), Step::Leave(no_inference("no")));
         assert_eq!(decide(&goal, &loading, &said(None)), Step::Confirm("1".to_owned()));
     }
 
@@ -402,7 +422,7 @@ mod tests {
         let loading = seen(Phase::Load, None, Build::Prebuilt);
         assert_eq!(decide(&AUTO, &loading, &begun()), Step::Try("1".to_owned()));
         assert_eq!(decide(&AUTO, &loading, &said(None)), Step::Confirm("1".to_owned()));
-        assert_eq!(decide(&AUTO, &loading, &said(Some("no"))), Step::Record("1".to_owned(), "no".to_owned()));
+        assert_eq!(decide(&AUTO, &loading, &said(Some("no"))), Step::Record("1".to_owned(), no_inference("no")));
         // What was said of another process says nothing of this one.
         let another = JobReport { process: Some(process("2")), ..loading };
         assert_eq!(decide(&AUTO, &another, &said(None)), Step::Try("2".to_owned()));
@@ -423,7 +443,10 @@ mod tests {
         let ready = seen(Phase::Ready, None, Build::Prebuilt);
         for build in [Build::Auto, Build::Prebuilt, Build::Source] {
             for rolls_back in [true, false] {
-                assert_eq!(decide(&goal(build, rolls_back), &ready, &said(Some("no"))), Step::Leave("no".to_owned()));
+                assert_eq!(
+                    decide(&goal(build, rolls_back), &ready, &said(Some("no"))),
+                    Step::Leave(no_inference("no"))
+                );
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use super::{
     bootstrap::{FailureKind, JobReport, Verb},
-    enter::{LoginEffort, NoEntrance},
     failure,
+    log_in::{LoginEffort, NoLogin},
     model::{LlamaServer, Records as _},
     read::subject,
 };
@@ -43,11 +43,11 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext<Pr
     let opened = LoginEffort::of_a_destroy().open(state, state, access.as_ref(), private, context).await;
     let mut machine = match opened {
         Ok(machine) => machine,
-        Err(NoEntrance::NoCredentials) => {
+        Err(NoLogin::NoCredentials) => {
             let why = "A destroy cannot use write-only credentials, and no others are set.";
             return Outcome::absent().with(left_running(state, access.as_ref(), why));
         }
-        Err(NoEntrance::Ssh(error)) if matches!(*error, ssh::Error::HostKeyChanged { .. }) => {
+        Err(NoLogin::Ssh(error)) if matches!(*error, ssh::Error::HostKeyChanged { .. }) => {
             let why = format!("{}. The provider could not log in to stop it.", capitalized(&error.to_string()));
             return Outcome::absent().with(left_running(state, access.as_ref(), &why));
         }

@@ -63,24 +63,25 @@ pub(super) fn not_stopped(server: &LlamaServer, report: &JobReport, now: &str) -
 }
 
 /// An update failed, and the former server serves again, or not.
-pub(super) fn rolled_back(server: &LlamaServer, report: &JobReport, now: &JobReport, returned: &Return) -> Diagnostic {
+pub(super) fn rolled_back(
+    server: &LlamaServer,
+    report: &JobReport,
+    now: &JobReport,
+    returned: &Return,
+    state: &str,
+) -> Diagnostic {
     let pid = now.process.as_ref().map(|process| format!(" as process {}", process.pid)).unwrap_or_default();
     let what = match returned {
-        Return::GoesOn => format!(
-            "The former server was not stopped and still serves{pid}. The state keeps its arguments: correct the \
-             change, then apply again."
-        ),
-        Return::Serves(_) => format!(
-            "The former server was started again with its former options, answers its probe and serves{pid}. The \
-             state keeps its arguments: correct the change, then apply again."
-        ),
+        Return::GoesOn => format!("The former server was not stopped and still serves{pid}."),
+        Return::Serves => {
+            format!("The former server was started again with its former options, answers its probe and serves{pid}.")
+        }
         Return::Fails(reason) => format!(
-            "The former server was started again with its former options, but is not ready: {}. The state keeps its \
-             arguments, and the next apply repairs it.",
+            "The former server was started again with its former options, but is not ready: {}.",
             reason.trim().trim_end_matches('.')
         ),
     };
-    failed(server, report, &what)
+    failed(server, report, &format!("{what} {state}"))
 }
 
 /// Another job took the place of the one that was followed.
@@ -96,13 +97,12 @@ pub(super) fn superseded(server: &LlamaServer, report: &JobReport, now: &str) ->
     )
 }
 
-/// A server that serves does not answer the probe as it shall.
-pub(super) fn unproved(server: &LlamaServer, reason: &str, now: &str) -> Diagnostic {
+/// A server that was ready before does not answer the probe as expected.
+pub(super) fn unproved(server: &LlamaServer, failure: &JobFailure, report: &JobReport, now: &str) -> Diagnostic {
     let title = format!("{} does not answer the probe as expected", title_of(server));
-    let detail = format!(
-        "{}. The server still runs as before. Correct probe, then apply again. {now}",
-        capitalized(reason.trim().trim_end_matches('.'))
-    );
+    let pid = report.process.as_ref().map(|process| format!(" as process {}", process.pid)).unwrap_or_default();
+    let detail =
+        format!("{}. The server still runs{pid}. {now}", capitalized(failure.text.trim().trim_end_matches('.')));
     Diagnostic::error(title, detail).at(Path::to("probe"))
 }
 
@@ -251,130 +251,51 @@ fn log(report: &JobReport) -> Option<String> {
     }
 }
 
-/// The title, the argument to blame, and what to do: never what is set already.
+/// The title, the argument to correct, and what to do. Advice never names what is set already.
 fn meaning(
     server: &LlamaServer,
     failure: Option<&JobFailure>,
     report: &JobReport,
 ) -> (String, Option<&'static str>, &'static str) {
     let Some(failure) = failure else {
-        return (
-            format!("it is {}", doing(report)),
-            None,
-            "It was stopped by another run, or its records were removed. Apply again.",
-        );
+        let advice = "It was stopped by another run, or its records were removed. Apply again.";
+        return (format!("it is {}", doing(report)), None, advice);
     };
+    let kind = failure.kind;
+    let is_prebuilt = server.build.as_str() == Some("prebuilt");
     let source = server.source.known();
-    let has_build = |word: &str| server.build.as_str() == Some(word);
-    let (title, argument, advice) = match failure.kind {
-        FailureKind::Architecture => (
-            "the CUDA toolkits there do not support this GPU",
-            Some("source"),
-            if source.is_some_and(|source| !source.cuda_architectures.is_null()) {
-                "Correct source.cuda_architectures, or use an image with a toolkit that compiles for them."
-            } else {
-                "A V100 or P40 needs a toolkit up to 12.9. Use an image with one, or name the architectures in \
-                 source.cuda_architectures."
-            },
-        ),
-        FailureKind::BadOption => (
-            "the server refuses its options",
-            options::argument_in(&failure.text).or_else(|| (!server.extra_args.is_null()).then_some("extra_args")),
-            "Correct the option, or use a server that supports it.",
-        ),
-        FailureKind::Busy => (
-            "another run is working on it",
-            None,
-            "Another apply holds the records of this server. Wait until it has ended, then apply again.",
-        ),
-        FailureKind::Changed => {
-            ("another run is working on it", None, "Wait until the other run has ended, then apply again.")
+    let argument = match kind {
+        FailureKind::BadOption => {
+            options::argument_in(&failure.text).or_else(|| (!server.extra_args.is_null()).then_some("extra_args"))
         }
-        FailureKind::Compile => (
-            "the compile failed",
-            Some("source"),
-            "Correct what the compiler reports, then apply again: what is compiled is kept.",
-        ),
-        FailureKind::Died => ("it exited after it had been ready", None, ""),
-        FailureKind::DiskFull => {
-            ("the disk is full", Some("workspace"), "Free space in the workspace, or move it to another disk.")
-        }
-        FailureKind::Exited => {
-            ("it ended before it was ready", None, "The log has the reason: correct the arguments, then apply again.")
-        }
-        FailureKind::Foreign => ("another resource owns it", None, "Destroy it in the configuration that manages it."),
-        FailureKind::Interrupted => (
-            "the work was interrupted",
-            None,
-            "The instance was rebooted, or the work was killed. Apply again to resume it.",
-        ),
-        FailureKind::MissingModel => ("model not found", Some("model"), "Set model to an existing file."),
-        FailureKind::MissingToolkit => (
-            "no CUDA toolkit to compile with",
-            Some("build"),
-            "Use an image with a CUDA toolkit (nvcc), or a GPU that the prebuilt server supports.",
-        ),
-        FailureKind::MissingTool => (
-            "a program that the compile needs is missing",
-            Some("build"),
-            "Install it in the instance, or use an image that has it.",
-        ),
-        FailureKind::NoGguf => {
-            ("the model is not a GGUF file", Some("model"), "Download the file again, or set model to another one.")
-        }
-        FailureKind::NoInference => {
-            ("it generates no tokens", None, "The log has the reason: correct the arguments, then apply again.")
-        }
-        FailureKind::NoPackage => (
-            "no prebuilt server found",
-            Some("package"),
-            match (server.package.known().is_none(), has_build("prebuilt")) {
-                (false, _) => "Correct package: the path of the server in the instance.",
-                (true, true) => "Set package to the server's path in the instance, or build = \"source\".",
-                (true, false) => "Set package to the server's path in the instance.",
-            },
-        ),
-        FailureKind::NoSource => (
-            "its source is not available",
-            Some("source"),
-            match source {
-                Some(source) if !source.path.is_null() => {
-                    "Correct source.path, or set source.url and source.ref instead."
-                }
-                Some(source) if !source.url.is_null() || !source.reference.is_null() => {
-                    "Correct source.url and source.ref, or set source.path to a source in the instance instead."
-                }
-                _ => "Set source.path to a source in the instance, or source.url and source.ref.",
-            },
-        ),
-        FailureKind::NotRunning => ("no server to restart", None, "Apply to start it."),
-        FailureKind::PortInUse => (
-            "the port is in use",
-            Some("port"),
-            "Stop the program that listens there, or choose another port. That program was not stopped.",
-        ),
-        FailureKind::Stuck => (
-            "a process in the instance does not end",
-            None,
-            "Even SIGKILL does not end it, for example because it waits for a device. Reboot the instance, then apply \
-             again.",
-        ),
-        FailureKind::Unsupported => (
-            "this build does not support the requested feature",
-            Some(if server.api_key.is_null() { "api_key_wo" } else { "api_key" }),
-            if has_build("prebuilt") {
-                "Use a newer server: set package to one, or build = \"source\"."
-            } else {
-                "Use the source of a newer server: source.url and source.ref, or source.path."
-            },
-        ),
-        FailureKind::Workspace => (
-            "the workspace cannot be written",
-            Some("workspace"),
-            "Choose another workspace, or correct its permissions.",
-        ),
+        FailureKind::KeyIgnored | FailureKind::Unsupported if server.api_key.is_null() => Some("api_key_wo"),
+        kind => kind.argument(),
     };
-    (title.to_owned(), argument, advice)
+    let advice = match (kind, source) {
+        (FailureKind::Architecture, Some(source)) if !source.cuda_architectures.is_null() => {
+            "Correct source.cuda_architectures, or use an image with a toolkit that compiles for them."
+        }
+        (FailureKind::KeyIgnored, _) if !is_prebuilt => {
+            "Use the source of another server: source.url and source.ref, or source.path."
+        }
+        (FailureKind::NoPackage, _) if server.package.known().is_some() => {
+            "Correct package: the path of the server in the instance."
+        }
+        (FailureKind::NoPackage, _) if is_prebuilt => {
+            "Set package to the server's path in the instance, or build = \"source\"."
+        }
+        (FailureKind::NoSource, Some(source)) if !source.path.is_null() => {
+            "Correct source.path, or set source.url and source.ref instead."
+        }
+        (FailureKind::NoSource, Some(source)) if !source.url.is_null() || !source.reference.is_null() => {
+            "Correct source.url and source.ref, or set source.path to a source in the instance instead."
+        }
+        (FailureKind::Unsupported, _) if is_prebuilt => {
+            "Use a newer server: set package to one, or build = \"source\"."
+        }
+        _ => kind.advice(),
+    };
+    (kind.title().to_owned(), argument, advice)
 }
 
 #[cfg(test)]
@@ -394,7 +315,7 @@ mod tests {
             phase: Phase::Failed,
             failure: Some(failure(kind)),
             because: because.map(failure),
-            ..JobReport::absent()
+            ..JobReport::default()
         }
     }
 

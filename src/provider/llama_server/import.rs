@@ -2,8 +2,8 @@
 
 use super::{
     bootstrap::{Phase, Verb},
-    enter::{LoginEffort, NoEntrance, witness_key},
     failure,
+    log_in::{LoginEffort, NoLogin, witness_key},
     model::{LlamaServer, Records as _},
     options::{PORT, WORKSPACE},
     read::refresh,
@@ -99,7 +99,7 @@ async fn look(
     let opened = LoginEffort::of_a_refresh().open(state, state, access, &current.private, context).await;
     let mut machine = match opened {
         Ok(machine) => machine,
-        Err(NoEntrance::NoCredentials) => {
+        Err(NoLogin::NoCredentials) => {
             current.state.workspace = Attr::Null;
             return current.unchanged(Diagnostic::warning(
                 "The server was not checked",

@@ -1,5 +1,7 @@
 //! From the attributes to what the program in the instance is told.
 
+use std::collections::BTreeMap;
+
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
@@ -30,7 +32,6 @@ impl LlamaServer {
     pub(super) fn job(&self, config: &Self, access: Option<&Access>) -> Result<Job, Diagnostic> {
         let text = |attribute: &Attr<String>, name: &str| attribute.known().cloned().ok_or_else(|| missing(name));
         let number = |attribute: &Attr<i64>, name: &str| attribute.known().copied().ok_or_else(|| missing(name));
-        let variables = self.environment.known().into_iter().flatten();
         let triggers = self.triggers.known().into_iter().flatten();
         Ok(Job {
             place: self.records().ok_or_else(|| missing("workspace"))?,
@@ -56,9 +57,7 @@ impl LlamaServer {
                 .flatten()
                 .filter_map(|word| word.known().cloned())
                 .collect(),
-            environment: variables
-                .filter_map(|(name, value)| Some((name.clone(), value.known()?.clone().into_inner())))
-                .collect(),
+            environment: self.variables(),
             api_key: match self.key(config) {
                 Some(key) if !options::is_api_key(key.expose_secret()) => {
                     let text = format!("The API key has to be {}. Nothing was changed.", options::API_KEY);
@@ -75,12 +74,18 @@ impl LlamaServer {
 
     /// The port that the server listens on.
     pub(super) fn listens(&self) -> u16 {
-        self.records().map_or(options::PORT, |place| place.port)
+        self.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(options::PORT)
     }
 
     /// The key that the server asks of its clients.
     pub(super) fn key(&self, config: &Self) -> Option<SecretString> {
         self.api_key.known().or_else(|| config.api_key_wo.known()).cloned().map(Secret::into_inner)
+    }
+
+    /// The environment variables of the server.
+    pub(super) fn variables(&self) -> BTreeMap<String, SecretString> {
+        let variables = self.environment.known().into_iter().flatten();
+        variables.filter_map(|(name, value)| Some((name.clone(), value.known()?.clone().into_inner()))).collect()
     }
 
     fn wanted_build(&self) -> Build {
@@ -118,7 +123,7 @@ impl LlamaServer {
 }
 
 /// The name of an instance by which its servers' records are kept: its uid, or the host and port of SSH.
-pub(super) fn instance_name(id: &Attr<String>, ssh: &Attr<Ssh>) -> Option<String> {
+fn instance_name(id: &Attr<String>, ssh: &Attr<Ssh>) -> Option<String> {
     let address = || Some(ssh.known()?.address()?.replace(':', "-"));
     if id.is_null() { address() } else { id.known().cloned() }
 }

@@ -98,7 +98,12 @@ impl InstanceSession {
         })
     }
 
-    /// The session of the moment.
+    /// The place of the server's records.
+    pub(super) fn place(&self) -> &ServerPlace {
+        &self.place
+    }
+
+    /// The current session.
     pub(super) fn session(&self) -> &Session {
         &self.session
     }

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::{
-    model::{LlamaServer, Records as _},
-    options,
-};
+use super::{model::LlamaServer, options};
 use crate::{
     api::InstanceUid,
     framework::{Attr, Diagnostic, Diagnostics, Path, PlanContext, Private},
@@ -85,8 +82,7 @@ pub(super) async fn check(
         said.warning_at(Path::to("parallel"), "Memory of the server is not checked", text);
     }
     let Some(options) = started_with(planned) else { return said };
-    let known_bastion = planned.bastion_address().and_then(|address| private.bastion(&address));
-    let login = Login { known_host, ..config.login(config, known_bastion) };
+    let login = Login { known_host, ..config.login_with(config, private) };
     let looking = look(planned, &login, client, context);
     match timeout_at(context.deadline.min(Instant::now() + CHECK), Box::pin(looking)).await {
         Ok(Ok((model, cards))) => said.extend(judge(&planned.model, &model, &options, &cards)),

@@ -1,32 +1,31 @@
 //! `damodel_llama_server`: the inference server of the guide, run in an instance over SSH (service API, In-instance
 //! inference server guide).
 //!
-//! - `schema`, `model`, `options`, `validate`, `plan`: what is asked for, judged without the instance; `memory`:
-//!   whether the model fits there;
-//! - `enter`, `machine`, `bootstrap`: the way in, and the program that is run there;
-//! - `survey`: what the instance is asked first; `model_file`, `package`, `source`, `recipe`, `outliving`: what its
-//!   answers come to;
-//! - `decide`: what is done next; `follow`, `trial`, `work`: how a server is followed and asked, and the
-//!   work of an apply;
-//! - `job`, `take`, `argv`: from attributes to what the program is told, and from what it reports back to attributes;
-//! - `tunnel`: the ephemeral resource that brings its port here; `restart`: the action;
-//! - `create`, `read`, `update`, `delete`, `import`: the life cycle; `failure` is what the operator reads.
+//! - `schema`, `model`, `options`, `validate`, `plan`: the configuration, judged without the instance; `memory`: whether
+//!   the model fits;
+//! - `log_in`, `machine`, `bootstrap`: the login, and the program that is run there;
+//! - `survey`: the questions to the instance; `model_file`, `package`, `source`, `recipe`, `logout` judge the answers;
+//! - `decide`: the next step; `work`: the loop that carries it out; `trial`: the requests to the server; `watch`: the
+//!   progress; `outcome`: from the end of the work to the state;
+//! - `job`: from attributes to the program's job;
+//! - `tunnel`: the ephemeral resource that forwards its port; `restart`: the action;
+//! - `create`, `read`, `update`, `delete`, `import`: the life cycle; `failure`: the texts of diagnostics.
 
 mod bootstrap;
 mod create;
 mod decide;
 mod delete;
-mod enter;
 mod failure;
-mod follow;
 mod import;
 mod job;
+mod log_in;
+mod logout;
 mod machine;
 mod memory;
 mod model;
 mod model_file;
 mod options;
-mod outliving;
+mod outcome;
 mod package;
 mod plan;
 mod read;
@@ -39,6 +38,7 @@ mod trial;
 mod tunnel;
 mod update;
 mod validate;
+mod watch;
 mod work;
 
 use std::time::Duration;

@@ -73,9 +73,10 @@ pub(in crate::provider) struct BuildSource {
     pub(super) jobs: Attr<i64>,
 }
 
-/// The chat that proves that the server serves.
+/// The request that decides whether the server serves.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::provider) struct Probe {
+    pub(super) endpoint: Attr<String>,
     pub(super) prompt: Attr<String>,
     pub(super) max_tokens: Attr<i64>,
     pub(super) expect: Attr<String>,

@@ -2,9 +2,9 @@
 
 use super::{
     bootstrap::{FailureKind, Fingerprint, JobReport, Phase, Verb},
-    enter::{LoginEffort, NoEntrance, witness_key},
     failure::{self, as_warning},
     import::{as_text, take_path},
+    log_in::{LoginEffort, NoLogin, witness_key},
     machine::InstanceSession,
     model::{LlamaServer, Records as _},
     trial::{self, TrialLook},
@@ -71,7 +71,7 @@ async fn look(
     let opened = LoginEffort::of_a_refresh().open(state, state, access.as_ref(), private, context).await;
     let mut machine = match opened {
         Ok(machine) => machine,
-        Err(NoEntrance::NoCredentials) => {
+        Err(NoLogin::NoCredentials) => {
             tracing::debug!(llama_server.id = state.id.as_str(), "no SSH credentials: not refreshed");
             return Outcome::present(current.state, current.private);
         }
@@ -145,7 +145,7 @@ async fn health_of(server: &LlamaServer, report: &mut JobReport, machine: &mut I
     if status_of(report) != READY {
         return None;
     }
-    let seen = trial::of(server, machine).await;
+    let seen = trial::of(server, report, machine).await;
     if seen == TrialLook::Dead
         && let Ok(now) = machine.run(&Verb::Look).await
     {
@@ -153,7 +153,7 @@ async fn health_of(server: &LlamaServer, report: &mut JobReport, machine: &mut I
         let is_same = identity(&now) == identity(report);
         *report = now;
         if !is_same && status_of(report) == READY {
-            return Some(trial::of(server, machine).await);
+            return Some(trial::of(server, report, machine).await);
         }
     }
     Some(seen)

@@ -266,6 +266,13 @@ fn behaviour() -> Vec<Attribute> {
             AttributeType::Nested(
                 Nesting::Single,
                 vec![
+                    Attribute::with_default(
+                        "endpoint",
+                        Type::String,
+                        "chat",
+                        "`chat`; `embeddings` or `rerank` for servers of such models; `health`: only the health check.",
+                    )
+                    .validate(validator::one_of(&["chat", "embeddings", "rerank", "health"])),
                     Attribute::with_default("prompt", Type::String, options::PROMPT, "The question to ask.")
                         .validate(validator::text("a non-empty string", |prompt| !prompt.is_empty())),
                     Attribute::with_default("max_tokens", Type::Number, 64, "The longest answer in tokens.")
@@ -274,7 +281,8 @@ fn behaviour() -> Vec<Attribute> {
                         .validate(validator::regular_expression()),
                 ],
             ),
-            "The chat that decides whether the server serves. Default: any answer of one token.",
+            "The request that decides whether the server serves. Applies ask it; a refresh asks only `/health`. Default: a \
+             chat of one token.",
         ),
         Attribute::with_default(
             "on_failure",

@@ -1,10 +1,10 @@
 //! What an instance is asked before a job is begun: a pure function of the job and of what is known to the next
-//! questions. The answers are judged where they are needed: `model_file`, `package`, `recipe`, `source`, `outliving`.
+//! questions. The answers are judged where they are needed: `model_file`, `package`, `recipe`, `source`, `logout`.
 
 use super::{
     bootstrap::{Build, Facts, FailureKind, Fingerprint, Job, JobFailure, JobReport, Question, no_room, room_question},
     decide::{Goal, is_under_way},
-    model_file, outliving, package, source,
+    logout, model_file, package, source,
 };
 
 /// The programs that every job needs, beside a shell.
@@ -26,7 +26,7 @@ pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Qu
         .with(job.gpu_name.as_deref().unwrap_or_default()),
     ];
     questions.extend(model_file::questions(job, facts));
-    questions.extend(outliving::questions(facts));
+    questions.extend(logout::questions(facts));
     if job.build != Build::Source {
         questions.extend(package::questions(job, facts));
     }

@@ -1,113 +1,152 @@
-//! One try at a server that was started: its health check, and the probe that decides.
+//! The requests to a server: those of an apply, which decide whether it serves, and the health check of a refresh.
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
 use regex::Regex;
 use secrecy::SecretString;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{
+    bootstrap::{FailureKind, JobFailure, JobReport, Verb},
     machine::{InstanceSession, Trouble},
     model::{LlamaServer, Probe},
     options,
 };
 use crate::{
     api::{ChatAnswer, ChatMessage, ChatRequest},
-    framework::{timeouts::print_duration, value::Number},
+    framework::{
+        timeouts::{parse_duration, print_duration},
+        value::Number,
+    },
     provider::llama_chat::{self, ChatFailure, Health},
+    ssh,
 };
 
-/// What the probe is given at least, however long the model took to load.
-const PROBE: Duration = Duration::from_secs(60);
-/// What a health check is given at least.
-const HEALTH: Duration = Duration::from_secs(5);
+/// The shortest time for the probe, however long the model took to load.
+const MIN_PROBE: Duration = Duration::from_secs(60);
+/// The shortest time for a health check.
+const MIN_HEALTH: Duration = Duration::from_secs(5);
+/// How long a start may take if the state does not say.
+const READY: Duration = Duration::from_secs(10 * 60);
 /// The longest part of an answer that an error shows, in characters.
-const SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
-/// How a server is tried.
+/// The requests of an apply to one server.
 pub(super) struct Trial<'a> {
-    pub(super) port: u16,
-    /// The key that it asks of its clients.
-    pub(super) api_key: Option<SecretString>,
-    /// The chat that decides: [`question`].
-    pub(super) request: ChatRequest,
-    /// What its answer has to be.
-    pub(super) probe: Option<&'a Probe>,
+    port: u16,
+    /// The API key of the server.
+    api_key: Option<SecretString>,
+    model: &'a str,
+    probe: Option<&'a Probe>,
     /// How long a start may take until the probe is answered.
-    pub(super) ready_timeout: Duration,
-    /// Whether it asks for a key that is not known here: then its refusal to answer without is all that can be seen.
+    ready_timeout: Duration,
+    /// Whether the server has a key that is not known here: its refusal to answer without one is enough.
     pub(super) is_key_unknown: bool,
 }
 
-impl Trial<'_> {
-    /// One health check, and the probe where it says yes. `begun` is when the process was first seen.
+/// A server's answer to the probe: its speed, or why it does not serve. `None` if there is no answer yet.
+type Answer = Option<Result<Option<Number>, JobFailure>>;
+
+impl<'a> Trial<'a> {
+    /// The requests to this server, which has this key.
+    pub(super) fn of(server: &'a LlamaServer, api_key: Option<SecretString>) -> Self {
+        Self {
+            port: server.listens(),
+            api_key,
+            model: server.model.as_str().unwrap_or_default(),
+            probe: server.probe.known(),
+            ready_timeout: server.ready_timeout.as_str().and_then(parse_duration).unwrap_or(READY),
+            is_key_unknown: false,
+        }
+    }
+
+    /// A health check and, if it succeeds, the probe. `begun` is when the process was first seen.
     ///
     /// # Errors
-    /// Why nobody could ask; the work goes on.
-    pub(super) async fn once(&self, machine: &mut InstanceSession, begun: Instant) -> Result<TrialResult, Trouble> {
-        let port = self.port;
+    /// The instance cannot be asked; the work goes on.
+    pub(super) async fn once(&self, machine: &mut InstanceSession, begun: Instant) -> Result<Answer, Trouble> {
         let by = begun + self.ready_timeout;
-        // One that begins just before the limit still gets its answer, which says what the server was doing.
-        let health_by = by.max(Instant::now() + HEALTH).min(machine.deadline);
-        let health = match timeout_at(health_by, llama_chat::health(machine.session(), port)).await {
+        let limit = print_duration(self.ready_timeout);
+        // A check that begins just before the limit still gets its answer, which says what the server was doing.
+        let health_by = by.max(Instant::now() + MIN_HEALTH).min(machine.deadline);
+        let health = match timeout_at(health_by, llama_chat::health(machine.session(), self.port)).await {
             Err(_) => None,
             Ok(Ok(health)) => Some(health),
             Ok(Err(error)) if error.is_out_of_reach() => {
                 machine.reconnect().await?;
-                return Ok(TrialResult::Loading);
+                return Ok(None);
             }
             Ok(Err(error)) => return Err(error.into()),
         };
         if health != Some(Health::Ok) {
-            let limit = print_duration(self.ready_timeout);
             return Ok(match health {
-                _ if Instant::now() < by => TrialResult::Loading,
+                _ if Instant::now() < by => None,
                 Some(Health::Loading) => {
-                    TrialResult::Failed(format!("it was still loading the model after {limit} (ready_timeout)"))
+                    failed(FailureKind::Slow, format!("it was still loading the model after {limit} (ready_timeout)"))
                 }
-                _ => TrialResult::Failed(format!("its health check was not answered within {limit} (ready_timeout)")),
+                _ => no_inference(format!("its health check was not answered within {limit} (ready_timeout)")),
             });
         }
-        let probe_by = by.max(Instant::now() + PROBE.min(self.ready_timeout)).min(machine.deadline);
-        let asked = llama_chat::ask(machine.session(), port, self.api_key.as_ref(), &self.request);
-        let answer = tokio::select! {
-            () = machine.cancel.cancelled() => {
-                return machine.pause(Duration::ZERO).await.map(|()| TrialResult::Loading);
-            }
-            answer = timeout_at(probe_by, asked) => answer,
+        let probe_by = by.max(Instant::now() + MIN_PROBE.min(self.ready_timeout)).min(machine.deadline);
+        let asked = tokio::select! {
+            () = machine.cancel.cancelled() => return machine.pause(Duration::ZERO).await.map(|()| None),
+            asked = timeout_at(probe_by, self.ask(machine)) => asked,
         };
-        match answer {
-            Err(_) if Instant::now() >= machine.deadline => Ok(TrialResult::Loading),
-            Err(_) => {
-                let limit = print_duration(self.ready_timeout);
-                Ok(TrialResult::Failed(format!("the probe was not answered within {limit} (ready_timeout)")))
-            }
-            Ok(Ok(answer)) => Ok(judge(&answer, self.probe)),
+        Ok(match asked {
+            Err(_) if Instant::now() >= machine.deadline => None,
+            Err(_) => no_inference(format!("the probe was not answered within {limit} (ready_timeout)")),
+            Ok(Ok(answer)) => Some(answer),
             Ok(Err(ChatFailure::Ssh(error))) if machine.session().is_lost() => {
                 tracing::debug!(%error, "the connection was lost during the probe");
                 machine.reconnect().await?;
-                Ok(TrialResult::Loading)
+                None
             }
-            Ok(Err(error)) if self.is_key_unknown && error.asks_for_key() => Ok(TrialResult::Served(None)),
-            Ok(Err(error)) => Ok(TrialResult::Failed(format!("the probe failed: {error}"))),
-        }
+            Ok(Err(error)) if self.is_key_unknown && error.asks_for_key() => Some(Ok(None)),
+            Ok(Err(error)) => no_inference(format!("the probe failed: {error}")),
+        })
+    }
+
+    /// Asks the probe.
+    async fn ask(&self, machine: &InstanceSession) -> Result<Result<Option<Number>, JobFailure>, ChatFailure> {
+        let (session, key) = (machine.session(), self.api_key.as_ref());
+        let prompt = self.probe.and_then(|probe| probe.prompt.as_str()).unwrap_or(options::PROMPT);
+        let (path, body, pointer) = match self.probe.and_then(|probe| probe.endpoint.as_str()) {
+            Some("health") => return Ok(Ok(None)),
+            Some("embeddings") => {
+                ("/v1/embeddings", json!({ "model": self.model, "input": prompt }), "/data/0/embedding/0")
+            }
+            Some("rerank") => (
+                "/v1/rerank",
+                json!({ "model": self.model, "query": prompt, "documents": [prompt] }),
+                "/results/0/relevance_score",
+            ),
+            _ => {
+                let answer = llama_chat::ask(session, self.port, key, &question(self.probe, self.model)).await?;
+                return Ok(judge(&answer, self.probe));
+            }
+        };
+        let answer = llama_chat::post(session, self.port, key, path, &body).await?;
+        Ok(match answer.pointer(pointer).is_some_and(Value::is_number) {
+            true => Ok(None),
+            false => Err(JobFailure {
+                kind: FailureKind::NoInference,
+                text: format!("the answer of {path} to the probe has no {pointer}"),
+            }),
+        })
     }
 }
 
-/// What one try came to.
-#[derive(Debug, PartialEq)]
-pub(super) enum TrialResult {
-    /// It does not infer, and why.
-    Failed(String),
-    /// Not yet.
-    Loading,
-    /// It serves, and how fast.
-    Served(Option<Number>),
+fn failed(kind: FailureKind, text: String) -> Answer {
+    Some(Err(JobFailure { kind, text }))
 }
 
-/// The chat that decides.
-pub(super) fn question(probe: Option<&Probe>, model: &str) -> ChatRequest {
+fn no_inference(text: String) -> Answer {
+    failed(FailureKind::NoInference, text)
+}
+
+/// The chat of the probe.
+fn question(probe: Option<&Probe>, model: &str) -> ChatRequest {
     let prompt = probe.and_then(|probe| probe.prompt.as_str()).unwrap_or(options::PROMPT);
     let message = ChatMessage { role: "user".to_owned(), content: prompt.to_owned() };
     ChatRequest {
@@ -117,85 +156,109 @@ pub(super) fn question(probe: Option<&Probe>, model: &str) -> ChatRequest {
     }
 }
 
-/// Whether an answer is what is expected. A model that thinks first may spend all its tokens on that, so the thoughts
-/// count too.
-fn judge(answer: &ChatAnswer, probe: Option<&Probe>) -> TrialResult {
+/// Judges the answer to a chat. A model that thinks first may spend all its tokens on that, so its thoughts count too.
+fn judge(answer: &ChatAnswer, probe: Option<&Probe>) -> Result<Option<Number>, JobFailure> {
     if let Some(pattern) = probe.and_then(|probe| probe.expect.as_str())
         && let Ok(expected) = Regex::new(pattern)
     {
         let thoughts = answer.response.pointer("/choices/0/message/reasoning_content").and_then(Value::as_str);
         if !expected.is_match(&answer.content) && !thoughts.is_some_and(|thoughts| expected.is_match(thoughts)) {
-            let shown: String = answer.content.chars().take(SHOWN).collect();
-            return TrialResult::Failed(format!(
-                "the answer to the probe does not match probe.expect ({pattern:?}): {shown:?}"
-            ));
+            let shown: String = answer.content.chars().take(MAX_SHOWN).collect();
+            let text = format!("the answer to the probe does not match probe.expect ({pattern:?}): {shown:?}");
+            return Err(JobFailure { kind: FailureKind::NoInference, text });
         }
     }
     let timings = answer.response.get("timings");
     let timing = |name: &str| timings.and_then(|timings| timings.get(name)).and_then(Value::as_f64);
-    // The time of a single token is none: it comes with the prompt.
-    let is_telling = timing("predicted_n").is_none_or(|tokens| tokens > 1.0);
-    let speed = timing("predicted_per_second").filter(|speed| is_telling && speed.is_finite() && *speed > 0.0);
-    TrialResult::Served(speed.and_then(|speed| Number::try_from((speed * 100.0).round() / 100.0).ok()))
+    // A single token comes with the prompt, and has no time of its own.
+    let is_timed = timing("predicted_n").is_none_or(|tokens| tokens > 1.0);
+    let speed = timing("predicted_per_second").filter(|speed| is_timed && speed.is_finite() && *speed > 0.0);
+    Ok(speed.and_then(|speed| Number::try_from((speed * 100.0).round() / 100.0).ok()))
 }
 
-/// How long a refresh waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The wait before a second look: one wrong answer decides nothing.
-const BETWEEN: Duration = Duration::from_secs(1);
-
-/// What was seen.
+/// The result of the health check of a server whose process is running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TrialLook {
-    /// It refused, or answered wrongly, twice.
+    /// It refused or answered wrongly, twice, or hangs.
     Dead,
     /// It loads the model.
     Loading,
-    /// It answers, as far as anyone without its key can see.
+    /// It is healthy.
     Serves,
-    /// It did not answer in time, or has no room for another request, and what was asked.
+    /// It did not answer in time; the text says so.
     Slow(String),
 }
 
-/// Asks a server whose process runs.
-pub(super) async fn of(server: &LlamaServer, machine: &InstanceSession) -> TrialLook {
-    let first = once(server, machine).await;
-    if first != TrialLook::Dead {
-        return first;
+/// How long the first request is waited for before the second is sent.
+const FIRST: Duration = Duration::from_secs(10);
+/// The silence of each request after which a server may hang.
+const SILENCE: Duration = Duration::from_secs(30);
+/// The time that the whole judgement of a hang takes, with its last look.
+const JUDGEMENT: Duration = Duration::from_secs(50);
+/// The wait before the second check of a server that seems dead: one wrong answer decides nothing.
+const BETWEEN: Duration = Duration::from_secs(1);
+
+/// Checks the health of a server. `seen` is the report that shows its process.
+pub(super) async fn of(server: &LlamaServer, seen: &JobReport, machine: &mut InstanceSession) -> TrialLook {
+    let port = server.listens();
+    for is_last in [false, true] {
+        let ask = || async {
+            match llama_chat::health(machine.session(), port).await {
+                // A channel that does not open is as silent as one that does.
+                Err(ssh::Error::TimedOut { .. }) => std::future::pending().await,
+                answer => answer,
+            }
+        };
+        let (first, second) = (ask(), ask());
+        let has_time = machine.deadline > Instant::now() + JUDGEMENT;
+        let looked = match within(first, second, has_time).await {
+            Some(Ok(Health::Ok)) => TrialLook::Serves,
+            Some(Ok(Health::Loading)) => TrialLook::Loading,
+            Some(Ok(Health::Refused | Health::Strange)) if is_last => TrialLook::Dead,
+            Some(Ok(Health::Refused | Health::Strange)) => {
+                sleep(BETWEEN).await;
+                continue;
+            }
+            // The connection failed, which says nothing about the server.
+            Some(Err(error)) => TrialLook::Slow(format!("Its health check could not be made: {error}")),
+            None if has_time && is_idle(seen, machine).await => TrialLook::Dead,
+            None => TrialLook::Slow("Its health check was not answered in time".to_owned()),
+        };
+        return looked;
     }
-    sleep(BETWEEN).await;
-    once(server, machine).await
+    TrialLook::Dead
 }
 
-async fn once(server: &LlamaServer, machine: &InstanceSession) -> TrialLook {
-    let (session, port) = (machine.session(), server.listens());
-    match timeout(PATIENCE, llama_chat::health(session, port)).await {
-        Err(_) => return TrialLook::Slow("Its health check was not answered within 10 s".to_owned()),
-        Ok(Ok(Health::Ok)) => {}
-        Ok(Ok(Health::Loading)) => return TrialLook::Loading,
-        Ok(Ok(Health::Refused | Health::Strange)) => return TrialLook::Dead,
-        // The process runs; that its port cannot be asked says nothing about it.
-        Ok(Err(error)) => return TrialLook::Slow(format!("Its health check could not be made: {error}")),
+/// The first answer of two requests, of which the second is sent if the first has no answer after [`FIRST`]. `None` if
+/// both are silent, or if there is no time for the second.
+async fn within<T>(first: impl Future<Output = T>, second: impl Future<Output = T>, has_time: bool) -> Option<T> {
+    tokio::pin!(first);
+    if let Ok(answer) = timeout(FIRST, &mut first).await {
+        return Some(answer);
     }
-    let (request, key) = (question(None, server.model.as_str().unwrap_or_default()), server.key(server));
-    match timeout(PATIENCE, llama_chat::ask(session, port, key.as_ref(), &request)).await {
-        Err(_) => TrialLook::Slow("It is healthy, but did not answer a chat of one token within 10 s".to_owned()),
-        Ok(Ok(_)) => TrialLook::Serves,
-        // A write-only key is not here.
-        Ok(Err(error)) if error.asks_for_key() => TrialLook::Serves,
-        Ok(Err(error)) if error.is_busy() => {
-            TrialLook::Slow(format!("It is healthy, but accepts no further chat: {error}"))
-        }
-        Ok(Err(ChatFailure::Ssh(error))) if !is_broken_off(&error) => {
-            TrialLook::Slow(format!("A chat of one token could not be made: {error}"))
-        }
-        Ok(Err(_)) => TrialLook::Dead,
+    if !has_time {
+        return None;
+    }
+    let first = timeout(SILENCE.saturating_sub(FIRST), first);
+    let second = timeout(SILENCE, second);
+    tokio::pin!(first, second);
+    tokio::select! {
+        Ok(answer) = &mut first => Some(answer),
+        Ok(answer) = &mut second => Some(answer),
+        else => None,
     }
 }
 
-/// Whether the server ended the connection, rather than the way to it.
-fn is_broken_off(error: &crate::ssh::Error) -> bool {
-    matches!(error, crate::ssh::Error::Refused { .. } | crate::ssh::Error::BadAnswer { .. })
+/// Whether the process that was seen is still there and has used less than 1 % of a processor while it was silent.
+async fn is_idle(seen: &JobReport, machine: &mut InstanceSession) -> bool {
+    let Ok(now) = machine.run(&Verb::Look).await else { return false };
+    let process = |report: &JobReport| Some((report.process.as_ref()?.identity.clone(), report.processor_time?));
+    // A hundredth of a second for each second.
+    let limit = (FIRST + SILENCE).as_secs();
+    match (process(seen), process(&now)) {
+        (Some((before, first)), Some((after, last))) => before == after && last.saturating_sub(first) < limit,
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -216,22 +279,19 @@ mod tests {
 
     #[test]
     fn any_answer_serves_unless_one_is_expected() {
-        assert_eq!(judge(&answer("", &json!({})), None), TrialResult::Served(None));
+        assert_eq!(judge(&answer("", &json!({})), None), Ok(None));
         let probe = Probe { expect: "(?i)^pong".into(), ..Probe::default() };
-        assert_eq!(judge(&answer("Pong!", &json!({})), Some(&probe)), TrialResult::Served(None));
-        let TrialResult::Failed(reason) = judge(&answer("ping", &json!({})), Some(&probe)) else { panic!() };
+        assert_eq!(judge(&answer("Pong!", &json!({})), Some(&probe)), Ok(None));
+        let reason = judge(&answer("ping", &json!({})), Some(&probe)).unwrap_err().text;
         assert_eq!(reason, r#"the answer to the probe does not match probe.expect ("(?i)^pong"): "ping""#);
     }
 
     #[test]
     fn the_speed_is_told_unless_the_answer_is_too_short() {
         let timings = |tokens: i64| json!({"timings": {"predicted_n": tokens, "predicted_per_second": 41.666}});
-        assert_eq!(judge(&answer("x", &timings(12)), None), TrialResult::Served(Some("41.67".parse().unwrap())));
-        assert_eq!(judge(&answer("x", &timings(1)), None), TrialResult::Served(None));
-        assert_eq!(
-            judge(&answer("x", &json!({"timings": {"predicted_per_second": 0.0}})), None),
-            TrialResult::Served(None)
-        );
+        assert_eq!(judge(&answer("x", &timings(12)), None), Ok(Some("41.67".parse().unwrap())));
+        assert_eq!(judge(&answer("x", &timings(1)), None), Ok(None));
+        assert_eq!(judge(&answer("x", &json!({"timings": {"predicted_per_second": 0.0}})), None), Ok(None));
     }
 
     #[test]
@@ -240,5 +300,29 @@ mod tests {
         let probe = Probe { prompt: "Who?".into(), max_tokens: Attr::Known(5), ..Probe::default() };
         let asked = question(Some(&probe), "/m");
         assert_eq!((asked.max_tokens, asked.messages[0].content.as_str()), (Some(5), "Who?"));
+    }
+
+    /// Two requests, of which each answers after so many seconds or never: which answer counts, and after how long.
+    #[tokio::test(start_paused = true)]
+    async fn a_silence_of_two_requests_may_be_a_hang() {
+        let answers = |name: &'static str, after: Option<u64>| async move {
+            match after {
+                Some(seconds) => sleep(Duration::from_secs(seconds)).await,
+                None => std::future::pending().await,
+            }
+            name
+        };
+        for (first, second, has_time, expected, seconds) in [
+            (Some(1), None, true, Some("first"), 1),
+            (Some(29), None, true, Some("first"), 29),
+            (None, Some(2), true, Some("second"), 12),
+            (Some(31), Some(29), true, Some("second"), 39),
+            (None, None, true, None, 40),
+            (None, Some(1), false, None, 10),
+        ] {
+            let begun = Instant::now();
+            let answer = within(answers("first", first), answers("second", second), has_time).await;
+            assert_eq!((answer, begun.elapsed().as_secs()), (expected, seconds), "{first:?} {second:?}");
+        }
     }
 }

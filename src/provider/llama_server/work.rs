@@ -1,51 +1,95 @@
-//! The work of an apply in the instance: begun, followed until the server serves, and taken back where it fails. What
-//! is done next is decided in `decide`.
+//! The work on one server: a loop over [`decide`] that carries out each step. An apply and the restart action use it.
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::{
     bootstrap::{Binary, Build, Facts, FailureKind, Former, Job, JobFailure, JobReport, Phase, Start, Verb},
-    decide::{Goal, History, Step, give_up, is_cured_by_source},
-    follow::{Follow, Turn},
+    decide::{Goal, History, Step, Tried, decide, is_cured_by_source},
+    logout,
     machine::{InstanceSession, Trouble},
-    outliving, package, recipe, survey,
+    package, recipe, survey,
     trial::Trial,
+    watch::Watch,
 };
 use crate::framework::value::Number;
 
 /// How often the port is looked at before another program is believed to listen there, and the wait between.
 const LOOKS: usize = 8;
 const BETWEEN: Duration = Duration::from_millis(600);
-/// How often it is decided anew because another run was faster.
+/// How often the decision is repeated because another run was faster.
 const CHANGES: usize = 5;
 
 /// The work on one server.
 pub(super) struct Work<'a> {
-    pub(super) follow: Follow<'a>,
-    pub(super) job: &'a Job,
+    pub(super) machine: &'a mut InstanceSession,
     pub(super) goal: Goal,
+    /// The request that decides whether the server serves.
+    pub(super) trial: Trial<'a>,
+    /// [`Self::trial`] of the server that served before.
+    pub(super) former_trial: Option<Trial<'a>>,
+    /// The job to begin; `None` if the work only follows the server that is there.
+    pub(super) order: Option<Order<'a>>,
+    pub(super) watch: Watch<'a>,
+}
+
+/// A job to begin.
+#[derive(Clone, Copy)]
+pub(super) struct Order<'a> {
+    pub(super) job: &'a Job,
     /// The token of the resource.
     pub(super) owner: &'a str,
     /// Whether a llama-server that was started by hand on the port is ended.
     pub(super) ends_rival: bool,
-    /// What decides whether the server serves.
-    pub(super) trial: Trial<'a>,
-    /// The same for the server that served before.
-    pub(super) former_trial: Trial<'a>,
 }
 
-/// A server that serves.
+/// The end of the work.
 #[derive(Debug)]
-pub(super) struct Served {
+pub(super) struct Ended {
+    pub(super) end: End,
+    /// Whether the job was begun, or resumed.
+    pub(super) is_begun: bool,
+    /// The result of the job.
     pub(super) report: JobReport,
-    /// Of the probe; none for an answer that is too short to tell.
-    pub(super) tokens_per_second: Option<Number>,
+    /// The instance's current state, which differs from `report` after a way back.
+    pub(super) now: JobReport,
 }
 
-/// A binary, and why it is not the prebuilt one; or what is wrong with it, and the same.
+/// How the work ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The server serves, with so many tokens per second; `None` if the answer was too short to tell.
+    Served(Option<Number>),
+    /// The job was not begun, and nothing was changed.
+    Refused,
+    /// The job failed, or its result could not be recorded.
+    Failed,
+    /// The job failed, and the former server is to serve again.
+    RolledBack(Return),
+    /// Another job took its place.
+    Superseded,
+    /// A server that was ready before does not answer the probe as expected.
+    Unproved(JobFailure),
+    /// The instance could not be asked any more. The work there goes on.
+    Unseen(Trouble),
+}
+
+/// The way back to the former server.
+#[derive(Debug, PartialEq)]
+pub(super) enum Return {
+    /// It was started again and does not serve, with the reason.
+    Fails(String),
+    /// It was never ended.
+    GoesOn,
+    /// It was started again and serves.
+    Serves,
+}
+
+/// A binary, and why it is not the prebuilt one; or its failure, and the same.
 pub(super) type Chosen = Result<(Binary, Option<JobFailure>), (JobFailure, Option<JobFailure>)>;
 
-/// Finds the binary of a build in what is known of the instance.
+/// Finds the binary of a build in the facts.
 pub(super) fn choose(job: &Job, build: Build, because: Option<JobFailure>, facts: &Facts) -> Chosen {
     let binary = match build {
         Build::Source => recipe::choose(job, facts).map(|recipe| Binary::Source(Box::new(recipe))),
@@ -57,235 +101,257 @@ pub(super) fn choose(job: &Job, build: Build, because: Option<JobFailure>, facts
     }
 }
 
-/// Why it does not serve.
-#[derive(Debug)]
-pub(super) enum NotServing {
-    /// It came to nothing; the instance knows why.
-    Failed(Box<JobReport>),
-    /// It was not begun, and all is as it was.
-    Refused(Box<JobReport>),
-    /// It came to nothing, and the former server serves again or was to: the failure, what runs now, and whether it
-    /// serves.
-    RolledBack(Box<JobReport>, Box<JobReport>, Return),
-    /// Another job took its place meanwhile.
-    Superseded(Box<JobReport>),
-    /// It serves as it did before, and does not answer the probe.
-    Unproved(Box<JobReport>, String),
-    /// The work goes on in the instance, as far as anyone knows: the last that was seen of it.
-    Unseen(Trouble, Option<Box<JobReport>>),
-}
-
-/// What became of the former server.
-#[derive(Debug, PartialEq)]
-pub(super) enum Return {
-    /// It was started again, and does not serve, or nobody saw that it does.
-    Fails(String),
-    /// It was never ended.
-    GoesOn,
-    /// It was started again and serves.
-    Serves(Option<Number>),
-}
-
-/// How a job is checked.
-pub(super) struct JobCheck<'a> {
-    pub(super) job: &'a Job,
-    pub(super) ends_rival: bool,
-}
-
-impl JobCheck<'_> {
-    /// Asks the instance all that is to be known before the job is begun. `known` is what is known where a source is to
-    /// be compiled; none before that.
-    pub(super) async fn ask(&self, machine: &mut InstanceSession, known: Option<&Facts>) -> Result<JobReport, Trouble> {
-        let mut facts = known.cloned().unwrap_or_default();
-        let mut looks = 0;
-        loop {
-            let questions = survey::questions(self.job, known.is_some(), &facts);
-            let mut report = machine.run(&Verb::Check { questions: &questions }).await?;
-            facts.learn(std::mem::take(&mut report.facts));
-            if !survey::questions(self.job, known.is_some(), &facts).is_empty() {
-                continue;
-            }
-            let judged = survey::judged(self.job, facts.clone(), report, self.ends_rival);
-            // For some seconds who listens may be wrong: a server is being started at this very moment, or one that was
-            // killed has not been cleared away.
-            looks += 1;
-            if looks == LOOKS || judged.failure.as_ref().is_none_or(|failure| failure.kind != FailureKind::PortInUse) {
-                return Ok(judged);
-            }
-            machine.pause(BETWEEN).await?;
+/// Asks the instance everything that must be known before the job is begun. `known` is `None` except before a compile.
+pub(super) async fn check(
+    job: &Job,
+    ends_rival: bool,
+    machine: &mut InstanceSession,
+    known: Option<&Facts>,
+) -> Result<JobReport, Trouble> {
+    let mut facts = known.cloned().unwrap_or_default();
+    let mut looks = 0;
+    loop {
+        let questions = survey::questions(job, known.is_some(), &facts);
+        let mut report = machine.run(&Verb::Check { questions: &questions }).await?;
+        facts.learn(std::mem::take(&mut report.facts));
+        if !survey::questions(job, known.is_some(), &facts).is_empty() {
+            continue;
         }
+        let judged = survey::judged(job, facts.clone(), report, ends_rival);
+        // The listener may be wrong for some seconds: while a server starts, or after one was killed.
+        looks += 1;
+        if looks == LOOKS || judged.failure.as_ref().is_none_or(|failure| failure.kind != FailureKind::PortInUse) {
+            return Ok(judged);
+        }
+        machine.pause(BETWEEN).await?;
     }
 }
 
-impl<'a> Work<'a> {
-    /// Has the job done: resumes what is under way, or begins anew.
-    pub(super) async fn run(mut self) -> Result<Served, NotServing> {
-        let mut report = self.check(None).await?;
-        if report.is_refused {
-            return Err(self.refused(report).await);
-        }
-        let (owner_before, mut facts) = (report.owner.clone(), report.facts.clone());
-        let mut history = History::default();
-        let mut changes = 0;
-        loop {
-            let turn = self.follow.until_turn(&self.goal, &self.trial, &mut report, &mut history).await;
-            match turn.map_err(|trouble| unseen(trouble, Some(&report)))? {
-                Turn::Begin(build, because) => {
-                    let begun = self.binary(build, because, &mut facts).await?;
-                    let (binary, because) = match begun {
-                        Ok(begun) => begun,
-                        // What would fail for sure is not begun, and the first cause stays the first.
-                        Err((failure, because)) => {
-                            report = JobReport { failure: Some(failure), because, ..report };
-                            return Err(match history.is_begun {
-                                true => self.failed(report).await,
-                                false => self.refused(report).await,
-                            });
-                        }
-                    };
-                    history.resumptions += usize::from(is_interrupted(&report));
-                    let rival = report.rival.clone().filter(|rival| self.ends_rival && !rival.command_line.is_empty());
-                    let start = Start {
-                        job: self.job,
-                        binary: &binary,
-                        login: &outliving::login(&facts),
-                        because: because.as_ref(),
-                        owner: self.owner,
-                        rolls_back: self.goal.rolls_back,
-                        ends_rival: rival.as_ref().and_then(|rival| rival.identity.as_deref()),
-                        seen: &report.run,
-                    };
-                    // As long as nothing has begun, nothing of it was seen.
-                    let begun = self.tell(&Verb::Ensure(&start), history.is_begun.then_some(&report)).await?;
-                    report = self.accepted(begun, &mut history, &mut changes).await?;
-                    match (report.is_refused, history.is_begun) {
-                        (true, false) => return Err(self.refused(report).await),
-                        (true, true) => return Err(self.failed(report).await),
-                        (false, _) => {}
-                    }
-                }
-                Turn::Own => {
-                    let own = Verb::Own { seen: &report.run, owner: self.owner, restarts: self.job.restarts };
-                    let owned = self.tell(&own, None).await?;
-                    report = self.accepted(owned, &mut history, &mut changes).await?;
-                    if report.is_refused {
-                        return Err(self.refused(report).await);
-                    }
-                }
-                Turn::Fail | Turn::RollBack => return Err(self.failed(report).await),
-                Turn::Leave(reason) => {
-                    // It was taken over for nothing.
-                    let before = owner_before.as_deref().filter(|owner| *owner != self.owner);
-                    if let Some(owner) = before {
-                        let own = Verb::Own { seen: &report.run, owner, restarts: self.job.restarts };
-                        self.tell(&own, Some(&report)).await?;
-                    }
-                    return Err(NotServing::Unproved(Box::new(report), reason));
-                }
-                Turn::Refused => return Err(NotServing::Failed(Box::new(report))),
-                Turn::Served(tokens_per_second) => {
-                    self.follow.done(&report);
-                    return Ok(Served { report, tokens_per_second });
-                }
-                Turn::Superseded => return Err(NotServing::Superseded(Box::new(report))),
+impl Work<'_> {
+    /// Begins the job, or resumes what is under way, and follows it to its end.
+    pub(super) async fn run(mut self) -> Ended {
+        let ended = match self.check(None).await {
+            Ok(report) => self.follow(report, History::default()).await,
+            Err(trouble) => {
+                let (report, now) = (JobReport::default(), JobReport::default());
+                Ended { end: End::Unseen(trouble), is_begun: false, report, now }
             }
+        };
+        if matches!(ended.end, End::Served(_)) {
+            self.watch.done(&ended.now);
+        }
+        ended
+    }
+
+    /// The loop.
+    pub(super) async fn follow(&mut self, mut seen: JobReport, mut history: History) -> Ended {
+        history.owner_before = seen.owner.clone();
+        history.facts = seen.facts.clone();
+        loop {
+            let ended = match self.step(&mut seen, &mut history).await {
+                Ok(None) => continue,
+                Ok(Some(ended)) => ended,
+                Err(trouble) => Ended::of(End::Unseen(trouble), seen),
+            };
+            return Ended { is_begun: history.is_begun, ..ended };
         }
     }
 
-    /// What the instance says to a beginning. When another run was faster, or when that is what an answer that was lost
-    /// has begun, it is decided anew on what is there now.
-    async fn accepted(
+    async fn step(&mut self, seen: &mut JobReport, history: &mut History) -> Result<Option<Ended>, Trouble> {
+        if history.is_begun {
+            self.watch.shows(seen);
+        }
+        let next = match (decide(&self.goal, seen, history), self.order) {
+            (Step::Begin(build, because), Some(order)) => {
+                let begun = self.begin(order, build, because, seen, history).await?;
+                self.accepted(begun, history).await?
+            }
+            (Step::Own, Some(order)) => {
+                let owned = self.own(order, order.owner, seen).await?;
+                self.accepted(owned, history).await?
+            }
+            (Step::Confirm(process), _) => {
+                let ready = self.machine.run(&Verb::Ready { process: &process }).await?;
+                if !ready.is_refused && ready.phase == Phase::Ready {
+                    let speed = history.tried.take().and_then(|tried| tried.result.ok()).flatten();
+                    return Ok(Some(Ended::of(End::Served(speed), ready)));
+                }
+                return Ok(recorded(ready, seen));
+            }
+            (Step::Record(process, failure), _) => {
+                tracing::info!(reason = failure.text, "the server does not answer the probe");
+                let failed = self.machine.run(&Verb::Failed { process: &process, failure: &failure }).await?;
+                return Ok(recorded(failed, seen));
+            }
+            (Step::Try(process), _) => match self.ask(&process, history).await? {
+                Some(result) => {
+                    // The process may have ended, and its own record says why.
+                    let looks = result.is_err();
+                    history.tried = Some(Tried { process, result });
+                    if !looks {
+                        return Ok(None);
+                    }
+                    self.machine.run(&Verb::Look).await?
+                }
+                None => self.look().await?,
+            },
+            (Step::Wait, _) => self.look().await?,
+            (Step::Fail | Step::Begin(..) | Step::Own, _) => {
+                let end = if history.is_begun { End::Failed } else { End::Refused };
+                return Ok(Some(Ended::of(end, std::mem::take(seen))));
+            }
+            (Step::RollBack, _) => return self.roll_back(seen).await.map(Some),
+            (Step::Leave(failure), order) => {
+                // It was taken over in vain.
+                if let (Some(order), Some(before)) = (order, &history.owner_before)
+                    && before != order.owner
+                {
+                    self.own(order, before, seen).await?;
+                }
+                return Ok(Some(Ended::of(End::Unproved(failure), std::mem::take(seen))));
+            }
+            (Step::Superseded, _) => return Ok(Some(Ended::of(End::Superseded, std::mem::take(seen)))),
+        };
+        *seen = next;
+        Ok(None)
+    }
+
+    /// Begins the job with this build; what would certainly fail is a refusal.
+    async fn begin(
         &mut self,
-        report: JobReport,
+        order: Order<'_>,
+        build: Build,
+        because: Option<JobFailure>,
+        seen: &JobReport,
         history: &mut History,
-        changes: &mut usize,
-    ) -> Result<JobReport, NotServing> {
+    ) -> Result<JobReport, Trouble> {
+        let (binary, because) = match self.binary(order.job, build, because, &mut history.facts).await? {
+            Ok(chosen) => chosen,
+            // The first cause stays the first.
+            Err((failure, because)) => {
+                return Ok(JobReport { failure: Some(failure), because, is_refused: true, ..seen.clone() });
+            }
+        };
+        let is_interrupted = seen.phase == Phase::Failed
+            && seen.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Interrupted);
+        history.resumptions += usize::from(is_interrupted);
+        let rival = seen.rival.as_ref().filter(|rival| order.ends_rival && !rival.command_line.is_empty());
+        let start = Start {
+            job: order.job,
+            binary: &binary,
+            login: &logout::login(&history.facts),
+            because: because.as_ref(),
+            owner: order.owner,
+            rolls_back: self.goal.rolls_back,
+            ends_rival: rival.and_then(|rival| rival.identity.as_deref()),
+            seen: &seen.run,
+        };
+        self.machine.run(&Verb::Ensure(&start)).await
+    }
+
+    async fn own(&mut self, order: Order<'_>, owner: &str, seen: &JobReport) -> Result<JobReport, Trouble> {
+        self.machine.run(&Verb::Own { seen: &seen.run, owner, restarts: order.job.restarts }).await
+    }
+
+    /// The answer to a beginning. If another run was faster, or if a lost answer has begun it, the decision is repeated.
+    async fn accepted(&mut self, report: JobReport, history: &mut History) -> Result<JobReport, Trouble> {
         if !report.is_refused {
             history.is_begun = true;
             return Ok(report);
         }
         let is_changed = report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Changed);
-        if !is_changed || *changes == CHANGES {
+        if !is_changed || history.changes == CHANGES {
             return Ok(report);
         }
-        *changes += 1;
-        if history.is_begun { self.tell(&Verb::Look, Some(&report)).await } else { self.check(None).await }
+        history.changes += 1;
+        if history.is_begun { self.machine.run(&Verb::Look).await } else { self.check(None).await }
     }
 
-    async fn check(&mut self, known: Option<&Facts>) -> Result<JobReport, NotServing> {
-        let check = JobCheck { job: self.job, ends_rival: self.ends_rival };
-        check.ask(self.follow.machine, known).await.map_err(|trouble| unseen(trouble, None))
-    }
-
-    /// What a refusal comes to: an update that was under way before may have ended the server that served.
-    async fn refused(self, report: JobReport) -> NotServing {
-        if give_up(&self.goal, &report) == Step::RollBack {
-            return self.roll_back(report).await;
+    async fn check(&mut self, known: Option<&Facts>) -> Result<JobReport, Trouble> {
+        match self.order {
+            Some(order) => check(order.job, order.ends_rival, self.machine, known).await,
+            None => self.machine.run(&Verb::Look).await,
         }
-        NotServing::Refused(Box::new(report))
     }
 
-    async fn failed(self, report: JobReport) -> NotServing {
-        if give_up(&self.goal, &report) == Step::RollBack {
-            return self.roll_back(report).await;
-        }
-        NotServing::Failed(Box::new(report))
-    }
-
-    /// The binary that is meant, and why it is not the prebuilt one; or what keeps it from being had, and the same.
+    /// The binary of a build.
     async fn binary(
         &mut self,
+        job: &Job,
         build: Build,
         because: Option<JobFailure>,
         facts: &mut Facts,
-    ) -> Result<Chosen, NotServing> {
+    ) -> Result<Chosen, Trouble> {
         if build != Build::Source {
-            let chosen = choose(self.job, build, because, facts);
+            let chosen = choose(job, build, because, facts);
             let instead = chosen.as_ref().err().filter(|(failure, _)| is_cured_by_source(&self.goal, failure.kind));
             let Some((failure, _)) = instead else { return Ok(chosen) };
-            return Box::pin(self.binary(Build::Source, Some(failure.clone()), facts)).await;
+            return Box::pin(self.binary(job, Build::Source, Some(failure.clone()), facts)).await;
         }
         let report = self.check(Some(facts)).await?;
         *facts = report.facts;
         Ok(match report.failure.filter(|_| report.is_refused) {
             Some(failure) => Err((failure, because)),
-            None => choose(self.job, build, because, facts),
+            None => choose(job, build, because, facts),
         })
     }
 
-    /// Has the former server serve again, and sees that it does.
-    async fn roll_back(mut self, failed: JobReport) -> NotServing {
-        let failed = Box::new(failed);
-        let mut now = match self.tell(&Verb::RollBack, Some(&failed)).await {
-            Ok(report) => report,
-            Err(ended) => return ended,
-        };
+    /// Starts the former server again, and follows it as its own work.
+    async fn roll_back(&mut self, failed: &mut JobReport) -> Result<Ended, Trouble> {
+        let now = self.machine.run(&Verb::RollBack).await?;
         if now.is_refused {
-            return NotServing::Failed(Box::new(now));
+            return Ok(Ended::of(End::Failed, now));
         }
-        if failed.former == Some(Former::Serving) && now.phase == Phase::Ready {
-            return NotServing::RolledBack(failed, Box::new(now), Return::GoesOn);
+        let report = std::mem::take(failed);
+        if report.former == Some(Former::Serving) && now.phase == Phase::Ready {
+            return Ok(Ended { now, ..Ended::of(End::RolledBack(Return::GoesOn), report) });
         }
-        let turn = self.follow.until_turn(&Goal::seen(), &self.former_trial, &mut now, &mut History::begun()).await;
-        let returned = match turn {
-            Ok(Turn::Served(speed)) => Return::Serves(speed),
-            Ok(Turn::Leave(reason)) => Return::Fails(reason),
-            Ok(_) => Return::Fails(now.failure.clone().map(|failure| failure.text).unwrap_or_default()),
-            Err(trouble) => Return::Fails(trouble.to_string()),
+        (self.goal, self.order) = (Goal::seen(), None);
+        if let Some(trial) = self.former_trial.take() {
+            self.trial = trial;
+        }
+        let back = Box::pin(self.follow(now, History::begun())).await;
+        let returned = match back.end {
+            End::Served(_) => Return::Serves,
+            End::Unproved(failure) => Return::Fails(failure.text),
+            End::Unseen(trouble) => Return::Fails(trouble.to_string()),
+            _ => Return::Fails(back.now.failure.clone().map(|failure| failure.text).unwrap_or_default()),
         };
-        NotServing::RolledBack(failed, Box::new(now), returned)
+        Ok(Ended { now: back.now, ..Ended::of(End::RolledBack(returned), report) })
     }
 
-    async fn tell(&mut self, verb: &Verb<'_>, last: Option<&JobReport>) -> Result<JobReport, NotServing> {
-        self.follow.machine.run(verb).await.map_err(|trouble| unseen(trouble, last))
+    /// Asks a process, whose time began when it was first asked.
+    #[tracing::instrument(name = "request", level = "info", skip_all, fields(endpoint = "llama server"))]
+    async fn ask(
+        &mut self,
+        process: &str,
+        history: &mut History,
+    ) -> Result<Option<Result<Option<Number>, JobFailure>>, Trouble> {
+        let begun = match &history.asked {
+            Some((asked, begun)) if asked == process => *begun,
+            _ => history.asked.insert((process.to_owned(), Instant::now())).1,
+        };
+        self.trial.once(self.machine, begun).await
+    }
+
+    #[tracing::instrument(name = "wait", level = "info", skip_all, fields(kind = "llama server"))]
+    async fn look(&mut self) -> Result<JobReport, Trouble> {
+        self.machine.pause(self.watch.wait()).await?;
+        self.machine.run(&Verb::Look).await
     }
 }
 
-fn unseen(trouble: Trouble, last: Option<&JobReport>) -> NotServing {
-    NotServing::Unseen(trouble, last.map(|report| Box::new(report.clone())))
+impl Ended {
+    fn of(end: End, report: JobReport) -> Self {
+        Self { end, is_begun: false, now: report.clone(), report }
+    }
 }
 
-fn is_interrupted(report: &JobReport) -> bool {
-    report.phase == Phase::Failed
-        && report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Interrupted)
+/// After a record: one that was refused, as on a full disk, would be repeated for ever.
+fn recorded(report: JobReport, seen: &mut JobReport) -> Option<Ended> {
+    if report.is_refused {
+        return Some(Ended::of(End::Failed, report));
+    }
+    *seen = report;
+    None
 }

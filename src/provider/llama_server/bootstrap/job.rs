@@ -121,8 +121,9 @@ pub(crate) enum SourceOrigin {
     Path(String),
 }
 
+#[cfg(test)]
 impl Job {
-    /// All secrets of the job, for [`super::JobReport::parse`].
+    /// All secrets of the job.
     pub(crate) fn secrets(&self) -> Vec<SecretString> {
         self.api_key.iter().chain(self.environment.values()).cloned().collect()
     }

@@ -8,6 +8,7 @@
 
 mod facts;
 mod job;
+mod kinds;
 mod program;
 mod report;
 mod settle;
@@ -23,8 +24,9 @@ pub(super) use self::report::Process;
 pub(super) use self::{
     facts::{Facts, PortHolder, Question, Toolkit},
     job::{Build, CompileSource, Fingerprint, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
+    kinds::FailureKind,
     program::{ProgramForm, Verb, is_passable, program},
-    report::{FailureKind, Former, JobFailure, JobReport, Malformed, Phase},
+    report::{Former, JobFailure, JobReport, Malformed, Phase},
     start::{Binary, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree},
     told::{no_room, room_question},
 };

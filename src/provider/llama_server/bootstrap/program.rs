@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use super::{
     facts::{self, Question},
     job::ServerPlace,
-    report::{FailureKind, NO_PROGRAM},
+    report::{JobFailure, NO_PROGRAM},
     start::{self, Start},
 };
 
@@ -47,8 +47,8 @@ pub(crate) enum Verb<'a> {
     Failed {
         /// [`super::Process::identity`] of the process that was asked.
         process: &'a str,
-        /// What was seen, for people.
-        reason: &'a str,
+        /// What was seen.
+        failure: &'a JobFailure,
     },
     /// Reports the current state. Changes nothing.
     Look,
@@ -115,7 +115,7 @@ pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>, form: ProgramForm) -
             start::begin(start, &mut settings);
             vec!["ensure"]
         }
-        Verb::Failed { process, reason } => vec!["judge", process, "failed", FailureKind::NoInference.as_str(), reason],
+        Verb::Failed { process, failure } => vec!["judge", process, "failed", failure.kind.as_str(), &failure.text],
         Verb::Look => vec!["look"],
         Verb::Own { seen, owner, restarts } => vec!["own", seen, owner, start::policy(restarts)],
         Verb::Ready { process } => vec!["judge", process, "ready"],

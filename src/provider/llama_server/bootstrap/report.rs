@@ -1,12 +1,13 @@
 //! The answer of the program.
 
-use std::{str::FromStr, time::Duration};
+use std::str::FromStr;
 
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     facts::{Facts, PREFIX, PortHolder},
     job::Build,
+    kinds::FailureKind,
     settle::{SettledRecords, settle},
     told,
     wire::{self, JobRecord, ReportValues},
@@ -25,7 +26,7 @@ const LOG_LINES: usize = 60;
 const LONGEST_LINE: usize = 300;
 
 /// The state of a server in the instance.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct JobReport {
     /// The current run; empty if there is none.
     pub(crate) run: String,
@@ -55,6 +56,8 @@ pub(crate) struct JobReport {
     pub(crate) former: Option<Former>,
     /// The server, even if it has ended; none before the first start.
     pub(crate) process: Option<Process>,
+    /// The processor time that it has used, in hundredths of a second.
+    pub(crate) processor_time: Option<u64>,
     /// Whether that server has served before.
     pub(crate) is_proved: bool,
     /// The process of the detached work, which supervises the server; `None` if it has ended.
@@ -90,9 +93,10 @@ pub(crate) struct JobReport {
 }
 
 /// A phase of a run. They are in the order of the work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// Never begun, or stopped.
+    #[default]
     Absent,
     /// The work begins.
     Find,
@@ -134,88 +138,6 @@ pub(crate) struct JobFailure {
     pub(crate) text: String,
 }
 
-/// Makes the kinds from the words that the program has for them.
-macro_rules! kinds {
-    ($($(#[$meta:meta])* $kind:ident = $word:literal,)*) => {
-        /// The kinds of failures.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(crate) enum FailureKind {
-            $($(#[$meta])* $kind,)*
-        }
-
-        impl FailureKind {
-            /// All of them.
-            #[cfg(test)]
-            pub(crate) const ALL: &[Self] = &[$(Self::$kind,)*];
-
-            /// The program's word.
-            pub(crate) fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $word,)*
-                }
-            }
-        }
-
-        impl FromStr for FailureKind {
-            type Err = Malformed;
-
-            fn from_str(text: &str) -> Result<Self, Malformed> {
-                match text {
-                    $($word => Ok(Self::$kind),)*
-                    _ => Err(Malformed::Value { key: "failure".to_owned() }),
-                }
-            }
-        }
-    };
-}
-
-kinds! {
-    /// The CUDA architecture is not known, or no toolkit there compiles for it.
-    Architecture = "architecture",
-    /// The server does not understand its options.
-    BadOption = "bad_option",
-    /// Another run holds the lock of the state directory for a minute.
-    Busy = "busy",
-    /// The compiler refused, or what it made does not run.
-    Compile = "compile",
-    /// The server ended after it had been ready.
-    Died = "died",
-    /// Another run has begun, or returned to the former server, since the caller looked.
-    Changed = "changed",
-    /// No space is left in the workspace.
-    DiskFull = "disk_full",
-    /// The server ended before it was ready.
-    Exited = "exited",
-    /// Another resource owns the server.
-    Foreign = "foreign",
-    /// The work ended without a word: a reboot, or someone killed it. [`Verb::Ensure`](super::Verb::Ensure) resumes it.
-    Interrupted = "interrupted",
-    /// The model is missing, is not a file or cannot be read.
-    MissingModel = "missing_model",
-    /// No CUDA toolkit to compile with.
-    MissingToolkit = "missing_toolkit",
-    /// A program that the work needs is not installed: cmake, git, a compiler.
-    MissingTool = "missing_tool",
-    /// The model's file is not GGUF.
-    NoGguf = "no_gguf",
-    /// The caller has sent [`Verb::Failed`](super::Verb::Failed).
-    NoInference = "no_inference",
-    /// There is no prebuilt server.
-    NoPackage = "no_package",
-    /// There is no source, or it cannot be fetched or unpacked.
-    NoSource = "no_source",
-    /// There is no server to restart.
-    NotRunning = "not_running",
-    /// Another process listens on the port.
-    PortInUse = "port_in_use",
-    /// The work or the server outlives even SIGKILL, as a process does that waits for a device.
-    Stuck = "stuck",
-    /// The build has no option that reads an API key.
-    Unsupported = "unsupported",
-    /// The workspace cannot be written, for another reason than space.
-    Workspace = "workspace",
-}
-
 /// The server that an update replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Former {
@@ -236,8 +158,6 @@ pub(crate) struct Process {
     pub(crate) started: i64,
     /// Whether it exists and is not a zombie.
     pub(crate) is_alive: bool,
-    /// The processor time that it has used.
-    pub(crate) processor_time: Duration,
     /// The file of its model.
     pub(crate) model: String,
     /// Its arguments; empty if it has ended. Secrets are redacted.
@@ -297,14 +217,6 @@ pub(crate) enum Malformed {
         /// The value's name.
         key: String,
     },
-}
-
-#[cfg(test)]
-impl JobReport {
-    /// That of an instance in which nothing was begun.
-    pub(crate) fn absent() -> Self {
-        Self::parse(b"damodel-report/1 begin\ndamodel-report/1 end\n", &[]).unwrap()
-    }
 }
 
 impl JobReport {
@@ -411,6 +323,7 @@ impl JobReport {
             package: record.package.clone(),
             facts,
             process,
+            processor_time: values.number("server_time")?,
         };
         let told = |failure| told::failure(failure, &record, &report, text);
         report.failure = refused.or(recorded).map(told).or(interrupted);
@@ -437,8 +350,6 @@ impl Process {
             identity: identity.to_owned(),
             started: values.number("server_started")?.unwrap_or_default(),
             is_alive: values.is_yes("server_alive"),
-            // Hundredths of a second.
-            processor_time: Duration::from_millis(values.number::<u64>("server_time")?.unwrap_or_default() * 10),
             model: redacted(values.text("server_model").unwrap_or_default()),
             command_line: words.map(redacted).collect(),
         }))

@@ -1,7 +1,8 @@
 //! The phase of a run, from its records and its processes.
 
 use super::{
-    report::{FailureKind, JobFailure, Malformed, Phase},
+    kinds::FailureKind,
+    report::{JobFailure, Malformed, Phase},
     wire::ReportValues,
 };
 

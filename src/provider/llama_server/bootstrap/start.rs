@@ -5,8 +5,9 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{
     facts,
     job::{Build, Job},
+    kinds::FailureKind,
     program::{ProgramSettings, path, quote, quoted},
-    report::{FailureKind, JobFailure},
+    report::JobFailure,
     wire::JobRecord,
 };
 

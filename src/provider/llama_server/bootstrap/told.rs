@@ -7,7 +7,8 @@ use regex::Regex;
 use super::{
     facts::{Facts, Question},
     job::ServerPlace,
-    report::{FailureKind, JobFailure, JobReport},
+    kinds::FailureKind,
+    report::{JobFailure, JobReport},
     wire::JobRecord,
 };
 
@@ -157,7 +158,7 @@ mod tests {
             };
             Some(value.to_owned()).filter(|value| !value.is_empty())
         };
-        let report = JobReport { restarts, ..JobReport::absent() };
+        let report = JobReport { restarts, ..JobReport::default() };
         failure(JobFailure { kind, text: String::new() }, &JobRecord::default(), &report, value).text
     }
 

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     job::{Build, Fingerprint},
-    report::{FailureKind, JobFailure, Malformed},
+    kinds::FailureKind,
+    report::{JobFailure, Malformed},
     start::{self, Binary, Start, Supply},
 };
 

@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 use super::home::{Home, chat, http};
 use crate::provider::llama_server::{
     bootstrap::{
-        Binary, Build, Facts, Fingerprint, Job, JobFailure, JobReport, LoginLifetime, Phase, Prebuilt, Recipe, Start,
-        Verb,
+        Binary, Build, Facts, FailureKind, Fingerprint, Job, JobFailure, JobReport, LoginLifetime, Phase, Prebuilt,
+        Recipe, Start, Verb,
     },
-    decide::{CheckVerdict, Goal, History, Step, decide, is_cured_by_source},
-    outliving, recipe, survey,
+    decide::{Goal, History, Step, Tried, decide, is_cured_by_source},
+    logout, recipe, survey,
     work::choose,
 };
 
@@ -70,7 +70,7 @@ impl Home {
             chosen => chosen?,
         };
         let begun = start(self, job);
-        let login = outliving::login(&facts);
+        let login = logout::login(&facts);
         let start = Start { binary: &binary, login: &login, because: because.as_ref(), seen: &seen.run, ..begun };
         Ok(self.run_at(&job.place, &Verb::Ensure(&start)))
     }
@@ -126,13 +126,16 @@ impl Home {
                     }
                     ready
                 }
-                Step::Record(process, reason) => self.run_at(&job.place, &Verb::Failed { process, reason }),
+                Step::Record(process, failure) => self.run_at(&job.place, &Verb::Failed { process, failure }),
                 Step::Try(process) => {
                     let process = process.clone();
                     let is_healthy = http(job.place.port, "GET /health", "").0 == 200;
                     let status = if is_healthy { chat(job.place.port, "") } else { 0 };
-                    let failure = (![200, 401].contains(&status)).then(|| format!("it answered {status}"));
-                    history.verdict = is_healthy.then_some(CheckVerdict { process, failure });
+                    let result = match status {
+                        200 | 401 => Ok(None),
+                        status => Err(no_inference(&format!("it answered {status}"))),
+                    };
+                    history.tried = is_healthy.then_some(Tried { process, result });
                     self.run_at(&job.place, &Verb::Look)
                 }
                 Step::Wait => self.run_at(&job.place, &Verb::Look),
@@ -165,6 +168,11 @@ pub(super) fn start<'a>(home: &Home, job: &'a Job) -> Start<'a> {
         ends_rival: None,
         seen: home.run_folder().leak(),
     }
+}
+
+/// What a sender records of a server that does not answer the probe.
+pub(super) fn no_inference(text: &str) -> JobFailure {
+    JobFailure { kind: FailureKind::NoInference, text: text.to_owned() }
 }
 
 fn goal(job: &Job) -> Goal {

@@ -8,7 +8,7 @@ use super::{
     super::{
         super::decide::Step, Build, FailureKind, Job, JobFailure, JobReport, Phase, ServerPlace, SourceOrigin, Verb,
     },
-    home::{Gpu, Home, PACKAGE, RTX, V100, free_port, until},
+    home::{Gpu, Home, PACKAGE, RTX, V100, free_port, no_inference, until},
     model,
     stand_in::CUDA,
 };
@@ -117,7 +117,7 @@ fn prebuilt_that_the_caller_saw_not_infer_is_followed_by_a_compile_that_is_resum
     home.ensure(&job);
     let process = home.look_until(Phase::Load).process.unwrap();
     home.hold_compile();
-    let failed = Verb::Failed { process: &process.identity, reason: "no answer within 10m" };
+    let failed = Verb::Failed { process: &process.identity, failure: &no_inference("no answer within 10m") };
     let failure = home.run(&failed).failure.unwrap();
     assert_eq!(failure.kind, FailureKind::NoInference);
     home.begin(&job, Build::Source, Some(&failure));
@@ -139,7 +139,7 @@ fn build_from_source_that_does_not_infer_is_the_end() {
     let job = from_source(&home);
     home.ensure(&job);
     let process = home.look_until(Phase::Load).process.unwrap();
-    let report = home.run(&Verb::Failed { process: &process.identity, reason: "it says nonsense" });
+    let report = home.run(&Verb::Failed { process: &process.identity, failure: &no_inference("it says nonsense") });
     let failure = report.failure.unwrap();
     assert_eq!(
         (report.phase, failure.kind, failure.text.as_str()),

@@ -23,7 +23,7 @@ use crate::provider::llama_server::bootstrap::{
 
 use super::model;
 pub(super) use super::{
-    apply::start,
+    apply::{no_inference, start},
     observe::{chat, http, is_running, kill, processes},
     stand_in::{Gpu, PACKAGE, RTX, V100},
 };

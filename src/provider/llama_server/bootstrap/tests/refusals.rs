@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use super::{
     super::{Build, FailureKind, Job, Phase, Verb},
-    home::{Home, PACKAGE, RTX, V100, until},
+    home::{Home, PACKAGE, RTX, V100, no_inference, until},
 };
 
 /// Ensures a job that is refused: nothing may come of it.
@@ -242,9 +242,8 @@ fn disk_that_fills_while_loading_is_told_and_ends_nothing(#[case] build: Build) 
     home.ensure(&job);
     let process = home.look_until(Phase::Load).process.unwrap();
     small.fill();
-    for verb in
-        [Verb::Ready { process: &process.identity }, Verb::Failed { process: &process.identity, reason: "none" }]
-    {
+    let failure = &no_inference("none");
+    for verb in [Verb::Ready { process: &process.identity }, Verb::Failed { process: &process.identity, failure }] {
         let report = home.run(&verb);
         assert_eq!((report.is_refused, report.phase), (true, Phase::Load), "{verb:?}");
         assert_eq!(report.failure.unwrap().kind, FailureKind::DiskFull);

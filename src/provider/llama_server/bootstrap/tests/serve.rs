@@ -6,7 +6,7 @@ use rstest::rstest;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    home::{Home, PACKAGE, RTX, V100, answer, chat, http, is_running, kill, start, until},
+    home::{Home, PACKAGE, RTX, V100, answer, chat, http, is_running, kill, no_inference, start, until},
     model,
 };
 use crate::provider::llama_server::{
@@ -246,7 +246,8 @@ fn word_about_another_process_has_no_effect() {
     let job = home.job();
     home.ensure(&job);
     let report = home.look_until(Phase::Load);
-    for verb in [Verb::Ready { process: "1.2.3" }, Verb::Failed { process: "1.2.3", reason: "none" }] {
+    let failure = no_inference("none");
+    for verb in [Verb::Ready { process: "1.2.3" }, Verb::Failed { process: "1.2.3", failure: &failure }] {
         let after = home.run(&verb);
         assert_eq!((after.phase, &after.process), (Phase::Load, &report.process), "{verb:?}");
     }

@@ -1,4 +1,4 @@
-//! From a model to an instance with a login.
+//! Logins to the instance of a server.
 
 use std::time::Duration;
 
@@ -8,34 +8,34 @@ use super::{
 };
 use crate::{
     api::InstanceUid,
-    framework::{Attr, Diagnostic, Private, StepContext},
+    framework::{Attr, Diagnostic, Diagnostics, Path, Private, StepContext},
     provider::{
         ProviderClient,
         access::Access,
         client::limits,
         lifecycle::absence,
-        ssh::NoTarget,
+        ssh::{Login, NoTarget},
         ssh_failure::{SshFailure, no_credentials},
     },
     ssh,
 };
 
-/// The longest that a refresh tries to log in.
-const REFRESH: Duration = Duration::from_secs(20);
+/// The longest login of a refresh.
+const MAX_OF_A_REFRESH: Duration = Duration::from_secs(20);
 
-/// Why nobody is logged in.
+/// Why a login failed.
 #[derive(Debug)]
-pub(super) enum NoEntrance {
-    /// There is nothing to log in with: write-only values are not here.
+pub(super) enum NoLogin {
+    /// There are no credentials: write-only ones are not known here.
     NoCredentials,
-    /// An argument, or the machine's state.
+    /// An argument is wrong, or missing in the state.
     Refused(Box<Diagnostic>),
-    /// SSH said no, or nothing.
+    /// The error of SSH.
     Ssh(Box<ssh::Error>),
 }
 
-impl NoEntrance {
-    /// What the operator reads. `tried` reads after "Cannot", and `now` is what state things are in.
+impl NoLogin {
+    /// The diagnostic. `tried` is the action, as text after "Cannot"; `now` is the resulting state, in a sentence.
     pub(super) fn diagnostic(&self, tried: String, access: Option<&Access>, now: &str) -> Diagnostic {
         match self {
             Self::NoCredentials => no_credentials(access, now),
@@ -45,45 +45,60 @@ impl NoEntrance {
     }
 }
 
-/// Logs in to change something: the instance is waited for, and so is its SSH server.
-pub(super) async fn enter(
+/// A login to change something.
+pub(super) struct Opened {
+    pub(super) machine: InstanceSession,
+    /// The service's access data, if there is an instance.
+    pub(super) access: Option<Access>,
+    /// The warnings about host keys that are not pinned.
+    pub(super) warnings: Diagnostics,
+}
+
+/// Logs in to change something: waits for the instance and its SSH server.
+///
+/// # Errors
+/// The login failed; `now` is the resulting state, in a sentence.
+pub(super) async fn log_in(
     server: &LlamaServer,
     config: &LlamaServer,
     private: &mut Private,
     now: &str,
     context: &StepContext<ProviderClient>,
-) -> Result<(InstanceSession, Option<Access>), Diagnostic> {
+) -> Result<Opened, Diagnostic> {
     let access = match server.instance_id.as_str() {
         Some(id) => {
-            let (uid, limits) = (InstanceUid::new(id), limits(context));
+            let (uid, limits) = (InstanceUid::new(id.trim()), limits(context));
             let access = Access::to_running(&uid, now, &context.client, &limits).await?;
             absence::seen(private, &witness_key(&uid), &context.client, &limits).await;
             Some(access)
         }
         None => None,
     };
-    let attempt = LoginEffort { patience: None, limits: ssh::SessionLimits::default() };
-    match attempt.open(server, config, access.as_ref(), private, context).await {
-        Ok(machine) => Ok((machine, access)),
+    let effort = LoginEffort { patience: None, limits: ssh::SessionLimits::default() };
+    match effort.open(server, config, access.as_ref(), private, context).await {
+        Ok(machine) => {
+            let warnings = server.login_with(config, private).unpinned(machine.session(), server.pin_path());
+            Ok(Opened { machine, access, warnings })
+        }
         Err(error) => Err(error.diagnostic(format!("log in to run {}", server.title()), access.as_ref(), now)),
     }
 }
 
-/// How hard a login is tried.
+/// How long a login is tried.
 pub(super) struct LoginEffort {
-    /// The longest that it takes; none for `ssh.timeout`.
+    /// The time limit; `None` for that of `ssh.timeout`.
     patience: Option<Duration>,
     limits: ssh::SessionLimits,
 }
 
 impl LoginEffort {
-    /// That of a refresh, which keeps many others waiting: a refused login stays refused.
+    /// A refresh keeps others waiting, and does not repeat a refused login.
     pub(super) fn of_a_refresh() -> Self {
         let limits = ssh::SessionLimits { denied: Duration::ZERO, ..ssh::SessionLimits::default() };
-        Self { patience: Some(REFRESH), limits }
+        Self { patience: Some(MAX_OF_A_REFRESH), limits }
     }
 
-    /// That of a destroy.
+    /// A destroy repeats a refused login for 5 s.
     pub(super) fn of_a_destroy() -> Self {
         Self {
             patience: None,
@@ -99,35 +114,44 @@ impl LoginEffort {
         access: Option<&Access>,
         private: &Private,
         context: &StepContext<ProviderClient>,
-    ) -> Result<InstanceSession, NoEntrance> {
-        let known_bastion = server.bastion_address().and_then(|address| private.bastion(&address));
-        let login = server.login(config, known_bastion);
+    ) -> Result<InstanceSession, NoLogin> {
+        let login = server.login_with(config, private);
         let target = login.target(access, &context.client).map_err(|none| match none {
-            NoTarget::NoCredentials => NoEntrance::NoCredentials,
-            NoTarget::Refused(diagnostic) => NoEntrance::Refused(diagnostic),
+            NoTarget::NoCredentials => NoLogin::NoCredentials,
+            NoTarget::Refused(diagnostic) => NoLogin::Refused(diagnostic),
         })?;
         let place = server.records().ok_or_else(|| {
             let text = "Its workspace or its port is not in the state. Import it again.";
-            NoEntrance::Refused(Box::new(Diagnostic::error(format!("{} is not known", server.title()), text)))
+            NoLogin::Refused(Box::new(Diagnostic::error(format!("{} is not known", server.title()), text)))
         })?;
-        // What an import knows so far is no job, and has no secrets.
-        let secrets = server.job(config, access).map(|job| job.secrets()).unwrap_or_default();
+        let secrets = server.key(config).into_iter().chain(server.variables().into_values()).collect();
         let patience = self.patience.map_or_else(|| login.timeout(), |patience| patience.min(login.timeout()));
         let ends = (patience, context.deadline);
         let machine = InstanceSession::open(target, place, secrets, self.limits, ends, &context.stopping).await;
-        let mut machine = machine.map_err(|error| NoEntrance::Ssh(Box::new(error)))?;
+        let mut machine = machine.map_err(|error| NoLogin::Ssh(Box::new(error)))?;
         machine.progress = context.client.api.settings().progress.clone();
         Ok(machine)
     }
 }
 
 impl LlamaServer {
-    /// Where its bastion is, as the notes of it say.
-    pub(super) fn bastion_address(&self) -> Option<String> {
+    /// The login, with the bastion's key that an earlier login has shown.
+    pub(super) fn login_with(&self, config: &Self, private: &Private) -> Login {
+        let known_bastion = self.bastion_address().and_then(|address| private.bastion(&address));
+        self.login(config, known_bastion)
+    }
+
+    /// The argument that pins the host key.
+    pub(super) fn pin_path(&self) -> Path {
+        Path::to("ssh").attribute("host_key")
+    }
+
+    /// The address of its bastion.
+    fn bastion_address(&self) -> Option<String> {
         self.ssh.known()?.bastion.known()?.address()
     }
 
-    /// Notes what the login showed.
+    /// Takes over the host keys of a login.
     pub(super) fn take_login(&mut self, machine: &InstanceSession, private: &mut Private) {
         self.host_key = Attr::Known(machine.host_key());
         private.note_bastion(self.bastion_address().zip(machine.bastion_host_key()));

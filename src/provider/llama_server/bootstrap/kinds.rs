@@ -1,0 +1,143 @@
+//! The table of failures: the program's word of each kind, its title, the argument to correct, and what to do.
+
+use std::str::FromStr;
+
+use super::report::Malformed;
+
+/// Makes the kinds from the table.
+macro_rules! kinds {
+    ($($(#[$meta:meta])* $kind:ident = $word:literal, $title:literal, $argument:expr, $advice:literal;)*) => {
+        /// The kinds of failures.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum FailureKind {
+            $($(#[$meta])* $kind,)*
+        }
+
+        impl FailureKind {
+            /// All of them.
+            #[cfg(test)]
+            pub(crate) const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            /// The program's word.
+            pub(crate) fn as_str(self) -> &'static str {
+                self.row().0
+            }
+
+            /// What happened, in a few words.
+            pub(crate) fn title(self) -> &'static str {
+                self.row().1
+            }
+
+            /// The argument to correct.
+            pub(crate) fn argument(self) -> Option<&'static str> {
+                self.row().2
+            }
+
+            /// What to do.
+            pub(crate) fn advice(self) -> &'static str {
+                self.row().3
+            }
+
+            fn row(self) -> (&'static str, &'static str, Option<&'static str>, &'static str) {
+                match self {
+                    $(Self::$kind => ($word, $title, $argument, $advice),)*
+                }
+            }
+        }
+
+        impl FromStr for FailureKind {
+            type Err = Malformed;
+
+            fn from_str(text: &str) -> Result<Self, Malformed> {
+                match text {
+                    $($word => Ok(Self::$kind),)*
+                    _ => Err(Malformed::Value { key: "failure".to_owned() }),
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The CUDA architecture is not known, or no toolkit there compiles for it.
+    Architecture = "architecture", "the CUDA toolkits there do not support this GPU", Some("source"),
+        "A V100 or P40 needs a toolkit up to 12.9. Use an image with one, or name the architectures in \
+         source.cuda_architectures.";
+    /// The server does not understand its options.
+    BadOption = "bad_option", "the server refuses its options", None,
+        "Correct the option, or use a server that supports it.";
+    /// The model's file is incomplete or damaged.
+    BrokenModel = "broken_model", "the model's file is incomplete or damaged", Some("model"),
+        "Download the file again, or set model to another one.";
+    /// Another run holds the lock of the state directory for a minute.
+    Busy = "busy", "another run is working on it", None,
+        "Another apply holds the records of this server. Wait until it has ended, then apply again.";
+    /// Another run has begun, or returned to the former server, since the caller looked.
+    Changed = "changed", "another run is working on it", None,
+        "Wait until the other run has ended, then apply again.";
+    /// The compiler refused, or what it made does not run.
+    Compile = "compile", "the compile failed", Some("source"),
+        "Correct what the compiler reports, then apply again: what is compiled is kept.";
+    /// The server ended after it had been ready.
+    Died = "died", "it exited after it had been ready", None, "";
+    /// No space is left in the workspace.
+    DiskFull = "disk_full", "the disk is full", Some("workspace"),
+        "Free space in the workspace, or use one on another disk.";
+    /// The server ended before it was ready.
+    Exited = "exited", "it ended before it was ready", None,
+        "The log has the reason: correct the arguments, then apply again.";
+    /// Another resource owns the server.
+    Foreign = "foreign", "another resource owns it", None, "Destroy it in the configuration that manages it.";
+    /// The work ended without a record: a reboot, or it was killed. [`Verb::Ensure`](super::Verb::Ensure) resumes it.
+    Interrupted = "interrupted", "the work was interrupted", None,
+        "The instance was rebooted, or the work was killed. Apply again to resume it.";
+    /// The server answers clients that send no key.
+    KeyIgnored = "key_ignored", "it does not ask for its API key", Some("api_key"),
+        "Use another server: set package to one, or build = \"source\".";
+    /// The model is missing, is not a file or cannot be read.
+    MissingModel = "missing_model", "model not found", Some("model"), "Set model to an existing file.";
+    /// No CUDA toolkit to compile with.
+    MissingToolkit = "missing_toolkit", "no CUDA toolkit to compile with", Some("build"),
+        "Use an image with a CUDA toolkit (nvcc), or a GPU that the prebuilt server supports.";
+    /// A program that the work needs is not installed: cmake, git, a compiler.
+    MissingTool = "missing_tool", "a program that it needs is missing", Some("build"),
+        "Install it in the instance, or use an image that has it.";
+    /// A question to the instance has no answer, for example because a file system is stale.
+    NoAnswer = "no_answer", "the instance does not answer", None,
+        "Check the file system that holds it, for example with ls. Nothing was changed.";
+    /// The model's file is not GGUF.
+    NoGguf = "no_gguf", "the model is not a GGUF file", Some("model"),
+        "Download the file again, or set model to another one.";
+    /// The server sees no GPU, although the instance has one.
+    NoGpu = "no_gpu", "it sees no GPU", Some("gpu_layers"),
+        "Use a server that is built for this GPU, or set gpu_layers = 0 to use the CPU.";
+    /// The server does not answer the probe.
+    NoInference = "no_inference", "it generates no tokens", None,
+        "The log has the reason: correct the arguments, then apply again.";
+    /// There is no prebuilt server.
+    NoPackage = "no_package", "no prebuilt server found", Some("package"),
+        "Set package to the server's path in the instance.";
+    /// There is no source, or it cannot be fetched or unpacked.
+    NoSource = "no_source", "its source is not available", Some("source"),
+        "Set source.path to a source in the instance, or source.url and source.ref.";
+    /// There is no server to restart.
+    NotRunning = "not_running", "no server to restart", None, "Apply to start it.";
+    /// The memory of the GPU or of the instance is not enough.
+    OutOfMemory = "out_of_memory", "memory ran out", Some("context_size"),
+        "Use a smaller context_size, model or gpu_layers, or an instance with more memory.";
+    /// Another process listens on the port.
+    PortInUse = "port_in_use", "the port is in use", Some("port"),
+        "Stop the program that listens there, or choose another port. That program was not stopped.";
+    /// The model was still loading when the time was over.
+    Slow = "slow", "the model loads too slowly", Some("ready_timeout"),
+        "Raise ready_timeout, or put the model on a faster disk.";
+    /// The work or the server outlives even SIGKILL, as a process does that waits for a device.
+    Stuck = "stuck", "a process in the instance does not end", None,
+        "Even SIGKILL does not end it, for example because it waits for a device. Reboot the instance, then apply again.";
+    /// The build has no option that reads an API key.
+    Unsupported = "unsupported", "this build does not support the requested feature", Some("api_key"),
+        "Use the source of a newer server: source.url and source.ref, or source.path.";
+    /// The workspace cannot be written, for another reason than space.
+    Workspace = "workspace", "the workspace cannot be written", Some("workspace"),
+        "Choose another workspace, or correct its permissions.";
+}

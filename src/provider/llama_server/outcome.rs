@@ -1,0 +1,341 @@
+//! The outcome of an operation: from the end of the work to the state that is kept, and the diagnostics.
+
+use super::{
+    bootstrap::{FailureKind, Fingerprint, Job, Verb},
+    failure,
+    machine::InstanceSession,
+    model::{LlamaServer, Records as _},
+    read,
+    work::{End, Ended, Return},
+};
+use crate::{
+    framework::{Diagnostic, Diagnostics, Outcome, Private},
+    provider::words::capitalized,
+};
+
+/// An operation whose work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Create,
+    Update,
+    Restart,
+}
+
+/// The state that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// None, or the one that an action cannot change.
+    Nothing,
+    /// That from before the operation.
+    Prior,
+    /// The planned one.
+    Planned,
+}
+
+pub(super) const AS_BEFORE: &str = "Nothing was changed. What runs in the instance continues.";
+pub(super) const NOTHING_STARTED: &str = "Nothing was started, and it is not in the state.";
+pub(super) const NOTHING_RESTARTED: &str = "Nothing was restarted. What runs in the instance continues.";
+pub(super) const NOT_HEARD: &str = "It is not known whether the instance received the change. The state keeps the \
+                                    previous values; the next apply sends the change again, or resumes it.";
+
+impl Ended {
+    /// The table: what is kept after this end of an operation, and the sentence that says so.
+    pub(super) fn settle(&self, operation: Operation) -> (Keep, &'static str) {
+        use {End::*, Keep::*, Operation::*};
+        let has_former = self.report.former.is_some();
+        let has_ended = self.report.process.as_ref().is_some_and(|process| !process.is_alive);
+        // Options are refused before any server is started.
+        let is_option = self.report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::BadOption);
+        match (&self.end, operation) {
+            (Served(_), Restart) => (Nothing, ""),
+            (Served(_), Create | Update) => (Planned, ""),
+            (Refused, Create) => (Nothing, NOTHING_STARTED),
+            (Failed, Create) if is_option => (Nothing, NOTHING_STARTED),
+            (Refused, Update) if has_ended => {
+                (Prior, "The former server is no longer running, and the state records this: the next apply starts it.")
+            }
+            (Refused, Update) => (Prior, AS_BEFORE),
+            (Refused, Restart) => (Nothing, NOTHING_RESTARTED),
+            (Failed, Create) => {
+                (Planned, "It is tainted in the state: the next apply stops what is left and tries again.")
+            }
+            (Failed, Update) => (Planned, "The state records it as failed: the next apply starts it again."),
+            (Failed, Restart) => (Nothing, "An apply of damodel_llama_server repairs it."),
+            (RolledBack(_) | Superseded, Create) => (Nothing, "It is not in the state."),
+            (Unproved(_), Create) => (Nothing, "This resource does not own it."),
+            (RolledBack(Return::Fails(_)), Update) => {
+                (Prior, "The state keeps its arguments, and the next apply repairs it.")
+            }
+            (RolledBack(_), Update) => (Prior, "The state keeps its arguments: correct the change, then apply again."),
+            (Superseded, Update) => (Prior, "The state keeps the former arguments."),
+            (Unproved(_), Update) => (Prior, "The state keeps the former arguments. Correct probe, then apply again."),
+            (RolledBack(_) | Superseded | Unproved(_), Restart) => {
+                (Nothing, "An apply of damodel_llama_server checks it again and repairs it.")
+            }
+            (Unseen(_), Create) => (
+                Nothing,
+                "The work continues in the instance, which keeps its record. It is not in the state, so nothing is \
+                 destroyed: the next apply resumes it.",
+            ),
+            (Unseen(_), Update) if !self.is_begun => (Prior, NOT_HEARD),
+            // Until the new server is proved, the state holds the arguments of the one to which there is a way back.
+            (Unseen(_), Update) => (
+                if has_former { Prior } else { Planned },
+                "The work continues in the instance, and the state records this: the next apply resumes it.",
+            ),
+            (Unseen(_), Restart) if !self.is_begun => (Nothing, NOTHING_RESTARTED),
+            (Unseen(_), Restart) => (
+                Nothing,
+                "The restart continues in the instance. The next plan of damodel_llama_server shows its result, and \
+                 an apply repairs it.",
+            ),
+        }
+    }
+
+    /// The diagnostics of this end. `now` is the sentence of [`Self::settle`].
+    pub(super) fn diagnostics(&self, server: &LlamaServer, now: &str) -> Diagnostics {
+        match &self.end {
+            End::Served(_) => failure::notes(server, &self.report).into_iter().collect(),
+            End::Refused => failure::refused(server, &self.report, now).into(),
+            End::Failed => failure::failed(server, &self.report, now).into(),
+            End::RolledBack(returned) => failure::rolled_back(server, &self.report, &self.now, returned, now).into(),
+            End::Superseded => failure::superseded(server, &self.report, now).into(),
+            End::Unproved(failure) => failure::unproved(server, failure, &self.now, now).into(),
+            End::Unseen(trouble) => {
+                failure::unseen(server, trouble, Some(&self.report).filter(|_| self.is_begun), now).into()
+            }
+        }
+    }
+}
+
+/// A create or an update whose work ended.
+pub(super) struct Conclusion<'a> {
+    pub(super) operation: Operation,
+    /// The state from before an update.
+    pub(super) prior: Option<LlamaServer>,
+    pub(super) planned: LlamaServer,
+    pub(super) private: Private,
+    pub(super) machine: &'a mut InstanceSession,
+    pub(super) job: &'a Job,
+    pub(super) owner: &'a str,
+}
+
+impl Conclusion<'_> {
+    /// The state and the diagnostics.
+    pub(super) async fn of(mut self, ended: &Ended) -> Outcome<LlamaServer> {
+        let (keep, now) = ended.settle(self.operation);
+        let (mut now, mut warnings) = (now.to_owned(), Diagnostics::new());
+        match (keep, &mut self.prior) {
+            (Keep::Planned, prior) => {
+                self.private.note_settings(&Fingerprint::of(self.job).settings);
+                self.planned.take_end(ended);
+                // A refresh cannot see whether the probe was answered: the former one stays, so that an apply asks it.
+                if let (End::Unseen(_), Some(prior)) = (&ended.end, prior) {
+                    self.planned.probe = prior.probe.clone();
+                }
+                if matches!(ended.end, End::Failed) {
+                    (now, warnings) = self.leave_or_stop(&now).await;
+                }
+            }
+            (Keep::Prior, Some(prior)) => prior.take_end(ended),
+            (Keep::Nothing | Keep::Prior, _) => {}
+        }
+        let diagnostics = ended.diagnostics(&self.planned, &now);
+        let state = match keep {
+            Keep::Planned => Some(self.planned),
+            Keep::Prior => self.prior,
+            Keep::Nothing => None,
+        };
+        let outcome = state.map_or_else(Outcome::absent, |state| Outcome::present(state, self.private));
+        outcome.with(diagnostics).with(warnings)
+    }
+
+    /// Leaves a server that failed, or stops it if the configuration says so: what is said about it.
+    async fn leave_or_stop(&mut self, next: &str) -> (String, Diagnostics) {
+        let (argument, policy) = match self.operation {
+            Operation::Create => ("on_failure", &self.planned.on_failure),
+            Operation::Update | Operation::Restart => ("on_update_failure", &self.planned.on_update_failure),
+        };
+        if policy.as_str() != Some("stop") {
+            return (failure::left_alone(self.job, next), Diagnostics::new());
+        }
+        let why = match self.machine.run(&Verb::Stop { owner: self.owner }).await {
+            Ok(stopped) if !stopped.is_refused => {
+                self.planned.take_report(&stopped);
+                let now = format!("{argument} = \"stop\" has stopped it; its logs are still there. {next}");
+                return (now, Diagnostics::new());
+            }
+            Ok(refused) => refused.failure.map(|failure| failure.text).unwrap_or_default(),
+            Err(trouble) => trouble.to_string(),
+        };
+        let warning = Diagnostic::warning(
+            format!("{argument} = \"stop\" did not stop it"),
+            format!("{}. It still runs; the next apply stops it.", capitalized(&why)),
+        );
+        (next.to_owned(), warning.into())
+    }
+}
+
+impl LlamaServer {
+    /// Takes over the end of an operation.
+    fn take_end(&mut self, ended: &Ended) {
+        match &ended.end {
+            End::Refused => {
+                if ended.report.process.as_ref().is_some_and(|process| !process.is_alive) {
+                    self.take_stop();
+                }
+                return;
+            }
+            End::Unseen(_) if !ended.is_begun => {
+                self.status = read::STARTING.into();
+                return;
+            }
+            // A refresh may have seen the successor's options.
+            End::RolledBack(_) if self.status.as_str() == Some(read::STARTING) => self.take_options(&ended.now),
+            End::Served(speed) => self.tokens_per_second = speed.clone().into(),
+            _ => {}
+        }
+        self.take_report(&ended.now);
+        self.status = match &ended.end {
+            End::Served(_) | End::RolledBack(Return::GoesOn | Return::Serves) => read::READY,
+            End::Failed | End::RolledBack(Return::Fails(_)) => read::FAILED,
+            End::Superseded => read::status_of(&ended.now),
+            End::Unseen(_) => read::STARTING,
+            End::Unproved(_) | End::Refused => return,
+        }
+        .into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::bootstrap::{Former, JobFailure, JobReport, Process},
+        *,
+    };
+
+    fn ended(end: End, is_begun: bool, former: Option<Former>, is_alive: Option<bool>, kind: FailureKind) -> Ended {
+        let process = is_alive.map(|is_alive| Process {
+            pid: 1,
+            identity: "1".to_owned(),
+            started: 0,
+            is_alive,
+            model: "/m".to_owned(),
+            command_line: Vec::new(),
+        });
+        let failure = Some(JobFailure { kind, text: String::new() });
+        let report = JobReport { former, process, failure, ..JobReport::default() };
+        Ended { end, is_begun, now: report.clone(), report }
+    }
+
+    fn unseen() -> End {
+        End::Unseen(crate::ssh::Error::TimedOut { doing: String::new(), last: None }.into())
+    }
+
+    /// Each end of each operation: what is kept, and words of the sentence.
+    #[test]
+    fn what_is_kept_follows_from_the_end() {
+        use FailureKind::{BadOption, Exited};
+        use Keep::{Nothing, Planned, Prior};
+        use Operation::{Create, Restart, Update};
+        let failure = || JobFailure { kind: FailureKind::NoInference, text: String::new() };
+        let former = Some(Former::Ended);
+        for (end, kind, is_begun, former, is_alive, expected) in [
+            (End::Served(None), Exited, true, None, Some(true), [(Planned, ""), (Planned, ""), (Nothing, "")]),
+            (
+                End::Refused,
+                Exited,
+                false,
+                None,
+                None,
+                [(Nothing, "Nothing was started"), (Prior, "Nothing was changed"), (Nothing, "Nothing was restarted")],
+            ),
+            (
+                End::Refused,
+                Exited,
+                false,
+                None,
+                Some(false),
+                [(Nothing, "Nothing was started"), (Prior, "no longer running"), (Nothing, "Nothing was restarted")],
+            ),
+            (
+                End::Failed,
+                Exited,
+                true,
+                None,
+                Some(false),
+                [(Planned, "tainted"), (Planned, "as failed"), (Nothing, "repairs it")],
+            ),
+            (
+                End::Failed,
+                BadOption,
+                true,
+                None,
+                None,
+                [(Nothing, "Nothing was started"), (Planned, "as failed"), (Nothing, "repairs it")],
+            ),
+            (
+                End::RolledBack(Return::GoesOn),
+                Exited,
+                true,
+                former,
+                Some(true),
+                [(Nothing, "not in the state"), (Prior, "correct the change"), (Nothing, "repairs it")],
+            ),
+            (
+                End::RolledBack(Return::Fails(String::new())),
+                Exited,
+                true,
+                former,
+                None,
+                [(Nothing, "not in the state"), (Prior, "the next apply repairs"), (Nothing, "repairs it")],
+            ),
+            (
+                End::Superseded,
+                Exited,
+                true,
+                None,
+                Some(true),
+                [(Nothing, "not in the state"), (Prior, "keeps the former"), (Nothing, "repairs it")],
+            ),
+            (
+                End::Unproved(failure()),
+                Exited,
+                true,
+                None,
+                Some(true),
+                [(Nothing, "does not own it"), (Prior, "keeps the former"), (Nothing, "repairs it")],
+            ),
+            (
+                unseen(),
+                Exited,
+                false,
+                None,
+                None,
+                [(Nothing, "the next apply resumes"), (Prior, "not known whether"), (Nothing, "Nothing was restarted")],
+            ),
+            (
+                unseen(),
+                Exited,
+                true,
+                former,
+                None,
+                [(Nothing, "the next apply resumes"), (Prior, "resumes it"), (Nothing, "restart continues")],
+            ),
+            (
+                unseen(),
+                Exited,
+                true,
+                None,
+                None,
+                [(Nothing, "the next apply resumes"), (Planned, "resumes it"), (Nothing, "restart continues")],
+            ),
+        ] {
+            let ended = ended(end, is_begun, former, is_alive, kind);
+            for (operation, (keep, words)) in [Create, Update, Restart].into_iter().zip(expected) {
+                let (kept, now) = ended.settle(operation);
+                assert!(kept == keep && now.contains(words), "{operation:?} {ended:?}: {kept:?} {now}");
+            }
+        }
+    }
+}

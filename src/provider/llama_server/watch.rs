@@ -1,0 +1,88 @@
+//! What an operator sees of the work while it goes on.
+
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+
+use super::bootstrap::{JobReport, Phase};
+use crate::api::{self, Task};
+
+/// The first wait between two looks, and the longest: of a start, and of a compile.
+const FIRST: Duration = Duration::from_millis(200);
+const MAX: Duration = Duration::from_secs(2);
+const MAX_OF_A_COMPILE: Duration = Duration::from_secs(5);
+
+/// Reports the progress of the work, and paces the looks at it.
+pub(super) struct Watch<'a> {
+    task: Task,
+    /// Called with each new phase.
+    on_phase: Box<dyn FnMut(&JobReport) + Send + 'a>,
+    waits: Option<backon::ExponentialBackoff>,
+    phase: Option<Phase>,
+    percent: Option<u8>,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(task: Task) -> Self {
+        Self { task, on_phase: Box::new(|_| ()), waits: None, phase: None, percent: None }
+    }
+
+    /// Calls this with each new phase.
+    pub(super) fn on_phase(self, on_phase: impl FnMut(&JobReport) + Send + 'a) -> Self {
+        Self { on_phase: Box::new(on_phase), ..self }
+    }
+
+    /// Shows how far the work is. The waits begin anew with each phase.
+    pub(super) fn shows(&mut self, report: &JobReport) {
+        let percent = report.compile.as_ref().and_then(|compile| compile.percent);
+        let is_new = self.phase != Some(report.phase);
+        if is_new {
+            self.phase = Some(report.phase);
+            self.waits = None;
+            (self.on_phase)(report);
+        }
+        if is_new || (report.phase == Phase::Compile && percent != self.percent) {
+            self.percent = percent;
+            tracing::info!(phase = ?report.phase, percent, "the work in the instance");
+        }
+        self.task.sees(stage(report), None);
+    }
+
+    /// The wait until the next look.
+    pub(super) fn wait(&mut self) -> Duration {
+        let max = if self.phase == Some(Phase::Compile) { MAX_OF_A_COMPILE } else { MAX };
+        let waits = self.waits.get_or_insert_with(|| {
+            ExponentialBuilder::default()
+                .with_min_delay(FIRST)
+                .with_max_delay(max)
+                .with_factor(1.3)
+                .without_max_times()
+                .build()
+        });
+        waits.next().unwrap_or(max)
+    }
+
+    /// Shows that the server serves.
+    pub(super) fn done(self, report: &JobReport) {
+        self.task.done(Some(stage(report)));
+    }
+}
+
+/// How far the work is, in a word or two.
+pub(super) fn stage(report: &JobReport) -> api::Stage {
+    let phase = match report.phase {
+        Phase::Absent => "nothing runs",
+        Phase::Find => "looking for a build",
+        Phase::Compile => "compiling",
+        Phase::Start => "starting the server",
+        Phase::Load => "loading the model",
+        Phase::Ready => "ready",
+        Phase::Failed => "failed",
+    };
+    let compile = report.compile.as_ref().filter(|_| report.phase == Phase::Compile);
+    api::Stage {
+        percent: compile.and_then(|compile| compile.percent),
+        detail: compile.map(|compile| compile.line.clone()).filter(|line| !line.is_empty()),
+        ..api::Stage::new(phase)
+    }
+}
