@@ -140,7 +140,7 @@ pub(super) fn is_under_way(goal: &Goal, seen: &JobReport) -> bool {
         && seen.fingerprint == goal.fingerprint
         && match seen.phase {
             Phase::Find | Phase::Compile | Phase::Start => true,
-            Phase::Load | Phase::Ready => seen.model_fingerprint == seen.model_now,
+            Phase::Load | Phase::Ready => !seen.has_other_model(),
             Phase::Absent | Phase::Failed => false,
         }
 }

@@ -1,40 +1,28 @@
-//! Whether what is started outlives the login, where systemd runs.
+//! Whether what a login starts outlives the login, under systemd.
 
 use super::bootstrap::{Facts, LoginLifetime, Question};
 
-/// Who logs in, and what systemd does for this user.
+/// The questions about the user who logs in, and about systemd.
 pub(super) fn questions(facts: &Facts) -> Vec<Question> {
-    let login = "id -u; [ ! -d /run/systemd/system ] || echo systemd; [ ! -e \"/var/lib/systemd/linger/$(id -un)\" ] \
-                 || echo lingers";
-    let mut questions = vec![Question::line("login", login)];
+    let mut questions = vec![Question::new("login")];
     if runs_systemd(facts) {
         let scope = scope(facts);
-        questions.extend(scope.map(|scope| Question::line("scope", &format!("{scope} true && echo made"))));
+        questions.extend(scope.map(|scope| Question::new("scope").with(scope)));
         // What root starts is left alone.
-        let has_none = scope.is_none() || (facts.knows("scope") && facts.text("scope") != "made");
+        let has_none = scope.is_none() || (facts.knows("scope") && facts.text("scope").is_empty());
         if has_none && !is_root(facts) {
-            questions.push(Question::of(
-                "ends_at_logout",
-                &[
-                    "busctl",
-                    "get-property",
-                    "org.freedesktop.login1",
-                    "/org/freedesktop/login1",
-                    "org.freedesktop.login1.Manager",
-                    "KillUserProcesses",
-                ],
-            ));
+            questions.push(Question::new("ends_at_logout"));
         }
     }
     questions
 }
 
-/// A scope of its own where systemd makes one that outlives the login. For anyone but root the user's own manager makes
-/// it, and ends it with the user's last login unless the user lingers; what stays in the login's own scope is ended
-/// only where KillUserProcesses=yes.
+/// The lifetime of what this login starts. A scope of its own outlives the login. The manager of another user than root
+/// makes it, and ends it with the user's last login unless the user lingers; what stays in the login's own scope is
+/// ended only with KillUserProcesses=yes.
 pub(super) fn login(facts: &Facts) -> LoginLifetime {
-    if facts.text("scope") == "made" {
-        return LoginLifetime { scope: scope(facts).unwrap_or_default().to_owned(), note: None };
+    if !facts.text("scope").is_empty() {
+        return LoginLifetime { scope: facts.text("scope").to_owned(), note: None };
     }
     let user = facts.text("user");
     let cure = match scope(facts) {
@@ -56,7 +44,7 @@ fn is_root(facts: &Facts) -> bool {
     facts.lines("login").first().is_some_and(|id| id == "0")
 }
 
-/// The command that makes one.
+/// The command of systemd that makes a scope.
 fn scope(facts: &Facts) -> Option<&'static str> {
     if is_root(facts) {
         return Some("systemd-run --scope --quiet --collect");
@@ -74,10 +62,10 @@ mod tests {
     /// Who logs in, whether a scope is made, what is asked beside the login, and what the note says.
     #[rstest]
     #[case::no_systemd("1000", "", &[], None)]
-    #[case::root("0\nsystemd", "made", &["scope"], None)]
+    #[case::root("0\nsystemd", "systemd-run --scope", &["scope"], None)]
     #[case::root_without_scope("0\nsystemd", "", &["scope"], None)]
     #[case::user("1000\nsystemd", "", &["ends_at_logout"], Some("loginctl enable-linger visitor"))]
-    #[case::user_who_lingers("1000\nsystemd\nlingers", "made", &["scope"], None)]
+    #[case::user_who_lingers("1000\nsystemd\nlingers", "systemd-run --scope", &["scope"], None)]
     #[case::user_who_lingers_for_nothing(
         "1000\nsystemd\nlingers",
         "",
@@ -101,7 +89,7 @@ mod tests {
         facts.learn(Facts::of([("user".to_owned(), "visitor".to_owned())].into()));
         assert_eq!(seen[1..], *asked);
         let login = super::login(&facts);
-        assert_eq!(!login.scope.is_empty(), scope == "made");
+        assert_eq!(login.scope, scope);
         match (login.note, note) {
             (Some(said), Some(words)) => assert!(said.contains(words), "{said}"),
             (said, expected) => assert_eq!(said.as_deref(), expected),

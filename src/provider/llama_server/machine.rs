@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::bootstrap::{JobReport, Malformed, ProgramForm, ServerPlace, Verb, no_room, program, room_question};
+use super::bootstrap::{JobReport, Malformed, ServerPlace, Verb, no_room, program, room_question};
 use crate::{
     api::Progress,
     ssh::{self, Pin, Session, Target},
@@ -28,8 +28,6 @@ pub(super) struct InstanceSession {
     /// How long a login may take: the first, and each that follows.
     login: Duration,
     place: ServerPlace,
-    /// What is sent of the program: all of it once it was not there, until a job has brought it.
-    form: ProgramForm,
     secrets: Vec<SecretString>,
     /// When all that is done here has taken long enough.
     pub(super) deadline: Instant,
@@ -90,7 +88,6 @@ impl InstanceSession {
             limits,
             login,
             place,
-            form: ProgramForm::Hash,
             secrets,
             deadline,
             cancel: cancel.clone(),
@@ -118,8 +115,8 @@ impl InstanceSession {
         self.session.bastion_host_key().map(ToString::to_string)
     }
 
-    /// Runs the program with one verb, and sends it where it is not there yet. All verbs may be repeated, so a lost
-    /// connection is made again, until the deadline.
+    /// Runs the program with one verb. All verbs may be repeated, so a lost connection is made again, until the
+    /// deadline.
     ///
     /// # Errors
     /// The connection's, and an answer that stays none.
@@ -142,28 +139,27 @@ impl InstanceSession {
         Ok(report)
     }
 
-    async fn answer(&mut self, verb: &Verb<'_>) -> Result<JobReport, Trouble> {
+    async fn answer(&mut self, mut verb: &Verb<'_>) -> Result<JobReport, Trouble> {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let input = program(&self.place, verb, self.form);
+            let input = program(&self.place, verb);
             let running = self.session.run("sh -s", input.expose_secret().as_bytes());
             match timeout_at(self.deadline, running).await {
                 Err(_) => return Err(self.time_ran_out()),
                 Ok(Ok(output)) => match JobReport::parse(&output.stdout, &self.secrets) {
-                    Ok(report) => {
-                        if matches!(verb, Verb::Ensure(_)) {
-                            self.form = ProgramForm::Hash;
-                        }
-                        return Ok(report);
-                    }
-                    Err(Malformed::NoProgram) => self.form = ProgramForm::Whole,
+                    Ok(report) => return Ok(report),
                     Err(error) if attempt >= ATTEMPTS => return Err(error.into()),
                     Err(error) => {
                         tracing::debug!(%error, attempt, "the answer is not a report");
                         sleep(BETWEEN).await;
                     }
                 },
+                // The command may have done its work: a look shows it. The login is still good.
+                Ok(Err(ssh::Error::TimedOut { .. })) if !self.session.is_lost() && attempt < ATTEMPTS => {
+                    tracing::debug!(attempt, "the command ran out of time");
+                    verb = &Verb::Look;
+                }
                 Ok(Err(error)) if error.is_out_of_reach() => {
                     tracing::debug!(%error, attempt, "the connection failed");
                     self.reconnect().await?;

@@ -7,18 +7,16 @@ pub(super) const SHOWN: usize = 40;
 
 /// What is asked about it, and what could have been meant where it is not there.
 pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
-    let missing = "for part; do [ -f \"$part\" ] || printf '%s\\n' \"$part\"; done";
     let parts = parts(&job.model).into_iter();
     let mut questions = vec![
-        Question::of("model", &["stat", "-L", "-c", "%F/%s"]).on(&job.model),
-        Question::of("model_magic", &["head", "-c", "4"]).on(&job.model),
-        Question::of("user", &["id", "-un"]),
-        parts.fold(Question::line("model_missing_parts", missing), |question, part| question.on(&part)),
+        Question::new("model").on(&job.model),
+        Question::new("model_magic").on(&job.model),
+        Question::new("user"),
+        parts.fold(Question::new("model_missing_parts"), |question, part| question.on(&part)),
     ];
-    if facts.knows("model") && !is_file(facts) {
+    if facts.answers.contains_key("model") && !is_file(facts) {
         let folder = if is_folder(facts) { &job.model } else { folder_of(&job.model) };
-        let find = "find -L \"$@\" -maxdepth 3 -name '*.gguf'";
-        questions.push(Question::line("models", find).on(folder).on(&format!("{}/model", job.public_storage)));
+        questions.push(Question::new("models").on(folder).on(&format!("{}/model", job.public_storage)));
     }
     questions
 }

@@ -9,31 +9,14 @@ use super::{
     model_file::list,
 };
 
-/// Each executable server below a folder: its path, its time, how its `--version` ended, and what that printed.
-const SERVERS: &str = "find -L \"$1\" -maxdepth 5 -type f -name llama-server -exec sh -c '\
-    for file; do [ -x \"$file\" ] || continue; folder=${file%/*}; \
-    said=$(LD_LIBRARY_PATH=$folder:$folder/../lib:$LD_LIBRARY_PATH \"$file\" --version 2>&1 </dev/null); code=$?; \
-    printf \"%s\\0%s\\0%s\\0%s\\0\" \"$file\" \"$(stat -L -c %Y \"$file\")\" \"$code\" \"$said\"; done' sh {} +";
-
-/// Each archive there that holds a server: its path, its size and time, and the server's path in it.
-const ARCHIVES: &str = "find -L \"$1\" -maxdepth 3 -type f \\( -name '*.t?z' -o -name '*.tar*' -o -name '*.zip' \\) \
-                        -exec sh -c 'for file; do case $file in *.zip) unzip -Z1 \"$file\" ;; *) tar -tf \"$file\" ;; \
-                        esac </dev/null 2>/dev/null | grep -E \"(^|/)llama-server$\" | head -n 1 | { read -r entry && \
-                        printf \"%s\\0%s\\0%s\\0\" \"$file\" \"$(stat -L -c %s:%Y \"$file\")\" \"$entry\"; }; done' \
-                        sh {} +";
-
 /// What is asked about it: more as long as nothing is found.
 pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
     let root = root(job);
-    let mut questions = vec![
-        Question::of("package", &["stat", "-L", "-c", "%F/%Y"]).on(&root),
-        Question::line("servers", SERVERS).on(&root),
-    ];
+    let mut questions = vec![Question::new("package").on(&root), Question::new("servers").on(&root)];
     let is_found = !facts.text("servers").is_empty() || (is_file(facts) && !is_archive(&root));
-    if facts.knows("servers") && !is_found {
-        let listing = "cd \"$1\" && find . -maxdepth 3 ! -name . | sed 's|^\\./||'";
-        questions.push(Question::line("server_archives", ARCHIVES).on(&root));
-        questions.push(Question::line("packages", listing).on(&format!("{}/package", job.public_storage)));
+    if facts.answers.contains_key("servers") && !is_found {
+        questions.push(Question::new("server_archives").on(&root));
+        questions.push(Question::new("packages").on(&format!("{}/package", job.public_storage)));
     }
     questions
 }
@@ -41,7 +24,7 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
 /// A path that was given must be there.
 pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
     match &job.package {
-        Some(path) if facts.knows("package") && facts.text("package").is_empty() => {
+        Some(path) if facts.answers.contains_key("package") && facts.text("package").is_empty() => {
             Err(none(job, facts, &format!("no file or folder at {}", facts.absolute(path))))
         }
         _ => Ok(()),
@@ -59,7 +42,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Prebuilt, JobFailure> {
     if is_file(facts) && !is_archive(&root) {
         return prebuilt(root, None);
     }
-    if let Some(best) = best(facts) {
+    if let Some(best) = best(facts, None) {
         return prebuilt(best, None);
     }
     match facts.entries("server_archives").first() {
@@ -80,7 +63,7 @@ pub(super) fn hardware(job: &Job, facts: &Facts) -> String {
 
 /// The cards, their driver, the file and the folder that it was found in, as one word.
 fn hardware_of(path: &str, facts: &Facts) -> String {
-    let times = facts.entries::<4>("servers");
+    let times = facts.entries::<5>("servers");
     let time = times.iter().find(|[file, ..]| *file == path).map_or("", |[_, time, ..]| *time);
     short_hash([facts.text("cards"), path, time, facts.text("package")])
 }
@@ -100,13 +83,15 @@ fn is_archive(path: &str) -> bool {
     is_short || name.contains(".tar") || name.ends_with(".zip")
 }
 
-/// A server that runs before one that does not, then one for CUDA, then by the number of the build, then the newest. A
-/// dotted version is of the numbering that came after the plain one.
-fn best(facts: &Facts) -> Option<String> {
-    let rank = |[path, time, code, said]: &[&str; 4]| {
-        let version = said.lines().find_map(|line| line.strip_prefix("version:")?.split_whitespace().next());
+/// A server that runs before one that does not, then one that may see a GPU before one that certainly sees none, then
+/// the one that served last, then one for CUDA, then by the number of the build, then the newest. A dotted version is
+/// newer than a plain number.
+fn best(facts: &Facts, last: Option<&str>) -> Option<String> {
+    let rank = |[path, time, code, printed, gpu]: &[&str; 5]| {
+        let version = printed.lines().find_map(|line| line.strip_prefix("version:")?.split_whitespace().next());
         let build = version.map_or(0, |version| version.parse::<u64>().unwrap_or(u64::MAX));
-        (*code == "0", path.to_ascii_lowercase().contains("cuda"), build, time.parse::<i64>().unwrap_or_default())
+        let (is_last, is_cuda) = (last == Some(*path), path.to_ascii_lowercase().contains("cuda"));
+        (*code == "0", *gpu != "none", is_last, is_cuda, build, time.parse::<i64>().unwrap_or_default())
     };
     facts.entries("servers").into_iter().max_by_key(rank).map(|[path, ..]| path.to_owned())
 }
@@ -137,26 +122,32 @@ pub(super) fn short_hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> String
 mod tests {
     use super::*;
 
-    fn best_of(servers: &[[&str; 4]]) -> Option<String> {
+    fn best_of(servers: &[[&str; 5]], last: Option<&str>) -> Option<String> {
         let answer: String = servers.as_flattened().iter().map(|value| format!("{value}\0")).collect();
-        best(&Facts::of([("servers".to_owned(), answer)].into()))
+        best(&Facts::of([("servers".to_owned(), answer)].into()), last)
     }
 
     #[test]
     fn the_best_of_several_servers_is_chosen() {
-        let old = ["/p/cuda-a/llama-server", "1", "0", "version: 4748 (c392e5094)"];
-        let new = ["/p/cuda-b/llama-server", "1", "0", "ggml_cuda_init: failed\nversion: 0.5.0-dev (build 0)"];
-        let broken = ["/p/cuda-c/llama-server", "9", "127", "error while loading shared libraries"];
-        let other = ["/p/vulkan/llama-server", "9", "0", "version: 0.6.0"];
-        let newer = ["/p/cuda-d/llama-server", "2", "0", "version: 0.5.0-dev (build 0)"];
-        for (servers, expected) in [
-            (vec![old, new, broken, other], Some(new)),
-            (vec![new, newer, old], Some(newer)),
-            (vec![other, broken], Some(other)),
-            (vec![broken], Some(broken)),
-            (vec![], None),
+        let old = ["/p/cuda-a/llama-server", "1", "0", "version: 4748 (c392e5094)", ""];
+        let new = ["/p/cuda-b/llama-server", "1", "0", "ggml_cuda_init: failed\nversion: 0.5.0-dev (build 0)", ""];
+        let broken = ["/p/cuda-c/llama-server", "9", "127", "error while loading shared libraries", ""];
+        let other = ["/p/vulkan/llama-server", "9", "0", "version: 0.6.0", ""];
+        let newer = ["/p/cuda-d/llama-server", "2", "0", "version: 0.5.0-dev (build 0)", ""];
+        let blind = ["/p/cuda-e/llama-server", "3", "0", "version: 0.7.0", "none"];
+        for (servers, last, expected) in [
+            (vec![old, new, broken, other], None, Some(new)),
+            (vec![new, newer, old], None, Some(newer)),
+            (vec![other, broken], None, Some(other)),
+            (vec![broken], None, Some(broken)),
+            (vec![], None, None),
+            (vec![blind, other], None, Some(other)),
+            (vec![blind, broken], None, Some(blind)),
+            // What served last goes on, unless it sees no GPU any more.
+            (vec![new, newer, old], Some("/p/cuda-a/llama-server"), Some(old)),
+            (vec![blind, old], Some("/p/cuda-e/llama-server"), Some(old)),
         ] {
-            assert_eq!(best_of(&servers).as_deref(), expected.map(|[path, ..]| path));
+            assert_eq!(best_of(&servers, last).as_deref(), expected.map(|[path, ..]| path), "{last:?}");
         }
     }
 

@@ -249,7 +249,7 @@ pub(super) fn status_of(report: &JobReport) -> &'static str {
         Phase::Load if is_alive && report.is_proved => READY,
         Phase::Find | Phase::Compile | Phase::Start | Phase::Load => STARTING,
         Phase::Ready if !is_alive => STOPPED,
-        Phase::Ready if report.model_now != report.model_fingerprint => OUTDATED,
+        Phase::Ready if report.has_other_model() => OUTDATED,
         Phase::Ready => READY,
         Phase::Failed if !is_alive && matches!(kind, Some(FailureKind::Died | FailureKind::Interrupted)) => STOPPED,
         Phase::Failed => FAILED,

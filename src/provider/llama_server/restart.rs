@@ -189,6 +189,10 @@ async fn begin(
 /// Why the server could not come back.
 async fn missing(seen: &JobReport, machine: &mut InstanceSession) -> Result<Option<JobFailure>, Trouble> {
     let Some(process) = &seen.process else { return Ok(None) };
+    if seen.is_model_unknown {
+        let text = format!("the file of the model {} did not answer within 10 s", process.model);
+        return Ok(Some(JobFailure { kind: FailureKind::NoAnswer, text }));
+    }
     if seen.model_now.is_none() {
         let text = format!("the model {} cannot be read", process.model);
         return Ok(Some(JobFailure { kind: FailureKind::MissingModel, text }));

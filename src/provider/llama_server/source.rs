@@ -7,28 +7,6 @@ use super::{
     package::short_hash,
 };
 
-/// Each source tree of llama.cpp below a folder: its depth is that of its path; its time, and its path.
-const TREES: &str = "find -L \"$1\" -maxdepth 4 -type f -name CMakeLists.txt -exec sh -c 'for file; do ! grep -qi \
-                     llama \"$file\" || printf \"%s\\0%s\\0\" \"$(stat -L -c %Y \"${file%/*}\")\" \"${file%/*}\"; \
-                     done' sh {} +";
-
-/// Each archive below a folder, or this one, that holds such a tree: its path, its size and time, and the tree's
-/// CMakeLists.txt in it.
-const ARCHIVES: &str = "find -L \"$1\" -maxdepth 3 -type f \\( -name '*.t?z' -o -name '*.tar*' -o -name '*.zip' \\) \
-                        -exec sh -c 'for file; do case $file in *.zip) unzip -Z1 \"$file\" ;; *) tar -tf \"$file\" ;; \
-                        esac </dev/null 2>/dev/null | grep -E \"^(\\./)?([^/]+/)?CMakeLists\\.txt$\" | head -n 1 | { \
-                        read -r entry && case $file in *.zip) unzip -p \"$file\" \"$entry\" ;; *) tar -xOf \"$file\" \
-                        \"$entry\" ;; esac </dev/null 2>/dev/null | grep -qi llama && printf \"%s\\0%s\\0%s\\0\" \
-                        \"$file\" \"$(stat -L -c %s:%Y \"$file\")\" \"$entry\"; }; done' sh {} +";
-
-/// A hash of the files of a tree of llama.cpp; nothing where it is none.
-const TREE: &str = "cd \"$1\" && grep -qi llama CMakeLists.txt && \
-    find . -path './build*' -type d -prune -o -name .git -prune -o -type f -exec sha256sum {} + | sort | sha256sum";
-
-/// What a reference means, and how git ended.
-const REFERENCES: &str = "GIT_TERMINAL_PROMPT=0 GIT_SSH_COMMAND='ssh -oBatchMode=yes' git -c http.lowSpeedLimit=1000 \
-    -c http.lowSpeedTime=60 ls-remote -- \"$1\" \"$2\" \"$2^{}\" 2>&1";
-
 /// Where the source comes from, as far as it is known.
 enum KnownSource {
     Archive { path: String, stat: String, entry: String },
@@ -41,17 +19,17 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
     let mut questions = match &job.source.origin {
         SourceOrigin::Default => {
             let folder = package_folder(job);
-            let mut questions = vec![Question::line("trees", TREES).on(&folder)];
-            if facts.knows("trees") && facts.text("trees").is_empty() {
-                questions.push(Question::line("source_archives", ARCHIVES).on(&folder));
+            let mut questions = vec![Question::new("trees").on(&folder)];
+            if facts.answers.contains_key("trees") && facts.text("trees").is_empty() {
+                questions.push(Question::new("source_archives").on(&folder));
             }
             questions
         }
         SourceOrigin::Git { .. } => Vec::new(),
         SourceOrigin::Path(path) => {
-            let mut questions = vec![Question::of("source", &["stat", "-L", "-c", "%F"]).on(path)];
+            let mut questions = vec![Question::new("source").on(path)];
             if facts.text("source").starts_with("regular") {
-                questions.push(Question::line("source_archives", ARCHIVES).on(path));
+                questions.push(Question::new("source_archives").on(path));
             }
             questions
         }
@@ -59,10 +37,10 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
     let is_known = questions.iter().all(|question| facts.knows(question.key));
     match find(job, facts).ok().filter(|_| is_known) {
         Some(KnownSource::Git { url, reference }) => {
-            questions.push(Question::line("references", REFERENCES).with(&url).with(&reference));
-            questions.push(Question::of("reference", &["cat"]).on(&reference_file(job, &url, &reference)));
+            questions.push(Question::new("references").with(&url).with(&reference));
+            questions.push(Question::new("reference").on(&reference_file(job, &url, &reference)));
         }
-        Some(KnownSource::Tree(path)) => questions.push(Question::line("tree", TREE).on(&path)),
+        Some(KnownSource::Tree(path)) => questions.push(Question::new("tree").on(&path)),
         Some(KnownSource::Archive { .. }) | None => {}
     }
     questions

@@ -13,17 +13,11 @@ const PROGRAMS: &[&str] =
 
 /// What is still to be known: nothing when no more is asked. `of_the_source` where something is to be compiled.
 pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Question> {
-    let missing = "for program; do command -v \"$program\" >/dev/null || echo \"$program\"; done";
     let mut questions = vec![
         room_question(&job.place),
-        Question::of("home", &["printenv", "HOME"]),
-        PROGRAMS.iter().fold(Question::line("missing", missing), |question, program| question.with(program)),
-        // The driver's tool puts its errors on standard output.
-        Question::line(
-            "cards",
-            "cards=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader) && echo \"$cards\"; echo \"$1\"",
-        )
-        .with(job.gpu_name.as_deref().unwrap_or_default()),
+        Question::new("home"),
+        PROGRAMS.iter().fold(Question::new("missing"), |question, program| question.with(program)),
+        Question::new("cards").with(job.gpu_name.as_deref().unwrap_or_default()),
     ];
     questions.extend(model_file::questions(job, facts));
     questions.extend(logout::questions(facts));
@@ -61,6 +55,7 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: JobReport, ends_rival: bool)
         None => Ok(()),
     };
     let judged = missing
+        .and_then(|()| no_answer(&facts))
         .and_then(|()| room())
         .and_then(|()| model_file::check(job, &facts))
         .and_then(|()| package::check(job, &facts))
@@ -73,24 +68,24 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: JobReport, ends_rival: bool)
 }
 
 fn of_a_compile() -> Vec<Question> {
-    let toolkits = "for nvcc in \"$(command -v nvcc)\" /usr/local/cuda/bin/nvcc /usr/local/cuda-*/bin/nvcc \
-                    /opt/cuda/bin/nvcc; do [ -x \"$nvcc\" ] && [ -f \"$nvcc\" ] || continue; printf '%s\\t%s\\t%s\\n' \
-                    \"$nvcc\" \"$(\"$nvcc\" --version | tr '\\n' ' ')\" \
-                    \"$(list=$(\"$nvcc\" --list-gpu-arch) && echo \"$list\" | tr '\\n' ' ')\"; done";
-    let tools = "for tool in c++ clang++ cmake g++ git make ninja; do ! command -v \"$tool\" >/dev/null || echo \
-                 \"$tool\"; done";
-    vec![
-        Question::of("capabilities", &["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]),
-        Question::line("toolkits", toolkits),
-        Question::line("tools", tools),
-        Question::line(
-            "memory",
-            "sed -n 's/^MemAvailable: *//p' /proc/meminfo; \
-             cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes",
-        ),
-        Question::line("cores", "nproc; cat /sys/fs/cgroup/cpu.max"),
-        // What is built for one CPU may not run on the next one, which a private image or another machine brings.
-        Question::of("cpu", &["sed", "-n", "/^flags\\|^Features/{p;q;}", "/proc/cpuinfo"]),
-        Question::line("compiler", "{ c++ --version || g++ --version || clang++ --version; } | head -n 1"),
-    ]
+    ["capabilities", "toolkits", "driver", "tools", "memory", "cores", "cpu", "compiler"].map(Question::new).into()
 }
+
+/// Why the check cannot go on without an answer: the question, and the argument that avoids it.
+fn no_answer(facts: &Facts) -> Result<(), JobFailure> {
+    let asked = UNANSWERED.iter().find(|(keys, ..)| keys.iter().any(|key| facts.unanswered.contains(*key)));
+    let Some((_, what, argument)) = asked else { return Ok(()) };
+    let text = format!(
+        "{what} did not answer within 100 s: a file system may be stale or slow. Nothing was ended. Set {argument} to \
+         a path that answers"
+    );
+    Err(JobFailure { kind: FailureKind::NoAnswer, text })
+}
+
+/// Questions without whose answers no job is begun, what they ask, and the argument that avoids them.
+const UNANSWERED: &[(&[&str], &str, &str)] = &[
+    (&["room"], "the workspace", "workspace"),
+    (&["model", "model_magic", "model_missing_parts", "models"], "the model's file", "model"),
+    (&["package", "servers", "server_archives", "packages"], "the folder of prebuilt servers", "package"),
+    (&["source", "source_archives", "tree", "trees"], "the folder of sources", "source.path"),
+];

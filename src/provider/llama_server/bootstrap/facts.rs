@@ -1,6 +1,6 @@
 //! Facts about the instance: the questions of a check (commands), their answers, and the listeners on a port.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
@@ -23,6 +23,8 @@ pub(crate) struct Facts {
     pub(crate) cores: Option<u32>,
     /// All answers, by the names of the questions.
     pub(crate) answers: HashMap<String, String>,
+    /// The questions that have no answer: it is not known, which is neither "missing" nor "changed".
+    pub(crate) unanswered: BTreeSet<String>,
 }
 
 /// A CUDA toolkit.
@@ -62,12 +64,14 @@ impl Facts {
     pub(crate) fn learn(&mut self, further: Self) {
         let mut answers = std::mem::take(&mut self.answers);
         answers.extend(further.answers);
-        *self = Self::of(answers);
+        let mut unanswered = std::mem::take(&mut self.unanswered);
+        unanswered.extend(further.unanswered);
+        *self = Self { unanswered, ..Self::of(answers) };
     }
 
     /// Whether a question was asked.
     pub(crate) fn knows(&self, key: &str) -> bool {
-        self.answers.contains_key(key)
+        self.answers.contains_key(key) || self.unanswered.contains(key)
     }
 
     /// An answer, without the white space around it; empty if there was none.
@@ -131,79 +135,54 @@ fn cores(line: &str) -> Option<u32> {
     }
 }
 
-/// A command that the program runs for at most two minutes. Its standard output is the answer, whatever its exit code.
+/// A question: a function of `script/questions.sh`, with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
-    /// The name of the fact.
+    /// The name of the function, and of the fact.
     pub(crate) key: &'static str,
-    /// The command.
-    words: Vec<Word>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Word {
-    Path(String),
-    Text(String),
+    arguments: String,
 }
 
 impl Question {
-    /// A command, with its arguments.
-    pub(crate) fn of(key: &'static str, words: &[&str]) -> Self {
-        Self { key, words: words.iter().map(|word| Word::Text((*word).to_owned())).collect() }
-    }
-
-    /// A line of the shell, whose parameters are what [`Self::on`] and [`Self::with`] add.
-    pub(crate) fn line(key: &'static str, line: &str) -> Self {
-        Self::of(key, &["sh", "-c", line, "sh"])
+    /// A question without arguments.
+    pub(crate) fn new(key: &'static str) -> Self {
+        Self { key, arguments: String::new() }
     }
 
     /// Adds a path of the instance, which may begin with `~/`.
-    pub(crate) fn on(mut self, path: &str) -> Self {
-        self.words.push(Word::Path(path.to_owned()));
+    pub(crate) fn on(mut self, text: &str) -> Self {
+        self.arguments.push(' ');
+        self.arguments.push_str(&path(text));
         self
     }
 
     /// Adds an argument.
-    pub(crate) fn with(mut self, word: &str) -> Self {
-        self.words.push(Word::Text(word.to_owned()));
+    pub(crate) fn with(mut self, text: &str) -> Self {
+        self.arguments.push(' ');
+        self.arguments.push_str(&quote(text));
         self
     }
 
-    /// The command, each word with a space before it.
-    pub(super) fn command(&self) -> String {
-        let word = |word: &Word| match word {
-            Word::Path(text) => format!(" {}", path(text)),
-            Word::Text(text) => format!(" {}", quote(text)),
-        };
-        self.words.iter().map(word).collect()
+    /// The statement of the program that asks it.
+    pub(super) fn statement(&self) -> String {
+        format!("ask {}{}\n", self.key, self.arguments)
     }
 
-    /// The statement of the program that reports the answer.
-    pub(super) fn statement(&self) -> String {
-        format!("ask{} | emit {PREFIX}{}\n", self.command(), self.key)
+    /// The command that runs the function itself.
+    pub(super) fn command(&self) -> String {
+        format!("ask_{}{}", self.key, self.arguments)
     }
 }
 
 /// What the name of a fact begins with in a report.
 pub(super) const PREFIX: &str = "fact_";
 
-/// Each process that listens there: its number, name, program, user, `/proc` line and arguments; `?` for one that the
-/// user cannot see.
-const LISTENERS: &str = "said=$(ss -ltnpH \"sport = :$1\") || said=$(for inode in $(cat /proc/net/tcp /proc/net/tcp6 \
-                         | awk -v port=\":$2\" '$4 == \"0A\" && substr($2, length($2) - 4) == port { print $10 }'); \
-                         do ls -l /proc/[0-9]*/fd | awk -v socket=\"socket:[$inode]\" '/^\\/proc\\// { split($0, \
-                         parts, \"/\") } $NF == socket { print \"pid=\" parts[3] }' | grep . || echo '?'; done); [ -z \
-                         \"$said\" ] || for pid in $(echo \"$said\" | grep -o 'pid=[0-9]*' | sort -u | grep . || echo \
-                         '?'); do process=/proc/${pid#pid=}; printf '%s\\0%s\\0%s\\0%s\\0%s\\0%s\\0' \"${pid#pid=}\" \
-                         \"$(cat \"$process/comm\")\" \"$(readlink \"$process/exe\")\" \"$(stat -c %U \"$process\")\" \
-                         \"$(cat \"$process/stat\")\" \"$(base64 <\"$process/cmdline\")\"; done";
-
 /// The name of the fact.
 const KEY: &str = "listeners";
 
-/// Asks for them. The program treats the port as free if the answer is empty.
+/// Asks for the processes that listen on a port. The program treats the port as free if the answer is empty.
 pub(super) fn listeners(port: u16) -> Question {
-    Question::line(KEY, LISTENERS).with(&port.to_string()).with(&format!("{port:04X}"))
+    Question::new(KEY).with(&port.to_string()).with(&format!("{port:04X}"))
 }
 
 /// A process that listens on the server's port and is not the server.

@@ -25,7 +25,7 @@ pub(super) use self::{
     facts::{Facts, PortHolder, Question, Toolkit},
     job::{Build, CompileSource, Fingerprint, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
     kinds::FailureKind,
-    program::{ProgramForm, Verb, is_passable, program},
+    program::{Verb, is_passable, program},
     report::{Former, JobFailure, JobReport, Malformed, Phase},
     start::{Binary, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree},
     told::{no_room, room_question},

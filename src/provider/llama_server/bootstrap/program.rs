@@ -1,12 +1,11 @@
 //! The text that is sent: assignments of `DAMODEL_` variables, and the program.
 
 use secrecy::SecretString;
-use sha2::{Digest, Sha256};
 
 use super::{
     facts::{self, Question},
     job::ServerPlace,
-    report::{JobFailure, NO_PROGRAM},
+    report::JobFailure,
     start::{self, Start},
 };
 
@@ -24,6 +23,9 @@ pub(super) const SCRIPT: &str = concat!(
     "\n",
     include_str!("script/verbs.sh"),
 );
+
+/// The functions that answer questions.
+pub(super) const QUESTIONS: &str = include_str!("script/questions.sh");
 
 /// A verb of the program. Its answer is a [`super::JobReport`] about the state after it.
 #[derive(Debug, Clone, Copy)]
@@ -85,25 +87,14 @@ pub(crate) enum Verb<'a> {
     },
 }
 
-/// The form in which the program is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProgramForm {
-    /// Its hash: the program is in the instance. If it is missing or another version, the answer is
-    /// [`super::Malformed::NoProgram`].
-    Hash,
-    /// All of it.
-    Whole,
-}
-
 /// The text for the standard input of `sh -s`. It contains the job's secrets. If it is cut off, it has no effect.
-pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>, form: ProgramForm) -> SecretString {
+pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>) -> SecretString {
     let mut settings = ProgramSettings::default();
     settings.set_path("WORKSPACE", &place.workspace);
     settings.set("PORT", &place.port.to_string());
     settings.set("INSTANCE", &place.instance.replace('/', "_"));
-    if form == ProgramForm::Whole {
-        settings.set("PROGRAM", SCRIPT.trim_end());
-    }
+    settings.hand("FUNCTIONS", QUESTIONS);
+    settings.set("PROGRAM", SCRIPT.trim_end());
     let mut questions = vec![facts::listeners(place.port)];
     let words = match *verb {
         Verb::Check { questions: further } => {
@@ -124,31 +115,8 @@ pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>, form: ProgramForm) -
         Verb::Stop { owner } => vec!["stop", owner],
     };
     settings.set("QUESTIONS", &questions.iter().map(Question::statement).collect::<String>());
-    let mut text = format!("{UNSET}{}set --{}\n", settings.end(), quoted(&words));
-    match form {
-        ProgramForm::Hash => text.push_str(&run_by_hash(place)),
-        ProgramForm::Whole => text.push_str("eval \"$DAMODEL_PROGRAM\"\n"),
-    }
-    text.into()
-}
-
-/// Runs the program in the state directory, if it is this version.
-fn run_by_hash(place: &ServerPlace) -> String {
-    let hash: String = Sha256::new()
-        .chain_update(SCRIPT.trim_end())
-        .chain_update("\n")
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let folder = path(&place.workspace);
-    let name = quote(&format!("{}-{}", place.port, place.instance.replace('/', "_")));
-    format!(
-        "damodel_file={folder}/.damodel/{name}/bootstrap.sh\n\
-         if [ \"$({{ sha256sum <\"$damodel_file\"; }} 2>/dev/null)\" = '{hash}  -' ]; then\n\
-         DAMODEL_PROGRAM=$(cat \"$damodel_file\")\neval \"$DAMODEL_PROGRAM\"\n\
-         else printf '\\n%s\\n' '{NO_PROGRAM}'\nfi\n"
-    )
+    let (settings, words) = (settings.end(), quoted(&words));
+    format!("{UNSET}{settings}set --{words}\neval \"$DAMODEL_PROGRAM\"\n").into()
 }
 
 /// Variables of the login that would be taken for settings, or that change every server.

@@ -13,9 +13,6 @@ use super::{
     wire::{self, JobRecord, ReportValues},
 };
 
-/// The whole answer if only the hash of the program was sent, and the instance does not have it.
-pub(super) const NO_PROGRAM: &str = "damodel-report/1 no program";
-
 /// Shorter secrets of the environment are not redacted: they would match in half of the log.
 const MIN_REDACTED: usize = 6;
 
@@ -82,8 +79,10 @@ pub(crate) struct JobReport {
     pub(crate) compile: Option<Compile>,
     /// The model as it was when the server started: `size:mtime:hash of the first MiB`.
     pub(crate) model_fingerprint: Option<String>,
-    /// The model now; none if the file is missing.
+    /// The model now; none if the file is missing, or if it is not known.
     pub(crate) model_now: Option<String>,
+    /// Whether the model's file could not be asked for in time.
+    pub(crate) is_model_unknown: bool,
     /// The server's log in the instance.
     pub(crate) log_path: Option<String>,
     /// The end of that log, at most 60 lines.
@@ -208,9 +207,6 @@ pub(crate) enum Malformed {
         /// The last line of all that was printed.
         last: String,
     },
-    /// The program was only named by its hash, and is not there.
-    #[error("the program is not in the instance")]
-    NoProgram,
     /// A value is none that this version knows.
     #[error("the program in the instance reports an unknown {key}")]
     Value {
@@ -225,9 +221,6 @@ impl JobReport {
     pub(crate) fn parse(stdout: &[u8], secrets: &[SecretString]) -> Result<Self, Malformed> {
         let text = String::from_utf8_lossy(stdout);
         let (values, is_whole) = wire::read(&text);
-        if !is_whole && text.lines().any(|line| line == NO_PROGRAM) {
-            return Err(Malformed::NoProgram);
-        }
         if !is_whole {
             let last = text.lines().next_back().unwrap_or_default();
             return Err(Malformed::Incomplete { last: redacted(last, secrets) });
@@ -266,7 +259,8 @@ impl JobReport {
             }
             _ => failure,
         });
-        let facts = Facts::of(values.beginning(PREFIX));
+        let unanswered = values.text("unanswered").unwrap_or_default().split_whitespace().map(str::to_owned);
+        let facts = Facts { unanswered: unanswered.collect(), ..Facts::of(values.beginning(PREFIX)) };
         let own = process.as_ref().filter(|process| process.is_alive).map(|process| process.pid);
         // One that has ended while we looked was replaced by its successor.
         let is_seen = own.is_none() || values.is_yes("server_goes_on");
@@ -308,6 +302,7 @@ impl JobReport {
             compile: log_path.map(|log_path| Compile::read(log_path, &lines("compile_tail"))),
             model_fingerprint: text("server_model_fingerprint"),
             model_now: text("model_now"),
+            is_model_unknown: values.is_yes("model_unknown"),
             log_path: text("server_log").filter(|_| values.has("log_tail")),
             log_tail: lines("log_tail").into_iter().rev().take(LOG_LINES).rev().collect(),
             notes: record
@@ -332,6 +327,11 @@ impl JobReport {
 }
 
 impl JobReport {
+    /// Whether the model's file is certainly another one than when the server started.
+    pub(crate) fn has_other_model(&self) -> bool {
+        !self.is_model_unknown && self.model_now != self.model_fingerprint
+    }
+
     /// Whether a failure may be that of a full disk, which nobody told the program: its room is asked for then.
     pub(crate) fn may_lack_room(&self) -> bool {
         use FailureKind::{Compile, Exited, Interrupted, NoPackage, NoSource, Workspace};

@@ -97,13 +97,9 @@ fn decisive(log: &str) -> String {
     if found.is_empty() { last(log.lines().collect(), 3).join("\n") } else { found.join("\n") }
 }
 
-/// Writes a mebibyte beside the state folders; where that fails, why, and what `df` says.
-const ROOM: &str = "{ LC_ALL=C mkdir -p \"$1\" && LC_ALL=C head -c 1048576 /dev/zero >\"$1/probe.$$\"; } 2>&1 || \
-                    df -Pk \"$2\" || df -Pk \"$HOME\"; rm -f \"$1/probe.$$\"";
-
 /// Asks whether the workspace takes what will be written.
 pub(crate) fn room_question(place: &ServerPlace) -> Question {
-    Question::line(ROOM_KEY, ROOM).on(&format!("{}/.damodel", place.workspace)).on(&place.workspace)
+    Question::new(ROOM_KEY).on(&format!("{}/.damodel", place.workspace)).on(&place.workspace)
 }
 
 /// The name of the fact.

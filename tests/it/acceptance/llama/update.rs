@@ -20,8 +20,7 @@ fn a_probe_that_does_not_match_changes_nothing() {
         let (server, before) = (pid(&workspace.state()), workspace.state().resource(X).flat());
         workspace.write(&Server::new().set("probe", "{ prompt = \"ping\", expect = \"never said\" }").config());
         let (done, said) = workspace.try_apply(&[]);
-        let error =
-            refusal(&said, &["does not answer the probe as expected", "You said: ping", "still runs"]);
+        let error = refusal(&said, &["does not answer the probe as expected", "You said: ping", "still runs"]);
         assert_eq!((done, error.attribute.as_deref()), (false, Some("probe")));
         assert_eq!((workspace.state().resource(X).flat(), runs(server)), (before, true));
         assert!(builds(&site).is_empty());

@@ -42,20 +42,9 @@ is_former_serving() {
     [ "$former" ] && [ "$server_folder" = "$former" ] && [ "$server_alive" ]
 }
 
-# model_fingerprint FILE: size, time and a hash of the beginning. A model of 40 GB is never read whole.
-model_fingerprint() {
-    [ -f "$1" ] && printf '%s:%s' "$(stat -L -c %s:%Y "$1" 2>/dev/null)" \
-        "$(head -c 1048576 "$1" 2>/dev/null | sha256sum | cut -c 1-16)"
-}
-
 # emit KEY: a line of the report (report.rs) with all of standard input.
 emit() {
     printf 'damodel-report/1 %s:%s\n' "$1" "$(base64 | tr -d '\n')"
-}
-
-# ask COMMAND...: the answer to a question that comes with the verb.
-ask() {
-    LC_ALL=C timeout 120 "$@" 2>/dev/null </dev/null
 }
 
 # emit_ending KEY FILE BYTES: the last whole lines of a log: half a line may hold half a secret, which the sender does
@@ -75,22 +64,22 @@ processor_time() {
 # report [KIND TEXT]: the current state, and why the verb was refused.
 report() {
     look
-    refused=${1-} refused_text=${2-} server_log=$state/server.log model_now='' server_time=''
+    refused=${1-} refused_text=${2-} server_log=$state/server.log model_now='' model_unknown='' server_time=''
     [ -z "$server_alive" ] || server_time=$(processor_time "$server_pid" 2>/dev/null)
-    [ -z "$server_identity" ] || model_now=$(model_fingerprint "$server_model")
+    [ -z "$server_identity" ] || model_now=$(in_time 10 ask_model_fingerprint "$server_model") || model_unknown=yes
     printf '\ndamodel-report/1 begin\n'
     for emitted in "$folder/job" "$folder/owner" "$folder/worker" "$folder/status" "$folder/restarts" \
         "$server_folder/server"; do
         [ -z "${emitted%/*}" ] || [ ! -f "$emitted" ] || emit "record_${emitted##*/}" <"$emitted"
     done
     assignments refused refused_text boot folder former server_folder worker_alive server_alive server_time \
-        model_now server_log | emit record_now
+        model_now model_unknown server_log | emit record_now
     # Looks are frequent during a compile.
     [ ! -f "$status_compile_log" ] ||
         emit_ending compile_tail "$status_compile_log" "$([ "$status_phase" = failed ] && echo 65536 || echo 16384)"
     [ -z "$server_alive" ] || emit command_line <"/proc/$server_pid/cmdline"
     [ ! -f "$server_log" ] || emit_ending log_tail "$server_log" 32768
-    eval "$DAMODEL_QUESTIONS"
+    report_answers
     # If the server has ended during the questions, the listener on its port did not replace it.
     ! is_alive "$server_identity" || printf 'damodel-report/1 server_goes_on=yes\n'
     printf 'damodel-report/1 end\n'

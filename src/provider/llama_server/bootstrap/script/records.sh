@@ -31,6 +31,7 @@
 # | sources/, packages/      | what was fetched or unpacked         | work                   | work                 |
 
 unset IFS
+eval "$DAMODEL_FUNCTIONS"
 login_umask=${DAMODEL_UMASK:-$(umask)}
 umask 077
 : "${HOME:=/root}"

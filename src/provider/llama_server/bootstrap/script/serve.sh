@@ -2,8 +2,7 @@
 
 # use FILE: sets $binary, and $libraries: the user's folders, those beside the file, the login's, and CUDA's.
 use() {
-    binary=$1 libraries=${1%/*}:${1%/*}/../lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}:$DAMODEL_CUDA_LIBRARIES
-    libraries=${DAMODEL_LIBRARIES:+$DAMODEL_LIBRARIES:}$libraries
+    binary=$1 libraries=$(library_path "$1")
 }
 
 # server_says ARGUMENT...: the output of the binary.
@@ -57,14 +56,13 @@ serve() {
     while :; do
         # Both may have changed since the last start. A server that has served before waits for them.
         exit_code=''
-        until { [ -r "$server_model" ] || fail missing_model; } && { within 50 is_free || fail port_in_use; }; do
+        until ask_for_model && { within 50 is_free || fail port_in_use; }; do
             pause "$failed_kind" || return
         done
         if [ "$is_restart" ]; then
             restarts_count=$((restarts_count + 1))
             save "$folder/restarts" restarts_count restarts_last
         fi
-        server_model_fingerprint=$(model_fingerprint "$server_model")
         [ ! -f "$state/server.log" ] || mv -f "$state/server.log" "$state/server.log.1"
         serve_kills=$(oom_kills)
         # The key lies in no file: each start reads it from a pipe.
@@ -78,6 +76,13 @@ serve() {
         say "the server, process $serve_child, ended with $exit_code"
         serves_again || return
     done
+}
+
+# ask_for_model: sets the model's fingerprint. A storage that does not answer is no missing model, and starts no server.
+ask_for_model() {
+    server_model_fingerprint=$(in_time 10 ask_model_fingerprint "$server_model") ||
+        fail no_answer "the storage of the model $server_model does not answer" || return
+    [ "$server_model_fingerprint" ] || fail missing_model
 }
 
 # serves_again: whether the server that has just ended is started once more; fails with the reason of its end.

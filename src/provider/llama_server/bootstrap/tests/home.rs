@@ -17,8 +17,8 @@ use secrecy::ExposeSecret;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::provider::llama_server::bootstrap::{
-    Build, CompileSource, Fingerprint, Job, JobReport, Phase, ProgramForm, ServerPlace, SourceOrigin, Verb, no_room,
-    program, room_question,
+    Build, CompileSource, Fingerprint, Job, JobReport, Phase, ServerPlace, SourceOrigin, Verb, no_room, program,
+    room_question,
 };
 
 use super::model;
@@ -188,7 +188,7 @@ impl Home {
 
     /// Starts the shell and feeds it.
     pub(super) fn spawn(&self, place: &ServerPlace, verb: &Verb<'_>) -> Child {
-        self.feed(program(place, verb, ProgramForm::Whole).expose_secret())
+        self.feed(program(place, verb).expose_secret())
     }
 
     /// Starts the shell and feeds it this text.

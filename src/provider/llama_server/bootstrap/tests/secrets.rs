@@ -9,7 +9,7 @@ use std::{
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    super::{Build, FailureKind, Job, JobReport, Phase, ProgramForm, Verb, program},
+    super::{Build, FailureKind, Job, JobReport, Phase, Verb, program},
     home::{Home, PACKAGE, RTX, answer, chat, kill, start, until},
     model,
 };
@@ -101,7 +101,7 @@ fn key_is_asked_of_clients_after_a_crash_too() {
 fn work_without_its_whole_key_starts_no_server() {
     let home = Home::new();
     let job = job(&home);
-    let text = program(&job.place, &Verb::Ensure(&start(&home, &job)), ProgramForm::Whole);
+    let text = program(&job.place, &Verb::Ensure(&start(&home, &job)));
     let text = text.expose_secret();
     let cut = text.replacen("\n# end'\n", "'\n", 1);
     assert_ne!(cut, text);

@@ -10,7 +10,7 @@ use super::{
     model,
 };
 use crate::provider::llama_server::{
-    bootstrap::{Binary, Build, FailureKind, Fingerprint, Job, Phase, ProgramForm, Start, Verb, program},
+    bootstrap::{Binary, Build, FailureKind, Fingerprint, Job, Phase, Start, Verb, program},
     decide::Step,
 };
 
@@ -306,7 +306,7 @@ fn user_whose_processes_end_at_logout_is_told_how_to_linger() {
 #[test]
 fn server_has_the_umask_of_the_login() {
     let home = Home::new();
-    let text = program(&home.place(), &Verb::Ensure(&start(&home, &home.job())), ProgramForm::Whole);
+    let text = program(&home.place(), &Verb::Ensure(&start(&home, &home.job())));
     let report = answer(home.feed(&format!("umask 027\n{}", text.expose_secret())));
     assert_eq!(report.failure, None);
     let process = home.until_ready(&home.place()).process.unwrap();
@@ -321,7 +321,7 @@ fn words_of_the_login_with_our_names_reach_nobody() {
     let job = Job { api_key: Some(SecretString::from("planted-key-3")), ..home.job() };
     let recipe = home.recipe(&job).unwrap();
     let begin = Start { binary: &Binary::Source(Box::new(recipe)), ..start(&home, &job) };
-    let text = program(&home.place(), &Verb::Ensure(&begin), ProgramForm::Whole);
+    let text = program(&home.place(), &Verb::Ensure(&begin));
     answer(home.feed(&format!("export DAMODEL_API_KEY=of-the-login\n{}", text.expose_secret())));
     until("no compile", || (home.compiles().len() == 1).then_some(()));
     for (pid, words) in home.processes() {
@@ -350,20 +350,24 @@ fn localhost_is_the_address_that_is_asked() {
     assert!(process.command_line.windows(2).any(|words| words == ["--host", "127.0.0.1"]), "{process:?}");
 }
 
-/// Records what systemd is asked, and does it, as the real one does for a scope: in the same process.
+/// Records what systemd is asked, and does it in the same process, as the real one does for a scope. If it is old, it
+/// does not know what happens to a scope when memory runs out.
 const SYSTEMD_RUN: &str = "#!/bin/sh\nprintf '%s|' \"$@\" >>~/asked; echo >>~/asked\n\
-                           while :; do case $1 in --*) shift ;; *) exec \"$@\" ;; esac; done\n";
+                           while :; do case $1 in -p) [ ! -e ~/old-systemd ] || exit 1; shift 2 ;; --*) shift ;; \
+                           *) exec \"$@\" ;; esac; done\n";
 
 /// A user whose manager ends with the last login stays in the login's scope, which nobody ends unless that is asked
-/// for.
+/// for. A scope whose server is killed for memory keeps its supervisor.
 #[rstest]
-#[case::root(0, &[], Some("--scope|--quiet|--collect|"))]
-#[case::user(1000, &["other"], None)]
-#[case::user_who_lingers(1000, &["other", "user"], Some("--user|--scope|--quiet|--collect|"))]
+#[case::root(0, &[], false, &["--scope|--quiet|--collect|-p|OOMPolicy=continue|"])]
+#[case::old_systemd(0, &[], true, &["--scope|--quiet|--collect|-p|OOMPolicy=continue|", "--scope|--quiet|--collect|"])]
+#[case::user(1000, &["other"], false, &[])]
+#[case::user_who_lingers(1000, &["other", "user"], false, &["--user|--scope|--quiet|--collect|-p|OOMPolicy=continue|"])]
 fn where_systemd_runs_the_work_is_a_scope_that_outlives_the_login(
     #[case] id: u32,
     #[case] lingering: &[&str],
-    #[case] scope: Option<&str>,
+    #[case] is_old: bool,
+    #[case] tried: &[&str],
 ) {
     let home = Home::new();
     home.script("bin/systemd-run", SYSTEMD_RUN);
@@ -371,19 +375,24 @@ fn where_systemd_runs_the_work_is_a_scope_that_outlives_the_login(
     for user in lingering {
         home.script(&format!("linger/{user}"), "");
     }
+    if is_old {
+        home.script("old-systemd", "");
+    }
     if !home.with_systemd() {
         return;
     }
     home.serve(&home.job());
     let asked = fs::read_to_string(home.path("asked")).unwrap_or_default();
-    let asked: Vec<&str> = asked.lines().collect();
-    match (scope, asked.as_slice()) {
-        (None, []) => {}
-        (Some(scope), [tried, made]) => {
-            assert_eq!(*tried, format!("{scope}true|"));
+    let mut asked = asked.lines();
+    for scope in tried {
+        assert_eq!(asked.next(), Some(format!("{scope}true|").as_str()));
+    }
+    match (tried.last(), asked.next(), asked.next()) {
+        (None, None, None) => {}
+        (Some(scope), Some(made), None) => {
             assert!(made.starts_with(&format!("{scope}sh|")) && made.ends_with("/bootstrap.sh|work|"), "{made}");
         }
-        _ => panic!("{asked:?}"),
+        others => panic!("{others:?}"),
     }
     home.run(&Verb::Destroy { owner: "owner" });
     assert_eq!(home.servers(), [0; 0]);

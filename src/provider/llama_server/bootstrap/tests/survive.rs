@@ -6,10 +6,7 @@ use rstest::rstest;
 use secrecy::ExposeSecret;
 
 use super::{
-    super::{
-        Binary, Build, FailureKind, Fingerprint, Job, JobFailure, JobReport, Malformed, Phase, ProgramForm, Start,
-        Verb, program,
-    },
+    super::{Binary, Build, FailureKind, Fingerprint, Job, JobFailure, JobReport, Phase, Start, Verb, program},
     home::{Home, RTX, V100, answer, is_running, kill, session, start, until},
     model,
 };
@@ -335,7 +332,7 @@ fn files_that_a_power_cut_left_in_pieces_are_made_anew() {
 #[test]
 fn what_a_login_prints_is_no_part_of_the_report() {
     let home = Home::new();
-    let text = program(&home.place(), &Verb::Look, ProgramForm::Whole);
+    let text = program(&home.place(), &Verb::Look);
     let noise = "echo Welcome; echo damodel-report; printf 'no newline at the end'\n";
     let report = answer(home.feed(&format!("{noise}{}echo goodbye\n", text.expose_secret())));
     assert_eq!(report.phase, Phase::Absent);
@@ -345,7 +342,7 @@ fn what_a_login_prints_is_no_part_of_the_report() {
 fn program_that_was_cut_off_does_nothing() {
     let home = Home::new();
     let job = home.job();
-    let text = program(&job.place, &Verb::Ensure(&start(&home, &job)), ProgramForm::Whole);
+    let text = program(&job.place, &Verb::Ensure(&start(&home, &job)));
     let text = text.expose_secret();
     for share in 1..20 {
         let cut = text.floor_char_boundary(text.len() * share / 20);
@@ -356,36 +353,4 @@ fn program_that_was_cut_off_does_nothing() {
     let cut = text.trim_end().rfind('\n').unwrap();
     assert_eq!(home.feed(&text[..cut]).wait_with_output().unwrap().stdout, b"");
     assert!(!home.path("workspace").exists());
-}
-
-#[test]
-fn program_is_sent_only_where_another_one_lies() {
-    let home = Home::new();
-    let mut job = home.job();
-    for workspace in ["~/workspace", "it's a folder"] {
-        job.place.workspace = workspace.to_owned();
-        let file =
-            home.path(workspace.trim_start_matches("~/")).join(format!(".damodel/{}-ins-1/bootstrap.sh", home.port));
-        let named = |verb: &Verb<'_>| {
-            let text = program(&job.place, verb, ProgramForm::Hash);
-            assert!(text.expose_secret().len() < 2000, "{}", text.expose_secret());
-            let output = home.feed(text.expose_secret()).wait_with_output().unwrap();
-            JobReport::parse(&output.stdout, &[])
-        };
-        assert_eq!(named(&Verb::Look), Err(Malformed::NoProgram));
-        home.serve(&job);
-        assert_eq!(named(&Verb::Look).unwrap().phase, Phase::Ready);
-        // That of another version, or one that a power cut left in pieces.
-        let own = fs::read_to_string(&file).unwrap();
-        fs::write(&file, &own[..own.len() / 2]).unwrap();
-        assert_eq!(named(&Verb::Look), Err(Malformed::NoProgram));
-        fs::write(&file, own).unwrap();
-        // Cut off on its way it does nothing.
-        let stop = Verb::Stop { owner: "owner" };
-        let text = program(&job.place, &stop, ProgramForm::Hash);
-        let cut = text.expose_secret().trim_end().rfind('\n').unwrap();
-        assert_eq!(home.feed(&text.expose_secret()[..cut]).wait_with_output().unwrap().stdout, b"");
-        assert_eq!(named(&Verb::Look).unwrap().phase, Phase::Ready);
-        assert_eq!(named(&stop).unwrap().phase, Phase::Absent);
-    }
 }

@@ -11,8 +11,8 @@ use super::{
     home::{Home, start},
 };
 use crate::provider::llama_server::bootstrap::{
-    FailureKind, Fingerprint, JobReport, Malformed, Phase, ProgramForm, SourceOrigin, Verb, is_passable, program,
-    program::{SCRIPT, quote},
+    FailureKind, Fingerprint, JobReport, Malformed, Phase, SourceOrigin, Verb, is_passable, program,
+    program::{QUESTIONS, SCRIPT, quote},
     report::JobFailure,
 };
 
@@ -40,7 +40,7 @@ fn program_is_clean_in_the_eyes_of_shellcheck() {
     let meant = "SC2015,SC2088,SC2317,SC2003,SC2013,SC2034,SC2030,SC2031,SC2119,SC2120,SC2153,SC2154";
     let mut command = Command::new("shellcheck");
     let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), SCRIPT).unwrap();
+    std::fs::write(file.path(), format!("{QUESTIONS}\n{SCRIPT}")).unwrap();
     let Ok(output) = command.args(["-s", "sh", "-e", meant]).arg(file.path()).output() else {
         eprintln!("SKIPPED: shellcheck is not installed");
         assert!(option_env!("CI").is_none(), "the program is not checked");
@@ -56,7 +56,7 @@ fn secrets_of_a_job_are_sent_and_not_shown() {
     job.api_key = Some(SecretString::from("planted-1"));
     job.environment.insert("NAME".to_owned(), SecretString::from("planted-2"));
     job.environment.insert("no name".to_owned(), SecretString::from("planted-3"));
-    let text = program(&job.place, &Verb::Ensure(&start(&home, &job)), ProgramForm::Whole);
+    let text = program(&job.place, &Verb::Ensure(&start(&home, &job)));
     assert!(text.expose_secret().contains("planted-1"));
     assert!(text.expose_secret().contains("planted-2"));
     assert!(!text.expose_secret().contains("planted-3"));
@@ -71,7 +71,7 @@ fn secrets_of_a_job_are_sent_and_not_shown() {
         Verb::Destroy { owner: "" },
         Verb::Restart { process: "1.2.3" },
     ] {
-        assert!(!program(&job.place, &verb, ProgramForm::Whole).expose_secret().contains("DAMODEL_MODEL="));
+        assert!(!program(&job.place, &verb).expose_secret().contains("DAMODEL_MODEL="));
     }
 }
 
