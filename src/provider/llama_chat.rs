@@ -47,7 +47,7 @@ pub(super) enum ChatFailure {
 impl ChatFailure {
     /// Whether the server requires an API key and got none or a wrong one.
     pub(super) fn asks_for_key(&self) -> bool {
-        matches!(self, Self::Refused { status, .. } if *status == StatusCode::UNAUTHORIZED)
+        matches!(self, Self::Refused { status: StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, .. })
     }
 }
 

@@ -380,7 +380,9 @@ impl TunnelLogin<'_> {
 
 fn unpinned(whose: &str, key: &ssh::HostKey, path: Path) -> Diagnostic {
     let summary = format!("The SSH host key of the {whose} is not pinned");
-    let own = if whose == "instance" { "host_key = damodel_llama_server.<name>.host_key, or with " } else { "" };
-    let text = format!("The key {} was accepted for this run. Pin it with {own}this text: {key}", key.fingerprint());
+    // A server pins it in its state from now on.
+    let is_of_a_visit = path == Path::to("host_key");
+    let own = if is_of_a_visit { "host_key = damodel_llama_server.<name>.host_key, or with " } else { "" };
+    let text = format!("The key {} was accepted without a check. Pin it with {own}this text: {key}", key.fingerprint());
     Diagnostic::warning(summary, text).at(path)
 }

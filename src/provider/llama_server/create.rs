@@ -9,7 +9,7 @@ use super::{
     outcome::{Conclusion, NOTHING_STARTED, Operation},
     read,
     trial::Trial,
-    watch::Watch,
+    watch::WorkProgress,
     work::{Order, Work},
 };
 use crate::{
@@ -68,7 +68,7 @@ impl LlamaServer {
             trial: Trial::of(self, self.key(config)),
             former_trial: Some(former),
             order: Some(Order { job, owner, ends_rival: prior.status.as_str() == Some(read::DISPLACED) }),
-            watch: Watch::new(task),
+            watch: WorkProgress::new(task),
         }
     }
 }

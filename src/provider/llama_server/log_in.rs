@@ -46,7 +46,7 @@ impl NoLogin {
 }
 
 /// A login to change something.
-pub(super) struct Opened {
+pub(super) struct LoggedIn {
     pub(super) machine: InstanceSession,
     /// The service's access data, if there is an instance.
     pub(super) access: Option<Access>,
@@ -64,7 +64,7 @@ pub(super) async fn log_in(
     private: &mut Private,
     now: &str,
     context: &StepContext<ProviderClient>,
-) -> Result<Opened, Diagnostic> {
+) -> Result<LoggedIn, Diagnostic> {
     let access = match server.instance_id.as_str() {
         Some(id) => {
             let (uid, limits) = (InstanceUid::new(id.trim()), limits(context));
@@ -78,7 +78,7 @@ pub(super) async fn log_in(
     match effort.open(server, config, access.as_ref(), private, context).await {
         Ok(machine) => {
             let warnings = server.login_with(config, private).unpinned(machine.session(), server.pin_path());
-            Ok(Opened { machine, access, warnings })
+            Ok(LoggedIn { machine, access, warnings })
         }
         Err(error) => Err(error.diagnostic(format!("log in to run {}", server.title()), access.as_ref(), now)),
     }

@@ -1,8 +1,8 @@
 //! `damodel_llama_server`: the inference server of the guide, run in an instance over SSH (service API, In-instance
 //! inference server guide).
 //!
-//! - `schema`, `model`, `options`, `validate`, `plan`: the configuration, judged without the instance; `memory`: whether
-//!   the model fits;
+//! - `schema`, `model`, `options`, `validate`, `plan`: the configuration, judged without the instance; `memory`:
+//!   whether the model fits;
 //! - `log_in`, `machine`, `bootstrap`: the login, and the program that is run there;
 //! - `survey`: the questions to the instance; `model_file`, `package`, `source`, `recipe`, `logout` judge the answers;
 //! - `decide`: the next step; `work`: the loop that carries it out; `trial`: the requests to the server; `watch`: the

@@ -15,7 +15,7 @@ use super::{
     outcome::{NOTHING_RESTARTED, Operation},
     schema,
     trial::Trial,
-    watch::{Watch, stage},
+    watch::{WorkProgress, stage},
     work::{End, Work},
 };
 use crate::{
@@ -73,7 +73,13 @@ impl framework::Action for Restart {
                         WORKSPACE,
                         "The server's `workspace`, which holds its records.",
                     ),
-                    Attribute::optional("api_key", Type::String, "The server's API key, if it has one.").sensitive(),
+                    Attribute::optional(
+                        "api_key",
+                        Type::String,
+                        "The server's API key, if it has one. Without it, no chat is checked, only that the server \
+                         refuses one without a key.",
+                    )
+                    .sensitive(),
                     Attribute::with_default(
                         "ready_timeout",
                         Type::String,
@@ -136,21 +142,21 @@ async fn restart(
     let opened = log_in(&server, &server, &mut Private::default(), NOTHING_RESTARTED, context).await;
     let mut opened = opened.map_err(Box::new)?;
     let report = begin(&server, progress, &mut opened.machine).await?;
+    let mut trial = Trial::of(&server, server.key(&server));
+    trial.is_key_unknown = report.has_key && server.api_key.is_null();
+    if trial.is_key_unknown {
+        progress
+            .say("the server has an API key and this action has none: no chat is checked, only that it needs the key");
+    }
     let task = opened.machine.progress.task("llama server", server.place().unwrap_or_default());
-    let watch = Watch::new(task).on_phase(|report| {
+    let watch = WorkProgress::new(task).on_phase(|report| {
         // Only the probe shows whether it is ready.
         if report.phase != Phase::Ready {
             progress.say(stage(report).phase);
         }
     });
-    let mut work = Work {
-        machine: &mut opened.machine,
-        goal: Goal::seen(),
-        trial: Trial::of(&server, server.key(&server)),
-        former_trial: None,
-        order: None,
-        watch,
-    };
+    let mut work =
+        Work { machine: &mut opened.machine, goal: Goal::seen(), trial, former_trial: None, order: None, watch };
     let ended = work.follow(report, History::begun()).await;
     let (_, now) = ended.settle(Operation::Restart);
     if let End::Served(speed) = &ended.end {

@@ -281,8 +281,8 @@ fn behaviour() -> Vec<Attribute> {
                         .validate(validator::regular_expression()),
                 ],
             ),
-            "The request that decides whether the server serves. Applies ask it; a refresh asks only `/health`. Default: a \
-             chat of one token.",
+            "The request that decides whether the server serves. Applies ask it; a refresh asks only `/health`. \
+             Default: a chat of one token.",
         ),
         Attribute::with_default(
             "on_failure",

@@ -107,9 +107,12 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Asks the probe.
+    /// Asks the probe. A server with a key first has to refuse a chat without it.
     async fn ask(&self, machine: &InstanceSession) -> Result<Result<Option<Number>, JobFailure>, ChatFailure> {
         let (session, key) = (machine.session(), self.api_key.as_ref());
+        if let Some(failure) = self.ignores_key(machine).await? {
+            return Ok(Err(failure));
+        }
         let prompt = self.probe.and_then(|probe| probe.prompt.as_str()).unwrap_or(options::PROMPT);
         let (path, body, pointer) = match self.probe.and_then(|probe| probe.endpoint.as_str()) {
             Some("health") => return Ok(Ok(None)),
@@ -134,6 +137,22 @@ impl<'a> Trial<'a> {
                 text: format!("the answer of {path} to the probe has no {pointer}"),
             }),
         })
+    }
+
+    /// The failure of a server that has a key, and answers a chat without it otherwise than with 401 or 403.
+    async fn ignores_key(&self, machine: &InstanceSession) -> Result<Option<JobFailure>, ChatFailure> {
+        if self.api_key.is_none() && !self.is_key_unknown {
+            return Ok(None);
+        }
+        let answer = llama_chat::post(machine.session(), self.port, None, "/v1/chat/completions", &json!({})).await;
+        let answer = match answer {
+            Err(error) if error.asks_for_key() => return Ok(None),
+            Err(error @ ChatFailure::Ssh(_)) => return Err(error),
+            Err(ChatFailure::Refused { status, .. }) => status.to_string(),
+            Ok(_) | Err(ChatFailure::NoAnswer(_)) => "200 OK".to_owned(),
+        };
+        let text = format!("a chat without the API key was answered with {answer}");
+        Ok(Some(JobFailure { kind: FailureKind::KeyIgnored, text }))
     }
 }
 
@@ -209,7 +228,7 @@ pub(super) async fn of(server: &LlamaServer, seen: &JobReport, machine: &mut Ins
                 answer => answer,
             }
         };
-        let (first, second) = (ask(), ask());
+        let (first, second) = (Box::pin(ask()), Box::pin(ask()));
         let has_time = machine.deadline > Instant::now() + JUDGEMENT;
         let looked = match within(first, second, has_time).await {
             Some(Ok(Health::Ok)) => TrialLook::Serves,

@@ -13,7 +13,7 @@ const MAX: Duration = Duration::from_secs(2);
 const MAX_OF_A_COMPILE: Duration = Duration::from_secs(5);
 
 /// Reports the progress of the work, and paces the looks at it.
-pub(super) struct Watch<'a> {
+pub(super) struct WorkProgress<'a> {
     task: Task,
     /// Called with each new phase.
     on_phase: Box<dyn FnMut(&JobReport) + Send + 'a>,
@@ -22,7 +22,7 @@ pub(super) struct Watch<'a> {
     percent: Option<u8>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> WorkProgress<'a> {
     pub(super) fn new(task: Task) -> Self {
         Self { task, on_phase: Box::new(|_| ()), waits: None, phase: None, percent: None }
     }

@@ -11,7 +11,7 @@ use super::{
     machine::{InstanceSession, Trouble},
     package, recipe, survey,
     trial::Trial,
-    watch::Watch,
+    watch::WorkProgress,
 };
 use crate::framework::value::Number;
 
@@ -31,7 +31,7 @@ pub(super) struct Work<'a> {
     pub(super) former_trial: Option<Trial<'a>>,
     /// The job to begin; `None` if the work only follows the server that is there.
     pub(super) order: Option<Order<'a>>,
-    pub(super) watch: Watch<'a>,
+    pub(super) watch: WorkProgress<'a>,
 }
 
 /// A job to begin.
@@ -253,7 +253,7 @@ impl Work<'_> {
         self.machine.run(&Verb::Own { seen: &seen.run, owner, restarts: order.job.restarts }).await
     }
 
-    /// The answer to a beginning. If another run was faster, or if a lost answer has begun it, the decision is repeated.
+    /// The answer to a beginning. The decision is repeated if another run was faster, or a lost answer has begun it.
     async fn accepted(&mut self, report: JobReport, history: &mut History) -> Result<JobReport, Trouble> {
         if !report.is_refused {
             history.is_begun = true;

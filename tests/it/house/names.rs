@@ -15,6 +15,7 @@ const SHARED: &[(&str, &str)] = &[
     ("CloudDisk", "the object of the service: in its answers, in a state, in the sandbox"),
     ("Code", "an error code of the service: as the client reads it, as the sandbox writes it"),
     ("Column", "a column of a table: of records that are only read, of a report"),
+    ("Ended", "how something ended: a wait of the client, the work on a llama server"),
     ("Endpoint", "an endpoint of the service: as the client calls it, as the sandbox serves it"),
     ("Error", "the error of a module's functions, in its own module"),
     ("Failure", "what failed, and why: a command, or a call of the service"),

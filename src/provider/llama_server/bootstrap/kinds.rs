@@ -133,7 +133,7 @@ kinds! {
         "Raise ready_timeout, or put the model on a faster disk.";
     /// The work or the server outlives even SIGKILL, as a process does that waits for a device.
     Stuck = "stuck", "a process in the instance does not end", None,
-        "Even SIGKILL does not end it, for example because it waits for a device. Reboot the instance, then apply again.";
+        "Even SIGKILL does not end it, for example because it waits for a device. Reboot the instance, then apply.";
     /// The build has no option that reads an API key.
     Unsupported = "unsupported", "this build does not support the requested feature", Some("api_key"),
         "Use the source of a newer server: source.url and source.ref, or source.path.";

@@ -46,7 +46,7 @@ fn an_update_that_fails_leads_back_to_the_former_server() {
             (former.clone().model("not-gguf"), "the model is not a GGUF file", true),
             (former.clone().model("crash-on-load"), "it ended before it was ready", false),
             (former.clone().model("error-on-chat"), "it generates no tokens", false),
-            (former.clone().model("slow-60s").text("ready_timeout", "1s"), "it generates no tokens", false),
+            (former.clone().model("slow-60s").text("ready_timeout", "1s"), "the model loads too slowly", false),
         ];
         for (changed, words, is_same) in cases {
             workspace.write(&changed.config());

@@ -255,7 +255,7 @@ memory_folder() {
 }
 
 # begin_question FILE SECONDS FUNCTION ARGUMENT...: runs a question in a child, which writes its answer into the file.
-# A child that nothing can end, as on a stale mount, is left alone: it holds neither a lock nor the channel nor the work.
+# A child that nothing can end, as on a stale mount, is left alone: it holds no lock, no channel and no work.
 begin_question() {
     question_file=$1 question_limit=$2
     shift 2

@@ -114,6 +114,8 @@ judge() {
     fi
     set_status "$@" || refuse workspace
     [ "$1" != ready ] || rm -f "$state/former"
+    # A server that ignores its key is open to everyone. One that was ready before is left to its operator.
+    [ "${2-}" != key_ignored ] || [ "$status_proved" ] || { exec 9>&- && end_server; }
 }
 
 # restart PROCESS: ends it, and its work starts it again. A process that has ended already is about to be started.

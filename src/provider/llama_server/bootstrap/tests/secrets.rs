@@ -9,8 +9,8 @@ use std::{
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    super::{Build, FailureKind, Job, JobReport, Phase, Verb, program},
-    home::{Home, PACKAGE, RTX, answer, chat, kill, start, until},
+    super::{Build, FailureKind, Job, JobFailure, JobReport, Phase, Verb, program},
+    home::{Home, PACKAGE, RTX, answer, chat, is_running, kill, start, until},
     model,
 };
 
@@ -113,6 +113,23 @@ fn work_without_its_whole_key_starts_no_server() {
     assert_eq!(home.look_until(Phase::Failed).failure.unwrap().kind, FailureKind::Interrupted);
     assert_eq!(home.servers(), [0; 0]);
     home.serve(&job);
+}
+
+/// One that was ready before may have been taken for another: it is left to its operator.
+#[test]
+fn server_that_ignores_its_key_is_ended_before_it_is_ready() {
+    let home = Home::new();
+    let job = job(&home);
+    home.ensure(&job);
+    let process = home.look_until(Phase::Load).process.unwrap();
+    let failure = JobFailure { kind: FailureKind::KeyIgnored, text: "200 OK".to_owned() };
+    let failed = home.run(&Verb::Failed { process: &process.identity, failure: &failure });
+    assert_eq!(failed.failure, Some(failure.clone()));
+    assert!(!is_running(process.pid));
+    assert_eq!(home.look_until(Phase::Failed).failure.unwrap().kind, FailureKind::KeyIgnored);
+    let process = home.serve(&job).process.unwrap();
+    home.run(&Verb::Failed { process: &process.identity, failure: &failure });
+    assert!(is_running(process.pid));
 }
 
 /// What the program of the server is told, and its key, as a script has them.
