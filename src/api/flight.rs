@@ -32,15 +32,21 @@ struct State<T> {
 #[derive(Debug)]
 struct Kept<T> {
     value: Arc<T>,
-    asked_at: Instant,
-    stamp: u64,
+    age: Age,
 }
 
 #[derive(Debug)]
 struct InFlight<T> {
     outcome: WeakShared<BoxFuture<'static, Result<Arc<T>, Error>>>,
+    age: Age,
+}
+
+/// When a value was requested, under which stamp, and how long the fetch took; `None` while it is in flight.
+#[derive(Debug, Clone, Copy)]
+struct Age {
     asked_at: Instant,
     stamp: u64,
+    took: Option<Duration>,
 }
 
 impl<T> Default for Flight<T> {
@@ -55,23 +61,30 @@ pub(super) enum Freshness {
     Fresh,
     /// Requested at this time or later, regardless of changes: for repeated looks.
     Since(Instant),
-    /// At most this old, and requested under the current stamp: for refreshes and plans.
+    /// At most this old, and requested under the current stamp.
     Within(Duration),
+    /// For refreshes and plans: at most 30 s old, or ten times as old as its fetch took, and requested under the
+    /// current stamp.
+    Snapshot,
+    /// Like a snapshot, under any stamp.
+    Catalogue,
 }
+
+/// The greatest age of a snapshot that was fetched fast.
+const SNAPSHOT_LASTS: Duration = Duration::from_secs(30);
 
 impl Freshness {
-    fn accepts(self, asked_at: Instant, stamp: u64, caller: &Caller) -> bool {
+    fn accepts(self, value: Age, caller: Age) -> bool {
+        let age = caller.asked_at.saturating_duration_since(value.asked_at);
+        let is_snapshot = value.took.is_none_or(|took| age <= SNAPSHOT_LASTS.max(took.saturating_mul(10)));
         match self {
-            Self::Fresh => asked_at >= caller.asked_at,
-            Self::Since(instant) => asked_at >= instant,
-            Self::Within(age) => caller.asked_at.saturating_duration_since(asked_at) <= age && stamp == caller.stamp,
+            Self::Fresh => value.asked_at >= caller.asked_at,
+            Self::Since(instant) => value.asked_at >= instant,
+            Self::Within(longest) => age <= longest && value.stamp == caller.stamp,
+            Self::Snapshot => is_snapshot && value.stamp == caller.stamp,
+            Self::Catalogue => is_snapshot,
         }
     }
-}
-
-struct Caller {
-    asked_at: Instant,
-    stamp: u64,
 }
 
 impl<T: Send + Sync + 'static> Flight<T> {
@@ -90,8 +103,8 @@ impl<T: Send + Sync + 'static> Flight<T> {
     {
         let asked_at = Instant::now();
         loop {
-            let caller = Caller { asked_at, stamp: stamp() };
-            match self.join(freshness, &caller, &fetch) {
+            let caller = Age { asked_at, stamp: stamp(), took: None };
+            match self.join(freshness, caller, &fetch) {
                 Joined::Kept(value) => return Ok(value),
                 Joined::InFlight(outcome) => return outcome.await,
                 Joined::TooOld(outcome) => drop(outcome.await),
@@ -99,37 +112,38 @@ impl<T: Send + Sync + 'static> Flight<T> {
         }
     }
 
-    fn join<F>(&self, freshness: Freshness, caller: &Caller, fetch: &impl Fn() -> F) -> Joined<T>
+    fn join<F>(&self, freshness: Freshness, caller: Age, fetch: &impl Fn() -> F) -> Joined<T>
     where
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
         let mut state = lock(&self.state);
         if let Some(kept) = &state.kept
-            && freshness.accepts(kept.asked_at, kept.stamp, caller)
+            && freshness.accepts(kept.age, caller)
         {
             return Joined::Kept(Arc::clone(&kept.value));
         }
         if let Some(in_flight) = &state.in_flight
             && let Some(outcome) = in_flight.outcome.upgrade()
         {
-            if freshness.accepts(in_flight.asked_at, in_flight.stamp, caller) {
+            if freshness.accepts(in_flight.age, caller) {
                 return Joined::InFlight(outcome);
             }
             if outcome.peek().is_none() {
                 return Joined::TooOld(outcome);
             }
         }
-        let (asked_at, stamp) = (Instant::now(), caller.stamp);
+        let age = Age { asked_at: Instant::now(), ..caller };
         let work = fetch();
         let shared = Arc::clone(&self.state);
         let outcome = async move {
             let value = Arc::new(work.await?);
-            lock(&shared).kept = Some(Kept { value: Arc::clone(&value), asked_at, stamp });
+            let age = Age { took: Some(age.asked_at.elapsed()), ..age };
+            lock(&shared).kept = Some(Kept { value: Arc::clone(&value), age });
             Ok(value)
         }
         .boxed()
         .shared();
-        state.in_flight = outcome.downgrade().map(|outcome| InFlight { outcome, asked_at, stamp });
+        state.in_flight = outcome.downgrade().map(|outcome| InFlight { outcome, age });
         Joined::InFlight(outcome)
     }
 }
@@ -180,7 +194,7 @@ mod tests {
         }
     }
 
-    const OLD_WILL_DO: Freshness = Freshness::Within(Duration::from_secs(30));
+    const OLD_WILL_DO: Freshness = Freshness::Snapshot;
 
     #[tokio::test(start_paused = true)]
     async fn fifty_callers_cost_one_fetch_until_it_is_too_old() {
@@ -191,6 +205,27 @@ mod tests {
         tokio::time::advance(Duration::from_secs(31)).await;
         rig.get(OLD_WILL_DO).await.unwrap();
         assert_eq!(rig.fetches.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_took_long_to_get_is_kept_ten_times_as_long() {
+        let flight = Flight::<()>::default();
+        let fetches = AtomicUsize::new(0);
+        let get = || {
+            let fetch = || {
+                fetches.fetch_add(1, Ordering::SeqCst);
+                async {
+                    tokio::time::sleep(Duration::from_secs(7)).await;
+                    Ok(())
+                }
+            };
+            flight.get(OLD_WILL_DO, || 0, fetch)
+        };
+        for (wait, expected) in [(0, 1), (62, 1), (2, 2)] {
+            tokio::time::sleep(Duration::from_secs(wait)).await;
+            get().await.unwrap();
+            assert_eq!(fetches.load(Ordering::SeqCst), expected);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Complete lists, independent of the service's page size.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 
 use serde_json::value::RawValue;
 
@@ -97,8 +97,9 @@ pub(super) async fn whole<T: Record>(
 
 /// Reads a paged list to its end (service API, Response envelope, paged object).
 ///
-/// The whole list is requested first (`page_size` 0). If the service returns less, pages of 100 are requested, then
-/// pages of the size that it returns, until the total was seen or a page adds no record.
+/// The whole list is requested first (`page_size` 0). If the service returns less, or the list is too long for one
+/// answer, pages of 100 are requested, then pages of the size that it returns, until the total was seen or a page adds
+/// no record.
 pub(super) async fn paged<T: Record>(
     client: &Client,
     context: &Context,
@@ -138,10 +139,11 @@ impl<T: Record> Pages<T> {
         request: &Request,
         retry: Retry,
     ) -> Result<(), Error> {
-        let mut size = self.add(&ask(client, context, request, retry, 1, 0).await?, request)?;
-        if self.is_over(size) {
-            return Ok(());
-        }
+        let mut size = match self.ask_for_all(client, context, request, retry).await? {
+            Some(size) if self.is_over(size) => return Ok(()),
+            Some(size) => size,
+            None => 0,
+        };
         let mut number = 2;
         if size < PAGE_SIZE {
             // The service treats 0 as its default or as none: it may return more if more is requested.
@@ -159,6 +161,29 @@ impl<T: Record> Pages<T> {
             number += 1;
         }
         Ok(())
+    }
+
+    /// Asks for the whole list at once; `None` if it is too long for one answer. That is not tried again then.
+    async fn ask_for_all(
+        &mut self,
+        client: &Client,
+        context: &Context,
+        request: &Request,
+        retry: Retry,
+    ) -> Result<Option<usize>, Error> {
+        if client.lists_in_pages().load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let retry = if retry == Retry::Never { retry } else { Retry::UnlessTooMuch };
+        match ask(client, context, request, retry, 1, 0).await {
+            Ok(answer) => self.add(&answer, request).map(Some),
+            Err(error) if error.is_too_much() => {
+                tracing::info!(endpoint = %request.endpoint, %error, "lists are read in pages from now on");
+                client.lists_in_pages().store(true, Ordering::Relaxed);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Adds a page; returns its number of records.
@@ -365,7 +390,7 @@ mod tests {
     async fn a_list_that_changes_between_pages_is_asked_for_again() {
         let asked = std::sync::atomic::AtomicUsize::new(0);
         let (client, ledger) = serve(move |request| {
-            let before = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let before = asked.fetch_add(1, Ordering::SeqCst);
             let all = instances(if before == 0 { 150 } else { 149 });
             let reply = cut(&all, &request, 100, 100);
             async move { reply }
@@ -380,7 +405,7 @@ mod tests {
     async fn a_list_that_always_changes_is_given_as_incomplete() {
         let asked = std::sync::atomic::AtomicUsize::new(0);
         let (client, _) = serve(move |request| {
-            let before = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let before = asked.fetch_add(1, Ordering::SeqCst);
             let reply = cut(&instances(150 + before), &request, 100, 100);
             async move { reply }
         });

@@ -102,11 +102,11 @@ pub use pending::{
     CreatePhase, Entry, Ids, Journal, JournalReport, Maker, ObjectKind, PendingCreate, PendingRecord, Scope,
     Unreadable, fingerprint,
 };
-pub use presence::{Absence, AccountMatch, LastSeen, Presence};
+pub use presence::{Absence, AccountFingerprints, AccountMatch, LastSeen, Presence};
 pub use progress::{Event as ProgressEvent, Follower, Look, Progress, Stage, Task, Told, WaitEnding};
 pub use records::{
     CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
-    PrivateImage, PublicImage, Record, Spec, WithJson,
+    PrivateImage, PublicImage, Record, Spec, WithJson, disk_status,
 };
 pub use redact::LOGGABLE;
 pub use remote_file::{RemoteError, RemoteFile};

@@ -18,9 +18,9 @@ use super::{
     presence::Presence,
     progress::Stage,
     records::{Record, read},
-    retry::{self, Retry},
+    retry::{BUSY, Retry},
     settings::Random,
-    snapshots::{SNAPSHOT, Snapshots, shared},
+    snapshots::{Snapshots, shared},
     watch::{Poller, Sighting, Watch},
 };
 
@@ -194,7 +194,15 @@ impl<K: Object> Objects<K> {
     /// # Errors
     /// Those of a read.
     pub async fn snapshot(&self, context: &Context) -> Result<Arc<Listing<K>>, Error> {
-        self.all(SNAPSHOT, context).await
+        self.all(Freshness::Snapshot, context).await
+    }
+
+    /// All objects, at most 30 s old; changes of this client may be missing.
+    ///
+    /// # Errors
+    /// Those of a read.
+    pub async fn recent(&self, context: &Context) -> Result<Arc<Listing<K>>, Error> {
+        self.all(Freshness::Catalogue, context).await
     }
 
     /// All objects, requested after this call; concurrent callers share the request.
@@ -255,7 +263,7 @@ impl<K: Object> Objects<K> {
     /// # Errors
     /// Those of a repeatable change, and the service's refusal.
     pub async fn release(&self, key: &K::Key, context: &Context) -> Result<(), Error> {
-        let mut waits = retry::busy(self.client.random());
+        let mut waits = BUSY.waits(self.client.random());
         loop {
             let error = match self.client.change(context, K::release_request(key)).await {
                 Ok(_) => return Ok(()),

@@ -1,7 +1,8 @@
 //! Whether an object exists, and the meaning of its absence: a wrong "gone" in a refresh would create it again.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::{
@@ -41,8 +42,8 @@ pub struct Absence {
 /// The account in which an object was looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountMatch {
-    /// The object's own account: the token is the one under which it was last seen, or shows another object that
-    /// existed before this run.
+    /// The object's own account: the token is the one under which it was last seen, or shows another object that was
+    /// last seen under the same account.
     Same,
     /// The token differs from the one under which it was last seen: it was rotated, or belongs to another account.
     Other,
@@ -50,11 +51,29 @@ pub enum AccountMatch {
     Unknown,
 }
 
+/// An account, as fingerprints: no token or command line can be computed from them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountFingerprints {
+    /// Of base address and token.
+    #[serde(rename = "account")]
+    pub token: String,
+    /// Of base address and token program, if a program prints the token: it may print another one each time.
+    #[serde(rename = "token_program", default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+}
+
+impl AccountFingerprints {
+    /// Whether both are one account, as far as the same token program always logs in to the same one.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.token == other.token || (self.program.is_some() && self.program == other.program)
+    }
+}
+
 /// The known facts about an object that was not found.
 #[derive(Clone, Copy, Debug)]
 pub struct LastSeen<'a> {
-    /// The [fingerprint](Client::fingerprint) under which it was last seen.
-    pub account: Option<&'a str>,
+    /// The [account](Client::account) under which it was last seen.
+    pub account: Option<&'a AccountFingerprints>,
     /// When it was created, in Unix seconds; 0 if unknown.
     pub made_at: i64,
     /// How long after that it may be invisible.
@@ -82,14 +101,13 @@ impl Client {
     ) -> Result<Absence, Error> {
         let fingerprint = self.fingerprint(context).await?;
         let age = jiff::Timestamp::now().as_second().saturating_sub(last_seen.made_at);
-        let account =
-            if last_seen.account == Some(fingerprint.as_str()) || self.witness().vouches(witness, context).await {
+        let account = match last_seen.account {
+            None => AccountMatch::Unknown,
+            Some(own) if own.token == fingerprint || self.witness().vouches(witness, own, context).await => {
                 AccountMatch::Same
-            } else if last_seen.account.is_some() {
-                AccountMatch::Other
-            } else {
-                AccountMatch::Unknown
-            };
+            }
+            Some(_) => AccountMatch::Other,
+        };
         Ok(Absence { account, is_young: age < last_seen.grace.as_secs().cast_signed() })
     }
 }
@@ -126,40 +144,49 @@ pub(super) async fn look_in_lists<K: Object<Shown = K>>(
 /// How long to wait for other reads of the same run to find an object.
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// The objects of earlier runs that this run found. They prove that a missing object is not in another account.
+/// The objects of earlier runs that this run found. They prove that a missing object of the same account is not in
+/// another one.
 ///
-/// Objects that this run created must not be recorded: they prove nothing about the account of an older object. Two
-/// different objects are enough to vouch for any third, so no more are kept.
-#[derive(Debug)]
+/// An object that this run created or imported proves nothing about the account of an older one. Two different objects
+/// of an account are enough to vouch for any third, so no more are kept.
+#[derive(Debug, Default)]
 pub struct Witness {
-    seen: watch::Sender<Vec<String>>,
+    seen: watch::Sender<Seen>,
 }
 
-impl Default for Witness {
-    fn default() -> Self {
-        Self { seen: watch::Sender::new(Vec::new()) }
-    }
+#[derive(Debug, Default)]
+struct Seen {
+    /// Objects with the accounts that they were recorded under before this run.
+    earlier: Vec<(String, AccountFingerprints)>,
+    /// Objects without such a record.
+    new: BTreeSet<String>,
 }
 
 impl Witness {
-    /// Records that an object of an earlier run was found; `key` consists of kind and id, as `instance/ins-…`.
-    pub fn saw(&self, key: &str) {
+    /// Records that an object was found; `key` consists of kind and id, as `instance/ins-…`, and `recorded` is the
+    /// account under which an earlier run saw it.
+    pub fn saw(&self, key: &str, recorded: Option<&AccountFingerprints>) {
         self.seen.send_if_modified(|seen| {
-            let new = seen.len() < 2 && seen.iter().all(|known| known != key);
-            if new {
-                seen.push(key.to_owned());
+            let Some(account) = recorded.filter(|_| !seen.new.contains(key)) else {
+                seen.new.insert(key.to_owned());
+                return false;
+            };
+            let of_account = || seen.earlier.iter().filter(|(_, other)| other == account);
+            let is_needed = of_account().count() < 2 && of_account().all(|(known, _)| known != key);
+            if is_needed {
+                seen.earlier.push((key.to_owned(), account.clone()));
             }
-            new
+            is_needed
         });
     }
 
-    /// Whether an object other than this one was seen. Reads run concurrently, so this waits a moment for them.
-    /// Cancel-safe.
-    pub async fn vouches(&self, key: &str, context: &Context) -> bool {
+    /// Whether an object other than this one was seen that was last seen under this account. Reads run concurrently,
+    /// so this waits a moment for them. Cancel-safe.
+    pub async fn vouches(&self, key: &str, account: &AccountFingerprints, context: &Context) -> bool {
         let mut seen = self.seen.subscribe();
         let other = async {
-            let found = seen.wait_for(|seen| seen.iter().any(|known| known != key)).await;
-            found.is_ok()
+            let is_other = |(known, other): &(String, AccountFingerprints)| known != key && other.is_like(account);
+            seen.wait_for(|seen| seen.earlier.iter().any(is_other)).await.is_ok()
         };
         context.at_most(MOMENT).run(other).await.unwrap_or(false)
     }
@@ -167,7 +194,7 @@ impl Witness {
 
 #[cfg(test)]
 mod tests {
-    use tokio_util::sync::CancellationToken;
+    use rstest::rstest;
 
     use super::*;
     use crate::api::testing::{context, page, serve};
@@ -179,36 +206,55 @@ mod tests {
         let own = client.fingerprint(&context).await.unwrap();
         let now = jiff::Timestamp::now().as_second();
         let grace = Duration::from_secs(300);
+        let (own, another) = (account(&own, None), account("another", None));
         for (account, made_at, expected, is_young) in [
-            (Some(own.as_str()), now - 301, AccountMatch::Same, false),
-            (Some(own.as_str()), now, AccountMatch::Same, true),
-            (Some("another"), now - 301, AccountMatch::Other, false),
-            (Some("another"), now, AccountMatch::Other, true),
+            (Some(&own), now - 301, AccountMatch::Same, false),
+            (Some(&own), now, AccountMatch::Same, true),
+            (Some(&another), now - 301, AccountMatch::Other, false),
+            (Some(&another), now, AccountMatch::Other, true),
             (None, 0, AccountMatch::Unknown, false),
         ] {
             let absence = client.judge_absence(LastSeen { account, made_at, grace }, "disk/1", &context).await.unwrap();
             assert_eq!(absence, Absence { account: expected, is_young });
             assert_eq!(absence.is_proof(), expected == AccountMatch::Same && !is_young);
         }
-        client.witness().saw("disk/2");
-        let seen = LastSeen { account: Some("another"), made_at: 0, grace };
+        client.witness().saw("disk/2", Some(&another));
+        let seen = LastSeen { account: Some(&another), made_at: 0, grace };
         assert!(client.judge_absence(seen, "disk/1", &context).await.unwrap().is_proof());
         assert!(!client.judge_absence(seen, "disk/2", &context).await.unwrap().is_proof());
     }
 
+    fn account(token: &str, program: Option<&str>) -> AccountFingerprints {
+        AccountFingerprints { token: token.to_owned(), program: program.map(str::to_owned) }
+    }
+
+    #[rstest]
+    #[case::same_token(account("old", None), account("old", Some("p")), true)]
+    #[case::same_program(account("old", Some("p")), account("older", Some("p")), true)]
+    #[case::neither(account("old", Some("p")), account("older", Some("q")), false)]
+    #[case::no_program(account("old", None), account("older", None), false)]
     #[tokio::test(start_paused = true)]
-    async fn only_another_thing_counts() {
-        let witness = Witness::default();
-        let context = Context::within(Duration::from_secs(60), &CancellationToken::new());
-        witness.saw("instance/a");
-        witness.saw("instance/a");
-        assert!(!witness.vouches("instance/a", &context).await);
-        assert!(witness.vouches("instance/b", &context).await);
-        let waiting = witness.vouches("instance/a", &context);
+    async fn a_witness_vouches_for_its_own_account(
+        #[case] witness: AccountFingerprints,
+        #[case] missing: AccountFingerprints,
+        #[case] vouches: bool,
+    ) {
+        let (seen, context) = (Witness::default(), context(60));
+        seen.saw("instance/a", Some(&witness));
+        assert!(!seen.vouches("instance/a", &missing, &context).await, "nothing vouches for itself");
+        assert_eq!(seen.vouches("instance/b", &missing, &context).await, vouches);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_this_run_recorded_never_vouches_and_others_may_come_late() {
+        let (seen, context, own) = (Witness::default(), context(60), account("own", None));
+        seen.saw("instance/imported", None);
+        seen.saw("instance/imported", Some(&own));
+        assert!(!seen.vouches("instance/b", &own, &context).await);
         let late = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            witness.saw("instance/b");
+            seen.saw("instance/a", Some(&own));
         };
-        assert!(tokio::join!(waiting, late).0);
+        assert!(tokio::join!(seen.vouches("instance/b", &own, &context), late).0);
     }
 }

@@ -53,11 +53,11 @@ impl Object for PrivateImage {
         self.image_name.as_deref()
     }
 
-    /// Always false: a deleted image disappears from the list.
     fn uid(&self) -> Option<&str> {
         self.image_uuid.as_deref()
     }
 
+    /// Always false: a deleted image disappears from the list.
     fn is_released(&self) -> bool {
         false
     }

@@ -3,20 +3,21 @@
 //! another process than the first plan.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io::{self, Read as _, Seek as _, Write as _},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, Once, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tempfile::NamedTempFile;
 
 use super::{Journal, create::VISIBILITY_WINDOW, settings::Random};
-use crate::process::{in_place, private, private_directory, replace};
+use crate::process::{in_place, private, private_directory};
 
 /// How long the reservation of another run counts after its last change, in seconds. After that, lists show the object;
 /// the other run may have been killed.
@@ -140,23 +141,33 @@ fn write(file: &mut File, reservations: &[Reservation]) -> io::Result<()> {
 
 /// How long a quote is valid.
 const VALID: Duration = Duration::from_secs(60 * 60);
-const VERSION: u32 = 1;
 
-/// Quotes, one small file each, in a directory beside the journal's.
+/// The size in bytes above which a file of quotes is begun anew.
+const LARGEST_FILE: usize = 4 << 20;
+
+/// Quotes, one line each, in a file beside the journal's directory. It is read once and appended to.
 ///
-/// They are optional: if one cannot be written or read, it is ignored.
+/// They are optional: a line that cannot be written or read is a lost quote.
 #[derive(Debug, Clone)]
 pub struct Quotes {
-    directory: PathBuf,
-    /// Expired quotes are removed once.
-    cleared: Arc<Once>,
+    file: PathBuf,
+    kept: Arc<Mutex<Option<Kept>>>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Kept<T> {
-    version: u32,
+/// The valid quotes by key.
+#[derive(Debug, Default)]
+struct Kept {
+    lines: BTreeMap<String, QuoteLine>,
+    /// Whether the file holds nothing else that counts, so that the next line begins it anew.
+    begins_anew: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct QuoteLine {
+    key: String,
     quoted_at: i64,
-    quote: T,
+    /// `None` for a quote that was forgotten.
+    quote: Option<Value>,
 }
 
 impl Quotes {
@@ -164,59 +175,80 @@ impl Quotes {
     #[must_use]
     pub fn beside(journal: &Journal) -> Self {
         let mut name = journal.directory().file_name().unwrap_or_default().to_owned();
-        name.push("-quotes");
-        Self { directory: journal.directory().with_file_name(name), cleared: Arc::new(Once::new()) }
+        name.push("-quotes.jsonl");
+        Self { file: journal.directory().with_file_name(name), kept: Arc::default() }
     }
 
     /// The quote under a key, at most an hour old at `now` (Unix seconds).
     #[must_use]
     pub fn find<T: DeserializeOwned>(&self, key: &str, now: i64) -> Option<T> {
-        let file: Kept<T> = serde_json::from_slice(&in_place(|| fs::read(self.path(key))).ok()?).ok()?;
-        (file.version == VERSION && is_recent(file.quoted_at, now)).then_some(file.quote)
+        self.with(now, |kept| {
+            let line = kept.lines.get(&hashed(key)).filter(|line| is_recent(line.quoted_at, now))?;
+            serde_json::from_value(line.quote.clone()?).ok()
+        })
     }
 
-    /// Stores a quote made at `now` (Unix seconds), and removes expired ones.
+    /// Stores a quote made at `now` (Unix seconds).
     pub fn keep<T: Serialize>(&self, key: &str, quote: &T, now: i64) {
-        let kept = Kept { version: VERSION, quoted_at: now, quote };
-        let written = in_place(|| {
-            self.cleared.call_once(|| self.clear(now));
-            self.write(key, &kept)
-        });
-        if let Err(error) = written {
-            tracing::debug!(%error, "a quote could not be kept");
+        match serde_json::to_value(quote) {
+            Ok(quote) => self.write(QuoteLine { key: hashed(key), quoted_at: now, quote: Some(quote) }),
+            Err(error) => tracing::debug!(%error, "a quote could not be kept"),
         }
     }
 
-    /// Removes a quote.
-    pub fn forget(&self, key: &str) {
-        let _ = in_place(|| fs::remove_file(self.path(key)));
+    /// Removes a quote made before `now` (Unix seconds).
+    pub fn forget(&self, key: &str, now: i64) {
+        let key = hashed(key);
+        if self.with(now, |kept| kept.lines.get(&key).is_some_and(|line| line.quote.is_some())) {
+            self.write(QuoteLine { key, quoted_at: now, quote: None });
+        }
     }
 
-    fn write<T: Serialize>(&self, key: &str, file: &Kept<T>) -> io::Result<()> {
-        fs::create_dir_all(&self.directory)?;
-        let mut written = NamedTempFile::new_in(&self.directory)?;
-        written.write_all(&serde_json::to_vec(file)?)?;
-        replace(written, &self.path(key))
-    }
-
-    fn clear(&self, now: i64) {
-        let Ok(entries) = fs::read_dir(&self.directory) else { return };
-        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-            if path.extension().is_some_and(|extension| extension == "json") && !counts(&path, now) {
-                let _ = fs::remove_file(path);
+    fn write(&self, line: QuoteLine) {
+        self.with(line.quoted_at, |kept| {
+            kept.lines.insert(line.key.clone(), line.clone());
+            let begins_anew = std::mem::take(&mut kept.begins_anew);
+            let lines = if begins_anew { kept.lines.values().collect() } else { vec![&line] };
+            if let Err(error) = append(&self.file, &lines, begins_anew) {
+                tracing::debug!(%error, "a quote could not be kept");
             }
-        }
+        });
     }
 
-    fn path(&self, key: &str) -> PathBuf {
-        let hash: String = Sha256::digest(key).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        self.directory.join(format!("{hash}.json"))
+    fn with<T>(&self, now: i64, act: impl FnOnce(&mut Kept) -> T) -> T {
+        in_place(|| {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            act(kept.get_or_insert_with(|| read_quotes(&self.file, now)))
+        })
     }
 }
 
-fn counts(path: &Path, now: i64) -> bool {
-    let file = fs::read(path).ok().and_then(|bytes| serde_json::from_slice::<Kept<serde_json::Value>>(&bytes).ok());
-    file.is_some_and(|file| is_recent(file.quoted_at, now))
+fn read_quotes(file: &Path, now: i64) -> Kept {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<QuoteLine>(line).ok());
+    let lines: BTreeMap<_, _> = lines.map(|line| (line.key.clone(), line)).collect();
+    let valid = |(_, line): &(String, QuoteLine)| line.quote.is_some() && is_recent(line.quoted_at, now);
+    let lines: BTreeMap<_, _> = lines.into_iter().filter(valid).collect();
+    Kept { begins_anew: lines.is_empty() || text.len() > LARGEST_FILE, lines }
+}
+
+/// Adds lines in one write, so that those of other processes stay whole.
+fn append(file: &Path, lines: &[&QuoteLine], begins_anew: bool) -> io::Result<()> {
+    if let Some(directory) = file.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let mut text = Vec::new();
+    for line in lines {
+        serde_json::to_writer(&mut text, line)?;
+        text.push(b'\n');
+    }
+    let mut options = private();
+    let options = if begins_anew { options.write(true).truncate(true) } else { options.append(true) };
+    options.create(true).open(file)?.write_all(&text)
+}
+
+fn hashed(key: &str) -> String {
+    Sha256::digest(key).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn is_recent(quoted_at: i64, now: i64) -> bool {
@@ -269,27 +301,33 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_counts_for_an_hour() {
+    fn a_quote_counts_for_an_hour_and_in_other_processes() {
         let folder = tempfile::tempdir().unwrap();
-        let quotes = Quotes::beside(&Journal::new(folder.path().join("pending")));
-        quotes.keep("a", &"1.98", 1000);
-        assert_eq!(quotes.find::<String>("a", 1000 + 3600).as_deref(), Some("1.98"));
-        assert_eq!(quotes.find::<String>("a", 1000 + 3601), None);
-        assert_eq!(quotes.find::<String>("a", 999), None);
-        assert_eq!(quotes.find::<String>("b", 1000), None);
+        let quotes = || Quotes::beside(&Journal::new(folder.path().join("pending")));
+        let first = quotes();
+        first.keep("a", &"1.98", 1000);
+        for quotes in [&first, &quotes()] {
+            assert_eq!(quotes.find::<String>("a", 1000 + 3600).as_deref(), Some("1.98"));
+            assert_eq!(quotes.find::<String>("a", 1000 + 3601), None);
+            assert_eq!(quotes.find::<String>("a", 999), None);
+            assert_eq!(quotes.find::<String>("b", 1000), None);
+        }
+        first.forget("a", 1001);
+        assert_eq!(first.find::<String>("a", 1001), None);
+        assert_eq!(quotes().find::<String>("a", 1001), None);
     }
 
     #[test]
-    fn quotes_are_forgotten_and_cleared() {
+    fn the_file_is_begun_anew_when_nothing_in_it_counts() {
         let folder = tempfile::tempdir().unwrap();
-        let quotes = Quotes::beside(&Journal::new(folder.path().join("pending")));
-        quotes.keep("a", &1, 1000);
-        quotes.forget("a");
-        assert_eq!(quotes.find::<i64>("a", 1000), None);
-        quotes.keep("old", &1, 1000);
-        let later = Quotes::beside(&Journal::new(folder.path().join("pending")));
+        let quotes = || Quotes::beside(&Journal::new(folder.path().join("pending")));
+        let lines = || fs::read_to_string(folder.path().join("pending-quotes.jsonl")).unwrap().lines().count();
+        quotes().keep("old", &1, 1000);
+        quotes().keep("older", &1, 1001);
+        assert_eq!(lines(), 2);
+        let later = quotes();
         later.keep("new", &1, 9000);
-        let files = fs::read_dir(folder.path().join("pending-quotes")).unwrap().count();
-        assert_eq!(files, 1);
+        later.keep("newer", &1, 9000);
+        assert_eq!((lines(), quotes().find::<i64>("new", 9001)), (2, Some(1)));
     }
 }

@@ -3,11 +3,10 @@
 
 use std::{sync::Mutex, time::Duration};
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use jiff::{Timestamp, fmt::rfc2822::DateTimeParser};
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use tokio::{
-    sync::{Semaphore, SemaphorePermit},
+    sync::{Semaphore, SemaphorePermit, watch},
     time::{Instant, sleep_until},
 };
 
@@ -18,55 +17,89 @@ use super::settings::{Random, RequestRate, Settings};
 pub(super) enum Retry {
     /// As often as the settings allow.
     AsConfigured,
+    /// As often as the settings allow, unless the answer is [too much](super::error::Error::is_too_much).
+    UnlessTooMuch,
     /// Not at all: the caller has a schedule of its own.
     Never,
 }
 
-/// The pauses between attempts: 0.5 s, doubling up to 20 s, each with up to as much again at random.
-pub(super) fn schedule(max_retries: usize, random: &Random) -> ExponentialBackoff {
-    backoff(Duration::from_millis(500), Duration::from_secs(20), random).with_max_times(max_retries).build()
+/// A schedule of waits. Each is lengthened by up to as much again at random.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Schedule {
+    first: Duration,
+    factor: u32,
+    longest: Duration,
+    tries: usize,
 }
 
-/// The pauses while the service has no stock: 5 s, doubling up to a minute, with jitter, without end.
-pub(super) fn patience(random: &Random) -> ExponentialBackoff {
-    backoff(Duration::from_secs(5), Duration::from_secs(60), random).without_max_times().build()
+/// Between attempts of a request; `tries` is the setting's.
+pub(super) const REQUEST: Schedule = Schedule::new(500, 2, 20_000, 0);
+/// While the service has no stock.
+pub(super) const STOCK: Schedule = Schedule::new(5000, 2, 60_000, ENDLESS);
+/// Between rounds over candidates without stock. Stock changes while they are requested, so one round proves little.
+/// Less than ten seconds in all.
+pub(super) const ROUNDS: Schedule = Schedule::new(500, 2, 1000, 5);
+/// While the service is busy with another request of the same kind.
+pub(super) const BUSY: Schedule = Schedule::new(2000, 2, 20_000, ENDLESS);
+/// Between looks for an object whose create returned no id.
+pub(super) const SEARCH: Schedule = Schedule::new(500, 2, 10_000, ENDLESS);
+/// After failed looks of the poller.
+pub(super) const FAILED_LOOK: Schedule = Schedule::new(500, 2, 30_000, ENDLESS);
+/// Before a token program that has worked is run again.
+pub(super) const TOKEN_PROGRAM: Schedule = Schedule::new(2000, 4, 20_000, 3);
+
+const ENDLESS: usize = usize::MAX;
+
+impl Schedule {
+    const fn new(first_ms: u64, factor: u32, longest_ms: u64, tries: usize) -> Self {
+        Self { first: Duration::from_millis(first_ms), factor, longest: Duration::from_millis(longest_ms), tries }
+    }
+
+    /// The same schedule with this number of waits.
+    pub(super) const fn tries(self, tries: usize) -> Self {
+        Self { tries, ..self }
+    }
+
+    /// The same schedule with waits of at most this long, before the random part.
+    pub(super) const fn longest(self, longest: Duration) -> Self {
+        Self { longest, ..self }
+    }
+
+    /// The waits.
+    pub(super) fn waits(self, random: &Random) -> Waits {
+        Waits { schedule: self, random: random.clone() }
+    }
 }
 
-/// The pauses between rounds over a list of candidates without stock. Stock changes while the candidates are requested,
-/// so one round proves little. Five pauses, 0.5 s and then 1 s, with jitter: less than ten seconds in all.
-pub(super) fn rounds(random: &Random) -> ExponentialBackoff {
-    backoff(Duration::from_millis(500), Duration::from_secs(1), random).with_max_times(5).build()
+/// The waits of a schedule.
+#[derive(Debug)]
+pub(super) struct Waits {
+    schedule: Schedule,
+    random: Random,
 }
 
-/// The pauses while the service is busy with another request of the same kind: 2 s, doubling up to 20 s, with jitter,
-/// without end.
-pub(super) fn busy(random: &Random) -> ExponentialBackoff {
-    backoff(Duration::from_secs(2), Duration::from_secs(20), random).without_max_times().build()
+impl Iterator for Waits {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let Schedule { first, factor, longest, tries } = self.schedule;
+        let tries = tries.checked_sub(1)?;
+        self.schedule = Schedule { first: first.saturating_mul(factor).min(longest), factor, longest, tries };
+        Some(first.mul_f64(1.0 + self.random.fraction()))
+    }
 }
 
-/// The pauses between looks for an object whose create returned no id: 0.5 s, doubling up to `longest`, with jitter,
-/// without end.
-pub(super) fn looks(longest: Duration, random: &Random) -> ExponentialBackoff {
-    backoff(Duration::from_millis(500), longest, random).without_max_times().build()
-}
+/// The longest `Retry-After` that is followed at a time.
+const LONGEST_HOLD: Duration = Duration::from_secs(60);
 
-fn backoff(first: Duration, longest: Duration, random: &Random) -> ExponentialBuilder {
-    ExponentialBuilder::new()
-        .with_min_delay(first)
-        .with_max_delay(longest)
-        .with_factor(2.0)
-        .with_jitter()
-        .with_jitter_seed(random.next())
-}
-
-/// `Retry-After`, in either form of HTTP: seconds, or a date.
+/// `Retry-After`, in either form of HTTP (seconds, or a date), and at most a minute.
 pub(super) fn retry_after(headers: &HeaderMap, now: i64) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds.max(0.0)).ok();
-    }
-    let until = http_date(text)?;
-    Some(Duration::from_secs(u64::try_from(until - now).unwrap_or(0)))
+    let wait = match text.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(LONGEST_HOLD),
+        Err(_) => Duration::from_secs(u64::try_from(http_date(text)? - now).unwrap_or(0)),
+    };
+    Some(wait.min(LONGEST_HOLD))
 }
 
 /// The service's clock, from its `Date` header, in Unix seconds.
@@ -84,23 +117,106 @@ fn http_date(text: &str) -> Option<i64> {
 pub(super) struct Pace {
     slots: Semaphore,
     bucket: Option<Bucket>,
+    hold: watch::Sender<Hold>,
 }
+
+/// Whether the service has asked all requests to wait (429 with Retry-After).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    Open,
+    Until(Instant),
+    /// The hold has ended, and one request goes first.
+    Probed,
+}
+
+/// The permission to send one request.
+#[derive(Debug)]
+pub(super) struct Admission<'a> {
+    pace: &'a Pace,
+    first: Option<FirstRequest<'a>>,
+    _slot: Option<SemaphorePermit<'a>>,
+}
+
+/// The request that goes first after a hold. When it ends, the others follow, unless it was the cause of another hold.
+#[derive(Debug)]
+struct FirstRequest<'a>(&'a Pace);
 
 impl Pace {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             slots: Semaphore::new(settings.max_concurrent_requests.get().min(Semaphore::MAX_PERMITS)),
             bucket: settings.requests_per_second.map(Bucket::new),
+            hold: watch::Sender::new(Hold::Open),
         }
     }
 
-    /// Waits for a slot and for the rate. Cancel-safe: a dropped wait returns its slot (not its token).
-    pub(super) async fn enter(&self) -> Option<SemaphorePermit<'_>> {
+    /// Waits for the end of a hold, for a slot and for the rate. Cancel-safe: a dropped wait returns its slot (not its
+    /// token).
+    pub(super) async fn enter(&self) -> Admission<'_> {
+        loop {
+            let first = self.end_of_hold().await;
+            let admission = Admission { pace: self, first, _slot: self.enter_chat().await };
+            if admission.first.is_some() || *self.hold.borrow() == Hold::Open {
+                return admission;
+            }
+        }
+    }
+
+    /// The same for the chat endpoint, whose limits are its own.
+    pub(super) async fn enter_chat(&self) -> Option<SemaphorePermit<'_>> {
         let slot = self.slots.acquire().await.ok();
         if let Some(bucket) = &self.bucket {
             bucket.take().await;
         }
         slot
+    }
+
+    /// Waits until no hold is in force. Cancel-safe.
+    async fn end_of_hold(&self) -> Option<FirstRequest<'_>> {
+        let mut changes = self.hold.subscribe();
+        loop {
+            let hold = *changes.borrow_and_update();
+            match hold {
+                Hold::Open => return None,
+                Hold::Until(end) if end <= Instant::now() => {
+                    if self.hold.send_if_modified(|now| *now == hold && std::mem::replace(now, Hold::Probed) == hold) {
+                        return Some(FirstRequest(self));
+                    }
+                }
+                Hold::Until(end) => {
+                    let _ = tokio::time::timeout_at(end, changes.changed()).await;
+                }
+                Hold::Probed => drop(changes.changed().await),
+            }
+        }
+    }
+}
+
+impl Admission<'_> {
+    /// Makes all requests wait, if the service says how long; `true` if none was waiting before the one with this turn.
+    pub(super) fn hold(&self, wait: Option<Duration>) -> bool {
+        let mut is_first = false;
+        self.pace.hold.send_if_modified(|hold| {
+            is_first = self.first.is_some() || *hold == Hold::Open;
+            if let Some(wait) = wait {
+                let end = Instant::now() + wait;
+                *hold = Hold::Until(if let Hold::Until(other) = *hold { other.max(end) } else { end });
+            }
+            wait.is_some()
+        });
+        is_first
+    }
+}
+
+impl Drop for FirstRequest<'_> {
+    fn drop(&mut self) {
+        self.0.hold.send_if_modified(|hold| {
+            let is_over = *hold == Hold::Probed;
+            if is_over {
+                *hold = Hold::Open;
+            }
+            is_over
+        });
     }
 }
 
@@ -145,6 +261,9 @@ mod tests {
     #[case("-1", Some(0))]
     #[case("Sun, 06 Nov 1994 08:49:37 GMT", Some(10_000))]
     #[case("Sun, 06 Nov 1994 08:49:00 GMT", Some(0))]
+    #[case("3600", Some(60_000))]
+    #[case("1e99", Some(60_000))]
+    #[case("Mon, 07 Nov 1994 08:49:37 GMT", Some(60_000))]
     #[case("soon", None)]
     fn retry_after_in_both_forms(#[case] header: &str, #[case] milliseconds: Option<u64>) {
         let mut headers = HeaderMap::new();
@@ -154,19 +273,19 @@ mod tests {
 
     #[test]
     fn schedule_ends_after_the_configured_number() {
-        let random = Random::new(|| 7);
-        let waits: Vec<_> = schedule(3, &random).collect();
+        let random = Random::default();
+        let waits: Vec<_> = REQUEST.tries(3).waits(&random).collect();
         assert_eq!(waits.len(), 3);
         for (wait, least) in waits.iter().zip([500, 1000, 2000]) {
             let least = Duration::from_millis(least);
             assert!((least..=2 * least).contains(wait), "{wait:?}");
         }
-        assert_eq!(schedule(0, &random).count(), 0);
+        assert_eq!(REQUEST.waits(&random).count(), 0);
     }
 
     #[test]
-    fn patience_does_not_end() {
-        let last = patience(&Random::new(|| 7)).nth(200).unwrap();
+    fn wait_for_stock_does_not_end() {
+        let last = STOCK.waits(&Random::default()).nth(200).unwrap();
         assert!(last >= Duration::from_secs(60) && last <= Duration::from_secs(120), "{last:?}");
     }
 
@@ -201,6 +320,6 @@ mod tests {
         let waiting = tokio::time::timeout(Duration::from_secs(1), pace.enter()).await;
         assert!(waiting.is_err());
         drop(held);
-        assert!(pace.enter().await.is_some());
+        pace.enter().await;
     }
 }

@@ -21,20 +21,8 @@ use super::{
     records::{CloudDisk, CloudDiskSpec, Instance, PrivateImage, PublicImage, Spec, WithJson},
 };
 
-/// The greatest age of a snapshot.
-const AGE_LIMIT: Duration = Duration::from_secs(30);
-
 /// The time limit of a shared fetch. It belongs to no single operation, so no operation's deadline ends it.
 const FETCH_LIMIT: Duration = Duration::from_secs(600);
-
-/// A list for refreshes and plans: at most 30 s old, and requested after this client's last change.
-pub(super) const SNAPSHOT: Freshness = Freshness::Within(AGE_LIMIT);
-
-/// A list that changes of the account do not affect: at most 30 s old.
-pub(super) fn catalogue() -> Freshness {
-    // Shortly after the start of the system, this subtraction may fail.
-    Instant::now().checked_sub(AGE_LIMIT).map_or(SNAPSHOT, Freshness::Since)
-}
 
 type SpecFlight = Flight<Listing<WithJson<Spec>>>;
 
@@ -98,7 +86,7 @@ impl Specs {
     /// # Errors
     /// Those of a read.
     pub async fn snapshot(&self, region: &str, context: &Context) -> Result<Arc<Listing<WithJson<Spec>>>, Error> {
-        self.all(region, SNAPSHOT, context).await
+        self.all(region, Freshness::Snapshot, context).await
     }
 
     /// All specifications of a region, requested after this call: prices and stock before a purchase.
@@ -161,7 +149,7 @@ impl Client {
         }
         let flight = &self.snapshots().public_images;
         let endpoint = Endpoint::PublicImageList;
-        shared(self, context, flight, catalogue(), endpoint, |client, context| async move {
+        shared(self, context, flight, Freshness::Catalogue, endpoint, |client, context| async move {
             client.ask_public_images(&PublicImageFilter::default(), &context).await
         })
         .await

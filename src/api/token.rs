@@ -19,14 +19,12 @@ use tokio::{
 use crate::api::{
     error::{Error, Missing},
     flight::{Flight, Freshness},
-    settings::TokenSource,
+    retry::{TOKEN_PROGRAM, Waits},
+    settings::{Random, TokenSource},
 };
 
 /// The time limit of the program.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-
-/// The pauses before a program that has succeeded before is run again.
-const PAUSES: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(8), Duration::from_secs(20)];
 
 /// How long a failure of the program is cached. A temporary one must not end a long apply.
 const FAILURE_LASTS: Duration = Duration::from_secs(10);
@@ -44,6 +42,9 @@ pub(super) struct Tokens {
     /// Whether the program has ever printed a token: then a failure may be temporary.
     has_printed: Arc<AtomicBool>,
     generation: AtomicU64,
+    /// The number of the last run whose token the service accepted.
+    accepted: AtomicU64,
+    random: Random,
 }
 
 /// The output of the program, and its time.
@@ -61,8 +62,9 @@ pub(super) struct Token {
 }
 
 impl Tokens {
-    pub(super) fn new(source: Option<TokenSource>) -> Self {
-        Self { source, printed: Flight::default(), has_printed: Arc::default(), generation: AtomicU64::new(0) }
+    pub(super) fn new(source: Option<TokenSource>, random: &Random) -> Self {
+        let (printed, random) = (Flight::default(), random.clone());
+        Self { source, printed, random, has_printed: Arc::default(), generation: 0.into(), accepted: 0.into() }
     }
 
     /// The token. Cancel-safe.
@@ -75,7 +77,11 @@ impl Tokens {
                 let stamp = || self.generation.load(Ordering::SeqCst);
                 let run = || {
                     let (argv, has_printed) = (argv.clone(), Arc::clone(&self.has_printed));
-                    async move { Ok(Printed { token: print_again(&argv, &has_printed).await, at: Instant::now() }) }
+                    let waits = TOKEN_PROGRAM.waits(&self.random);
+                    async move {
+                        let token = print_again(&argv, &has_printed, waits).await;
+                        Ok(Printed { token, at: Instant::now() })
+                    }
                 };
                 let mut printed = self.printed.get(Freshness::Within(Duration::MAX), stamp, run).await?;
                 if printed.token.is_err() && printed.at.elapsed() >= FAILURE_LASTS {
@@ -89,25 +95,36 @@ impl Tokens {
         }
     }
 
+    /// Records that the service accepted a token.
+    pub(super) fn worked(&self, token: &Token) {
+        self.accepted.fetch_max(token.generation, Ordering::SeqCst);
+    }
+
     /// Discards a token that the service refused; `true` if another one can be obtained.
     ///
-    /// If many callers were refused with one token, the first one discards it and the others use the next one.
+    /// If many callers were refused with one token, the first one discards it and the others use the next one. The
+    /// program is not run again for a second token that was never accepted.
     pub(super) fn forget(&self, refused: &Token) -> bool {
-        let next = refused.generation + 1;
-        let _ = self.generation.compare_exchange(refused.generation, next, Ordering::SeqCst, Ordering::SeqCst);
-        matches!(self.source, Some(TokenSource::Command(_)))
+        if !matches!(self.source, Some(TokenSource::Command(_))) {
+            return false;
+        }
+        let generation = refused.generation;
+        if self.accepted.load(Ordering::SeqCst) == generation {
+            let _ = self.generation.compare_exchange(generation, generation + 1, Ordering::SeqCst, Ordering::SeqCst);
+        }
+        self.generation.load(Ordering::SeqCst) > generation
     }
 }
 
 /// Runs the program, and repeats a failed run after a pause if the program has printed a token before: the failure may
 /// be temporary.
-async fn print_again(argv: &[String], has_printed: &AtomicBool) -> Result<SecretString, TokenError> {
-    let mut pauses = if has_printed.load(Ordering::SeqCst) { PAUSES.as_slice() } else { &[] }.iter();
+async fn print_again(argv: &[String], has_printed: &AtomicBool, mut waits: Waits) -> Result<SecretString, TokenError> {
+    let is_known = has_printed.load(Ordering::SeqCst);
     loop {
-        match (print(argv).await, pauses.next()) {
+        match (print(argv).await, waits.next().filter(|_| is_known)) {
             (Err(error), Some(pause)) => {
                 tracing::warn!(%error, pause_s = pause.as_secs(), "the token program failed and is run again");
-                sleep(*pause).await;
+                sleep(pause).await;
             }
             (outcome, _) => {
                 has_printed.fetch_or(outcome.is_ok(), Ordering::SeqCst);
@@ -206,6 +223,10 @@ mod tests {
 
     use super::*;
 
+    fn tokens(script: &str) -> Tokens {
+        Tokens::new(Some(TokenSource::Command(shell(script))), &Random::default())
+    }
+
     fn shell(script: &str) -> Vec<String> {
         ["sh", "-c", script].map(str::to_owned).to_vec()
     }
@@ -215,7 +236,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let count = folder.path().join("count");
         let script = format!("echo x >> {0}; printf 'token-%s\\n' $(wc -l < {0})", count.display());
-        let tokens = Tokens::new(Some(TokenSource::Command(shell(&script))));
+        let tokens = tokens(&script);
         let given = join_all((0..20).map(|_| tokens.current())).await;
         let given: Vec<Token> = given.into_iter().map(Result::unwrap).collect();
         assert!(given.iter().all(|token| token.secret.expose_secret() == "token-1"));
@@ -245,7 +266,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let count = folder.path().join("count");
         let script = format!("echo x >> {}; exit 1", count.display());
-        let tokens = Tokens::new(Some(TokenSource::Command(shell(&script))));
+        let tokens = tokens(&script);
         for _ in 0..3 {
             assert!(matches!(tokens.current().await, Err(Error::Token(TokenError::Failed { .. }))));
         }
@@ -260,7 +281,7 @@ mod tests {
             "echo x >> {0}; n=$(wc -l < {0}); [ $n -ne 2 ] || exit 1; printf 'token-%s\\n' $n",
             count.display()
         );
-        let tokens = Tokens::new(Some(TokenSource::Command(shell(&script))));
+        let tokens = tokens(&script);
         let first = tokens.current().await.unwrap();
         assert!(tokens.forget(&first));
         assert_eq!(tokens.current().await.unwrap().secret.expose_secret(), "token-3");

@@ -1,20 +1,25 @@
 //! The HTTP client, behind a trait so that tests (and embedding programs) can answer in process.
 
-use std::{fmt, sync::Mutex, time::Duration};
+use std::{fmt, io::Read as _, sync::Mutex, time::Duration};
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use flate2::read::GzDecoder;
 use futures_util::{
     StreamExt,
     future::ready,
     stream::{self, BoxStream},
 };
-use reqwest::{Certificate, Method, header::HeaderMap, redirect, retry};
+use reqwest::{
+    Certificate, Method,
+    header::{CONTENT_ENCODING, HeaderMap},
+    redirect, retry,
+};
 use url::Url;
 
 use crate::api::{
     endpoint::{Effect, Endpoint},
-    error::{Cause, Error},
+    error::{Cause, Error, TooMuch},
     settings::Settings,
 };
 
@@ -223,11 +228,15 @@ impl Transport for Http {
         let mut body = BytesMut::new();
         while let Some(chunk) = answer.chunk().await.map_err(failure)? {
             if body.len() + chunk.len() > LARGEST_ANSWER {
-                return Err(SendFailure::NoAnswer(Cause::new("the answer is larger than 64 MiB")));
+                return Err(SendFailure::NoAnswer(Cause::new(TooMuch::Large)));
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(IncomingAnswer { status, headers, body: body.freeze() })
+        let mut body = body.freeze();
+        if headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"gzip")) {
+            body = inflated(&body).map_err(SendFailure::NoAnswer)?;
+        }
+        Ok(IncomingAnswer { status, headers, body })
     }
 
     async fn stream(&self, request: Outgoing) -> Result<Answering, SendFailure> {
@@ -240,8 +249,37 @@ impl Transport for Http {
     }
 }
 
+fn inflated(body: &[u8]) -> Result<Bytes, Cause> {
+    let mut text = Vec::new();
+    let limit = u64::try_from(LARGEST_ANSWER).unwrap_or(u64::MAX);
+    GzDecoder::new(body).take(limit + 1).read_to_end(&mut text).map_err(Cause::new)?;
+    if text.len() > LARGEST_ANSWER { Err(Cause::new(TooMuch::Large)) } else { Ok(Bytes::from(text)) }
+}
+
 fn failure(error: reqwest::Error) -> SendFailure {
     let never_sent = error.is_connect() || error.is_builder();
     let cause = Cause::new(error.without_url());
     if never_sent { SendFailure::NeverSent(cause) } else { SendFailure::NoAnswer(cause) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::{Compression, write::GzEncoder};
+
+    use super::*;
+
+    #[test]
+    fn compressed_answers_are_read_up_to_the_limit() {
+        let packed = |size| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(&vec![b' '; size]).unwrap();
+            encoder.finish().unwrap()
+        };
+        assert_eq!(inflated(&packed(1000)).unwrap().len(), 1000);
+        let error = inflated(&packed(LARGEST_ANSWER + 1)).unwrap_err();
+        assert!(error.to_string().contains("larger than"), "{error}");
+        assert!(inflated(&packed(1000)[..20]).is_err());
+    }
 }

@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use bigdecimal::BigDecimal;
@@ -14,10 +14,10 @@ use tokio::{sync::OnceCell, time::Instant};
 use super::{
     ProviderClient,
     errors::Failure,
-    pricing::{PriceTerms, estimate},
+    pricing::{PriceTerms, Prices, cost, select},
 };
 use crate::{
-    api::{self, Context, Instance, ObjectKind, Reservation, Reservations},
+    api::{self, Code, Context, Instance, ObjectKind, Reservation, Reservations},
     framework::{Attr, Diagnostic, Diagnostics, value::Number},
 };
 
@@ -33,8 +33,15 @@ pub(super) struct AccountBudget {
     reservations: OnceCell<Reservations>,
     /// The planned instances of this process, by the plan's id.
     planned: Mutex<BTreeMap<String, Item>>,
-    /// The GB by which the local data disks of instances exceed those of their specifications, cached.
-    sizes: Mutex<BTreeMap<String, i64>>,
+    /// What only the details of instances show, by uid.
+    own_terms: Mutex<BTreeMap<String, Arc<OnceCell<Option<OwnTerms>>>>>,
+}
+
+/// What an instance itself says about its price.
+#[derive(Clone, Debug)]
+struct OwnTerms {
+    data_disk_gb: Option<i64>,
+    prices: Prices,
 }
 
 /// A cost item.
@@ -72,7 +79,7 @@ pub(super) struct Replaced<'a> {
 
 impl AccountBudget {
     pub(super) fn new(most: Number, directory: PathBuf) -> Self {
-        Self { most, directory, reservations: OnceCell::new(), planned: Mutex::default(), sizes: Mutex::default() }
+        Self { most, directory, reservations: OnceCell::new(), planned: Mutex::default(), own_terms: Mutex::default() }
     }
 
     /// The limit.
@@ -124,9 +131,7 @@ impl AccountBudget {
             None => instances.snapshot(limits).await?,
         };
         if !listing.complete {
-            return Err(Refusal::Unpriced(
-                "The list of the account's instances is not complete, so their cost is not known.".to_owned(),
-            ));
+            return Err(Refusal::Unpriced("The list of the account's instances is not complete.".to_owned()));
         }
         let is_gone = |instance: &&Instance| instance.is_released() || replaced.is(instance, client);
         let gone: BTreeSet<String> = listing.records.iter().filter(is_gone).flat_map(names).collect();
@@ -137,23 +142,20 @@ impl AccountBudget {
         let counts = |instance: &&Instance| !is_gone(instance) && !names(instance).any(|name| reserved.contains(&name));
         let counted = listing.records.iter().filter(counts);
         let items = try_join_all(counted.map(|instance| self.item(instance, client, since, limits))).await?;
+        let items = items.into_iter().flatten().collect();
         Ok(AccountBill { budget: self, reservations, items, gone })
     }
 
-    /// The cost item of an instance at its live price.
+    /// The cost item of an instance at its live price, or else at its own; `None` if it is gone.
     async fn item(
         &self,
         instance: &Instance,
         client: &ProviderClient,
         since: Option<Instant>,
         limits: &Context,
-    ) -> Result<Item, Refusal> {
+    ) -> Result<Option<Item>, Refusal> {
         let title = super::words::title("instance", instance.name.as_deref(), Some(instance.uid.as_str()));
-        let unpriced = |why: &str| {
-            Refusal::Unpriced(format!(
-                "The price of {title} is not known ({why}), so the cost of the account is not known."
-            ))
-        };
+        let unpriced = |why: &str| Refusal::Unpriced(format!("The price of {title} is not known: {why}."));
         let region = instance.region.as_deref().ok_or_else(|| unpriced("it has no region"))?;
         let gpu_num =
             instance.gpu_num.filter(|count| *count > 0).ok_or_else(|| unpriced("it has no number of GPUs"))?;
@@ -162,42 +164,50 @@ impl AccountBudget {
             Some(since) => specs.since(region, since, limits).await?,
             None => specs.snapshot(region, limits).await?,
         };
-        let spec = match (instance.spec_id.filter(|id| *id != 0), &instance.spec_type) {
-            (Some(id), _) => specs.records.iter().find(|spec| spec.spec_id == id),
-            (None, code @ Some(_)) => specs.records.iter().find(|spec| spec.spec_type == *code),
-            (None, None) => None,
+        let Some(own) = self.own_terms(instance, client, limits).await? else { return Ok(None) };
+        let payment_type = instance.payment_type.as_deref().unwrap_or("Hourly");
+        let id = instance.spec_id.filter(|id| *id != 0);
+        let (prices, base_gb) = match select(&specs, id, instance.spec_type.as_deref()) {
+            Some(spec) => (Prices::of(spec, payment_type), spec.data_disk_size.unwrap_or_default()),
+            // A specification that was withdrawn is still billed, and how much of its disk is extra is not known.
+            None => (own.prices, own.data_disk_gb.unwrap_or_default()),
         };
-        let spec = spec.ok_or_else(|| unpriced("the service does not list its specification"))?;
-        let base_gb = spec.data_disk_size.unwrap_or_default();
-        let order = PriceTerms {
-            payment_type: instance.payment_type.as_deref().unwrap_or("Hourly"),
-            purchase_duration: 1,
-            gpu_num,
-            data_disk_expand_size_gb: self.data_disk_gb(instance, base_gb, client, limits).await?,
-        };
-        match estimate(spec, &order).hourly_equivalent {
-            Attr::Known(hourly) => Ok(Item { title, hourly }),
-            Attr::Null | Attr::Unknown => Err(unpriced("the service has no price for its payment type")),
+        let extra_gb = own.data_disk_gb.unwrap_or(base_gb).saturating_sub(base_gb).max(0);
+        let order = PriceTerms { payment_type, purchase_duration: 1, gpu_num, data_disk_expand_size_gb: extra_gb };
+        match cost(&prices, &order).hourly_equivalent {
+            Attr::Known(hourly) => Ok(Some(Item { title, hourly })),
+            Attr::Null | Attr::Unknown => {
+                Err(unpriced("the service has no price for its specification and payment type"))
+            }
         }
     }
 
-    /// The GB by which an instance's local data disk exceeds its specification's. Only its detail contains the size.
-    async fn data_disk_gb(
+    /// What only the detail of an instance shows, requested once for all plans; `None` if it is gone.
+    async fn own_terms(
         &self,
         instance: &Instance,
-        base_gb: i64,
         client: &ProviderClient,
         limits: &Context,
-    ) -> Result<i64, api::Error> {
-        let sizes = || self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
-        let uid = instance.uid.as_str();
-        if let Some(known) = sizes().get(uid) {
-            return Ok(*known);
-        }
-        let detail = client.api.instances().detail(&instance.uid, limits).await?;
-        let more = detail.more.data_disk_size.unwrap_or(base_gb).saturating_sub(base_gb).max(0);
-        sizes().insert(uid.to_owned(), more);
-        Ok(more)
+    ) -> Result<Option<OwnTerms>, api::Error> {
+        let look = {
+            let mut looks = self.own_terms.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(looks.entry(instance.uid.to_string()).or_default())
+        };
+        let own = look.get_or_try_init(|| async {
+            match client.api.instances().detail(&instance.uid, limits).await {
+                Ok(detail) => Ok(Some(OwnTerms {
+                    data_disk_gb: detail.more.data_disk_size,
+                    prices: Prices {
+                        price: detail.more.gpu_price,
+                        data_disk_price: detail.more.data_disk_price,
+                        ..Prices::default()
+                    },
+                })),
+                Err(error) if error.code() == Some(Code::InstanceNotExistOrNoPrivilege) => Ok(None),
+                Err(error) => Err(error),
+            }
+        });
+        own.await.cloned()
     }
 }
 
@@ -237,7 +247,7 @@ impl ProviderClient {
         let Some(budget) = &self.account_budget else { return Ok(None) };
         match budget.billed(self, replaced, None, limits).await {
             Ok(billed) => Ok(Some(billed)),
-            Err(Refusal::Unpriced(detail)) => Err(unpriced(detail).into()),
+            Err(Refusal::Unpriced(reason)) => Err(unpriced(&reason).into()),
             Err(Refusal::Failed(error)) => {
                 let tried = "check the account's budget".to_owned();
                 let now = "The plan continues without this check; the apply repeats it.".to_owned();
@@ -255,7 +265,7 @@ impl ProviderClient {
         let Some(budget) = &self.account_budget else { return Ok(None) };
         match budget.billed(self, Replaced::default(), Some(since), limits).await {
             Ok(billed) => Ok(Some(billed)),
-            Err(Refusal::Unpriced(detail)) => Err(unpriced(format!("{detail} Nothing was bought."))),
+            Err(Refusal::Unpriced(reason)) => Err(unpriced(&format!("Nothing was bought. {reason}"))),
             Err(Refusal::Failed(error)) => {
                 let tried = "check the account's budget".to_owned();
                 let now = "Nothing was bought: the cost of the account is not known.".to_owned();
@@ -265,8 +275,14 @@ impl ProviderClient {
     }
 }
 
-fn unpriced(detail: String) -> Diagnostic {
-    Diagnostic::error("The account's cost is not known", detail)
+fn unpriced(reason: &str) -> Diagnostic {
+    Diagnostic::error(
+        "The account's cost is not known",
+        format!(
+            "{reason} Without it, the provider's max_account_hourly_price cannot be enforced. Release that instance, \
+             or use a provider configuration without this budget (alias)."
+        ),
+    )
 }
 
 impl AccountBill<'_> {
@@ -287,14 +303,13 @@ impl AccountBill<'_> {
     }
 
     /// Reserves the price of a create, unless the budget forbids it.
-    pub(super) fn reserve(&self, marker: &str, title: &str, hourly: &Attr<Number>) -> Result<(), Diagnostic> {
+    pub(super) fn reserve(&self, marker: &str, title: &str, hourly: &Number) -> Result<(), Diagnostic> {
         self.reservations.change(|own, others| {
             own.retain(|reservation| reservation.marker != marker);
             let planned = self.budget.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let room = self.room(own.iter().chain(&*others), planned.into_values());
             room.hold(title, hourly)?;
-            let hourly = hourly.known().map(ToString::to_string).unwrap_or_default();
-            own.push(self.reservations.reservation(marker, title.to_owned(), hourly));
+            own.push(self.reservations.reservation(marker, title.to_owned(), hourly.to_string()));
             Ok(())
         })
     }
@@ -316,17 +331,7 @@ impl AccountBill<'_> {
 
 impl Room<'_> {
     /// Checks that an instance with this price fits into the budget.
-    pub(super) fn hold(&self, title: &str, hourly: &Attr<Number>) -> Result<(), Diagnostic> {
-        let Some(price) = hourly.known() else {
-            return Err(Diagnostic::error(
-                "The price is not known",
-                format!(
-                    "The service has no price for {title} with this payment type, so the provider's \
-                     max_account_hourly_price of {} cannot be enforced.",
-                    self.most
-                ),
-            ));
-        };
+    pub(super) fn hold(&self, title: &str, price: &Number) -> Result<(), Diagnostic> {
         let prices = self.items.iter().map(|item| &item.hourly).chain([price]);
         let sum: Number = prices.cloned().map(BigDecimal::from).sum::<BigDecimal>().into();
         if sum <= *self.most {
@@ -362,11 +367,10 @@ mod tests {
         let most = "6".parse().unwrap();
         let items = vec![item("a", "1"), item("b", "0.5"), item("c", "2"), item("d", "0.52")];
         let room = Room { most: &most, items };
-        room.hold("x", &Attr::Known("1.98".parse().unwrap())).unwrap();
-        let refused = room.hold("x", &Attr::Known("1.981".parse().unwrap())).unwrap_err();
+        room.hold("x", &"1.98".parse().unwrap()).unwrap();
+        let refused = room.hold("x", &"1.981".parse().unwrap()).unwrap_err();
         for part in ["6.001", "is 6.", "c (2 an hour), x (1.981 an hour), a (1 an hour)."] {
             assert!(refused.detail.contains(part), "{part}: {}", refused.detail);
         }
-        assert!(room.hold("x", &Attr::Null).unwrap_err().summary.contains("not known"));
     }
 }

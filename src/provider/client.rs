@@ -28,6 +28,8 @@ pub struct ProviderClient {
     pub(super) preflight: bool,
     /// The budget of each instance.
     pub(super) max_hourly_price: Option<Number>,
+    /// The budget of each prepaid term.
+    pub(super) max_prepaid_total: Option<Number>,
     /// The budget of the whole account.
     pub(super) account_budget: Option<AccountBudget>,
     /// The environment's setting for instances that cannot be released.
@@ -107,6 +109,7 @@ impl ProviderClient {
             registry_host: None,
             preflight: true,
             max_hourly_price: None,
+            max_prepaid_total: None,
             account_budget: None,
             on_unreleasable: None,
             on_leftover: OnLeftover::default(),

@@ -35,6 +35,7 @@ pub struct Configuration {
     pub(super) preflight: Attr<bool>,
     pub(super) max_hourly_price: Attr<Number>,
     pub(super) max_account_hourly_price: Attr<Number>,
+    pub(super) max_prepaid_total: Attr<Number>,
     pub(super) on_leftover: Attr<String>,
     pub(super) unique_names: Attr<bool>,
     pub(super) stack: Attr<String>,
@@ -138,6 +139,14 @@ pub(super) fn schema() -> Schema {
                  and the creates of this run. A plan or create that exceeds it is an error, and so is an instance \
                  without a known price. Runs on one computer count each other's creates; runs on several computers can \
                  exceed it together.",
+            )
+            .validate(validator::positive()),
+            Attribute::optional(
+                "max_prepaid_total",
+                Type::Number,
+                "The maximum price of one purchase by the day, the week or the month: the `period_total` of an \
+                 instance's whole term. A higher one is an error in the plan and before the create, and so is a term \
+                 without a known price (`Weekly`). `auto_renew` buys further terms, which are not limited.",
             )
             .validate(validator::positive()),
             Attribute::optional(
@@ -266,6 +275,7 @@ pub(super) async fn configure(
         registry_host: text(&configuration.registry_host, "DAMODEL_REGISTRY_HOST"),
         preflight: configuration.preflight.known() != Some(&false),
         max_hourly_price: configuration.max_hourly_price.known().cloned(),
+        max_prepaid_total: configuration.max_prepaid_total.known().cloned(),
         account_budget: configuration
             .max_account_hourly_price
             .into_known()

@@ -71,7 +71,7 @@ impl Failure<'_> {
             self.error,
             Error::Missing(_) | Error::NeverSent { .. } | Error::Token(_) | Error::Transport { .. }
         );
-        if !is_misconfigured && self.error.code() != Some(Code::InvalidToken) {
+        if !is_misconfigured && !self.error.refuses_token() {
             return None;
         }
         if client.has_reported_misconfiguration.swap(true, Ordering::Relaxed) {

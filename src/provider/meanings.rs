@@ -17,6 +17,7 @@ pub(super) struct Meaning {
 pub(super) fn meaning(error: &Error) -> Meaning {
     let (title, attributes, advice) = match (error.service(), error) {
         (Some(service), _) if service.endpoint == Endpoint::ChatCompletions => chat(chat_code(service)),
+        _ if error.refuses_token() => of_service(Endpoint::InstanceList, Code::InvalidToken),
         (Some(service), _) => of_service(service.endpoint, service.code),
         (None, Error::UndocumentedStatus(answer)) if answer.endpoint == Endpoint::ChatCompletions => {
             chat(code_of_status(answer.status))
@@ -77,7 +78,8 @@ const FIELDS: [(&str, &str); 40] = [
 
 type Row = (&'static str, &'static [&'static str], &'static str);
 
-/// The documented codes (service API, Errors).
+/// The documented codes (service API, Errors). A new code is an error of the compiler here.
+#[deny(clippy::wildcard_enum_match_arm)]
 fn of_service(endpoint: Endpoint, code: Code) -> Row {
     match code {
         Code::InvalidParameter if endpoint == Endpoint::SpecList => (
@@ -125,22 +127,6 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
             "Complete the real-name certification of the main account that the provider's api_token belongs to, in \
              the console.",
         ),
-        Code::ImageNameExisted
-        | Code::ImageUploading
-        | Code::ImageSaveBusy
-        | Code::ImageNoPrivilege
-        | Code::ImageUsedByInstance
-        | Code::ImageNotFound
-        | Code::ImageSaveCountExceeded => of_image(code),
-        Code::MountCloudDiskFailed | Code::ExceededCloudDiskMaxCount | Code::CreateCloudDiskError => {
-            of_disk(endpoint, code)
-        }
-        _ => of_instance(code),
-    }
-}
-
-fn of_instance(code: Code) -> Row {
-    match code {
         Code::ResourceInsufficient | Code::NoMatchNode => (
             "not enough stock",
             &["gpu_num", "spec_id", "spec_type"],
@@ -155,13 +141,9 @@ fn of_instance(code: Code) -> Row {
         Code::InstanceNotExistOrAlreadyReleased => {
             ("the instance does not exist or is released already", &[], "Run a plan to read its current state.")
         }
-        Code::InstanceCanNotBeReleased => (
-            "the service forbids the release",
-            &[],
-            "Its status or billing does not allow it now; a prepaid instance can often be released only when its term \
-             ends. Try again when the term has ended, or set on_unreleasable = \"abandon\" (or \
-             DAMODEL_ON_UNRELEASABLE=abandon) to remove it from the state and leave it until its term ends.",
-        ),
+        Code::InstanceCanNotBeReleased => {
+            ("the service forbids the release", &[], "Its status or billing does not allow it now.")
+        }
         Code::SpecNotExistOrDisable => (
             "the specification is missing, disabled or sold out",
             &["spec_id", "spec_type"],
@@ -178,16 +160,11 @@ fn of_instance(code: Code) -> Row {
             &["image_id", "image"],
             "Choose an image with an older CUDA, or a specification whose highest_cuda is at least the image's.",
         ),
-        _ => (
+        Code::Other(_) => (
             "the service refused",
             &[],
             "This code is not documented. See the service response below, and give its IDs to the service's support.",
         ),
-    }
-}
-
-fn of_disk(endpoint: Endpoint, code: Code) -> Row {
-    match code {
         Code::MountCloudDiskFailed => (
             "a cloud disk could not be mounted",
             &["exist_disks", "new_disks"],
@@ -199,16 +176,11 @@ fn of_disk(endpoint: Endpoint, code: Code) -> Row {
             &["exist_disks", "new_disks"],
             "One instance takes at most 8 cloud disks, existing and new ones together.",
         ),
-        _ => (
+        Code::CreateCloudDiskError => (
             "a cloud disk could not be created",
             if endpoint == Endpoint::CloudDiskCreate { &["spec_id"] } else { &["new_disks"] },
             "Check the disk's specification and size; if they are right, try again later.",
         ),
-    }
-}
-
-fn of_image(code: Code) -> Row {
-    match code {
         Code::ImageNameExisted => (
             "the image name exists",
             &["name"],
@@ -241,7 +213,7 @@ fn of_image(code: Code) -> Row {
             &[],
             "It was deleted, or it belongs to another account. Check base_url and the provider's api_token.",
         ),
-        _ => (
+        Code::ImageSaveCountExceeded => (
             "the daily limit of image saves is reached",
             &["instance_id"],
             "The account of the provider's api_token cannot save more images today. Apply again tomorrow.",
@@ -390,20 +362,6 @@ fn of_this_side(error: &Error) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_documented_code_has_advice() {
-        let documented = [
-            100_002, 100_006, 100_014, 100_038, 100_042, 100_049, 130_001, 130_002, 130_003, 130_004, 130_005, 130_006,
-            130_008, 160_001, 160_003, 160_004, 160_012, 160_013, 160_014, 160_015, 160_019, 160_032, 180_007, 180_008,
-            180_009,
-        ];
-        let unknown = of_service(Endpoint::InstanceCreate, Code::Other(190_001));
-        for number in documented {
-            let row = of_service(Endpoint::InstanceCreate, Code::from_number(number));
-            assert!(row.0 != unknown.0 && !row.2.is_empty(), "{number}");
-        }
-    }
 
     #[test]
     fn time_that_ran_out_is_told_without_the_advice_of_some_steps() {

@@ -11,6 +11,7 @@ mod cloud_disk;
 mod cloud_disk_specs;
 mod columns;
 mod configuration;
+mod disk_sizes;
 mod environment;
 mod errors;
 mod functions;
@@ -22,7 +23,7 @@ mod llama_server;
 mod meanings;
 mod model;
 mod model_files;
-mod pricing;
+pub(crate) mod pricing;
 mod private_image;
 mod protection;
 mod public_images;
@@ -179,7 +180,7 @@ fn line(record: &PendingRecord, account: Option<&str>, client: &ProviderClient) 
         _ if client.base_url().as_deref() != Some(&record.base_url) => {
             format!("at another service, {}", record.base_url)
         }
-        Some(account) if account == record.account => "in this account".to_owned(),
+        Some(account) if account == record.account.token => "in this account".to_owned(),
         _ => "with another API token, perhaps of another account".to_owned(),
     };
     let what = match record.phase {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::words::discount_status;
 use crate::{
-    api::{Lenient as _, Spec, WithJson},
+    api::{Lenient as _, Listing, Spec, WithJson},
     framework::{
         Attr, Type,
         schema::{Attribute, AttributeType, Nesting},
@@ -14,33 +14,33 @@ use crate::{
 };
 
 /// The hours of a month in all calculations.
-const HOURS_A_MONTH: u32 = 730;
+pub(crate) const HOURS_A_MONTH: u32 = 730;
 /// The decimal places of a price that results from a division.
 const DIGITS: i64 = 6;
 
 /// The cost of an instance. Parts without a price of the service are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct EstimatedCost {
+pub(crate) struct EstimatedCost {
     pub(super) payment_type: Attr<String>,
     pub(super) unit_price: Attr<Number>,
     pub(super) data_disk_price: Attr<Number>,
     pub(super) period_total: Attr<Number>,
-    pub(super) hourly_equivalent: Attr<Number>,
+    pub(crate) hourly_equivalent: Attr<Number>,
     pub(super) discount: Attr<Number>,
     pub(super) discount_status: Attr<String>,
 }
 
 /// The inputs of an instance's price besides its specification.
 #[derive(Clone, Debug)]
-pub(super) struct PriceTerms<'a> {
+pub(crate) struct PriceTerms<'a> {
     /// `Hourly`, `Daily`, `Weekly` or `Monthly`.
-    pub(super) payment_type: &'a str,
+    pub(crate) payment_type: &'a str,
     /// The number of days, weeks or months.
-    pub(super) purchase_duration: i64,
+    pub(crate) purchase_duration: i64,
     /// The number of GPUs.
-    pub(super) gpu_num: i64,
+    pub(crate) gpu_num: i64,
     /// Extra local data disk in GB.
-    pub(super) data_disk_expand_size_gb: i64,
+    pub(crate) data_disk_expand_size_gb: i64,
 }
 
 /// The payment types of an instance (service API, POST /api/instance/create).
@@ -59,11 +59,22 @@ pub(super) struct Prices {
     pub(super) discount_status: Option<String>,
 }
 
+/// The specification that a number or, without one, a code selects; the number takes precedence (service API, POST
+/// /api/instance/create, rule 2).
+pub(super) fn select<'a>(
+    specs: &'a Listing<WithJson<Spec>>,
+    spec_id: Option<i64>,
+    spec_type: Option<&str>,
+) -> Option<&'a WithJson<Spec>> {
+    specs.records.iter().find(|spec| match spec_id {
+        Some(id) => spec.spec_id == id,
+        None => spec_type.is_some() && spec.spec_type.as_deref() == spec_type,
+    })
+}
+
 /// The cost of an order at the prices of a specification.
-pub(super) fn estimate(spec: &WithJson<Spec>, order: &PriceTerms<'_>) -> EstimatedCost {
-    let decimal = |field: &str| spec.json.get(field).and_then(BigDecimal::read);
-    let word = |field: &str| spec.json.get(field).and_then(i64::read).map(discount_status);
-    cost(&Prices::read(order.payment_type, decimal, word), order)
+pub(crate) fn estimate(spec: &WithJson<Spec>, order: &PriceTerms<'_>) -> EstimatedCost {
+    cost(&Prices::of(spec, order.payment_type), order)
 }
 
 /// The cost of an order at these prices, which must be those of its payment type.
@@ -91,6 +102,13 @@ pub(super) fn cost(prices: &Prices, order: &PriceTerms<'_>) -> EstimatedCost {
 }
 
 impl Prices {
+    /// Those of a specification.
+    pub(super) fn of(spec: &WithJson<Spec>, payment_type: &str) -> Self {
+        let decimal = |field: &str| spec.json.get(field).and_then(BigDecimal::read);
+        let word = |field: &str| spec.json.get(field).and_then(i64::read).map(discount_status);
+        Self::read(payment_type, decimal, word)
+    }
+
     /// The prices for a payment type, from the fields of a specification.
     pub(super) fn read(
         payment_type: &str,

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::framework::Attr;
+use crate::{api::disk_status::DISK_STATUSES, framework::Attr};
 
 /// The name of an object in diagnostics, from its known parts: `instance "trainer" (ins-…)`.
 pub(super) fn title(noun: &str, name: Option<&str>, id: Option<&str>) -> String {
@@ -36,6 +36,12 @@ pub(super) fn capitalized(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
+/// A noun with its indefinite article.
+pub(super) fn with_article(noun: &str) -> String {
+    let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {noun}")
+}
+
 /// The word for a number in a table; any other number as text.
 fn word(table: &[(i64, &'static str)], number: i64) -> String {
     table
@@ -66,16 +72,6 @@ pub(super) fn image_status(number: i64) -> String {
     word(&[(0, "creating"), (1, "ready")], number)
 }
 
-/// The statuses of a cloud disk that the provider uses (service API, Cloud disk).
-pub(super) const STARTING: i64 = 1;
-pub(super) const AVAILABLE: i64 = 2;
-pub(super) const MOUNTING: i64 = 3;
-pub(super) const UNMOUNTING: i64 = 4;
-pub(super) const RELEASING: i64 = 5;
-pub(super) const MOUNTED: i64 = 6;
-pub(super) const RELEASED: i64 = 7;
-pub(super) const IN_ARREARS: i64 = 8;
-
 /// The status of a cloud disk (service API, Cloud disk).
 pub(super) fn disk_status(number: i64) -> String {
     word(&DISK_STATUSES, number)
@@ -85,17 +81,6 @@ pub(super) fn disk_status(number: i64) -> String {
 pub(super) fn disk_status_number(status: &str) -> Option<i64> {
     DISK_STATUSES.iter().find(|(_, word)| *word == status).map(|(number, _)| *number)
 }
-
-const DISK_STATUSES: [(i64, &str); 8] = [
-    (STARTING, "starting"),
-    (AVAILABLE, "available"),
-    (MOUNTING, "mounting"),
-    (UNMOUNTING, "unmounting"),
-    (RELEASING, "releasing"),
-    (MOUNTED, "mounted"),
-    (RELEASED, "released"),
-    (IN_ARREARS, "in_arrears"),
-];
 
 /// `image_type`, which the service returns as a number or a word (service API, POST /api/instance/create).
 pub(super) fn image_type(text: &str) -> String {
@@ -166,6 +151,12 @@ mod tests {
         assert_eq!(login_method(9), "unknown(9)");
         assert_eq!(image_type("2"), "private");
         assert_eq!(discount_status(5), "effective_with_next");
+    }
+
+    #[test]
+    fn a_noun_has_its_article() {
+        assert_eq!(with_article("instance"), "an instance");
+        assert_eq!(with_article("cloud disk"), "a cloud disk");
     }
 
     #[test]

@@ -9,10 +9,9 @@ use std::{
     time::Duration,
 };
 
-use backon::ExponentialBackoff;
 use reqwest::{
     Method,
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT},
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT},
 };
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
@@ -20,14 +19,13 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::{
-    code::Code,
     context::{Context, CorrectedClock},
     endpoint::{ChangeUnderWay, Effect, Endpoint, Request},
     envelope::{self, Answer},
-    error::{Cause, Error, Missing},
-    presence::Witness,
+    error::{Cause, Error, Missing, TooMuch},
+    presence::{AccountFingerprints, Witness},
     redact,
-    retry::{self, Pace, Retry},
+    retry::{Admission, Pace, REQUEST, ROUNDS, Retry, Waits},
     settings::{Random, Settings, TokenSource},
     snapshots::Snapshots,
     token::{Token, TokenError, Tokens},
@@ -68,6 +66,13 @@ pub struct Client {
     shared: Arc<Shared>,
 }
 
+/// How a request failed.
+enum Refused {
+    Alone(Error),
+    /// The service asked all requests to wait, and another one was the first to hear it.
+    WithOthers,
+}
+
 /// How long connections are retried while the service has never answered.
 const FIRST_CONTACT: Duration = Duration::from_secs(6);
 
@@ -89,6 +94,8 @@ struct Shared {
     watch: Watch,
     witness: Witness,
     has_answered: AtomicBool,
+    /// Whether a list was too long for one answer.
+    lists_in_pages: AtomicBool,
     /// When the first connection failed.
     first_failure: OnceLock<Instant>,
 }
@@ -106,7 +113,7 @@ impl Client {
     pub fn with_transport(settings: Settings, transport: Arc<dyn Transport>) -> Self {
         Self {
             shared: Arc::new(Shared {
-                tokens: Tokens::new(settings.token.clone()),
+                tokens: Tokens::new(settings.token.clone(), &settings.random),
                 pace: Pace::new(&settings),
                 transport,
                 settings,
@@ -116,6 +123,7 @@ impl Client {
                 watch: Watch::default(),
                 witness: Witness::default(),
                 has_answered: AtomicBool::new(false),
+                lists_in_pages: AtomicBool::new(false),
                 first_failure: OnceLock::new(),
             }),
         }
@@ -145,6 +153,19 @@ impl Client {
         }
     }
 
+    /// The account of the present token.
+    ///
+    /// # Errors
+    /// A missing base address or token, a token program that fails, the end of the context.
+    pub async fn account(&self, context: &Context) -> Result<AccountFingerprints, Error> {
+        let token = self.fingerprint(context).await?;
+        let program = match &self.settings().token {
+            Some(TokenSource::Command(argv)) => Some(self.digest("token program", &argv.join("\0"))?),
+            _ => None,
+        };
+        Ok(AccountFingerprints { token, program })
+    }
+
     /// A short text that is the same for the same base address and token. Neither can be computed from it.
     ///
     /// A token program that prints a different token each time gives a different fingerprint each time.
@@ -152,26 +173,17 @@ impl Client {
     /// # Errors
     /// A missing base address or token, a token program that fails, the end of the context.
     pub async fn fingerprint(&self, context: &Context) -> Result<String, Error> {
-        let base = self.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?;
-        let endpoint = Endpoint::InstanceList;
-        let token = context.run(self.shared.tokens.current()).await.map_err(|ended| ended.error(endpoint))??;
-        let mut hash = Sha256::new();
-        hash.update(b"damodel account fingerprint 1\0");
-        hash.update(base.to_string().as_bytes());
-        hash.update(b"\0");
-        hash.update(token.secret.expose_secret().as_bytes());
-        let number = hash.finalize().iter().take(12).fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
-        Ok(format!("{number:024x}"))
+        self.check_configured().map_err(Error::Missing)?;
+        let token = context.run(self.shared.tokens.current()).await;
+        let token = token.map_err(|ended| ended.error(Endpoint::InstanceList))??;
+        self.digest("account fingerprint 1", token.secret.expose_secret())
     }
 
-    /// A short text that is the same for the same base address and token program; `None` without such a program.
-    pub(super) fn token_program(&self) -> Option<String> {
-        let (Some(TokenSource::Command(argv)), Some(base)) = (&self.settings().token, &self.settings().base_url) else {
-            return None;
-        };
-        let base = base.to_string();
-        let parts: Vec<&str> = [base.as_str()].into_iter().chain(argv.iter().map(String::as_str)).collect();
-        Some(super::pending::fingerprint(&parts))
+    fn digest(&self, what: &str, text: &str) -> Result<String, Error> {
+        let base = self.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?;
+        let hash = Sha256::digest(format!("damodel {what}\0{base}\0{text}"));
+        let number = hash.iter().take(12).fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
+        Ok(format!("{number:024x}"))
     }
 
     pub(super) fn random(&self) -> &Random {
@@ -186,7 +198,12 @@ impl Client {
 
     /// The pauses between rounds over a list of candidates without stock: five, less than ten seconds in all.
     pub fn rounds(&self) -> impl Iterator<Item = Duration> {
-        retry::rounds(self.random())
+        ROUNDS.waits(self.random())
+    }
+
+    /// Whether lists are read in pages only.
+    pub(super) fn lists_in_pages(&self) -> &AtomicBool {
+        &self.shared.lists_in_pages
     }
 
     pub(super) fn snapshots(&self) -> &Snapshots {
@@ -243,12 +260,13 @@ impl Client {
 
     /// Sends until the answer is final or the retries are used up.
     async fn persist(&self, context: &Context, request: &Request, retry: Retry) -> Result<Answer, Error> {
-        let mut waits = retry::schedule(self.settings().max_retries, self.random());
+        let mut waits = REQUEST.tries(self.settings().max_retries).waits(self.random());
         let mut attempt = 1;
         loop {
             let error = match self.attempt(context, request, attempt).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) if retry == Retry::Never || !error.is_retryable() => return Err(error),
+                Err(error) if retry == Retry::UnlessTooMuch && error.is_too_much() => return Err(error),
                 Err(error) => error,
             };
             tracing::debug!(endpoint = %request.endpoint, attempt, %error, "may be asked again");
@@ -261,7 +279,7 @@ impl Client {
 
     /// Waits until the next attempt; `false` if no attempt is left. A service that has never answered is retried only
     /// briefly: its address is probably wrong.
-    async fn pause(&self, context: &Context, waits: &mut ExponentialBackoff, error: &Error) -> bool {
+    async fn pause(&self, context: &Context, waits: &mut Waits, error: &Error) -> bool {
         let Some(wait) = waits.next() else {
             return false;
         };
@@ -276,34 +294,41 @@ impl Client {
     }
 
     /// Sends a request. It is sent again once after a correction of the clock and once with a renewed token, because a
-    /// request that fails with 100006 was not processed (service API, Authentication).
+    /// request whose token is refused was not processed (service API, Authentication). One of many that get a 429 is
+    /// sent again when the service's pause is over, and counts no attempt.
     pub(super) async fn attempt(&self, context: &Context, request: &Request, attempt: u32) -> Result<Answer, Error> {
         let (mut corrected, mut renewed) = (false, false);
         loop {
             context.check().map_err(|ended| ended.error(request.endpoint))?;
+            let turn = context.run(self.shared.pace.enter()).await.map_err(|ended| ended.error(request.endpoint))?;
             let base = self.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?;
             let token =
                 context.run(self.shared.tokens.current()).await.map_err(|ended| ended.error(request.endpoint))??;
             let (now, offset) = self.shared.clock.now();
             let outgoing = self.outgoing(request, base.join(&request.path()), &token, now)?;
             let span = tracing::info_span!("request", endpoint = %request.endpoint, attempt);
-            let outcome = self.exchange(context, outgoing, attempt, &token).instrument(span).await;
-            let Err(Error::Service(refusal)) = &outcome else {
-                return outcome;
+            let outcome = self.exchange(context, outgoing, attempt, &token, turn).instrument(span).await;
+            let error = match outcome {
+                Ok(answer) => {
+                    self.shared.tokens.worked(&token);
+                    return Ok(answer);
+                }
+                Err(Refused::WithOthers) => continue,
+                Err(Refused::Alone(error)) => error,
             };
-            if refusal.code != Code::InvalidToken {
-                return outcome;
+            if !error.refuses_token() {
+                return Err(error);
             }
-            let differs = refusal.server_time.is_some_and(|server| self.shared.clock.correct(server, offset));
-            if differs && !corrected {
+            let server_time = error.service().and_then(|refusal| refusal.server_time);
+            if server_time.is_some_and(|server| self.shared.clock.correct(server, offset)) && !corrected {
                 corrected = true;
-                let seconds = refusal.server_time.unwrap_or(now) - now;
+                let seconds = server_time.unwrap_or(now) - now;
                 tracing::info!(endpoint = %request.endpoint, seconds, "the service's clock differs: corrected");
             } else if !renewed && self.shared.tokens.forget(&token) {
                 renewed = true;
                 tracing::info!(endpoint = %request.endpoint, "the token was refused: its program is run again");
             } else {
-                return outcome;
+                return Err(error);
             }
         }
     }
@@ -319,6 +344,7 @@ impl Client {
         headers.insert("x-service-token", secret);
         headers.insert("x-service-timestamp", HeaderValue::from(now));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         if let Ok(agent) = HeaderValue::from_str(&self.settings().user_agent.to_string()) {
             headers.insert(USER_AGENT, agent);
         }
@@ -334,16 +360,16 @@ impl Client {
         })
     }
 
-    /// One request and its answer, within the limits of concurrency and rate.
+    /// One request and its answer.
     async fn exchange(
         &self,
         context: &Context,
         outgoing: Outgoing,
         attempt: u32,
         token: &Token,
-    ) -> Result<Answer, Error> {
+        turn: Admission<'_>,
+    ) -> Result<Answer, Refused> {
         let endpoint = outgoing.endpoint;
-        let slot = context.run(self.shared.pace.enter()).await.map_err(|ended| ended.error(endpoint))?;
         let (address, path) = (origin(&outgoing.url), outgoing.url.path().to_owned());
         if let Some(body) = &outgoing.body
             && tracing::enabled!(tracing::Level::TRACE)
@@ -363,12 +389,11 @@ impl Client {
             biased;
             sent = sending => match sent {
                 Ok(sent) => sent.map_err(|failure| failure.into_error(endpoint, &address)),
-                Err(_) => Err(no_answer(endpoint, "the request timed out")),
+                Err(_) => Err(Error::NoAnswer { endpoint, cause: Cause::new(TooMuch::TimedOut) }),
             },
             () = grace_ended(context) => Err(no_answer(endpoint, "the operation ended before the answer came")),
         };
         drop(change);
-        drop(slot);
         let duration_ms = start.elapsed().as_millis();
         let (now, _) = self.shared.clock.now();
         let status = sent.as_ref().ok().map(|incoming| incoming.status);
@@ -404,7 +429,11 @@ impl Client {
             error = outcome.as_ref().err().map(tracing::field::display),
             "request"
         );
-        outcome
+        outcome.map_err(|error| {
+            let wait = error.retry_after();
+            let is_one_of_many = status == Some(429) && !turn.hold(wait) && wait < Some(context.remaining());
+            if is_one_of_many { Refused::WithOthers } else { Refused::Alone(error) }
+        })
     }
 
     /// Removes secrets from an error: the service's message may repeat what was sent.

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::{
-    InstanceFilter, InstanceUid, TokenSource,
+    Code, InstanceFilter, InstanceUid, SendFailure, TokenSource,
     testing::{self, TOKEN, answer, context, lost, never_sent, ok, page, raw, refusal, serve, serve_with},
 };
 
@@ -108,9 +108,81 @@ async fn a_wait_beyond_the_deadline_is_not_begun() {
     let (client, ledger) = serve(|_| async { raw(429, &[("retry-after", "100")], "slow down") });
     let start = Instant::now();
     let error = client.instances().list(&InstanceFilter::default(), &context(60)).await.unwrap_err();
-    assert_eq!(error.retry_after(), Some(Duration::from_secs(100)));
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(60)));
     assert_eq!(start.elapsed(), Duration::ZERO);
     assert_eq!(ledger.all().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_the_service_asks_for_holds_every_request_and_one_goes_first() {
+    let start = Instant::now();
+    let settings = Settings { max_retries: 0, ..testing::settings() };
+    let (client, ledger) = serve_with(settings, move |_| async move {
+        let is_held = start.elapsed() < Duration::from_secs(17);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if is_held { raw(429, &[("retry-after", "17")], "slow down") } else { page(&[]) }
+    });
+    let list = |after: u64| {
+        let client = client.clone();
+        async move {
+            tokio::time::sleep(Duration::from_millis(after)).await;
+            client.instances().list(&InstanceFilter::default(), &context(600)).await.is_ok()
+        }
+    };
+    let (first, second, late, later) = tokio::join!(list(0), list(0), list(5000), list(6000));
+    assert!(first != second && late && later, "one of two 429 counts an attempt, and there is no other");
+    let asked: Vec<_> = ledger.all().iter().map(|asked| (asked.at - start).as_millis()).collect();
+    assert_eq!(asked.len(), 5, "{asked:?}");
+    assert_eq!(asked[..3], [0, 0, 17_100], "{asked:?}");
+    assert!(asked[3..].iter().all(|at| *at >= 17_200), "the others wait for the first one's answer: {asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_stamped_when_it_is_sent() {
+    let start = Instant::now();
+    let settings = Settings { max_concurrent_requests: NonZeroUsize::MIN, ..testing::settings() };
+    let server = Timestamp::now().as_second() - 3600;
+    let date = move || {
+        let now = Timestamp::from_second(server).unwrap();
+        jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&now).unwrap()
+    };
+    let (client, ledger) = serve_with(settings, move |request| async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let stamp: i64 = request.headers["x-service-timestamp"].to_str().unwrap().parse().unwrap();
+        if (stamp - server).abs() <= 5 {
+            return page(&[]);
+        }
+        let body = json!({"response_metadata": {"error": {"code_n": 100006, "code": "InvalidToken"}}});
+        raw(401, &[("date", &date())], body.to_string())
+    });
+    let (instances, filter, context) = (client.instances(), InstanceFilter::default(), context(60));
+    let lists = futures_util::future::join_all((0..5).map(|_| instances.list(&filter, &context))).await;
+    assert!(lists.iter().all(Result::is_ok) && start.elapsed() < Duration::from_secs(10));
+    assert_eq!(ledger.all().len(), 6, "what waited for its place has the corrected clock");
+}
+
+#[rstest]
+#[case::gateway(|| raw(504, &[], "<html>"))]
+#[case::too_large(|| Err(SendFailure::NoAnswer(Cause::new(TooMuch::Large))))]
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_too_long_for_one_answer_is_read_in_pages(#[case] failure: fn() -> testing::Reply) {
+    let all: Vec<_> = (0..250).map(|number| json!({"instance_uid": format!("ins-{number}")})).collect();
+    let (client, ledger) = serve(move |request| {
+        let number = |name| testing::query(&request, name).unwrap().parse::<usize>().unwrap();
+        let reply = match number("page_size") {
+            0 => failure(),
+            size => {
+                let data: Vec<_> = all.iter().skip((number("page") - 1) * size).take(size).collect();
+                ok(&json!({"total": all.len(), "data": data}))
+            }
+        };
+        async move { reply }
+    });
+    for requests in [4, 7] {
+        let listing = client.instances().list(&InstanceFilter::default(), &context(60)).await.unwrap();
+        assert!(listing.complete && listing.records.len() == 250);
+        assert_eq!(ledger.all().len(), requests);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,25 +211,39 @@ async fn a_clock_that_is_wrong_is_corrected_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_that_is_wrong_is_not_tried_again() {
-    let (client, ledger) = serve(|_| async { refusal(100006) });
-    let error = client.instances().list(&InstanceFilter::default(), &context(60)).await.unwrap_err();
-    assert_eq!(error.code(), Some(Code::InvalidToken));
-    assert_eq!(ledger.all().len(), 1);
+    let refusals = [|| refusal(100006), || raw(401, &[], "<html>"), || answer(401, &json!({"message": "who?"}))];
+    for refused in refusals {
+        let (client, ledger) = serve(move |_| async move { refused() });
+        let error = client.instances().list(&InstanceFilter::default(), &context(60)).await.unwrap_err();
+        assert!(error.refuses_token() && error.nothing_was_processed() && !error.is_retryable(), "{error}");
+        assert_eq!(ledger.all().len(), 1);
+    }
 }
 
 #[cfg(unix)]
+#[rstest]
+#[case::code(|| refusal(100006))]
+#[case::status_alone(|| raw(401, &[], "<html>"))]
 #[tokio::test]
-async fn a_program_is_asked_for_another_token_once() {
+async fn a_program_is_asked_for_another_token_once_until_one_was_accepted(#[case] refused: fn() -> testing::Reply) {
     let folder = tempfile::tempdir().unwrap();
     let count = folder.path().join("count");
     let script = format!("echo x >> {0}; printf 'token-%s' $(wc -l < {0})", count.display());
     let argv = ["sh", "-c", &script].map(str::to_owned).to_vec();
     let settings = Settings { token: Some(TokenSource::Command(argv)), ..testing::settings() };
-    let (client, ledger) = serve_with(settings, |request| async move {
-        if request.headers["x-service-token"] == "token-2" { page(&[]) } else { refusal(100006) }
+    let accepted = Arc::new(std::sync::Mutex::new("token-2"));
+    let valid = Arc::clone(&accepted);
+    let (client, _) = serve_with(settings, move |request| {
+        let is_valid = request.headers["x-service-token"] == *valid.lock().unwrap();
+        async move { if is_valid { page(&[]) } else { refused() } }
     });
-    client.instances().list(&InstanceFilter::default(), &context(60)).await.unwrap();
-    assert_eq!(ledger.all().len(), 2);
+    let runs = || std::fs::read_to_string(&count).unwrap().lines().count();
+    // Token 3 is the second one in a row that is refused, and nothing is run any more.
+    for (token, works, ran) in [("token-2", true, 2), ("none", false, 3), ("none", false, 3), ("token-3", true, 3)] {
+        *accepted.lock().unwrap() = token;
+        let outcome = client.instances().list(&InstanceFilter::default(), &context(60)).await;
+        assert_eq!((outcome.is_ok(), runs()), (works, ran), "{token}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

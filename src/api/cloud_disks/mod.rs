@@ -13,14 +13,14 @@ use super::{
     create::Creation,
     endpoint::{Endpoint, Request},
     error::Error,
-    flight::Flight,
+    flight::{Flight, Freshness},
     listing::{Listing, paged, whole},
     object::{Object, Objects, bare},
     pending::ObjectKind,
     presence::{Presence, look_in_lists},
     records::{CloudDisk, CloudDiskSpec, WithJson},
     retry::Retry,
-    snapshots::{Snapshots, catalogue, shared},
+    snapshots::{Snapshots, shared},
     watch::{Poller, Watch},
 };
 
@@ -107,7 +107,7 @@ impl Objects<CloudDisk> {
         }
         let flight = &self.client.snapshots().cloud_disk_specs;
         let endpoint = Endpoint::CloudDiskSpecList;
-        shared(&self.client, context, flight, catalogue(), endpoint, |client, context| async move {
+        shared(&self.client, context, flight, Freshness::Catalogue, endpoint, |client, context| async move {
             client.cloud_disks().ask_specs(&CloudDiskSpecFilter::default(), &context).await
         })
         .await

@@ -16,6 +16,7 @@ use crate::api::{
     error::{Error, Missing, RequestIds, Unsettled},
     object::Object,
     pending::{Begin, Entry, Journal, PendingRecord},
+    presence::AccountFingerprints,
     progress::{Stage, Task},
     records::read,
     retry,
@@ -34,8 +35,7 @@ pub(super) struct Flow<C: Creation> {
 /// The account that a create is recorded under.
 pub(super) struct CreateAccount {
     pub(super) base_url: String,
-    pub(super) fingerprint: String,
-    pub(super) token_program: Option<String>,
+    pub(super) fingerprints: AccountFingerprints,
 }
 
 /// The outcome of a request.
@@ -57,8 +57,7 @@ impl<C: Creation> Flow<C> {
         self.context.check().map_err(|ended| ended.error(C::ENDPOINT))?;
         let account = CreateAccount {
             base_url: self.client.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?.to_string(),
-            fingerprint: self.client.fingerprint(&self.context).await?,
-            token_program: self.client.token_program(),
+            fingerprints: self.client.account(&self.context).await?,
         };
         let (resumed, others) = self.resume(&account).await?;
         let (entry, first) = match resumed {
@@ -88,8 +87,7 @@ impl<C: Creation> Flow<C> {
             request: self.request.clone(),
             marker: marker.to_owned(),
             base_url: account.base_url.clone(),
-            account: account.fingerprint.clone(),
-            token_program: account.token_program.clone(),
+            account: account.fingerprints.clone(),
             candidate: choice.candidate(),
         };
         blocking(move || journal.begin(begin)).await
@@ -101,7 +99,7 @@ impl<C: Creation> Flow<C> {
         account: &CreateAccount,
         choice: usize,
     ) -> Result<Entry, Error> {
-        let (account, candidate) = (account.fingerprint.clone(), self.choices.at(choice).candidate());
+        let (account, candidate) = (account.fingerprints.clone(), self.choices.at(choice).candidate());
         blocking(move || entry.sending(&account, candidate).map(|()| entry)).await
     }
 
@@ -114,8 +112,8 @@ impl<C: Creation> Flow<C> {
     ) -> Result<Sent<C::Object>, Error> {
         let marker = entry.record().marker.clone();
         let request = Request::new(C::ENDPOINT).body(&self.choices.at(choice).body(&marker));
-        let mut waits = retry::schedule(self.client.settings().max_retries, self.client.random());
-        let mut busy = retry::busy(self.client.random());
+        let mut waits = retry::REQUEST.tries(self.client.settings().max_retries).waits(self.client.random());
+        let mut busy = retry::BUSY.waits(self.client.random());
         let mut attempt = 0;
         loop {
             // Checked after the record was written: a run that does not see the record began after Terraform had ended.
@@ -205,7 +203,7 @@ impl<C: Creation> Flow<C> {
         ids: RequestIds,
         origin: Origin,
     ) -> Accepted<C::Object> {
-        let account = match self.client.fingerprint(&self.context).await {
+        let account = match self.client.account(&self.context).await {
             Ok(account) => account,
             Err(_) => entry.record().account.clone(),
         };

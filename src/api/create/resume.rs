@@ -52,10 +52,10 @@ pub(super) enum RecordAccount {
 
 impl CreateAccount {
     pub(super) fn of(&self, record: &PendingRecord) -> RecordAccount {
-        match &self.token_program {
+        match &self.fingerprints {
             _ if self.base_url != record.base_url => RecordAccount::Other,
-            _ if self.fingerprint == record.account => RecordAccount::Own,
-            Some(program) if record.token_program.as_ref() == Some(program) => RecordAccount::SameProgram,
+            own if own.token == record.account.token => RecordAccount::Own,
+            own if own.is_like(&record.account) => RecordAccount::SameProgram,
             _ => RecordAccount::Other,
         }
     }
@@ -268,7 +268,7 @@ impl<C: Creation> Flow<C> {
     /// Looks for an object whose id is known. The absence of a young object proves nothing.
     async fn find_accepted(&self, made: C::Object, record: &PendingRecord) -> Result<EarlierCreate<C::Object>, Error> {
         let objects = self.client.objects::<C::Object>();
-        let mut waits = retry::looks(Duration::from_secs(10), self.client.random());
+        let mut waits = retry::SEARCH.waits(self.client.random());
         loop {
             match objects.look(&made.key(), Some(&record.marker), &self.context).await {
                 Ok(Presence::Present(_)) => return Ok(EarlierCreate::Alive(Box::new(made))),
@@ -354,7 +354,7 @@ impl<C: Creation> Flow<C> {
         let begun = Instant::now();
         // An accepted object is visible soon, so the pauses are short.
         let longest = Duration::from_secs(if sent.acknowledged { 2 } else { 10 });
-        let mut waits = retry::looks(longest, self.client.random());
+        let mut waits = retry::SEARCH.longest(longest).waits(self.client.random());
         let (mut lacking, mut cause, mut failed) = (0, None, 0);
         let mut task = self.task(&sent.marker);
         // The loop ends at once if the operation has.

@@ -96,7 +96,9 @@ impl<C: Creation> Flow<C> {
             order.retain(|choice| !for_good.iter().any(|refusal| refusal.choice == *choice));
             order.sort_unstable();
             let has_no_stock = refusals.iter().any(|refusal| refusal.error.code().is_some_and(Code::is_out_of_stock));
-            let is_patient = has_no_stock && patient_until.is_none_or(|until| Instant::now() < until);
+            // Without a wait for capacity, only a list of several is tried again.
+            let is_list = refusals.iter().filter(|refusal| is_refused(refusal)).count() > 1;
+            let is_patient = has_no_stock && patient_until.map_or(is_list, |until| Instant::now() < until);
             let wait = is_patient.then(|| pauses.next()).flatten();
             if let Some(wait) = wait {
                 // The pause is added to the deadline: after it the create has its whole time limit again.
@@ -114,13 +116,9 @@ impl<C: Creation> Flow<C> {
     }
 
     /// The pauses between rounds. Without a wait for capacity, a list of several candidates is tried a few times.
-    fn pauses(&self) -> Box<dyn Iterator<Item = Duration> + Send> {
-        let random = self.client.random();
-        match (self.options.wait_for_capacity, self.choices.count()) {
-            (Some(_), _) => Box::new(retry::patience(random)),
-            (None, 1) => Box::new(iter::empty()),
-            (None, _) => Box::new(retry::rounds(random)),
-        }
+    fn pauses(&self) -> retry::Waits {
+        let schedule = if self.options.wait_for_capacity.is_some() { retry::STOCK } else { retry::ROUNDS };
+        schedule.waits(self.client.random())
     }
 
     /// Waits for stock; `true` if the operation is over.

@@ -119,7 +119,7 @@ impl Error {
         let Some(endpoint) = self.endpoint() else {
             return false;
         };
-        if self.code() == Some(Code::InvalidToken) {
+        if self.refuses_token() {
             return false;
         }
         if endpoint.effect() == Effect::Creates {
@@ -137,15 +137,38 @@ impl Error {
         }
     }
 
-    /// Whether the service certainly processed nothing: the connection failed, 429, or 100006.
+    /// Whether the service refused the token: 100006, or a 401 without a code. The chat endpoint has another
+    /// credential.
+    #[must_use]
+    pub fn refuses_token(&self) -> bool {
+        match self {
+            Self::Service(error) if error.endpoint != Endpoint::ChatCompletions => {
+                error.code == Code::InvalidToken || (error.code == Code::Other(0) && error.status == 401)
+            }
+            Self::UndocumentedStatus(answer) => answer.endpoint != Endpoint::ChatCompletions && answer.status == 401,
+            _ => false,
+        }
+    }
+
+    /// Whether the answer to a long list was larger than is read, or did not come in time: a part of it may.
+    pub(super) fn is_too_much(&self) -> bool {
+        match self {
+            Self::NoAnswer { cause, .. } => cause.0.is::<TooMuch>(),
+            Self::UndocumentedStatus(answer) => answer.status == 504,
+            Self::Service(error) => matches!(error.code, Code::Other(_)) && error.status == 504,
+            _ => false,
+        }
+    }
+
+    /// Whether the service certainly processed nothing: the connection failed, 429, or a refused token.
     ///
     /// Never for 5xx, 100014 or a timeout: an object may have been created.
     #[must_use]
     pub fn nothing_was_processed(&self) -> bool {
         match self {
             Self::NeverSent { .. } => true,
-            Self::UndocumentedStatus(answer) => answer.status == 429,
-            Self::Service(error) => error.status == 429 || error.code == Code::InvalidToken,
+            Self::UndocumentedStatus(answer) => answer.status == 429 || self.refuses_token(),
+            Self::Service(error) => error.status == 429 || error.code == Code::InvalidToken || self.refuses_token(),
             _ => false,
         }
     }
@@ -235,6 +258,15 @@ impl Error {
 
 fn is_transient(status: u16) -> bool {
     status == 408 || status == 425 || status == 429 || status >= 500
+}
+
+/// Why an answer may be too much for one request.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+pub(super) enum TooMuch {
+    #[error("the answer is larger than 64 MiB")]
+    Large,
+    #[error("the request timed out")]
+    TimedOut,
 }
 
 /// Why a choice of a create was not accepted.

@@ -11,7 +11,7 @@ use super::{
     CreatePhase, Ids, Journal, PendingRecord,
     files::{FINISHED, RECORD, failed, remove, store},
 };
-use crate::api::error::Error;
+use crate::api::{error::Error, presence::AccountFingerprints};
 
 /// A create of this run. Dropping it keeps its file, and the next run's same create resumes it.
 #[derive(Debug)]
@@ -37,10 +37,14 @@ impl Entry {
     ///
     /// # Errors
     /// A file that cannot be written: then nothing may be sent.
-    pub(in crate::api) fn sending(&mut self, account: &str, candidate: Option<String>) -> Result<(), Error> {
+    pub(in crate::api) fn sending(
+        &mut self,
+        account: &AccountFingerprints,
+        candidate: Option<String>,
+    ) -> Result<(), Error> {
         self.record.candidate = candidate;
         self.record.refused = false;
-        account.clone_into(&mut self.record.account);
+        self.record.account.clone_from(account);
         self.record.phase = CreatePhase::Sent;
         self.record.acknowledged = false;
         self.record.begun_at = Timestamp::now().as_second();
@@ -73,12 +77,12 @@ impl Entry {
     pub(in crate::api) fn accepted(
         &mut self,
         ids: Ids,
-        account: &str,
+        account: &AccountFingerprints,
         request_id: Option<String>,
     ) -> Result<(), Error> {
         self.record.phase = CreatePhase::Accepted;
         self.record.ids = Some(ids);
-        account.clone_into(&mut self.record.account);
+        self.record.account.clone_from(account);
         self.record.request_id = request_id;
         self.store()
     }

@@ -15,7 +15,7 @@ use super::{
     files::{FINISHED, Files, Unreadable, failed, read_all, record_name, remove},
     run::{Maker, RecordHolder, Run},
 };
-use crate::api::error::Error;
+use crate::api::{error::Error, presence::AccountFingerprints};
 
 /// The greatest age of a directory reading while another run works in the directory.
 const READING_LASTS: Duration = Duration::from_millis(100);
@@ -80,8 +80,7 @@ pub(in crate::api) struct Begin {
     pub(in crate::api) request: String,
     pub(in crate::api) marker: String,
     pub(in crate::api) base_url: String,
-    pub(in crate::api) account: String,
-    pub(in crate::api) token_program: Option<String>,
+    pub(in crate::api) account: AccountFingerprints,
     pub(in crate::api) candidate: Option<String>,
 }
 
@@ -143,7 +142,7 @@ impl Journal {
     /// A directory that cannot be created, written or locked: then nothing may be sent.
     pub(in crate::api) fn begin(&self, begin: Begin) -> Result<Entry, Error> {
         self.run.begin()?;
-        let Begin { kind, wanted_name, request, marker, base_url, account, token_program, candidate } = begin;
+        let Begin { kind, wanted_name, request, marker, base_url, account, candidate } = begin;
         let now = Timestamp::now().as_second();
         let record = PendingRecord {
             version: VERSION,
@@ -155,7 +154,6 @@ impl Journal {
             marker,
             base_url,
             account,
-            token_program,
             begun_at: now,
             updated_at: now,
             maker: self.run.maker.clone(),

@@ -16,6 +16,8 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::presence::AccountFingerprints;
+
 pub use self::files::Unreadable;
 pub use self::{
     entry::Entry,
@@ -48,11 +50,9 @@ pub struct PendingRecord {
     pub marker: String,
     /// The base address of the service.
     pub base_url: String,
-    /// The fingerprint of base address and token.
-    pub account: String,
-    /// The fingerprint of base address and token program.
-    #[serde(default)]
-    pub token_program: Option<String>,
+    /// The account that made it.
+    #[serde(flatten)]
+    pub account: AccountFingerprints,
     /// When the create began, in Unix seconds.
     pub begun_at: i64,
     /// When this file was written, in Unix seconds.

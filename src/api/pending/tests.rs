@@ -9,6 +9,10 @@ use super::{run::RecordHolder, *};
 const BASE: &str = "https://api.example.com";
 const NAME: Option<&str> = Some("web");
 
+fn account() -> AccountFingerprints {
+    AccountFingerprints { token: "account".to_owned(), program: None }
+}
+
 fn begin() -> Begin {
     Begin {
         kind: ObjectKind::Instance,
@@ -16,8 +20,7 @@ fn begin() -> Begin {
         request: "request".to_owned(),
         marker: "web-00000001".to_owned(),
         base_url: BASE.to_owned(),
-        account: "account".to_owned(),
-        token_program: None,
+        account: account(),
         candidate: None,
     }
 }
@@ -39,7 +42,7 @@ fn ids(id: &str) -> Ids {
 
 fn accepted(journal: &Journal, id: &str) -> Entry {
     let mut entry = journal.begin(begin()).unwrap();
-    entry.accepted(ids(id), "account", None).unwrap();
+    entry.accepted(ids(id), &account(), None).unwrap();
     entry
 }
 
@@ -104,7 +107,7 @@ fn of_many_that_take_at_once_each_record_goes_to_one() {
 fn a_finished_record_stays_until_a_state_shows_the_object() {
     let (_folder, journal) = journal();
     let mut entry = journal.begin(begin()).unwrap();
-    entry.accepted(Ids { uid: Some("u-1".to_owned()), ..ids("1") }, "account", None).unwrap();
+    entry.accepted(Ids { uid: Some("u-1".to_owned()), ..ids("1") }, &account(), None).unwrap();
     entry.finish().unwrap();
     journal.end();
     let next = of_core(&journal, 1);

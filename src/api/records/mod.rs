@@ -1,6 +1,7 @@
 //! The service's objects as typed records, read leniently: specifications, images, disks and (in a file of their own)
 //! instances (service API, Instance specification, Public image, Private image and Cloud disk).
 
+pub mod disk_status;
 mod instance;
 
 use std::{fmt, ops::Deref};
@@ -12,6 +13,7 @@ use serde::{
 };
 use serde_json::Value;
 
+use self::disk_status::DISK_STATUSES;
 use super::lenient::{self, Lenient};
 
 pub use self::instance::{DetailFields, Instance, InstanceDetail, InstanceStatus, InstanceUid};
@@ -293,23 +295,13 @@ impl CloudDisk {
     /// Whether the service reports it as released (status 7).
     #[must_use]
     pub fn is_released(&self) -> bool {
-        self.status == Some(7)
+        self.status == Some(disk_status::RELEASED)
     }
 
-    /// The name of its status (service API, States, Cloud disk), in lower case; `None` for an undocumented number.
+    /// The word for its status; `None` for an undocumented number.
     #[must_use]
     pub fn status_name(&self) -> Option<&'static str> {
-        Some(match self.status? {
-            1 => "starting",
-            2 => "available",
-            3 => "mounting",
-            4 => "unmounting",
-            5 => "releasing",
-            6 => "mounted",
-            7 => "released",
-            8 => "in arrears",
-            _ => return None,
-        })
+        DISK_STATUSES.iter().find(|(number, _)| Some(*number) == self.status).map(|(_, word)| *word)
     }
 }
 

@@ -17,10 +17,11 @@ use super::Sighting;
 use crate::api::{
     client::Client,
     context::{Context, Ended},
-    error::{Error, WaitEnded},
+    error::{Cause, Error, WaitEnded},
     listing::Listing,
     object::Object,
-    retry::Retry,
+    retry::{FAILED_LOOK, Retry},
+    settings::RequestRate,
 };
 
 /// The time limit of one look.
@@ -32,40 +33,51 @@ const FAILED_LOOKS: u32 = 3;
 /// Observes objects on behalf of all waits. Its task runs while there is a wait.
 #[derive(Debug)]
 pub(in crate::api) struct Poller<K: Object> {
-    state: Mutex<Waits<K>>,
+    waits: Mutex<Registry<K>>,
     joined: Notify,
+    last_look: watch::Sender<LastLook<K>>,
 }
 
 #[derive(Debug)]
-struct Waits<K: Object> {
-    waits: BTreeMap<u64, Wait<K>>,
+struct Registry<K: Object> {
+    /// Key and begin of each wait.
+    waits: BTreeMap<u64, (K::Key, Instant)>,
     next: u64,
     running: bool,
 }
 
+/// The outcome of a look for one object.
+type Seen<K> = Result<Arc<Sighting<K>>, Error>;
+
+/// What a look observed of the objects that were waited for when it began. An object that it tells nothing about is
+/// not in it.
 #[derive(Debug)]
-struct Wait<K: Object> {
-    key: K::Key,
-    since: Instant,
-    publish: watch::Sender<Published<K>>,
+struct LastLook<K: Object> {
+    seen: BTreeMap<K::Key, Seen<K>>,
+    /// Whether waits end with the error.
+    given_up: bool,
 }
 
-/// The last observation for a wait.
-#[derive(Debug)]
-struct Published<T> {
-    seen: Option<(Arc<Sighting<T>>, Instant)>,
-    failed: Option<Error>,
-    given_up: bool,
+/// The cost of a look.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cost {
+    took: Duration,
+    requests: usize,
+    records: usize,
 }
 
 impl<K: Object> Default for Poller<K> {
     fn default() -> Self {
-        Self { state: Mutex::new(Waits { waits: BTreeMap::new(), next: 0, running: false }), joined: Notify::new() }
+        Self {
+            waits: Mutex::new(Registry { waits: BTreeMap::new(), next: 0, running: false }),
+            joined: Notify::new(),
+            last_look: watch::Sender::new(LastLook { seen: BTreeMap::new(), given_up: false }),
+        }
     }
 }
 
 impl<K: Object> Poller<K> {
-    /// Waits until `until` returns true. Cancel-safe: a dropped wait is removed.
+    /// Registry until `until` returns true. Cancel-safe: a dropped wait is removed.
     #[tracing::instrument(name = "wait", level = "info", skip_all, fields(kind = noun::<K>(), id = %key))]
     pub(in crate::api) async fn wait(
         self: &Arc<Self>,
@@ -74,56 +86,62 @@ impl<K: Object> Poller<K> {
         context: &Context,
         mut until: impl FnMut(&Sighting<K>) -> bool + Send,
     ) -> Result<Sighting<K>, Error> {
-        let mut subscription = self.join(client, key);
+        let mut looks = self.last_look.subscribe();
+        let _joined = self.join(client, key);
         let mut task = client.settings().progress.task(noun::<K>(), key);
-        let mut has_waited = false;
+        let mut last = Observed::<K> { seen: None, failed: None };
         loop {
-            let published = context.run(subscription.published.changed()).await;
-            let update = match published {
-                Ok(Ok(())) => subscription.take_update(),
-                Ok(Err(_)) => return Err(subscription.ended(key, Ended::DeadlinePassed)),
-                Err(ended) => return Err(subscription.ended(key, ended)),
-            };
-            match update {
-                Update::GivenUp(error) => return Err(error),
-                Update::Nothing => {}
-                Update::Seen(sighting) => {
-                    if until(&sighting) {
-                        task.done(sighting.record().map(K::step));
-                        if has_waited {
-                            // Snapshots from before the wait show the object in its old status.
-                            client.note_change();
-                        }
-                        return Ok(Sighting::clone(&sighting));
-                    }
-                    if let Some(record) = sighting.record() {
-                        task.sees(record.step(), record.name());
-                    }
-                    has_waited = true;
-                }
+            // The poller has the sender, so the channel is never closed.
+            if let Err(ended) = context.run(looks.changed()).await {
+                return Err(last.ended(key, ended));
             }
+            let look = {
+                let look = looks.borrow_and_update();
+                look.seen.get(key).map(|seen| (seen.clone(), look.given_up))
+            };
+            let sighting = match look {
+                None => continue,
+                Some((Err(error), true)) => return Err(error),
+                Some((Err(error), false)) => {
+                    last.failed = Some(error);
+                    continue;
+                }
+                Some((Ok(sighting), _)) => sighting,
+            };
+            if until(&sighting) {
+                task.done(sighting.record().map(K::step));
+                if last.seen.is_some() {
+                    // Snapshots from before the wait show the object in its old status.
+                    client.note_change();
+                }
+                return Ok(Sighting::clone(&sighting));
+            }
+            if let Some(record) = sighting.record() {
+                task.sees(record.step(), record.name());
+            }
+            last = Observed { seen: Some((sighting, Instant::now())), failed: None };
         }
     }
 
-    fn join(self: &Arc<Self>, client: &Client, key: &K::Key) -> Subscription<K> {
-        let (publish, published) = watch::channel(Published { seen: None, failed: None, given_up: false });
+    fn join(self: &Arc<Self>, client: &Client, key: &K::Key) -> Joined<K> {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
-        state.waits.insert(number, Wait { key: key.clone(), since: Instant::now(), publish });
+        state.waits.insert(number, (key.clone(), Instant::now()));
         if !state.running {
             state.running = true;
             tokio::spawn(Arc::clone(self).drive(client.clone()));
         }
         drop(state);
         self.joined.notify_one();
-        Subscription { poller: Arc::clone(self), number, published }
+        Joined { poller: Arc::clone(self), number }
     }
 
     async fn drive(self: Arc<Self>, client: Client) {
         let mut running = Running { poller: &self, ended: false };
         let mut last_look = Instant::now();
-        let (mut failures, mut permanent, mut held) = (0, 0, Duration::ZERO);
+        let (mut cost, mut permanent, mut held) = (Cost::default(), 0, Duration::ZERO);
+        let mut after_failures = FAILED_LOOK.waits(client.random());
         loop {
             let fraction = client.random().fraction();
             loop {
@@ -131,96 +149,75 @@ impl<K: Object> Poller<K> {
                     running.ended = true;
                     return;
                 };
-                let pause = pause(youngest.elapsed(), fraction).max(after_failures(failures)).max(held);
+                let pause = pause(youngest.elapsed(), cost, client.settings().requests_per_second, fraction);
                 tokio::select! {
-                    () = sleep_until(last_look + pause) => break,
+                    () = sleep_until(last_look + pause.max(held)) => break,
                     () = self.joined.notified() => {}
                 }
             }
-            let failed = self.look(&client).await;
+            let begun = Instant::now();
+            let (seen, failed);
+            (seen, failed, cost) = self.look(&client).await;
             last_look = Instant::now();
-            held = failed.as_ref().and_then(Error::retry_after).unwrap_or_default();
-            failures = if failed.is_some() { failures + 1 } else { 0 };
+            cost.took = last_look - begun;
             permanent = if failed.as_ref().is_some_and(Error::is_permanent) { permanent + 1 } else { 0 };
-            if let Some(error) = failed {
-                tracing::debug!(noun = noun::<K>(), failures, %error, "a look at what is waited for failed");
-                if permanent == FAILED_LOOKS {
-                    permanent = 0;
-                    self.give_up();
+            let given_up = permanent == FAILED_LOOKS;
+            match failed {
+                Some(error) => {
+                    held = after_failures.next().unwrap_or_default().max(error.retry_after().unwrap_or_default());
+                    tracing::debug!(noun = noun::<K>(), %error, "a look at what is waited for failed");
+                }
+                None => {
+                    held = Duration::ZERO;
+                    after_failures = FAILED_LOOK.waits(client.random());
                 }
             }
+            if given_up {
+                permanent = 0;
+            }
+            self.last_look.send_replace(LastLook { seen, given_up });
         }
     }
 
-    /// Looks once, in the cheaper way, and publishes the result; returns the error if nothing could be observed.
-    async fn look(&self, client: &Client) -> Option<Error> {
-        let keys: BTreeSet<_> = self.lock().waits.values().map(|wait| wait.key.clone()).collect();
+    /// Looks once, in the cheaper way; returns the error too if nothing could be observed.
+    async fn look(&self, client: &Client) -> (BTreeMap<K::Key, Seen<K>>, Option<Error>, Cost) {
+        let keys = self.keys();
         let context = Context::within(LOOK_LIMIT, &CancellationToken::new());
+        let objects = client.objects::<K>();
         if keys.len() > K::DETAILS_AT_MOST {
-            return match client.objects::<K>().ask(&context, Retry::Never).await {
+            return match objects.ask(&context, Retry::Never).await {
                 Ok(listing) => {
-                    self.tell_all(&keys, &listing);
-                    None
+                    let cost = Cost { requests: 1, records: listing.records.len(), ..Cost::default() };
+                    (keys.into_iter().filter_map(|key| sighted(key, &listing)).collect(), None, cost)
                 }
                 Err(error) => {
-                    keys.iter().for_each(|key| self.publish(key, Err(error.clone())));
-                    Some(error)
+                    let seen = keys.into_iter().map(|key| (key, Err(error.clone()))).collect();
+                    (seen, Some(error), Cost { requests: 1, ..Cost::default() })
                 }
             };
         }
-        let objects = client.objects::<K>();
         let outcomes = join_all(keys.iter().map(|key| K::one(&objects, key, &context))).await;
-        let mut failure = None;
-        let mut seen_any = false;
-        for (key, outcome) in keys.iter().zip(outcomes) {
-            match &outcome {
-                Ok(_) => seen_any = true,
-                Err(error) => failure = Some(error.clone()),
-            }
-            self.publish(key, outcome.map(|record| Arc::new(sighting(record))));
-        }
-        failure.filter(|_| !seen_any)
+        let failure = outcomes.iter().find_map(|outcome| outcome.as_ref().err().cloned());
+        let failure = failure.filter(|_| outcomes.iter().all(Result::is_err));
+        let cost = Cost { requests: keys.len(), records: keys.len(), ..Cost::default() };
+        let outcomes = outcomes.into_iter().map(|outcome| outcome.map(|record| Arc::new(sighting(record))));
+        (keys.into_iter().zip(outcomes).collect(), failure, cost)
     }
 
-    fn tell_all(&self, keys: &BTreeSet<K::Key>, listing: &Listing<K>) {
-        for key in keys {
-            match listing.find(key) {
-                Some(record) => self.publish(key, Ok(Arc::new(sighting(Some(record.clone()))))),
-                None if listing.complete => self.publish(key, Ok(Arc::new(Sighting::Missing))),
-                // An object that an incomplete list lacks may exist.
-                None => {}
-            }
-        }
-    }
-
-    fn publish(&self, key: &K::Key, update: Result<Arc<Sighting<K>>, Error>) {
-        for wait in self.lock().waits.values().filter(|wait| wait.key == *key) {
-            wait.publish.send_modify(|published| match &update {
-                Ok(sighting) => {
-                    published.seen = Some((Arc::clone(sighting), Instant::now()));
-                    published.failed = None;
-                }
-                Err(error) => published.failed = Some(error.clone()),
-            });
-        }
-    }
-
-    fn give_up(&self) {
-        for wait in self.lock().waits.values() {
-            wait.publish.send_modify(|published| published.given_up = published.failed.is_some());
-        }
+    fn keys(&self) -> BTreeSet<K::Key> {
+        self.lock().waits.values().map(|(key, _)| key.clone()).collect()
     }
 
     /// When the youngest wait began; `None`, which ends the task, without waits.
     fn youngest(&self) -> Option<Instant> {
         let mut state = self.lock();
-        let youngest = state.waits.values().map(|wait| wait.since).max();
+        let youngest = state.waits.values().map(|(_, since)| *since).max();
         state.running = youngest.is_some();
         youngest
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waits<K>> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> MutexGuard<'_, Registry<K>> {
+        self.waits.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -228,11 +225,17 @@ fn noun<K: Object>() -> &'static str {
     K::KIND.noun()
 }
 
+/// What a list tells about an object. One that an incomplete list lacks may exist.
+fn sighted<K: Object>(key: K::Key, listing: &Listing<K>) -> Option<(K::Key, Seen<K>)> {
+    let record = listing.find(&key).cloned();
+    (record.is_some() || listing.complete).then(|| (key, Ok(Arc::new(sighting(record)))))
+}
+
 fn sighting<T>(record: Option<T>) -> Sighting<T> {
     record.map_or(Sighting::Missing, |record| Sighting::Present(Box::new(record)))
 }
 
-/// Ends the waits of a poller whose task panicked: they would get no further update.
+/// Ends the waits of a poller whose task panicked: they would get no further look.
 struct Running<'a, K: Object> {
     poller: &'a Poller<K>,
     ended: bool,
@@ -241,80 +244,72 @@ struct Running<'a, K: Object> {
 impl<K: Object> Drop for Running<'_, K> {
     fn drop(&mut self) {
         if !self.ended {
-            let mut state = self.poller.lock();
-            state.running = false;
-            state.waits.clear();
+            let failed = || Error::NoAnswer { endpoint: K::LIST, cause: Cause::new("the task that looks ended") };
+            let seen = self.poller.keys().into_iter().map(|key| (key, Err(failed()))).collect();
+            self.poller.lock().running = false;
+            self.poller.last_look.send_replace(LastLook { seen, given_up: true });
         }
     }
 }
 
 /// One wait. Dropping it removes it from the poller.
-struct Subscription<K: Object> {
+struct Joined<K: Object> {
     poller: Arc<Poller<K>>,
     number: u64,
-    published: watch::Receiver<Published<K>>,
 }
 
-enum Update<T> {
-    GivenUp(Error),
-    Nothing,
-    Seen(Arc<Sighting<T>>),
-}
-
-impl<K: Object> Subscription<K> {
-    fn take_update(&mut self) -> Update<K> {
-        let published = self.published.borrow_and_update();
-        match (&published.failed, &published.seen) {
-            (Some(error), _) if published.given_up => Update::GivenUp(error.clone()),
-            (None, Some((sighting, _))) => Update::Seen(Arc::clone(sighting)),
-            _ => Update::Nothing,
-        }
-    }
-
-    fn ended(&self, key: &K::Key, ended: Ended) -> Error {
-        let published = self.published.borrow();
-        let last = published.seen.as_ref().map(|(sighting, _)| match &**sighting {
-            Sighting::Missing => "missing".to_owned(),
-            Sighting::Present(record) => record.status_text(),
-        });
-        Error::WaitEnded(Box::new(WaitEnded {
-            what: format!("{} {key}", noun::<K>()),
-            last,
-            age: published.seen.as_ref().map(|(_, at)| at.elapsed()),
-            cause: published.failed.clone(),
-            cancelled: ended == Ended::Cancelled,
-        }))
-    }
-}
-
-impl<K: Object> Drop for Subscription<K> {
+impl<K: Object> Drop for Joined<K> {
     fn drop(&mut self) {
         self.poller.lock().waits.remove(&self.number);
         self.poller.joined.notify_one();
     }
 }
 
-/// The shortest pause, for a wait that has just begun.
-const SHORTEST: Duration = Duration::from_millis(500);
-
-/// The longest pause, before jitter.
-const LONGEST: Duration = Duration::from_secs(4);
-
-/// The longest pause after failures.
-const LONGEST_AFTER_FAILURES: Duration = Duration::from_secs(30);
-
-/// The pause before the next look: 8 % of the age of the youngest wait, plus or minus 15 %, so that a change is seen
-/// within a tenth of the wait's duration, and within 5 s. `fraction` (0 to 1) is the jitter.
-pub(super) fn pause(youngest: Duration, fraction: f64) -> Duration {
-    youngest.mul_f64(0.08).clamp(SHORTEST, LONGEST).mul_f64(0.85 + 0.3 * fraction)
+/// The last observation of a wait, and the error of a later look.
+struct Observed<K> {
+    seen: Option<(Arc<Sighting<K>>, Instant)>,
+    failed: Option<Error>,
 }
 
-/// The shortest pause after this many consecutive failures; it doubles with each.
-pub(super) fn after_failures(failures: u32) -> Duration {
-    match failures {
-        0 => Duration::ZERO,
-        more => SHORTEST.saturating_mul(1 << more.min(16)).min(LONGEST_AFTER_FAILURES),
+impl<K: Object> Observed<K> {
+    fn ended(self, key: &K::Key, ended: Ended) -> Error {
+        let last = self.seen.as_ref().map(|(sighting, _)| match &**sighting {
+            Sighting::Missing => "missing".to_owned(),
+            Sighting::Present(record) => record.status_text(),
+        });
+        Error::WaitEnded(Box::new(WaitEnded {
+            what: format!("{} {key}", noun::<K>()),
+            last,
+            age: self.seen.map(|(_, at)| at.elapsed()),
+            cause: self.failed,
+            cancelled: ended == Ended::Cancelled,
+        }))
     }
+}
+
+/// The shortest pause, for a wait that has just begun, while a look returns few records.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+/// The shortest pause while a look returns more than [`FEW`] records.
+const SHORTEST_OF_MANY: Duration = Duration::from_millis(500);
+
+/// So many records at most are few.
+const FEW: usize = 200;
+
+/// The longest pause that the age of a wait causes.
+const LONGEST: Duration = Duration::from_secs(4);
+
+/// The pause before the next look: a tenth of the age of the youngest wait or a little less, so that a change is seen
+/// within a tenth of the wait's duration, and within 5 s. It is at least four times what the last look took, and leaves
+/// other requests three quarters of their rate. `fraction` (0 to 1) is the jitter.
+fn pause(youngest: Duration, last: Cost, rate: Option<RequestRate>, fraction: f64) -> Duration {
+    let shortest = if last.records > FEW { SHORTEST_OF_MANY } else { SHORTEST };
+    let by_age = youngest.div_f64(10.0).min(LONGEST).mul_f64(0.85 + 0.15 * fraction).max(shortest);
+    let requests = u32::try_from(last.requests).unwrap_or(u32::MAX);
+    let by_rate = rate.map_or(Duration::ZERO, |rate| {
+        Duration::try_from_secs_f64(4.0 * f64::from(requests) / rate.per_second()).unwrap_or(LOOK_LIMIT)
+    });
+    by_age.max(last.took.saturating_mul(4).min(LOOK_LIMIT)).max(by_rate)
 }
 
 #[cfg(test)]
@@ -323,26 +318,26 @@ mod tests {
 
     use super::*;
 
-    #[rstest]
-    #[case(0)]
-    #[case(6)]
-    #[case(10)]
-    #[case(60)]
-    #[case(3600)]
-    fn what_is_ready_is_seen_soon(#[case] seconds: u64) {
-        let age = Duration::from_secs(seconds);
-        for fraction in [0.0, 0.5, 1.0] {
-            let pause = pause(age, fraction);
-            assert!(pause < Duration::from_secs(5));
-            assert!(pause <= age.mul_f64(0.1).max(SHORTEST.mul_f64(1.15)), "{pause:?}");
-        }
-    }
+    const FREE: Cost = Cost { took: Duration::ZERO, requests: 1, records: 1 };
 
-    #[test]
-    fn failures_slow_it_down_to_a_limit() {
-        assert_eq!(after_failures(0), Duration::ZERO);
-        assert_eq!(after_failures(1), Duration::from_secs(1));
-        assert_eq!(after_failures(3), Duration::from_secs(4));
-        assert_eq!(after_failures(u32::MAX), LONGEST_AFTER_FAILURES);
+    #[rstest]
+    #[case::at_first(0, FREE, None, 50)]
+    #[case::a_tenth_of_the_age(3000, FREE, None, 300)]
+    #[case::never_more_than_four_seconds(3_600_000, FREE, None, 4000)]
+    #[case::many_records(0, Cost { records: 201, ..FREE }, None, 500)]
+    #[case::few_records(0, Cost { records: 200, ..FREE }, None, 50)]
+    #[case::four_times_what_it_took(0, Cost { took: Duration::from_millis(300), ..FREE }, None, 1200)]
+    #[case::a_quarter_of_the_rate(0, FREE, Some(20.0), 200)]
+    #[case::a_quarter_of_the_rate_for_each_detail(0, Cost { requests: 3, ..FREE }, Some(20.0), 600)]
+    fn pause_keeps_to_its_bounds(
+        #[case] age_ms: u64,
+        #[case] last: Cost,
+        #[case] rate: Option<f64>,
+        #[case] longest_ms: u64,
+    ) {
+        let rate = rate.and_then(RequestRate::try_new);
+        let [shortest, longest] = [0.0, 1.0].map(|it| pause(Duration::from_millis(age_ms), last, rate, it));
+        assert_eq!(longest, Duration::from_millis(longest_ms));
+        assert!(shortest >= longest.mul_f64(0.84), "{shortest:?}");
     }
 }

@@ -7,10 +7,8 @@ use bigdecimal::BigDecimal;
 use crate::{
     api::{Client, CloudDisk, Context, Instance, Listing, PrivateImage, Record, Spec, WithJson},
     commands::{Failure, adopt::Adoptable},
+    provider::pricing::{HOURS_A_MONTH, PriceTerms, estimate},
 };
-
-/// The hours of a month.
-const HOURS_A_MONTH: i32 = 730;
 
 /// The objects and specifications in the service's lists.
 #[derive(Debug, Default)]
@@ -105,17 +103,13 @@ impl AccountLists {
     pub(super) fn hourly(&self, billed: &BilledObject, extra_disk: i64) -> Option<BigDecimal> {
         let order = billed.order.as_ref()?;
         let spec = self.specs.get(&(billed.region.clone()?, order.spec_id))?;
-        let (price, disk, hours) = match order.payment_type.as_str() {
-            "Hourly" => (&spec.hourly_price, &spec.hourly_data_disk_price, 1),
-            "Daily" => (&spec.daily_price, &spec.daily_data_disk_price, 24),
-            "Monthly" => (&spec.monthly_price, &spec.monthly_data_disk_price, HOURS_A_MONTH),
-            _ => return None,
+        let terms = PriceTerms {
+            payment_type: &order.payment_type,
+            purchase_duration: 1,
+            gpu_num: order.gpu_num,
+            data_disk_expand_size_gb: extra_disk.max(0),
         };
-        let mut sum = price.as_ref()? * BigDecimal::from(order.gpu_num);
-        if extra_disk > 0 {
-            sum += disk.as_ref()? * BigDecimal::from(extra_disk);
-        }
-        Some(sum / BigDecimal::from(hours))
+        estimate(spec, &terms).hourly_equivalent.into_known().map(BigDecimal::from)
     }
 }
 
@@ -153,7 +147,7 @@ fn cloud_disk(disk: &CloudDisk) -> BilledObject {
         id: disk.id.to_string(),
         name: disk.name.clone(),
         region: None,
-        status: disk.status_name().map(|name| name.replace(' ', "_")).or_else(|| disk.status.map(number)),
+        status: disk.status_name().map(str::to_owned).or_else(|| disk.status.map(number)),
         since: disk.create_time,
         order: None,
     }

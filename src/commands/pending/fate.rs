@@ -101,7 +101,7 @@ impl AskedService {
         };
         let fate = fate.unwrap_or_else(|error| Fate::unlearned(&error));
         match self.client.fingerprint(context).await {
-            Ok(account) if account == record.account => fate,
+            Ok(account) if account == record.account.token => fate,
             _ => fate.under_another_token(),
         }
     }

@@ -9,15 +9,16 @@ use self::schema::CloudDisk;
 use super::{
     ProviderClient,
     client::{limits, planning_limits},
+    disk_sizes,
     errors::Failure,
     lifecycle::{self, AfterRefusal, Common, Free, ImportTarget, Managed, ManagedExt as _, Release},
-    words::{
-        AVAILABLE, MOUNTED, MOUNTING, RELEASED, RELEASING, STARTING, UNMOUNTING, capitalized, disk_status,
-        disk_status_number,
-    },
+    words::{capitalized, disk_status},
 };
 use crate::{
-    api::{self, Accepted, CloudDiskSpecFilter, Code, Context, CreateCloudDisk, Objects, Sighting, WaitEnded},
+    api::{
+        self, Accepted, CloudDiskSpecFilter, Code, Context, CreateCloudDisk, Objects, Sighting,
+        disk_status::{AVAILABLE, MOUNTED, MOUNTING, RELEASED, RELEASING, STARTING, UNMOUNTING},
+    },
     framework::{
         Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, PlanContext, Schema, StepContext,
         Type, Update, UpdatePlan,
@@ -78,6 +79,10 @@ impl Managed for CloudDisk {
 
     fn hint(&self) -> Option<&str> {
         self.uid.as_str().or_else(|| self.name())
+    }
+
+    fn uid_of(shown: &api::CloudDisk) -> Option<&str> {
+        shown.uid.as_deref()
     }
 
     fn take_record(&mut self, disk: &api::CloudDisk) {
@@ -200,25 +205,34 @@ fn not_grown(error: &api::Error, disk: &CloudDisk, size: i64) -> Diagnostic {
 impl Release<'_, CloudDisk> {
     /// Waits until the disk is neither mounted, being mounted nor being unmounted.
     async fn until_free(&self) -> Result<Free, Diagnostic> {
-        let is_free = |seen: &Sighting<api::CloudDisk>| seen.record().is_none_or(|disk| !is_held(disk));
-        match self.client.api.cloud_disks().wait(&self.key, &self.limits, is_free).await {
-            Ok(seen) => Ok(match seen.record().map(|disk| disk.status) {
+        let state = &self.current.state;
+        let (mut was_held, mut another) = (false, None);
+        let is_free = |seen: &Sighting<api::CloudDisk>| {
+            let Some(disk) = seen.record() else { return true };
+            was_held = matches!(disk.status, Some(MOUNTING | UNMOUNTING | MOUNTED));
+            another = lifecycle::absence::another(state, disk.uid.as_deref());
+            !was_held || another.is_some()
+        };
+        let seen = self.client.api.cloud_disks().wait(&self.key, &self.limits, is_free).await;
+        match (another, seen) {
+            (Some(another), _) => Err(another),
+            (None, Ok(seen)) => Ok(match seen.record().map(|disk| disk.status) {
                 None => Free::Unseen,
                 Some(Some(RELEASING | RELEASED)) => Free::Going,
                 Some(_) => Free::Ready,
             }),
-            Err(error) => Err(self.still_held(&error).await),
+            (None, Err(error)) => Err(self.still_held(&error, was_held).await),
         }
     }
 
     /// The diagnostic for a wait that ended before the disk was free.
-    async fn still_held(&self, error: &api::Error) -> Diagnostic {
+    async fn still_held(&self, error: &api::Error, was_held: bool) -> Diagnostic {
         let title = self.current.state.title();
         let api::Error::WaitEnded(ended) = error else {
             let tried = format!("release {title}");
             return Failure { error, tried, now: "It stays in the state.".to_owned() }.whole();
         };
-        if !was_seen_held(ended) {
+        if !was_held {
             let why = if ended.cancelled { "the run was stopped" } else { "its status could not be read in time" };
             return Diagnostic::error(
                 format!("{} was not released", capitalized(&title)),
@@ -264,16 +278,6 @@ fn after_refusal(disk: &api::CloudDisk) -> AfterRefusal {
     }
 }
 
-/// Whether the last observed status of a disk is mounted, being mounted or being unmounted.
-fn was_seen_held(ended: &WaitEnded) -> bool {
-    let last = ended.last.as_deref().and_then(|last| last.split_whitespace().next()).and_then(disk_status_number);
-    matches!(last, Some(MOUNTING | UNMOUNTING | MOUNTED))
-}
-
-fn is_held(disk: &api::CloudDisk) -> bool {
-    matches!(disk.status, Some(MOUNTING | UNMOUNTING | MOUNTED))
-}
-
 /// Refines the plan of an update: a disk cannot shrink.
 async fn plan_size(plan: &mut UpdatePlan<CloudDisk>, context: &PlanContext<'_, ProviderClient>) {
     let (before, after) = (plan.prior.size_gb.known(), plan.planned.size_gb.known());
@@ -294,7 +298,7 @@ async fn plan_size(plan: &mut UpdatePlan<CloudDisk>, context: &PlanContext<'_, P
     }
 }
 
-/// Checks a size against the limit of its specification (service API, Cloud disk specification).
+/// Checks a size against its specification (service API, Cloud disk specification).
 async fn check_size(planned: &CloudDisk, context: &PlanContext<'_, ProviderClient>, diagnostics: &mut Diagnostics) {
     let client = context.client.filter(|client| client.preflight);
     let (Some(client), Some(&size), Some(&spec)) = (client, planned.size_gb.known(), planned.spec_id.known()) else {
@@ -302,25 +306,9 @@ async fn check_size(planned: &CloudDisk, context: &PlanContext<'_, ProviderClien
     };
     let limits = planning_limits(context);
     match client.api.cloud_disks().specs(&CloudDiskSpecFilter::default(), &limits).await {
-        Ok(specs) => match specs.find(&spec) {
-            None if specs.complete => diagnostics.error_at(
-                Path::to("spec_id"),
-                "No such disk specification",
-                format!(
-                    "Cloud disk specification {spec} does not exist. The data source damodel_cloud_disk_specs lists \
-                     them."
-                ),
-            ),
-            Some(found) if found.max_size_g.is_some_and(|most| size > most) => diagnostics.error_at(
-                Path::to("size_gb"),
-                "The disk would be too large",
-                format!(
-                    "A disk of specification {spec} has at most {} GB; {size} GB are requested.",
-                    found.max_size_g.unwrap_or_default()
-                ),
-            ),
-            _ => {}
-        },
+        Ok(specs) => {
+            diagnostics.extend(disk_sizes::check(size, spec, &specs, Path::to).map(Into::into).unwrap_or_default());
+        }
         Err(error) => {
             let now = "The plan continues without this check.".to_owned();
             let failure = Failure { error: &error, tried: "check the disk's size".to_owned(), now };

@@ -131,7 +131,7 @@ impl CloudDisk {
     pub(super) fn take_disk(&mut self, disk: &api::CloudDisk) {
         self.id = Attr::Known(disk.id.to_string());
         self.disk_id = disk.id.into();
-        self.uid = disk.uid.clone().into();
+        keep(&mut self.uid, disk.uid.clone());
         keep(&mut self.name, disk.name.clone());
         keep(&mut self.size_gb, disk.size_gb);
         self.status = disk.status.map(disk_status).into();

@@ -53,9 +53,12 @@ pub(super) fn has_choice(config: &Instance) -> bool {
     !config.candidates.is_null()
 }
 
-/// The instance for each candidate: the planned one with the candidate's region, specification and number of GPUs.
-/// Empty while the list is unknown.
+/// The choices of a create: the planned instance, or for each candidate that one with the candidate's region,
+/// specification and number of GPUs. Empty while the list is unknown.
 pub(super) fn each(config: &Instance, planned: &Instance, client: Option<&ProviderClient>) -> Vec<Instance> {
+    if !has_choice(config) {
+        return vec![planned.clone()];
+    }
     let default_region = || match &config.region {
         Attr::Null => client.and_then(|client| client.region.clone()).map_or(Attr::Unknown, Attr::Known),
         region => region.clone(),

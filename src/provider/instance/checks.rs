@@ -11,13 +11,16 @@ use super::{
     schema::Instance,
 };
 use crate::{
-    api::{CloudDisk, CloudDiskSpecFilter, Context, Error, Listing, PublicImageFilter, Spec, WithJson},
+    api::{
+        CloudDisk, CloudDiskSpecFilter, Context, Error, Listing, PublicImageFilter, Spec, WithJson,
+        disk_status::{IN_ARREARS, MOUNTED, MOUNTING, RELEASED, RELEASING},
+    },
     framework::{Diagnostic, Diagnostics, Path},
     provider::{
-        ProviderClient,
+        ProviderClient, disk_sizes,
         errors::Failure,
-        images,
-        words::{self, IN_ARREARS, MOUNTED, MOUNTING, RELEASED, RELEASING, disk_status},
+        images, pricing,
+        words::{self, disk_status},
     },
 };
 
@@ -47,6 +50,19 @@ pub(super) struct Shortage {
     alternatives: String,
 }
 
+impl Shortage {
+    /// The diagnostic: an error, unless the create waits for capacity.
+    pub(super) fn told(&self, planned: &Instance) -> Diagnostic {
+        let Self { path, summary, reason, alternatives } = self;
+        let diagnostic = if planned.wait_for_capacity.is_null() {
+            Diagnostic::error(*summary, format!("{reason}{alternatives}"))
+        } else {
+            Diagnostic::warning(*summary, format!("{reason}{alternatives} The create will wait for capacity."))
+        };
+        diagnostic.at(path.clone())
+    }
+}
+
 /// The image that a create selects, as far as the lists show it.
 #[derive(Debug)]
 pub(super) struct Image {
@@ -56,36 +72,22 @@ pub(super) struct Image {
     region: Option<String>,
 }
 
-/// Checks a planned create; `replaced` is the uid of the instance that it replaces.
-pub(super) async fn check(
+/// Checks the cloud disks of a planned create; `replaced` is the uid of the instance that it replaces.
+pub(super) async fn check_mounts(
     planned: &mut Instance,
-    config: &Instance,
     replaced: Option<&str>,
     client: &ProviderClient,
     limits: &Context,
-) -> Findings {
+) -> Diagnostics {
     let mut findings = Findings::default();
-    if candidates::has_choice(config) {
-        // Candidates are checked one by one in `offers`.
-    } else {
-        findings.check_spec(planned, config, client, limits).await;
-        findings.tell_shortage(planned);
-        if let Some(image) = findings.find_image(planned, client, limits).await {
-            findings.hold_image(&image, planned);
-        }
-    }
     findings.check_existing_disks(planned, replaced, client, limits).await;
     findings.check_new_disks(planned, client, limits).await;
-    findings
+    findings.diagnostics
 }
 
 /// The specification that a planned create selects (service API, POST /api/instance/create, rule 2).
 pub(super) fn select<'a>(specs: &'a Listing<WithJson<Spec>>, planned: &Instance) -> Option<&'a WithJson<Spec>> {
-    match (planned.spec_id.known(), planned.spec_type.as_str()) {
-        (Some(id), _) => specs.records.iter().find(|spec| spec.spec_id == *id),
-        (None, Some(code)) => specs.records.iter().find(|spec| spec.spec_type.as_deref() == Some(code)),
-        (None, None) => None,
-    }
+    pricing::select(specs, planned.spec_id.known().copied(), planned.spec_type.as_str())
 }
 
 /// The error for a `spec_type` that differs from the code of `spec_id`. The service would use the number (service API,
@@ -173,17 +175,6 @@ impl Findings {
             (Path::to("gpu_num"), "Not enough GPUs", reason)
         };
         self.shortage = Some(Shortage { path, summary, reason, alternatives: alternatives(specs, planned) });
-    }
-
-    /// Reports a lack of stock: an error, unless the create waits for capacity.
-    fn tell_shortage(&mut self, planned: &Instance) {
-        let Some(Shortage { path, summary, reason, alternatives }) = self.shortage.take() else { return };
-        let detail = format!("{reason}{alternatives}");
-        if planned.wait_for_capacity.is_null() {
-            self.diagnostics.error_at(path, summary, detail);
-        } else {
-            self.diagnostics.warning_at(path, summary, format!("{detail} The create will wait for capacity."));
-        }
     }
 
     /// Finds the image, and checks whether it can be used at all.
@@ -344,25 +335,8 @@ impl Findings {
         for (index, disk) in planned.new_disks.elements() {
             let (Some(id), Some(size)) = (disk.spec_id.known(), disk.size_gb.known()) else { continue };
             let path = Path::to("new_disks").index(index);
-            match specs.find(id) {
-                None if specs.complete => self.diagnostics.error_at(
-                    path.attribute("spec_id"),
-                    "No such disk specification",
-                    format!(
-                        "Cloud disk specification {id} does not exist. The data source damodel_cloud_disk_specs lists \
-                         them."
-                    ),
-                ),
-                Some(spec) if spec.max_size_g.is_some_and(|most| *size > most) => self.diagnostics.error_at(
-                    path.attribute("size_gb"),
-                    "The disk would be too large",
-                    format!(
-                        "A disk of specification {id} has at most {} GB; {size} GB are requested.",
-                        spec.max_size_g.unwrap_or_default()
-                    ),
-                ),
-                _ => {}
-            }
+            let refusal = disk_sizes::check(*size, *id, &specs, |name| path.attribute(name));
+            self.diagnostics.extend(refusal.map(Into::into).unwrap_or_default());
         }
     }
 

@@ -5,17 +5,15 @@ use serde_json::Value;
 
 use super::schema::Instance;
 use crate::{
-    api::{self, CloudDisk, ExistDisk, Listing, NewDisk},
+    api::{
+        self, CloudDisk, ExistDisk, Listing, NewDisk,
+        disk_status::{STARTING, UNMOUNTING},
+    },
     framework::{
         Attr, Diagnostic, Type,
         schema::{Attribute, AttributeType, Nesting, Replacement, validator},
     },
-    provider::{
-        ProviderClient,
-        lifecycle::ManagedExt as _,
-        rules,
-        words::{STARTING, UNMOUNTING},
-    },
+    provider::{ProviderClient, lifecycle::ManagedExt as _, rules},
 };
 
 /// The largest number of cloud disks of an instance (service API, Limits).

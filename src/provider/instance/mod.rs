@@ -24,7 +24,7 @@ use super::{
     words::capitalized,
 };
 use crate::{
-    api::{self, Accepted, Attempt, Code, Context, CreateInstance, InstanceStatus, InstanceUid, Presence},
+    api::{self, Accepted, Attempt, Code, Context, CreateInstance, InstanceStatus, InstanceUid, Presence, Sighting},
     framework::{
         Attr, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, PlanContext, Private,
         Schema, StepContext, Type, Update, UpdatePlan, timeouts::parse_duration, to_value,
@@ -151,10 +151,7 @@ impl Managed for Instance {
     }
 
     fn choices(config: &Self, planned: &Self, private: &Private, client: &ProviderClient) -> Vec<Choice<Self>> {
-        if candidates::has_choice(config) {
-            return offers::choices(config, planned, private, client);
-        }
-        vec![Choice { object: price::choice(planned, private), ruled_out: None }]
+        offers::choices(config, planned, private, client)
     }
 
     async fn confirm(&self, attempt: &Attempt, client: &ProviderClient, limits: &Context) -> Result<Self, Diagnostic> {
@@ -169,16 +166,11 @@ impl Managed for Instance {
 
     fn forget_plan(private: &mut Private, client: &ProviderClient) {
         price::end_plan(private, client);
-        price::forget(private);
         offers::forget(private);
     }
 
     fn forget_promise(config: &Self, planned: &Self, client: &ProviderClient) {
-        if candidates::has_choice(config) {
-            offers::forget_kept(config, planned, client);
-        } else {
-            price::forget_kept(planned, client);
-        }
+        offers::forget_kept(config, planned, client);
     }
 
     fn wait_for_capacity(&self) -> Option<Duration> {
@@ -249,8 +241,8 @@ impl Managed for Instance {
         }
     }
 
-    async fn forbidden(release: &Release<'_, Self>, error: &api::Error) -> Option<Forbidden> {
-        release.forbidden(error).await
+    async fn forbidden(release: &Release<'_, Self>, error: &api::Error, is_first: bool) -> Option<Forbidden> {
+        release.forbidden(error, is_first).await
     }
 
     async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
@@ -270,8 +262,13 @@ impl Managed for Instance {
 
 impl Instance {
     /// The instance's UID.
-    fn uid(&self) -> InstanceUid {
+    fn key_text(&self) -> InstanceUid {
         InstanceUid::new(self.id.as_str().unwrap_or_default())
+    }
+
+    /// Whether a term is paid in advance.
+    fn is_prepaid(&self) -> bool {
+        self.payment_type.as_str().is_some_and(|payment| payment != "Hourly")
     }
 }
 
@@ -286,7 +283,7 @@ async fn update(change: Update<Instance>, context: &StepContext<ProviderClient>)
         return Outcome::present(planned, private);
     }
     let mut state = planned.clone();
-    match client.api.instances().detail(&prior.uid(), &limits).await {
+    match client.api.instances().detail(&prior.key_text(), &limits).await {
         Ok(detail) => {
             state.take_detail(&detail);
             // The service may show the old name for a moment; the state gets the accepted name, and the next refresh
@@ -305,50 +302,103 @@ async fn update(change: Update<Instance>, context: &StepContext<ProviderClient>)
     }
 }
 
+/// How long a status that does not allow a release is waited out before the release is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(15);
+
 impl Release<'_, Instance> {
-    /// The handling of a release refused with 160012 (service API, Errors).
-    async fn forbidden(&self, error: &api::Error) -> Option<Forbidden> {
+    /// The handling of a release refused with 160012 (service API, Errors). A status that may still become releasable
+    /// is waited out; one that looks releasable is tried once more, because it may be new.
+    async fn forbidden(&self, error: &api::Error, is_first: bool) -> Option<Forbidden> {
         if error.code() != Some(Code::InstanceCanNotBeReleased) {
             return None;
         }
-        let (state, title) = (&self.current.state, capitalized(&self.current.state.title()));
-        let detail = self.client.api.instances().detail(&self.key, &self.limits).await;
-        if detail.ok().and_then(|detail| detail.instance.status) == Some(InstanceStatus::Failed) {
-            return Some(Forbidden::Abandoned(Diagnostic::warning(
-                format!("{title} was not released"),
+        let instances = self.client.api.instances();
+        let status = match instances.detail(&self.key, &self.limits).await {
+            Ok(detail) => detail.instance.status,
+            Err(error) => return Some(Forbidden::Kept(self.failed(&error).into())),
+        };
+        match &status {
+            Some(InstanceStatus::Failed) => Some(Forbidden::Abandoned(Diagnostic::warning(
+                format!("{} was not released", capitalized(&self.current.state.title())),
                 "Its creation failed, and the service refuses to release such an instance (160012). It was removed \
                  from the state.",
-            )));
+            ))),
+            Some(InstanceStatus::Running | InstanceStatus::Stopped | InstanceStatus::Released) => {
+                Some(if is_first { Forbidden::Again } else { self.settled(error) })
+            }
+            Some(InstanceStatus::Creating | InstanceStatus::Other(_)) | None => {
+                let changes = |seen: &Sighting<api::Instance>| seen.record().is_none_or(|it| it.status != status);
+                let limits = self.limits.at_most(TRY_AGAIN);
+                let waited = instances.wait(&self.key, &limits, changes).await;
+                let is_over = self.limits.cancel.is_cancelled() || self.limits.remaining().is_zero();
+                match waited {
+                    Err(ended) if is_over => Some(Forbidden::Kept(self.not_yet(&ended).into())),
+                    Ok(_) | Err(_) => Some(Forbidden::Later),
+                }
+            }
         }
-        let wanted = state.on_unreleasable.as_str().and_then(OnUnreleasable::parse);
-        let until = state
-            .release_time
-            .as_str()
-            .or(state.rent_deadline.as_str())
-            .unwrap_or("a time that the service does not report");
-        Some(match self.client.on_unreleasable.or(wanted) {
-            Some(OnUnreleasable::Abandon) if state.auto_renew.known() == Some(&true) => {
-                Forbidden::Kept(Diagnostic::error(
+    }
+
+    /// The handling of an instance whose status will not allow a release by itself: only a term can end.
+    fn settled(&self, error: &api::Error) -> Forbidden {
+        let state = &self.current.state;
+        let (title, asked) = (capitalized(&state.title()), state.on_unreleasable.as_str());
+        let wanted = self.client.on_unreleasable.or_else(|| asked.and_then(OnUnreleasable::parse));
+        let is_abandoned = wanted == Some(OnUnreleasable::Abandon);
+        let failed = |now: String| Failure { error, tried: format!("release {}", state.title()), now }.whole();
+        if !state.is_prepaid() {
+            let now = "It stays in the state, and is billed by the hour until it is released. Destroy again later, or \
+                       release it in the console.";
+            let mut said = Diagnostics::from(failed(now.to_owned()));
+            if is_abandoned {
+                said.warning(
+                    format!("{title} was not abandoned"),
+                    "DAMODEL_ON_UNRELEASABLE=abandon does not hold for instances that are paid by the hour: nothing \
+                     would end their billing.",
+                );
+            }
+            return Forbidden::Kept(said);
+        }
+        let until = state.release_time.as_str().or(state.rent_deadline.as_str());
+        let until = until.unwrap_or("a time that the service does not report");
+        if !is_abandoned {
+            return Forbidden::Kept(
+                failed(format!(
+                    "It stays in the state, and is paid for until {until}. A prepaid instance can often be released \
+                     only when its term ends: destroy again then, or set on_unreleasable = \"abandon\" (or \
+                     DAMODEL_ON_UNRELEASABLE=abandon) to remove it from the state and leave it until then."
+                ))
+                .into(),
+            );
+        }
+        if state.auto_renew.known() == Some(&true) {
+            return Forbidden::Kept(
+                Diagnostic::error(
                     format!("{title} would be billed indefinitely"),
                     "The service forbids its release, and auto_renew = true renews its term indefinitely, so it is \
                      not abandoned. Turn the renewal off in the console. It stays in the state.",
-                ))
-            }
-            Some(OnUnreleasable::Abandon) => Forbidden::Abandoned(Diagnostic::warning(
-                format!("{title} was abandoned"),
-                format!(
-                    "The service forbids its release, and on_unreleasable is \"abandon\": it was removed from the \
-                     state, keeps running, and is paid for until {until}."
-                ),
-            )),
-            _ => Forbidden::Kept(
-                Failure {
-                    error,
-                    tried: format!("release {}", state.title()),
-                    now: format!("It stays in the state, and is paid for until {until}."),
-                }
-                .whole(),
+                )
+                .into(),
+            );
+        }
+        Forbidden::Abandoned(Diagnostic::warning(
+            format!("{title} was abandoned"),
+            format!(
+                "The service forbids its release, and on_unreleasable is \"abandon\": it was removed from the state, \
+                 keeps running, and is paid for until {until}."
             ),
-        })
+        ))
+    }
+
+    /// The diagnostic for a release that its status did not allow in time.
+    fn not_yet(&self, ended: &api::Error) -> Diagnostic {
+        let title = self.current.state.title();
+        Diagnostic::error(
+            format!("{} cannot be released yet", capitalized(&title)),
+            format!(
+                "The service refuses the release in this status (160012): {ended}. It stays in the state and is \
+                 billed. Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
+            ),
+        )
     }
 }

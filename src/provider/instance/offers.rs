@@ -1,8 +1,8 @@
-//! The plan of a create with candidates: which are ruled out, the cost of each other one, and the values that all have
-//! in common.
+//! The plan of a create: which of its choices are ruled out, the cost of each other one, and the values that all have
+//! in common. A plain instance has one choice, one with candidates has several.
 //!
-//! The offers are kept for the plan inside the apply and for the create: a candidate that was ruled out is not bought,
-//! and another one is bought at or below its quote.
+//! The offers are kept for the plan inside the apply and for the create: a choice that was ruled out is not bought, and
+//! another one is bought at or below its quote.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     candidates,
-    checks::Findings,
-    price::{budget, earlier, is_above, is_spot, key, live, plan_id, told},
+    checks::{Findings, Shortage},
+    price::{blame, hold_budgets, is_above, is_spot, key, live, plan_id, told},
     schema::Instance,
 };
 use crate::{
@@ -28,10 +28,10 @@ use crate::{
 /// The private entry with the offers of a plan.
 const OFFERS: &str = "offers";
 
-/// An offer: a candidate that a create may request, at the price of a plan.
+/// An offer: a choice that a create may request, at the price of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Offer {
-    /// Its index among the candidates.
+    /// Its index among the choices.
     place: usize,
     spec_id: i64,
     spec_type: Option<String>,
@@ -39,17 +39,17 @@ struct Offer {
     cost: EstimatedCost,
 }
 
-/// The result of checking a candidate.
+/// The result of checking a choice.
 enum Verdict {
     /// It may be bought, possibly later because of a shortage.
-    Fits { offer: Box<Offer>, shortage: Option<String> },
-    /// Undecided: its values are unknown, or the service did not answer.
+    Fits { offer: Box<Offer>, shortage: Option<Shortage> },
+    /// Undecided: its values are unknown, the service did not answer, or the plan fails for another reason.
     Open,
     /// Ruled out, with the reason.
-    Out(String),
+    Out(Diagnostic),
 }
 
-/// The candidates of a create, with the reason for those that its plan ruled out.
+/// The choices of a create, with the reason for those that its plan ruled out.
 pub(super) fn choices(
     config: &Instance,
     planned: &Instance,
@@ -75,10 +75,10 @@ pub(super) fn forget(private: &mut Private) {
 
 /// Removes the stored offers, which later plans would repeat.
 pub(super) fn forget_kept(config: &Instance, planned: &Instance, client: &ProviderClient) {
-    client.quotes.forget(&list_key(&candidates::each(config, planned, Some(client)), client));
+    client.quotes.forget(&list_key(&candidates::each(config, planned, Some(client)), client), now());
 }
 
-/// Checks each candidate, and plans the common values of the remaining ones.
+/// Checks each choice, and plans the common values of the remaining ones.
 pub(super) async fn plan(
     plan: &mut CreatePlan<Instance>,
     billed: Option<&AccountBill<'_>>,
@@ -88,146 +88,262 @@ pub(super) async fn plan(
     let (config, planned) = (plan.config.clone(), plan.planned.clone());
     let each = candidates::each(&config, &planned, Some(client));
     let key = list_key(&each, client);
-    let kept = earlier::<Vec<Offer>>(plan.earlier.as_ref(), OFFERS, &key, client);
-    // Stock moves: one list without any is no reason to end an apply that was planned with some.
-    let mut pauses = client.api.rounds().filter(|_| planned.wait_for_capacity.is_null());
-    let (mut verdicts, found) = loop {
-        let (verdicts, found) = check(&planned, &each, client, limits).await;
-        match pauses.next().filter(|_| is_sold_out(kept.as_deref(), &verdicts)) {
-            Some(pause) if is_worth_another_look(pause, &each, client, limits).await => {}
-            _ => break (verdicts, found),
+    let kept =
+        plan.earlier.as_ref().and_then(|private| private.entry(OFFERS)).or_else(|| client.quotes.find(&key, now()));
+    let mut survey = Survey { config, planned, each, key, kept, verdicts: Vec::new() };
+    // Stock moves: one list of candidates without any is no reason to end an apply that was planned with some.
+    let may_look_again = survey.has_choice() && survey.planned.wait_for_capacity.is_null();
+    let mut pauses = client.api.rounds().filter(|_| may_look_again);
+    let said = loop {
+        let said = survey.check(client, limits).await;
+        match pauses.next().filter(|_| survey.is_sold_out()) {
+            Some(pause) if survey.is_worth_another_look(pause, client, limits).await => {}
+            _ => break said,
         }
     };
-    plan.diagnostics.extend(found);
-    let is_whole = config.candidates.known().is_some_and(|candidates| candidates.len() == each.len());
-    let title = planned.title();
+    plan.diagnostics.extend(said);
     match billed {
-        Some(billed) => billed.plan(&plan_id(&mut plan.private, client), &title, |room| {
-            rule_out_by(room, &title, &mut verdicts);
-            ((), decide(plan, &config, &each, &verdicts, kept, is_whole, client))
-        }),
-        None => drop(decide(plan, &config, &each, &verdicts, kept, is_whole, client)),
-    }
-}
-
-/// Checks each candidate, and what they have in common.
-async fn check(
-    planned: &Instance,
-    each: &[Instance],
-    client: &ProviderClient,
-    limits: &Context,
-) -> (Vec<Verdict>, Diagnostics) {
-    let mut common = Findings::default();
-    let image = common.find_image(planned, client, limits).await;
-    let mut verdicts = Vec::new();
-    for (place, candidate) in each.iter().enumerate() {
-        let mut findings = Findings::default();
-        findings.check_spec(candidate, candidate, client, limits).await;
-        if let Some(image) = &image {
-            findings.hold_image(image, candidate);
+        Some(billed) => {
+            let title = survey.planned.title();
+            billed.plan(&plan_id(&mut plan.private, client), &title, |room| {
+                survey.rule_out_by(room);
+                ((), survey.decide(plan, client))
+            });
         }
-        verdicts.push(judge(place, candidate, findings, client, &mut common));
+        None => drop(survey.decide(plan, client)),
     }
-    (verdicts, common.diagnostics)
 }
 
-/// Whether nothing but stock is missing, and it is missing for each candidate that may be bought.
-fn is_sold_out(kept: Option<&[Offer]>, verdicts: &[Verdict]) -> bool {
-    let may_be_bought = |place: &usize| kept.is_none_or(|offers| offers.iter().any(|offer| offer.place == *place));
-    let mut left = verdicts
-        .iter()
-        .enumerate()
-        .filter(|(place, verdict)| may_be_bought(place) && !matches!(verdict, Verdict::Out(_)))
-        .peekable();
-    left.peek().is_some() && left.all(|(_, verdict)| matches!(verdict, Verdict::Fits { shortage: Some(_), .. }))
+/// The choices of a create, and what a plan finds out about each.
+struct Survey {
+    config: Instance,
+    planned: Instance,
+    each: Vec<Instance>,
+    /// The key of stored offers.
+    key: String,
+    /// The offers of an earlier plan.
+    kept: Option<Vec<Offer>>,
+    verdicts: Vec<Verdict>,
 }
 
-/// Waits, then asks for the specifications of the candidates anew; whether there is another answer to judge.
-async fn is_worth_another_look(pause: Duration, each: &[Instance], client: &ProviderClient, limits: &Context) -> bool {
-    if limits.cancel.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
-        return false;
+impl Survey {
+    fn has_choice(&self) -> bool {
+        candidates::has_choice(&self.config)
     }
-    let regions: BTreeSet<&str> = each.iter().filter_map(|candidate| candidate.region.as_str()).collect();
-    for region in regions {
-        if client.api.specs().fresh(region, limits).await.is_err() {
+
+    /// Checks each choice; what they have in common is said once.
+    async fn check(&mut self, client: &ProviderClient, limits: &Context) -> Diagnostics {
+        let mut common = Findings::default();
+        let image = common.find_image(&self.planned, client, limits).await;
+        let mut verdicts = Vec::new();
+        for (place, choice) in self.each.iter().enumerate() {
+            let mut findings = Findings::default();
+            let config = if self.has_choice() { choice } else { &self.config };
+            findings.check_spec(choice, config, client, limits).await;
+            if let Some(image) = &image {
+                findings.hold_image(image, choice);
+            }
+            verdicts.push(self.judge(place, choice, findings, client, &mut common.diagnostics));
+        }
+        self.verdicts = verdicts;
+        common.diagnostics
+    }
+
+    /// The verdict about one choice. An error rules out a candidate; without candidates it ends the plan.
+    fn judge(
+        &self,
+        place: usize,
+        choice: &Instance,
+        findings: Findings,
+        client: &ProviderClient,
+        said: &mut Diagnostics,
+    ) -> Verdict {
+        let error = findings.diagnostics.iter().find(|diagnostic| diagnostic.is_error());
+        if let (Some(error), true, false) = (error, self.has_choice(), findings.spec_is_unanswered) {
+            return Verdict::Out(error.clone());
+        }
+        for diagnostic in findings.diagnostics.iter() {
+            if !said.iter().any(|said| said == diagnostic) {
+                said.push(diagnostic.clone());
+            }
+        }
+        let (Some(spec), Some(live)) = (&findings.spec, findings.spec.as_ref().and_then(|spec| live(choice, spec)))
+        else {
+            return Verdict::Open;
+        };
+        if let Err(over) = hold_budgets(&live, choice, place, client) {
+            return Verdict::Out(over);
+        }
+        Verdict::Fits { offer: Box::new(Offer::of(place, spec, live)), shortage: findings.shortage }
+    }
+
+    /// Whether nothing but stock is missing, and it is missing for each choice that may be bought.
+    fn is_sold_out(&self) -> bool {
+        let may_be_bought =
+            |place: usize| self.kept.as_ref().is_none_or(|kept| kept.iter().any(|it| it.place == place));
+        let left = self.verdicts.iter().enumerate().filter(|(place, _)| may_be_bought(*place));
+        let mut left = left.filter(|(_, verdict)| !matches!(verdict, Verdict::Out(_))).peekable();
+        left.peek().is_some() && left.all(|(_, verdict)| matches!(verdict, Verdict::Fits { shortage: Some(_), .. }))
+    }
+
+    /// Waits, then asks for the specifications anew; whether there is another answer to judge.
+    async fn is_worth_another_look(&self, pause: Duration, client: &ProviderClient, limits: &Context) -> bool {
+        if limits.cancel.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
             return false;
         }
+        let regions: BTreeSet<&str> = self.each.iter().filter_map(|choice| choice.region.as_str()).collect();
+        for region in regions {
+            if client.api.specs().fresh(region, limits).await.is_err() {
+                return false;
+            }
+        }
+        true
     }
-    true
-}
 
-/// Rules out candidates that would exceed the account's budget.
-fn rule_out_by(room: &Room<'_>, title: &str, verdicts: &mut [Verdict]) {
-    for verdict in verdicts {
-        if let Verdict::Fits { offer, .. } = verdict
-            && let Err(over) = room.hold(title, &offer.cost.hourly_equivalent)
+    /// Rules out choices that would exceed the account's budget.
+    fn rule_out_by(&mut self, room: &Room<'_>) {
+        let title = self.planned.title();
+        for (verdict, choice) in self.verdicts.iter_mut().zip(&self.each) {
+            // With a budget for the account, an offer has a price.
+            if let Verdict::Fits { offer, .. } = verdict
+                && let Some(price) = offer.cost.hourly_equivalent.known()
+                && let Err(over) = room.hold(&title, price)
+            {
+                *verdict = Verdict::Out(over.at(blame(choice, offer.place)));
+            }
+        }
+    }
+
+    /// Decides which choices remain, and plans their common values; returns the highest price among them.
+    fn decide(&self, plan: &mut CreatePlan<Instance>, client: &ProviderClient) -> Option<Number> {
+        let planned = &mut plan.planned;
+        let is_whole = !self.has_choice()
+            || self.config.candidates.known().is_some_and(|candidates| candidates.len() == self.each.len());
+        let offers = match &self.kept {
+            Some(kept) => kept.clone(),
+            None if !is_whole || self.verdicts.iter().any(|it| matches!(it, Verdict::Open)) => return None,
+            None => self.offers().cloned().collect(),
+        };
+        if let Err(diagnostic) = self.has_stock(&offers) {
+            let is_over = diagnostic.is_error() && (self.has_choice() || offers.is_empty());
+            plan.diagnostics.push(diagnostic);
+            if is_over {
+                client.quotes.forget(&self.key, now());
+                return None;
+            }
+        }
+        self.settle(planned, &offers);
+        let ceiling = planned.price_ceiling.known().cloned();
+        plan.private.insert(OFFERS, &offers);
+        self.warn_of_moved_prices(&offers, &mut plan.diagnostics);
+        // The quotes are now valid for another hour, even if an earlier plan made them.
+        if offers.iter().all(|offer| self.current(offer).is_some_and(|now| now.cost == offer.cost)) {
+            client.quotes.keep(&self.key, &offers, now());
+        }
+        ceiling
+    }
+
+    fn offers(&self) -> impl Iterator<Item = &Offer> {
+        self.verdicts.iter().filter_map(|verdict| match verdict {
+            Verdict::Fits { offer, .. } => Some(offer.as_ref()),
+            Verdict::Open | Verdict::Out(_) => None,
+        })
+    }
+
+    /// The same choice's current offer.
+    fn current(&self, offer: &Offer) -> Option<&Offer> {
+        self.offers().find(|now| now.place == offer.place)
+    }
+
+    /// Checks that at least one offer may be bought now; otherwise the diagnostic has the reason for each choice.
+    fn has_stock(&self, offers: &[Offer]) -> Result<(), Diagnostic> {
+        let of = |offer: &Offer| self.verdicts.get(offer.place);
+        let is_open = |verdict: &Verdict| matches!(verdict, Verdict::Open | Verdict::Fits { shortage: None, .. });
+        if offers.iter().filter_map(of).any(is_open) {
+            return Ok(());
+        }
+        if !self.has_choice() {
+            return match self.verdicts.first() {
+                Some(Verdict::Out(reason)) => Err(reason.clone()),
+                Some(Verdict::Fits { shortage: Some(shortage), .. }) => Err(shortage.told(&self.planned)),
+                _ => Ok(()),
+            };
+        }
+        let reason = |verdict: &Verdict| match verdict {
+            Verdict::Out(reason) => reason.detail.clone(),
+            Verdict::Fits { shortage, .. } => {
+                shortage.as_ref().map_or_else(|| "An earlier plan ruled it out.".to_owned(), |it| it.reason.clone())
+            }
+            Verdict::Open => "It could not be checked.".to_owned(),
+        };
+        let each = self.each.iter().zip(&self.verdicts);
+        let lines = each.map(|(choice, verdict)| format!("- {}: {}", candidates::title(choice), reason(verdict)));
+        let lines = lines.collect::<Vec<_>>().join("\n");
+        let can_wait = offers.iter().filter_map(of).any(|verdict| matches!(verdict, Verdict::Fits { .. }));
+        let title = self.planned.title();
+        let diagnostic = match (can_wait, self.planned.wait_for_capacity.is_null()) {
+            (true, false) => Diagnostic::warning(
+                format!("No candidate of {title} has stock now"),
+                format!("{lines}\n\nThe create will wait for capacity."),
+            ),
+            (true, true) => Diagnostic::error(
+                format!("No candidate of {title} has stock now"),
+                format!("{lines}\n\nNothing was bought. To let the create wait for capacity, set wait_for_capacity."),
+            ),
+            (false, _) => Diagnostic::error(
+                format!("No candidate of {title} can be created"),
+                format!(
+                    "{lines}\n\nNothing was bought. The data source damodel_specs lists the specifications of a \
+                     region."
+                ),
+            ),
+        };
+        Err(diagnostic.at(Path::to("candidates")))
+    }
+
+    fn warn_of_moved_prices(&self, offers: &[Offer], said: &mut Diagnostics) {
+        for offer in offers {
+            let (Some(now), Some(choice)) = (self.current(offer), self.each.get(offer.place)) else { continue };
+            let (path, what, is_moved) = if self.has_choice() {
+                (blame(choice, offer.place), candidates::title(choice), is_above(&now.cost, &offer.cost))
+            } else {
+                (Path::to("estimated_cost"), choice.title(), now.cost != offer.cost)
+            };
+            if is_moved {
+                said.warning_at(
+                    path,
+                    "The price has changed",
+                    format!(
+                        "An earlier plan quoted {} for {what}, and the live price is {}. This plan keeps the quote. An \
+                         apply buys it only if its live price is not above the quote.",
+                        told(&offer.cost),
+                        told(&now.cost)
+                    ),
+                );
+            }
+        }
+    }
+
+    /// Plans the common values of the remaining choices.
+    fn settle(&self, planned: &mut Instance, offers: &[Offer]) {
+        if self.has_choice() {
+            let quoted = |offer: &Offer| {
+                let spec_type = offer.spec_type.clone().map_or(Attr::Unknown, Attr::Known);
+                Some(Instance { spec_id: Attr::Known(offer.spec_id), spec_type, ..self.each.get(offer.place)?.clone() })
+            };
+            let left: Vec<Instance> = offers.iter().filter_map(quoted).collect();
+            candidates::plan_common(&self.config, planned, &left);
+        }
+        if let [only] = offers
+            && !only.is_spot
         {
-            *verdict = Verdict::Out(over.detail);
+            planned.estimated_cost = Attr::Known(only.cost.clone());
+        }
+        if !offers.is_empty() {
+            let prices: Option<Vec<&Number>> = offers.iter().map(|it| it.cost.hourly_equivalent.known()).collect();
+            planned.price_ceiling = prices.and_then(|prices| prices.into_iter().max().cloned()).into();
         }
     }
-}
-
-/// Decides which candidates remain, and plans their common values; returns the highest price among them.
-fn decide(
-    plan: &mut CreatePlan<Instance>,
-    config: &Instance,
-    each: &[Instance],
-    verdicts: &[Verdict],
-    kept: Option<Vec<Offer>>,
-    is_whole: bool,
-    client: &ProviderClient,
-) -> Option<Number> {
-    let planned = &mut plan.planned;
-    let key = list_key(each, client);
-    let offers = match kept {
-        Some(kept) => kept,
-        None if !is_whole || verdicts.iter().any(|verdict| matches!(verdict, Verdict::Open)) => return None,
-        None => offers(verdicts).cloned().collect(),
-    };
-    if let Err(diagnostic) = has_stock(&offers, verdicts, each, planned) {
-        let is_error = diagnostic.is_error();
-        plan.diagnostics.push(diagnostic);
-        if is_error {
-            client.quotes.forget(&key);
-            return None;
-        }
-    }
-    settle(planned, config, &offers, each);
-    let ceiling = planned.price_ceiling.known().cloned();
-    plan.private.insert(OFFERS, &offers);
-    warn_of_moved_prices(plan, &offers, verdicts, each);
-    if offers.iter().all(|offer| current(offer, verdicts).is_some_and(|now| now.cost == offer.cost)) {
-        client.quotes.keep(&key, &offers, jiff::Timestamp::now().as_second());
-    }
-    ceiling
-}
-
-/// The verdict about one candidate. Warnings are reported once for all candidates.
-fn judge(
-    place: usize,
-    candidate: &Instance,
-    findings: Findings,
-    client: &ProviderClient,
-    common: &mut Findings,
-) -> Verdict {
-    let error = findings.diagnostics.iter().find(|diagnostic| diagnostic.is_error());
-    if let (Some(error), false) = (error, findings.spec_is_unanswered) {
-        return Verdict::Out(error.detail.clone());
-    }
-    for diagnostic in findings.diagnostics.iter() {
-        if !common.diagnostics.iter().any(|said| said == diagnostic) {
-            common.diagnostics.push(diagnostic.clone());
-        }
-    }
-    let (Some(spec), Some(live)) = (&findings.spec, findings.spec.as_ref().and_then(|spec| live(candidate, spec)))
-    else {
-        return Verdict::Open;
-    };
-    if let Err(over) = budget(&live, candidate, client) {
-        return Verdict::Out(over.detail);
-    }
-    let shortage = findings.shortage.map(|shortage| shortage.reason);
-    Verdict::Fits { offer: Box::new(Offer::of(place, spec, live)), shortage }
 }
 
 impl Offer {
@@ -236,106 +352,20 @@ impl Offer {
     }
 }
 
-fn offers(verdicts: &[Verdict]) -> impl Iterator<Item = &Offer> {
-    verdicts.iter().filter_map(|verdict| match verdict {
-        Verdict::Fits { offer, .. } => Some(offer.as_ref()),
-        Verdict::Open | Verdict::Out(_) => None,
-    })
-}
-
-/// The same candidate's current offer.
-fn current<'a>(offer: &Offer, verdicts: &'a [Verdict]) -> Option<&'a Offer> {
-    offers(verdicts).find(|now| now.place == offer.place)
-}
-
-/// Checks that at least one offer may be bought now; otherwise the diagnostic has the reason for each candidate.
-fn has_stock(offers: &[Offer], verdicts: &[Verdict], each: &[Instance], planned: &Instance) -> Result<(), Diagnostic> {
-    let of = |offer: &&Offer| verdicts.get(offer.place);
-    let is_open = |verdict: &Verdict| matches!(verdict, Verdict::Open | Verdict::Fits { shortage: None, .. });
-    if offers.iter().filter_map(|offer| of(&offer)).any(is_open) {
-        return Ok(());
-    }
-    let reason = |verdict: &Verdict| match verdict {
-        Verdict::Out(reason) => reason.clone(),
-        Verdict::Fits { shortage, .. } => {
-            shortage.clone().unwrap_or_else(|| "An earlier plan ruled it out.".to_owned())
-        }
-        Verdict::Open => "It could not be checked.".to_owned(),
-    };
-    let lines: Vec<String> = each
-        .iter()
-        .zip(verdicts)
-        .map(|(candidate, verdict)| format!("- {}: {}", candidates::title(candidate), reason(verdict)))
-        .collect();
-    let lines = lines.join("\n");
-    let can_wait = offers.iter().filter_map(|offer| of(&offer)).any(|verdict| matches!(verdict, Verdict::Fits { .. }));
-    Err(match (can_wait, planned.wait_for_capacity.is_null()) {
-        (true, false) => Diagnostic::warning(
-            format!("No candidate of {} has stock now", planned.title()),
-            format!("{lines}\n\nThe create will wait for capacity."),
-        ),
-        (true, true) => Diagnostic::error(
-            format!("No candidate of {} has stock now", planned.title()),
-            format!("{lines}\n\nNothing was bought. To let the create wait for capacity, set wait_for_capacity."),
-        ),
-        (false, _) => Diagnostic::error(
-            format!("No candidate of {} can be created", planned.title()),
-            format!(
-                "{lines}\n\nNothing was bought. The data source damodel_specs lists the specifications of a \
-                     region."
-            ),
-        ),
-    }
-    .at(Path::to("candidates")))
-}
-
-fn warn_of_moved_prices(plan: &mut CreatePlan<Instance>, offers: &[Offer], verdicts: &[Verdict], each: &[Instance]) {
-    for offer in offers {
-        let (Some(now), Some(candidate)) = (current(offer, verdicts), each.get(offer.place)) else { continue };
-        if is_above(&now.cost, &offer.cost) {
-            plan.diagnostics.warning_at(
-                Path::to("candidates").index(offer.place),
-                "The price has changed",
-                format!(
-                    "An earlier plan quoted {} for {}, and the live price is {}. This plan keeps the quote. An apply \
-                     takes this candidate only if its live price is not above it.",
-                    told(&offer.cost),
-                    candidates::title(candidate),
-                    told(&now.cost)
-                ),
-            );
-        }
-    }
-}
-
-/// Plans the common values of the remaining candidates.
-fn settle(planned: &mut Instance, config: &Instance, offers: &[Offer], each: &[Instance]) {
-    let left: Vec<Instance> = offers
-        .iter()
-        .filter_map(|offer| {
-            let spec_type = offer.spec_type.clone().map_or(Attr::Unknown, Attr::Known);
-            Some(Instance { spec_id: Attr::Known(offer.spec_id), spec_type, ..each.get(offer.place)?.clone() })
-        })
-        .collect();
-    candidates::plan_common(config, planned, &left);
-    if let [only] = offers
-        && !only.is_spot
-    {
-        planned.estimated_cost = Attr::Known(only.cost.clone());
-    }
-    let prices: Option<Vec<&Number>> = offers.iter().map(|offer| offer.cost.hourly_equivalent.known()).collect();
-    planned.price_ceiling = prices.and_then(|prices| prices.into_iter().max().cloned()).into();
+fn now() -> i64 {
+    jiff::Timestamp::now().as_second()
 }
 
 /// The key of stored offers: everything that they depend on.
 fn list_key(each: &[Instance], client: &ProviderClient) -> String {
-    let mut parts: Vec<String> = each.iter().map(|candidate| key(candidate, client)).collect();
-    if let Some(candidate) = each.first() {
-        let image = (&candidate.image, &candidate.image_id, &candidate.image_type);
+    let mut parts: Vec<String> = each.iter().map(|choice| key(choice, client)).collect();
+    if let Some(choice) = each.first().filter(|choice| candidates::has_choice(choice)) {
+        let image = (&choice.image, &choice.image_id, &choice.image_type);
         // With a budget for the account, the remaining candidates depend on the other instances, so the key contains
         // the instance.
-        parts.push(format!("{image:?} {:?} {:?}", candidate.name, candidate.hostname));
+        parts.push(format!("{image:?} {:?} {:?}", choice.name, choice.hostname));
+        let budgets = (&client.max_hourly_price, &client.max_prepaid_total);
+        parts.push(format!("{budgets:?} {:?}", client.account_budget.as_ref().map(AccountBudget::most)));
     }
-    parts.push(format!("{:?} {:?}", client.max_hourly_price, client.account_budget.as_ref().map(AccountBudget::most)));
-    format!("candidates|{}", parts.join("|"))
+    parts.join("|")
 }

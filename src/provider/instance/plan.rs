@@ -4,7 +4,7 @@ use super::{
     candidates,
     checks::{self, check_disks},
     disks::{self, find_uids, keep_uids, recall_uids},
-    offers, price,
+    offers,
     schema::Instance,
 };
 use crate::{
@@ -64,11 +64,17 @@ fn offline(plan: &mut CreatePlan<Instance>, client: Option<&ProviderClient>) {
 
 /// Checks the create against the live service, and plans its price.
 async fn live(plan: &mut CreatePlan<Instance>, client: &ProviderClient, limits: &api::Context) {
-    let CreatePlan { config, planned, .. } = plan;
+    let planned = &mut plan.planned;
     let replaced = protection::replaced(&plan.private);
-    let findings = checks::check(planned, config, replaced.as_deref(), client, limits).await;
-    plan.diagnostics.extend(findings.diagnostics);
-    let (has_choice, name) = (candidates::has_choice(config), planned.name.as_str().map(str::to_owned));
+    plan.diagnostics.extend(checks::check_mounts(planned, replaced.as_deref(), client, limits).await);
+    let name = planned.name.as_str().map(str::to_owned);
+    if client.max_prepaid_total.is_some() && planned.is_prepaid() && planned.auto_renew.known() == Some(&true) {
+        plan.diagnostics.warning_at(
+            Path::to("auto_renew"),
+            "Further terms are not limited",
+            "The provider's max_prepaid_total holds for one term, and auto_renew = true buys further ones.",
+        );
+    }
     let replaced = Replaced { uid: replaced.as_deref(), tainted: name.as_deref() };
     let billed = match client.billed_for_plan(replaced, limits).await {
         Ok(billed) => billed,
@@ -77,14 +83,7 @@ async fn live(plan: &mut CreatePlan<Instance>, client: &ProviderClient, limits: 
             None
         }
     };
-    if has_choice {
-        return offers::plan(plan, billed.as_ref(), client, limits).await;
-    }
-    match &findings.spec {
-        Some(spec) => price::quote(plan, spec, billed.as_ref(), client),
-        None if findings.spec_is_unanswered => price::repeat(plan, client),
-        None => {}
-    }
+    offers::plan(plan, billed.as_ref(), client, limits).await;
 }
 
 /// Checks the arguments that only a create needs; an imported instance may lack them.
@@ -220,7 +219,15 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
     image_pair(config, diagnostics);
     login(config, diagnostics);
     check_disks(config, diagnostics);
-    if config.on_unreleasable.as_str() == Some("abandon") && config.auto_renew.known() == Some(&true) {
+    let is_hourly = config.payment_type.is_null() || config.payment_type.as_str() == Some("Hourly");
+    if config.on_unreleasable.as_str() == Some("abandon") && is_hourly {
+        diagnostics.error_at(
+            Path::to("on_unreleasable"),
+            "An abandoned instance would be billed indefinitely",
+            "on_unreleasable = \"abandon\" leaves the instance until its term ends, but one that is paid by the hour \
+             has no term. Set on_unreleasable = \"fail\", or another payment_type.",
+        );
+    } else if config.on_unreleasable.as_str() == Some("abandon") && config.auto_renew.known() == Some(&true) {
         diagnostics.error_at(
             Path::to("on_unreleasable"),
             "An abandoned instance would be billed indefinitely",
@@ -230,6 +237,10 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// Ten years in the periods of each payment type: a longer term is a slip of the keyboard.
+const TEN_YEARS: [(&str, i64, &str); 3] =
+    [("Daily", 3653, "days"), ("Weekly", 522, "weeks"), ("Monthly", 120, "months")];
+
 fn payment(config: &Instance, diagnostics: &mut Diagnostics) {
     match (config.payment_type.as_str(), config.purchase_duration.is_null()) {
         (Some("Hourly"), false) => diagnostics.warning_at(
@@ -237,6 +248,19 @@ fn payment(config: &Instance, diagnostics: &mut Diagnostics) {
             "purchase_duration has no effect",
             "An instance that is paid by the hour has no term: purchase_duration is not sent.",
         ),
+        (Some(payment), false) => {
+            let (most, periods) =
+                TEN_YEARS.iter().find(|(it, _, _)| *it == payment).map_or((i64::MAX, ""), |it| (it.1, it.2));
+            if config.purchase_duration.known().is_some_and(|duration| *duration > most) {
+                diagnostics.error_at(
+                    Path::to("purchase_duration"),
+                    "The term is too long",
+                    format!(
+                        "With payment_type = {payment:?}, purchase_duration is at most {most} {periods}: ten years."
+                    ),
+                );
+            }
+        }
         (Some(payment), true) if payment != "Hourly" => diagnostics.error_at(
             Path::to("purchase_duration"),
             "Missing required argument",
@@ -303,6 +327,16 @@ mod tests {
     }
 
     #[test]
+    fn a_term_is_at_most_ten_years() {
+        for (payment_type, most) in [("Daily", 3653), ("Weekly", 522), ("Monthly", 120)] {
+            let config =
+                |term| Instance { payment_type: payment_type.into(), purchase_duration: Attr::Known(term), ..base() };
+            assert!(paths(&config(most)).is_empty(), "{payment_type}");
+            assert_eq!(paths(&config(most + 1)), ["purchase_duration"], "{payment_type}");
+        }
+    }
+
+    #[test]
     fn half_an_image_pair_is_refused() {
         let config = Instance { image_id: Attr::Known(1), ..base() };
         assert_eq!(paths(&config), ["image_id"]);
@@ -320,7 +354,11 @@ mod tests {
 
     #[test]
     fn nothing_renews_what_is_abandoned() {
-        let config = Instance { on_unreleasable: "abandon".into(), auto_renew: Attr::Known(true), ..base() };
+        let mut config = Instance { on_unreleasable: "abandon".into(), ..base() };
+        assert_eq!(paths(&config), ["on_unreleasable"], "by the hour");
+        config = Instance { payment_type: "Daily".into(), purchase_duration: Attr::Known(1), ..config };
+        assert!(paths(&config).is_empty());
+        config.auto_renew = Attr::Known(true);
         assert_eq!(paths(&config), ["on_unreleasable"]);
     }
 }

@@ -1,8 +1,6 @@
 //! Prices as quotes: the plan inside the apply must repeat the price of the first plan, and the create must not exceed
 //! it.
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-
 use super::{
     candidates,
     checks::{disagreement, select},
@@ -10,96 +8,17 @@ use super::{
 };
 use crate::{
     api::{Attempt, Context, Spec, WithJson},
-    framework::{Attr, CreatePlan, Diagnostic, Path, Private},
+    framework::{Attr, Diagnostic, Path, Private, value::Number},
     provider::{
         ProviderClient,
-        account_budget::AccountBill,
         errors::Failure,
         lifecycle::ManagedExt as _,
         pricing::{EstimatedCost, PriceTerms, estimate},
     },
 };
 
-/// The private entry with the quote of a plan.
-const QUOTE: &str = "quote";
-
 /// The private entry with a plan's id in the account's budget.
 const PLAN: &str = "budget";
-
-/// Plans the price of an instance, and checks the live price against the budgets. For spot capacity, only the highest
-/// possible price is planned.
-pub(super) fn quote(
-    plan: &mut CreatePlan<Instance>,
-    spec: &WithJson<Spec>,
-    billed: Option<&AccountBill<'_>>,
-    client: &ProviderClient,
-) {
-    let planned = &plan.planned;
-    let Some(live) = live(planned, spec) else { return };
-    if let Err(diagnostic) = budget(&live, planned, client) {
-        plan.diagnostics.push(diagnostic);
-    }
-    if let Some(billed) = billed {
-        let title = planned.title();
-        let held = billed.plan(&plan_id(&mut plan.private, client), &title, |room| {
-            match room.hold(&title, &live.hourly_equivalent) {
-                Ok(()) => (Ok(()), live.hourly_equivalent.known().cloned()),
-                Err(over) => (Err(over), None),
-            }
-        });
-        if let Err(over) = held {
-            plan.diagnostics.push(over.at(selector(planned)));
-        }
-    }
-    let key = key(planned, client);
-    let quote = earlier(plan.earlier.as_ref(), QUOTE, &key, client).unwrap_or_else(|| Quote::of(live.clone(), spec));
-    if quote.cost == live {
-        // The quote is now valid for another hour, even if an earlier plan made it.
-        client.quotes.keep(&key, &quote, now());
-    } else {
-        plan.diagnostics.warning_at(
-            Path::to("estimated_cost"),
-            "The price has changed",
-            format!(
-                "An earlier plan quoted {}, and the live price is {}. This plan keeps the quote. An apply buys only \
-                 if the live price is not above it.",
-                told(&quote.cost),
-                told(&live)
-            ),
-        );
-    }
-    put(plan, quote);
-}
-
-/// Repeats the quote of an earlier plan if the service does not answer: Terraform rejects a plan inside the apply that
-/// has fewer known values than the first plan. The apply itself requests the price again.
-pub(super) fn repeat(plan: &mut CreatePlan<Instance>, client: &ProviderClient) {
-    if order(&plan.planned).is_some()
-        && let Some(quote) = earlier(plan.earlier.as_ref(), QUOTE, &key(&plan.planned, client), client)
-    {
-        put(plan, quote);
-    }
-}
-
-fn put(plan: &mut CreatePlan<Instance>, quote: Quote) {
-    plan.private.insert(QUOTE, &quote);
-    plan.planned.price_ceiling = quote.cost.hourly_equivalent.clone();
-    if !quote.is_spot {
-        plan.planned.estimated_cost = Attr::Known(quote.cost);
-    }
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Quote {
-    cost: EstimatedCost,
-    is_spot: bool,
-}
-
-impl Quote {
-    fn of(cost: EstimatedCost, spec: &WithJson<Spec>) -> Self {
-        Self { cost, is_spot: is_spot(spec) }
-    }
-}
 
 /// Whether a specification is spot capacity, whose price changes.
 pub(super) fn is_spot(spec: &WithJson<Spec>) -> bool {
@@ -111,46 +30,20 @@ pub(super) fn live(planned: &Instance, spec: &WithJson<Spec>) -> Option<Estimate
     Some(estimate(spec, &order(planned)?))
 }
 
-/// The value that an earlier plan stored under `entry` of its private data, or in a file.
-pub(super) fn earlier<T: DeserializeOwned>(
-    private: Option<&Private>,
-    entry: &str,
-    key: &str,
-    client: &ProviderClient,
-) -> Option<T> {
-    let stored = private.and_then(|private| private.entry(entry));
-    stored.or_else(|| client.quotes.find(key, now()))
-}
-
-fn now() -> i64 {
-    jiff::Timestamp::now().as_second()
-}
-
-/// The planned instance with the price that its create must not exceed, also for spot capacity.
-pub(super) fn choice(planned: &Instance, private: &Private) -> Instance {
-    let quoted = private.entry::<Quote>(QUOTE).map(|quote| quote.cost);
-    Instance { estimated_cost: quoted.map_or_else(|| planned.estimated_cost.clone(), Attr::Known), ..planned.clone() }
-}
-
-/// Removes the stored quote, which later plans would repeat.
-pub(super) fn forget_kept(planned: &Instance, client: &ProviderClient) {
-    client.quotes.forget(&key(planned, client));
-}
-
-/// Requests the price again before the purchase. It fails if the price exceeds the quote or a budget, or if the
-/// specification has another code than the configuration. The cost in the state is the quote; for spot capacity, or
-/// without a quote, the live price.
+/// Requests the price again before the purchase. It fails if the price exceeds the quote or a budget or is not known
+/// any more, or if the specification has another code than the configuration. The cost in the state is the quote; for
+/// spot capacity, or without a quote, the live price.
 pub(super) async fn confirm(
     planned: &Instance,
     attempt: &Attempt,
     client: &ProviderClient,
     limits: &Context,
 ) -> Result<Instance, Diagnostic> {
-    let unpriced = || Instance { estimated_cost: Attr::Null, ..planned.clone() };
-    let Some((order, region)) = order(planned).zip(planned.region.as_str()) else { return Ok(unpriced()) };
     let quoted = planned.estimated_cost.known();
-    let has_budget = client.max_hourly_price.is_some() || client.account_budget.is_some();
-    let must_know = quoted.is_some_and(|quote| quote.unit_price.known().is_some()) || has_budget;
+    let unpriced = || Instance { estimated_cost: quoted.cloned().into(), ..planned.clone() };
+    let Some((order, region)) = order(planned).zip(planned.region.as_str()) else { return Ok(unpriced()) };
+    let is_quoted = quoted.is_some_and(|quote| quote.unit_price.known().is_some());
+    let must_know = is_quoted || !budgets(planned, client).is_empty();
     let specs = match client.api.specs().since(region, attempt.since, limits).await {
         Ok(specs) => specs,
         Err(error) if must_know => {
@@ -163,18 +56,26 @@ pub(super) async fn confirm(
             return Ok(unpriced());
         }
     };
-    let Some(spec) = select(&specs, planned) else {
-        if has_budget {
-            return Err(unknown(planned, client));
-        }
-        return Ok(Instance { estimated_cost: quoted.cloned().into(), ..planned.clone() });
-    };
+    let spec = select(&specs, planned);
+    let live = spec.map(|spec| estimate(spec, &order)).unwrap_or_default();
+    if let Some(quote) = quoted.filter(|quote| quote.unit_price.known().is_some() && !is_priced_like(&live, quote)) {
+        return Err(Diagnostic::error(
+            "The price is not known any more",
+            format!(
+                "The plan quoted {} for {}, and the service has no live price for it now. Nothing was bought. Plan \
+                 again.",
+                told(quote),
+                planned.title()
+            ),
+        )
+        .at(blame(planned, attempt.choice)));
+    }
+    hold_budgets(&live, planned, attempt.choice, client)?;
+    let Some(spec) = spec else { return Ok(unpriced()) };
     if let Some(mut disagreement) = disagreement(planned, spec.spec_id, spec.spec_type.as_deref()) {
         disagreement.detail.push_str(" Nothing was bought.");
         return Err(disagreement);
     }
-    let live = estimate(spec, &order);
-    budget(&live, planned, client)?;
     if let Some(quote) = quoted.filter(|quote| is_above(&live, quote)) {
         return Err(Diagnostic::error(
             "The price has risen",
@@ -187,10 +88,12 @@ pub(super) async fn confirm(
         )
         .at(Path::to("estimated_cost")));
     }
-    if let Some(billed) = client.billed_for_create(attempt.since, limits).await? {
-        billed.reserve(&attempt.marker, &planned.title(), &live.hourly_equivalent).map_err(|mut over| {
+    if let (Some(billed), Some(hourly)) =
+        (client.billed_for_create(attempt.since, limits).await?, live.hourly_equivalent.known())
+    {
+        billed.reserve(&attempt.marker, &planned.title(), hourly).map_err(|mut over| {
             over.detail.push_str(" Nothing was bought.");
-            over.at(selector(planned))
+            over.at(blame(planned, attempt.choice))
         })?;
     }
     let price_ceiling = match &planned.price_ceiling {
@@ -201,40 +104,64 @@ pub(super) async fn confirm(
     Ok(Instance { estimated_cost: Attr::Known(cost), price_ceiling, ..planned.clone() })
 }
 
-/// Removes the quote from a plan's private data: the state has the cost.
-pub(super) fn forget(private: &mut Private) {
-    private.remove(QUOTE);
+/// Whether a live price has the parts that a quote has.
+fn is_priced_like(live: &EstimatedCost, quote: &EstimatedCost) -> bool {
+    let has = |quote: &Attr<Number>, live: &Attr<Number>| quote.known().is_none() || live.known().is_some();
+    has(&quote.unit_price, &live.unit_price) && has(&quote.period_total, &live.period_total)
 }
 
-/// Checks the budget of each instance (`max_hourly_price`).
-pub(super) fn budget(live: &EstimatedCost, planned: &Instance, client: &ProviderClient) -> Result<(), Diagnostic> {
-    let Some(most) = &client.max_hourly_price else { return Ok(()) };
-    match live.hourly_equivalent.known() {
-        Some(price) if price > most => Err(Diagnostic::error(
-            "Above the budget",
+/// Checks the budgets of each instance (`max_hourly_price` and `max_prepaid_total`), and that a price is known for all
+/// budgets.
+pub(super) fn hold_budgets(
+    live: &EstimatedCost,
+    planned: &Instance,
+    place: usize,
+    client: &ProviderClient,
+) -> Result<(), Diagnostic> {
+    let (title, set) = (planned.title(), budgets(planned, client));
+    let (Some(hourly), Some(total)) = (live.hourly_equivalent.known(), live.period_total.known()) else {
+        let Some(budget) = set.first() else { return Ok(()) };
+        return Err(Diagnostic::error(
+            "The price is not known",
             format!(
-                "{} would cost {price} an hour, but the provider's max_hourly_price is {most}. Nothing was bought.",
-                planned.title()
+                "The service has no price for {title} with this specification and payment type, so the provider's \
+                 {budget} cannot be enforced. Choose another payment_type, or use a provider configuration without \
+                 this budget (alias)."
             ),
         )
-        .at(selector(planned))),
-        Some(_) => Ok(()),
-        None => Err(unknown(planned, client)),
+        .at(blame(planned, place)));
+    };
+    let over = |what: String| Err(Diagnostic::error("Above the budget", what).at(blame(planned, place)));
+    if let Some(most) = client.max_hourly_price.as_ref().filter(|most| hourly > *most) {
+        return over(format!(
+            "{title} would cost {hourly} an hour, but the provider's max_hourly_price is {most}. Nothing was bought."
+        ));
     }
+    if let Some(most) = client.max_prepaid_total.as_ref().filter(|most| planned.is_prepaid() && total > *most) {
+        return over(format!(
+            "{title} would cost {total} for its whole term, but the provider's max_prepaid_total is {most}. Nothing \
+             was bought."
+        ));
+    }
+    Ok(())
 }
 
-/// The error that a budget cannot be checked without a price.
-fn unknown(planned: &Instance, client: &ProviderClient) -> Diagnostic {
-    let budget = if client.max_hourly_price.is_some() { "max_hourly_price" } else { "max_account_hourly_price" };
-    Diagnostic::error(
-        "The price is not known",
-        format!(
-            "The service has no price for {} with this payment type, so the provider's {budget} cannot be enforced. \
-             Choose another payment_type, or use a provider configuration without this budget (alias).",
-            planned.title()
-        ),
-    )
-    .at(selector(planned))
+/// The names of the budgets that hold for an instance.
+fn budgets(planned: &Instance, client: &ProviderClient) -> Vec<&'static str> {
+    let set = [
+        ("max_hourly_price", client.max_hourly_price.is_some()),
+        ("max_prepaid_total", client.max_prepaid_total.is_some() && planned.is_prepaid()),
+        ("max_account_hourly_price", client.account_budget.is_some()),
+    ];
+    set.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name).collect()
+}
+
+/// The attribute that a diagnostic about a choice names: the candidate, or else what selects the specification.
+pub(super) fn blame(planned: &Instance, place: usize) -> Path {
+    if candidates::has_choice(planned) {
+        return Path::to("candidates").index(place);
+    }
+    Path::to(if planned.spec_id.known().is_some() { "spec_id" } else { "spec_type" })
 }
 
 /// The id of a plan in the account's budget, the same for all plans of one change.
@@ -253,14 +180,6 @@ pub(super) fn end_plan(private: &mut Private, client: &ProviderClient) {
         budget.forget_plan(&id);
     }
     private.remove(PLAN);
-}
-
-/// The attribute that selects the specification.
-fn selector(planned: &Instance) -> Path {
-    if candidates::has_choice(planned) {
-        return Path::to("candidates");
-    }
-    Path::to(if planned.spec_id.known().is_some() { "spec_id" } else { "spec_type" })
 }
 
 /// Whether a live price is above a quote.

@@ -192,8 +192,9 @@ fn behaviour() -> Vec<Attribute> {
             Type::String,
             "fail",
             "What a destroy does when the service forbids the release (160012), as with prepaid instances: `fail`, or \
-             `abandon` to remove the instance from the state and leave it until its term ends. The environment \
-             variable `DAMODEL_ON_UNRELEASABLE` overrides it.",
+             `abandon` to remove the instance from the state and leave it until its term ends; only for one that is \
+             not paid by the hour. A release that is refused while the instance is being created is waited for. The \
+             environment variable `DAMODEL_ON_UNRELEASABLE` overrides it for prepaid instances.",
         )
         .validate(validator::one_of(&["fail", "abandon"])),
         Attribute::with_default(

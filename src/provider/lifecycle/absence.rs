@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::{Managed, ManagedExt as _, noun};
 use crate::{
-    api::{self, Absence, AccountMatch, Context, LastSeen},
+    api::{self, Absence, AccountFingerprints, AccountMatch, Context, LastSeen, Object as _},
     framework::{Diagnostic, Outcome, Private, State},
     provider::{ProviderClient, errors::Failure, words::capitalized},
 };
@@ -18,8 +19,8 @@ const STAYS: &str = "The state is unchanged.";
 /// The account in which an object was last seen and the time of its creation, stored in its private data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Origin {
-    /// A fingerprint of base address and token.
-    account: String,
+    #[serde(flatten)]
+    account: AccountFingerprints,
     /// Unix seconds of the create; 0 for an imported object.
     created_at: i64,
 }
@@ -40,16 +41,16 @@ pub(in crate::provider) async fn made(private: &mut Private, client: &ProviderCl
     note(private, client, limits, jiff::Timestamp::now().as_second()).await;
 }
 
-/// Records that an object of an earlier run exists, for itself and as a witness for others.
+/// Records that an object exists, for itself and, if an earlier run recorded it, as a witness for others.
 pub(in crate::provider) async fn seen(private: &mut Private, witness: &str, client: &ProviderClient, limits: &Context) {
-    client.api.witness().saw(witness);
-    let created_at = private.entry::<Origin>(KEY).map_or(0, |origin| origin.created_at);
-    note(private, client, limits, created_at).await;
+    let origin = private.entry::<Origin>(KEY);
+    client.api.witness().saw(witness, origin.as_ref().map(|origin| &origin.account));
+    note(private, client, limits, origin.map_or(0, |origin| origin.created_at)).await;
 }
 
 /// Records the account. If it cannot be determined now, the earlier record is kept.
 async fn note(private: &mut Private, client: &ProviderClient, limits: &Context, created_at: i64) {
-    if let Ok(account) = client.api.fingerprint(limits).await {
+    if let Ok(account) = client.api.account(limits).await {
         private.insert(KEY, Origin { account, created_at });
     }
 }
@@ -63,7 +64,7 @@ pub(in crate::provider) async fn judge(
 ) -> Result<Absence, api::Error> {
     let origin: Option<Origin> = private.entry(KEY);
     let last_seen = LastSeen {
-        account: origin.as_ref().map(|origin| origin.account.as_str()),
+        account: origin.as_ref().map(|origin| &origin.account),
         made_at: origin.as_ref().map_or(0, |origin| origin.created_at),
         grace: GRACE,
     };
@@ -73,20 +74,26 @@ pub(in crate::provider) async fn judge(
 /// The diagnostic for an absent object that is not proven to be gone.
 pub(in crate::provider) fn doubt(subject: &Subject, absence: Absence) -> Diagnostic {
     let title = capitalized(&subject.title);
-    if absence.account == AccountMatch::Same {
-        return Diagnostic::error(
-            format!("{title} is not visible yet"),
-            format!(
-                "It was created a few minutes ago, but the service does not list it yet. {STAYS} Try again in a few \
-                 minutes."
-            ),
-        );
-    }
+    let reason = match absence.account {
+        AccountMatch::Same => {
+            return Diagnostic::error(
+                format!("{title} is not visible yet"),
+                format!(
+                    "It was created a few minutes ago, but the service does not list it yet. {STAYS} Try again in a \
+                     few minutes."
+                ),
+            );
+        }
+        AccountMatch::Other => {
+            "the API token or base_url differs from the one under which it was last seen, and no other object that was \
+             last seen with it was found either"
+        }
+        AccountMatch::Unknown => "the account under which it was last seen is not known",
+    };
     Diagnostic::error(
         format!("{title} was not found in this account"),
         format!(
-            "It may belong to another account: the API token or base_url differs from the one under which it was last \
-             seen (status {}), and no other object of this state was found either. {STAYS} Check api_token and \
+            "It may belong to another account: {reason}. Its last known status was {}. {STAYS} Check api_token and \
              base_url. If it was deleted, run: terraform state rm <address>",
             subject.status,
         ),
@@ -114,8 +121,9 @@ pub(in crate::provider) async fn refresh<M>(
 }
 
 /// A refresh of an object that the service shows as released.
-pub(in crate::provider) fn released<M>(subject: &Subject, client: &ProviderClient) -> Outcome<M> {
-    client.api.witness().saw(&subject.witness);
+pub(in crate::provider) fn released<M>(private: &Private, subject: &Subject, client: &ProviderClient) -> Outcome<M> {
+    let origin = private.entry::<Origin>(KEY);
+    client.api.witness().saw(&subject.witness, origin.as_ref().map(|origin| &origin.account));
     gone(subject, "The service shows it as released.")
 }
 
@@ -151,4 +159,33 @@ pub(in crate::provider) fn failed<M>(
     let tried = format!("refresh {}", subject.title);
     let failure = Failure { error, tried, now: "The state is unchanged.".to_owned() };
     current.unchanged(failure.of_a_refresh(client))
+}
+
+/// The error for an object that has the number of the one in the state, and another uid: it is another service's or
+/// another account's, and must not be changed.
+pub(in crate::provider) fn another<M: Managed>(state: &M, shown: Option<&str>) -> Option<Diagnostic> {
+    let (own, shown) = state.uid().zip(shown).filter(|(own, shown)| own != shown)?;
+    Some(Diagnostic::error(
+        format!("{} is another {} now", capitalized(&state.title()), noun::<M>()),
+        format!(
+            "The state's has the unique id {own}, and the one with this number here has {shown}. Nothing was sent to \
+             it. {STAYS} Check base_url and api_token: another service or account uses the same numbers."
+        ),
+    ))
+}
+
+/// The same before a change, in a list that may be half a minute old: numbers are not used twice.
+pub(in crate::provider) async fn is_another<M: Managed>(
+    state: &M,
+    client: &ProviderClient,
+    limits: &Context,
+) -> Option<Diagnostic> {
+    state.uid()?;
+    match client.api.objects::<M::Object>().recent(limits).await {
+        Ok(listing) => another(state, listing.find(&state.key()?)?.uid()),
+        Err(error) => {
+            let tried = format!("check that {} is the same {}", state.title(), noun::<M>());
+            Some(Failure { error: &error, tried, now: STAYS.to_owned() }.whole())
+        }
+    }
 }

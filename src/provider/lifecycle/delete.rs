@@ -3,7 +3,7 @@
 use super::{Forbidden, Key, Managed, ManagedExt as _, absence};
 use crate::{
     api::{self, Absence, AccountMatch, Context, Object, Presence, Sighting},
-    framework::{Diagnostic, Outcome, State, StepContext},
+    framework::{Diagnostic, Diagnostics, Outcome, State, StepContext},
     provider::{ProviderClient, client::limits, errors::Failure, protection::refusal},
 };
 
@@ -27,7 +27,7 @@ pub(super) async fn delete<M: Managed>(current: State<M>, context: &StepContext<
             Outcome::absent()
         }
         Ok(End::Abandoned(warning)) => Outcome::absent().with(warning),
-        Err(diagnostic) => current.unchanged(diagnostic),
+        Err(diagnostics) => current.unchanged(diagnostics),
     }
 }
 
@@ -67,11 +67,12 @@ enum End {
 }
 
 impl<M: Managed> Release<'_, M> {
-    async fn run(&self) -> Result<End, Diagnostic> {
+    async fn run(&self) -> Result<End, Diagnostics> {
         let (objects, kind) = (self.client.api.objects::<M::Object>(), M::Object::KIND.as_str());
+        let mut is_first = true;
         loop {
             match M::until_free(self).await? {
-                Free::Going => return self.until_gone().await,
+                Free::Going => return Ok(self.until_gone().await?),
                 Free::Unseen => {
                     if let Some(end) = self.unseen().await? {
                         return Ok(end);
@@ -81,29 +82,33 @@ impl<M: Managed> Release<'_, M> {
             }
             tracing::info!(kind, id = %self.key, "releasing");
             let error = match objects.release(&self.key, &self.limits).await {
-                Ok(()) if M::RELEASES_LATER => return self.until_gone().await,
+                Ok(()) if M::RELEASES_LATER => return Ok(self.until_gone().await?),
                 Ok(()) => return Ok(End::Gone),
                 Err(error) => error,
             };
-            match M::forbidden(self, &error).await {
+            match M::forbidden(self, &error, is_first).await {
                 Some(Forbidden::Abandoned(warning)) => return Ok(End::Abandoned(warning)),
-                Some(Forbidden::Kept(diagnostic)) => return Err(diagnostic),
+                Some(Forbidden::Kept(diagnostics)) => return Err(diagnostics),
+                Some(again @ (Forbidden::Again | Forbidden::Later)) => {
+                    is_first = matches!(again, Forbidden::Later);
+                    continue;
+                }
                 None => {}
             }
             if !error.code().is_some_and(M::may_be_gone) {
-                return Err(self.failed(&error));
+                return Err(self.failed(&error).into());
             }
             // A refusal alone proves nothing: the token of another account gets the same one.
             match objects.look(&self.key, self.current.state.hint(), &self.limits).await {
                 Ok(Presence::Released) => return Ok(End::Gone),
-                Ok(Presence::Absent) => return self.absent(&error).await,
+                Ok(Presence::Absent) => return Ok(self.absent(&error).await?),
                 Ok(Presence::Present(shown)) => match M::after_refusal(&error, &shown) {
                     AfterRefusal::Again => tracing::debug!(kind, id = %self.key, %error, "not free any more"),
-                    AfterRefusal::Fail => return Err(self.failed(&error)),
-                    AfterRefusal::Wait => return self.until_gone().await,
+                    AfterRefusal::Fail => return Err(self.failed(&error).into()),
+                    AfterRefusal::Wait => return Ok(self.until_gone().await?),
                 },
-                Ok(_) => return Err(self.failed(&error)),
-                Err(looking) => return Err(self.failed(&looking)),
+                Ok(_) => return Err(self.failed(&error).into()),
+                Err(looking) => return Err(self.failed(&looking).into()),
             }
         }
     }
@@ -171,7 +176,7 @@ impl<M: Managed> Release<'_, M> {
         )
     }
 
-    fn failed(&self, error: &api::Error) -> Diagnostic {
+    pub(in crate::provider) fn failed(&self, error: &api::Error) -> Diagnostic {
         let tried = format!("release {}", self.current.state.title());
         Failure { error, tried, now: "It stays in the state.".to_owned() }.whole()
     }

@@ -108,6 +108,11 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
         self.common().name.as_str()
     }
 
+    /// The unique id that a look shows.
+    fn uid_of(_shown: &Shown<Self>) -> Option<&str> {
+        None
+    }
+
     /// Sets the attributes that a list shows.
     fn take_record(&mut self, record: &Self::Object);
 
@@ -208,8 +213,13 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     /// The handling of a refused release of an object that exists.
     fn after_refusal(error: &api::Error, shown: &Shown<Self>) -> AfterRefusal;
 
-    /// The handling of a permanently forbidden release; `None` for any other error.
-    fn forbidden(_release: &Release<'_, Self>, _error: &api::Error) -> impl Future<Output = Option<Forbidden>> + Send {
+    /// The handling of a forbidden release; `None` for any other error. `is_first` is false if the release was refused
+    /// after a look that should have allowed it.
+    fn forbidden(
+        _release: &Release<'_, Self>,
+        _error: &api::Error,
+        _is_first: bool,
+    ) -> impl Future<Output = Option<Forbidden>> + Send {
         async { None }
     }
 
@@ -244,12 +254,16 @@ pub(super) struct Choice<M> {
     pub(super) ruled_out: Option<String>,
 }
 
-/// The handling of a permanently forbidden release.
+/// The handling of a forbidden release.
 pub(super) enum Forbidden {
     /// The object is removed from the state, with this warning.
     Abandoned(Diagnostic),
+    /// The object can be released now.
+    Again,
     /// The object stays in the state, with this error.
-    Kept(Diagnostic),
+    Kept(Diagnostics),
+    /// The object may have become releasable meanwhile.
+    Later,
 }
 
 /// The methods that all kinds share.

@@ -1,6 +1,6 @@
 //! The common part of all plans, and the update in place: first the name, then the kind's own attributes.
 
-use super::{Managed, ManagedExt as _};
+use super::{Managed, ManagedExt as _, absence};
 use crate::{
     api::{Object, PendingRecord},
     framework::{
@@ -72,6 +72,9 @@ fn softened(said: Diagnostics) -> Diagnostics {
 
 /// Renames the object, then changes the rest. The state has the result of each completed step.
 pub(super) async fn update<M: Managed>(mut change: Update<M>, context: &StepContext<ProviderClient>) -> Outcome<M> {
+    if let Some(another) = absence::is_another(&change.prior, &context.client, &limits(context)).await {
+        return Outcome::present(change.prior, change.private).with(another);
+    }
     let name = change.planned.common().name.clone();
     if let (Some(wanted), Some(key)) =
         (name.as_str().filter(|name| change.prior.name() != Some(name)), change.prior.key())

@@ -4,7 +4,7 @@ use super::{Managed, ManagedExt as _, ObjectRecord, Shown, absence, noun};
 use crate::{
     api::{self, Context, Object, Presence},
     framework::{Diagnostic, Outcome, Private, State, StepContext},
-    provider::{ProviderClient, client::limits, errors::Failure},
+    provider::{ProviderClient, client::limits, errors::Failure, words::with_article},
 };
 
 /// Refreshes an object. If lists show all attributes, all objects of the run share a list, and only objects missing in
@@ -17,13 +17,16 @@ pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContex
     let subject = current.state.subject();
     match look(&current.state, client, &limits).await {
         Ok(Presence::Present(shown)) => {
+            if let Some(another) = absence::another(&current.state, M::uid_of(&shown)) {
+                return current.unchanged(another);
+            }
             absence::seen(&mut current.private, &subject.witness, client, &limits).await;
             current.state.take(&shown);
             current.state.complete(client, &limits).await;
             let diagnostics = current.state.refreshed(&mut current.private);
             Outcome::present(current.state, current.private).with(diagnostics)
         }
-        Ok(Presence::Released) => absence::released(&subject, client),
+        Ok(Presence::Released) => absence::released(&current.private, &subject, client),
         Ok(Presence::Absent) => absence::refresh(current, &subject, client, &limits).await,
         Ok(Presence::Unproved { reason }) => absence::unproved(current, &subject, reason),
         Err(error) => absence::failed(current, &subject, &error, client),
@@ -71,7 +74,10 @@ pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<ProviderC
     let (id, noun) = (id.trim(), noun::<M>());
     let failed = |summary: String, detail: String| Outcome::absent().with(Diagnostic::error(summary, detail));
     if id.is_empty() {
-        return failed(format!("Cannot import a {noun}"), format!("The import id is empty. It is {}.", M::IMPORT_ID));
+        return failed(
+            format!("Cannot import {}", with_article(noun)),
+            format!("The import id is empty. It is {}.", M::IMPORT_ID),
+        );
     }
     match M::find(id, client, &limits).await {
         Ok(ImportTarget::One(shown)) => {

@@ -39,7 +39,7 @@ pub(super) async fn read(
             absence::seen(&mut current.private, &subject.witness, client, &limits).await;
             look(current, Some(Access::of(&detail.instance)), context).await
         }
-        Ok(Presence::Released) => absence::released(&subject, client),
+        Ok(Presence::Released) => absence::released(&current.private, &subject, client),
         Ok(Presence::Absent) => absence::refresh(current, &subject, client, &limits).await,
         Ok(Presence::Unproved { reason }) => absence::unproved(current, &subject, reason),
         Err(error) => absence::failed(current, &subject, &error, client),

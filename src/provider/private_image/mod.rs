@@ -9,7 +9,7 @@ use super::{
     client::planning_limits,
     errors::Failure,
     images,
-    lifecycle::{self, AfterRefusal, Common, ImportTarget, Managed, ManagedExt as _},
+    lifecycle::{self, AfterRefusal, Common, Free, ImportTarget, Managed, ManagedExt as _, Release, absence},
     protection,
     words::{capitalized, image_status, image_type},
 };
@@ -84,6 +84,10 @@ impl Managed for PrivateImage {
         &mut self.name
     }
 
+    fn uid_of(shown: &api::PrivateImage) -> Option<&str> {
+        shown.image_uuid.as_deref()
+    }
+
     fn take_record(&mut self, image: &api::PrivateImage) {
         self.take_image(image);
     }
@@ -137,6 +141,11 @@ impl Managed for PrivateImage {
         let listing = client.api.private_images().fresh(limits).await.ok()?;
         let holder = listing.records.iter().find(|image| image.image_name.as_deref() == self.name())?;
         Some(taken(holder, client))
+    }
+
+    async fn until_free(release: &Release<'_, Self>) -> Result<Free, Diagnostic> {
+        let another = absence::is_another(&release.current.state, release.client, &release.limits).await;
+        another.map_or(Ok(Free::Ready), Err)
     }
 
     fn may_be_gone(code: Code) -> bool {

@@ -96,7 +96,7 @@ impl PrivateImage {
     pub(super) fn take_image(&mut self, image: &api::PrivateImage) {
         self.id = Attr::Known(image.image_id.to_string());
         self.image_id = image.image_id.into();
-        self.image_uuid = image.image_uuid.clone().into();
+        keep(&mut self.image_uuid, image.image_uuid.clone());
         keep(&mut self.name, image.image_name.clone());
         self.image_tag = image.image_tag.clone().into();
         self.status = image.image_status.map(image_status).into();

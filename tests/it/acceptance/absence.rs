@@ -92,6 +92,22 @@ fn another_accounts_token_takes_nothing_out_of_the_state() {
     });
 }
 
+#[test]
+fn without_private_data_the_account_of_what_is_absent_is_not_known() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(Instance::new("x")));
+        workspace.lose_private_data();
+        site.mutate(Mutation::RemoveInstance { uid: site.live()[0].clone() });
+        for arguments in [&[][..], &["-destroy", "-refresh=false"]] {
+            let (done, said) = workspace.try_apply(arguments);
+            assert!(!done && says(&said, Severity::Error, "last seen is not known"), "{said:?}");
+            assert!(!said.iter().any(|said| said.text().contains("differs")), "{said:?}");
+        }
+    });
+}
+
 #[rstest]
 #[case(FaultAction::Status { status: 500, processed: false })]
 #[case(FaultAction::Html { status: 200, processed: false })]

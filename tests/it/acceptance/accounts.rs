@@ -2,11 +2,12 @@
 
 use std::fs;
 
-use damodel::sandbox::{LedgerObject, Mutation};
+use damodel::sandbox::{LedgerObject, Mutation, Options};
 use rstest::rstest;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, disk, each_workspace, image, says,
+    Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, disk, each_cli, each_workspace,
+    image, says,
 };
 
 const X: &str = "damodel_instance.x";
@@ -102,17 +103,71 @@ fn a_token_that_changes_with_each_run_adopts_what_was_created(#[values(true, fal
     });
 }
 
+/// A provider of the other account.
+const OTHER: &str = "variable \"other\" {\n  sensitive = true\n}\n\
+     provider \"damodel\" {\n  alias = \"other\"\n  region = \"cn-east-1\"\n  api_token = var.other\n}\n";
+
+#[test]
+fn an_object_vouches_only_for_those_of_its_own_account() {
+    each_workspace(|site, workspace| {
+        workspace.set_env("TF_VAR_other", &site.token_of("other"));
+        let other = |label: &str| Instance::new(label).set("provider", "damodel.other");
+        workspace.apply_ok(&config(format!("{OTHER}{}{}", Instance::new("x"), other("y"))));
+        workspace.made_long_ago();
+        workspace.write(&config(format!("{OTHER}{}{}", other("x"), other("y"))));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done && says(&said, Severity::Error, "another account"), "{said:#?}");
+        assert_eq!((workspace.state().addresses().len(), created(site)), (2, [1, 1]));
+        workspace.apply_ok(&config(format!("{OTHER}{}{}", Instance::new("x"), other("y"))));
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_disk_of_another_service_with_the_same_number_is_left_alone() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let disk =
+            |name: &str, size: &str| config(disk("x").replace("= \"x\"", &format!("= {name:?}")).replace("= 20", size));
+        let here = disk("here", "= 20");
+        workspace.apply_ok(&here);
+        workspace.made_long_ago();
+        let staging = Site::with(Options { seed: 7, ..Site::options() });
+        let there = Workspace::new(cli, &staging);
+        there.apply_ok(&disk("there", "= 20"));
+        let [own, foreign] = [&workspace, &there].map(|it| it.state().resource("damodel_cloud_disk.x").flat());
+        assert_eq!(own["id"], foreign["id"], "the sandboxes count alike");
+
+        workspace.set_env("DAMODEL_BASE_URL", staging.base_url());
+        workspace.set_env(TOKEN, staging.token());
+        let before = staging.changes();
+        workspace.write(&disk("renamed", "= 40"));
+        for arguments in [&[][..], &["-refresh=false"], &["-destroy"], &["-destroy", "-refresh=false"]] {
+            let (done, said) = workspace.try_apply(arguments);
+            assert!(!done, "{arguments:?}");
+            for uid in [&own["uid"], &foreign["uid"]] {
+                let uid = uid.trim_matches('"');
+                assert!(says(&said, Severity::Error, uid), "{arguments:?} {uid}: {said:#?}");
+            }
+        }
+        assert_eq!(staging.changes(), before);
+        assert_eq!(workspace.state().resource("damodel_cloud_disk.x").flat()["uid"], own["uid"]);
+
+        workspace.set_env("DAMODEL_BASE_URL", site.base_url());
+        workspace.set_env(TOKEN, site.token());
+        workspace.apply_ok(&here);
+        workspace.finish();
+        there.finish();
+    });
+}
+
 #[test]
 fn alike_creates_of_two_accounts_are_adopted_each_by_its_own() {
     each_workspace(|site, workspace| {
         workspace.set_env("TF_VAR_other", &site.token_of("other"));
         let alike = |label: &str| Instance::new(label).text("name", "same");
-        let config = config(format!(
-            "variable \"other\" {{\n  sensitive = true\n}}\n\
-             provider \"damodel\" {{\n  alias = \"other\"\n  region = \"cn-east-1\"\n  api_token = var.other\n}}\n{}{}",
-            alike("a"),
-            alike("b").set("provider", "damodel.other")
-        ));
+        let config = config(format!("{OTHER}{}{}", alike("a"), alike("b").set("provider", "damodel.other")));
         workspace.write(&config);
         Started::killed_when_accepted(workspace, 2);
         workspace.apply_ok(&config);

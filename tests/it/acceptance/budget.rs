@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use damodel::sandbox::{FaultAction, When};
+use damodel::sandbox::{Code, FaultAction, When};
 
 use crate::support::terraform::{Instance, Site, Workspace, config, config_with, each_cli, refusal};
 
@@ -109,10 +109,47 @@ fn what_cannot_be_priced_is_named() {
         let uid = site.live().remove(0);
         let whole = |more| budget("100", more, format!("{weekly}{}", Instance::new("x")));
         workspace.write(&whole(""));
-        refusal(&workspace.try_plan(&[]), &[&uid, "not known", "payment type"]);
+        refusal(&workspace.try_plan(&[]), &[&uid, "not known", "payment type", "max_account_hourly_price", "alias"]);
         workspace.write(&whole("preflight = false"));
         refusal(&workspace.try_apply(&[]).1, &[&uid, "not known", "Nothing was bought"]);
         assert_eq!(site.balance().created, 1);
+    });
+}
+
+#[test]
+fn what_is_billed_without_a_listed_specification_has_its_own_price() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(Instance::new("old").set("spec_id", 104).set("data_disk_expand_size_gb", 100)));
+        site.withdraw_spec(104);
+        let whole = |most| {
+            let old = Instance::new("old").set("spec_id", 104).set("data_disk_expand_size_gb", 100);
+            budget(most, "", format!("{old}{}", Instance::new("x")))
+        };
+        workspace.write(&whole("2.8"));
+        refusal(&workspace.try_plan(&[]), &["Above the account's budget", "\"old\""]);
+        workspace.apply_ok(&whole("3"));
+        workspace.destroy_ok();
+    });
+}
+
+#[test]
+fn details_are_asked_for_once_and_what_went_meanwhile_is_no_obstacle() {
+    each(|site, workspace| {
+        workspace.apply_ok(&config(machines(3)));
+        let before = site.requests("instance_detail");
+        let other = Workspace::new(workspace.cli, site);
+        let many = Instance::new("x").set("count", 10).set("name", "\"x-${count.index}\"");
+        other.write(&budget("100", "", &many));
+        other.plan(&[]);
+        assert_eq!(site.requests("instance_detail") - before, 3);
+        site.arm(
+            "instance_detail",
+            When::Next(1),
+            FaultAction::Error { code_n: Code::InstanceNotExistOrNoPrivilege, processed: false },
+        );
+        other.apply_plan();
+        other.destroy_ok();
+        workspace.finish();
     });
 }
 

@@ -219,6 +219,25 @@ fn what_the_plan_ruled_out_is_not_bought() {
 }
 
 #[test]
+fn one_that_is_left_and_sold_out_is_asked_for_once() {
+    each(|site, workspace| {
+        workspace.write(&config_with(
+            "region = \"cn-east-1\"\nmax_hourly_price = 5",
+            choice("[{ spec_id = 101 }, { spec_id = 103 }]"),
+        ));
+        workspace.plan(&[]);
+        site.arm(
+            "instance_create",
+            When::Always,
+            FaultAction::Error { code_n: Code::ResourceInsufficient, processed: false },
+        );
+        let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
+        assert_eq!(run.code, Some(1), "{}", run.stdout);
+        assert_eq!((site.requests("instance_create"), site.balance().created), (1, 0));
+    });
+}
+
+#[test]
 fn the_choice_is_kept() {
     each(|site, workspace| {
         workspace.apply_ok(&config(choice("[{ spec_id = 103 }, { spec_id = 104 }]")));

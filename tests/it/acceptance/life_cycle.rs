@@ -108,9 +108,10 @@ fn a_rename_in_the_console_is_repaired() {
 #[test]
 fn what_is_not_sent_changes_in_place_and_sends_nothing() {
     each_workspace(|site, workspace| {
-        workspace.apply_ok(&config(Instance::new("x")));
+        let monthly = || Instance::new("x").text("payment_type", "Monthly").set("purchase_duration", 1);
+        workspace.apply_ok(&config(monthly()));
         let changes = site.changes();
-        let instance = Instance::new("x")
+        let instance = monthly()
             .set("wait_for_running", false)
             .text("wait_for_capacity", "1m")
             .text("on_unreleasable", "abandon")
@@ -119,7 +120,7 @@ fn what_is_not_sent_changes_in_place_and_sends_nothing() {
         assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
         assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
         assert_eq!(site.changes(), changes);
-        workspace.finish();
+        workspace.settled();
     });
 }
 

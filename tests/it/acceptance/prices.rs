@@ -4,7 +4,9 @@ use damodel::sandbox::{Code, FaultAction, When};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::support::terraform::{Instance, Severity, Site, Workspace, config, config_with, each_cli, refusal, says};
+use crate::support::terraform::{
+    Instance, Severity, Site, Started, Workspace, config, config_with, each_cli, refusal, says,
+};
 
 const X: &str = "damodel_instance.x";
 
@@ -203,6 +205,46 @@ fn the_budget_holds_in_the_plan_and_before_the_create(#[case] spec: i64) {
 
         workspace.apply_ok(&config_with(&budget("3.96", ""), machine()));
         workspace.finish();
+    });
+}
+
+#[test]
+fn a_quote_without_a_live_price_buys_nothing() {
+    each(|site, workspace| {
+        workspace.write(&config(Instance::new("x").text("wait_for_capacity", "60s")));
+        let sold_out = FaultAction::Error { code_n: Code::ResourceInsufficient, processed: false };
+        site.arm("instance_create", When::Always, sold_out);
+        let started = Started::apply(workspace);
+        site.await_ledger("the create", |ledger| ledger.requests_to("instance_create").next().is_some());
+        site.withdraw_spec(103);
+        let said = started.ended(true).replace('\n', " ");
+        assert!(said.contains("The price is not known any more"), "{said}");
+        assert_eq!((site.requests("instance_create"), site.balance().created), (1, 0));
+    });
+}
+
+#[test]
+fn a_term_above_the_budget_for_prepaid_ones_is_refused() {
+    each(|site, workspace| {
+        let term = |months: i64| {
+            Instance::new("x").text("payment_type", "Monthly").set("purchase_duration", months).set("auto_renew", true)
+        };
+        let provider = |more: &str| format!("region = \"cn-east-1\"\nmax_prepaid_total = 20000\n{more}");
+        // By the hour, 120 months cost no more than 12.
+        workspace.write(&config_with(&provider(""), term(120)));
+        let said = workspace.try_plan(&[]);
+        let error = refusal(&said, &["Above the budget", "max_prepaid_total is 20000"]);
+        assert_eq!(error.attribute.as_deref(), Some("spec_id"));
+        assert!(says(&said, Severity::Warning, "auto_renew = true buys further ones"), "{said:?}");
+        workspace.write(&config_with(&provider("preflight = false"), term(120)));
+        refusal(&workspace.try_apply(&[]).1, &["max_prepaid_total is 20000", "Nothing was bought"]);
+        let weekly = Instance::new("x").text("payment_type", "Weekly").set("purchase_duration", 1);
+        workspace.write(&config_with(&provider(""), weekly));
+        refusal(&workspace.try_plan(&[]), &["The price is not known", "max_prepaid_total"]);
+        assert_eq!((site.changes(), site.balance().created), (0, 0));
+
+        workspace.apply_ok(&config_with(&provider(""), term(12)));
+        workspace.apply_ok(&config_with(&provider(""), format!("{}{}", term(12), Instance::new("hourly"))));
     });
 }
 

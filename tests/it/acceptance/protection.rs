@@ -1,8 +1,8 @@
 //! Instances that must not be destroyed, and instances that cannot be.
 
-use damodel::sandbox::Mutation;
+use damodel::sandbox::{Mutation, Options};
 
-use crate::support::terraform::{Diagnostic, Instance, Severity, config, each_workspace};
+use crate::support::terraform::{Diagnostic, Instance, Severity, Site, Workspace, config, each_cli, each_workspace};
 
 const X: &str = "damodel_instance.x";
 
@@ -106,13 +106,34 @@ fn what_renews_itself_is_not_abandoned() {
 }
 
 #[test]
+fn a_machine_that_is_being_created_is_released_when_it_can_be() {
+    each_cli(|cli| {
+        let form = "creating_unreleasable".parse().unwrap();
+        let creation = std::time::Duration::from_secs(4);
+        let site = Site::with(Options { form, creation, ..Site::options() });
+        let workspace = Workspace::new(cli, &site);
+        workspace.set_env("DAMODEL_ON_UNRELEASABLE", "abandon");
+        workspace.apply_ok(&config(Instance::new("x").set("wait_for_running", false)));
+        let (done, said) = workspace.try_destroy();
+        assert!(done && site.live().is_empty(), "{said:?}");
+    });
+}
+
+#[test]
 fn a_machine_that_is_busy_is_released_later() {
     each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         let uid = workspace.state().resource(X).id();
         site.mutate(Mutation::SetUnreleasable { uid: uid.clone(), unreleasable: true });
-        assert!(!workspace.try_destroy().0);
+        // By the hour there is no end, so nothing is abandoned.
+        workspace.set_env("DAMODEL_ON_UNRELEASABLE", "abandon");
+        let (done, said) = workspace.try_destroy();
+        assert!(!done);
+        let text = said.iter().map(Diagnostic::text).collect::<String>();
+        assert!(text.contains("billed by the hour until it is released"), "{text}");
+        assert!(text.contains("does not hold") && !text.contains("paid for until"), "{text}");
         assert_eq!(workspace.state().addresses(), [X]);
+        assert_eq!(site.requests("instance_release"), 2, "once more after a look that showed it Running");
         site.mutate(Mutation::SetUnreleasable { uid, unreleasable: false });
         workspace.finish();
     });

@@ -28,7 +28,7 @@ use crate::api::{
     endpoint::Endpoint,
     envelope,
     error::{Cause, Error, Missing, UnreadAnswer},
-    retry,
+    retry::REQUEST,
     token::TokenError,
     transport::{IncomingAnswer, LARGEST_ANSWER, Outgoing},
 };
@@ -92,7 +92,7 @@ impl Client {
         context: &Context,
     ) -> Result<ChatAnswer, Error> {
         let body = Bytes::from(request.body().to_string());
-        let mut waits = retry::schedule(self.settings().max_retries, self.random());
+        let mut waits = REQUEST.tries(self.settings().max_retries).waits(self.random());
         let mut attempt = 1;
         loop {
             let mut assembly = pieces.clone().map_or_else(ChatAssembly::default, ChatAssembly::heard_by);
@@ -110,7 +110,7 @@ impl Client {
 
     async fn attempt_chat(&self, body: Bytes, attempt: u32, assembly: &mut ChatAssembly) -> Result<ChatAnswer, Error> {
         let outgoing = self.outgoing_chat(body)?;
-        let _slot = self.shared.pace.enter().await;
+        let _slot = self.shared.pace.enter_chat().await;
         let start = Instant::now();
         let outcome = self.converse(outgoing, assembly).await.map_err(|error| self.without_secrets(error, None));
         // The error's text is not logged: it may repeat the request.

@@ -111,7 +111,7 @@ async fn answers_lost_between_two_refusals_do_not_end_a_wait() {
 async fn a_run_killed_after_a_refusal_goes_on_with_the_next_candidate_at_once() {
     let (_folder, journal) = journal();
     let (client, ledger) = answering(&[made]);
-    let account = client.fingerprint(&context(60)).await.unwrap();
+    let account = client.account(&context(60)).await.unwrap();
     let base_url = client.settings().base_url.as_ref().unwrap().to_string();
     let begin = Begin {
         kind: ObjectKind::Instance,
@@ -120,7 +120,6 @@ async fn a_run_killed_after_a_refusal_goes_on_with_the_next_candidate_at_once() 
         marker: "web-beef00000001".to_owned(),
         base_url,
         account,
-        token_program: None,
         candidate: Some("1 \u{d7} spec_id 7 in r1".to_owned()),
     };
     let mut entry = journal.begin(begin).unwrap();

@@ -4,6 +4,7 @@ use super::*;
 use crate::api::{
     Ids, Scope,
     pending::{Begin, Maker},
+    presence::AccountFingerprints,
 };
 
 const BASE: &str = "http://127.0.0.1:1";
@@ -94,15 +95,18 @@ fn showing_to(token: TokenSource, records: Vec<Value>) -> (Client, Ledger) {
 async fn left(directory: &std::path::Path, from: Place, of: Of, phase: CreatePhase, request: &str, client: &Client) {
     let maker = Maker { process: 1, core: Some("1@1".to_owned()) };
     let journal = Journal::made_by(directory, maker).within(scope(from));
-    let is_own = of == Own;
+    let mut account = client.account(&context(60)).await.unwrap();
+    account.program = account.program.filter(|_| of == ProgramUnseen);
+    if of != Own {
+        "another".clone_into(&mut account.token);
+    }
     let begin = Begin {
         kind: ObjectKind::Instance,
         wanted_name: Some("web".to_owned()),
         request: request.to_owned(),
         marker: MARKER.to_owned(),
         base_url: BASE.to_owned(),
-        account: if is_own { client.fingerprint(&context(60)).await.unwrap() } else { "another".to_owned() },
-        token_program: client.token_program().filter(|_| of == ProgramUnseen),
+        account,
         candidate: None,
     };
     let account = begin.account.clone();
@@ -294,8 +298,7 @@ async fn a_living_run_of_another_terraform_process_is_waited_for() {
         request,
         marker: MARKER.to_owned(),
         base_url: BASE.to_owned(),
-        account: String::new(),
-        token_program: None,
+        account: AccountFingerprints { token: String::new(), program: None },
         candidate: None,
     };
     let entry = other.begin(begin(request_hash(&request()))).unwrap();

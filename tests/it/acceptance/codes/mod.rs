@@ -129,11 +129,10 @@ fn of_a_create_whose_outcome_is_not_known() {
 
 #[test]
 fn of_a_release() {
-    let rows: [Row; 5] = [
+    let rows: [Row; 4] = [
         (Code::InvalidParameter, None, "does not accept a value"),
         (Code::InternalError, None, "Try again later"),
         (Code::InstanceNotExistOrNoPrivilege, None, "another account"),
-        (Code::InstanceCanNotBeReleased, None, "on_unreleasable"),
         (Code::PermissionDenied, None, "sub-account"),
     ];
     each_workspace(|site, workspace| {
@@ -144,6 +143,13 @@ fn of_a_release() {
         assert!(!done);
         check(site, &said, &rows);
         assert_eq!((workspace.state().addresses().len(), site.live().len()), (rows.len(), rows.len()));
+        // Refused twice, because a status that allows a release may be new.
+        let action = FaultAction::Error { code_n: Code::InstanceCanNotBeReleased, processed: false };
+        site.arm("instance_release", When::Always, action);
+        let (done, said) = workspace.try_apply(&["-destroy", "-target=damodel_instance.x0"]);
+        assert!(!done);
+        check(site, &said, &[(Code::InstanceCanNotBeReleased, None, "billed by the hour until it is released")]);
+        site.sandbox().clear_faults();
         workspace.finish();
     });
 }

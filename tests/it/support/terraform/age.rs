@@ -10,18 +10,26 @@ use super::Workspace;
 impl Workspace<'_> {
     /// Makes the resources in the state an hour older: the absence of a new one proves nothing.
     pub(crate) fn made_long_ago(&self) {
+        self.change_private(|instance| {
+            let private = STANDARD.decode(instance["private"].as_str().unwrap()).unwrap();
+            let mut private: Value = serde_json::from_slice(&private).unwrap();
+            let aged = age(&mut private);
+            assert_eq!(aged, 1, "{private}");
+            instance["private"] = STANDARD.encode(private.to_string()).into();
+        });
+    }
+
+    /// Removes the private data of all resources in the state.
+    pub(crate) fn lose_private_data(&self) {
+        self.change_private(|instance| drop(instance.as_object_mut().unwrap().remove("private")));
+    }
+
+    fn change_private(&self, change: impl Fn(&mut Value)) {
         let file = self.directory().join("terraform.tfstate");
         let mut state: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         let resources = state["resources"].as_array_mut().unwrap();
-        for resource in resources.iter_mut().filter(|resource| resource["mode"] == "managed") {
-            for instance in resource["instances"].as_array_mut().unwrap() {
-                let private = STANDARD.decode(instance["private"].as_str().unwrap()).unwrap();
-                let mut private: Value = serde_json::from_slice(&private).unwrap();
-                let aged = age(&mut private);
-                assert_eq!(aged, 1, "{private}");
-                instance["private"] = STANDARD.encode(private.to_string()).into();
-            }
-        }
+        let managed = resources.iter_mut().filter(|resource| resource["mode"] == "managed");
+        managed.flat_map(|resource| resource["instances"].as_array_mut().unwrap()).for_each(change);
         state["serial"] = (state["serial"].as_u64().unwrap() + 1).into();
         fs::write(file, state.to_string()).unwrap();
     }

@@ -124,6 +124,12 @@ impl Site {
         });
     }
 
+    /// Takes a specification out of the lists.
+    pub(crate) fn withdraw_spec(&self, spec_id: i64) {
+        let text = serde_json::json!({"set_spec": {"spec_id": spec_id, "enabled": false}});
+        self.mutate(serde_json::from_value(text).unwrap());
+    }
+
     pub(crate) fn arm(&self, endpoint: &str, when: When, action: FaultAction) {
         self.sandbox().arm(Fault { endpoint: endpoint.to_owned(), when, action });
     }
