@@ -116,3 +116,14 @@ impl Failure<'_> {
         words.filter_map(attribute_of).collect()
     }
 }
+
+/// The error of a call that needs a region and has none, with what else is missing: nothing can be asked then.
+pub(super) fn missing_region(client: &ProviderClient) -> Diagnostic {
+    let settings = client.api.settings();
+    let others = [(settings.base_url.is_none(), Missing::BaseUrl), (settings.token.is_none(), Missing::ApiToken)];
+    let mut detail = "Set region here, in the provider block, or in DAMODEL_REGION.".to_owned();
+    for (_, other) in others.into_iter().filter(|(is_missing, _)| *is_missing) {
+        detail = format!("{detail}\n\n{}", meaning(&Error::Missing(other)).advice);
+    }
+    Diagnostic::error("Missing region", detail).at(Path::to("region"))
+}

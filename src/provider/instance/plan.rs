@@ -11,8 +11,8 @@ use crate::{
     api,
     framework::{Attr, CreatePlan, DestroyPlan, Diagnostics, Path, PlanContext, UpdatePlan},
     provider::{
-        ProviderClient, account_budget::Replaced, client::planning_limits, lifecycle::ManagedExt as _, protection,
-        words::capitalized,
+        ProviderClient, account_budget::Replaced, client::planning_limits, errors::missing_region,
+        lifecycle::ManagedExt as _, protection, words::capitalized,
     },
 };
 
@@ -47,11 +47,7 @@ fn offline(plan: &mut CreatePlan<Instance>, client: Option<&ProviderClient>) {
         match &client.region {
             Some(region) if !has_choice => planned.region = Attr::Known(region.clone()),
             Some(_) => {}
-            None => plan.diagnostics.error_at(
-                Path::to("region"),
-                "Missing region",
-                "Set region here, in the provider block, or in DAMODEL_REGION.",
-            ),
+            None => plan.diagnostics.push(missing_region(client)),
         }
     }
     needs(config, &mut plan.diagnostics);

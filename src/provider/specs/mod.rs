@@ -10,6 +10,7 @@ use super::{
     ProviderClient,
     client::limits,
     columns::{Column, attributes, decimal, flag, is_positive, row, text, whole, word},
+    errors::missing_region,
     images::version,
     source::{
         Filter, ListedRows, Needs, Plural, RowTest, RowsOrError, Singular, Source, Takes, at_least, at_most, equal,
@@ -18,7 +19,7 @@ use super::{
     words::discount_status,
 };
 use crate::framework::{
-    Diagnostic, Path, StepContext, Type, Value,
+    StepContext, Type, Value,
     schema::{Attribute, validator},
 };
 
@@ -211,10 +212,11 @@ fn version_at_least(least: &Value) -> RowTest {
 /// All specifications of the configured region, or of the provider's default region, in the configured order.
 fn list<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
     Box::pin(async move {
-        let region = config.attribute("region").as_str().or(context.client.region.as_deref()).ok_or_else(|| {
-            Diagnostic::error("Missing region", "Set region here, in the provider block, or in DAMODEL_REGION.")
-                .at(Path::to("region"))
-        })?;
+        let region = config
+            .attribute("region")
+            .as_str()
+            .or(context.client.region.as_deref())
+            .ok_or_else(|| missing_region(&context.client))?;
         let specs = context.client.api.specs().snapshot(region, &limits(context)).await;
         let in_region = |mut spec: Value| {
             spec.set_attribute("region", region.into());

@@ -1,6 +1,8 @@
 //! The sources of the provider's arguments.
 
-use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, each_workspace};
+use crate::support::terraform::{
+    Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, each_workspace, refusal,
+};
 
 const X: &str = "damodel_instance.x";
 
@@ -66,6 +68,20 @@ fn what_is_missing_is_an_error_of_what_needs_it() {
             workspace.set_env(variable, value);
         }
         assert_eq!(site.balance().created, 0);
+    });
+}
+
+#[test]
+fn all_that_is_missing_is_told_at_once() {
+    each_workspace(|_, workspace| {
+        workspace.remove_env("DAMODEL_BASE_URL");
+        workspace.remove_env("DAMODEL_API_TOKEN");
+        for body in ["data \"damodel_specs\" \"all\" {}".to_owned(), Instance::new("x").to_string()] {
+            workspace.write(&config_with("", body));
+            let said = workspace.try_plan(&[]);
+            let error = refusal(&said, &["DAMODEL_REGION", "DAMODEL_BASE_URL", "DAMODEL_API_TOKEN"]);
+            assert_eq!(error.attribute.as_deref(), None, "{error:?}");
+        }
     });
 }
 

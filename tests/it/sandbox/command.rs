@@ -77,6 +77,15 @@ async fn an_address_that_others_reach_is_refused() {
     assert!(refused.unwrap_err().to_string().starts_with("cannot start the sandbox"));
 }
 
+#[tokio::test]
+async fn a_taken_port_names_the_option_that_selects_another() {
+    let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let arguments = Arguments::parse_from(["sandbox".to_owned(), format!("--listen={}", holder.local_addr().unwrap())]);
+    let refused = run_until(arguments, PROGRAM.into(), &mut Vec::new(), std::future::pending()).await;
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("--listen selects another address and port"), "{text}");
+}
+
 #[test]
 fn wrong_usage_is_refused() {
     for arguments in [
