@@ -79,10 +79,10 @@ save() {
     return 1
 }
 
-# load FILE: sets its variables. Tried in a subshell first: a file that a power cut damaged would end this shell.
+# load FILE: sets its variables. Read once, because another verb may remove it, and tried in a subshell first: a file
+# that a power cut damaged would end this shell.
 load() {
-    # shellcheck disable=SC1090
-    [ "${1%/*}" ] && [ -f "$1" ] && (. "$1") >/dev/null 2>&1 && . "$1"
+    [ "${1%/*}" ] && load_text=$(cat "$1" 2>/dev/null) && (eval "$load_text") >/dev/null 2>&1 && eval "$load_text"
 }
 
 # write FILE TEXT: a text in a file of its own, whole or not at all.
