@@ -218,8 +218,12 @@ impl Story {
             let is_told = names.iter().any(|name| words.contains(name));
             let may_be_foreign = self.has_foreign && object.is_some_and(|(_, is_other)| is_other);
             let is_excused = match self.excused.get(uid) {
-                // A warning named it, and another one was created.
-                Some(Excuse::Answered) => wanted.on_leftover == OnLeftover::Warn,
+                // A warning named it, and another one was created. One whose creation failed is no machine that a create
+                // could take: it stops none.
+                Some(Excuse::Answered) => {
+                    let is_failed = |event: &LifeEvent| event.uid == *uid && event.kind == LifeKind::Failed;
+                    wanted.on_leftover == OnLeftover::Warn || ledger.life.iter().any(is_failed)
+                }
                 // If leftovers are errors, no later create with its key was sent. Other configurations do not adopt it:
                 // it was created in this account by mistake, with its token.
                 Some(Excuse::Lost { events }) => {
