@@ -28,7 +28,7 @@ use self::world::World;
 const SAMPLES: usize = 3;
 
 /// The time from the create of a disk until it is available, in the applies.
-const WAIT: Duration = Duration::from_millis(200);
+const WAIT: Duration = Duration::from_millis(300);
 
 /// The same in the apply that measures how soon an available disk is noticed.
 const LONG_WAIT: Duration = Duration::from_secs(20);

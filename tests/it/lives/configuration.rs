@@ -51,6 +51,8 @@ pub(super) enum OnLeftover {
 pub(super) struct Configuration {
     pub(super) resources: Vec<Resource>,
     pub(super) on_leftover: OnLeftover,
+    /// Whether requests are so slow that creates are not sent yet when a run is broken.
+    is_slow: bool,
 }
 
 impl Configuration {
@@ -84,7 +86,7 @@ impl Configuration {
             resources.extend([once(LedgerObject::Instance, "builder"), once(LedgerObject::PrivateImage, "model")]);
         }
         let on_leftover = if random.random_bool(0.7) { OnLeftover::Default } else { OnLeftover::Warn };
-        Self { resources, on_leftover }
+        Self { resources, on_leftover, is_slow: random.random_bool(0.2) }
     }
 
     /// The expected number of objects of a kind in an account.
@@ -112,7 +114,8 @@ impl Configuration {
             OnLeftover::Default => "",
             OnLeftover::Warn => "on_leftover = \"warn\"\n",
         };
-        let provider = format!("region = \"cn-east-1\"\nmax_retries = 2\n{leftover}");
+        let pace = if self.is_slow { "requests_per_second = 8\n" } else { "" };
+        let provider = format!("region = \"cn-east-1\"\nmax_retries = 2\n{leftover}{pace}");
         let mut body = String::new();
         if self.resources.iter().any(|resource| resource.is_other) {
             let _ = writeln!(

@@ -39,12 +39,23 @@ pub(super) enum Moment {
     Requests(usize),
 }
 
-/// The account whose token a run uses.
+/// The service and the account that a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
+    /// The alias has the token of the main account.
+    Alias,
+    /// Another service, with other accounts.
+    Elsewhere,
     Foreign,
     Rotated,
     Same,
+}
+
+impl Token {
+    /// Whether what the run creates belongs to another account than the one that its resource names.
+    pub(super) fn strays(self) -> bool {
+        matches!(self, Self::Alias | Self::Elsewhere | Self::Foreign)
+    }
 }
 
 /// A disturbed run.
@@ -116,9 +127,11 @@ impl Disturbance {
             _ => Moment::Requests(random.random_range(1..=30)),
         };
         let faults = (0..random.random_range(0..3)).map(|_| fault(random)).collect();
-        let token = match random.random_range(0..8) {
-            0 => Token::Foreign,
-            1 | 2 => Token::Rotated,
+        let token = match random.random_range(0..16) {
+            0 | 1 => Token::Foreign,
+            2 | 3 => Token::Rotated,
+            4 => Token::Alias,
+            5 => Token::Elsewhere,
             _ => Token::Same,
         };
         Self {

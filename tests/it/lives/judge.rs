@@ -41,6 +41,8 @@ pub(super) struct Story {
     seed: BTreeSet<String>,
     /// Whether a run uses another account's token.
     has_foreign: bool,
+    /// Whether the alias has the main account's token in a run.
+    has_alias: bool,
     /// The objects that may have been left behind, and why.
     excused: BTreeMap<String, Excuse>,
     /// The state before the run.
@@ -105,9 +107,18 @@ fn was_refused(requests: &[RequestEntry], uid: &str) -> bool {
 }
 
 impl Story {
-    pub(super) fn begin(site: &Site, has_foreign: bool) -> Self {
+    pub(super) fn begin(site: &Site, has_foreign: bool, has_alias: bool) -> Self {
         let seed = live(site);
-        Self { seed, has_foreign, excused: BTreeMap::new(), held: Vec::new(), aim: Aim::Apply, requests: 0, hits: 0 }
+        Self {
+            seed,
+            has_foreign,
+            has_alias,
+            excused: BTreeMap::new(),
+            held: Vec::new(),
+            aim: Aim::Apply,
+            requests: 0,
+            hits: 0,
+        }
     }
 
     pub(super) fn run_begins(&mut self, workspace: &Workspace<'_>, aim: Aim) {
@@ -161,8 +172,8 @@ impl Story {
         }
     }
 
-    /// Whether the other account has it, though the resource belongs to the main account.
-    pub(super) fn is_foreign(&self, workspace: &Workspace<'_>, held: &Held) -> bool {
+    /// Whether this service has it in another account than the one that its resource names.
+    pub(super) fn is_foreign(&self, workspace: &Workspace<'_>, site: &Site, held: &Held) -> bool {
         let state = state_file(workspace);
         let resources = state["resources"].as_array().cloned().unwrap_or_default();
         let is_aliased = resources.iter().any(|resource| {
@@ -170,8 +181,9 @@ impl Story {
             (held.address == whole || held.address.starts_with(&format!("{whole}[")))
                 && resource["provider"].as_str().is_some_and(|provider| provider.ends_with(".other"))
         });
-        let life = workspace.site.ledger().life;
-        !is_aliased && life.iter().any(|event| event.uid == held.uid && event.account == "other")
+        let is_own = site.base_url() == workspace.site.base_url();
+        let strays = |event: &LifeEvent| !is_own || is_aliased != (event.account == "other");
+        site.ledger().life.iter().any(|event| event.uid == held.uid && strays(event))
     }
 
     /// Compares the end of a life with the ledger. `said` is the output of the last runs.
@@ -216,7 +228,8 @@ impl Story {
             let object = account(uid);
             let is_refused = was_refused(&ledger.requests, uid);
             let is_told = names.iter().any(|name| words.contains(name));
-            let may_be_foreign = self.has_foreign && object.is_some_and(|(_, is_other)| is_other);
+            let may_be_foreign =
+                object.is_some_and(|(_, is_other)| if is_other { self.has_foreign } else { self.has_alias });
             let is_excused = match self.excused.get(uid) {
                 // A warning named it, and another one was created. One whose creation failed is no machine that a create
                 // could take: it stops none.

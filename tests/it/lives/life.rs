@@ -13,7 +13,9 @@ use super::{
 };
 use crate::support::terraform::{Cli, Diagnostic, Site, Started, Workspace};
 
+const ADDRESS: &str = "DAMODEL_BASE_URL";
 const TOKEN: &str = "DAMODEL_API_TOKEN";
+const TOKEN_OF_ALIAS: &str = "TF_VAR_other";
 /// How long a disturbed run may take before its operator ends it.
 const PATIENCE: Duration = Duration::from_secs(8);
 /// The most applies that an operator tries at the end.
@@ -45,12 +47,16 @@ impl Life {
         let options = Options { creation: Duration::from_millis(300), seed: self.seed, ..Site::options() };
         let site = Site::with(options);
         let workspace = Workspace::new(cli, &site);
-        workspace.set_env("TF_VAR_other", &site.token_of("other"));
+        workspace.set_env(TOKEN_OF_ALIAS, &site.token_of("other"));
         workspace.write(&self.configuration.hcl());
-        let has_foreign = self.disturbances.iter().any(|it| it.token == Token::Foreign);
-        let mut story = Story::begin(&site, has_foreign);
+        let has = |token| self.disturbances.iter().any(|it| it.token == token);
+        let mut story = Story::begin(&site, has(Token::Foreign), has(Token::Alias));
+        // The sandboxes count alike: numbers are the same in both, and uids are not.
+        let elsewhere = has(Token::Elsewhere)
+            .then(|| Site::with(Options { creation: Duration::from_millis(300), seed: !self.seed, ..Site::options() }));
         for disturbance in &self.disturbances {
-            self.disturbed(&workspace, disturbance, &mut story);
+            let elsewhere = elsewhere.as_ref().filter(|_| disturbance.token == Token::Elsewhere);
+            self.disturbed(&workspace, elsewhere.unwrap_or(&site), disturbance, &mut story);
         }
         workspace.set_env(TOKEN, site.token());
         let said = self.put_right(&workspace, &mut story);
@@ -63,10 +69,15 @@ impl Life {
         (story.hits, self.disturbances.iter().filter(|it| it.breaks != Break::None).count())
     }
 
-    /// A disturbed run.
-    fn disturbed(&self, workspace: &Workspace<'_>, disturbance: &Disturbance, story: &mut Story) {
-        let site = workspace.site;
+    /// A disturbed run, at this service.
+    fn disturbed(&self, workspace: &Workspace<'_>, site: &Site, disturbance: &Disturbance, story: &mut Story) {
         match disturbance.token {
+            Token::Alias => workspace.set_env(TOKEN_OF_ALIAS, site.token()),
+            Token::Elsewhere => {
+                workspace.set_env(ADDRESS, site.base_url());
+                workspace.set_env(TOKEN, site.token());
+                workspace.set_env(TOKEN_OF_ALIAS, &site.token_of("other"));
+            }
             Token::Foreign => workspace.set_env(TOKEN, &site.token_of("other")),
             Token::Rotated => workspace.set_env(TOKEN, &site.rotated_token()),
             Token::Same => {}
@@ -100,8 +111,8 @@ impl Life {
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut started = Started::apply_with(workspace, &arguments);
-        self.broken(workspace, disturbance, &mut started, story);
-        let is_patient = disturbance.is_patient || disturbance.loses_data || disturbance.token == Token::Foreign;
+        self.broken(workspace, site, disturbance, &mut started, story);
+        let is_patient = disturbance.is_patient || disturbance.loses_data || disturbance.token.strays();
         let said = started.ended(is_patient);
         restore_cut_state(workspace);
         site.sandbox().clear_faults();
@@ -109,9 +120,11 @@ impl Life {
         stock(site, STOCK);
         age_what_was_never_made(workspace);
         story.run_ends(workspace, &said, disturbance.breaks != Break::None);
-        if disturbance.token == Token::Foreign {
-            self.undo_foreign(workspace, story);
-            workspace.set_env(TOKEN, site.token());
+        if disturbance.token.strays() {
+            self.undo_foreign(workspace, site, story);
+            workspace.set_env(ADDRESS, workspace.site.base_url());
+            workspace.set_env(TOKEN, workspace.site.token());
+            workspace.set_env(TOKEN_OF_ALIAS, &workspace.site.token_of("other"));
         }
         if disturbance.loses_data {
             story.data_is_lost(workspace);
@@ -123,11 +136,11 @@ impl Life {
     fn broken(
         &self,
         workspace: &Workspace<'_>,
+        site: &Site,
         disturbance: &Disturbance,
         started: &mut Started<'_>,
         story: &mut Story,
     ) {
-        let site = workspace.site;
         let before = site.ledger().requests.len();
         // More creates than resources never arrive.
         let resources = self.configuration.addresses().len();
@@ -187,12 +200,11 @@ impl Life {
         }
     }
 
-    /// Destroys the objects of a run under another account's token: the state of this configuration belongs to the main
-    /// account.
-    fn undo_foreign(&self, workspace: &Workspace<'_>, story: &mut Story) {
+    /// Destroys the objects that a run created in other accounts than those that the configuration names.
+    fn undo_foreign(&self, workspace: &Workspace<'_>, site: &Site, story: &mut Story) {
         for _ in 0..3 {
             let foreign: Vec<Held> =
-                held(workspace).into_iter().filter(|held| story.is_foreign(workspace, held)).collect();
+                held(workspace).into_iter().filter(|held| story.is_foreign(workspace, site, held)).collect();
             if foreign.is_empty() {
                 return;
             }
@@ -203,7 +215,7 @@ impl Life {
             let run = workspace.run(&arguments);
             story.run_ends(workspace, &run.stdout, false);
         }
-        assert!(held(workspace).iter().all(|held| !story.is_foreign(workspace, held)), "{}", digest(workspace));
+        assert!(held(workspace).iter().all(|held| !story.is_foreign(workspace, site, held)), "{}", digest(workspace));
     }
 
     /// Applies until it succeeds, and follows the advice of the errors. Returns the output of the last apply and of a
