@@ -64,7 +64,8 @@ pub struct AccountFingerprints {
 
 impl AccountFingerprints {
     /// Whether both are one account, as far as the same token program always logs in to the same one.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
         self.token == other.token || (self.program.is_some() && self.program == other.program)
     }
 }

@@ -15,13 +15,17 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 
-use super::{Journal, create::VISIBILITY_WINDOW, settings::Random};
-use crate::process::{in_place, private, private_directory};
+use super::{Context, Journal, create::VISIBILITY_WINDOW, settings::Random};
+use crate::process::{private, private_directory};
 
 /// How long the reservation of another run counts after its last change, in seconds. After that, lists show the object;
 /// the other run may have been killed.
 const LAPSES: u64 = 3 * VISIBILITY_WINDOW.as_secs();
+
+/// How long the end of a create or release waits for the file.
+const MOMENT: Duration = Duration::from_secs(2);
 
 /// The spending of one create.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,50 +67,69 @@ impl Reservations {
         Reservation { marker: marker.to_owned(), title, hourly, uid: None, owner: self.owner.clone(), at }
     }
 
-    /// Changes the reservations of this run and of other runs under the file's lock.
-    pub fn change<T>(&self, change: impl FnOnce(&mut Vec<Reservation>, &mut Vec<Reservation>) -> T) -> T {
-        in_place(|| self.change_locked(change))
-    }
-
-    fn change_locked<T>(&self, change: impl FnOnce(&mut Vec<Reservation>, &mut Vec<Reservation>) -> T) -> T {
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = own.clone();
-        let opened = self.file.as_deref().and_then(|path| {
-            open(path).map_err(|error| tracing::debug!(%error, "reservations count in this run alone")).ok()
-        });
-        let Some(mut file) = opened else { return change(&mut own, &mut Vec::new()) };
+    /// Changes the reservations of this run and of other runs under the file's lock. If `context` ends first, only
+    /// those of this run.
+    pub async fn change<T>(
+        &self,
+        context: &Context,
+        change: impl FnOnce(&mut Vec<Reservation>, &mut Vec<Reservation>) -> T,
+    ) -> T {
+        let opened = match self.file.clone() {
+            Some(path) => context.blocking(move || read(open(&path)?)).await,
+            None => None,
+        };
+        let (mut file, mut others) = match opened {
+            Some(Ok((file, others))) => (Some(file), others),
+            Some(Err(error)) => {
+                tracing::debug!(%error, "reservations count in this run alone");
+                (None, Vec::new())
+            }
+            None => (None, Vec::new()),
+        };
         let now = Timestamp::now().as_second();
-        let mut others = read(&mut file);
         others.retain(|other| other.owner != self.owner && is_valid(other.at, now));
         let others_before = others.clone();
-        let changed = change(&mut own, &mut others);
-        if *own != before || others != others_before {
+        let (changed, is_same) = {
+            let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = own.clone();
+            let changed = change(&mut own, &mut others);
+            let is_same = *own == before && others == others_before;
             others.extend(own.iter().cloned());
-            if let Err(error) = write(&mut file, &others) {
-                tracing::debug!(%error, "reservations could not be shared with other runs");
-            }
+            (changed, is_same)
+        };
+        if let Some(file) = file.take().filter(|_| !is_same)
+            && let Some(Err(error)) = context.blocking(move || write(file, &others)).await
+        {
+            tracing::debug!(%error, "reservations could not be shared with other runs");
         }
         changed
     }
 
     /// Records the id of a create's object; without an id, removes the reservation.
-    pub fn ended(&self, marker: &str, uid: Option<&str>) {
-        self.change(|own, _| {
+    pub async fn ended(&self, marker: &str, uid: Option<&str>) {
+        let change = |own: &mut Vec<Reservation>, _: &mut Vec<Reservation>| {
             own.retain(|reservation| reservation.marker != marker || uid.is_some());
             for reservation in own.iter_mut().filter(|reservation| reservation.marker == marker) {
                 reservation.uid = uid.map(str::to_owned);
                 reservation.at = Timestamp::now().as_second();
             }
-        });
+        };
+        self.change(&at_the_end(), change).await;
     }
 
     /// Removes the reservation of a released object.
-    pub fn released(&self, uid: &str) {
-        self.change(|own, others| {
+    pub async fn released(&self, uid: &str) {
+        let change = |own: &mut Vec<Reservation>, others: &mut Vec<Reservation>| {
             own.retain(|reservation| reservation.uid.as_deref() != Some(uid));
             others.retain(|reservation| reservation.uid.as_deref() != Some(uid));
-        });
+        };
+        self.change(&at_the_end(), change).await;
     }
+}
+
+/// The time for a change at the end of an operation, which may have been cancelled.
+fn at_the_end() -> Context {
+    Context::within(MOMENT, &CancellationToken::new())
 }
 
 fn is_valid(at: i64, now: i64) -> bool {
@@ -124,15 +147,13 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// An unreadable file counts as empty: a run was killed while writing it.
-fn read(file: &mut File) -> Vec<Reservation> {
+fn read(mut file: File) -> io::Result<(File, Vec<Reservation>)> {
     let mut text = String::new();
-    match file.read_to_string(&mut text) {
-        Ok(_) => serde_json::from_str(&text).unwrap_or_default(),
-        Err(_) => Vec::new(),
-    }
+    file.read_to_string(&mut text)?;
+    Ok((file, serde_json::from_str(&text).unwrap_or_default()))
 }
 
-fn write(file: &mut File, reservations: &[Reservation]) -> io::Result<()> {
+fn write(mut file: File, reservations: &[Reservation]) -> io::Result<()> {
     let text = serde_json::to_vec(reservations)?;
     file.set_len(0)?;
     file.rewind()?;
@@ -180,46 +201,55 @@ impl Quotes {
     }
 
     /// The quote under a key, at most an hour old at `now` (Unix seconds).
-    #[must_use]
-    pub fn find<T: DeserializeOwned>(&self, key: &str, now: i64) -> Option<T> {
-        self.with(now, |kept| {
-            let line = kept.lines.get(&hashed(key)).filter(|line| is_recent(line.quoted_at, now))?;
-            serde_json::from_value(line.quote.clone()?).ok()
-        })
+    pub async fn find<T: DeserializeOwned>(&self, key: &str, now: i64, context: &Context) -> Option<T> {
+        let key = hashed(key);
+        let found = self.with(now, context, move |kept, _| {
+            kept.lines.get(&key).filter(|line| is_recent(line.quoted_at, now)).and_then(|line| line.quote.clone())
+        });
+        serde_json::from_value(found.await??).ok()
     }
 
     /// Stores a quote made at `now` (Unix seconds).
-    pub fn keep<T: Serialize>(&self, key: &str, quote: &T, now: i64) {
+    pub async fn keep<T: Serialize>(&self, key: &str, quote: &T, now: i64, context: &Context) {
         match serde_json::to_value(quote) {
-            Ok(quote) => self.write(QuoteLine { key: hashed(key), quoted_at: now, quote: Some(quote) }),
+            Ok(quote) => self.write(QuoteLine { key: hashed(key), quoted_at: now, quote: Some(quote) }, context).await,
             Err(error) => tracing::debug!(%error, "a quote could not be kept"),
         }
     }
 
     /// Removes a quote made before `now` (Unix seconds).
-    pub fn forget(&self, key: &str, now: i64) {
-        let key = hashed(key);
-        if self.with(now, |kept| kept.lines.get(&key).is_some_and(|line| line.quote.is_some())) {
-            self.write(QuoteLine { key, quoted_at: now, quote: None });
-        }
+    pub async fn forget(&self, key: &str, now: i64, context: &Context) {
+        self.write(QuoteLine { key: hashed(key), quoted_at: now, quote: None }, context).await;
     }
 
-    fn write(&self, line: QuoteLine) {
-        self.with(line.quoted_at, |kept| {
+    async fn write(&self, line: QuoteLine, context: &Context) {
+        let written = self.with(line.quoted_at, context, move |kept, file| {
+            let has_quote = kept.lines.get(&line.key).is_some_and(|line| line.quote.is_some());
+            if line.quote.is_none() && !has_quote {
+                return Ok(());
+            }
             kept.lines.insert(line.key.clone(), line.clone());
             let begins_anew = std::mem::take(&mut kept.begins_anew);
             let lines = if begins_anew { kept.lines.values().collect() } else { vec![&line] };
-            if let Err(error) = append(&self.file, &lines, begins_anew) {
-                tracing::debug!(%error, "a quote could not be kept");
-            }
+            append(file, &lines, begins_anew)
         });
+        if let Some(Err(error)) = written.await {
+            tracing::debug!(%error, "a quote could not be kept");
+        }
     }
 
-    fn with<T>(&self, now: i64, act: impl FnOnce(&mut Kept) -> T) -> T {
-        in_place(|| {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            act(kept.get_or_insert_with(|| read_quotes(&self.file, now)))
-        })
+    async fn with<T: Send + 'static>(
+        &self,
+        now: i64,
+        context: &Context,
+        act: impl FnOnce(&mut Kept, &Path) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (kept, file) = (Arc::clone(&self.kept), self.file.clone());
+        let acted = context.blocking(move || {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            act(kept.get_or_insert_with(|| read_quotes(&file, now)), &file)
+        });
+        acted.await
     }
 }
 
@@ -259,38 +289,38 @@ fn is_recent(quoted_at: i64, now: i64) -> bool {
 mod tests {
     use super::*;
 
-    fn total(reservations: &Reservations) -> usize {
-        reservations.change(|own, others| own.len() + others.len())
+    async fn total(reservations: &Reservations) -> usize {
+        reservations.change(&at_the_end(), |own, others| own.len() + others.len()).await
     }
 
-    #[test]
-    fn runs_know_of_each_other() {
+    #[tokio::test]
+    async fn runs_know_of_each_other() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a/reservations.json");
         let run = || Reservations::new(Some(file.clone()), &Random::default());
         let (first, second) = (run(), run());
         for (run, marker) in [(&first, "x-1"), (&second, "x-2")] {
             let reservation = run.reservation(marker, "x".to_owned(), "1.98".to_owned());
-            run.change(|own, _| own.push(reservation));
+            run.change(&at_the_end(), |own, _| own.push(reservation)).await;
         }
-        assert_eq!((total(&first), total(&second)), (2, 2));
-        first.ended("x-1", None);
-        assert_eq!(total(&second), 1);
-        second.ended("x-2", Some("ins-2"));
+        assert_eq!((total(&first).await, total(&second).await), (2, 2));
+        first.ended("x-1", None).await;
+        assert_eq!(total(&second).await, 1);
+        second.ended("x-2", Some("ins-2")).await;
         drop(second);
-        assert_eq!(total(&first), 1, "what was made stays until lists show it");
-        first.released("ins-2");
-        assert_eq!(total(&first), 0);
+        assert_eq!(total(&first).await, 1, "what was made stays until lists show it");
+        first.released("ins-2").await;
+        assert_eq!(total(&first).await, 0);
     }
 
-    #[test]
-    fn without_a_file_a_run_counts_its_own() {
+    #[tokio::test]
+    async fn without_a_file_a_run_counts_its_own() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), "").unwrap();
         let reservations = Reservations::new(Some(folder.path().join("file/reservations.json")), &Random::default());
         let reservation = reservations.reservation("x-1", "x".to_owned(), "1".to_owned());
-        reservations.change(|own, _| own.push(reservation));
-        assert_eq!(total(&reservations), 1);
+        reservations.change(&at_the_end(), |own, _| own.push(reservation)).await;
+        assert_eq!(total(&reservations).await, 1);
     }
 
     #[test]
@@ -300,34 +330,34 @@ mod tests {
         assert!(!is_valid(now - 360, now));
     }
 
-    #[test]
-    fn a_quote_counts_for_an_hour_and_in_other_processes() {
+    #[tokio::test]
+    async fn a_quote_counts_for_an_hour_and_in_other_processes() {
         let folder = tempfile::tempdir().unwrap();
         let quotes = || Quotes::beside(&Journal::new(folder.path().join("pending")));
         let first = quotes();
-        first.keep("a", &"1.98", 1000);
+        first.keep("a", &"1.98", 1000, &at_the_end()).await;
         for quotes in [&first, &quotes()] {
-            assert_eq!(quotes.find::<String>("a", 1000 + 3600).as_deref(), Some("1.98"));
-            assert_eq!(quotes.find::<String>("a", 1000 + 3601), None);
-            assert_eq!(quotes.find::<String>("a", 999), None);
-            assert_eq!(quotes.find::<String>("b", 1000), None);
+            assert_eq!(quotes.find::<String>("a", 1000 + 3600, &at_the_end()).await.as_deref(), Some("1.98"));
+            assert_eq!(quotes.find::<String>("a", 1000 + 3601, &at_the_end()).await, None);
+            assert_eq!(quotes.find::<String>("a", 999, &at_the_end()).await, None);
+            assert_eq!(quotes.find::<String>("b", 1000, &at_the_end()).await, None);
         }
-        first.forget("a", 1001);
-        assert_eq!(first.find::<String>("a", 1001), None);
-        assert_eq!(quotes().find::<String>("a", 1001), None);
+        first.forget("a", 1001, &at_the_end()).await;
+        assert_eq!(first.find::<String>("a", 1001, &at_the_end()).await, None);
+        assert_eq!(quotes().find::<String>("a", 1001, &at_the_end()).await, None);
     }
 
-    #[test]
-    fn the_file_is_begun_anew_when_nothing_in_it_counts() {
+    #[tokio::test]
+    async fn the_file_is_begun_anew_when_nothing_in_it_counts() {
         let folder = tempfile::tempdir().unwrap();
         let quotes = || Quotes::beside(&Journal::new(folder.path().join("pending")));
         let lines = || fs::read_to_string(folder.path().join("pending-quotes.jsonl")).unwrap().lines().count();
-        quotes().keep("old", &1, 1000);
-        quotes().keep("older", &1, 1001);
+        quotes().keep("old", &1, 1000, &at_the_end()).await;
+        quotes().keep("older", &1, 1001, &at_the_end()).await;
         assert_eq!(lines(), 2);
         let later = quotes();
-        later.keep("new", &1, 9000);
-        later.keep("newer", &1, 9000);
-        assert_eq!((lines(), quotes().find::<i64>("new", 9001)), (2, Some(1)));
+        later.keep("new", &1, 9000, &at_the_end()).await;
+        later.keep("newer", &1, 9000, &at_the_end()).await;
+        assert_eq!((lines(), quotes().find::<i64>("new", 9001, &at_the_end()).await), (2, Some(1)));
     }
 }

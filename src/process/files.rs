@@ -7,23 +7,13 @@ use std::{
     path::Path,
 };
 
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    task::{block_in_place, spawn_blocking},
-};
+use tokio::task::spawn_blocking;
 
 pub(crate) use self::system::{is_locked, private, replace};
 
 /// Runs a file operation, which may stall: on a network file system, at a pipe, or at a lock of another process. The
-/// runtime's one worker goes on with the other tasks meanwhile. A lock that the operation waits for is taken inside it.
-pub(crate) fn in_place<T>(operation: impl FnOnce() -> T) -> T {
-    match Handle::try_current() {
-        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => block_in_place(operation),
-        _ => operation(),
-    }
-}
-
-/// The same for a caller that does not wait to the end: on drop, the operation is left behind.
+/// runtime's one worker goes on with the other tasks meanwhile, and a caller that is dropped leaves the operation
+/// behind. A lock that the operation waits for is taken inside it.
 pub(crate) async fn blocking<T: Send + 'static>(operation: impl FnOnce() -> T + Send + 'static) -> T {
     match spawn_blocking(operation).await {
         Ok(done) => done,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
 pub(crate) use self::{
-    files::{FileLock, blocking, in_place, is_locked, private, private_directory, replace},
+    files::{FileLock, blocking, is_locked, private, private_directory, replace},
     signals::{Signals, interrupt, kill, told_to_end},
     system::Parent,
 };

@@ -93,16 +93,16 @@ impl AccountBudget {
     }
 
     /// Records the outcome of a create.
-    pub(super) fn ended(&self, marker: &str, uid: Option<&str>) {
+    pub(super) async fn ended(&self, marker: &str, uid: Option<&str>) {
         if let Some(reservations) = self.reservations.get() {
-            reservations.ended(marker, uid);
+            reservations.ended(marker, uid).await;
         }
     }
 
     /// Removes the reservation of a released instance.
-    pub(super) fn released(&self, uid: &str) {
+    pub(super) async fn released(&self, uid: &str) {
         if let Some(reservations) = self.reservations.get() {
-            reservations.released(uid);
+            reservations.released(uid).await;
         }
     }
 
@@ -135,10 +135,11 @@ impl AccountBudget {
         }
         let is_gone = |instance: &&Instance| instance.is_released() || replaced.is(instance, client);
         let gone: BTreeSet<String> = listing.records.iter().filter(is_gone).flat_map(names).collect();
-        let reserved: BTreeSet<String> = reservations.change(|own, others| {
+        let reserved = reservations.change(limits, |own, others| {
             let names = |it: &Reservation| [Some(it.marker.clone()), it.uid.clone()];
-            own.iter().chain(&*others).flat_map(names).flatten().collect()
+            own.iter().chain(&*others).flat_map(names).flatten().collect::<BTreeSet<String>>()
         });
+        let reserved = reserved.await;
         let counts = |instance: &&Instance| !is_gone(instance) && !names(instance).any(|name| reserved.contains(&name));
         let counted = listing.records.iter().filter(counts);
         let items = try_join_all(counted.map(|instance| self.item(instance, client, since, limits))).await?;
@@ -288,8 +289,14 @@ fn unpriced(reason: &str) -> Diagnostic {
 impl AccountBill<'_> {
     /// Runs `decide` for a planned instance under the lock of the reservations. The price that it returns counts for
     /// later plans.
-    pub(super) fn plan<T>(&self, plan: &str, title: &str, decide: impl FnOnce(&Room<'_>) -> (T, Option<Number>)) -> T {
-        self.reservations.change(|own, others| {
+    pub(super) async fn plan<T>(
+        &self,
+        plan: &str,
+        title: &str,
+        limits: &Context,
+        decide: impl FnOnce(&Room<'_>) -> (T, Option<Number>),
+    ) -> T {
+        let decided = self.reservations.change(limits, |own, others| {
             let mut planned = self.budget.planned.lock().unwrap_or_else(PoisonError::into_inner);
             planned.remove(plan);
             let items = planned.values().cloned();
@@ -299,19 +306,27 @@ impl AccountBill<'_> {
                 planned.insert(plan.to_owned(), Item { title: title.to_owned(), hourly });
             }
             decided
-        })
+        });
+        decided.await
     }
 
     /// Reserves the price of a create, unless the budget forbids it.
-    pub(super) fn reserve(&self, marker: &str, title: &str, hourly: &Number) -> Result<(), Diagnostic> {
-        self.reservations.change(|own, others| {
+    pub(super) async fn reserve(
+        &self,
+        marker: &str,
+        title: &str,
+        hourly: &Number,
+        limits: &Context,
+    ) -> Result<(), Diagnostic> {
+        let reserved = self.reservations.change(limits, |own, others| {
             own.retain(|reservation| reservation.marker != marker);
             let planned = self.budget.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let room = self.room(own.iter().chain(&*others), planned.into_values());
             room.hold(title, hourly)?;
             own.push(self.reservations.reservation(marker, title.to_owned(), hourly.to_string()));
             Ok(())
-        })
+        });
+        reserved.await
     }
 
     fn room<'r>(

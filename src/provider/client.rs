@@ -5,9 +5,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
 };
 
+use jiff::Timestamp;
+
 use super::{Environment, account_budget::AccountBudget};
 use crate::{
-    api::{self, Creation, Journal, Object, ObjectKind, PendingRecord, Quotes, request_hash},
+    api::{self, Context, Creation, Journal, Object, ObjectKind, PendingRecord, Quotes, request_hash},
     framework::{self, value::Number},
 };
 
@@ -162,10 +164,21 @@ impl ProviderClient {
         self.seen().named.insert((kind, leftover.to_owned()))
     }
 
+    /// Records that the object of a pending record was seen and named.
+    pub(super) async fn has_seen(&self, record: &str, limits: &Context) {
+        self.quotes.keep(&format!("seen|{record}"), &true, Timestamp::now().as_second(), limits).await;
+    }
+
+    /// Whether an earlier run has recorded that.
+    pub(super) async fn was_seen(&self, record: &str, limits: &Context) -> bool {
+        let key = format!("seen|{record}");
+        self.quotes.find(&key, Timestamp::now().as_second(), limits).await.unwrap_or(false)
+    }
+
     /// Removes the pending record of an object that was released.
-    pub(super) fn released(&self, kind: ObjectKind, id: &str, uid: Option<&str>) {
+    pub(super) async fn released(&self, kind: ObjectKind, id: &str, uid: Option<&str>) {
         if let (ObjectKind::Instance, Some(budget)) = (kind, &self.account_budget) {
-            budget.released(id);
+            budget.released(id).await;
         }
         let Some(base_url) = self.base_url() else { return };
         if let Err(error) = self.journal.seen(kind, id, uid, &base_url) {
@@ -173,12 +186,13 @@ impl ProviderClient {
         }
     }
 
-    /// The pending record of an earlier run that a create of one of these requests would resume.
-    pub(super) fn resumable<C: Creation>(&self, requests: &[C]) -> Option<PendingRecord> {
-        let first = requests.first()?;
+    /// The pending records of earlier runs that a create of one of these requests would resume, if they are of its
+    /// account.
+    pub(super) fn resumable<C: Creation>(&self, requests: &[C]) -> Vec<PendingRecord> {
+        let (Some(first), Some(base_url)) = (requests.first(), self.base_url()) else { return Vec::new() };
         let candidates: Vec<String> = requests.iter().filter_map(Creation::candidate).collect();
         let (kind, name) = (C::Object::KIND, first.wanted_name());
-        self.journal.resumable(kind, name, &request_hash(first), &candidates, &self.base_url()?).ok()?
+        self.journal.resumable(kind, name, &request_hash(first), &candidates, &base_url).unwrap_or_default()
     }
 
     /// The service's base address, as stored in pending records and quotes.
@@ -192,11 +206,11 @@ impl ProviderClient {
 }
 
 /// The limits of a step for the service's client.
-pub(super) fn limits<C>(context: &framework::StepContext<C>) -> api::Context {
-    api::Context { cancel: context.stopping.clone(), deadline: context.deadline }
+pub(super) fn limits<C>(context: &framework::StepContext<C>) -> Context {
+    Context { cancel: context.stopping.clone(), deadline: context.deadline }
 }
 
 /// The limits of a plan for the service's client.
-pub(super) fn planning_limits<C>(context: &framework::PlanContext<'_, C>) -> api::Context {
-    api::Context { cancel: context.stopping.clone(), deadline: context.deadline }
+pub(super) fn planning_limits<C>(context: &framework::PlanContext<'_, C>) -> Context {
+    Context { cancel: context.stopping.clone(), deadline: context.deadline }
 }

@@ -26,12 +26,23 @@ pub struct Leftover {
     pub id: Option<String>,
     /// Its name, or the name that was sent.
     pub name: String,
-    /// Whether it was seen. Otherwise it may exist.
-    pub is_seen: bool,
+    /// Whether it was seen.
+    pub evidence: Evidence,
     /// The name of its pending record.
     pub record: Option<String>,
     /// Whether it belongs to the state of this create.
     pub is_of_this_state: bool,
+}
+
+/// Whether the object of a leftover was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// It was seen.
+    Seen,
+    /// Two complete looks lack it, and it may be too young to be shown.
+    Lacking,
+    /// Its object may exist.
+    Unknown,
 }
 
 /// How a leftover is known.
@@ -113,21 +124,26 @@ impl<C: Creation> Flow<C> {
             Some(object) => object.is_released(),
             None if whose == RecordAccount::Other => return Ok(None),
             None if record.refused => true,
-            None => match self.settle_record(other).await? {
-                Unseen::Gone => true,
-                Unseen::Lacking => false,
-                Unseen::Taken => return Ok(None),
-                Unseen::Unknown => {
+            None => {
+                let unseen = self.settle_record(other).await?;
+                let evidence = match unseen {
+                    Unseen::Gone | Unseen::Lacking => None,
+                    Unseen::Taken => return Ok(None),
+                    Unseen::Young => Some(Evidence::Lacking),
+                    Unseen::Unknown => Some(Evidence::Unknown),
+                };
+                if let Some(evidence) = evidence {
                     return Ok(Some(Leftover {
                         kind,
                         id: record.ids.as_ref().map(|ids| ids.id.clone()),
                         name: record.marker.clone(),
-                        is_seen: false,
+                        evidence,
                         record: Some(other.name().to_owned()),
                         is_of_this_state,
                     }));
                 }
-            },
+                unseen == Unseen::Gone
+            }
         };
         if is_over && whose == RecordAccount::Own {
             let (journal, other) = (self.journal.clone(), other.clone());
@@ -151,7 +167,7 @@ impl<C: Creation> Flow<C> {
         };
         match self.client.objects::<C::Object>().look(&known.key(), Some(&record.marker), &self.context).await? {
             Presence::Released => Ok(Unseen::Gone),
-            Presence::Absent if age(record.begun_at) < VISIBILITY_WINDOW => Ok(Unseen::Unknown),
+            Presence::Absent if age(record.begun_at) < VISIBILITY_WINDOW => Ok(Unseen::Young),
             Presence::Absent => {
                 let last_seen =
                     LastSeen { account: Some(&record.account), made_at: record.begun_at, grace: VISIBILITY_WINDOW };
@@ -164,6 +180,7 @@ impl<C: Creation> Flow<C> {
 }
 
 /// What became of a record whose object was not seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Unseen {
     /// It made nothing, or its object is certainly gone.
     Gone,
@@ -173,6 +190,8 @@ enum Unseen {
     Taken,
     /// Its object may exist.
     Unknown,
+    /// Two looks lack its object, which may be too young to be shown.
+    Young,
 }
 
 fn leftover<K: Object>(
@@ -185,7 +204,7 @@ fn leftover<K: Object>(
         kind,
         id: Some(object.key().to_string()),
         name: object.name().unwrap_or_default().to_owned(),
-        is_seen: true,
+        evidence: Evidence::Seen,
         record: record.map(|record| record.name().to_owned()),
         is_of_this_state,
     }

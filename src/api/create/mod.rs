@@ -30,7 +30,7 @@ use super::{
 };
 
 pub use self::{
-    leftovers::{Leftover, LeftoverKind},
+    leftovers::{Evidence, Leftover, LeftoverKind},
     rounds::Choices,
 };
 
@@ -83,8 +83,12 @@ pub trait Guard: Send + 'static {
 
     /// Judges, once before the first request, what earlier runs left under the same name, or the error of looking for
     /// it.
-    fn judge(&mut self, _found: Result<Vec<Leftover>, Error>) -> Permission {
-        Permission::Send
+    fn judge(
+        &mut self,
+        _found: Result<Vec<Leftover>, Error>,
+        _context: &Context,
+    ) -> impl Future<Output = Permission> + Send {
+        async { Permission::Send }
     }
 
     /// Decides about a request: asked for each choice in each round, because the price and more may have changed.

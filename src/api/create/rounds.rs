@@ -34,7 +34,7 @@ impl<C: Creation> Flow<C> {
         };
         if G::JUDGES_LEFTOVERS {
             let found = self.leftovers(others, account).await;
-            if guard.judge(found) == Permission::Refuse {
+            if guard.judge(found, &self.context).await == Permission::Refuse {
                 self.discard_any(entry).await;
                 return Err(Error::Withdrawn { endpoint: C::ENDPOINT });
             }

@@ -251,8 +251,8 @@ impl Journal {
         Ok(left)
     }
 
-    /// The create at this address that a create of this request, for one of these candidates if there are several,
-    /// would resume.
+    /// The creates at this address that a create of this request, for one of these candidates if there are several,
+    /// would resume, if they are of its account.
     ///
     /// # Errors
     /// A directory or files that cannot be read.
@@ -263,13 +263,12 @@ impl Journal {
         request: &str,
         candidates: &[String],
         base_url: &str,
-    ) -> Result<Option<PendingRecord>, Error> {
+    ) -> Result<Vec<PendingRecord>, Error> {
         let (left, _) = self.left(kind, name, request)?;
         let is_resumed = |record: &PendingRecord| {
             !record.refused && record.base_url == base_url && record.is_resumed_by(request, candidates)
         };
-        let mut resumable = left.into_iter().map(|left| left.record).filter(is_resumed);
-        Ok(resumable.next())
+        Ok(left.into_iter().map(|left| left.record).filter(is_resumed).collect())
     }
 
     /// Removes the record of an object that is in a state of this service, unless a run works on its create. Considers

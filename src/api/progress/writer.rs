@@ -6,7 +6,7 @@ use std::{
     io::{self, Write as _},
     path::PathBuf,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use super::{Event, VERSION, WaitEnding, directory};
 use crate::{
     api::Journal,
-    process::{in_place, private, private_directory},
+    process::{private, private_directory},
 };
 
 /// The largest size of a run's file, in bytes.
@@ -40,7 +40,15 @@ struct Shared {
     /// Keeps the run's lock.
     journal: Journal,
     file: Mutex<Output>,
+    queue: Mutex<Queue>,
     tasks: AtomicU64,
+}
+
+/// The events that are not written yet. One thread writes at a time, in their order.
+#[derive(Default)]
+struct Queue {
+    events: Vec<Event>,
+    is_being_written: bool,
 }
 
 enum Output {
@@ -87,7 +95,13 @@ impl Progress {
     pub fn beside(journal: &Journal) -> Self {
         let directory = directory(journal);
         let journal = journal.clone();
-        let shared = Shared { directory, journal, file: Mutex::new(Output::Unopened), tasks: AtomicU64::new(0) };
+        let shared = Shared {
+            directory,
+            journal,
+            file: Mutex::new(Output::Unopened),
+            queue: Mutex::default(),
+            tasks: AtomicU64::new(0),
+        };
         Self { shared: Some(Arc::new(shared)) }
     }
 
@@ -112,20 +126,47 @@ impl Progress {
         Task { progress: self.clone(), event, is_told: false }
     }
 
+    /// Writes an event soon: the file may stall.
     fn write(&self, event: &Event) {
-        in_place(|| self.write_locked(event));
-    }
-
-    fn write_locked(&self, event: &Event) {
         let Some(shared) = &self.shared else { return };
-        let mut output = shared.file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if matches!(*output, Output::Unopened) {
-            *output = open(shared).map_or_else(|error| closed(&error), Output::Open);
-        }
-        if let Output::Open(open) = &mut *output
-            && let Err(error) = open.append(event)
         {
-            *output = closed(&error);
+            let mut queue = shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.events.push(event.clone());
+            if std::mem::replace(&mut queue.is_being_written, true) {
+                return;
+            }
+        }
+        match Handle::try_current() {
+            Ok(runtime) => {
+                let shared = Arc::clone(shared);
+                drop(runtime.spawn_blocking(move || shared.write_all()));
+            }
+            Err(_) => shared.write_all(),
+        }
+    }
+}
+
+impl Shared {
+    /// Writes the queued events.
+    fn write_all(&self) {
+        let mut output = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let events = {
+                let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+                queue.is_being_written = !queue.events.is_empty();
+                std::mem::take(&mut queue.events)
+            };
+            if events.is_empty() {
+                return;
+            }
+            if matches!(*output, Output::Unopened) {
+                *output = open(self).map_or_else(|error| closed(&error), Output::Open);
+            }
+            if let Output::Open(open) = &mut *output
+                && let Err(error) = events.iter().try_for_each(|event| open.append(event))
+            {
+                *output = closed(&error);
+            }
         }
     }
 }
@@ -170,19 +211,9 @@ impl Task {
     }
 }
 
-/// A drop writes nothing itself: it may be the end of a task that nothing may stall.
 impl Drop for Task {
     fn drop(&mut self) {
-        if self.is_told && self.event.ended.is_none() {
-            let event = self.event.clone();
-            let mut rest = Self { progress: self.progress.clone(), event, is_told: true };
-            self.is_told = false;
-            let mut end = move || rest.end(WaitEnding::Stopped);
-            match Handle::try_current() {
-                Ok(runtime) => drop(runtime.spawn_blocking(end)),
-                Err(_) => end(),
-            }
-        }
+        self.end(WaitEnding::Stopped);
     }
 }
 

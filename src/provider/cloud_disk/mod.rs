@@ -11,7 +11,9 @@ use super::{
     client::{limits, planning_limits},
     disk_sizes,
     errors::Failure,
-    lifecycle::{self, AfterRefusal, Common, Free, ImportTarget, Managed, ManagedExt as _, Release},
+    lifecycle::{
+        self, AfterRefusal, Common, Creatable, Free, ImportTarget, Managed, ManagedExt as _, Releasable, Release,
+    },
     words::{capitalized, disk_status},
 };
 use crate::{
@@ -34,7 +36,6 @@ pub(super) type Resource = lifecycle::Resource<CloudDisk>;
 
 impl Managed for CloudDisk {
     type Object = api::CloudDisk;
-    type Request = CreateCloudDisk;
 
     const TYPE_NAME: &'static str = "damodel_cloud_disk";
     const IMPORT_ID: &'static str = "the disk's database number or its UID, not its name";
@@ -49,10 +50,6 @@ impl Managed for CloudDisk {
 
     fn minutes() -> [u64; 4] {
         [10, 2, 10, 10]
-    }
-
-    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
-        check_size(&plan.planned, context, &mut plan.diagnostics).await;
     }
 
     async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
@@ -97,6 +94,21 @@ impl Managed for CloudDisk {
         Some(disk.clone())
     }
 
+    async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
+        let is_wanted = |disk: &api::CloudDisk| {
+            !disk.is_released() && (disk.id.to_string() == id || disk.uid.as_deref() == Some(id))
+        };
+        lifecycle::in_list(client, limits, is_wanted).await
+    }
+}
+
+impl Creatable for CloudDisk {
+    type Request = CreateCloudDisk;
+
+    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        check_size(&plan.planned, context, &mut plan.diagnostics).await;
+    }
+
     async fn request(&mut self, client: &ProviderClient, _limits: &Context) -> Result<CreateCloudDisk, Diagnostic> {
         let missing = || Diagnostic::error("Missing required argument", "A new disk needs size_gb and spec_id.");
         self.planned_request(client).ok_or_else(missing)
@@ -127,7 +139,9 @@ impl Managed for CloudDisk {
             )
         })
     }
+}
 
+impl Releasable for CloudDisk {
     async fn until_free(release: &Release<'_, Self>) -> Result<Free, Diagnostic> {
         release.until_free().await
     }
@@ -138,13 +152,6 @@ impl Managed for CloudDisk {
 
     fn after_refusal(_error: &api::Error, disk: &api::CloudDisk) -> AfterRefusal {
         after_refusal(disk)
-    }
-
-    async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
-        let is_wanted = |disk: &api::CloudDisk| {
-            !disk.is_released() && (disk.id.to_string() == id || disk.uid.as_deref() == Some(id))
-        };
-        lifecycle::in_list(client, limits, is_wanted).await
     }
 }
 

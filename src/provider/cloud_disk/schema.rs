@@ -80,7 +80,8 @@ pub(super) fn schema() -> Schema {
             "For how many periods the disk is bought; the service accepts 1 for on-demand disks.",
         )
         .replaces(Replacement::IfKnown)
-        .validate(validator::between(1..=i64::MAX)),
+        // Ten years of days, the shortest period.
+        .validate(validator::between(1..=3653)),
         Attribute::with_default(
             "deletion_protection",
             Type::Bool,

@@ -263,7 +263,7 @@ impl Findings {
         let listing = match client.api.cloud_disks().snapshot(limits).await {
             Ok(listing) => listing,
             Err(error) => {
-                disks::recall_uids(&mut planned.exist_disks, client);
+                disks::recall_uids(&mut planned.exist_disks, client, limits).await;
                 return self.unanswered(&error, "check the cloud disks", client);
             }
         };
@@ -281,7 +281,7 @@ impl Findings {
                 None => {}
             }
         }
-        disks::keep_uids(&planned.exist_disks, client);
+        disks::keep_uids(&planned.exist_disks, client, limits).await;
     }
 
     /// Checks the status of a disk. A disk that is mounted in another instance may be free during the apply.

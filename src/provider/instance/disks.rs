@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::schema::Instance;
 use crate::{
     api::{
-        self, CloudDisk, ExistDisk, Listing, NewDisk,
+        self, CloudDisk, Context, ExistDisk, Listing, NewDisk,
         disk_status::{STARTING, UNMOUNTING},
     },
     framework::{
@@ -74,7 +74,7 @@ impl New {
 pub(super) async fn find_uids(
     disks: &mut Attr<Vec<Attr<Existing>>>,
     client: &ProviderClient,
-    limits: &api::Context,
+    limits: &Context,
 ) -> Result<(), api::Error> {
     if disks.elements().any(|(_, disk)| disk.uid.known().is_none()) {
         let listing = client.api.cloud_disks().snapshot(limits).await?;
@@ -85,17 +85,18 @@ pub(super) async fn find_uids(
 
 /// Stores the uids that a plan found, because the plan inside the apply needs the same values even if the service does
 /// not answer.
-pub(super) fn keep_uids(disks: &Attr<Vec<Attr<Existing>>>, client: &ProviderClient) {
+pub(super) async fn keep_uids(disks: &Attr<Vec<Attr<Existing>>>, client: &ProviderClient, limits: &Context) {
     for (id, uid) in disks.elements().filter_map(|(_, disk)| disk.disk_id.known().zip(disk.uid.known())) {
-        client.quotes.keep(&uid_key(*id, client), uid, jiff::Timestamp::now().as_second());
+        client.quotes.keep(&uid_key(*id, client), uid, jiff::Timestamp::now().as_second(), limits).await;
     }
 }
 
 /// Restores the uids that an earlier plan found.
-pub(super) fn recall_uids(disks: &mut Attr<Vec<Attr<Existing>>>, client: &ProviderClient) {
+pub(super) async fn recall_uids(disks: &mut Attr<Vec<Attr<Existing>>>, client: &ProviderClient, limits: &Context) {
     for (_, disk) in disks.elements_mut().filter(|(_, disk)| disk.uid.known().is_none()) {
-        let found = disk.disk_id.known().map(|id| uid_key(*id, client));
-        if let Some(uid) = found.and_then(|key| client.quotes.find(&key, jiff::Timestamp::now().as_second())) {
+        let Some(id) = disk.disk_id.known() else { continue };
+        let now = jiff::Timestamp::now().as_second();
+        if let Some(uid) = client.quotes.find(&uid_key(*id, client), now, limits).await {
             disk.uid = Attr::Known(uid);
         }
     }
@@ -191,7 +192,7 @@ fn mount_path(description: &str) -> Attribute {
 }
 
 /// The text about the disks that the release of an instance deletes and keeps.
-pub(super) async fn told(instance: &Instance, client: Option<&ProviderClient>, limits: &api::Context) -> String {
+pub(super) async fn told(instance: &Instance, client: Option<&ProviderClient>, limits: &Context) -> String {
     let mount_path = instance.data_disk_mount_path.as_str().unwrap_or(super::schema::DEFAULT_MOUNT_PATH);
     let own = format!("The release deletes its system disk and its local data disk ({mount_path}) permanently.");
     let listing = match client {
@@ -347,8 +348,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_not_asked_is_said() {
-        let limits =
-            api::Context::within(std::time::Duration::from_secs(1), &tokio_util::sync::CancellationToken::new());
+        let limits = Context::within(std::time::Duration::from_secs(1), &tokio_util::sync::CancellationToken::new());
         let told = told(&Instance::default(), None, &limits).await;
         assert!(told.ends_with("The cloud disks were not listed: other disks may be mounted too."), "{told}");
     }

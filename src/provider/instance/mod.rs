@@ -19,7 +19,8 @@ use super::{
     client::limits,
     errors::Failure,
     lifecycle::{
-        self, AfterRefusal, Choice, Common, Forbidden, ImportTarget, Managed, ManagedCreate, ManagedExt as _, Release,
+        self, AfterRefusal, Choice, Common, Creatable, Forbidden, ImportTarget, Managed, ManagedCreate,
+        ManagedExt as _, Releasable, Release,
     },
     words::capitalized,
 };
@@ -44,7 +45,6 @@ pub(super) type Resource = lifecycle::Resource<Instance>;
 
 impl Managed for Instance {
     type Object = api::Instance;
-    type Request = CreateInstance;
 
     const TYPE_NAME: &'static str = "damodel_instance";
     const IMPORT_ID: &'static str = "the instance's UID (ins-…) as the console shows it, not its name";
@@ -70,20 +70,8 @@ impl Managed for Instance {
         candidates::pin(plan);
     }
 
-    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
-        plan::create(plan, context).await;
-    }
-
     async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
         plan::update(plan, context).await;
-    }
-
-    async fn plan_destroy(plan: &mut DestroyPlan<Self>, context: &PlanContext<'_, ProviderClient>) {
-        plan::destroy(plan, context).await;
-    }
-
-    fn plan_adoption(plan: &mut CreatePlan<Self>) {
-        candidates::plan_adoption(plan);
     }
 
     async fn update(change: Update<Self>, context: &StepContext<ProviderClient>) -> Outcome<Self> {
@@ -141,6 +129,32 @@ impl Managed for Instance {
         .into()
     }
 
+    async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
+        Ok(match client.api.instances().look(&InstanceUid::new(id), None, limits).await? {
+            Presence::Present(detail) => ImportTarget::One(detail),
+            Presence::Released => ImportTarget::Released,
+            _ => ImportTarget::None,
+        })
+    }
+
+    /// An import has no configuration, which may exclude credentials from the state.
+    fn imported(&mut self, private: &mut Private) {
+        private.insert(IMPORTING, true);
+        self.forget_credentials();
+    }
+}
+
+impl Creatable for Instance {
+    type Request = CreateInstance;
+
+    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        plan::create(plan, context).await;
+    }
+
+    fn plan_adoption(plan: &mut CreatePlan<Self>) {
+        candidates::plan_adoption(plan);
+    }
+
     async fn request(&mut self, client: &ProviderClient, limits: &Context) -> Result<CreateInstance, Diagnostic> {
         report::find_disks(self, client, limits).await?;
         report::request(self, client)
@@ -158,9 +172,9 @@ impl Managed for Instance {
         price::confirm(self, attempt, client, limits).await
     }
 
-    fn create_ended(marker: &str, made: Option<&str>, client: &ProviderClient) {
+    async fn create_ended(marker: &str, made: Option<&str>, client: &ProviderClient) {
         if let Some(budget) = &client.account_budget {
-            budget.ended(marker, made);
+            budget.ended(marker, made).await;
         }
     }
 
@@ -169,8 +183,8 @@ impl Managed for Instance {
         offers::forget(private);
     }
 
-    fn forget_promise(config: &Self, planned: &Self, client: &ProviderClient) {
-        offers::forget_kept(config, planned, client);
+    async fn forget_promise(config: &Self, planned: &Self, client: &ProviderClient, limits: &Context) {
+        offers::forget_kept(config, planned, client, limits).await;
     }
 
     fn wait_for_capacity(&self) -> Option<Duration> {
@@ -228,6 +242,12 @@ impl Managed for Instance {
             None => "To wait for stock, set wait_for_capacity.".to_owned(),
         })
     }
+}
+
+impl Releasable for Instance {
+    async fn plan_destroy(plan: &mut DestroyPlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        plan::destroy(plan, context).await;
+    }
 
     fn may_be_gone(code: Code) -> bool {
         matches!(code, Code::InstanceNotExistOrAlreadyReleased | Code::InstanceNotExistOrNoPrivilege)
@@ -243,20 +263,6 @@ impl Managed for Instance {
 
     async fn forbidden(release: &Release<'_, Self>, error: &api::Error, is_first: bool) -> Option<Forbidden> {
         release.forbidden(error, is_first).await
-    }
-
-    async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
-        Ok(match client.api.instances().look(&InstanceUid::new(id), None, limits).await? {
-            Presence::Present(detail) => ImportTarget::One(detail),
-            Presence::Released => ImportTarget::Released,
-            _ => ImportTarget::None,
-        })
-    }
-
-    /// An import has no configuration, which may exclude credentials from the state.
-    fn imported(&mut self, private: &mut Private) {
-        private.insert(IMPORTING, true);
-        self.forget_credentials();
     }
 }
 

@@ -74,8 +74,9 @@ pub(super) fn forget(private: &mut Private) {
 }
 
 /// Removes the stored offers, which later plans would repeat.
-pub(super) fn forget_kept(config: &Instance, planned: &Instance, client: &ProviderClient) {
-    client.quotes.forget(&list_key(&candidates::each(config, planned, Some(client)), client), now());
+pub(super) async fn forget_kept(config: &Instance, planned: &Instance, client: &ProviderClient, limits: &Context) {
+    let key = list_key(&candidates::each(config, planned, Some(client)), client);
+    client.quotes.forget(&key, now(), limits).await;
 }
 
 /// Checks each choice, and plans the common values of the remaining ones.
@@ -88,8 +89,10 @@ pub(super) async fn plan(
     let (config, planned) = (plan.config.clone(), plan.planned.clone());
     let each = candidates::each(&config, &planned, Some(client));
     let key = list_key(&each, client);
-    let kept =
-        plan.earlier.as_ref().and_then(|private| private.entry(OFFERS)).or_else(|| client.quotes.find(&key, now()));
+    let kept = match plan.earlier.as_ref().and_then(|private| private.entry(OFFERS)) {
+        Some(earlier) => Some(earlier),
+        None => client.quotes.find(&key, now(), limits).await,
+    };
     let mut survey = Survey { config, planned, each, key, kept, verdicts: Vec::new() };
     // Stock moves: one list of candidates without any is no reason to end an apply that was planned with some.
     let may_look_again = survey.has_choice() && survey.planned.wait_for_capacity.is_null();
@@ -102,16 +105,39 @@ pub(super) async fn plan(
         }
     };
     plan.diagnostics.extend(said);
-    match billed {
+    let decision = match billed {
         Some(billed) => {
-            let title = survey.planned.title();
-            billed.plan(&plan_id(&mut plan.private, client), &title, |room| {
+            let (title, id) = (survey.planned.title(), plan_id(&mut plan.private, client));
+            let decided = billed.plan(&id, &title, limits, |room| {
                 survey.rule_out_by(room);
-                ((), survey.decide(plan, client))
+                let decision = survey.decide(plan);
+                let ceiling = decision.ceiling.clone();
+                (decision, ceiling)
             });
+            decided.await
         }
-        None => drop(survey.decide(plan, client)),
+        None => survey.decide(plan),
+    };
+    match decision.offers {
+        Promise::Kept(offers) => client.quotes.keep(&survey.key, &offers, now(), limits).await,
+        Promise::Forgotten => client.quotes.forget(&survey.key, now(), limits).await,
+        Promise::Unchanged => {}
     }
+}
+
+/// What a plan decided.
+struct Decision {
+    /// The highest price among the remaining choices.
+    ceiling: Option<Number>,
+    offers: Promise,
+}
+
+/// What becomes of the stored offers.
+enum Promise {
+    Forgotten,
+    /// Valid for another hour, even if an earlier plan made them.
+    Kept(Vec<Offer>),
+    Unchanged,
 }
 
 /// The choices of a create, and what a plan finds out about each.
@@ -214,33 +240,31 @@ impl Survey {
         }
     }
 
-    /// Decides which choices remain, and plans their common values; returns the highest price among them.
-    fn decide(&self, plan: &mut CreatePlan<Instance>, client: &ProviderClient) -> Option<Number> {
+    /// Decides which choices remain, and plans their common values.
+    fn decide(&self, plan: &mut CreatePlan<Instance>) -> Decision {
         let planned = &mut plan.planned;
         let is_whole = !self.has_choice()
             || self.config.candidates.known().is_some_and(|candidates| candidates.len() == self.each.len());
         let offers = match &self.kept {
             Some(kept) => kept.clone(),
-            None if !is_whole || self.verdicts.iter().any(|it| matches!(it, Verdict::Open)) => return None,
+            None if !is_whole || self.verdicts.iter().any(|it| matches!(it, Verdict::Open)) => {
+                return Decision { ceiling: None, offers: Promise::Unchanged };
+            }
             None => self.offers().cloned().collect(),
         };
         if let Err(diagnostic) = self.has_stock(&offers) {
             let is_over = diagnostic.is_error() && (self.has_choice() || offers.is_empty());
             plan.diagnostics.push(diagnostic);
             if is_over {
-                client.quotes.forget(&self.key, now());
-                return None;
+                return Decision { ceiling: None, offers: Promise::Forgotten };
             }
         }
         self.settle(planned, &offers);
         let ceiling = planned.price_ceiling.known().cloned();
         plan.private.insert(OFFERS, &offers);
         self.warn_of_moved_prices(&offers, &mut plan.diagnostics);
-        // The quotes are now valid for another hour, even if an earlier plan made them.
-        if offers.iter().all(|offer| self.current(offer).is_some_and(|now| now.cost == offer.cost)) {
-            client.quotes.keep(&self.key, &offers, now());
-        }
-        ceiling
+        let holds = offers.iter().all(|offer| self.current(offer).is_some_and(|now| now.cost == offer.cost));
+        Decision { ceiling, offers: if holds { Promise::Kept(offers) } else { Promise::Unchanged } }
     }
 
     fn offers(&self) -> impl Iterator<Item = &Offer> {

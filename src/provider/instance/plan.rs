@@ -154,10 +154,10 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
         if let Some(client) = client {
             let disks = &mut plan.planned.exist_disks;
             match find_uids(disks, client, limits).await {
-                Ok(()) => keep_uids(disks, client),
+                Ok(()) => keep_uids(disks, client, limits).await,
                 Err(error) => {
                     tracing::warn!(%error, "the uids of the cloud disks could not be looked up: the apply tries again");
-                    recall_uids(disks, client);
+                    recall_uids(disks, client, limits).await;
                 }
             }
         }

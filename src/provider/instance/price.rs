@@ -91,7 +91,8 @@ pub(super) async fn confirm(
     if let (Some(billed), Some(hourly)) =
         (client.billed_for_create(attempt.since, limits).await?, live.hourly_equivalent.known())
     {
-        billed.reserve(&attempt.marker, &planned.title(), hourly).map_err(|mut over| {
+        let reserved = billed.reserve(&attempt.marker, &planned.title(), hourly, limits).await;
+        reserved.map_err(|mut over| {
             over.detail.push_str(" Nothing was bought.");
             over.at(blame(planned, attempt.choice))
         })?;

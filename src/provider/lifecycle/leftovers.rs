@@ -2,19 +2,20 @@
 
 use super::{Managed, ManagedExt as _, noun};
 use crate::{
-    api::{self, Leftover, LeftoverKind, Object},
+    api::{self, Context, Evidence, Leftover, LeftoverKind, Object},
     framework::{Diagnostic, Diagnostics},
     provider::{OnLeftover, ProviderClient, errors::Failure, words::capitalized},
 };
 
 /// The diagnostics about leftovers before a create: an error stops it.
-pub(super) fn judge<M: Managed>(
+pub(super) async fn judge<M: Managed>(
     found: Result<Vec<Leftover>, api::Error>,
     planned: &M,
     client: &ProviderClient,
+    limits: &Context,
 ) -> Diagnostics {
     let mut found = match found {
-        Ok(found) => found,
+        Ok(found) => not_gone(found, client, limits).await,
         Err(error) => return not_looked_for(planned, &error, client),
     };
     // The object of a state or of this run is no leftover: its name is being repaired.
@@ -35,6 +36,26 @@ pub(super) fn judge<M: Managed>(
         diagnostics.push(refusal::<M>(first, &errors, client));
     }
     diagnostics
+}
+
+/// Leaves out the objects that were seen once and that complete looks lack now, however young they are: whoever was
+/// told of one has released it.
+async fn not_gone(found: Vec<Leftover>, client: &ProviderClient, limits: &Context) -> Vec<Leftover> {
+    let mut left = Vec::new();
+    for leftover in found {
+        let is_gone = match (leftover.evidence, &leftover.record) {
+            (Evidence::Seen, Some(record)) => {
+                client.has_seen(record, limits).await;
+                false
+            }
+            (Evidence::Lacking, Some(record)) => client.was_seen(record, limits).await,
+            _ => false,
+        };
+        if !is_gone {
+            left.push(leftover);
+        }
+    }
+    left
 }
 
 /// Handles a failed search for leftovers: nothing is created, unless `on_leftover` is "warn".
@@ -76,7 +97,9 @@ fn summary<M: Managed>(leftover: &Leftover) -> String {
         LeftoverKind::Finished => format!("{what} was created by an earlier run"),
         LeftoverKind::Marked => format!("{what} was left behind by an earlier run"),
         LeftoverKind::Named => format!("{what} has this name"),
-        LeftoverKind::Unfinished if leftover.is_seen => format!("{what} is of an unfinished create"),
+        LeftoverKind::Unfinished if leftover.evidence == Evidence::Seen => {
+            format!("{what} is of an unfinished create")
+        }
         LeftoverKind::Unfinished => format!("{what} may exist: its create is unfinished"),
     }
 }

@@ -1,5 +1,6 @@
 //! The life cycle of billed objects, shared by all kinds: create, read, delete, import and list of instances, cloud
-//! disks and private images. The differences are in [`Managed`]; the folder of a kind has its schema, model and checks.
+//! disks and private images. The differences are in [`Managed`], [`Creatable`] and [`Releasable`]; the folder of a kind
+//! has its schema, model and checks.
 
 pub(super) mod absence;
 mod create;
@@ -36,17 +37,11 @@ pub(super) type Key<M> = <<M as Managed>::Object as api::Record>::Key;
 pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     /// The kind in the service's client.
     type Object: Object;
-    /// The request of its create.
-    type Request: Creation<Object = Self::Object>;
 
     /// Its type in HCL.
     const TYPE_NAME: &'static str;
     /// The description of its import id, as text after "The import id is".
     const IMPORT_ID: &'static str;
-    /// The handling of a service that is busy with another create of this kind.
-    const WHILE_BUSY: WhileBusy = WhileBusy::Fail;
-    /// Whether a release ends only some time after the service has accepted it.
-    const RELEASES_LATER: bool = true;
 
     /// The schema, without the `timeouts` block.
     fn schema() -> Schema;
@@ -63,25 +58,11 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     /// Decides which attributes an update changes and replaces, before all other checks.
     fn settle_update(_plan: &mut UpdatePlan<Self>) {}
 
-    /// Refines the plan of a create: live checks, early computed values, warnings.
-    fn plan_create(
-        plan: &mut CreatePlan<Self>,
-        context: &PlanContext<'_, ProviderClient>,
-    ) -> impl Future<Output = ()> + Send;
-
     /// Refines the plan of an update in the same way.
     fn plan_update(
         plan: &mut UpdatePlan<Self>,
         context: &PlanContext<'_, ProviderClient>,
     ) -> impl Future<Output = ()> + Send;
-
-    /// Warns about what a destroy loses.
-    fn plan_destroy(
-        _plan: &mut DestroyPlan<Self>,
-        _context: &PlanContext<'_, ProviderClient>,
-    ) -> impl Future<Output = ()> + Send {
-        async {}
-    }
 
     /// Updates the object in place, after its rename: the prior state has the new name.
     fn update(
@@ -93,9 +74,6 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
 
     /// Corrects a configuration that was generated from a state.
     fn generate(_config: &mut Self, _diagnostics: &mut Diagnostics) {}
-
-    /// Makes values unknown that differ if the create adopts an earlier run's object.
-    fn plan_adoption(_plan: &mut CreatePlan<Self>) {}
 
     /// The common attributes of all kinds.
     fn common(&self) -> Common<'_>;
@@ -132,6 +110,34 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
         Diagnostics::new()
     }
 
+    /// Finds the object of an import id.
+    fn find(
+        id: &str,
+        client: &ProviderClient,
+        limits: &Context,
+    ) -> impl Future<Output = Result<ImportTarget<Self>, api::Error>> + Send;
+
+    /// Marks a state that was imported.
+    fn imported(&mut self, _private: &mut Private) {}
+}
+
+/// How a kind is created.
+pub(super) trait Creatable: Managed {
+    /// The request of its create.
+    type Request: Creation<Object = Self::Object>;
+
+    /// The handling of a service that is busy with another create of this kind.
+    const WHILE_BUSY: WhileBusy = WhileBusy::Fail;
+
+    /// Refines the plan of a create: live checks, early computed values, warnings.
+    fn plan_create(
+        plan: &mut CreatePlan<Self>,
+        context: &PlanContext<'_, ProviderClient>,
+    ) -> impl Future<Output = ()> + Send;
+
+    /// Makes values unknown that differ if the create adopts an earlier run's object.
+    fn plan_adoption(_plan: &mut CreatePlan<Self>) {}
+
     /// The objects that a create may create for a plan, in order of preference: only the planned object, unless the
     /// kind has candidates.
     fn choices(_config: &Self, planned: &Self, _private: &Private, _client: &ProviderClient) -> Vec<Choice<Self>> {
@@ -163,10 +169,19 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn forget_plan(_private: &mut Private, _client: &ProviderClient) {}
 
     /// Removes the stored quote of a plan that the create could not keep.
-    fn forget_promise(_config: &Self, _planned: &Self, _client: &ProviderClient) {}
+    fn forget_promise(
+        _config: &Self,
+        _planned: &Self,
+        _client: &ProviderClient,
+        _limits: &Context,
+    ) -> impl Future<Output = ()> + Send {
+        async {}
+    }
 
     /// Records the outcome of a create that was confirmed with this marker: the id of its object, or `None`.
-    fn create_ended(_marker: &str, _made: Option<&str>, _client: &ProviderClient) {}
+    fn create_ended(_marker: &str, _made: Option<&str>, _client: &ProviderClient) -> impl Future<Output = ()> + Send {
+        async {}
+    }
 
     /// How long the create is repeated while there is no stock.
     fn wait_for_capacity(&self) -> Option<Duration> {
@@ -201,6 +216,20 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     ) -> impl Future<Output = Option<String>> + Send {
         async { None }
     }
+}
+
+/// How a kind is destroyed.
+pub(super) trait Releasable: Managed {
+    /// Whether a release ends only some time after the service has accepted it.
+    const RELEASES_LATER: bool = true;
+
+    /// Warns about what a destroy loses.
+    fn plan_destroy(
+        _plan: &mut DestroyPlan<Self>,
+        _context: &PlanContext<'_, ProviderClient>,
+    ) -> impl Future<Output = ()> + Send {
+        async {}
+    }
 
     /// Waits until the service would accept the release.
     fn until_free(_release: &Release<'_, Self>) -> impl Future<Output = Result<Free, Diagnostic>> + Send {
@@ -222,16 +251,6 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     ) -> impl Future<Output = Option<Forbidden>> + Send {
         async { None }
     }
-
-    /// Finds the object of an import id.
-    fn find(
-        id: &str,
-        client: &ProviderClient,
-        limits: &Context,
-    ) -> impl Future<Output = Result<ImportTarget<Self>, api::Error>> + Send;
-
-    /// Marks a state that was imported.
-    fn imported(&mut self, _private: &mut Private) {}
 }
 
 /// The common attributes of all kinds.
@@ -340,7 +359,7 @@ impl<M> Default for Resource<M> {
     }
 }
 
-impl<M: Managed> framework::Resource for Resource<M> {
+impl<M: Creatable + Releasable> framework::Resource for Resource<M> {
     type Client = ProviderClient;
     type Model = M;
 

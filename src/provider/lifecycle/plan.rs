@@ -1,20 +1,25 @@
 //! The common part of all plans, and the update in place: first the name, then the kind's own attributes.
 
-use super::{Managed, ManagedExt as _, absence};
+use super::{Creatable, Managed, ManagedExt as _, Releasable, absence};
 use crate::{
-    api::{Object, PendingRecord},
+    api::{Context, Object, PendingRecord},
     framework::{
         CreatePlan, DestroyPlan, Diagnostic, Diagnostics, Outcome, Path, PlanContext, StepContext, Update, UpdatePlan,
     },
-    provider::{ProviderClient, client::limits, errors::Failure, protection},
+    provider::{
+        ProviderClient,
+        client::{limits, planning_limits},
+        errors::Failure,
+        protection,
+    },
 };
 
-pub(super) async fn create<M: Managed>(plan: &mut CreatePlan<M>, context: &PlanContext<'_, ProviderClient>) {
+pub(super) async fn create<M: Creatable>(plan: &mut CreatePlan<M>, context: &PlanContext<'_, ProviderClient>) {
     protection::check_create(plan);
     let said = std::mem::take(&mut plan.diagnostics);
     M::plan_create(plan, context).await;
     if let Some(client) = context.client
-        && resumable(plan, client).is_some()
+        && is_resumed(plan, client, &planning_limits(context)).await
     {
         plan.diagnostics = softened(std::mem::take(&mut plan.diagnostics));
         M::plan_adoption(plan);
@@ -30,7 +35,7 @@ pub(super) async fn change<M: Managed>(plan: &mut UpdatePlan<M>, context: &PlanC
     M::plan_update(plan, context).await;
 }
 
-pub(super) async fn destroy<M: Managed>(plan: &mut DestroyPlan<M>, context: &PlanContext<'_, ProviderClient>) {
+pub(super) async fn destroy<M: Releasable>(plan: &mut DestroyPlan<M>, context: &PlanContext<'_, ProviderClient>) {
     remember(&plan.prior, context);
     if plan.prior.is_protected() {
         plan.diagnostics.push(protection::refusal(&plan.prior));
@@ -45,16 +50,26 @@ fn remember<M: Managed>(prior: &M, context: &PlanContext<'_, ProviderClient>) {
     }
 }
 
-/// The pending record that the create of this plan would adopt. The stock, name or budget that a killed create uses
-/// does not prevent its adoption.
-pub(in crate::provider) fn resumable<M: Managed>(
-    plan: &CreatePlan<M>,
-    client: &ProviderClient,
-) -> Option<PendingRecord> {
+/// Whether the create of this plan would adopt what an earlier run created: the stock, name or budget that it uses is
+/// no obstacle then. A record of another token counts if this one shows its object.
+async fn is_resumed<M: Creatable>(plan: &CreatePlan<M>, client: &ProviderClient, limits: &Context) -> bool {
     let choices = M::choices(&plan.config, &plan.planned, &plan.private, client);
     let requests: Option<Vec<M::Request>> =
         choices.iter().map(|choice| choice.object.planned_request(client)).collect();
-    client.resumable(&requests?)
+    let left = client.resumable(&requests.unwrap_or_default());
+    if left.is_empty() {
+        return false;
+    }
+    if let Ok(account) = client.api.account(limits).await
+        && left.iter().any(|record| account.is_like(&record.account))
+    {
+        return true;
+    }
+    let Ok(listing) = client.api.objects::<M::Object>().snapshot(limits).await else { return false };
+    let is_of = |object: &M::Object, record: &PendingRecord| {
+        object.is_named_by(record, &record.base_url) || object.name() == Some(&record.marker)
+    };
+    listing.records.iter().any(|object| left.iter().any(|record| is_of(object, record)))
 }
 
 /// Turns errors of live checks into warnings: the apply adopts the existing object, and checks again before it buys

@@ -9,7 +9,10 @@ use super::{
     client::planning_limits,
     errors::Failure,
     images,
-    lifecycle::{self, AfterRefusal, Common, Free, ImportTarget, Managed, ManagedExt as _, Release, absence},
+    lifecycle::{
+        self, AfterRefusal, Common, Creatable, Free, ImportTarget, Managed, ManagedExt as _, Releasable, Release,
+        absence,
+    },
     protection,
     words::{capitalized, image_status, image_type},
 };
@@ -29,14 +32,9 @@ pub(super) type Resource = lifecycle::Resource<PrivateImage>;
 
 impl Managed for PrivateImage {
     type Object = api::PrivateImage;
-    type Request = SaveImage;
 
     const TYPE_NAME: &'static str = "damodel_private_image";
     const IMPORT_ID: &'static str = "the image's number (image_id), not its name";
-    /// While the service is busy with another save, the request is repeated; the daily limit is final (service API,
-    /// POST /api/instance/save_image_v2).
-    const WHILE_BUSY: WhileBusy = WhileBusy::Wait;
-    const RELEASES_LATER: bool = false;
 
     fn schema() -> Schema {
         schema::schema()
@@ -48,19 +46,6 @@ impl Managed for PrivateImage {
 
     fn minutes() -> [u64; 4] {
         [120, 2, 5, 10]
-    }
-
-    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
-        if plan.planned.instance_id.is_null() {
-            plan.diagnostics.error_at(
-                Path::to("instance_id"),
-                "Missing required argument",
-                "A new image needs instance_id: the instance whose system disk is saved.",
-            );
-        }
-        // The name of a replaced image is free when the new image needs it.
-        let replaced = protection::replaced(&plan.private).and_then(|id| id.parse().ok());
-        check_name(&plan.planned, replaced, context, &mut plan.diagnostics).await;
     }
 
     async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
@@ -98,6 +83,31 @@ impl Managed for PrivateImage {
 
     fn shown(image: &api::PrivateImage) -> Option<api::PrivateImage> {
         Some(image.clone())
+    }
+
+    async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
+        lifecycle::in_list(client, limits, |image: &api::PrivateImage| image.image_id.to_string() == id).await
+    }
+}
+
+impl Creatable for PrivateImage {
+    type Request = SaveImage;
+
+    /// While the service is busy with another save, the request is repeated; the daily limit is final (service API,
+    /// POST /api/instance/save_image_v2).
+    const WHILE_BUSY: WhileBusy = WhileBusy::Wait;
+
+    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        if plan.planned.instance_id.is_null() {
+            plan.diagnostics.error_at(
+                Path::to("instance_id"),
+                "Missing required argument",
+                "A new image needs instance_id: the instance whose system disk is saved.",
+            );
+        }
+        // The name of a replaced image is free when the new image needs it.
+        let replaced = protection::replaced(&plan.private).and_then(|id| id.parse().ok());
+        check_name(&plan.planned, replaced, context, &mut plan.diagnostics).await;
     }
 
     async fn request(&mut self, client: &ProviderClient, limits: &Context) -> Result<SaveImage, Diagnostic> {
@@ -140,8 +150,12 @@ impl Managed for PrivateImage {
         }
         let listing = client.api.private_images().fresh(limits).await.ok()?;
         let holder = listing.records.iter().find(|image| image.image_name.as_deref() == self.name())?;
-        Some(taken(holder, client))
+        Some(taken(holder, client, limits).await)
     }
+}
+
+impl Releasable for PrivateImage {
+    const RELEASES_LATER: bool = false;
 
     async fn until_free(release: &Release<'_, Self>) -> Result<Free, Diagnostic> {
         let another = absence::is_another(&release.current.state, release.client, &release.limits).await;
@@ -155,22 +169,21 @@ impl Managed for PrivateImage {
     fn after_refusal(_error: &api::Error, _image: &api::PrivateImage) -> AfterRefusal {
         AfterRefusal::Fail
     }
-
-    async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
-        lifecycle::in_list(client, limits, |image: &api::PrivateImage| image.image_id.to_string() == id).await
-    }
 }
 
 /// The text about the image that already has the configured name.
-fn taken(holder: &api::PrivateImage, client: &ProviderClient) -> String {
+async fn taken(holder: &api::PrivateImage, client: &ProviderClient, limits: &Context) -> String {
     let (id, name) = (holder.image_id, holder.image_name.as_deref().unwrap_or_default());
     let entries = client.journal.list().map(|report| report.entries).unwrap_or_default();
-    let is_left = entries.iter().any(|listed| {
+    let left = entries.iter().find(|listed| {
         let record = &listed.record;
         record.kind == ObjectKind::PrivateImage
             && (record.marker == name || record.ids.as_ref().is_some_and(|ids| ids.id == id.to_string()))
     });
-    let origin = if is_left {
+    if let Some(left) = left {
+        client.has_seen(left.name(), limits).await;
+    }
+    let origin = if left.is_some() {
         " An earlier run created it, possibly from an instance that was replaced since, and its pending record still \
          exists."
     } else {
@@ -221,7 +234,8 @@ async fn check_name(
 ) {
     let client = context.client.filter(|client| client.preflight);
     let (Some(client), Some(name)) = (client, planned.name.as_str()) else { return };
-    match client.api.private_images().snapshot(&planning_limits(context)).await {
+    let limits = planning_limits(context);
+    match client.api.private_images().snapshot(&limits).await {
         Ok(listing) => {
             let holder = listing
                 .records
@@ -234,7 +248,10 @@ async fn check_name(
                 diagnostics.error_at(
                     Path::to("name"),
                     format!("The image name {name:?} exists"),
-                    format!("Names of private images are unique in an account. {}", taken(holder, client)),
+                    format!(
+                        "Names of private images are unique in an account. {}",
+                        taken(holder, client, &limits).await
+                    ),
                 );
             }
         }

@@ -7,7 +7,7 @@ use rstest::rstest;
 
 use crate::support::terraform::{
     Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, disk, each_cli, each_workspace,
-    image, says,
+    image, refusal, says,
 };
 
 const X: &str = "damodel_instance.x";
@@ -71,6 +71,26 @@ fn another_accounts_create_leaves_the_note_of_a_killed_one_as_it_is(#[values(tru
         workspace.apply_ok(&config(Instance::new("x")));
         assert_eq!(workspace.state().resource(X).id(), uid);
         assert_eq!(created(site), [1, 1]);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_plan_promises_to_resume_only_what_is_in_its_account() {
+    each_workspace(|site, workspace| {
+        workspace.write(&config(Instance::new("x")));
+        killed(workspace, true);
+        site.set_spec(103, None, Some(0));
+        workspace.set_env(TOKEN, &site.token_of("other"));
+        refusal(&workspace.try_plan(&[]), &["has no stock now"]);
+        // What was bought already is no shortage: under its own token, and under a new one that shows it.
+        for token in [site.token().to_owned(), site.rotated_token()] {
+            workspace.set_env(TOKEN, &token);
+            let said = workspace.try_plan(&[]);
+            assert!(said.iter().all(|said| !said.is_error()), "{said:#?}");
+        }
+        workspace.apply_ok(&config(Instance::new("x")));
+        assert_eq!(created(site), [1, 0]);
         workspace.finish();
     });
 }

@@ -181,47 +181,102 @@ async fn a_certificate_file_that_stalls_does_not_outlive_the_core() {
     .await;
 }
 
-#[test]
-fn reservations_that_another_process_locks_hold_up_neither_a_stop_nor_an_end() {
+/// A plugin with a budget for the account, and its files in a folder.
+async fn with_budget(site: &Site, folder: &Path, mut command: tokio::process::Command) -> PluginProcess {
+    command.env("HOME", folder);
+    let plugin = PluginProcess::launch(command, None).await;
+    let said = configure(
+        ProviderClient::new(plugin.connect().await),
+        vec![
+            ("base_url", site.base_url().into()),
+            ("api_token", site.token().into()),
+            ("max_account_hourly_price", 100.into()),
+            ("region", "cn-east-1".into()),
+            ("pending_dir", folder.join("pending").display().to_string().into()),
+        ],
+    );
+    assert_eq!(said.await, []);
+    plugin
+}
+
+/// The plan of an instance.
+async fn plan_instance(client: ProviderClient<Channel>) -> Vec<Diagnostic> {
+    let arguments = vec![
+        ("name", Value::from("x")),
+        ("spec_id", 103.into()),
+        ("gpu_num", 1.into()),
+        ("image_id", 902.into()),
+        ("image_type", "public".into()),
+    ];
+    plan(client, "damodel_instance", arguments, false).await
+}
+
+/// Runs a test beside a sandbox.
+fn beside_a_site(test: impl AsyncFn(&Site)) {
     let site = Site::start();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    runtime.block_on(ends_in_time(async || {
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = PluginProcess::command(BINARY);
-        command.env("HOME", folder.path());
-        let plugin = PluginProcess::launch(command, None).await;
-        let mut client = ProviderClient::new(plugin.connect().await);
-        let said = configure(
-            client.clone(),
-            vec![
-                ("base_url", site.base_url().into()),
-                ("api_token", site.token().into()),
-                ("max_account_hourly_price", 100.into()),
-                ("region", "cn-east-1".into()),
-                ("pending_dir", folder.path().join("pending").display().to_string().into()),
-            ],
-        );
-        assert_eq!(said.await, []);
-        let create = || {
-            let arguments = vec![
-                ("name", Value::from("x")),
-                ("spec_id", 103.into()),
-                ("gpu_num", 1.into()),
-                ("image_id", 902.into()),
-                ("image_type", "public".into()),
-            ];
-            plan(client.clone(), "damodel_instance", arguments, false)
-        };
-        assert_eq!(create().await, []);
-        let reservations = fs::read_dir(folder.path().join(".terraform.d/damodel-reservations")).unwrap();
-        let file = File::open(reservations.last().unwrap().unwrap().path()).unwrap();
-        file.lock().unwrap();
-        let planning = tokio::spawn(create());
-        lock_is_waited_for(&file).await;
-        stop(&mut client).await;
-        plugin.signal(Signal::SIGTERM);
-        let end = end_of(plugin).await;
-        planning.abort();
-        end
-    }));
+    runtime.block_on(test(&site));
+}
+
+/// A plugin whose plan waits at the file of quotes; the stop has ended the plan.
+async fn at_its_quotes(site: &Site, command: tokio::process::Command) -> (TempDir, PluginProcess, File) {
+    let folder = tempfile::tempdir().unwrap();
+    let quotes = folder.path().join("pending-quotes.jsonl");
+    fifo(&quotes);
+    let plugin = with_budget(site, folder.path(), command).await;
+    let mut client = ProviderClient::new(plugin.connect().await);
+    let planning = tokio::spawn(plan_instance(client.clone()));
+    let end = reader_waits(&quotes).await;
+    stop(&mut client).await;
+    timeout(Duration::from_secs(1), planning).await.expect("an answer within a second").unwrap();
+    (folder, plugin, end)
+}
+
+#[test]
+fn quotes_that_stall_hold_up_neither_a_stop_nor_an_end() {
+    beside_a_site(async |site| {
+        ends_in_time(async || {
+            let (_folder, plugin, _end) = at_its_quotes(site, PluginProcess::command(BINARY)).await;
+            plugin.signal(Signal::SIGTERM);
+            end_of(plugin).await
+        })
+        .await;
+    });
+}
+
+#[test]
+fn quotes_that_stall_do_not_outlive_the_core() {
+    beside_a_site(async |site| {
+        ends_in_time(async || {
+            // The shell stands for Terraform.
+            let mut core = PluginProcess::command("sh");
+            core.args(["-c", "\"$0\"; :", BINARY]).stdin(Stdio::null());
+            let (_folder, plugin, _end) = at_its_quotes(site, core).await;
+            plugin.signal(Signal::SIGKILL);
+            end_of(plugin).await
+        })
+        .await;
+    });
+}
+
+#[test]
+fn reservations_that_another_process_locks_hold_up_neither_a_stop_nor_an_end() {
+    beside_a_site(async |site| {
+        ends_in_time(async || {
+            let folder = tempfile::tempdir().unwrap();
+            let plugin = with_budget(site, folder.path(), PluginProcess::command(BINARY)).await;
+            let mut client = ProviderClient::new(plugin.connect().await);
+            assert_eq!(plan_instance(client.clone()).await, []);
+            let reservations = fs::read_dir(folder.path().join(".terraform.d/damodel-reservations")).unwrap();
+            let file = File::open(reservations.last().unwrap().unwrap().path()).unwrap();
+            file.lock().unwrap();
+            let planning = tokio::spawn(plan_instance(client.clone()));
+            lock_is_waited_for(&file).await;
+            stop(&mut client).await;
+            timeout(Duration::from_secs(1), planning).await.expect("an answer within a second").unwrap();
+            plugin.signal(Signal::SIGTERM);
+            end_of(plugin).await
+        })
+        .await;
+    });
 }

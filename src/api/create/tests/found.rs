@@ -61,7 +61,7 @@ struct Told(Option<Result<Vec<Leftover>, Error>>);
 impl Guard for Told {
     const JUDGES_LEFTOVERS: bool = true;
 
-    fn judge(&mut self, found: Result<Vec<Leftover>, Error>) -> Permission {
+    async fn judge(&mut self, found: Result<Vec<Leftover>, Error>, _: &Context) -> Permission {
         self.0 = Some(found);
         Permission::Send
     }
