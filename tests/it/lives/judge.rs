@@ -231,8 +231,8 @@ impl Story {
             let may_be_foreign =
                 object.is_some_and(|(_, is_other)| if is_other { self.has_foreign } else { self.has_alias });
             let is_excused = match self.excused.get(uid) {
-                // A warning named it, and another one was created. One whose creation failed is no machine that a create
-                // could take: it stops none.
+                // A warning named it, and another one was created. One whose creation failed is no machine that a
+                // create could take: it stops none.
                 Some(Excuse::Answered) => {
                     let is_failed = |event: &LifeEvent| event.uid == *uid && event.kind == LifeKind::Failed;
                     wanted.on_leftover == OnLeftover::Warn || ledger.life.iter().any(is_failed)
