@@ -35,7 +35,9 @@ pub struct ProviderClient {
     /// The budget of the whole account.
     pub(super) account_budget: Option<AccountBudget>,
     /// The environment's setting for instances that cannot be released.
-    pub(super) on_unreleasable: Option<OnUnreleasable>,
+    pub(super) on_unreleasable: Option<DestroyFallback>,
+    /// The environment's setting for llama servers that cannot be reached.
+    pub(super) on_unreachable: Option<DestroyFallback>,
     /// The handling of leftovers of the same configuration.
     pub(super) on_leftover: OnLeftover,
     /// Whether a create fails if a living object has its name.
@@ -57,6 +59,8 @@ pub(super) struct SeenObjects {
     shown: BTreeSet<(ObjectKind, String)>,
     /// The leftovers that a create of this run has named, by id or sent name.
     named: BTreeSet<(ObjectKind, String)>,
+    /// The host keys that were accepted without a pin.
+    unpinned: BTreeSet<String>,
 }
 
 /// The handling of what an earlier run may have left under the name of a create.
@@ -80,16 +84,17 @@ impl OnLeftover {
     }
 }
 
-/// The handling of an instance whose release the service forbids (service API, 160012).
+/// What a destroy does if it cannot be carried out: the service forbids the release of an instance (service API,
+/// 160012), or nobody can log in to stop a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnUnreleasable {
-    /// Removes the instance from the state; it keeps running until the end of its term.
+pub enum DestroyFallback {
+    /// Removes the object from the state; it keeps running.
     Abandon,
     /// Fails with an error.
     Fail,
 }
 
-impl OnUnreleasable {
+impl DestroyFallback {
     /// Parses the value in the configuration or the environment.
     pub(super) fn parse(word: &str) -> Option<Self> {
         match word {
@@ -114,12 +119,18 @@ impl ProviderClient {
             max_prepaid_total: None,
             account_budget: None,
             on_unreleasable: None,
+            on_unreachable: None,
             on_leftover: OnLeftover::default(),
             unique_names: false,
             environment: Environment::default(),
             seen: Mutex::default(),
             has_reported_misconfiguration: AtomicBool::new(false),
         }
+    }
+
+    /// Records a host key that was accepted without a pin: whether it is the first time.
+    pub(super) fn accepted_unpinned(&self, host_key: &str) -> bool {
+        self.seen().unpinned.insert(host_key.to_owned())
     }
 
     /// Records that a refresh read an object of a state.

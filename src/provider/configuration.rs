@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Environment, OnLeftover, OnUnreleasable, ProviderClient, account_budget::AccountBudget};
+use super::{DestroyFallback, Environment, OnLeftover, ProviderClient, account_budget::AccountBudget};
 use crate::{
     api::{
         BaseUrl, Context, InvalidBaseUrl, Journal, PlainHttp, Progress, RequestRate, Settings, TokenSource, UserAgent,
@@ -260,13 +260,8 @@ pub(super) async fn configure(
         work: context.work.clone(),
         loggable: super::loggable_fields(),
     };
-    let on_unreleasable = environment.variable("DAMODEL_ON_UNRELEASABLE").map(OnUnreleasable::parse);
-    if on_unreleasable == Some(None) {
-        diagnostics.error(
-            "Invalid environment variable",
-            "DAMODEL_ON_UNRELEASABLE must be \"fail\" or \"abandon\", or not set.",
-        );
-    }
+    let on_unreleasable = destroy_fallback("DAMODEL_ON_UNRELEASABLE", environment, &mut diagnostics);
+    let on_unreachable = destroy_fallback("DAMODEL_ON_UNREACHABLE", environment, &mut diagnostics);
     if diagnostics.has_errors() {
         return Err(diagnostics);
     }
@@ -280,13 +275,25 @@ pub(super) async fn configure(
             .max_account_hourly_price
             .into_known()
             .map(|most| AccountBudget::new(most, environment.path("~/.terraform.d/damodel-reservations"))),
-        on_unreleasable: on_unreleasable.flatten(),
+        on_unreleasable,
+        on_unreachable,
         on_leftover: configuration.on_leftover.as_str().and_then(OnLeftover::parse).unwrap_or_default(),
         unique_names: configuration.unique_names.known() == Some(&true),
         environment: environment.clone(),
         ..ProviderClient::new(crate::api::Client::new(settings), journal)
     };
     Ok((Arc::new(client), diagnostics))
+}
+
+/// The variable of this name.
+fn destroy_fallback(name: &str, environment: &Environment, diagnostics: &mut Diagnostics) -> Option<DestroyFallback> {
+    let word = environment.variable(name)?;
+    let parsed = DestroyFallback::parse(word);
+    if parsed.is_none() {
+        let text = format!("{name} is {word:?}. It must be \"fail\" or \"abandon\", or not set.");
+        diagnostics.error("Invalid environment variable", text);
+    }
+    parsed
 }
 
 fn parse_base_url(

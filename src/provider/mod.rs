@@ -37,7 +37,7 @@ mod words;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-pub use client::{OnLeftover, OnUnreleasable, ProviderClient};
+pub use client::{DestroyFallback, OnLeftover, ProviderClient};
 pub use configuration::Configuration;
 pub use environment::Environment;
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use self::{disks::find_uids, schema::Instance};
 use super::{
-    OnUnreleasable, ProviderClient,
+    DestroyFallback, ProviderClient,
     client::limits,
     errors::Failure,
     lifecycle::{
@@ -349,8 +349,8 @@ impl Release<'_, Instance> {
     fn settled(&self, error: &api::Error) -> Forbidden {
         let state = &self.current.state;
         let (title, asked) = (capitalized(&state.title()), state.on_unreleasable.as_str());
-        let wanted = self.client.on_unreleasable.or_else(|| asked.and_then(OnUnreleasable::parse));
-        let is_abandoned = wanted == Some(OnUnreleasable::Abandon);
+        let wanted = self.client.on_unreleasable.or_else(|| asked.and_then(DestroyFallback::parse));
+        let is_abandoned = wanted == Some(DestroyFallback::Abandon);
         let failed = |now: String| Failure { error, tried: format!("release {}", state.title()), now }.whole();
         if !state.is_prepaid() {
             let now = "It stays in the state, and is billed by the hour until it is released. Destroy again later, or \

@@ -5,7 +5,7 @@ use super::{
     decide::Goal,
     log_in::log_in,
     machine::InstanceSession,
-    model::{LlamaServer, Records as _},
+    model::LlamaServer,
     outcome::{Conclusion, NOTHING_STARTED, Operation},
     read,
     trial::Trial,
@@ -33,7 +33,7 @@ pub(super) async fn create(change: Create<LlamaServer>, context: &StepContext<Pr
     planned.take_place();
     planned.take_login(&opened.machine, &mut private);
     tracing::info!(llama_server.id = planned.id.as_str(), "starting");
-    let owner = private.own();
+    let owner = planned.own();
     let ended = Box::pin(planned.work(&planned, &mut opened.machine, &job, &config, &owner).run()).await;
     let conclusion = Conclusion {
         operation: Operation::Create,

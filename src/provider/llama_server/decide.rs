@@ -140,7 +140,7 @@ pub(super) fn is_under_way(goal: &Goal, seen: &JobReport) -> bool {
         && seen.fingerprint == goal.fingerprint
         && match seen.phase {
             Phase::Find | Phase::Compile | Phase::Start => true,
-            Phase::Load | Phase::Ready => !seen.has_other_model(),
+            Phase::Load | Phase::Ready => !seen.has_other_model() && !seen.lacks_supervisor(),
             Phase::Absent | Phase::Failed => false,
         }
 }
@@ -189,17 +189,7 @@ fn first(build: Build, seen: &JobReport) -> Step {
 /// Whether a build from source may serve after such a failure of the prebuilt server.
 pub(super) fn is_cured_by_source(goal: &Goal, kind: FailureKind) -> bool {
     goal.build == Some(Build::Auto)
-        && matches!(
-            kind,
-            FailureKind::BrokenModel
-                | FailureKind::Exited
-                | FailureKind::NoGpu
-                | FailureKind::NoInference
-                | FailureKind::NoPackage
-                | FailureKind::OutOfMemory
-                | FailureKind::Slow
-                | FailureKind::Unsupported
-        )
+        && (kind.is_of_a_server() || matches!(kind, FailureKind::NoPackage | FailureKind::Unsupported))
 }
 
 #[cfg(test)]

@@ -1,23 +1,25 @@
 //! Destroys: the server is stopped and its records are removed.
 
 use super::{
-    bootstrap::{FailureKind, JobReport, Verb},
+    bootstrap::{FailureKind, Verb},
     failure,
     log_in::{LoginEffort, NoLogin},
-    model::{LlamaServer, Records as _},
+    model::LlamaServer,
     read::subject,
 };
 use crate::{
     api::{AccountMatch, InstanceUid, Presence},
-    framework::{Diagnostic, Outcome, State, StepContext},
+    framework::{Diagnostic, Diagnostics, Outcome, State, StepContext},
     provider::{
-        ProviderClient, access::Access, client::limits, errors::Failure, lifecycle::absence, words::capitalized,
+        DestroyFallback, ProviderClient, access::Access, client::limits, errors::Failure, lifecycle::absence,
+        words::capitalized,
     },
     ssh,
 };
 
-const STAYS: &str = "It stays in the state; destroy again when this is corrected. If the instance no longer exists, \
-                     remove it with: terraform state rm <address>.";
+const STAYS: &str = "It stays in the state; destroy again when this is corrected.";
+const STAYS_UNLESS_ABANDONED: &str = "It stays in the state; destroy again when this is corrected. To leave the server \
+                                      running and remove it from the state, set DAMODEL_ON_UNREACHABLE=abandon.";
 
 /// What is known of the instance before anyone logs in to it.
 enum Home {
@@ -27,8 +29,8 @@ enum Home {
     There(Option<Access>),
 }
 
-/// Stops the server and removes its records; builds stay. Where the instance is gone there is nothing to do, and
-/// where nobody can log in for want of a credential the server is left running, with a warning.
+/// Stops the server and removes its records; builds stay. Nothing needs to be done if the instance no longer exists. A
+/// server that cannot be reached is left running if the operator says so, or if only write-only credentials are set.
 pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
     let access = match find_home(&current, context).await {
         Ok(Home::Gone) => return Outcome::absent(),
@@ -39,41 +41,65 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext<Pr
         tracing::info!(instance.id = %access.uid, "the instance is gone, and its processes with it");
         return Outcome::absent();
     }
-    let (state, private) = (&current.state, &current.private);
-    let opened = LoginEffort::of_a_destroy().open(state, state, access.as_ref(), private, context).await;
-    let mut machine = match opened {
-        Ok(machine) => machine,
-        Err(NoLogin::NoCredentials) => {
-            let why = "A destroy cannot use write-only credentials, and no others are set.";
-            return Outcome::absent().with(left_running(state, access.as_ref(), why));
-        }
-        Err(NoLogin::Ssh(error)) if matches!(*error, ssh::Error::HostKeyChanged { .. }) => {
-            let why = format!("{}. The provider could not log in to stop it.", capitalized(&error.to_string()));
-            return Outcome::absent().with(left_running(state, access.as_ref(), &why));
-        }
-        Err(error) => {
-            let diagnostic = error.diagnostic(format!("stop {}", state.title()), access.as_ref(), STAYS);
-            return current.unchanged(diagnostic);
-        }
-    };
-    let owner = private.owner();
-    match machine.run(&Verb::Destroy { owner: &owner }).await {
-        Ok(report) if is_foreign(&report) => Outcome::absent().with(failure::foreign(state)),
-        Ok(report) if report.is_refused => {
-            let diagnostic = failure::not_stopped(state, &report, STAYS);
-            current.unchanged(diagnostic)
-        }
-        Ok(_) => Outcome::absent(),
-        Err(trouble) => {
-            let diagnostic = failure::unseen(state, &trouble, None, STAYS);
-            current.unchanged(diagnostic)
-        }
+    match stop(&current, access.as_ref(), context).await {
+        Ok(warning) => Outcome::absent().with(warning),
+        Err(error) => current.unchanged(*error),
     }
 }
 
-/// Whether another resource owns the server by now.
-fn is_foreign(report: &JobReport) -> bool {
-    report.is_refused && report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Foreign)
+/// Stops the server: a warning if it is left running and leaves the state.
+///
+/// # Errors
+/// It stays in the state.
+async fn stop(
+    current: &State<LlamaServer>,
+    access: Option<&Access>,
+    context: &StepContext<ProviderClient>,
+) -> Result<Diagnostics, Box<Diagnostic>> {
+    let (state, private) = (&current.state, &current.private);
+    let wanted = state.on_unreachable.as_str().and_then(DestroyFallback::parse);
+    let abandons = context.client.on_unreachable.or(wanted) == Some(DestroyFallback::Abandon);
+    let left = |why: &str| Ok(left_running(state, access, why, &[]).into());
+    let unreachable = |error: Diagnostic| match abandons {
+        true => left(&format!("{}, and on_unreachable is \"abandon\".", error.summary)),
+        false => Err(Box::new(error)),
+    };
+    let effort = LoginEffort::of_a_destroy(abandons);
+    let mut machine = match effort.open(state, state, access, private, context).await {
+        Ok(machine) => machine,
+        Err(NoLogin::NoCredentials) => {
+            return left("A destroy cannot use write-only credentials, and no others are set.");
+        }
+        Err(NoLogin::Ssh(error)) if matches!(*error, ssh::Error::HostKeyChanged { .. }) => {
+            return left(&format!("{}. The provider could not log in to stop it.", capitalized(&error.to_string())));
+        }
+        Err(error) => {
+            let tried = format!("stop {}", state.title());
+            return unreachable(error.diagnostic(tried, access, STAYS_UNLESS_ABANDONED));
+        }
+    };
+    let owner = state.owner.as_str().filter(|owner| !owner.is_empty());
+    let verb = owner.map_or(Verb::Look, |owner| Verb::Destroy { owner });
+    match machine.run(&verb).await {
+        Ok(report) if report.is_refused => match report.failure.as_ref().map(|failure| failure.kind) {
+            Some(FailureKind::Foreign) => Ok(failure::foreign(state).into()),
+            Some(FailureKind::NoAnswer | FailureKind::Stuck) => {
+                unreachable(failure::not_stopped(state, &report, STAYS_UNLESS_ABANDONED))
+            }
+            _ => Err(Box::new(failure::not_stopped(state, &report, STAYS))),
+        },
+        // What runs may be a successor's.
+        Ok(report) if owner.is_none() && report.runs().next().is_some() => {
+            let why = "The state has no record of ownership (owner is null), so nothing was stopped: another resource \
+                       may own what runs.";
+            Ok(left_running(state, access, why, &report.runs().collect::<Vec<_>>()).into())
+        }
+        Ok(_) => Ok(Diagnostics::new()),
+        Err(trouble) => {
+            let error = failure::unseen(state, &trouble, None, STAYS_UNLESS_ABANDONED);
+            if trouble.is_out_of_reach() { unreachable(error) } else { Err(Box::new(error)) }
+        }
+    }
 }
 
 async fn find_home(
@@ -103,16 +129,21 @@ async fn find_home(
     }
 }
 
-/// It leaves the state, and goes on running: how to end it by hand.
-fn left_running(server: &LlamaServer, access: Option<&Access>, why: &str) -> Diagnostic {
-    let (ssh, user) = (server.ssh.known(), "root");
+/// It was removed from the state and still runs: how to stop it by hand. `processes` are those that a look has shown.
+fn left_running(server: &LlamaServer, access: Option<&Access>, why: &str, processes: &[u32]) -> Diagnostic {
+    let ssh = server.ssh.known();
     let host = ssh.and_then(|ssh| ssh.host.as_str()).or_else(|| access?.host.as_deref());
     let port = ssh.and_then(|ssh| ssh.port.known().copied()).or_else(|| access?.port.map(i64::from));
-    let user = ssh.and_then(|ssh| ssh.user.as_str()).unwrap_or(user);
+    let user = ssh.and_then(|ssh| ssh.user.as_str()).unwrap_or("root");
     let login = format!("ssh -p {} {user}@{}", port.unwrap_or(22), host.unwrap_or("<host>"));
-    let stop = match server.pid.known() {
-        Some(pid) => format!("It is process {pid}; stop it with: {login} kill {pid}"),
-        None => format!("To find its process, run: {login} pgrep -a llama-server"),
+    let pids: Vec<String> = match processes {
+        [] => server.pid.known().map(ToString::to_string).into_iter().collect(),
+        seen => seen.iter().map(ToString::to_string).collect(),
+    };
+    let stop = if pids.is_empty() {
+        format!("To find its process, run: {login} pgrep -a llama-server")
+    } else {
+        format!("To stop it, run: {login} kill {}", pids.join(" "))
     };
     Diagnostic::warning(
         format!("{} was left running", capitalized(&server.title())),

@@ -226,8 +226,8 @@ pub(super) fn doing(report: &JobReport) -> String {
 /// What is left of a server that failed, and where. `next` says what the next apply does with it.
 pub(super) fn left_alone(job: &Job, next: &str) -> String {
     format!(
-        "The process and its logs were left as they are, in {}/.damodel/{}. {next}",
-        job.place.workspace, job.place.port
+        "The process and its logs were left as they are, in {}/.damodel/{}-{}. {next}",
+        job.place.workspace, job.place.port, job.place.instance
     )
 }
 

@@ -5,7 +5,7 @@ use super::{
     failure,
     log_in::{LoginEffort, NoLogin, witness_key},
     model::{LlamaServer, Records as _},
-    options::{PORT, WORKSPACE},
+    options::{self, PORT, ServerOption, WORKSPACE},
     read::refresh,
 };
 use crate::{
@@ -110,16 +110,17 @@ async fn look(
         Err(error) => return Outcome::absent().with(error.diagnostic(tried, access, NOTHING)),
     };
     match machine.run(&Verb::Look).await {
-        Ok(report) if report.phase == Phase::Absent => Outcome::absent().with(Diagnostic::error(
+        Ok(report) if report.phase == Phase::Absent && !report.is_refused => Outcome::absent().with(Diagnostic::error(
             format!("Cannot import {}: it does not exist", state.title()),
             format!(
                 "{WORKSPACE}/.damodel of the instance has no record of a server on that port. {NOTHING} Apply its \
                  configuration instead."
             ),
         )),
+        Ok(report) if report.is_refused => Outcome::absent().with(failure::refused(state, &report, NOTHING)),
         Ok(report) => {
             current.state.take_login(&machine, &mut current.private);
-            current.private.note_owner(report.owner.as_deref().unwrap_or_default());
+            current.state.owner = report.owner.clone().into();
             Box::pin(refresh(current, report, &mut machine)).await
         }
         Err(trouble) => Outcome::absent().with(failure::unseen(state, &trouble, None, NOTHING)),
@@ -152,9 +153,6 @@ fn parse(id: &str) -> Option<Named> {
     Some(Named { uid: Some(uid).filter(|uid| !uid.is_empty()).map(InstanceUid::new), port, host })
 }
 
-/// Options with a value that are none of the operator's: the provider adds them.
-const OURS: &[&str] = &["--api-key-file", "--port"];
-
 impl LlamaServer {
     /// Takes over the options of a command line, whose first word is the program. What is not on it keeps what it is,
     /// but for flags.
@@ -164,32 +162,33 @@ impl LlamaServer {
         let mut extra: Vec<Attr<String>> = Vec::new();
         let (mut jinja, mut metrics) = (false, false);
         while let Some(word) = words.next() {
-            match word {
-                "-m" | "--model" => {
+            let option = options::find(word).filter(|_| !word.contains('='));
+            match option.and_then(ServerOption::argument) {
+                Some("model") => {
                     if let Some(path) = words.next() {
                         take_path(&mut self.model, path, home);
                     }
                 }
                 // The name is given as the address that is asked.
-                "--host" => match words.next() {
+                Some("host") => match words.next() {
                     Some("127.0.0.1") if self.host.as_str() == Some("localhost") => {}
                     host => take(&mut self.host, host),
                 },
-                "-c" | "--ctx-size" => take_number(&mut self.context_size, words.next()),
-                "-np" | "--parallel" => take_number(&mut self.parallel, words.next()),
-                "-ngl" | "--gpu-layers" | "--n-gpu-layers" => take_number(&mut self.gpu_layers, words.next()),
-                "-fa" | "--flash-attn" => {
+                Some("port") => drop(words.next()),
+                Some("context_size") => take_number(&mut self.context_size, words.next()),
+                Some("parallel") => take_number(&mut self.parallel, words.next()),
+                Some("gpu_layers") => take_number(&mut self.gpu_layers, words.next()),
+                Some("flash_attention") => {
                     // Builds before the autumn of 2025 know the bare flag only.
                     let value = words.next_if(|next| !next.starts_with("--") && flash_attention(next).is_some());
                     take(&mut self.flash_attention, value.map_or(Some("on"), flash_attention));
                 }
-                "-ctk" | "--cache-type-k" => take(&mut self.cache_type_k, words.next()),
-                "-ctv" | "--cache-type-v" => take(&mut self.cache_type_v, words.next()),
-                "--jinja" => jinja = true,
-                "--no-jinja" => jinja = false,
-                "--metrics" => metrics = true,
-                ours if OURS.contains(&ours) => drop(words.next()),
-                other => extra.push(other.into()),
+                Some("cache_type_k") => take(&mut self.cache_type_k, words.next()),
+                Some("cache_type_v") => take(&mut self.cache_type_v, words.next()),
+                Some("jinja") => jinja = word != "--no-jinja",
+                Some("metrics") => metrics = true,
+                _ if word == options::API_KEY_FILE => drop(words.next()),
+                _ => extra.push(word.into()),
             }
         }
         self.jinja = Attr::Known(jinja);

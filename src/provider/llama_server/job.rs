@@ -68,6 +68,7 @@ impl LlamaServer {
             triggers: triggers
                 .map(|(name, value)| (name.clone(), value.known().cloned().unwrap_or_default()))
                 .collect(),
+            probe_endpoint: self.probe.known().and_then(|probe| probe.endpoint.known()).cloned().unwrap_or_default(),
             restarts: self.restart_policy.as_str() != Some("never"),
         })
     }

@@ -23,6 +23,9 @@ use crate::{
 /// The longest login of a refresh.
 const MAX_OF_A_REFRESH: Duration = Duration::from_secs(20);
 
+/// The longest login of a destroy that may abandon the server.
+const MAX_OF_AN_ABANDONING_DESTROY: Duration = Duration::from_secs(60);
+
 /// Why a login failed.
 #[derive(Debug)]
 pub(super) enum NoLogin {
@@ -77,7 +80,8 @@ pub(super) async fn log_in(
     let effort = LoginEffort { patience: None, limits: ssh::SessionLimits::default() };
     match effort.open(server, config, access.as_ref(), private, context).await {
         Ok(machine) => {
-            let warnings = server.login_with(config, private).unpinned(machine.session(), server.pin_path());
+            let login = server.login_with(config, private);
+            let warnings = server.unpinned(&login, machine.session(), &context.client);
             Ok(LoggedIn { machine, access, warnings })
         }
         Err(error) => Err(error.diagnostic(format!("log in to run {}", server.title()), access.as_ref(), now)),
@@ -98,10 +102,10 @@ impl LoginEffort {
         Self { patience: Some(MAX_OF_A_REFRESH), limits }
     }
 
-    /// A destroy repeats a refused login for 5 s.
-    pub(super) fn of_a_destroy() -> Self {
+    /// A destroy repeats a refused login for 5 s. One that may abandon the server tries for a minute at most.
+    pub(super) fn of_a_destroy(abandons: bool) -> Self {
         Self {
-            patience: None,
+            patience: abandons.then_some(MAX_OF_AN_ABANDONING_DESTROY),
             limits: ssh::SessionLimits { denied: Duration::from_secs(5), ..ssh::SessionLimits::default() },
         }
     }
@@ -141,9 +145,11 @@ impl LlamaServer {
         self.login(config, known_bastion)
     }
 
-    /// The argument that pins the host key.
-    pub(super) fn pin_path(&self) -> Path {
-        Path::to("ssh").attribute("host_key")
+    /// The warnings about host keys that were accepted without a pin, once in a run.
+    pub(super) fn unpinned(&self, login: &Login, session: &ssh::Session, client: &ProviderClient) -> Diagnostics {
+        let warnings = login.unpinned(session, Path::to("ssh").attribute("host_key"));
+        let is_new = !warnings.is_empty() && client.accepted_unpinned(&session.host_key().to_string());
+        if is_new { warnings } else { Diagnostics::new() }
     }
 
     /// The address of its bastion.

@@ -54,6 +54,11 @@ impl Trouble {
         matches!(self, Self::Ssh(ssh::Error::Cancelled { .. }))
     }
 
+    /// Whether the instance cannot be asked any more.
+    pub(super) fn is_out_of_reach(&self) -> bool {
+        matches!(self, Self::Ssh(error) if !matches!(error, ssh::Error::Cancelled { .. }))
+    }
+
     /// Whether the time ran out.
     pub(super) fn is_timeout(&self) -> bool {
         matches!(self, Self::Ssh(ssh::Error::TimedOut { .. }))
@@ -133,7 +138,7 @@ impl InstanceSession {
         }
         if report.may_lack_room() {
             let questions = [room_question(&self.place)];
-            let asked = self.answer(&Verb::Check { questions: &questions }).await?;
+            let asked = self.answer(&Verb::Check { questions: &questions, job: None }).await?;
             report.failure = no_room(&self.place, &asked.facts).or(report.failure);
         }
         Ok(report)

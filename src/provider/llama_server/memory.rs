@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::{model::LlamaServer, options};
+use super::{
+    model::LlamaServer,
+    options::{self, MemoryEffect},
+};
 use crate::{
     api::InstanceUid,
     framework::{Attr, Diagnostic, Diagnostics, Path, PlanContext, Private},
@@ -21,47 +24,6 @@ const CHECK: Duration = Duration::from_secs(40);
 const QUERY: &str = "nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits";
 /// The part of the GPUs' memory, in percent, above which a plan warns.
 const WARN: u64 = 95;
-
-/// Options of the server that move memory in ways that are not computed here.
-const UNCOMPUTED: &[&str] = &[
-    "--cache-ram",
-    "--control-vector",
-    "--cpu-moe",
-    "--device",
-    "--device-draft",
-    "--fit",
-    "--kv-offload",
-    "--kv-unified-per-slot",
-    "--lora",
-    "--main-gpu",
-    "--mmproj",
-    "--model-draft",
-    "--n-cpu-moe",
-    "--no-kv-offload",
-    "--no-op-offload",
-    "--op-offload",
-    "--override-kv",
-    "--override-tensor",
-    "--rpc",
-    "--split-mode",
-    "--spec-draft-model",
-    "--swa-full",
-    "--tensor-split",
-    "-cmoe",
-    "-dev",
-    "-devd",
-    "-fit",
-    "-hf",
-    "-kvo",
-    "-md",
-    "-mg",
-    "-mm",
-    "-ncmoe",
-    "-nkvo",
-    "-ot",
-    "-sm",
-    "-ts",
-];
 
 /// Holds the model of a planned server against the memory of the instance's GPUs, where both can be seen.
 pub(super) async fn check(
@@ -85,7 +47,10 @@ pub(super) async fn check(
     let login = Login { known_host, ..config.login_with(config, private) };
     let looking = look(planned, &login, client, context);
     match timeout_at(context.deadline.min(Instant::now() + CHECK), Box::pin(looking)).await {
-        Ok(Ok((model, cards))) => said.extend(judge(&planned.model, &model, &options, &cards)),
+        Ok(Ok((model, cards, unpinned))) => {
+            said.extend(unpinned);
+            said.extend(judge(&planned.model, &model, &options, &cards));
+        }
         Ok(Err(reason)) => tracing::info!(reason, "the model's memory is not checked"),
         Err(_) => tracing::info!("the model's memory is not checked: the time ran out"),
     }
@@ -116,13 +81,12 @@ fn started_with(server: &LlamaServer) -> Option<ServerOptions> {
     let words = words?;
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        let name = options::name(word);
-        match &*name {
-            "-b" | "--batch-size" => options.batch = words.next()?.parse().ok()?,
-            "-ub" | "--ubatch-size" => options.ubatch = words.next()?.parse().ok()?,
-            "-kvu" | "--kv-unified" => options.unified = true,
-            name if UNCOMPUTED.contains(&name) || options::clash(name).is_some() => return None,
-            _ => {}
+        match options::find(word).map(|option| option.memory) {
+            Some(MemoryEffect::Batch) => options.batch = words.next()?.parse().ok()?,
+            Some(MemoryEffect::MicroBatch) => options.ubatch = words.next()?.parse().ok()?,
+            Some(MemoryEffect::Unified) => options.unified = true,
+            Some(MemoryEffect::Uncomputed) => return None,
+            None => {}
         }
     }
     Some(options)
@@ -137,7 +101,7 @@ async fn look(
     login: &Login,
     client: &ProviderClient,
     context: &PlanContext<'_, ProviderClient>,
-) -> Result<(GgufModel, Vec<u64>), String> {
+) -> Result<(GgufModel, Vec<u64>, Diagnostics), String> {
     let path = planned.model.as_str().ok_or("the path of the model is not known yet")?;
     if planned.instance_id.is_unknown() || planned.ssh.is_unknown() {
         return Err("the instance is not known yet".to_owned());
@@ -157,7 +121,7 @@ async fn look(
         ssh::connect(&target, &limits, patience, &context.stopping).await.map_err(|error| error.to_string())?;
     let cards = cards(&session).await?;
     let model = model::read(&InstanceFiles(&session), path).await.map_err(|error| error.to_string())?;
-    Ok((model, cards))
+    Ok((model, cards, planned.unpinned(login, &session, client)))
 }
 
 /// The memory of each GPU in bytes.

@@ -43,6 +43,7 @@ pub(in crate::provider) struct LlamaServer {
     pub(super) environment: Attr<BTreeMap<String, Attr<Secret>>>,
     pub(super) triggers: Attr<BTreeMap<String, Attr<String>>>,
     pub(super) probe: Attr<Probe>,
+    pub(super) on_unreachable: Attr<String>,
     pub(super) on_failure: Attr<String>,
     pub(super) on_update_failure: Attr<String>,
     pub(super) restart_policy: Attr<String>,
@@ -57,6 +58,8 @@ pub(in crate::provider) struct LlamaServer {
     pub(super) model_fingerprint: Attr<String>,
     pub(super) restarts: Attr<i64>,
     pub(super) last_exit: Attr<String>,
+    pub(super) supervised: Attr<bool>,
+    pub(super) owner: Attr<String>,
     pub(super) started_at: Attr<String>,
     pub(super) tokens_per_second: Attr<Number>,
     pub(super) timeouts: Attr<Timeouts>,
@@ -110,6 +113,14 @@ impl LlamaServer {
         }
     }
 
+    /// The token by which the instance knows this resource: that of the state, or a new one.
+    pub(super) fn own(&mut self) -> String {
+        let token = || format!("{:032x}", rand::random::<u128>());
+        let owner = self.owner.known().cloned().filter(|owner| !owner.is_empty()).unwrap_or_else(token);
+        self.owner = Attr::Known(owner.clone());
+        owner
+    }
+
     pub(super) fn write_only(&self) -> WriteOnly {
         WriteOnly { private_key: self.ssh_private_key_wo.clone(), password: self.ssh_password_wo.clone() }
     }
@@ -119,7 +130,6 @@ impl LlamaServer {
     }
 }
 
-const OWNER: &str = "owner";
 const FINGERPRINT: &str = "settings";
 const BASTION: &str = "bastion_host_key";
 const BASTION_ADDRESS: &str = "bastion_address";
@@ -127,12 +137,6 @@ const IMPORTED: &str = "imported";
 
 /// The notes of a server in its private data.
 pub(super) trait Records {
-    /// The token by which the instance knows this resource; empty where it has none.
-    fn owner(&self) -> String;
-    /// The same, and a new one where there is none.
-    fn own(&mut self) -> String;
-    /// Notes the token of the server that is imported: who imports it owns it too.
-    fn note_owner(&mut self, owner: &str);
     /// The settings with which it was started last, as the program in the instance tells them apart.
     fn settings(&self) -> Option<String>;
     /// Notes the settings of a job that the instance has accepted. From now on all about it is known.
@@ -148,21 +152,6 @@ pub(super) trait Records {
 }
 
 impl Records for Private {
-    fn owner(&self) -> String {
-        self.entry(OWNER).unwrap_or_default()
-    }
-
-    fn own(&mut self) -> String {
-        if self.owner().is_empty() {
-            self.note_owner(&format!("{:032x}", rand::random::<u128>()));
-        }
-        self.owner()
-    }
-
-    fn note_owner(&mut self, owner: &str) {
-        self.insert(OWNER, owner);
-    }
-
     fn settings(&self) -> Option<String> {
         self.entry(FINGERPRINT)
     }
@@ -181,9 +170,8 @@ impl Records for Private {
     }
 
     fn bastion(&self, address: &str) -> Option<String> {
-        // Notes of before have no address: they are of the bastion that is configured, as far as anyone knows.
         let seen_at: Option<String> = self.entry(BASTION_ADDRESS);
-        self.entry(BASTION).filter(|_| seen_at.is_none_or(|seen_at| seen_at == address))
+        self.entry(BASTION).filter(|_| seen_at.as_deref() == Some(address))
     }
 
     fn note_bastion(&mut self, seen: Option<(String, String)>) {
@@ -211,14 +199,5 @@ mod tests {
         assert_eq!((private.bastion("a:22").as_deref(), private.bastion("b:22")), (Some("key"), None));
         private.note_bastion(None);
         assert_eq!((private.bastion("a:22"), private), (None, Private::default()));
-    }
-
-    #[test]
-    fn a_note_without_an_address_goes_on_being_read() {
-        let mut private = Private::default();
-        private.insert(BASTION, "key");
-        assert_eq!(private.bastion("a:22").as_deref(), Some("key"));
-        private.note_bastion(Some(("a:22".to_owned(), "key".to_owned())));
-        assert_eq!(private.bastion("b:22"), None);
     }
 }

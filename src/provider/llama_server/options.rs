@@ -8,13 +8,13 @@ pub(super) const CACHE_TYPES: &[&str] = &["f32", "f16", "bf16", "q8_0", "q5_1", 
 /// Those that are not quantized.
 const FLOATS: &[&str] = &["f32", "f16", "bf16"];
 
-/// The port where nobody names one.
+/// The default port.
 pub(super) const PORT: u16 = 8000;
 
-/// The workspace where nobody names one.
+/// The default workspace.
 pub(super) const WORKSPACE: &str = "~/workspace";
 
-/// What the probe asks when nobody says.
+/// The default question of the probe.
 pub(super) const PROMPT: &str = "Say hello.";
 
 /// What git calls the default branch of a repository.
@@ -25,68 +25,166 @@ pub(super) fn needs_flash_attention(cache_type: &str) -> bool {
     !FLOATS.contains(&cache_type)
 }
 
-/// What stands in the way of an extra argument.
+/// What is wrong with an extra argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Clash {
-    /// The key must not stand on a command line.
-    ApiKey,
     /// The argument of this name sets it, and the provider would check the wrong server.
     Forbidden(&'static str),
+    /// A secret that must not be on a command line, and what to set instead.
+    Secret(&'static str),
     /// The argument of this name sets it already.
     Set(&'static str),
     /// With it no server would ever count as ready, and why.
     Unready(&'static str),
 }
 
-/// Options that an argument sets, and whether the provider relies on them.
-const OPTIONS: &[(&[&str], &str, bool)] = &[
-    (&["-m", "--model"], "model", true),
-    (&["--host"], "host", true),
-    (&["--port"], "port", true),
-    (&["-c", "--ctx-size"], "context_size", false),
-    (&["-np", "--parallel"], "parallel", false),
-    (&["-ngl", "--gpu-layers", "--n-gpu-layers"], "gpu_layers", false),
-    (&["-fa", "--flash-attn"], "flash_attention", false),
-    (&["-ctk", "--cache-type-k"], "cache_type_k", false),
-    (&["-ctv", "--cache-type-v"], "cache_type_v", false),
-    (&["--jinja", "--no-jinja"], "jinja", false),
-    (&["--metrics"], "metrics", false),
+/// The effect of an option on the memory that a server needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MemoryEffect {
+    /// It is the size of a batch.
+    Batch,
+    /// It is the size of a physical batch.
+    MicroBatch,
+    /// It moves memory in a way that is not computed here.
+    Uncomputed,
+    /// The chats share one cache.
+    Unified,
+}
+
+/// An option of the server.
+#[derive(Debug)]
+pub(super) struct ServerOption {
+    /// Its spellings, the one that the provider uses first.
+    names: &'static [&'static str],
+    /// What is wrong with it among the extra arguments.
+    clash: Option<Clash>,
+    /// Its effect on memory.
+    pub(super) memory: MemoryEffect,
+}
+
+/// The options that the provider knows. It passes all others on as they are.
+const OPTIONS: &[ServerOption] = &[
+    forbidden("model", &["-m", "--model"]),
+    forbidden("host", &["--host"]),
+    forbidden("port", &["--port"]),
+    set("context_size", &["-c", "--ctx-size"]),
+    set("parallel", &["-np", "--parallel"]),
+    set("gpu_layers", &["-ngl", "--gpu-layers", "--n-gpu-layers"]),
+    set("flash_attention", &["-fa", "--flash-attn"]),
+    set("cache_type_k", &["-ctk", "--cache-type-k"]),
+    set("cache_type_v", &["-ctv", "--cache-type-v"]),
+    set("jinja", &["--jinja", "--no-jinja"]),
+    set("metrics", &["--metrics"]),
+    clashes(&[API_KEY_FILE, "--api-key"], Clash::Secret("Set api_key instead.")),
+    clashes(&["-hft", "--hf-token"], Clash::Secret("Set HF_TOKEN in environment instead.")),
+    clashes(&["--api-prefix"], Clash::Unready("The provider's health check, probe and chats do not support a prefix.")),
+    clashes(
+        &["--ssl-key-file", "--ssl-cert-file"],
+        Clash::Unready(
+            "The provider connects to the server through SSH, without TLS. For TLS, put a proxy in front of the server.",
+        ),
+    ),
+    clashes(
+        &["-h", "--help", "--usage", "--version", "--list-devices"],
+        Clash::Unready("With this option the server prints information and exits."),
+    ),
+    affects(MemoryEffect::Batch, &["-b", "--batch-size"]),
+    affects(MemoryEffect::MicroBatch, &["-ub", "--ubatch-size"]),
+    affects(MemoryEffect::Unified, &["-kvu", "--kv-unified"]),
+    affects(MemoryEffect::Uncomputed, &["--cache-ram"]),
+    affects(MemoryEffect::Uncomputed, &["--control-vector"]),
+    affects(MemoryEffect::Uncomputed, &["-cmoe", "--cpu-moe"]),
+    affects(MemoryEffect::Uncomputed, &["-dev", DEVICE]),
+    affects(MemoryEffect::Uncomputed, &["-devd", "--device-draft"]),
+    affects(MemoryEffect::Uncomputed, &["-fit", "--fit"]),
+    affects(MemoryEffect::Uncomputed, &["-hf"]),
+    affects(MemoryEffect::Uncomputed, &["-kvo", "--kv-offload", "-nkvo", "--no-kv-offload"]),
+    affects(MemoryEffect::Uncomputed, &["--kv-unified-per-slot"]),
+    affects(MemoryEffect::Uncomputed, &["--lora"]),
+    affects(MemoryEffect::Uncomputed, &["-md", "--model-draft", "--spec-draft-model"]),
+    affects(MemoryEffect::Uncomputed, &["-mg", "--main-gpu"]),
+    affects(MemoryEffect::Uncomputed, &["-mm", "--mmproj"]),
+    affects(MemoryEffect::Uncomputed, &["-ncmoe", "--n-cpu-moe"]),
+    affects(MemoryEffect::Uncomputed, &["--op-offload", "--no-op-offload"]),
+    affects(MemoryEffect::Uncomputed, &["-ot", "--override-tensor"]),
+    affects(MemoryEffect::Uncomputed, &["--override-kv"]),
+    affects(MemoryEffect::Uncomputed, &["--rpc"]),
+    affects(MemoryEffect::Uncomputed, &["-sm", "--split-mode"]),
+    affects(MemoryEffect::Uncomputed, &["--swa-full"]),
+    affects(MemoryEffect::Uncomputed, &["-ts", "--tensor-split"]),
 ];
+
+/// The option that names the file with the keys.
+pub(super) const API_KEY_FILE: &str = "--api-key-file";
+
+/// The option that names the devices to use.
+pub(super) const DEVICE: &str = "--device";
+
+/// An option that an argument sets, and that the provider relies on.
+const fn forbidden(argument: &'static str, names: &'static [&'static str]) -> ServerOption {
+    clashes(names, Clash::Forbidden(argument))
+}
+
+/// An option that an argument sets.
+const fn set(argument: &'static str, names: &'static [&'static str]) -> ServerOption {
+    clashes(names, Clash::Set(argument))
+}
+
+const fn clashes(names: &'static [&'static str], clash: Clash) -> ServerOption {
+    ServerOption { names, clash: Some(clash), memory: MemoryEffect::Uncomputed }
+}
+
+const fn affects(memory: MemoryEffect, names: &'static [&'static str]) -> ServerOption {
+    ServerOption { names, clash: None, memory }
+}
+
+impl ServerOption {
+    /// The argument of the resource that sets it.
+    pub(super) fn argument(&self) -> Option<&'static str> {
+        match self.clash {
+            Some(Clash::Forbidden(argument) | Clash::Set(argument)) => Some(argument),
+            Some(Clash::Secret(_) | Clash::Unready(_)) | None => None,
+        }
+    }
+
+    /// Whether this is one of its spellings.
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.names.contains(&name)
+    }
+
+    /// Whether its value is a secret.
+    pub(super) fn is_secret(&self) -> bool {
+        matches!(self.clash, Some(Clash::Secret(_)))
+    }
+}
+
+/// The option that a word means; `None` for one that the provider does not know, and for a value.
+pub(super) fn find(word: &str) -> Option<&'static ServerOption> {
+    let name = name(word);
+    OPTIONS.iter().find(|option| option.is(&name))
+}
+
+/// The spelling of the option that an argument sets.
+pub(super) fn spelling(argument: &str) -> &'static str {
+    let option = OPTIONS.iter().find(|option| option.argument() == Some(argument));
+    option.and_then(|option| option.names.first()).copied().unwrap_or_default()
+}
 
 /// Judges one extra argument; its value, if it has one, is the next word.
 pub(super) fn clash(word: &str) -> Option<Clash> {
-    let name = name(word);
-    match &*name {
-        "--api-key" | "--api-key-file" => return Some(Clash::ApiKey),
-        "--api-prefix" => {
-            let reason = "The provider's health check, probe and chats do not support a prefix.";
-            return Some(Clash::Unready(reason));
-        }
-        "--ssl-key-file" | "--ssl-cert-file" => {
-            return Some(Clash::Unready(
-                "The provider connects to the server through SSH, without TLS. For TLS, put a proxy in front of the \
-                 server.",
-            ));
-        }
-        "-h" | "--help" | "--usage" | "--version" | "--list-devices" => {
-            return Some(Clash::Unready("With this option the server prints information and exits."));
-        }
-        _ => {}
-    }
-    let (_, argument, is_relied_on) = OPTIONS.iter().find(|(names, ..)| names.contains(&&*name))?;
-    Some(if *is_relied_on { Clash::Forbidden(argument) } else { Clash::Set(argument) })
+    find(word)?.clash
 }
 
-/// The argument that sets the option which a text speaks of, such as a server's error.
+/// The argument that sets the option which a text names, such as a server's error.
 pub(super) fn argument_in(text: &str) -> Option<&'static str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let named = |names: &[&str]| text.split(|c| !is_word(c)).any(|word| names.contains(&word));
-    OPTIONS.iter().find(|(names, ..)| named(names)).map(|(_, argument, _)| *argument)
+    let mut words = text.split(|c| !is_word(c));
+    words.find_map(|word| OPTIONS.iter().find(|option| option.is(word))?.argument())
 }
 
 /// The option that a word means. The server takes `_` for `-` in words that begin with `--` (llama.cpp,
 /// common/arg.cpp).
-pub(super) fn name(word: &str) -> Cow<'_, str> {
+fn name(word: &str) -> Cow<'_, str> {
     let name = word.split('=').next().unwrap_or(word);
     if name.starts_with("--") { name.replace('_', "-").into() } else { name.into() }
 }
@@ -124,8 +222,9 @@ mod tests {
 
     #[test]
     fn what_the_provider_relies_on_is_refused_and_what_it_sets_is_told() {
-        assert_eq!(clash("--api-key"), Some(Clash::ApiKey));
-        assert_eq!(clash("--api-key=planted"), Some(Clash::ApiKey));
+        for word in ["--api-key", "--api-key=planted", "--hf-token", "-hft"] {
+            assert!(matches!(clash(word), Some(Clash::Secret(_))), "{word}");
+        }
         assert_eq!(clash("--port=1"), Some(Clash::Forbidden("port")));
         assert_eq!(clash("-c"), Some(Clash::Set("context_size")));
         for word in ["--api-prefix", "--ssl-key-file", "--ssl_cert_file=x", "--version", "--help", "--list-devices"] {
@@ -151,7 +250,7 @@ mod tests {
     #[test]
     fn an_underscore_is_a_hyphen_as_the_server_reads_it() {
         for word in ["--api_key", "--api_key=planted", "--api_key-file"] {
-            assert_eq!(clash(word), Some(Clash::ApiKey), "{word}");
+            assert!(matches!(clash(word), Some(Clash::Secret(_))), "{word}");
         }
         assert_eq!(clash("--ctx_size=a_b"), Some(Clash::Set("context_size")));
         assert!(matches!(clash("--api_prefix=/v2"), Some(Clash::Unready(_))));

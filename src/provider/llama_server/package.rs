@@ -42,7 +42,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Prebuilt, JobFailure> {
     if is_file(facts) && !is_archive(&root) {
         return prebuilt(root, None);
     }
-    if let Some(best) = best(facts, None) {
+    if let Some(best) = best(facts, last(facts)) {
         return prebuilt(best, None);
     }
     match facts.entries("server_archives").first() {
@@ -56,16 +56,23 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Prebuilt, JobFailure> {
     }
 }
 
-/// What decides whether the prebuilt server can run; empty where there is none.
+/// What decides whether the prebuilt server can run; empty without one.
 pub(super) fn hardware(job: &Job, facts: &Facts) -> String {
     choose(job, facts).map(|prebuilt| prebuilt.hardware).unwrap_or_default()
 }
 
-/// The cards, their driver, the file and the folder that it was found in, as one word.
+/// Two hashes in one word: of the cards and their driver, and of the file and the folder that it was found in.
 fn hardware_of(path: &str, facts: &Facts) -> String {
     let times = facts.entries::<5>("servers");
     let time = times.iter().find(|[file, ..]| *file == path).map_or("", |[_, time, ..]| *time);
-    short_hash([facts.text("cards"), path, time, facts.text("package")])
+    format!("{}-{}", short_hash([facts.text("cards")]), short_hash([path, time, facts.text("package")]))
+}
+
+/// The server of the last run that served, if its file is still the same.
+fn last(facts: &Facts) -> Option<&str> {
+    let (path, hardware) = facts.served.as_ref()?;
+    let file = |hardware: &str| hardware.split_once('-').map(|(_, file)| file.to_owned());
+    Some(path.as_str()).filter(|path| file(hardware) == file(&hardware_of(path, facts)))
 }
 
 fn root(job: &Job) -> String {
@@ -121,6 +128,19 @@ pub(super) fn short_hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_served_last_is_known_while_its_file_is_the_same() {
+        let facts = |time: &str, cards: &str| {
+            let answers = [("servers", format!("/p/llama-server\0{time}\00\0\0\0")), ("cards", cards.to_owned())];
+            Facts::of(answers.map(|(key, value)| (key.to_owned(), value)).into())
+        };
+        let served = ("/p/llama-server".to_owned(), hardware_of("/p/llama-server", &facts("1", "T4")));
+        for (time, cards, expected) in [("1", "T4", true), ("1", "A100", true), ("2", "T4", false)] {
+            let facts = Facts { served: Some(served.clone()), ..facts(time, cards) };
+            assert_eq!(last(&facts).is_some(), expected, "{time} {cards}");
+        }
+    }
 
     fn best_of(servers: &[[&str; 5]], last: Option<&str>) -> Option<String> {
         let answer: String = servers.as_flattened().iter().map(|value| format!("{value}\0")).collect();

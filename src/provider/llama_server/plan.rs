@@ -1,32 +1,37 @@
-//! Plans: what an update changes in the instance.
+//! Plans: the effect of an update in the instance.
 
 use super::{failure::as_warning, memory, model::LlamaServer, read};
 use crate::{
     api::{self, InstanceStatus, InstanceUid},
     framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, PlanContext, UpdatePlan},
     provider::{
-        ProviderClient, access::Access, client::planning_limits, errors::Failure, ssh::NoTarget,
-        ssh_failure::no_credentials, words::title,
+        ProviderClient,
+        access::Access,
+        client::planning_limits,
+        errors::Failure,
+        ssh::NoTarget,
+        ssh_failure::no_credentials,
+        words::{capitalized, title},
     },
 };
 
 const WILL_FAIL: &str = "The apply of this server will fail until it runs.";
 
-/// What an update in place has to do in the instance.
+/// The effect of an update in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum UpdateEffect {
-    /// Nothing: only the provider's own behaviour changes.
+    /// None: only the provider's behaviour changes.
     Note,
-    /// Log in as it says now, and look.
+    /// Log in with the new settings.
     LogIn,
-    /// Ask the probe, and tell the instance what it does when the server dies.
+    /// Ask the probe, and record the restart policy.
     Probe,
-    /// Stop the server and start it as it says now.
+    /// Start the server with the new settings.
     Restart,
 }
 
 impl UpdateEffect {
-    /// What leads from one state to the other.
+    /// The effect of this change.
     pub(super) fn of(prior: &LlamaServer, planned: &LlamaServer) -> Self {
         if prior.status.as_str() != Some(read::READY) || changes_the_server(prior, planned) {
             Self::Restart
@@ -41,7 +46,7 @@ impl UpdateEffect {
 }
 
 fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
-    // Exhaustive, so that an attribute that is added has to be put on one side.
+    // Exhaustive: a new attribute has to be put in one of the groups.
     let LlamaServer {
         api_key,
         api_key_wo_version,
@@ -68,28 +73,31 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
         port: _,
         workspace: _,
         endpoint: _,
-        // How one logs in.
+        // The login.
         ssh: _,
         ssh_private_key_wo: _,
         ssh_password_wo: _,
         bastion_private_key_wo: _,
         bastion_password_wo: _,
         host_key: _,
-        // Seen through its version.
+        // Its version stands for it.
         api_key_wo: _,
-        // How the provider behaves.
+        // The provider's behaviour.
+        on_unreachable: _,
         on_failure: _,
         on_update_failure: _,
         restart_policy: _,
         probe: _,
         ready_timeout: _,
         timeouts: _,
-        // What came of it.
+        // The results.
         build_used: _,
         command_line: _,
         log_path: _,
         model_fingerprint: _,
         last_exit: _,
+        supervised: _,
+        owner: _,
         pid: _,
         restarts: _,
         server_version: _,
@@ -128,7 +136,7 @@ pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanCon
     diagnostics.extend(memory::check(config, planned, None, private, context).await);
 }
 
-/// Refines the plan of an update: what it changes in the instance.
+/// Refines the plan of an update.
 pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
     let UpdatePlan { config, prior, planned, private, diagnostics, .. } = plan;
     if UpdateEffect::of(prior, planned) == UpdateEffect::Restart {
@@ -159,6 +167,13 @@ fn warn_without_key(config: &LlamaServer, planned: &LlamaServer, diagnostics: &m
 fn change(plan: &mut UpdatePlan<LlamaServer>) {
     let UpdatePlan { config, prior, planned, .. } = plan;
     let effect = UpdateEffect::of(prior, planned);
+    if prior.status.as_str() == Some(read::UNSUPERVISED) {
+        plan.diagnostics.warning(
+            format!("{} is not supervised", capitalized(&prior.title())),
+            "It serves, but no process in the instance would start it again. The apply ends it and starts it under a \
+             supervisor. If that fails, the former server cannot be started again.",
+        );
+    }
     if prior.status.as_str() == Some(read::BLOCKED) {
         plan.diagnostics.push(
             Diagnostic::error(
@@ -181,6 +196,7 @@ fn change(plan: &mut UpdatePlan<LlamaServer>) {
         planned.pid = Attr::Unknown;
         planned.restarts = Attr::Unknown;
         planned.last_exit = Attr::Unknown;
+        planned.supervised = Attr::Unknown;
         planned.server_version = Attr::Unknown;
         planned.started_at = Attr::Unknown;
         if config.package.is_null() {
@@ -190,7 +206,10 @@ fn change(plan: &mut UpdatePlan<LlamaServer>) {
     if effect >= UpdateEffect::Probe {
         planned.tokens_per_second = Attr::Unknown;
     }
-    // A pin that is taken away leaves the key that was seen under it.
+    if prior.owner.is_null() && effect >= UpdateEffect::Probe {
+        planned.owner = Attr::Unknown;
+    }
+    // After the removal of a pin the known key stays.
     if prior.host_key.is_null() || (pin(planned).is_some() && pin(prior) != pin(planned)) {
         planned.host_key = Attr::Unknown;
     }
@@ -200,7 +219,7 @@ fn pin(server: &LlamaServer) -> Option<&Attr<String>> {
     server.ssh.known().map(|ssh| &ssh.host_key).filter(|key| !key.is_null())
 }
 
-/// Holds a new server's instance to the service: it exists, and there is something to log in with.
+/// Checks that the instance of a new server exists, and that there are credentials for it.
 async fn check_access(
     config: &LlamaServer,
     client: &ProviderClient,
@@ -216,7 +235,7 @@ async fn check_access(
             let is_missing = error.code() == Some(api::Code::InstanceNotExistOrNoPrivilege);
             let now = if is_missing { WILL_FAIL } else { "The plan continues without this check." };
             let failure = Failure { error: &error, tried, now: now.to_owned() };
-            // A destroy, too, begins with such a plan when the refresh found the instance gone: an error would end it.
+            // A destroy plans too, and an error would end it.
             if is_missing {
                 diagnostics.push(as_warning(failure.whole()).at(Path::to("instance_id")));
             } else {
@@ -239,7 +258,7 @@ async fn check_access(
     }
 }
 
-/// Whether something to log in with is known only in the apply.
+/// Whether credentials become known only in the apply.
 fn has_unknown_credentials(config: &LlamaServer) -> bool {
     let is_open = config.ssh.known().is_some_and(|ssh| {
         ssh.private_key.is_unknown()
@@ -333,17 +352,19 @@ mod tests {
         let after = LlamaServer { ssh, ..ready() };
         assert_eq!(UpdateEffect::of(&ready(), &after), UpdateEffect::LogIn);
         let after = planned(ready(), after);
-        assert_eq!((after.pid, after.host_key), (ready().pid, ready().host_key));
+        assert_eq!((after.pid, after.host_key, after.owner), (ready().pid, ready().host_key, Attr::Null));
 
         let after = LlamaServer { probe: Attr::Known(Probe::default()), ..ready() };
         assert_eq!(UpdateEffect::of(&ready(), &after), UpdateEffect::Probe);
         let after = planned(ready(), after);
-        assert!(after.tokens_per_second.is_unknown() && after.pid == ready().pid);
+        assert!(after.tokens_per_second.is_unknown() && after.pid == ready().pid && after.owner.is_unknown());
     }
 
     #[test]
     fn whatever_does_not_serve_is_planned_to_serve() {
-        for status in [read::STOPPED, read::STARTING, read::FAILED, read::UNRESPONSIVE, read::OUTDATED] {
+        for status in
+            [read::STOPPED, read::STARTING, read::FAILED, read::UNRESPONSIVE, read::OUTDATED, read::UNSUPERVISED]
+        {
             let prior = LlamaServer { status: status.into(), ..ready() };
             let after = planned(prior.clone(), prior);
             assert_eq!(after.status, read::READY.into(), "{status}");

@@ -1,4 +1,4 @@
-//! Refreshes: what the server in the instance does now, and how it reaches the attributes.
+//! Refreshes: from the report of the instance to the attributes.
 
 use super::{
     bootstrap::{FailureKind, Fingerprint, JobReport, Phase, Verb},
@@ -23,8 +23,7 @@ use crate::{
 
 const UNCHANGED: &str = "The state is unchanged, and so is what runs in the instance.";
 
-/// Refreshes. Only an instance that is gone for sure takes a server out of the state: one that died stays, and is
-/// repaired.
+/// Refreshes. A server is removed from the state only if its instance certainly no longer exists.
 pub(super) async fn read(
     mut current: State<LlamaServer>,
     context: &StepContext<ProviderClient>,
@@ -46,7 +45,7 @@ pub(super) async fn read(
     }
 }
 
-/// The server as a refresh speaks of it when its instance is gone.
+/// The subject of diagnostics about an instance that may no longer exist.
 pub(super) fn subject(server: &LlamaServer, uid: &InstanceUid) -> Subject {
     Subject {
         title: server.title(),
@@ -55,7 +54,7 @@ pub(super) fn subject(server: &LlamaServer, uid: &InstanceUid) -> Subject {
     }
 }
 
-/// Looks at the machine. Whatever keeps one from it is a warning, and no news.
+/// Looks at the instance. A failed login is a warning, and changes nothing.
 async fn look(
     mut current: State<LlamaServer>,
     access: Option<Access>,
@@ -82,6 +81,10 @@ async fn look(
         }
     };
     match machine.run(&Verb::Look).await {
+        Ok(report) if report.is_refused => {
+            let warning = as_warning(failure::refused(state, &report, UNCHANGED));
+            current.unchanged(warning)
+        }
         Ok(report) => {
             current.state.take_login(&machine, &mut current.private);
             Box::pin(refresh(current, report, &mut machine)).await
@@ -93,7 +96,7 @@ async fn look(
     }
 }
 
-/// Takes over what was seen, and asks a server that should be ready whether it is.
+/// Takes the report into the state, and checks the health of a server that should be ready.
 pub(super) async fn refresh(
     mut current: State<LlamaServer>,
     mut report: JobReport,
@@ -132,15 +135,18 @@ pub(super) async fn refresh(
         state.take_command_line(&rival.command_line, None);
         notes.push(failure::displaced(state, rival));
     }
-    // Told once: afterwards it is in the state.
+    if let Some(rival) = report.rival.as_ref().filter(|_| seen == BLOCKED) {
+        notes.push(failure::blocked(state, rival));
+    }
+    // The warning comes once: afterwards the state has the status.
     if before.as_deref() == Some(READY) && report.phase == Phase::Failed && seen != DISPLACED {
         notes.push(as_warning(failure::died(state, report)));
     }
     notes.into_iter().fold(Outcome::present(current.state, current.private), Outcome::with)
 }
 
-/// Asks a server that should be ready whether it is. One that seems dead is looked at once more: it may have ended
-/// since, or another may have taken its place, and `report` is of what is there then.
+/// Checks the health of a server that should be ready. If it seems dead, `report` is replaced by a new one: the process
+/// may have ended since, or another may have replaced it.
 async fn health_of(server: &LlamaServer, report: &mut JobReport, machine: &mut InstanceSession) -> Option<TrialLook> {
     if status_of(report) != READY {
         return None;
@@ -159,14 +165,14 @@ async fn health_of(server: &LlamaServer, report: &mut JobReport, machine: &mut I
     Some(seen)
 }
 
-/// Whether the instance has accepted other settings than those of the last apply here. After an import none are known.
+/// Whether the instance has accepted other settings than those of the last apply with this state.
 fn runs_other_settings(private: &crate::framework::Private, report: &JobReport) -> bool {
     let there = report.fingerprint.as_deref().and_then(|fingerprint| fingerprint.split_once('-'));
     there.is_some_and(|(settings, _)| private.settings().as_deref() != Some(settings))
 }
 
-/// Whether it runs with another key or environment than the state's. A write-only key cannot be compared, nor what an
-/// import never saw.
+/// Whether it runs with another key or environment than the state's. A write-only key cannot be compared, and neither
+/// can the secrets of a server that was imported.
 fn serves_with_other_secrets(state: &LlamaServer, private: &crate::framework::Private, report: &JobReport) -> bool {
     if private.is_imported() || !state.api_key_wo_version.is_null() {
         return false;
@@ -182,7 +188,7 @@ pub(super) const READY: &str = "ready";
 pub(super) const STOPPED: &str = "stopped";
 /// The work in the instance goes on.
 pub(super) const STARTING: &str = "starting";
-/// The last start did not lead to a server that serves.
+/// The last start failed.
 pub(super) const FAILED: &str = "failed";
 /// It does not run, and another program listens on its port.
 pub(super) const BLOCKED: &str = "blocked";
@@ -192,15 +198,17 @@ pub(super) const DISPLACED: &str = "displaced";
 pub(super) const UNRESPONSIVE: &str = "unresponsive";
 /// It serves a file that has been replaced since.
 pub(super) const OUTDATED: &str = "outdated";
+/// It serves, and no process would start it again.
+pub(super) const UNSUPERVISED: &str = "unsupervised";
 
 impl LlamaServer {
-    /// What follows from the arguments.
+    /// Sets the attributes that follow from the arguments.
     pub(super) fn take_place(&mut self) {
         self.id = self.place().into();
         self.endpoint = self.port.known().map(|port| format!("http://127.0.0.1:{port}/v1")).into();
     }
 
-    /// Takes over what a report shows, but for the options and for `status`. A server that is not there has no process.
+    /// Takes the attributes from a report, except options and `status`.
     pub(super) fn take_report(&mut self, report: &JobReport) {
         let process = report.process.as_ref().filter(|process| process.is_alive);
         self.pid = process.map(|process| i64::from(process.pid)).into();
@@ -212,12 +220,13 @@ impl LlamaServer {
         self.model_fingerprint = report.model_fingerprint.clone().into();
         self.restarts = Attr::Known(report.restarts);
         self.last_exit = report.last_exit.clone().into();
+        self.supervised = process.map(|_| report.work.is_some()).into();
         if self.package.known().is_none() {
             self.package = report.package.clone().into();
         }
     }
 
-    /// Takes over the options with which the server runs, as far as its command line tells them.
+    /// Takes the options from the command line of the server.
     pub(super) fn take_options(&mut self, report: &JobReport) {
         let home = self.home(report);
         if let Some(process) = report.process.as_ref().filter(|process| process.is_alive) {
@@ -228,7 +237,7 @@ impl LlamaServer {
         }
     }
 
-    /// The home directory there: what stands for `~` in the path of the log.
+    /// The home directory of the instance's user, from the path of the log.
     fn home(&self, report: &JobReport) -> Option<String> {
         let in_home = self.workspace.as_str()?.strip_prefix('~')?.trim_end_matches('/');
         let (home, _) = report.log_path.as_deref()?.split_once(&format!("{in_home}/.damodel/"))?;
@@ -236,7 +245,7 @@ impl LlamaServer {
     }
 }
 
-/// The status of a server that a look found so; [`READY`] is what its health check has yet to confirm.
+/// The status in a report. The health check has yet to confirm [`READY`].
 pub(super) fn status_of(report: &JobReport) -> &'static str {
     let is_alive = report.process.as_ref().is_some_and(|process| process.is_alive);
     let kind = report.failure.as_ref().map(|failure| failure.kind);
@@ -246,6 +255,7 @@ pub(super) fn status_of(report: &JobReport) -> &'static str {
     match report.phase {
         Phase::Absent => STOPPED,
         // Started again by itself: whether it serves shows when it is asked.
+        Phase::Load | Phase::Ready if report.lacks_supervisor() && !report.has_other_model() => UNSUPERVISED,
         Phase::Load if is_alive && report.is_proved => READY,
         Phase::Find | Phase::Compile | Phase::Start | Phase::Load => STARTING,
         Phase::Ready if !is_alive => STOPPED,
@@ -256,17 +266,18 @@ pub(super) fn status_of(report: &JobReport) -> &'static str {
     }
 }
 
-/// Whether nothing is under way any more.
+/// Whether the work is over.
 fn is_over(report: &JobReport) -> bool {
     matches!(report.phase, Phase::Absent | Phase::Ready | Phase::Failed)
 }
 
 impl LlamaServer {
-    /// There is no process any more.
+    /// Sets the attributes of a server without a process.
     pub(super) fn take_stop(&mut self) {
         self.status = STOPPED.into();
         self.pid = Attr::Null;
         self.started_at = Attr::Null;
         self.command_line = Attr::Null;
+        self.supervised = Attr::Null;
     }
 }

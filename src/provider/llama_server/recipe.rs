@@ -43,7 +43,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, JobFailure> {
         let text = format!("programs that the compile needs are not installed: {}", missing.join(", "));
         return Err(JobFailure { kind: FailureKind::MissingTool, text });
     }
-    let toolkit = toolkit(&architectures, &facts.toolkits)?;
+    let toolkit = toolkit(&architectures, &facts.toolkits, facts.text("driver"))?;
     let architectures = architectures.join(";");
     let (source, note) = source::choose(job, facts)?;
     let mut cmake: Vec<String> =
@@ -91,8 +91,9 @@ fn architectures(job: &Job, facts: &Facts) -> Result<Vec<String>, JobFailure> {
     Err(JobFailure { kind: FailureKind::Architecture, text })
 }
 
-/// The first toolkit that compiles for all of them. CUDA 13 does not for V100 and P40.
-fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a Toolkit, JobFailure> {
+/// The first toolkit that compiles for all of them; CUDA 13 does not for V100 and P40. One whose major version the driver
+/// supports comes before others. `driver` is the version of CUDA that it reports.
+fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit], driver: &str) -> Result<&'a Toolkit, JobFailure> {
     // "70-real", "70-virtual"; a word such as "native" is left to cmake.
     let numbers: Vec<&str> = architectures
         .iter()
@@ -104,7 +105,10 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit]) -> Result<&'a 
         let knows = |number: &&str| toolkit.architectures.iter().any(|known| known == number);
         toolkit.architectures.is_empty() || numbers.iter().all(knows)
     };
-    if let Some(toolkit) = toolkits.iter().find(compiles) {
+    let major = |version: &str| version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    let is_too_new =
+        |toolkit: &&Toolkit| major(driver).zip(major(&toolkit.version)).is_some_and(|(own, its)| its > own);
+    if let Some(toolkit) = toolkits.iter().filter(compiles).min_by_key(is_too_new) {
         return Ok(toolkit);
     }
     if toolkits.is_empty() {
@@ -166,6 +170,7 @@ mod tests {
             environment: [].into(),
             api_key: None,
             triggers: [].into(),
+            probe_endpoint: text(),
             restarts: true,
         }
     }
@@ -227,22 +232,28 @@ mod tests {
     }
 
     #[rstest]
-    #[case::the_first_that_will_do(&[("13.0", "75 89"), ("12.4", "70 89"), ("11.8", "70")], "70", Ok("12.4"))]
-    #[case::of_its_kind(&[("13.0", "75"), ("12.4", "70")], "70-virtual", Ok("12.4"))]
-    #[case::all_of_them(&[("13.0", "75 89"), ("12.4", "70 89")], "70 89", Ok("12.4"))]
-    #[case::one_that_does_not_tell(&[("10.0", "")], "70", Ok("10.0"))]
-    #[case::a_word_of_cmake(&[("13.0", "75")], "native", Ok("13.0"))]
-    #[case::dropped(&[("13.0", "75 89")], "70", Err((Architecture, "/usr/local/cuda-13.0/bin/nvcc (13.0)")))]
-    #[case::none(&[], "70", Err((MissingToolkit, "no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda")))]
+    #[case::the_first_that_will_do(&[("13.0", "75 89"), ("12.4", "70 89"), ("11.8", "70")], "70", "", Ok("12.4"))]
+    #[case::of_its_kind(&[("13.0", "75"), ("12.4", "70")], "70-virtual", "", Ok("12.4"))]
+    #[case::all_of_them(&[("13.0", "75 89"), ("12.4", "70 89")], "70 89", "", Ok("12.4"))]
+    #[case::one_that_does_not_tell(&[("10.0", "")], "70", "", Ok("10.0"))]
+    #[case::a_word_of_cmake(&[("13.0", "75")], "native", "", Ok("13.0"))]
+    #[case::of_the_driver(&[("13.0", "89"), ("12.4", "89"), ("11.8", "89")], "89", "12.8", Ok("12.4"))]
+    #[case::of_a_newer_driver(&[("12.4", "89"), ("13.0", "89")], "89", "13.1", Ok("12.4"))]
+    #[case::the_driver_refuses_none(&[("13.0", "89")], "89", "12.8", Ok("13.0"))]
+    #[case::dropped(&[("13.0", "75 89")], "70", "", Err((Architecture, "/usr/local/cuda-13.0/bin/nvcc (13.0)")))]
+    #[case::none(&[], "70", "", Err((MissingToolkit, "no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda")))]
     fn the_first_toolkit_that_compiles_for_the_card_is_taken(
         #[case] there: &[(&str, &str)],
         #[case] architectures: &str,
+        #[case] driver: &str,
         #[case] expected: Result<&str, (FailureKind, &str)>,
     ) {
         let toolkits = there.iter().map(|(version, known)| toolkit(version, known)).collect();
         let mut job = job();
         job.source.cuda_architectures = texts(architectures);
-        match (choose(&job, &Facts { toolkits, ..facts() }), expected) {
+        let mut facts = Facts { toolkits, ..facts() };
+        facts.answers.insert("driver".to_owned(), driver.to_owned());
+        match (choose(&job, &facts), expected) {
             (Ok(recipe), Ok(version)) => assert_eq!(recipe.nvcc, toolkit(version, "").nvcc),
             (Err(failure), Err((kind, words))) => {
                 assert!(failure.kind == kind && failure.text.contains(words), "{failure:?}");

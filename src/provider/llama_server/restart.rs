@@ -10,7 +10,7 @@ use super::{
     failure,
     log_in::log_in,
     machine::{InstanceSession, Trouble},
-    model::LlamaServer,
+    model::{LlamaServer, Probe},
     options::WORKSPACE,
     outcome::{NOTHING_RESTARTED, Operation},
     schema,
@@ -142,6 +142,10 @@ async fn restart(
     let opened = log_in(&server, &server, &mut Private::default(), NOTHING_RESTARTED, context).await;
     let mut opened = opened.map_err(Box::new)?;
     let report = begin(&server, progress, &mut opened.machine).await?;
+    let mut server = server;
+    if let Some(endpoint) = &report.endpoint {
+        server.probe = Attr::Known(Probe { endpoint: endpoint.as_str().into(), ..Probe::default() });
+    }
     let mut trial = Trial::of(&server, server.key(&server));
     trial.is_key_unknown = report.has_key && server.api_key.is_null();
     if trial.is_key_unknown {
@@ -181,6 +185,9 @@ async fn begin(
         |report: &JobReport| Box::new(Diagnostic { path: None, ..failure::failed(server, report, NOTHING_RESTARTED) });
     let unseen = |trouble: Trouble| Box::new(failure::unseen(server, &trouble, None, NOTHING_RESTARTED));
     let before = machine.run(&Verb::Look).await.map_err(unseen)?;
+    if before.is_refused {
+        return Err(refused(&before));
+    }
     if let Some(process) = before.process.as_ref().filter(|process| process.is_alive) {
         progress.say(format!("ending process {}", process.pid));
     }
@@ -203,6 +210,6 @@ async fn missing(seen: &JobReport, machine: &mut InstanceSession) -> Result<Opti
         let text = format!("the model {} cannot be read", process.model);
         return Ok(Some(JobFailure { kind: FailureKind::MissingModel, text }));
     }
-    let report = machine.run(&Verb::Check { questions: &[room_question(machine.place())] }).await?;
+    let report = machine.run(&Verb::Check { questions: &[room_question(machine.place())], job: None }).await?;
     Ok(no_room(machine.place(), &report.facts))
 }

@@ -285,6 +285,15 @@ fn behaviour() -> Vec<Attribute> {
              Default: a chat of one token.",
         ),
         Attribute::with_default(
+            "on_unreachable",
+            Type::String,
+            "fail",
+            "What a destroy does when nobody can log in, the workspace does not answer, or the server does not end: \
+             `fail`, or `abandon` to remove the server from the state and leave it running. The environment variable \
+             `DAMODEL_ON_UNREACHABLE` overrides it.",
+        )
+        .validate(validator::one_of(&["fail", "abandon"])),
+        Attribute::with_default(
             "on_failure",
             Type::String,
             "keep",
@@ -320,7 +329,8 @@ fn reported() -> Vec<Attribute> {
             "`ready`; `stopped` when the server does not run; `starting` while the work in the instance continues; \
              `failed`; `unresponsive` when it runs but does not answer correctly; `outdated` when the model's file was \
              replaced since it was loaded; `displaced` when a llama-server that was started by hand uses its port; \
-             `blocked` when another program uses it. The next apply repairs every status except `ready` and `blocked`. \
+             `blocked` when another program uses it; `unsupervised` when it serves, `restart_policy` is `on_failure` and \
+             nothing would restart it. The next apply repairs every status except `ready` and `blocked`. \
              A slow answer is a warning.",
         ),
         text("endpoint", "The base address of an OpenAI-style client inside the instance: `http://127.0.0.1:8000/v1`."),
@@ -333,6 +343,15 @@ fn reported() -> Vec<Attribute> {
         text("model_fingerprint", "Size, time of the last change, and a hash of the header of the model's file."),
         Attribute::computed("restarts", Type::Number, "How often it was restarted automatically since the last apply."),
         text("last_exit", "How it exited before the last of these restarts."),
+        Attribute::computed(
+            "supervised",
+            Type::Bool,
+            "Whether a process in the instance would restart the server; null when it does not run.",
+        ),
+        text(
+            "owner",
+            "The token by which the instance knows this resource: only its owner ends the server. It is not a secret.",
+        ),
         text("started_at", "When the server was started (RFC 3339, UTC)."),
         Attribute::computed(
             "tokens_per_second",

@@ -2,7 +2,9 @@
 //! questions. The answers are judged where they are needed: `model_file`, `package`, `recipe`, `source`, `logout`.
 
 use super::{
-    bootstrap::{Build, Facts, FailureKind, Fingerprint, Job, JobFailure, JobReport, Question, no_room, room_question},
+    bootstrap::{
+        Build, Facts, FailureKind, Fingerprint, Job, JobFailure, JobReport, Question, no_room, room_question, wants_gpu,
+    },
     decide::{Goal, is_under_way},
     logout, model_file, package, source,
 };
@@ -19,6 +21,9 @@ pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Qu
         PROGRAMS.iter().fold(Question::new("missing"), |question, program| question.with(program)),
         Question::new("cards").with(job.gpu_name.as_deref().unwrap_or_default()),
     ];
+    if wants_gpu(job) {
+        questions.push(Question::new("has_gpu"));
+    }
     questions.extend(model_file::questions(job, facts));
     questions.extend(logout::questions(facts));
     if job.build != Build::Source {
@@ -65,6 +70,16 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: JobReport, ends_rival: bool)
         Err(failure) => JobReport { is_refused: true, failure: Some(failure), ..report },
         Ok(()) => report,
     }
+}
+
+/// The warning that the instance shows no GPU although the service reports one: no build cures that. A specification
+/// without a GPU may name its CPU.
+pub(super) fn shows_no_gpu(job: &Job, facts: &Facts) -> Option<String> {
+    let card = job.gpu_name.as_deref().filter(|name| !name.to_ascii_uppercase().contains("CPU"))?;
+    let is_missing = facts.answers.get("has_gpu").is_some_and(|answer| answer.trim().is_empty());
+    (is_missing && wants_gpu(job)).then(|| {
+        format!("the instance shows no GPU: the service reports {card}, but nvidia-smi lists none, so the CPU is used")
+    })
 }
 
 fn of_a_compile() -> Vec<Question> {

@@ -5,7 +5,7 @@ use super::{
     failure,
     log_in::log_in,
     machine::{InstanceSession, Trouble},
-    model::{LlamaServer, Records as _},
+    model::LlamaServer,
     outcome::{AS_BEFORE, Conclusion, NOT_HEARD, Operation},
     plan::UpdateEffect,
     read,
@@ -13,7 +13,7 @@ use super::{
     work::check,
 };
 use crate::{
-    framework::{Diagnostic, Outcome, StepContext, Update},
+    framework::{Attr, Diagnostic, Outcome, StepContext, Update},
     provider::ProviderClient,
 };
 
@@ -27,7 +27,11 @@ pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<Pr
     }
     let mut opened = match log_in(&planned, &config, &mut private, AS_BEFORE, context).await {
         Ok(opened) => opened,
-        Err(diagnostic) => return Outcome::present(prior, private).with(diagnostic),
+        Err(diagnostic) => {
+            // The operator may want to destroy what cannot be reached.
+            prior.on_unreachable = planned.on_unreachable;
+            return Outcome::present(prior, private).with(diagnostic);
+        }
     };
     planned.take_place();
     planned.take_login(&opened.machine, &mut private);
@@ -38,13 +42,14 @@ pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<Pr
         Ok(job) => job,
         Err(diagnostic) => return Outcome::present(prior, private).with(diagnostic),
     };
-    if private.owner().is_empty()
+    if prior.owner.known().is_none()
         && let Ok(report) = opened.machine.run(&Verb::Look).await
     {
         // An import that could not log in has not seen whose server it is.
-        private.note_owner(report.owner.as_deref().unwrap_or_default());
+        planned.owner = report.owner.into();
     }
-    let owner = private.own();
+    let owner = planned.own();
+    prior.owner = Attr::Known(owner.clone());
     if let Err(diagnostic) = stop_unresponsive(&mut prior, &planned, &job, &owner, &mut opened.machine).await {
         return Outcome::present(prior, private).with(*diagnostic);
     }
@@ -75,13 +80,14 @@ async fn stop_unresponsive(
         return Ok(());
     }
     let unseen = |trouble: &Trouble, now| Box::new(failure::unseen(planned, trouble, None, now));
-    let seen = machine.run(&Verb::Look).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;
-    if trial::of(prior, &seen, machine).await != TrialLook::Dead {
-        return Ok(());
-    }
     let refused = |report: &JobReport, words: fn(&LlamaServer, &JobReport, &str) -> Diagnostic| {
         if report.is_refused { Err(Box::new(words(planned, report, AS_BEFORE))) } else { Ok(()) }
     };
+    let seen = machine.run(&Verb::Look).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;
+    refused(&seen, failure::refused)?;
+    if trial::of(prior, &seen, machine).await != TrialLook::Dead {
+        return Ok(());
+    }
     let checked = check(job, false, machine, None).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;
     refused(&checked, failure::refused)?;
     let stopped = machine.run(&Verb::Stop { owner }).await.map_err(|trouble| unseen(&trouble, NOT_HEARD))?;

@@ -116,11 +116,12 @@ fn extra_args(config: &LlamaServer, diagnostics: &mut Diagnostics) {
             Attr::Known(word) => word,
         };
         match options::clash(word) {
-            Some(Clash::ApiKey) => diagnostics.error_at(
+            Some(Clash::Secret(instead)) => diagnostics.error_at(
                 path,
                 "A key on the command line",
-                "Every user of the instance can read a command line, and it would be stored in the state. Set api_key \
-                 instead.",
+                format!(
+                    "Every user of the instance can read a command line, and it would be stored in the state. {instead}"
+                ),
             ),
             Some(Clash::Forbidden(argument)) => diagnostics.error_at(
                 path,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 
-use super::bootstrap::{JobReport, Phase};
+use super::bootstrap::{JobFailure, JobReport, Phase};
 use crate::api::{self, Task};
 
 /// The first wait between two looks, and the longest: of a start, and of a compile.
@@ -30,6 +30,13 @@ impl<'a> WorkProgress<'a> {
     /// Calls this with each new phase.
     pub(super) fn on_phase(self, on_phase: impl FnMut(&JobReport) + Send + 'a) -> Self {
         Self { on_phase: Box::new(on_phase), ..self }
+    }
+
+    /// Shows why a build from source is tried, before it begins.
+    pub(super) fn compiles_because(&mut self, failure: &JobFailure) {
+        let detail = format!("the prebuilt server failed: {}. {}", failure.kind.title(), failure.kind.advice());
+        tracing::info!(reason = failure.text, detail, "a build from source is tried");
+        self.task.sees(api::Stage { detail: Some(detail), ..api::Stage::new("trying a build from source") }, None);
     }
 
     /// Shows how far the work is. The waits begin anew with each phase.

@@ -112,7 +112,10 @@ pub(super) async fn check(
     let mut looks = 0;
     loop {
         let questions = survey::questions(job, known.is_some(), &facts);
-        let mut report = machine.run(&Verb::Check { questions: &questions }).await?;
+        let mut report = machine.run(&Verb::Check { questions: &questions, job: Some(job) }).await?;
+        if report.is_refused {
+            return Ok(report);
+        }
         facts.learn(std::mem::take(&mut report.facts));
         if !survey::questions(job, known.is_some(), &facts).is_empty() {
             continue;
@@ -235,11 +238,16 @@ impl Work<'_> {
         let is_interrupted = seen.phase == Phase::Failed
             && seen.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Interrupted);
         history.resumptions += usize::from(is_interrupted);
+        if let Some(because) = &because {
+            self.watch.compiles_because(because);
+        }
         let rival = seen.rival.as_ref().filter(|rival| order.ends_rival && !rival.command_line.is_empty());
+        let note = survey::shows_no_gpu(order.job, &history.facts);
         let start = Start {
             job: order.job,
             binary: &binary,
             login: &logout::login(&history.facts),
+            note: note.as_ref(),
             because: because.as_ref(),
             owner: order.owner,
             rolls_back: self.goal.rolls_back,
@@ -250,7 +258,7 @@ impl Work<'_> {
     }
 
     async fn own(&mut self, order: Order<'_>, owner: &str, seen: &JobReport) -> Result<JobReport, Trouble> {
-        self.machine.run(&Verb::Own { seen: &seen.run, owner, restarts: order.job.restarts }).await
+        self.machine.run(&Verb::Own { seen: &seen.run, owner, job: order.job }).await
     }
 
     /// The answer to a beginning. The decision is repeated if another run was faster, or a lost answer has begun it.

@@ -4,7 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::program::{path, quote};
+use super::{
+    super::options::{self, ServerOption},
+    program::{path, quote},
+};
 
 /// The known facts about an instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub(crate) struct Facts {
     pub(crate) cores: Option<u32>,
     /// All answers, by the names of the questions.
     pub(crate) answers: HashMap<String, String>,
+    /// The build that served last: its path, and [`super::Prebuilt::hardware`] of that time.
+    pub(crate) served: Option<(String, String)>,
     /// The questions that have no answer: it is not known, which is neither "missing" nor "changed".
     pub(crate) unanswered: BTreeSet<String>,
 }
@@ -66,7 +71,8 @@ impl Facts {
         answers.extend(further.answers);
         let mut unanswered = std::mem::take(&mut self.unanswered);
         unanswered.extend(further.unanswered);
-        *self = Self { unanswered, ..Self::of(answers) };
+        let served = further.served.or_else(|| self.served.take());
+        *self = Self { unanswered, served, ..Self::of(answers) };
     }
 
     /// Whether a question was asked.
@@ -197,11 +203,11 @@ pub(crate) struct PortHolder {
 }
 
 impl PortHolder {
-    /// The first that is not this process.
-    pub(super) fn beside(own: Option<u32>, facts: &Facts, boot: &str) -> Option<Self> {
+    /// The first that is not this process. `folder` is the state folder.
+    pub(super) fn beside(own: Option<u32>, folder: &str, facts: &Facts, boot: &str) -> Option<Self> {
         let own = own.map(|pid| pid.to_string());
-        let others = facts.entries::<6>(KEY).into_iter();
-        let [pid, name, program, user, stat, words] =
+        let others = facts.entries::<7>(KEY).into_iter();
+        let [pid, name, program, user, stat, words, folder_of_work] =
             others.into_iter().find(|[pid, ..]| own.as_deref() != Some(*pid))?;
         if pid == "?" {
             let about = "a process of another user".to_owned();
@@ -209,13 +215,18 @@ impl PortHolder {
         }
         // The name stands in parentheses and may hold anything.
         let start = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(19));
+        let identity = start.map(|start| format!("{pid}.{start}.{boot}"));
+        let about = format!("process {pid} ({name}, {program}) of user {user}");
+        // That of a work with other records belongs to another resource, and is never ended for this one.
+        if let Some((workspace, _)) = folder_of_work.trim_end().rsplit_once("/.damodel/")
+            && folder_of_work.trim_end() != folder
+        {
+            let about = format!("{about}, the server of another damodel_llama_server with the workspace {workspace}");
+            return Some(Self { identity, about, command_line: Vec::new() });
+        }
         let words: String = words.split_whitespace().collect();
         let words = STANDARD.decode(words).unwrap_or_default();
-        Some(Self {
-            identity: start.map(|start| format!("{pid}.{start}.{boot}")),
-            about: format!("process {pid} ({name}, {program}) of user {user}"),
-            command_line: of_a_server(&String::from_utf8_lossy(&words)),
-        })
+        Some(Self { identity, about, command_line: of_a_server(&String::from_utf8_lossy(&words)) })
     }
 }
 
@@ -225,12 +236,13 @@ fn of_a_server(line: &str) -> Vec<String> {
     if words.first().is_none_or(|word| word.rsplit('/').next() != Some("llama-server")) {
         return Vec::new();
     }
-    let mut is_key = false;
+    let is_secret = |word: &str| options::find(word).is_some_and(ServerOption::is_secret);
+    let mut is_value = false;
     let hide = |word: &str| {
-        let hidden = if is_key { "(redacted)" } else { word };
-        is_key = ["--api-key", "--api_key"].contains(&word);
+        let hidden = if is_value { "(redacted)" } else { word };
+        is_value = is_secret(word) && !word.contains('=');
         match hidden.split_once('=') {
-            Some((name @ ("--api-key" | "--api_key"), _)) => format!("{name}=(redacted)"),
+            Some((name, _)) if is_secret(name) => format!("{name}=(redacted)"),
             _ => hidden.to_owned(),
         }
     };
@@ -301,10 +313,10 @@ mod tests {
         }
     }
 
-    fn facts(entries: &[[&str; 3]]) -> Facts {
+    fn facts(entries: &[[&str; 3]], folder: &str) -> Facts {
         let one = |[pid, program, words]: &[&str; 3]| {
             let stat = format!("{pid} (a b) c) S {}", (0..40).map(|n| n.to_string()).collect::<Vec<_>>().join(" "));
-            format!("{pid}\0a b\0{program}\0me\0{stat}\0{}\0", STANDARD.encode(words))
+            format!("{pid}\0a b\0{program}\0me\0{stat}\0{}\0{folder}\0", STANDARD.encode(words))
         };
         Facts::of([(KEY.to_owned(), entries.iter().map(one).collect())].into())
     }
@@ -312,18 +324,25 @@ mod tests {
     #[test]
     fn who_else_listens_is_told_without_its_secrets() {
         let own = ["7", "/b/llama-server", "/b/llama-server\0-m\0x\0"];
-        let other = ["8", "/c/llama-server", "/c/llama-server\0--api-key\0planted\0--api-key=planted\0-m\0y\0"];
-        assert_eq!(PortHolder::beside(Some(7), &facts(&[own]), "boot"), None);
-        let rival = PortHolder::beside(Some(7), &facts(&[own, other]), "boot").unwrap();
+        let other = ["8", "/c/llama-server", "/c/llama-server\0--api-key\0planted\0--hf_token=planted\0-m\0y\0"];
+        let beside = |own, entries: &[[&str; 3]], of_work| {
+            PortHolder::beside(own, "/w/.damodel/8000-i", &facts(entries, of_work), "boot")
+        };
+        assert_eq!(beside(Some(7), &[own], ""), None);
+        let rival = beside(Some(7), &[own, other], "/w/.damodel/8000-i").unwrap();
         assert_eq!(rival.identity.as_deref(), Some("8.18.boot"));
         assert_eq!(rival.about, "process 8 (a b, /c/llama-server) of user me");
         assert_eq!(
             rival.command_line,
-            ["/c/llama-server", "--api-key", "(redacted)", "--api-key=(redacted)", "-m", "y"]
+            ["/c/llama-server", "--api-key", "(redacted)", "--hf_token=(redacted)", "-m", "y"]
         );
-        let stranger = PortHolder::beside(None, &facts(&[["9", "/usr/bin/nc", "nc\0--password\0planted\0"]]), "boot");
+        let stranger = beside(None, &[["9", "/usr/bin/nc", "nc\0--password\0planted\0"]], "");
         assert_eq!(stranger.unwrap().command_line, [""; 0]);
-        let unseen = PortHolder::beside(None, &facts(&[["?", "", ""]]), "boot").unwrap();
+        // That of another resource is none that was started by hand.
+        let of_another = beside(None, &[other], "/x/.damodel/8000-i").unwrap();
+        assert_eq!(of_another.command_line, [""; 0]);
+        assert!(of_another.about.ends_with("another damodel_llama_server with the workspace /x"), "{of_another:?}");
+        let unseen = beside(None, &[["?", "", ""]], "").unwrap();
         assert_eq!((unseen.identity, unseen.about.as_str()), (None, "a process of another user"));
     }
 }

@@ -67,6 +67,8 @@ pub(crate) struct Job {
     pub(crate) api_key: Option<SecretString>,
     /// A change restarts the server.
     pub(crate) triggers: BTreeMap<String, String>,
+    /// The `probe.endpoint` that the restart action asks. No part of the fingerprint.
+    pub(crate) probe_endpoint: String,
     /// Whether a server that dies is started again in the instance. It changes no running server, so it is no part of
     /// the fingerprint.
     pub(crate) restarts: bool,
@@ -177,6 +179,7 @@ fn settings(job: &Job) -> String {
         environment: _,
         api_key: _,
         triggers,
+        probe_endpoint: _,
         restarts: _,
     } = job;
     let mut hash = Parts::new("settings");

@@ -58,6 +58,14 @@ macro_rules! kinds {
     };
 }
 
+impl FailureKind {
+    /// Whether the server itself failed: it ended, or does not serve.
+    pub(crate) fn is_of_a_server(self) -> bool {
+        use FailureKind::{BrokenModel, Exited, NoGpu, NoInference, OutOfMemory, Slow};
+        matches!(self, BrokenModel | Exited | NoGpu | NoInference | OutOfMemory | Slow)
+    }
+}
+
 kinds! {
     /// The CUDA architecture is not known, or no toolkit there compiles for it.
     Architecture = "architecture", "the CUDA toolkits there do not support this GPU", Some("source"),

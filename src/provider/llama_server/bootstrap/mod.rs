@@ -27,6 +27,6 @@ pub(super) use self::{
     kinds::FailureKind,
     program::{Verb, is_passable, program},
     report::{Former, JobFailure, JobReport, Malformed, Phase},
-    start::{Binary, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree},
+    start::{Binary, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree, wants_gpu},
     told::{no_room, room_question},
 };

@@ -4,7 +4,7 @@ use secrecy::SecretString;
 
 use super::{
     facts::{self, Question},
-    job::ServerPlace,
+    job::{Job, ServerPlace},
     report::JobFailure,
     start::{self, Start},
 };
@@ -34,6 +34,8 @@ pub(crate) enum Verb<'a> {
     Check {
         /// The questions; the answers are [`super::JobReport::facts`].
         questions: &'a [Question],
+        /// The job for which servers are tried, if they are.
+        job: Option<&'a Job>,
     },
     /// Stops as [`Verb::Stop`] does, and removes the records and the logs; builds, sources and packages stay.
     Destroy {
@@ -60,8 +62,8 @@ pub(crate) enum Verb<'a> {
         seen: &'a str,
         /// [`Start::owner`].
         owner: &'a str,
-        /// [`Job::restarts`].
-        restarts: bool,
+        /// Its restart policy and its probe are recorded.
+        job: &'a Job,
     },
     /// Records that this process generates tokens, which completes the run: [`Verb::RollBack`] has no effect any more.
     /// Without effect if the process has ended.
@@ -97,8 +99,11 @@ pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>) -> SecretString {
     settings.set("PROGRAM", SCRIPT.trim_end());
     let mut questions = vec![facts::listeners(place.port)];
     let words = match *verb {
-        Verb::Check { questions: further } => {
+        Verb::Check { questions: further, job } => {
             questions.extend_from_slice(further);
+            if let Some(job) = job {
+                start::try_servers(job, &mut settings);
+            }
             vec!["look"]
         }
         Verb::Destroy { owner } => vec!["destroy", owner],
@@ -108,7 +113,7 @@ pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>) -> SecretString {
         }
         Verb::Failed { process, failure } => vec!["judge", process, "failed", failure.kind.as_str(), &failure.text],
         Verb::Look => vec!["look"],
-        Verb::Own { seen, owner, restarts } => vec!["own", seen, owner, start::policy(restarts)],
+        Verb::Own { seen, owner, job } => vec!["own", seen, owner, start::policy(job.restarts), &job.probe_endpoint],
         Verb::Ready { process } => vec!["judge", process, "ready"],
         Verb::Restart { process } => vec!["restart", process],
         Verb::RollBack => vec!["rollback"],

@@ -9,7 +9,7 @@ use super::{
     job::Build,
     kinds::FailureKind,
     settle::{SettledRecords, settle},
-    told,
+    start, told,
     wire::{self, JobRecord, ReportValues},
 };
 
@@ -59,6 +59,10 @@ pub(crate) struct JobReport {
     pub(crate) is_proved: bool,
     /// The process of the detached work, which supervises the server; `None` if it has ended.
     pub(crate) work: Option<u32>,
+    /// Whether its restart policy asks for that process, and the login lets processes live on.
+    pub(crate) is_to_supervise: bool,
+    /// The `probe.endpoint` that the owner asks; none before it said so.
+    pub(crate) endpoint: Option<String>,
     /// When the server is started again, in seconds since 1970 by the instance's clock; `None` unless the work pauses.
     pub(crate) next_try: Option<i64>,
     /// Whether the server asks its clients for a key.
@@ -254,18 +258,20 @@ impl JobReport {
         // How a server ended is recorded with its exit code, whatever was said of it before.
         let has_ended = values.text("status_exit").is_some();
         let recorded = recorded.map(|failure| match failure.kind {
-            FailureKind::Exited | FailureKind::NoInference if has_ended && is_proved => {
+            // The words of a judgement from before the end say nothing about the end.
+            kind if has_ended && is_proved && kind.is_of_a_server() => {
                 JobFailure { kind: FailureKind::Died, ..failure }
             }
             _ => failure,
         });
         let unanswered = values.text("unanswered").unwrap_or_default().split_whitespace().map(str::to_owned);
-        let facts = Facts { unanswered: unanswered.collect(), ..Facts::of(values.beginning(PREFIX)) };
+        let served = record.package.clone().zip(record.hardware.clone()).filter(|_| is_proved);
+        let facts = Facts { unanswered: unanswered.collect(), served, ..Facts::of(values.beginning(PREFIX)) };
         let own = process.as_ref().filter(|process| process.is_alive).map(|process| process.pid);
         // One that has ended while we looked was replaced by its successor.
         let is_seen = own.is_none() || values.is_yes("server_goes_on");
         let boot = values.text("boot").unwrap_or_default();
-        let rival = PortHolder::beside(own, &facts, boot).filter(|_| is_seen);
+        let rival = PortHolder::beside(own, values.text("state").unwrap_or_default(), &facts, boot).filter(|_| is_seen);
         let (command_line, own) = (process.iter().flat_map(|process| &process.command_line), own.is_some());
         let command_line: Vec<&String> = command_line.collect();
         let binary = text("server_binary").unwrap_or_default();
@@ -292,6 +298,8 @@ impl JobReport {
             former,
             is_proved,
             work,
+            is_to_supervise: values.text("owner_policy") == Some(start::policy(true)) && !record.ends_at_logout,
+            endpoint: text("owner_endpoint"),
             next_try,
             has_key: record.has_key,
             restarts: values.number("restarts_count")?.unwrap_or_default(),
@@ -330,6 +338,18 @@ impl JobReport {
     /// Whether the model's file is certainly another one than when the server started.
     pub(crate) fn has_other_model(&self) -> bool {
         !self.is_model_unknown && self.model_now != self.model_fingerprint
+    }
+
+    /// Whether the server runs, and its work has ended that should start it again.
+    pub(crate) fn lacks_supervisor(&self) -> bool {
+        let is_alive = self.process.as_ref().is_some_and(|process| process.is_alive);
+        is_alive && self.former.is_none() && self.work.is_none() && self.is_to_supervise
+    }
+
+    /// The processes that run: the work, which would start the server again, and the server.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = u32> {
+        let server = self.process.as_ref().filter(|process| process.is_alive).map(|process| process.pid);
+        self.work.into_iter().chain(server)
     }
 
     /// Whether a failure may be that of a full disk, which nobody told the program: its room is asked for then.

@@ -3,6 +3,7 @@
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
+    super::options::{self, API_KEY_FILE, DEVICE, spelling},
     facts,
     job::{Build, Job},
     kinds::FailureKind,
@@ -20,6 +21,8 @@ pub(crate) struct Start<'a> {
     pub(crate) binary: &'a Binary,
     /// How the work outlives its login.
     pub(crate) login: &'a LoginLifetime,
+    /// The text of a warning.
+    pub(crate) note: Option<&'a String>,
     /// Why it is not the prebuilt one, for the apply that resumes this run.
     pub(crate) because: Option<&'a JobFailure>,
     /// The token of the resource: from now on only this resource ends the server.
@@ -132,6 +135,39 @@ impl Binary {
     }
 }
 
+/// The settings of a check, which tries the servers of the instance as a start would run them.
+pub(super) fn try_servers(job: &Job, settings: &mut ProgramSettings) {
+    settings.set("WANTS_GPU", yes(wants_gpu(job)));
+    settings.set("CUDA_LIBRARIES", CUDA_LIBRARIES);
+    settings.set("LIBRARIES", job.environment.get(LIBRARIES).map(ExposeSecret::expose_secret).unwrap_or_default());
+    settings.set("ENVIRONMENT", &environment(job));
+}
+
+/// Whether the options let the server use a GPU. The environment may still hide all of them.
+pub(crate) fn wants_gpu(job: &Job) -> bool {
+    let mut layers = job.gpu_layers;
+    let mut words = job.extra_args.iter().peekable();
+    while let Some(word) = words.next() {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word.as_str(), words.peek().map(|word| word.as_str())),
+        };
+        match options::find(name) {
+            Some(option) if option.argument() == Some("gpu_layers") => {
+                layers = value.and_then(|value| value.parse().ok()).unwrap_or(layers);
+            }
+            Some(option) if option.is(DEVICE) && value == Some("none") => return false,
+            _ => {}
+        }
+    }
+    layers != 0
+}
+
+/// The program's word for "true".
+fn yes(is_so: bool) -> &'static str {
+    if is_so { "yes" } else { "" }
+}
+
 /// The program's word for the restart policy.
 pub(super) fn policy(restarts: bool) -> &'static str {
     if restarts { "on_failure" } else { "" }
@@ -144,6 +180,7 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
         ("SECRETS", secrets(job).as_str()),
         ("OWNER", start.owner),
         ("RESTART_POLICY", policy(job.restarts)),
+        ("PROBE_ENDPOINT", &job.probe_endpoint),
         ("SCOPE", &start.login.scope),
         ("SEEN", start.seen),
         ("RECORD", &JobRecord::of(start).to_string()),
@@ -157,7 +194,8 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
     settings.hand("BUILD", start.binary.build().as_str());
     settings.hand("ON_UPDATE_FAILURE", if start.rolls_back { "rollback" } else { "" });
     settings.hand("ARGUMENTS", &arguments(job));
-    settings.hand("HAS_KEY", if job.api_key.is_some() { "yes" } else { "" });
+    settings.hand("HAS_KEY", yes(job.api_key.is_some()));
+    settings.hand("WANTS_GPU", yes(wants_gpu(job)));
     settings.hand("RIVAL", start.ends_rival.unwrap_or_default());
     settings.hand("LISTENERS", &facts::listeners(job.place.port).command());
     match start.binary {
@@ -235,21 +273,22 @@ fn arguments(job: &Job) -> String {
     // The name may mean ::1, and the probe uses 127.0.0.1.
     let host = if job.host == "localhost" { "127.0.0.1" } else { &job.host };
     let numbers = [
-        ("--port", i64::from(job.place.port)),
-        ("-c", job.context_size),
-        ("-np", job.parallel),
-        ("-ngl", job.gpu_layers),
+        ("port", i64::from(job.place.port)),
+        ("context_size", job.context_size),
+        ("parallel", job.parallel),
+        ("gpu_layers", job.gpu_layers),
     ];
-    let numbers: String = numbers.iter().map(|(name, number)| format!(" {name} {number}")).collect();
+    let numbers: String = numbers.iter().map(|(name, number)| format!(" {} {number}", spelling(name))).collect();
     let adds = |words: &str| format!("set -- \"$@\"{words}");
     let offers = |pattern: &str, then: &str| format!("if offers {}; then {then}", quote(pattern));
     // The flag takes a value since August 2025, and none before.
-    let valued = adds(&quoted(&["-fa", &job.flash_attention]));
-    let bare = adds(if job.flash_attention == "off" { "" } else { " -fa" });
+    let flash = spelling("flash_attention");
+    let valued = adds(&quoted(&[flash, &job.flash_attention]));
+    let bare = adds(&if job.flash_attention == "off" { String::new() } else { format!(" {flash}") });
     let mut lines = vec![
-        format!("set -- -m \"$server_model\" --host {}{numbers}", quote(host)),
-        format!("{}; else {bare}; fi", offers(r"^ *-fa.*\[on\|off\|auto\]", &valued)),
-        adds(&quoted(&["-ctk", &job.cache_type_k, "-ctv", &job.cache_type_v])),
+        format!("set -- {} \"$server_model\" {} {}{numbers}", spelling("model"), spelling("host"), quote(host)),
+        format!("{}; else {bare}; fi", offers(&format!(r"^ *{flash}.*\[on\|off\|auto\]"), &valued)),
+        adds(&quoted(&[spelling("cache_type_k"), &job.cache_type_k, spelling("cache_type_v"), &job.cache_type_v])),
     ];
     for flag in flags(job) {
         lines.push(offers(&format!("(^|[ ,]){flag}([ ,]|$)"), &format!("{}; fi", adds(&format!(" {flag}")))));
@@ -259,7 +298,7 @@ fn arguments(job: &Job) -> String {
         lines.push(offers("--no-jinja", &format!("{}; fi", adds(" --no-jinja"))));
     }
     if job.api_key.is_some() {
-        let file = offers("--api-key-file", &adds(" --api-key-file \"$key_file\""));
+        let file = offers(API_KEY_FILE, &adds(&format!(" {API_KEY_FILE} \"$key_file\"")));
         lines.push(format!("{file}; else fail unsupported; return; fi"));
     }
     lines.push(adds(&quoted(&job.extra_args)));
@@ -268,8 +307,8 @@ fn arguments(job: &Job) -> String {
 
 /// The flags that a server gets if its help contains them.
 pub(super) fn flags(job: &Job) -> Vec<&'static str> {
-    let flags = [("--jinja", job.jinja), ("--metrics", job.metrics)];
-    flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag).collect()
+    let flags = [("jinja", job.jinja), ("metrics", job.metrics)];
+    flags.into_iter().filter(|(_, is_set)| *is_set).map(|(argument, _)| spelling(argument)).collect()
 }
 
 /// Whether this is a valid name of a shell variable.

@@ -24,6 +24,18 @@ static DECISIVE: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a pattern")
 });
 
+/// A server's words for memory that it cannot allocate.
+static OUT_OF_MEMORY: LazyLock<Regex> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "a constant that the tests compile")]
+    Regex::new("cudaMalloc failed: out of memory|insufficient memory \\(attempted to allocate").expect("a pattern")
+});
+
+/// A server's words for a file that is incomplete or damaged.
+static BROKEN_MODEL: LazyLock<Regex> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "a constant that the tests compile")]
+    Regex::new("is not within the file bounds|failed to read key-value pairs|failed to read magic").expect("a pattern")
+});
+
 /// What the program sends of a failure, in words. `value` gives the other values of the report.
 pub(super) fn failure(
     failure: JobFailure,
@@ -57,6 +69,11 @@ pub(super) fn failure(
         FailureKind::Exited if value("log_tail").contains("couldn't bind") && report.rival.is_some() => {
             return JobFailure { kind: FailureKind::PortInUse, text: taken(report) };
         }
+        FailureKind::NoGpu => format!(
+            "{} sees no GPU, although the instance has one; its --list-devices prints: {}",
+            server(),
+            shortened(&failure.text)
+        ),
         FailureKind::Died | FailureKind::Exited => {
             let (seen, code) = (decisive(&value("log_tail")), value("status_exit"));
             let more = match (failure.kind, report.restarts) {
@@ -75,7 +92,23 @@ pub(super) fn failure(
         }
         _ => failure.text,
     };
-    JobFailure { text, ..failure }
+    let kind = match failure.kind {
+        FailureKind::Exited if value("status_out_of_memory") == "yes" => FailureKind::OutOfMemory,
+        FailureKind::Exited => of_the_log(&value("log_tail")),
+        kind => kind,
+    };
+    JobFailure { kind, text }
+}
+
+/// The kind of failure that the log of a server proves, which ended before it was ready.
+fn of_the_log(log: &str) -> FailureKind {
+    if OUT_OF_MEMORY.is_match(log) {
+        FailureKind::OutOfMemory
+    } else if BROKEN_MODEL.is_match(log) {
+        FailureKind::BrokenModel
+    } else {
+        FailureKind::Exited
+    }
 }
 
 fn taken(report: &JobReport) -> String {
@@ -167,6 +200,23 @@ mod tests {
         assert_eq!(words(FailureKind::Died, "137", 0), format!("{begin} {killed}; {log}"));
         let again = "It had been started again 5 times";
         assert_eq!(words(FailureKind::Died, "139", 5), format!("{begin} 139 (SIGSEGV) after 3 s. {again}; {log}"));
+    }
+
+    #[test]
+    fn only_what_the_log_proves_has_a_kind_of_its_own() {
+        for (log, kind) in [
+            ("allocating 9 MiB on device 0: cudaMalloc failed: out of memory", FailureKind::OutOfMemory),
+            ("ggml_aligned_malloc: insufficient memory (attempted to allocate 7.02 MB)", FailureKind::OutOfMemory),
+            (
+                "tensor 'a' data is not within the file bounds, model is corrupted or incomplete",
+                FailureKind::BrokenModel,
+            ),
+            ("gguf_init_from_file: failed to read key-value pairs", FailureKind::BrokenModel),
+            ("unknown model architecture: 'zzzzz'", FailureKind::Exited),
+            ("", FailureKind::Exited),
+        ] {
+            assert_eq!(of_the_log(log), kind, "{log}");
+        }
     }
 
     #[test]

@@ -134,6 +134,8 @@ pub(super) struct JobRecord {
     pub(super) flags: Vec<String>,
     /// Whether the server asks its clients for a key.
     pub(super) has_key: bool,
+    /// Whether the work ends with the last login.
+    pub(super) ends_at_logout: bool,
 }
 
 impl JobRecord {
@@ -155,7 +157,8 @@ impl JobRecord {
                 }
                 None => String::new(),
             },
-            notes: start.login.note.iter().cloned().collect(),
+            notes: start.login.note.iter().chain(start.note).cloned().collect(),
+            ends_at_logout: start.login.note.is_some(),
             flags: start::flags(start.job).into_iter().map(str::to_owned).collect(),
             has_key: start.job.api_key.is_some(),
             ..Self::default()

@@ -3,10 +3,13 @@
 use std::{fs, os::unix::net::UnixListener};
 
 use damodel::sandbox::Mutation;
-use nix::sys::signal::{Signal, kill};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use serde_json::json;
 
-use super::{Server, X, home, pid, records, runs, servers, site, slay_for_good};
+use super::{Server, X, home, pid, processes, records, runs, servers, site, slay_for_good, until};
 use crate::support::terraform::{Severity, Workspace, each_cli, says};
 
 #[test]
@@ -45,6 +48,34 @@ fn a_refresh_asks_for_no_token() {
         let first = pid(&workspace.state());
         workspace.settled();
         assert!(runs(first) && servers(&site).len() == 1);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_server_without_its_supervisor_is_drift() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let config = Server::new().config();
+        workspace.apply_ok(&config);
+        let (first, state) = (pid(&workspace.state()), workspace.state());
+        assert_eq!(state.resource(X).value("supervised"), &json!(true));
+        for work in processes(&site, "bootstrap.sh\0work") {
+            let _ = kill(Pid::from_raw(i32::try_from(work).unwrap()), Signal::SIGKILL);
+        }
+        until("the work has ended", || processes(&site, "bootstrap.sh\0work").is_empty());
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "is not supervised"), "{said:#?}");
+        let plan = workspace.plan_and_apply_ok(&config);
+        let change = plan.change(X);
+        assert_eq!((change.before("status"), change.before("supervised")), (&json!("unsupervised"), &json!(false)));
+        assert_eq!((runs(first), servers(&site).len()), (false, 1));
+        assert_eq!(workspace.state().resource(X).value("supervised"), &json!(true));
+        // With restart_policy = "never" nobody misses it.
+        let never = Server::new().text("restart_policy", "never").config();
+        workspace.apply_ok(&never);
+        workspace.settled();
         workspace.finish();
     });
 }
@@ -157,15 +188,70 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
         workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false"]);
         assert_eq!(workspace.state().resource(X).flat(), before);
         // A change cannot be made.
-        workspace.write(&server.set("context_size", 64).config());
+        workspace.write(&server.clone().set("context_size", 64).config());
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done && says(&said, Severity::Error, "Nothing was changed"), "{said:#?}");
         assert_eq!(workspace.state().resource(X).flat(), before);
-        let (done, said) = workspace.try_apply(&["-destroy", &format!("-target={X}")]);
+        let destroys = ["-destroy", &format!("-target={X}")];
+        let (done, said) = workspace.try_apply(&destroys);
         assert!(!done && says(&said, Severity::Error, "It stays in the state"), "{said:#?}");
+        assert!(says(&said, Severity::Error, "set DAMODEL_ON_UNREACHABLE=abandon"), "{said:#?}");
+
+        // The operator may give up what nobody can log in to, in the configuration too, which no login has to confirm.
+        workspace.set_env("DAMODEL_ON_UNREACHABLE", "forget");
+        let (done, said) = workspace.try_apply(&destroys);
+        assert!(!done && says(&said, Severity::Error, "\"fail\" or \"abandon\""), "{said:#?}");
+        workspace.set_env("DAMODEL_ON_UNREACHABLE", "fail");
+        workspace.write(&server.set("context_size", 64).text("on_unreachable", "abandon").config());
+        let (done, _) = workspace.try_apply(&[]);
+        let kept = workspace.state();
+        assert_eq!((done, kept.resource(X).value("on_unreachable")), (false, &json!("abandon")));
+        assert_eq!(kept.resource(X).value("context_size"), &json!(32768));
+        let (done, said) = workspace.try_apply(&destroys);
+        assert!(!done && says(&said, Severity::Error, "It stays in the state"), "{said:#?}");
+        workspace.remove_env("DAMODEL_ON_UNREACHABLE");
+        let (done, said) = workspace.try_apply(&destroys);
+        assert!(done && says(&said, Severity::Warning, "was left running"), "{said:#?}");
+        assert!(says(&said, Severity::Warning, &format!("kill {}", pid(&kept))), "{said:#?}");
+        assert!(runs(pid(&kept)) && records(&site).exists(), "nothing there was touched");
+        assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
         site.mutate(Mutation::SetSshd { uid, up: true });
         workspace.finish();
     });
+}
+
+/// Pulumi's bridge keeps no private data. The token of ownership is in the state, and without it nothing is ended.
+#[test]
+fn a_destroy_needs_the_record_of_ownership_in_the_state() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let config = Server::new().config();
+        workspace.apply_ok(&config);
+        let first = pid(&workspace.state());
+        edit_state(&workspace, |x| drop(x.as_object_mut().unwrap().remove("private")));
+        workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", &format!("-target={X}")]);
+        assert!(!runs(first));
+
+        workspace.apply_ok(&config);
+        let second = pid(&workspace.state());
+        edit_state(&workspace, |x| x["attributes"]["owner"] = serde_json::Value::Null);
+        let (done, said) = workspace.try_apply(&["-destroy", &format!("-target={X}")]);
+        assert!(done && says(&said, Severity::Warning, "no record of ownership"), "{said:#?}");
+        let command = format!(" {second}.");
+        assert!(runs(second) && says(&said, Severity::Warning, &command), "{said:#?}");
+        workspace.finish();
+    });
+}
+
+/// Changes the entry of the server in the state file.
+fn edit_state(workspace: &Workspace<'_>, change: impl FnOnce(&mut serde_json::Value)) {
+    let path = workspace.directory().join("terraform.tfstate");
+    let mut state: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let resources = state["resources"].as_array_mut().unwrap();
+    let x = resources.iter_mut().find(|resource| resource["type"] == "damodel_llama_server").unwrap();
+    change(&mut x["instances"][0]);
+    fs::write(&path, state.to_string()).unwrap();
 }
 
 #[test]

@@ -48,7 +48,11 @@ fn a_server_that_fails_is_tainted_and_the_next_apply_tries_again() {
         let never = "{ expect = \"never said\" }";
         let cases = [
             (prebuilt().model("crash-on-load"), vec!["it ended before it was ready", "GGML_ASSERT"], 0),
-            (prebuilt().model("truncated"), vec!["it ended before it was ready", "corrupted or incomplete"], 0),
+            (
+                prebuilt().model("truncated"),
+                vec!["the model's file is incomplete or damaged", "corrupted or incomplete", "Download the file again"],
+                0,
+            ),
             (prebuilt().model("crash-on-chat"), vec!["The end of the log"], 0),
             (prebuilt().model("error-on-chat"), vec!["it generates no tokens", "500"], 1),
             (prebuilt().set("probe", never), vec!["it generates no tokens", "never said", "You said: Say hello."], 1),

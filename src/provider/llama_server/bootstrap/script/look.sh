@@ -72,7 +72,7 @@ report() {
         "$server_folder/server"; do
         [ -z "${emitted%/*}" ] || [ ! -f "$emitted" ] || emit "record_${emitted##*/}" <"$emitted"
     done
-    assignments refused refused_text boot folder former server_folder worker_alive server_alive server_time \
+    assignments refused refused_text boot state folder former server_folder worker_alive server_alive server_time \
         model_now model_unknown server_log | emit record_now
     # Looks are frequent during a compile.
     [ ! -f "$status_compile_log" ] ||

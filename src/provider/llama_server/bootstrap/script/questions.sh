@@ -10,17 +10,29 @@ library_path() {
     printf '%s' "${DAMODEL_CUDA_LIBRARIES:+:$DAMODEL_CUDA_LIBRARIES}"
 }
 
-# run_server SECONDS FILE ARGUMENT...: the output of a server that prints something and ends.
-run_server() {
+# run_server SECONDS FILE ARGUMENT...: the output of a server that prints something and ends, with the libraries and the
+# environment of a start.
+run_server() (
     run_limit=$1 run_file=$2
     shift 2
-    LD_LIBRARY_PATH=$(library_path "$run_file") timeout -s KILL "$run_limit" "$run_file" "$@" 2>&1 </dev/null
-}
+    LD_LIBRARY_PATH=$(library_path "$run_file")
+    export LD_LIBRARY_PATH
+    set -- "$(command -v timeout)" -s KILL "$run_limit" "$run_file" "$@"
+    eval "${DAMODEL_ENVIRONMENT-}"
+    exec "$@" 2>&1 </dev/null
+)
 
-# sees_no_gpu FILE: whether a server certainly sees no GPU. A full GPU ends it, and an old server knows no such option.
+# hides_gpus: whether the environment of a start hides all GPUs.
+hides_gpus() (
+    eval "${DAMODEL_ENVIRONMENT-}"
+    case ${CUDA_VISIBLE_DEVICES-0}/${HIP_VISIBLE_DEVICES-0} in /* | */ | -1/* | */-1) ;; *) return 1 ;; esac
+)
+
+# sees_no_gpu FILE: whether a server that is to use GPUs certainly sees none. A full GPU ends it, and an old server knows
+# no such option.
 sees_no_gpu() {
-    listed=$(run_server 20 "$1" --list-devices) || return
-    ! printf '%s\n' "$listed" | grep -v -i llvmpipe | grep -Eq '^ *(CUDA|ROCm|Vulkan|SYCL)[0-9]'
+    [ "${DAMODEL_WANTS_GPU-}" ] && ! hides_gpus && listed=$(run_server 20 "$1" --list-devices) &&
+        ! printf '%s\n' "$listed" | grep -v -i llvmpipe | grep -Eq '^ *(CUDA|ROCm|Vulkan|SYCL)[0-9]'
 }
 
 # ask_workspace FOLDER: nothing; only whether the file system answers.
@@ -235,14 +247,17 @@ sockets() {
 }
 
 # ask_listeners PORT PORT_IN_HEXADECIMAL: each process that listens there: its number, name, program, user, /proc line,
-# arguments and folder of records; `?` for one that the user cannot see.
+# arguments, and the folder of records of the work that started it; `?` for one that the user cannot see.
 ask_listeners() {
     found=$(ss -ltnpH "sport = :$1") || found=$(sockets "$2")
     [ "$found" ] || return
     for pid in $(printf '%s\n' "$found" | grep -o 'pid=[0-9]*' | sort -u | grep . || echo '?'); do
         process=/proc/${pid#pid=}
-        printf '%s\0%s\0%s\0%s\0%s\0%s\0' "${pid#pid=}" "$(cat "$process/comm")" "$(readlink "$process/exe")" \
-            "$(stat -c %U "$process")" "$(cat "$process/stat")" "$(base64 <"$process/cmdline")"
+        parent=$(sed -n 's/^PPid:[[:space:]]*//p' "$process/status")
+        folder_of_work=$(tr '\0' '\n' <"/proc/$parent/environ" | sed -n 's/^DAMODEL_STATE=//p')
+        printf '%s\0%s\0%s\0%s\0%s\0%s\0%s\0' "${pid#pid=}" "$(cat "$process/comm")" \
+            "$(readlink "$process/exe")" "$(stat -c %U "$process")" "$(cat "$process/stat")" \
+            "$(base64 <"$process/cmdline")" "$folder_of_work"
     done
 }
 
@@ -261,7 +276,7 @@ begin_question() {
     shift 2
     (
         unset DAMODEL_RUN
-        export DAMODEL_LIBRARIES DAMODEL_CUDA_LIBRARIES question_file LC_ALL=C
+        export DAMODEL_LIBRARIES DAMODEL_CUDA_LIBRARIES DAMODEL_WANTS_GPU question_file LC_ALL=C
         exec timeout -s KILL "$question_limit" sh -c "$DAMODEL_FUNCTIONS
 \"\$@\"; : >\"\$question_file.done\"" sh "$@"
     ) </dev/null >"$question_file" 2>/dev/null 7>&- 9>&- &
@@ -294,6 +309,8 @@ all_answered() {
 report_answers() {
     asked_folder=$(memory_folder) || return
     asked_keys='' unanswered=''
+    # A check tries servers as a start would run them.
+    export DAMODEL_ENVIRONMENT
     eval "$DAMODEL_QUESTIONS"
     within 1000 all_answered
     for asked_key in $asked_keys; do

@@ -49,6 +49,10 @@ serve() {
         fail bad_option "$judged"
         return
     fi
+    if sees_no_gpu "$binary" && in_time 20 ask_has_gpu | grep -q yes; then
+        fail no_gpu "$(printf '%s\n' "$listed" | head -n 3)"
+        return
+    fi
     # An empty pipe would be a server that asks no client for a key.
     [ -z "$DAMODEL_HAS_KEY" ] || [ "$DAMODEL_API_KEY" ] || fail interrupted 'the work has lost the API key' || return
     end_former || return

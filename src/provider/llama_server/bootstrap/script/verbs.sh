@@ -165,6 +165,14 @@ destroy() {
     stop "$1" && rm -rf "$state"
 }
 
+# A verb touches nothing in a workspace that does not answer. The work waits for its own.
+[ "$1" = work ] || [ "${DAMODEL_UNATTENDED-}" ] || in_time 10 ask_workspace "$workspace" >/dev/null || {
+    refused=no_answer refused_text="the workspace $workspace does not answer"
+    printf '\ndamodel-report/1 begin\n'
+    assignments refused refused_text boot | emit record_now
+    printf 'damodel-report/1 end\n'
+    exit 0
+}
 choose_state
 # A sender that looks at an update decides about its rollback.
 [ "$1" = work ] || [ "${DAMODEL_UNATTENDED-}" ] || [ ! -f "$state/former" ] || { : >"$state/attended"; } 2>/dev/null

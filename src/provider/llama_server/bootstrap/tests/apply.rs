@@ -22,7 +22,10 @@ impl Home {
     fn survey(&self, job: &Job, of_the_source: bool, mut facts: Facts) -> JobReport {
         let mut questions = survey::questions(job, of_the_source, &facts);
         loop {
-            let mut report = self.run_at(&job.place, &Verb::Check { questions: &questions });
+            let mut report = self.run_at(&job.place, &Verb::Check { questions: &questions, job: Some(job) });
+            if report.is_refused {
+                return report;
+            }
             facts.learn(std::mem::take(&mut report.facts));
             questions = survey::questions(job, of_the_source, &facts);
             if questions.is_empty() {
@@ -42,9 +45,7 @@ impl Home {
                 Ok(report) => report,
                 Err((failure, because)) => JobReport { failure: Some(failure), because, is_refused: true, ..report },
             },
-            Step::Own => {
-                self.run_at(&job.place, &Verb::Own { seen: &report.run, owner: "owner", restarts: job.restarts })
-            }
+            Step::Own => self.run_at(&job.place, &Verb::Own { seen: &report.run, owner: "owner", job }),
             step => panic!("{step:?}"),
         }
     }
@@ -116,7 +117,7 @@ impl Home {
                 }
                 Step::Own => {
                     history.is_begun = true;
-                    let own = Verb::Own { seen: &report.run, owner: "owner", restarts: job.restarts };
+                    let own = Verb::Own { seen: &report.run, owner: "owner", job };
                     self.run_at(&job.place, &own)
                 }
                 Step::Confirm(process) => {
@@ -162,6 +163,7 @@ pub(super) fn start<'a>(home: &Home, job: &'a Job) -> Start<'a> {
         job,
         binary: &PREBUILT,
         login: &LOGIN,
+        note: None,
         because: None,
         owner: "owner",
         rolls_back: true,

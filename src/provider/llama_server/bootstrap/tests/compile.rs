@@ -443,6 +443,6 @@ fn compile_that_cannot_be_says_also_why_it_was_to_be() {
     assert_eq!(step, Step::Fail);
     assert_eq!(report.failure.unwrap().kind, FailureKind::MissingToolkit);
     let because = report.because.unwrap();
-    assert_eq!(because.kind, FailureKind::Exited);
+    assert_eq!(because.kind, FailureKind::BrokenModel);
     assert!(because.text.contains("not within the file bounds"), "{}", because.text);
 }

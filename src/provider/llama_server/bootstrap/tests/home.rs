@@ -182,6 +182,7 @@ impl Home {
             environment: BTreeMap::new(),
             api_key: None,
             triggers: BTreeMap::new(),
+            probe_endpoint: String::new(),
             restarts: false,
         }
     }
@@ -238,7 +239,7 @@ impl Home {
     pub(super) fn run_at(&self, place: &ServerPlace, verb: &Verb<'_>) -> JobReport {
         let mut report = answer(self.spawn(place, verb));
         if report.may_lack_room() {
-            let asked = Verb::Check { questions: &[room_question(place)] };
+            let asked = Verb::Check { questions: &[room_question(place)], job: None };
             report.failure = no_room(place, &answer(self.spawn(place, &asked)).facts).or(report.failure);
         }
         if report.is_refused || !report.is_unsettled {

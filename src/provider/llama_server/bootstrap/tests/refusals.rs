@@ -164,6 +164,26 @@ fn workspace_that_cannot_be_written_is_told_with_the_reason() {
     assert!(text.contains("Not a directory"), "{text}");
 }
 
+/// The stand-in for a stale mount: `ls` does not return for the workspace.
+#[test]
+fn verb_touches_nothing_in_a_workspace_that_does_not_answer() {
+    let home = Home::new();
+    let served = home.serve(&home.job());
+    home.script("bin/ls", "#!/bin/sh\ncase $* in *workspace*) exec /bin/sleep 600 ;; esac\nexec /bin/ls \"$@\"\n");
+    home.hurry();
+    for verb in [Verb::Look, Verb::Stop { owner: "owner" }, Verb::Destroy { owner: "owner" }, Verb::RollBack] {
+        let report = home.run(&verb);
+        let failure = report.failure.unwrap();
+        assert_eq!((report.is_refused, failure.kind), (true, FailureKind::NoAnswer), "{verb:?}");
+        assert!(failure.text.contains("workspace does not answer"), "{}", failure.text);
+    }
+    assert!(home.check(&home.job()).is_refused);
+    for file in ["bin/ls", "bin/sleep"] {
+        fs::remove_file(home.path(file)).unwrap();
+    }
+    assert_eq!(home.look().process, served.process);
+}
+
 /// A small file system for the workspace; only root may mount one.
 struct Small<'a>(&'a Home);
 

@@ -12,7 +12,7 @@ use super::{
     model,
     stand_in::CUDA,
 };
-use crate::provider::llama_server::bootstrap::{Binary, Former, Job, Phase, Start, Verb};
+use crate::provider::llama_server::bootstrap::{Binary, FailureKind, Former, Job, Phase, Start, Verb};
 
 /// What serves before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,4 +109,20 @@ fn replaced_server_ends_after_the_options_were_accepted_and_a_destroy_leaves_not
         let _ = hand.kill();
         hand.wait().unwrap();
     }
+}
+
+/// Two resources with one port: the second does not take the first for a server that was started by hand.
+#[test]
+fn server_of_another_resource_is_told_with_its_workspace_and_goes_on() {
+    let home = Home::new();
+    let process = home.serve(&home.job()).process.unwrap();
+    let mut job = home.job();
+    job.place.workspace = "~/elsewhere".to_owned();
+    let report = home.check(&job);
+    let failure = report.failure.unwrap();
+    assert_eq!((report.is_refused, failure.kind), (true, FailureKind::PortInUse));
+    let workspace = home.path("workspace");
+    assert!(failure.text.ends_with(&format!("with the workspace {}", workspace.display())), "{}", failure.text);
+    assert_eq!(report.rival.unwrap().command_line, [""; 0]);
+    assert!(is_running(process.pid));
 }

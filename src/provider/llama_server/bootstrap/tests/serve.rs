@@ -6,12 +6,13 @@ use rstest::rstest;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    home::{Home, PACKAGE, RTX, V100, answer, chat, http, is_running, kill, no_inference, start, until},
+    home::{Gpu, Home, PACKAGE, RTX, V100, answer, chat, http, is_running, kill, no_inference, start, until},
     model,
 };
 use crate::provider::llama_server::{
-    bootstrap::{Binary, Build, FailureKind, Fingerprint, Job, Phase, Start, Verb, program},
+    bootstrap::{Binary, Build, Facts, FailureKind, Fingerprint, Job, Phase, Start, Verb, program},
     decide::Step,
+    work::choose,
 };
 
 #[rstest]
@@ -289,6 +290,69 @@ fn server_that_uses_no_gpu_is_noted() {
     let home = Home::new();
     let report = home.serve(&home.job());
     assert_eq!(report.notes, ["the server uses no GPU: no CUDA-capable device"]);
+}
+
+/// A build without code for any GPU, in an instance that shows one: judged after the options, and before anything is
+/// ended. Who wants the CPU says so.
+#[rstest]
+#[case::prebuilt(Build::Prebuilt, true, &[], "", Some(FailureKind::NoGpu))]
+#[case::cured_by_a_compile(Build::Auto, true, &[], "", None)]
+#[case::no_gpu_in_the_instance(Build::Prebuilt, false, &[], "", None)]
+#[case::no_layers(Build::Prebuilt, true, &["-ngl", "0"], "", None)]
+#[case::hidden(Build::Prebuilt, true, &[], "CUDA_VISIBLE_DEVICES", None)]
+fn server_that_sees_no_gpu_is_a_failure_if_the_instance_has_one(
+    #[case] build: Build,
+    #[case] has_gpu: bool,
+    #[case] words: &[&str],
+    #[case] emptied: &str,
+    #[case] expected: Option<FailureKind>,
+) {
+    let home = Home::new().with_cuda(if has_gpu { RTX } else { Gpu { driver: "", ..RTX } });
+    let former = home.serve(&home.job()).process.unwrap();
+    home.package(PACKAGE, "new", &[]);
+    let mut job = Job { build, extra_args: words.iter().map(|word| (*word).to_owned()).collect(), ..home.job() };
+    job.triggers.insert("a".to_owned(), "change".to_owned());
+    if !emptied.is_empty() {
+        job.environment.insert(emptied.to_owned(), SecretString::from(""));
+    }
+    let (report, step) = home.apply(&job);
+    match expected {
+        Some(_) => {
+            assert_eq!((step, report.process.unwrap().identity), (Step::RollBack, former.identity));
+        }
+        None => {
+            let build = if build == Build::Auto { "source" } else { "prebuilt" };
+            assert!(matches!(step, Step::Confirm(_)), "{step:?} {report:#?}");
+            assert_eq!(report.build_used.as_deref(), Some(build));
+            let because = report.because.map(|because| because.kind);
+            assert_eq!(because, (build == "source").then_some(FailureKind::NoGpu));
+        }
+    }
+}
+
+/// A package for the CPU beside one for the GPU: only one that certainly sees none comes last, and what is known only
+/// with the user's libraries is asked with them.
+#[test]
+fn package_that_sees_the_gpu_comes_before_a_newer_one() {
+    let home = Home::new().with_cuda(RTX);
+    let package = home.path("public-storage/package");
+    home.package("public-storage/package/newer-cuda", "new", &[]);
+    let job = Job { build: Build::Prebuilt, ..home.job() };
+    let checked = home.check(&job);
+    assert_eq!(hardware_path(&job, &checked.facts), package.join("llama-cuda/llama-server"));
+    // Nobody asks who wants the CPU.
+    let job = Job { gpu_layers: 0, ..job };
+    let facts = home.check(&job).facts;
+    assert!(!facts.entries::<5>("servers").iter().any(|[.., gpu]| *gpu == "none"));
+}
+
+fn hardware_path(job: &Job, facts: &Facts) -> std::path::PathBuf {
+    choose(job, Build::Prebuilt, None, facts)
+        .map(|(binary, _)| match binary {
+            Binary::Prebuilt(prebuilt) => prebuilt.path.into(),
+            Binary::Source(_) => panic!("a compile"),
+        })
+        .unwrap()
 }
 
 #[test]

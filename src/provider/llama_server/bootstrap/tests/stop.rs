@@ -173,7 +173,7 @@ fn only_the_owner_ends_a_server() {
     // A successor takes over what runs as it shall, and the former owner ends nothing.
     let job = home.job();
     let seen = home.run_folder();
-    let report = home.run(&Verb::Own { seen: &seen, owner: "another", restarts: job.restarts });
+    let report = home.run(&Verb::Own { seen: &seen, owner: "another", job: &job });
     assert_eq!((report.phase, report.owner.as_deref()), (Phase::Ready, Some("another")));
     assert_eq!(report.process.unwrap().identity, process.identity);
     assert!(home.run(&Verb::Destroy { owner: "owner" }).is_refused && is_running(process.pid));
@@ -188,7 +188,7 @@ fn server_that_ends_before_it_is_ready_is_told_with_its_words() {
     home.ensure(&job);
     let report = home.look_until(Phase::Failed);
     let failure = report.failure.unwrap();
-    assert_eq!(failure.kind, FailureKind::Exited);
+    assert_eq!(failure.kind, FailureKind::BrokenModel);
     assert!(
         failure.text.contains("ended with 1 after") && failure.text.contains("not within the file bounds"),
         "{}",

@@ -245,6 +245,22 @@ fn server_whose_supervisor_is_killed_is_taken_up() {
     assert_eq!(home.servers(), [process.pid]);
 }
 
+/// Nobody would start it again, so the same job is begun anew, under a supervisor.
+#[test]
+fn server_that_lacks_its_supervisor_is_started_anew() {
+    let home = Home::new();
+    let job = Job { restarts: true, ..home.job() };
+    let first = home.serve(&job);
+    assert!(!first.lacks_supervisor());
+    end(home.worker());
+    let seen = home.look();
+    assert!(seen.phase == Phase::Ready && seen.lacks_supervisor());
+    let second = home.serve(&job);
+    assert!(!second.lacks_supervisor() && is_running(home.worker()));
+    assert_eq!(home.servers(), [second.process.unwrap().pid]);
+    assert!(!is_running(first.process.unwrap().pid));
+}
+
 #[test]
 fn server_whose_end_its_supervisor_has_not_judged_is_no_failure() {
     let home = Home::new();
@@ -288,7 +304,7 @@ fn prebuilt_that_failed_once_is_tried_again_by_the_next_apply() {
     let home = Home::new().with_cuda(RTX);
     home.model(model::truncated());
     let report = home.apply(&Job { build: Build::Prebuilt, ..home.job() }).0;
-    assert_eq!(report.failure.unwrap().kind, FailureKind::Exited);
+    assert_eq!(report.failure.unwrap().kind, FailureKind::BrokenModel);
     home.hold_compile();
     home.ensure(&home.job());
     let failure = home.look_until(Phase::Failed).failure.unwrap();

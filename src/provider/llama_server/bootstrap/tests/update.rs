@@ -116,7 +116,7 @@ fn way_back_that_is_not_wanted_is_given_up_when_the_successor_starts() {
     let begun = Start { rolls_back: false, ..start(&home, &changed) };
     home.run(&Verb::Ensure(&begun));
     let report = home.look_until(Phase::Failed);
-    assert_eq!((report.failure.unwrap().kind, report.former), (FailureKind::Exited, None));
+    assert_eq!((report.failure.unwrap().kind, report.former), (FailureKind::BrokenModel, None));
     assert!(!is_running(former.pid));
     assert_eq!(home.servers(), [0; 0]);
 }
