@@ -196,15 +196,15 @@ fn after(last: Option<&Error>) -> String {
 
 /// A text of the server, made fit for an error: one line of limited length without control characters.
 pub(super) fn said(text: &str) -> String {
-    const LONGEST: usize = 300;
+    const MAX_LINE: usize = 300;
 
     let words: Vec<&str> = text.split(|letter: char| letter.is_control() || letter.is_whitespace()).collect();
     let line = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= LONGEST {
+    if line.chars().count() <= MAX_LINE {
         return line;
     }
     // The end is more useful than the beginning.
-    let skipped = line.chars().count() - LONGEST;
+    let skipped = line.chars().count() - MAX_LINE;
     format!("…{}", line.chars().skip(skipped).collect::<String>())
 }
 

@@ -146,7 +146,7 @@ fn bad_certificate(reason: &str) -> Error {
 
 /// The largest number of keys that are offered: servers disconnect after six refused credentials (sshd's
 /// MaxAuthTries), and other credentials follow.
-const MOST: usize = 4;
+const MAX_KEYS: usize = 4;
 
 /// Offers the agent's keys one after the other. An agent that does not answer is only noted, since another credential
 /// may be accepted.
@@ -166,8 +166,8 @@ pub(super) async fn offer(
         login.note(format!("agent at {}, which has no keys", socket.display()));
     }
     for (index, identity) in identities.iter().enumerate() {
-        if index == MOST {
-            login.note(format!("the agent's other {} keys were not tried", identities.len() - MOST));
+        if index == MAX_KEYS {
+            login.note(format!("the agent's other {} keys were not tried", identities.len() - MAX_KEYS));
             break;
         }
         if offer_one(login, &mut agent, identity, certificate).await? {

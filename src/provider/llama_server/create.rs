@@ -17,8 +17,7 @@ use crate::{
     provider::ProviderClient,
 };
 
-/// Starts a server, or resumes what an earlier create of it has begun: that is recorded in the instance, not in the
-/// state.
+/// Starts a server, or resumes the work of an earlier create, whose record is in the instance and not in the state.
 pub(super) async fn create(change: Create<LlamaServer>, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
     let Create { config, planned, mut private } = change;
     let mut opened = match log_in(&planned, &config, &mut private, NOTHING_STARTED, context).await {

@@ -205,7 +205,7 @@ mod tests {
         Goal { build: Some(build), fingerprint: None, rolls_back }
     }
 
-    /// What a look shows: the phase, the failure, and which binary was begun with.
+    /// A report with a phase, a failure, and the first binary.
     fn seen(phase: Phase, kind: Option<FailureKind>, begun: Build) -> JobReport {
         let alive = matches!(phase, Phase::Load | Phase::Ready);
         JobReport {
@@ -265,7 +265,7 @@ mod tests {
         }
     }
 
-    /// What is under way for this very job is taken over, and nothing is begun.
+    /// Work on the same job is taken over, and nothing is begun.
     #[test]
     fn the_same_job_is_taken_over() {
         let own = Goal { fingerprint: Some("own".to_owned()), ..AUTO };
@@ -316,8 +316,7 @@ mod tests {
         }
     }
 
-    /// The operator corrects the cause and applies again: what failed before is no reason to leave out the prebuilt
-    /// server.
+    /// The operator may have corrected the cause, so each apply tries the prebuilt server again.
     #[test]
     fn each_apply_begins_anew_after_each_failure() {
         for kind in FailureKind::ALL {
@@ -330,7 +329,7 @@ mod tests {
         }
     }
 
-    /// What the card or the driver rules out is not tried again until one of them, or the prebuilt server, is another.
+    /// A server that the card or the driver rules out is not tried again while both and the server are the same.
     #[test]
     fn the_card_and_the_driver_rule_out_the_prebuilt_server() {
         for (text, is_same_hardware, is_ruled_out) in [
@@ -345,14 +344,14 @@ mod tests {
             let ruled_out = Step::Begin(Build::Source, Some(because));
             let expected = if is_ruled_out { ruled_out } else { Step::Begin(Build::Prebuilt, None) };
             assert_eq!(decide(&AUTO, &report, &History::default()), expected, "{text} {is_same_hardware}");
-            // Who asks for the prebuilt server gets it.
+            // The configuration asks for the prebuilt server.
             let step = decide(&goal(Build::Prebuilt, true), &report, &History::default());
             assert_eq!(step, Step::Begin(Build::Prebuilt, None), "{text}");
         }
     }
 
-    /// A failed update that nobody followed has been rolled back by itself, or another run has begun its own job: what
-    /// serves then is not what was asked for.
+    /// The instance may have rolled back a failed update by itself, or another run may have begun its own job: that
+    /// server is not the requested one.
     #[test]
     fn another_job_is_not_taken_for_the_own_one() {
         let own = Goal { fingerprint: Some("own".to_owned()), ..AUTO };
@@ -366,7 +365,7 @@ mod tests {
         }
     }
 
-    /// Who has no job follows what is there: nothing is begun, and nothing recorded as a failure.
+    /// Without a job nothing is begun, and nothing is recorded as a failure.
     #[test]
     fn without_a_job_nothing_is_begun() {
         let goal = Goal::seen();
@@ -413,7 +412,7 @@ mod tests {
         assert_eq!(decide(&AUTO, &loading, &begun()), Step::Try("1".to_owned()));
         assert_eq!(decide(&AUTO, &loading, &said(None)), Step::Confirm("1".to_owned()));
         assert_eq!(decide(&AUTO, &loading, &said(Some("no"))), Step::Record("1".to_owned(), no_inference("no")));
-        // What was said of another process says nothing of this one.
+        // An answer counts only for the process that gave it.
         let another = JobReport { process: Some(process("2")), ..loading };
         assert_eq!(decide(&AUTO, &another, &said(None)), Step::Try("2".to_owned()));
         for phase in [Phase::Find, Phase::Compile, Phase::Start] {

@@ -21,11 +21,11 @@ const STAYS: &str = "It stays in the state; destroy again when this is corrected
 const STAYS_UNLESS_ABANDONED: &str = "It stays in the state; destroy again when this is corrected. To leave the server \
                                       running and remove it from the state, set DAMODEL_ON_UNREACHABLE=abandon.";
 
-/// What is known of the instance before anyone logs in to it.
+/// The state of the instance before the login.
 enum Home {
-    /// It is gone, and its processes with it.
+    /// It no longer exists, and neither do its processes.
     Gone,
-    /// It may be running, or is none of the service's.
+    /// It may be running, or the service does not manage it.
     There(Option<Access>),
 }
 
@@ -88,7 +88,7 @@ async fn stop(
             }
             _ => Err(Box::new(failure::not_stopped(state, &report, STAYS))),
         },
-        // What runs may be a successor's.
+        // The process may belong to a successor.
         Ok(report) if owner.is_none() && report.runs().next().is_some() => {
             let why = "The state has no record of ownership (owner is null), so nothing was stopped: another resource \
                        may own what runs.";

@@ -1,4 +1,4 @@
-//! What the operator reads when a server does not serve.
+//! The diagnostics about servers that do not serve.
 
 use super::{
     bootstrap::{FailureKind, Job, JobFailure, JobReport, Phase, PortHolder},
@@ -16,13 +16,13 @@ use crate::{
 /// How many lines of a log an error shows.
 const LINES: usize = 40;
 
-/// An error that is none here.
+/// An error as a warning.
 pub(super) fn as_warning(error: Diagnostic) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, ..error }
 }
 
-/// The work came to nothing. `now` says what state things are in. Where the prebuilt server failed first, that is the
-/// cause; what kept the build from source from serving is told after it.
+/// A server that does not serve. `now` is the resulting state, in a sentence. If the prebuilt server failed first, it
+/// is the cause, and the failure of the build from source follows.
 pub(super) fn failed(server: &LlamaServer, report: &JobReport, now: &str) -> Diagnostic {
     let (first, second) = match &report.because {
         Some(because) => (Some(because), report.failure.as_ref()),
@@ -49,13 +49,13 @@ pub(super) fn failed(server: &LlamaServer, report: &JobReport, now: &str) -> Dia
     }
 }
 
-/// What stands in the way is told at once; nothing was begun.
+/// A refusal before anything was begun.
 pub(super) fn refused(server: &LlamaServer, report: &JobReport, now: &str) -> Diagnostic {
     // The log is that of whatever was there before.
     failed(server, &JobReport { log_tail: Vec::new(), log_path: None, compile: None, ..report.clone() }, now)
 }
 
-/// The instance did not stop what it was to stop, and everything goes on there.
+/// A server that was not stopped, and continues.
 pub(super) fn not_stopped(server: &LlamaServer, report: &JobReport, now: &str) -> Diagnostic {
     let refused = refused(server, report, now);
     let (title, _, _) = meaning(server, report.failure.as_ref(), report);
@@ -149,7 +149,15 @@ pub(super) fn displaced(server: &LlamaServer, rival: &PortHolder) -> Diagnostic 
     )
 }
 
-/// A server that a refresh found dead.
+/// Another program, or the server of another resource, uses its port.
+pub(super) fn blocked(server: &LlamaServer, rival: &PortHolder) -> Diagnostic {
+    Diagnostic::warning(
+        format!("{} has lost its port", title_of(server)),
+        format!("It does not run, and its port is used by {}. An apply does not end that process.", rival.about),
+    )
+}
+
+/// A server that has ended, as a refresh found.
 pub(super) fn died(server: &LlamaServer, report: &JobReport) -> Diagnostic {
     let error = failed(server, report, "The next apply starts it again.");
     Diagnostic { path: None, ..error }
@@ -175,12 +183,12 @@ pub(super) fn unseen(server: &LlamaServer, trouble: &Trouble, last: Option<&JobR
     }
 }
 
-/// What was known before the end of the work was lost sight of.
+/// The last known progress of the work.
 pub(super) fn last_seen(report: &JobReport) -> String {
     format!("It was last seen {}. ", doing(report))
 }
 
-/// What deserves the operator's attention although the server serves.
+/// The warnings about a server that serves.
 pub(super) fn notes(server: &LlamaServer, report: &JobReport) -> Vec<Diagnostic> {
     let title = title_of(server);
     let note = |note: &String| {
@@ -207,7 +215,7 @@ pub(super) fn notes(server: &LlamaServer, report: &JobReport) -> Vec<Diagnostic>
     notes
 }
 
-/// What was to be done and what was seen of it, for a sentence: `compiling (41 %)`.
+/// The progress as part of a sentence: `compiling (41 %)`.
 pub(super) fn doing(report: &JobReport) -> String {
     match report.phase {
         Phase::Absent => "stopped".to_owned(),
@@ -223,7 +231,7 @@ pub(super) fn doing(report: &JobReport) -> String {
     }
 }
 
-/// What is left of a server that failed, and where. `next` says what the next apply does with it.
+/// The place of the process and the logs of a failed server. `next` is the effect of the next apply, in a sentence.
 pub(super) fn left_alone(job: &Job, next: &str) -> String {
     format!(
         "The process and its logs were left as they are, in {}/.damodel/{}-{}. {next}",
@@ -235,7 +243,7 @@ fn title_of(server: &LlamaServer) -> String {
     capitalized(&server.title())
 }
 
-/// The end of the log that tells most: the compiler's while it compiled, else the server's.
+/// The end of the log: the compiler's after a failed compile, else the server's.
 fn log(report: &JobReport) -> Option<String> {
     let of_the_compiler = matches!(report.failure.as_ref().map(|failure| failure.kind), Some(FailureKind::Compile));
     let path = match (of_the_compiler, &report.compile) {
@@ -251,7 +259,7 @@ fn log(report: &JobReport) -> Option<String> {
     }
 }
 
-/// The title, the argument to correct, and what to do. Advice never names what is set already.
+/// The title, the argument to correct, and the advice, which names no argument that is set already.
 fn meaning(
     server: &LlamaServer,
     failure: Option<&JobFailure>,
@@ -332,39 +340,39 @@ mod tests {
         for second in
             [FailureKind::MissingToolkit, FailureKind::Architecture, FailureKind::Compile, FailureKind::NoSource]
         {
-            let told = failed(&server("auto"), &report(Some(FailureKind::Unsupported), second), "now");
-            assert!(told.summary.ends_with("this build does not support the requested feature"), "{}", told.summary);
-            assert_eq!(blamed(&told).as_deref(), Some("api_key_wo"));
+            let error = failed(&server("auto"), &report(Some(FailureKind::Unsupported), second), "now");
+            assert!(error.summary.ends_with("this build does not support the requested feature"), "{}", error.summary);
+            assert_eq!(blamed(&error).as_deref(), Some("api_key_wo"));
             let order = ["seen of unsupported", "Then a build from source was tried", second.as_str(), "now"];
-            let found: Vec<_> = order.iter().map(|words| told.detail.find(words).expect(words)).collect();
-            assert!(found.is_sorted(), "{}", told.detail);
+            let found: Vec<_> = order.iter().map(|words| error.detail.find(words).expect(words)).collect();
+            assert!(found.is_sorted(), "{}", error.detail);
         }
     }
 
-    /// What is set already is no advice.
+    /// An argument that is set already does not help.
     #[test]
     fn advice_never_names_what_is_set_already() {
         let sets_build = "build = \"source\"";
         for kind in FailureKind::ALL {
             for build in ["source", "auto"] {
-                let told = failed(&server(build), &report(None, *kind), "");
-                assert!(!told.detail.contains(sets_build), "{kind:?} {build}: {}", told.detail);
+                let error = failed(&server(build), &report(None, *kind), "");
+                assert!(!error.detail.contains(sets_build), "{kind:?} {build}: {}", error.detail);
             }
         }
-        let told = |server: &LlamaServer, kind| failed(server, &report(None, kind), "").detail;
-        assert!(told(&server("prebuilt"), FailureKind::Unsupported).contains(sets_build));
-        assert!(told(&server("prebuilt"), FailureKind::NoPackage).contains("Set package"));
+        let detail = |server: &LlamaServer, kind| failed(server, &report(None, kind), "").detail;
+        assert!(detail(&server("prebuilt"), FailureKind::Unsupported).contains(sets_build));
+        assert!(detail(&server("prebuilt"), FailureKind::NoPackage).contains("Set package"));
         let with_package = LlamaServer { package: "~/llama".into(), ..server("prebuilt") };
-        assert!(told(&with_package, FailureKind::NoPackage).contains("Correct package"));
+        assert!(detail(&with_package, FailureKind::NoPackage).contains("Correct package"));
 
         let with_source = |source: BuildSource| LlamaServer { source: Attr::Known(source), ..server("source") };
         let path = with_source(BuildSource { path: "~/source".into(), ..BuildSource::default() });
-        assert!(told(&path, FailureKind::NoSource).contains("Correct source.path"));
+        assert!(detail(&path, FailureKind::NoSource).contains("Correct source.path"));
         let url = with_source(BuildSource { url: "https://example.com".into(), ..BuildSource::default() });
-        assert!(told(&url, FailureKind::NoSource).contains("Correct source.url"));
+        assert!(detail(&url, FailureKind::NoSource).contains("Correct source.url"));
         let architectures = Attr::Known(vec!["70".into()]);
         let architectures = with_source(BuildSource { cuda_architectures: architectures, ..BuildSource::default() });
-        assert!(told(&architectures, FailureKind::Architecture).contains("Correct source.cuda_architectures"));
+        assert!(detail(&architectures, FailureKind::Architecture).contains("Correct source.cuda_architectures"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::{
 
 const NOTHING: &str = "Nothing was imported.";
 
-/// What tells one server from all others: the machine, by its instance or its address, and the port.
+/// The identity of a server: its instance or SSH host, and the port.
 pub(super) fn identity() -> IdentitySchema {
     let optional = IdentityAttribute::optional;
     IdentitySchema::new(vec![
@@ -32,7 +32,7 @@ pub(super) fn identity() -> IdentitySchema {
 /// The import id of an identity.
 ///
 /// # Errors
-/// It names no machine.
+/// Neither an instance nor a host is named.
 pub(super) fn id_of(identity: &Identity) -> Result<String, Diagnostics> {
     let (uid, host) = (identity.text("instance_id"), identity.text("host"));
     if uid.is_none() && host.is_none() {
@@ -44,8 +44,8 @@ pub(super) fn id_of(identity: &Identity) -> Result<String, Diagnostics> {
     Ok(format!("{}{port}{host}", uid.unwrap_or_default()))
 }
 
-/// Imports by the instance's UID, with a port where it is not the usual one. What runs there tells its options. Of a
-/// server over plain SSH nothing is looked at: an import does not see what to log in with.
+/// Imports by the instance's UID, with a port if it is not the default. The options come from the command line of the
+/// server. An import has no SSH credentials, so a server over plain SSH is not looked at.
 pub(super) async fn import(id: &str, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
     let refused = |summary: String, detail: &str| Outcome::absent().with(Diagnostic::error(summary, detail));
     let Some(Named { uid, port, host }) = parse(id) else {
@@ -127,7 +127,7 @@ async fn look(
     }
 }
 
-/// What an import id names.
+/// The parts of an import id.
 #[derive(Debug, PartialEq)]
 struct Named {
     uid: Option<InstanceUid>,
@@ -154,8 +154,8 @@ fn parse(id: &str) -> Option<Named> {
 }
 
 impl LlamaServer {
-    /// Takes over the options of a command line, whose first word is the program. What is not on it keeps what it is,
-    /// but for flags.
+    /// Takes the options of a command line, whose first word is the program. An option that is not on it keeps its
+    /// value, except flags.
     pub(super) fn take_command_line(&mut self, words: &[String], home: Option<&str>) {
         let Some((_, arguments)) = words.split_first() else { return };
         let mut words = arguments.iter().map(String::as_str).peekable();
@@ -169,7 +169,7 @@ impl LlamaServer {
                         take_path(&mut self.model, path, home);
                     }
                 }
-                // The name is given as the address that is asked.
+                // "localhost" is passed as this address.
                 Some("host") => match words.next() {
                     Some("127.0.0.1") if self.host.as_str() == Some("localhost") => {}
                     host => take(&mut self.host, host),
@@ -197,7 +197,7 @@ impl LlamaServer {
     }
 }
 
-/// The word of the attribute for what the option takes.
+/// The value of the attribute for a value of the option.
 fn flash_attention(value: &str) -> Option<&'static str> {
     match value {
         "on" | "1" | "true" | "enabled" => Some("on"),

@@ -1,4 +1,4 @@
-//! From the attributes to what the program in the instance is told.
+//! From the attributes to the job of the program in the instance.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl LlamaServer {
-    /// Where the server's records are; none while an argument is not known, which no apply and no state has.
+    /// The place of the server's records; `None` if an argument is unknown, as in a damaged state.
     pub(super) fn records(&self) -> Option<ServerPlace> {
         Some(ServerPlace {
             workspace: self.workspace.as_str()?.to_owned(),
@@ -24,8 +24,7 @@ impl LlamaServer {
         })
     }
 
-    /// What shall run. `config` says what is configured rather than found out, and has the write-only key; for a
-    /// state it is the state itself.
+    /// The job. `config` is the configuration, which has the write-only key, or the state itself.
     ///
     /// # Errors
     /// An argument that is not known: a fault of ours, or a state that was edited.
@@ -109,7 +108,7 @@ impl LlamaServer {
                 reference: match (url, reference) {
                     (_, Some(reference)) => reference.to_owned(),
                     (None, None) => REFERENCE.to_owned(),
-                    // Another repository has tags of its own; its default branch is what its owner offers.
+                    // Another repository has other tags.
                     (Some(_), None) => options::DEFAULT_BRANCH.to_owned(),
                 },
             },

@@ -1,4 +1,4 @@
-//! Whether what a login starts outlives the login, under systemd.
+//! Whether the processes that a login starts outlive it, under systemd.
 
 use super::bootstrap::{Facts, LoginLifetime, Question};
 
@@ -8,7 +8,7 @@ pub(super) fn questions(facts: &Facts) -> Vec<Question> {
     if runs_systemd(facts) {
         let scope = scope(facts);
         questions.extend(scope.map(|scope| Question::new("scope").with(scope)));
-        // What root starts is left alone.
+        // systemd does not end processes of root.
         let has_none = scope.is_none() || (facts.knows("scope") && facts.text("scope").is_empty());
         if has_none && !is_root(facts) {
             questions.push(Question::new("ends_at_logout"));
@@ -17,9 +17,9 @@ pub(super) fn questions(facts: &Facts) -> Vec<Question> {
     questions
 }
 
-/// The lifetime of what this login starts. A scope of its own outlives the login. The manager of another user than root
-/// makes it, and ends it with the user's last login unless the user lingers; what stays in the login's own scope is
-/// ended only with KillUserProcesses=yes.
+/// The lifetime of the processes that this login starts. A scope of its own outlives the login. For a user other than
+/// root the user's manager creates it, and ends with the last login unless the user lingers; a process in the login's
+/// scope is ended only with KillUserProcesses=yes.
 pub(super) fn login(facts: &Facts) -> LoginLifetime {
     if !facts.text("scope").is_empty() {
         return LoginLifetime { scope: facts.text("scope").to_owned(), note: None };
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// Who logs in, whether a scope is made, what is asked beside the login, and what the note says.
+    /// The login, the scope, the further questions, and words of the note.
     #[rstest]
     #[case::no_systemd("1000", "", &[], None)]
     #[case::root("0\nsystemd", "systemd-run --scope", &["scope"], None)]

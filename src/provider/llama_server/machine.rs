@@ -1,4 +1,4 @@
-//! One login to the instance, kept open and made again when it is lost, and the program that is run in it.
+//! One login to the instance, which is repeated if the connection is lost, and the program that runs in the instance.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::{
     ssh::{self, Pin, Session, Target},
 };
 
-/// How often an answer that is none is asked for again.
+/// How often an incomplete answer is requested.
 const ATTEMPTS: usize = 3;
-/// How often an instance is asked again whose processes have just ended.
+/// How often the report is requested again after the server has just ended.
 const SETTLING: usize = 4;
-/// The wait between two questions.
+/// The wait between two reports.
 const BETWEEN: Duration = Duration::from_millis(500);
 
-/// A machine that one is logged in to.
+/// A login to an instance.
 #[derive(Debug)]
 pub(super) struct InstanceSession {
     session: Session,
@@ -29,18 +29,18 @@ pub(super) struct InstanceSession {
     login: Duration,
     place: ServerPlace,
     secrets: Vec<SecretString>,
-    /// When all that is done here has taken long enough.
+    /// The time limit of the operation.
     pub(super) deadline: Instant,
-    /// Ends everything.
+    /// The end of the run.
     pub(super) cancel: CancellationToken,
-    /// Where the work tells how far it is.
+    /// Receives the progress of the work.
     pub(super) progress: Progress,
 }
 
-/// Why the machine did not do as it was told.
+/// Why a command in the instance failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Trouble {
-    /// The program's answer is none.
+    /// The answer is no report.
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// SSH failed.
@@ -66,7 +66,7 @@ impl Trouble {
 }
 
 impl InstanceSession {
-    /// Logs in, and waits for a machine that is still starting for at most `login`.
+    /// Logs in, and waits at most `login` for an instance that is still starting.
     ///
     /// # Errors
     /// Those of a login.
@@ -80,7 +80,7 @@ impl InstanceSession {
     ) -> Result<Self, ssh::Error> {
         let by = deadline.min(Instant::now() + login);
         let session = ssh::connect(&target, &limits, by, cancel).await?;
-        // Whoever answers after a lost connection has to be the same.
+        // Later logins must show the same host key.
         target.pin = Some(Pin::from(session.host_key().clone()));
         if let (Some(bastion), Some(key)) = (&mut target.bastion, session.bastion_host_key()) {
             bastion.pin = Some(Pin::from(key.clone()));
@@ -115,19 +115,19 @@ impl InstanceSession {
         self.session.host_key().to_string()
     }
 
-    /// The bastion's, where there is one.
+    /// The bastion's; `None` without a bastion.
     pub(super) fn bastion_host_key(&self) -> Option<String> {
         self.session.bastion_host_key().map(ToString::to_string)
     }
 
-    /// Runs the program with one verb. All verbs may be repeated, so a lost connection is made again, until the
+    /// Runs the program with one verb. All verbs may be repeated: after a lost connection it logs in again, until the
     /// deadline.
     ///
     /// # Errors
-    /// The connection's, and an answer that stays none.
+    /// The connection failed, or the answer stays incomplete.
     pub(super) async fn run(&mut self, verb: &Verb<'_>) -> Result<JobReport, Trouble> {
         let mut report = self.answer(verb).await?;
-        // Whether a server that has just ended failed shows in a moment.
+        // The work records in a moment how the server ended.
         for _ in 0..SETTLING {
             if !report.is_unsettled || report.is_refused {
                 break;
@@ -174,8 +174,7 @@ impl InstanceSession {
         }
     }
 
-    /// Logs in again where the connection is lost. A machine that does not come back within `ssh.timeout` may have
-    /// been released.
+    /// Logs in again after a lost connection, for at most `ssh.timeout`: the instance may have been released.
     ///
     /// # Errors
     /// Those of a login; the deadline.
@@ -188,7 +187,7 @@ impl InstanceSession {
     /// Waits for a moment.
     ///
     /// # Errors
-    /// The deadline, and the operator's end of it all.
+    /// The deadline has passed, or the run is being stopped.
     pub(super) async fn pause(&self, duration: Duration) -> Result<(), Trouble> {
         tokio::select! {
             () = self.cancel.cancelled() => {

@@ -1,4 +1,4 @@
-//! The check of a plan that the model fits on the GPUs. What cannot be seen now is not checked, and stops no plan.
+//! The check of a plan that the model fits in GPU memory. Without a login or a model it is skipped.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ use crate::{
 const LOGIN: Duration = Duration::from_secs(10);
 /// The longest that the whole check takes.
 const CHECK: Duration = Duration::from_secs(40);
-/// What asks for the memory of each GPU in MiB.
+/// The command that prints the memory of each GPU in MiB.
 const QUERY: &str = "nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits";
 /// The part of the GPUs' memory, in percent, above which a plan warns.
 const WARN: u64 = 95;
 
-/// Holds the model of a planned server against the memory of the instance's GPUs, where both can be seen.
+/// Compares the model of a planned server with the memory of the instance's GPUs.
 pub(super) async fn check(
     config: &LlamaServer,
     planned: &LlamaServer,
@@ -57,7 +57,7 @@ pub(super) async fn check(
     said
 }
 
-/// The options that memory depends on; none while one is unknown or is set in another way.
+/// The options that memory depends on; `None` if one is unknown, or is set among the extra arguments.
 fn started_with(server: &LlamaServer) -> Option<ServerOptions> {
     let whole = |number: &Attr<i64>| u64::try_from(*number.known()?).ok();
     let mut options = ServerOptions {
@@ -69,7 +69,7 @@ fn started_with(server: &LlamaServer) -> Option<ServerOptions> {
         flash_attention: server.flash_attention.as_str()? != "off",
         ..ServerOptions::default()
     };
-    // A variable such as CUDA_VISIBLE_DEVICES may hide cards, and what it says is a secret.
+    // A variable such as CUDA_VISIBLE_DEVICES may hide cards, and the values are secret.
     if !matches!(&server.environment, Attr::Null) && server.environment.known().is_none_or(|all| !all.is_empty()) {
         return None;
     }
@@ -135,7 +135,7 @@ async fn cards(session: &Session) -> Result<Vec<u64>, String> {
         .ok_or_else(|| "nvidia-smi reports no memory".to_owned())
 }
 
-/// What the operator has to know of a model on these GPUs.
+/// The error or the warning about a model on these GPUs.
 fn judge(path: &Attr<String>, model: &GgufModel, options: &ServerOptions, cards: &[u64]) -> Diagnostics {
     let needed = |memory: &Memory| needed(memory, cards.len() as u64);
     let room: u64 = cards.iter().fold(0, |sum, card| sum.saturating_add(*card));

@@ -88,7 +88,7 @@ impl framework::Resource for Resource {
         plan::update(plan, &context).await;
     }
 
-    /// The work goes on in the instance by itself: when nobody hears the answer, there is nothing to wait for.
+    /// The work continues in the instance, so the call ends if its caller is gone.
     async fn create(&self, change: Create<LlamaServer>, context: StepContext<ProviderClient>) -> Outcome<LlamaServer> {
         tokio::select! {
             outcome = Box::pin(create::create(change, &context)) => outcome,

@@ -1,4 +1,4 @@
-//! The typed model of `damodel_llama_server`, and what is kept beside the state: no secret is among it.
+//! The typed model of `damodel_llama_server`, and its private data, which has no secret.
 
 use std::collections::BTreeMap;
 
@@ -101,8 +101,7 @@ impl LlamaServer {
         Some(format!("{machine}:{}", self.port.known()?))
     }
 
-    /// How one logs in. Write-only credentials are those of `secrets`, which is a configuration or, where there is
-    /// none, the state, which has none.
+    /// The login. Write-only credentials come from `secrets`: the configuration, or the state, which has none.
     pub(super) fn login(&self, secrets: &Self, known_bastion: Option<String>) -> Login {
         Login {
             ssh: self.ssh.known().cloned().unwrap_or_default(),
@@ -137,17 +136,17 @@ const IMPORTED: &str = "imported";
 
 /// The notes of a server in its private data.
 pub(super) trait Records {
-    /// The settings with which it was started last, as the program in the instance tells them apart.
+    /// The fingerprint of the settings of the last start.
     fn settings(&self) -> Option<String>;
-    /// Notes the settings of a job that the instance has accepted. From now on all about it is known.
+    /// Records the fingerprint of a job that the instance has accepted. The server no longer counts as imported.
     fn note_settings(&mut self, settings: &str);
-    /// Notes that it was imported: with which key it runs, nobody here knows.
+    /// Records that it was imported: its key is not known.
     fn note_import(&mut self);
     /// Whether it was, and no apply has confirmed it since.
     fn is_imported(&self) -> bool;
-    /// The host key that the bastion at this address showed last: that of another one says nothing about it.
+    /// The last host key of the bastion at this address.
     fn bastion(&self, address: &str) -> Option<String>;
-    /// Notes the bastion's address and its host key; none where the way there has no bastion.
+    /// Records the bastion's address and host key; `None` without a bastion.
     fn note_bastion(&mut self, seen: Option<(String, String)>);
 }
 

@@ -1,11 +1,11 @@
-//! The model's file, as the instance has it.
+//! The model's file in the instance.
 
 use super::bootstrap::{Facts, FailureKind, Job, JobFailure, Question};
 
 /// How many of the models that are there an error names.
 pub(super) const SHOWN: usize = 40;
 
-/// What is asked about it, and what could have been meant where it is not there.
+/// The questions about it, and about other models if it is missing.
 pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
     let parts = parts(&job.model).into_iter();
     let mut questions = vec![
@@ -65,7 +65,7 @@ fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// A model in parts (NAME-00001-of-00003.gguf) is loaded by its first, and needs them all.
+/// The parts of a split model (NAME-00001-of-00003.gguf): the server loads the first, and needs all.
 fn parts(model: &str) -> Vec<String> {
     let split = || {
         let (rest, all) = model.strip_suffix(".gguf")?.rsplit_once("-of-")?;
@@ -77,7 +77,7 @@ fn parts(model: &str) -> Vec<String> {
     (1..=all.parse::<u32>().unwrap_or_default()).map(|part| format!("{stem}-{part:05}-of-{all}.gguf")).collect()
 }
 
-/// What could have been meant.
+/// The other models, as a suggestion.
 fn others(job: &Job, facts: &Facts, folder: &str) -> String {
     match list(facts.lines("models")) {
         Some(models) => format!("Available:\n{models}"),
@@ -85,7 +85,7 @@ fn others(job: &Job, facts: &Facts, folder: &str) -> String {
     }
 }
 
-/// Lines for people, in their order and not too many; none of nothing.
+/// Sorted lines for people, at most [`SHOWN`]; `None` without any.
 pub(super) fn list(mut lines: Vec<String>) -> Option<String> {
     lines.sort();
     lines.dedup();
@@ -106,6 +106,45 @@ mod tests {
         assert_eq!(parts("~/a-00002-of-00002.gguf"), ["~/a-00001-of-00002.gguf", "~/a-00002-of-00002.gguf"]);
         for whole in ["~/a.gguf", "~/a-1-of-2.gguf", "~/a-00001-of-0000x.gguf", "a-00001-of-00002"] {
             assert!(parts(whole).is_empty(), "{whole}");
+        }
+    }
+
+    /// The answers about the file: how the check ends.
+    #[test]
+    fn only_a_whole_gguf_file_is_a_model() {
+        let model = "/m/a-00001-of-00002.gguf";
+        let available = [("models", "/m/b.gguf\n/m/a.gguf\n")];
+        for (answers, expected) in [
+            (vec![("model", "regular file/9"), ("model_magic", "GGUF")], None),
+            (vec![], Some((FailureKind::MissingModel, "no model at /m/a-00001-of-00002.gguf. Available:\n/m/a.gguf"))),
+            (
+                vec![("model", "directory/9")],
+                Some((FailureKind::MissingModel, "is a directory. Available:\n/m/a.gguf")),
+            ),
+            (
+                vec![("model", "regular file/9"), ("user", "visitor")],
+                Some((FailureKind::MissingModel, "is not readable for user visitor")),
+            ),
+            (vec![("model", "regular empty file/0")], Some((FailureKind::NoGguf, "is not a GGUF file"))),
+            (
+                vec![("model", "regular file/9"), ("model_magic", "vers")],
+                Some((FailureKind::NoGguf, "it may be a git-lfs pointer")),
+            ),
+            (
+                vec![("model", "regular file/9"), ("model_magic", "GGUF"), ("model_missing_parts", "/m/part")],
+                Some((FailureKind::MissingModel, "the model is in 2 parts, and this one is missing: /m/part")),
+            ),
+        ] {
+            let answers =
+                answers.iter().chain(&available).map(|(key, answer)| ((*key).to_owned(), (*answer).to_owned()));
+            let checked = check(&Job { model: model.to_owned(), ..Job::sample() }, &Facts::of(answers.collect()));
+            match (checked, expected) {
+                (Ok(()), None) => {}
+                (Err(failure), Some((kind, words))) => {
+                    assert!(failure.kind == kind && failure.text.contains(words), "{failure:?}");
+                }
+                (checked, _) => panic!("{checked:?}"),
+            }
         }
     }
 

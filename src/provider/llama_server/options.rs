@@ -1,4 +1,4 @@
-//! The server's own options, as the provider sets and refuses them.
+//! The table of the server's options: for the command line, imports, the check of extra arguments and of memory.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(super) const WORKSPACE: &str = "~/workspace";
 /// The default question of the probe.
 pub(super) const PROMPT: &str = "Say hello.";
 
-/// What git calls the default branch of a repository.
+/// git's name of the default branch.
 pub(super) const DEFAULT_BRANCH: &str = "HEAD";
 
 /// Whether a value cache of this type needs flash attention: the server exits without it.
@@ -81,7 +81,8 @@ const OPTIONS: &[ServerOption] = &[
     clashes(
         &["--ssl-key-file", "--ssl-cert-file"],
         Clash::Unready(
-            "The provider connects to the server through SSH, without TLS. For TLS, put a proxy in front of the server.",
+            "The provider connects to the server through SSH, without TLS. For TLS, put a proxy in front of the \
+             server.",
         ),
     ),
     clashes(

@@ -1,4 +1,4 @@
-//! The prebuilt server: which of those in the instance serves.
+//! The choice of the prebuilt server.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::{
     model_file::list,
 };
 
-/// What is asked about it: more as long as nothing is found.
+/// The questions about it: more if nothing is found.
 pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
     let root = root(job);
     let mut questions = vec![Question::new("package").on(&root), Question::new("servers").on(&root)];
@@ -31,7 +31,7 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
     }
 }
 
-/// The best one. A file is taken as it is, a folder is looked through, an archive unpacked.
+/// The best one. A path may be a file, a folder to search, or an archive to unpack.
 pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Prebuilt, JobFailure> {
     check(job, facts)?;
     let root = facts.absolute(&root(job));
@@ -56,7 +56,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Prebuilt, JobFailure> {
     }
 }
 
-/// What decides whether the prebuilt server can run; empty without one.
+/// [`Prebuilt::hardware`] of the choice; empty without one.
 pub(super) fn hardware(job: &Job, facts: &Facts) -> String {
     choose(job, facts).map(|prebuilt| prebuilt.hardware).unwrap_or_default()
 }
@@ -163,11 +163,27 @@ mod tests {
             (vec![], None, None),
             (vec![blind, other], None, Some(other)),
             (vec![blind, broken], None, Some(blind)),
-            // What served last goes on, unless it sees no GPU any more.
+            // The server of the last run is kept, unless it sees no GPU any more.
             (vec![new, newer, old], Some("/p/cuda-a/llama-server"), Some(old)),
             (vec![blind, old], Some("/p/cuda-e/llama-server"), Some(old)),
         ] {
             assert_eq!(best_of(&servers, last).as_deref(), expected.map(|[path, ..]| path), "{last:?}");
+        }
+    }
+
+    #[test]
+    fn a_package_without_a_server_is_an_error_with_what_there_is() {
+        for (package, folder, packages, words) in [
+            (Some("~/llama-b1"), "", "llama-cuda\n", "no file or folder at /root/llama-b1. "),
+            (None, "directory/1", "b\na\n", "no executable llama-server is in /root/public-storage/package. "),
+            (None, "directory/1", "", "/root/public-storage/package is empty"),
+        ] {
+            let answers = [("home", "/root"), ("package", folder), ("servers", ""), ("packages", packages)];
+            let facts = Facts::of(answers.map(|(key, answer)| (key.to_owned(), answer.to_owned())).into());
+            let failure = choose(&Job { package: package.map(str::to_owned), ..Job::sample() }, &facts).unwrap_err();
+            let sorted = if packages == "b\na\n" { "contains:\na\nb" } else { "" };
+            assert_eq!(failure.kind, FailureKind::NoPackage);
+            assert!(failure.text.contains(words) && failure.text.ends_with(sorted), "{}", failure.text);
         }
     }
 

@@ -1,4 +1,4 @@
-//! With what a source is compiled: a pure function of what was asked for and of what the instance has.
+//! The settings of a compile: a pure function of the job and the facts about the instance.
 
 use super::{
     bootstrap::{Facts, FailureKind, Job, JobFailure, Recipe, Toolkit},
@@ -9,20 +9,19 @@ use super::{
 /// The memory that a compiler needs at most, in MiB.
 const MEMORY_OF_A_COMPILER: u64 = 1536;
 
-/// The two old cards whose drivers may not tell their compute capability (service API, In-instance inference server
+/// The two old cards whose drivers may not report their compute capability (service API, In-instance inference server
 /// guide).
 const OLD_CARDS: &[(&str, &str)] = &[("V100", "70"), ("V100S", "70"), ("P40", "61")];
 
-/// What every compile needs, for people, and the programs of which one will do.
+/// The tools of every compile: the name for people, and the programs, of which one is enough.
 const TOOLS: &[(&str, &[&str])] = &[
     ("cmake", &["cmake"]),
     ("a C++ compiler (g++)", &["c++", "g++", "clang++"]),
     ("make or ninja", &["make", "ninja"]),
 ];
 
-/// Settings that are given where the source knows an option: they went by several names, and an old one may be an error
-/// today. The web page, which is not used here, would be downloaded. The server was one of the examples before there
-/// were tools.
+/// Settings that are given only if the source has the option: their names have changed, and an old name may be an error
+/// today. The web page, which is not used, would be downloaded. In old sources the server is one of the examples.
 const WHERE_KNOWN: &[&str] = &[
     "LLAMA_CUBLAS:LLAMA_CUBLAS=ON",
     "LLAMA_CUDA:LLAMA_CUDA=ON",
@@ -34,7 +33,7 @@ const WHERE_KNOWN: &[&str] = &[
     "LLAMA_BUILD_TOOLS:LLAMA_BUILD_EXAMPLES=OFF",
 ];
 
-/// Chooses, or says what is missing.
+/// Chooses the settings.
 pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, JobFailure> {
     let architectures = architectures(job, facts)?;
     let has = |programs: &[&str]| programs.iter().any(|program| facts.tools.iter().any(|tool| tool == program));
@@ -69,8 +68,8 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, JobFailure> {
     })
 }
 
-/// As cmake takes them: those that were asked for, else those that the driver tells, else those of the old cards by
-/// their names.
+/// The architectures for cmake: those of the configuration, else those that the driver reports, else those of the old
+/// cards by their names.
 fn architectures(job: &Job, facts: &Facts) -> Result<Vec<String>, JobFailure> {
     if !job.source.cuda_architectures.is_empty() {
         return Ok(job.source.cuda_architectures.clone());
@@ -91,8 +90,8 @@ fn architectures(job: &Job, facts: &Facts) -> Result<Vec<String>, JobFailure> {
     Err(JobFailure { kind: FailureKind::Architecture, text })
 }
 
-/// The first toolkit that compiles for all of them; CUDA 13 does not for V100 and P40. One whose major version the driver
-/// supports comes before others. `driver` is the version of CUDA that it reports.
+/// The first toolkit that compiles for all of them; CUDA 13 does not for V100 and P40. One whose major version the
+/// driver supports comes before others. `driver` is the version of CUDA that it reports.
 fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit], driver: &str) -> Result<&'a Toolkit, JobFailure> {
     // "70-real", "70-virtual"; a word such as "native" is left to cmake.
     let numbers: Vec<&str> = architectures
@@ -101,7 +100,7 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit], driver: &str) 
         .filter(|number| number.starts_with(|c: char| c.is_ascii_digit()))
         .collect();
     let compiles = |toolkit: &&Toolkit| {
-        // One that does not list them is believed.
+        // A toolkit that lists none may support all.
         let knows = |number: &&str| toolkit.architectures.iter().any(|known| known == number);
         toolkit.architectures.is_empty() || numbers.iter().all(knows)
     };
@@ -131,7 +130,7 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit], driver: &str) 
     Err(JobFailure { kind: FailureKind::Architecture, text })
 }
 
-/// As many as there are cores, and memory for each. A container may be granted less than it sees.
+/// One job for each core, as far as memory allows.
 fn jobs(facts: &Facts) -> u32 {
     let by_memory = facts.memory_mib.map_or(1, |memory| memory / MEMORY_OF_A_COMPILER);
     u32::try_from(by_memory).unwrap_or(u32::MAX).min(facts.cores.unwrap_or(1)).max(1)
@@ -142,37 +141,13 @@ mod tests {
     use rstest::rstest;
 
     use super::{
-        super::bootstrap::{Build, CompileSource, ServerPlace, SourceOrigin},
+        super::bootstrap::Build,
         FailureKind::{Architecture, MissingToolkit},
         *,
     };
 
     fn job() -> Job {
-        let text = || String::new();
-        Job {
-            place: ServerPlace { workspace: text(), port: 8000, instance: text() },
-            public_storage: text(),
-            model: text(),
-            build: Build::Source,
-            package: None,
-            source: CompileSource { origin: SourceOrigin::Default, cuda_architectures: Vec::new(), jobs: None },
-            gpu_name: None,
-            host: text(),
-            context_size: 1,
-            parallel: 1,
-            gpu_layers: 1,
-            flash_attention: text(),
-            cache_type_k: text(),
-            cache_type_v: text(),
-            jinja: true,
-            metrics: true,
-            extra_args: Vec::new(),
-            environment: [].into(),
-            api_key: None,
-            triggers: [].into(),
-            probe_endpoint: text(),
-            restarts: true,
-        }
+        Job { build: Build::Source, ..Job::sample() }
     }
 
     fn texts(words: &str) -> Vec<String> {

@@ -288,7 +288,7 @@ fn behaviour() -> Vec<Attribute> {
             "on_unreachable",
             Type::String,
             "fail",
-            "What a destroy does when nobody can log in, the workspace does not answer, or the server does not end: \
+            "What a destroy does when the login fails, the workspace does not answer, or the server does not end: \
              `fail`, or `abandon` to remove the server from the state and leave it running. The environment variable \
              `DAMODEL_ON_UNREACHABLE` overrides it.",
         )
@@ -329,8 +329,8 @@ fn reported() -> Vec<Attribute> {
             "`ready`; `stopped` when the server does not run; `starting` while the work in the instance continues; \
              `failed`; `unresponsive` when it runs but does not answer correctly; `outdated` when the model's file was \
              replaced since it was loaded; `displaced` when a llama-server that was started by hand uses its port; \
-             `blocked` when another program uses it; `unsupervised` when it serves, `restart_policy` is `on_failure` and \
-             nothing would restart it. The next apply repairs every status except `ready` and `blocked`. \
+             `blocked` when another program uses it; `unsupervised` when `restart_policy` is `on_failure` and nothing \
+             would restart it. The next apply repairs every status except `ready` and `blocked`. \
              A slow answer is a warning.",
         ),
         text("endpoint", "The base address of an OpenAI-style client inside the instance: `http://127.0.0.1:8000/v1`."),

@@ -1,4 +1,4 @@
-//! The source of a compile: where it comes from, and what exactly it is.
+//! The source of a compile: its origin and its exact version.
 
 use super::{
     bootstrap::{
@@ -7,14 +7,14 @@ use super::{
     package::short_hash,
 };
 
-/// Where the source comes from, as far as it is known.
+/// The origin of the source.
 enum KnownSource {
     Archive { path: String, stat: String, entry: String },
     Git { url: String, reference: String },
     Tree(String),
 }
 
-/// What is asked about it, step by step.
+/// The next questions about it.
 pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
     let mut questions = match &job.source.origin {
         SourceOrigin::Default => {
@@ -46,7 +46,7 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
     questions
 }
 
-/// The tree, and what deserves a warning.
+/// The tree, and the text of a warning.
 pub(super) fn choose(job: &Job, facts: &Facts) -> Result<(Tree, Option<String>), JobFailure> {
     let folder_of = |hash: String| format!("{}/.damodel/sources/{hash}", job.place.workspace);
     match find(job, facts)? {
@@ -97,7 +97,7 @@ fn find(job: &Job, facts: &Facts) -> Result<KnownSource, JobFailure> {
             }
         }
         SourceOrigin::Default => {
-            // Those nearest to the folder before others, then the newest.
+            // The tree nearest to the folder, then the newest.
             let trees = facts.entries::<2>("trees");
             let depth = |path: &str| std::cmp::Reverse(path.matches('/').count());
             let best = trees.iter().max_by_key(|[time, path]| (depth(path), time.parse::<i64>().unwrap_or_default()));
@@ -108,7 +108,7 @@ fn find(job: &Job, facts: &Facts) -> Result<KnownSource, JobFailure> {
     }
 }
 
-/// The commit that a reference means: the peeled tag, the tag, the branch. It is remembered for a day without network.
+/// The commit of a reference: the peeled tag, the tag, the branch. Without network it is the last known commit.
 fn commit(url: &str, reference: &str, facts: &Facts) -> Result<(String, Option<String>), JobFailure> {
     if facts.knows("tools") && !facts.tools.iter().any(|tool| tool == "git") {
         let text = format!("git is not installed: install it to fetch the source from {url}, or set source.path");
@@ -153,7 +153,7 @@ fn package_folder(job: &Job) -> String {
     format!("{}/package", job.public_storage)
 }
 
-/// The file that remembers what a reference means.
+/// The file that records the commit of a reference.
 fn reference_file(job: &Job, url: &str, reference: &str) -> String {
     format!("{}/.damodel/sources/{}.ref", job.place.workspace, short_hash([url, reference]))
 }
@@ -183,6 +183,21 @@ mod tests {
         let peeled = format!("{TWO}\trefs/tags/b1\n{ONE}\trefs/tags/b1^{{}}");
         assert_eq!(meaning(&peeled, ""), Ok((ONE.to_owned(), None)));
         assert_eq!(meaning(&format!("{ONE}\trefs/heads/x/b1"), TWO), Err("u has no reference b1".to_owned()));
+    }
+
+    #[test]
+    fn a_path_needs_a_source_of_llama() {
+        for (found, words) in [
+            ("", "no source at /s"),
+            ("directory", "no CMakeLists.txt there names llama"),
+            ("regular file", "no source of llama.cpp in the archive /s"),
+        ] {
+            let facts = Facts::of([("source".to_owned(), found.to_owned())].into());
+            let mut job = Job::sample();
+            job.source.origin = SourceOrigin::Path("/s".to_owned());
+            let failure = choose(&job, &facts).unwrap_err();
+            assert!(failure.kind == FailureKind::NoSource && failure.text.contains(words), "{failure:?}");
+        }
     }
 
     #[test]

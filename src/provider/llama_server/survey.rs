@@ -1,5 +1,5 @@
-//! What an instance is asked before a job is begun: a pure function of the job and of what is known to the next
-//! questions. The answers are judged where they are needed: `model_file`, `package`, `recipe`, `source`, `logout`.
+//! The questions to an instance before a job is begun: a pure function of the job and the known facts to the next
+//! questions. The answers are judged in `model_file`, `package`, `recipe`, `source` and `logout`.
 
 use super::{
     bootstrap::{
@@ -13,7 +13,7 @@ use super::{
 const PROGRAMS: &[&str] =
     &["awk", "base64", "flock", "grep", "head", "sed", "setsid", "sha256sum", "stat", "tail", "timeout"];
 
-/// What is still to be known: nothing when no more is asked. `of_the_source` where something is to be compiled.
+/// The next questions; empty if all is known. `of_the_source` adds those of a compile.
 pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Question> {
     let mut questions = vec![
         room_question(&job.place),
@@ -37,8 +37,8 @@ pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Qu
     questions
 }
 
-/// Whether the job can be begun, as far as that is known before anything is: the report of a check with the answers,
-/// and the refusal. What is under way needs no room and no port.
+/// The report of a check with the answers, and the refusal of a job that would certainly fail. A job that is under way
+/// needs no room and no port.
 pub(super) fn judged(job: &Job, facts: Facts, seen: JobReport, ends_rival: bool) -> JobReport {
     let fingerprint = Some(Fingerprint::of(job).to_string());
     let is_under_way = is_under_way(&Goal { build: Some(job.build), fingerprint, rolls_back: false }, &seen);
@@ -104,3 +104,24 @@ const UNANSWERED: &[(&[&str], &str, &str)] = &[
     (&["package", "servers", "server_archives", "packages"], "the folder of prebuilt servers", "package"),
     (&["source", "source_archives", "tree", "trees"], "the folder of sources", "source.path"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_that_only_the_service_knows_deserves_a_warning() {
+        for (gpu_name, answer, gpu_layers, expected) in [
+            ("NVIDIA-GeForce-RTX-4090", Some("\n"), 999, true),
+            ("NVIDIA-GeForce-RTX-4090", Some("yes\n"), 999, false),
+            ("NVIDIA-GeForce-RTX-4090", None, 999, false),
+            ("NVIDIA-GeForce-RTX-4090", Some(""), 0, false),
+            ("CPU-32C", Some(""), 999, false),
+        ] {
+            let answers = answer.map(|answer| ("has_gpu".to_owned(), answer.to_owned()));
+            let job = Job { gpu_name: Some(gpu_name.to_owned()), gpu_layers, ..Job::sample() };
+            let note = shows_no_gpu(&job, &Facts::of(answers.into_iter().collect()));
+            assert_eq!(note.is_some(), expected, "{gpu_name} {answer:?} {gpu_layers}");
+        }
+    }
+}

@@ -68,7 +68,7 @@ impl<'a> Trial<'a> {
     pub(super) async fn once(&self, machine: &mut InstanceSession, begun: Instant) -> Result<Answer, Trouble> {
         let by = begun + self.ready_timeout;
         let limit = print_duration(self.ready_timeout);
-        // A check that begins just before the limit still gets its answer, which says what the server was doing.
+        // A check that begins just before the limit gets its answer, which shows the state of the server.
         let health_by = by.max(Instant::now() + MIN_HEALTH).min(machine.deadline);
         let health = match timeout_at(health_by, llama_chat::health(machine.session(), self.port)).await {
             Err(_) => None,
@@ -238,7 +238,7 @@ pub(super) async fn of(server: &LlamaServer, seen: &JobReport, machine: &mut Ins
                 sleep(BETWEEN).await;
                 continue;
             }
-            // The connection failed, which says nothing about the server.
+            // The connection failed, which proves nothing about the server.
             Some(Err(error)) => TrialLook::Slow(format!("Its health check could not be made: {error}")),
             None if has_time && is_idle(seen, machine).await => TrialLook::Dead,
             None => TrialLook::Slow("Its health check was not answered in time".to_owned()),

@@ -29,7 +29,7 @@ pub(in crate::provider) struct Tunnel;
 
 /// Its configuration and result.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::provider) struct Way {
+pub(in crate::provider) struct TunnelTarget {
     instance_id: Attr<String>,
     ssh: Attr<Ssh>,
     ssh_private_key: Attr<Secret>,
@@ -41,7 +41,7 @@ pub(in crate::provider) struct Way {
 
 impl EphemeralResource for Tunnel {
     type Client = ProviderClient;
-    type Model = Way;
+    type Model = TunnelTarget;
     type Held = Forward;
 
     fn type_name(&self) -> &'static str {
@@ -77,16 +77,16 @@ impl EphemeralResource for Tunnel {
         Duration::from_secs(10 * 60)
     }
 
-    fn validate(&self, config: &Way, diagnostics: &mut Diagnostics) {
+    fn validate(&self, config: &TunnelTarget, diagnostics: &mut Diagnostics) {
         let (write_only, none) = (config.secrets(), WriteOnly::default());
         Login::validate(&config.ssh, !config.instance_id.is_null(), &write_only, &none, diagnostics);
     }
 
-    async fn open(&self, config: Way, context: StepContext<ProviderClient>) -> Opened<Way, Forward> {
+    async fn open(&self, config: TunnelTarget, context: StepContext<ProviderClient>) -> Opened<TunnelTarget, Forward> {
         match Box::pin(open(&config, &context)).await {
             Ok((forward, warnings)) => {
                 let local_url = format!("http://{}", forward.local_address()).into();
-                let opened = Opened::ready(Way { local_url, ..config }).holding(forward);
+                let opened = Opened::ready(TunnelTarget { local_url, ..config }).holding(forward);
                 opened.with(warnings)
             }
             Err(diagnostic) => Opened::failed(*diagnostic),
@@ -94,13 +94,16 @@ impl EphemeralResource for Tunnel {
     }
 }
 
-impl Way {
+impl TunnelTarget {
     fn secrets(&self) -> WriteOnly {
         WriteOnly { private_key: self.ssh_private_key.clone(), password: self.ssh_password.clone() }
     }
 }
 
-async fn open(config: &Way, context: &StepContext<ProviderClient>) -> Result<(Forward, Diagnostics), Box<Diagnostic>> {
+async fn open(
+    config: &TunnelTarget,
+    context: &StepContext<ProviderClient>,
+) -> Result<(Forward, Diagnostics), Box<Diagnostic>> {
     let access = match config.instance_id.as_str() {
         Some(id) => {
             let found = Access::to_running(&InstanceUid::new(id.trim()), "", &context.client, &limits(context)).await;

@@ -1,4 +1,4 @@
-//! Updates in place, and repairs of what a refresh found.
+//! Updates in place, and repairs of drift.
 
 use super::{
     bootstrap::{Job, JobReport, Verb},
@@ -17,8 +17,7 @@ use crate::{
     provider::ProviderClient,
 };
 
-/// Changes a server in place, or repairs it. A change of the provider's own behaviour, or of the login, restarts
-/// nothing.
+/// Changes a server in place, or repairs it. A change of the provider's behaviour or of the login restarts nothing.
 pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
     let Update { config, mut prior, mut planned, mut private } = change;
     let effect = UpdateEffect::of(&prior, &planned);
@@ -28,7 +27,7 @@ pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<Pr
     let mut opened = match log_in(&planned, &config, &mut private, AS_BEFORE, context).await {
         Ok(opened) => opened,
         Err(diagnostic) => {
-            // The operator may want to destroy what cannot be reached.
+            // A later destroy may abandon a server that cannot be reached.
             prior.on_unreachable = planned.on_unreachable;
             return Outcome::present(prior, private).with(diagnostic);
         }
@@ -67,8 +66,8 @@ pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<Pr
     Box::pin(conclusion.of(&ended)).await
 }
 
-/// Stops a server that answered neither the refresh nor now: it would be resumed as it is. What would be refused is
-/// refused before.
+/// Stops a server that answered neither the refresh nor now: it would be taken over as it is. A job that would be
+/// refused is refused before.
 async fn stop_unresponsive(
     prior: &mut LlamaServer,
     planned: &LlamaServer,
@@ -92,7 +91,7 @@ async fn stop_unresponsive(
     refused(&checked, failure::refused)?;
     let stopped = machine.run(&Verb::Stop { owner }).await.map_err(|trouble| unseen(&trouble, NOT_HEARD))?;
     refused(&stopped, failure::not_stopped)?;
-    // If what follows fails, this is the state of the server.
+    // The state of the server if the next step fails.
     prior.take_stop();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Rules between arguments that need no instance.
+//! Rules between arguments, checked without an instance.
 
 use secrecy::ExposeSecret;
 
@@ -12,7 +12,7 @@ use crate::{
     provider::ssh::Login,
 };
 
-/// Rules between arguments that need nobody's answer.
+/// Checks the rules between arguments.
 pub(super) fn validate(config: &LlamaServer, diagnostics: &mut Diagnostics) {
     let (write_only, bastion) = (config.write_only(), config.bastion_write_only());
     Login::validate(&config.ssh, !config.instance_id.is_null(), &write_only, &bastion, diagnostics);
@@ -162,7 +162,7 @@ fn environment(config: &LlamaServer, diagnostics: &mut Diagnostics) {
             "No process accepts a NUL character. Remove it.",
         );
     }
-    // The names are as sensitive as the values are: a path would show them, so only the whole is pointed at.
+    // The names are as sensitive as the values, and a path would show them.
     for name in config.environment.known().into_iter().flat_map(|variables| variables.keys()) {
         if let Some(instead) = options::variable_clash(name) {
             diagnostics.error_at(
@@ -193,7 +193,7 @@ mod tests {
         provider::ssh::{Bastion, Ssh},
     };
 
-    /// A server that needs nothing more.
+    /// A complete configuration.
     fn sound() -> LlamaServer {
         LlamaServer { instance_id: "ins-1".into(), model: "/m.gguf".into(), ..LlamaServer::default() }
     }

@@ -1,4 +1,4 @@
-//! What an operator sees of the work while it goes on.
+//! The progress of the work, for the operator.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl<'a> WorkProgress<'a> {
         self.task.sees(api::Stage { detail: Some(detail), ..api::Stage::new("trying a build from source") }, None);
     }
 
-    /// Shows how far the work is. The waits begin anew with each phase.
+    /// Shows the progress. The waits begin anew with each phase.
     pub(super) fn shows(&mut self, report: &JobReport) {
         let percent = report.compile.as_ref().and_then(|compile| compile.percent);
         let is_new = self.phase != Some(report.phase);
@@ -75,7 +75,7 @@ impl<'a> WorkProgress<'a> {
     }
 }
 
-/// How far the work is, in a word or two.
+/// The progress in a word or two.
 pub(super) fn stage(report: &JobReport) -> api::Stage {
     let phase = match report.phase {
         Phase::Absent => "nothing runs",

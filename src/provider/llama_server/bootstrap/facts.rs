@@ -52,7 +52,7 @@ impl Facts {
                 [major, minor].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
             })
         };
-        // Each with the version of its driver; the service's name has none.
+        // The version of the driver follows each name, except the service's.
         let name = |line: String| line.rsplit_once(", ").unwrap_or((&line, "")).0.to_owned();
         facts.cards = facts.lines("cards").into_iter().map(name).collect();
         facts.cards.sort();
@@ -75,7 +75,7 @@ impl Facts {
         *self = Self { unanswered, served, ..Self::of(answers) };
     }
 
-    /// Whether a question was asked.
+    /// Whether a question was asked already.
     pub(crate) fn knows(&self, key: &str) -> bool {
         self.answers.contains_key(key) || self.unanswered.contains(key)
     }
@@ -180,7 +180,7 @@ impl Question {
     }
 }
 
-/// What the name of a fact begins with in a report.
+/// The prefix of a fact's name in a report.
 pub(super) const PREFIX: &str = "fact_";
 
 /// The name of the fact.
@@ -213,11 +213,11 @@ impl PortHolder {
             let about = "a process of another user".to_owned();
             return Some(Self { identity: None, about, command_line: Vec::new() });
         }
-        // The name stands in parentheses and may hold anything.
+        // The name is in parentheses and may contain anything.
         let start = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(19));
         let identity = start.map(|start| format!("{pid}.{start}.{boot}"));
         let about = format!("process {pid} ({name}, {program}) of user {user}");
-        // That of a work with other records belongs to another resource, and is never ended for this one.
+        // A server that the work of another resource supervises is never ended.
         if let Some((workspace, _)) = folder_of_work.trim_end().rsplit_once("/.damodel/")
             && folder_of_work.trim_end() != folder
         {
@@ -230,7 +230,7 @@ impl PortHolder {
     }
 }
 
-/// The command line of a llama-server without its keys; nothing for another program.
+/// The command line of a llama-server without its keys; empty for another program.
 fn of_a_server(line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split_terminator('\0').collect();
     if words.first().is_none_or(|word| word.rsplit('/').next() != Some("llama-server")) {
@@ -284,9 +284,9 @@ mod tests {
 
     #[test]
     fn toolkits_are_read_as_nvcc_tells_them() {
-        let told = "/usr/bin/nvcc\tnvcc: NVIDIA (R) Cuda Cuda compilation tools, release 12.4, V12.4.99\tcompute_50 \
+        let printed = "/usr/bin/nvcc\tnvcc: NVIDIA (R) Cuda Cuda compilation tools, release 12.4, V12.4.99\tcompute_50 \
                     compute_70\n/opt/cuda/bin/nvcc\t\t";
-        let toolkits = read("toolkits", told).toolkits;
+        let toolkits = read("toolkits", printed).toolkits;
         let toolkit = |nvcc: &str, version: &str, architectures: &[&str]| Toolkit {
             nvcc: nvcc.to_owned(),
             version: version.to_owned(),
@@ -297,19 +297,19 @@ mod tests {
 
     #[test]
     fn a_container_may_be_granted_less_than_it_sees() {
-        for (told, memory) in [
+        for (printed, memory) in [
             ("8388608 kB", Some(8192)),
             ("8388608 kB\nmax", Some(8192)),
             ("8388608 kB\n9223372036854771712", Some(8192)),
             ("8388608 kB\n2147483648", Some(2048)),
             ("", None),
         ] {
-            assert_eq!(read("memory", told).memory_mib, memory, "{told}");
+            assert_eq!(read("memory", printed).memory_mib, memory, "{printed}");
         }
-        for (told, cores) in
+        for (printed, cores) in
             [("16", Some(16)), ("16\nmax 100000", Some(16)), ("16\n250000 100000", Some(3)), ("max 100000", None)]
         {
-            assert_eq!(read("cores", told).cores, cores, "{told}");
+            assert_eq!(read("cores", printed).cores, cores, "{printed}");
         }
     }
 
@@ -338,7 +338,7 @@ mod tests {
         );
         let stranger = beside(None, &[["9", "/usr/bin/nc", "nc\0--password\0planted\0"]], "");
         assert_eq!(stranger.unwrap().command_line, [""; 0]);
-        // That of another resource is none that was started by hand.
+        // The server of another resource was not started by hand.
         let of_another = beside(None, &[other], "/x/.damodel/8000-i").unwrap();
         assert_eq!(of_another.command_line, [""; 0]);
         assert!(of_another.about.ends_with("another damodel_llama_server with the workspace /x"), "{of_another:?}");

@@ -1,17 +1,17 @@
-//! What the server shall be, and what tells one job from another.
+//! The job of the program, and its fingerprint.
 
 use std::{collections::BTreeMap, fmt};
 
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
-/// Where the public source comes from when none is given and the public storage holds none.
+/// The default source if the public storage has none.
 pub(crate) const REPOSITORY: &str = "https://github.com/ggml-org/llama.cpp";
 
 /// The state of [`REPOSITORY`] that is compiled: a released tag, so that a second compile is the same one.
 pub(crate) const REFERENCE: &str = "b9803";
 
-/// Where a server's records are: enough to look at it, to stop and to restart it.
+/// The place of a server's records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerPlace {
     /// The folder to work in; `~/` means the home of the user who logs in.
@@ -22,11 +22,11 @@ pub(crate) struct ServerPlace {
     pub(crate) instance: String,
 }
 
-/// Everything that decides what runs. Paths may begin with `~/`; texts may hold anything but NUL
+/// Everything that decides what runs. Paths may begin with `~/`; texts may contain anything except NUL
 /// ([`super::is_passable`]).
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
-    /// Where it is.
+    /// Its place.
     pub(crate) place: ServerPlace,
     /// The shared storage, with `package/` and `model/` in it.
     pub(crate) public_storage: String,
@@ -36,9 +36,9 @@ pub(crate) struct Job {
     pub(crate) build: Build,
     /// The prebuilt server, a file or a folder that holds it; `None`: looked for under `public_storage`.
     pub(crate) package: Option<String>,
-    /// What is compiled, when something is.
+    /// The source of a compile.
     pub(crate) source: CompileSource,
-    /// The card as the service names it: a hint beside what `nvidia-smi` says, and no part of the fingerprint.
+    /// The GPU in the service's words, beside those of `nvidia-smi`. No part of the fingerprint.
     pub(crate) gpu_name: Option<String>,
     /// The address that the server binds.
     pub(crate) host: String,
@@ -48,20 +48,19 @@ pub(crate) struct Job {
     pub(crate) parallel: i64,
     /// `-ngl`.
     pub(crate) gpu_layers: i64,
-    /// `-fa`: "on", "off" or "auto". Servers that know no value are given the bare flag for "on" and "auto".
+    /// `-fa`: "on", "off" or "auto". For "on" and "auto" old servers get the flag without a value.
     pub(crate) flash_attention: String,
     /// `-ctk`.
     pub(crate) cache_type_k: String,
     /// `-ctv`.
     pub(crate) cache_type_v: String,
-    /// `--jinja`, or `--no-jinja` where the server knows it.
+    /// `--jinja`, or `--no-jinja` if the server has it.
     pub(crate) jinja: bool,
     /// `--metrics`.
     pub(crate) metrics: bool,
     /// Appended as they are.
     pub(crate) extra_args: Vec<String>,
-    /// The server's environment, beside what the login gives; names as a shell takes them (`[A-Za-z_][A-Za-z0-9_]*`),
-    /// others are left out.
+    /// Variables of the server, beside the login's. Names that a shell does not accept are left out.
     pub(crate) environment: BTreeMap<String, SecretString>,
     /// The key that the server asks of its clients.
     pub(crate) api_key: Option<SecretString>,
@@ -69,17 +68,16 @@ pub(crate) struct Job {
     pub(crate) triggers: BTreeMap<String, String>,
     /// The `probe.endpoint` that the restart action asks. No part of the fingerprint.
     pub(crate) probe_endpoint: String,
-    /// Whether a server that dies is started again in the instance. It changes no running server, so it is no part of
-    /// the fingerprint.
+    /// Whether a server that ends is started again in the instance. No part of the fingerprint.
     pub(crate) restarts: bool,
 }
 
 /// Which binary serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
-    /// Compiled at once on a V100 or P40; elsewhere prebuilt, and compiled when that one does not infer.
+    /// Compiled on a V100 or P40; otherwise prebuilt, and compiled if that one does not serve.
     Auto,
-    /// The prebuilt one, whatever happens.
+    /// The prebuilt one.
     Prebuilt,
     /// Compiled in the instance.
     Source,
@@ -96,10 +94,10 @@ impl Build {
     }
 }
 
-/// What is compiled, and how.
+/// The source and the settings of a compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CompileSource {
-    /// Where it comes from.
+    /// Its origin.
     pub(crate) origin: SourceOrigin,
     /// CUDA architectures as cmake takes them ("70", "86-real"); empty: the card's.
     pub(crate) cuda_architectures: Vec<String>,
@@ -107,7 +105,7 @@ pub(crate) struct CompileSource {
     pub(crate) jobs: Option<u32>,
 }
 
-/// Where the source comes from.
+/// The origin of the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SourceOrigin {
     /// A tree or archive under the public storage's package folder; else [`REPOSITORY`] at [`REFERENCE`].
@@ -125,19 +123,48 @@ pub(crate) enum SourceOrigin {
 
 #[cfg(test)]
 impl Job {
+    /// A job for tests.
+    pub(crate) fn sample() -> Self {
+        let text = |text: &str| text.to_owned();
+        Self {
+            place: ServerPlace { workspace: text("~/workspace"), port: 8000, instance: text("ins-1") },
+            public_storage: text("~/public-storage"),
+            model: text("~/public-storage/model/tiny.gguf"),
+            build: Build::Auto,
+            package: None,
+            source: CompileSource { origin: SourceOrigin::Default, cuda_architectures: Vec::new(), jobs: None },
+            gpu_name: None,
+            host: text("127.0.0.1"),
+            context_size: 32768,
+            parallel: 1,
+            gpu_layers: 999,
+            flash_attention: text("on"),
+            cache_type_k: text("q8_0"),
+            cache_type_v: text("q8_0"),
+            jinja: true,
+            metrics: true,
+            extra_args: Vec::new(),
+            environment: BTreeMap::new(),
+            api_key: None,
+            triggers: BTreeMap::new(),
+            probe_endpoint: String::new(),
+            restarts: false,
+        }
+    }
+
     /// All secrets of the job.
     pub(crate) fn secrets(&self) -> Vec<SecretString> {
         self.api_key.iter().chain(self.environment.values()).cloned().collect()
     }
 }
 
-/// The version of what is hashed; it changes only when the same job would have to be started anew.
+/// The version of the hash. A change restarts all servers.
 const VERSION: &str = "1";
 
 /// The hash of a job, in two halves: a refresh does not know write-only secrets, and compares the first half alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
-    /// Of everything that is no secret, as hexadecimal digits.
+    /// Of everything except secrets, as hexadecimal digits.
     pub(crate) settings: String,
     /// Of the API key and the environment, as hexadecimal digits.
     pub(crate) secrets: String,

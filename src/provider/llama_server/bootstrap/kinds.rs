@@ -67,7 +67,7 @@ impl FailureKind {
 }
 
 kinds! {
-    /// The CUDA architecture is not known, or no toolkit there compiles for it.
+    /// The CUDA architecture is unknown, or no toolkit compiles for it.
     Architecture = "architecture", "the CUDA toolkits there do not support this GPU", Some("source"),
         "A V100 or P40 needs a toolkit up to 12.9. Use an image with one, or name the architectures in \
          source.cuda_architectures.";
@@ -80,10 +80,10 @@ kinds! {
     /// Another run holds the lock of the state directory for a minute.
     Busy = "busy", "another run is working on it", None,
         "Another apply holds the records of this server. Wait until it has ended, then apply again.";
-    /// Another run has begun, or returned to the former server, since the caller looked.
+    /// Another run has begun, or the former server was restored, since the last report.
     Changed = "changed", "another run is working on it", None,
         "Wait until the other run has ended, then apply again.";
-    /// The compiler refused, or what it made does not run.
+    /// The compile failed, or its result does not run.
     Compile = "compile", "the compile failed", Some("source"),
         "Correct what the compiler reports, then apply again: what is compiled is kept.";
     /// The server ended after it had been ready.

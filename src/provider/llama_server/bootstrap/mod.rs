@@ -1,4 +1,4 @@
-//! The program in the instance: POSIX shell, fed on standard input of `sh -s`, and its answer.
+//! The program in the instance, in POSIX shell on the standard input of `sh -s`, and its report.
 //!
 //! [`program`] makes the text to send, and [`JobReport::parse`] reads the answer. Every verb is short. Long work (a
 //! compile, the server itself) continues detached in the instance, and [`Verb::Look`] reports its progress. The table
@@ -9,6 +9,7 @@
 mod facts;
 mod job;
 mod kinds;
+mod messages;
 mod program;
 mod report;
 mod settle;
@@ -16,7 +17,6 @@ mod start;
 // A Unix shell runs the program.
 #[cfg(all(test, unix))]
 mod tests;
-mod told;
 mod wire;
 
 #[cfg(test)]
@@ -25,8 +25,8 @@ pub(super) use self::{
     facts::{Facts, PortHolder, Question, Toolkit},
     job::{Build, CompileSource, Fingerprint, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
     kinds::FailureKind,
+    messages::{no_room, room_question},
     program::{Verb, is_passable, program},
     report::{Former, JobFailure, JobReport, Malformed, Phase},
     start::{Binary, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree, wants_gpu},
-    told::{no_room, room_question},
 };

@@ -8,8 +8,9 @@ use super::{
     facts::{Facts, PREFIX, PortHolder},
     job::Build,
     kinds::FailureKind,
+    messages,
     settle::{SettledRecords, settle},
-    start, told,
+    start,
     wire::{self, JobRecord, ReportValues},
 };
 
@@ -20,12 +21,12 @@ const MIN_REDACTED: usize = 6;
 const LOG_LINES: usize = 60;
 
 /// The longest line of a compile that is shown, in characters.
-const LONGEST_LINE: usize = 300;
+const MAX_LINE: usize = 300;
 
 /// The state of a server in the instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct JobReport {
-    /// The current run; empty if there is none.
+    /// The current run; empty without one.
     pub(crate) run: String,
     /// Its phase.
     pub(crate) phase: Phase,
@@ -59,9 +60,9 @@ pub(crate) struct JobReport {
     pub(crate) is_proved: bool,
     /// The process of the detached work, which supervises the server; `None` if it has ended.
     pub(crate) work: Option<u32>,
-    /// Whether its restart policy asks for that process, and the login lets processes live on.
+    /// Whether the restart policy asks for that process, and the login does not end it.
     pub(crate) is_to_supervise: bool,
-    /// The `probe.endpoint` that the owner asks; none before it said so.
+    /// The `probe.endpoint` of its owner.
     pub(crate) endpoint: Option<String>,
     /// When the server is started again, in seconds since 1970 by the instance's clock; `None` unless the work pauses.
     pub(crate) next_try: Option<i64>,
@@ -194,7 +195,7 @@ impl Compile {
         let line = tail.iter().rev().find(|line| !line.trim().is_empty());
         Self {
             percent: tail.iter().rev().find_map(percent),
-            line: line.map(|line| line.chars().take(LONGEST_LINE).collect()).unwrap_or_default(),
+            line: line.map(|line| line.chars().take(MAX_LINE).collect()).unwrap_or_default(),
             log_path,
         }
     }
@@ -211,7 +212,7 @@ pub(crate) enum Malformed {
         /// The last line of all that was printed.
         last: String,
     },
-    /// A value is none that this version knows.
+    /// A value is unknown.
     #[error("the program in the instance reports an unknown {key}")]
     Value {
         /// The value's name.
@@ -220,8 +221,7 @@ pub(crate) enum Malformed {
 }
 
 impl JobReport {
-    /// Reads what the program printed, between whatever else the login printed. These secrets are replaced wherever
-    /// they appear.
+    /// Reads the program's output, and skips other output of the login. These secrets are redacted.
     pub(crate) fn parse(stdout: &[u8], secrets: &[SecretString]) -> Result<Self, Malformed> {
         let text = String::from_utf8_lossy(stdout);
         let (values, is_whole) = wire::read(&text);
@@ -255,10 +255,10 @@ impl JobReport {
         let refused = failure("refused", "refused_text")?;
         let is_refused = refused.is_some();
         let recorded = failure("status_kind", "status_text")?.filter(|_| phase == Phase::Failed);
-        // How a server ended is recorded with its exit code, whatever was said of it before.
+        // The exit code says how the server ended.
         let has_ended = values.text("status_exit").is_some();
         let recorded = recorded.map(|failure| match failure.kind {
-            // The words of a judgement from before the end say nothing about the end.
+            // An earlier judgement says nothing about the end.
             kind if has_ended && is_proved && kind.is_of_a_server() => {
                 JobFailure { kind: FailureKind::Died, ..failure }
             }
@@ -268,7 +268,7 @@ impl JobReport {
         let served = record.package.clone().zip(record.hardware.clone()).filter(|_| is_proved);
         let facts = Facts { unanswered: unanswered.collect(), served, ..Facts::of(values.beginning(PREFIX)) };
         let own = process.as_ref().filter(|process| process.is_alive).map(|process| process.pid);
-        // One that has ended while we looked was replaced by its successor.
+        // If the server has ended meanwhile, the listener may be its successor.
         let is_seen = own.is_none() || values.is_yes("server_goes_on");
         let boot = values.text("boot").unwrap_or_default();
         let rival = PortHolder::beside(own, values.text("state").unwrap_or_default(), &facts, boot).filter(|_| is_seen);
@@ -303,7 +303,7 @@ impl JobReport {
             next_try,
             has_key: record.has_key,
             restarts: values.number("restarts_count")?.unwrap_or_default(),
-            last_exit: text("restarts_last").map(|code| format!("{code}{}", told::meaning(&code))),
+            last_exit: text("restarts_last").map(|code| format!("{code}{}", messages::meaning(&code))),
             rival,
             build_used: text("server_build"),
             server_version: text("server_version"),
@@ -328,8 +328,8 @@ impl JobReport {
             process,
             processor_time: values.number("server_time")?,
         };
-        let told = |failure| told::failure(failure, &record, &report, text);
-        report.failure = refused.or(recorded).map(told).or(interrupted);
+        let in_words = |failure| messages::failure(failure, &record, &report, text);
+        report.failure = refused.or(recorded).map(in_words).or(interrupted);
         Ok(report)
     }
 }
@@ -340,7 +340,7 @@ impl JobReport {
         !self.is_model_unknown && self.model_now != self.model_fingerprint
     }
 
-    /// Whether the server runs, and its work has ended that should start it again.
+    /// Whether the server runs, and the work that should supervise it has ended.
     pub(crate) fn lacks_supervisor(&self) -> bool {
         let is_alive = self.process.as_ref().is_some_and(|process| process.is_alive);
         is_alive && self.former.is_none() && self.work.is_none() && self.is_to_supervise
@@ -352,7 +352,7 @@ impl JobReport {
         self.work.into_iter().chain(server)
     }
 
-    /// Whether a failure may be that of a full disk, which nobody told the program: its room is asked for then.
+    /// Whether a full disk may be the cause of the failure.
     pub(crate) fn may_lack_room(&self) -> bool {
         use FailureKind::{Compile, Exited, Interrupted, NoPackage, NoSource, Workspace};
         let kind = self.failure.as_ref().map(|failure| failure.kind);

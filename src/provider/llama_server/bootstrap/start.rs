@@ -1,4 +1,4 @@
-//! The settings with which a run begins: all that the detached work gets.
+//! The settings of a run: everything that the detached work gets.
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -19,7 +19,7 @@ pub(crate) struct Start<'a> {
     pub(crate) job: &'a Job,
     /// Which binary serves, and where it comes from.
     pub(crate) binary: &'a Binary,
-    /// How the work outlives its login.
+    /// Whether the work outlives its login.
     pub(crate) login: &'a LoginLifetime,
     /// The text of a warning.
     pub(crate) note: Option<&'a String>,
@@ -49,9 +49,9 @@ pub(crate) enum Binary {
 pub(crate) struct Prebuilt {
     /// Its path.
     pub(crate) path: String,
-    /// What is unpacked first.
+    /// The archive to unpack first.
     pub(crate) provided: Option<Provided>,
-    /// What decides whether it can run, as one word: the GPUs, their driver, the file.
+    /// A hash of everything that decides whether it runs: the GPUs, their driver, the file.
     pub(crate) hardware: String,
 }
 
@@ -70,9 +70,9 @@ pub(crate) struct Recipe {
     pub(crate) key: String,
     /// The arguments of cmake.
     pub(crate) cmake: Vec<String>,
-    /// `OPTION:NAME=VALUE`: settings that are given where the source knows the option.
+    /// `OPTION:NAME=VALUE`: settings that are given if the source has the option.
     pub(crate) cmake_where: Vec<String>,
-    /// As [`Prebuilt::hardware`], of the prebuilt server that this one takes the place of.
+    /// [`Prebuilt::hardware`] of the prebuilt server that this one replaces.
     pub(crate) hardware: String,
     /// The text of a warning.
     pub(crate) note: Option<String>,
@@ -85,11 +85,11 @@ pub(crate) struct Tree {
     pub(crate) folder: String,
     /// Its version: a commit, or a hash of its content.
     pub(crate) name: String,
-    /// What is fetched or unpacked first.
+    /// The source to fetch or unpack first.
     pub(crate) provided: Option<Provided>,
 }
 
-/// What is fetched or unpacked, once for all servers of an instance.
+/// Files that are fetched or unpacked once for all servers of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Provided {
     /// The folder with the result.
@@ -222,10 +222,10 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
 /// The variable with the folders of libraries. The program adds further folders to its value.
 const LIBRARIES: &str = "LD_LIBRARY_PATH";
 
-/// Where its libraries are if no other folder has them.
+/// The default folder of CUDA's libraries.
 const CUDA_LIBRARIES: &str = "/usr/local/cuda/lib64";
 
-/// Assignments of all that is secret. Their last line proves that nothing was cut off.
+/// Assignments of the secrets. The last line proves that the text is complete.
 fn secrets(job: &Job) -> String {
     let text = |secret: Option<&SecretString>| quote(secret.map(ExposeSecret::expose_secret).unwrap_or_default());
     let (key, libraries) = (text(job.api_key.as_ref()), text(job.environment.get(LIBRARIES)));
@@ -242,8 +242,8 @@ fn environment(job: &Job) -> String {
     variables.map(export).collect()
 }
 
-/// What is fetched or unpacked first, and what it is when that fails. The commands fill the folder `$provided` without
-/// questions, and rename it when it is complete.
+/// The settings of a fetch, with the kind of its failure. The commands fill the folder `$provided` without questions,
+/// and rename it when it is complete.
 fn provide(provided: Option<&Provided>, kind: FailureKind, settings: &mut ProgramSettings) {
     settings.hand_path("PROVIDED", provided.map_or("", |provided| &provided.folder));
     let Some(provided) = provided else { return };
@@ -270,7 +270,7 @@ fn provide(provided: Option<&Provided>, kind: FailureKind, settings: &mut Progra
 /// Statements that set the parameters of the shell to the server's arguments: those of every server, and those that
 /// the help of this one contains.
 fn arguments(job: &Job) -> String {
-    // The name may mean ::1, and the probe uses 127.0.0.1.
+    // "localhost" may be ::1, and the probe uses 127.0.0.1.
     let host = if job.host == "localhost" { "127.0.0.1" } else { &job.host };
     let numbers = [
         ("port", i64::from(job.place.port)),
@@ -281,7 +281,7 @@ fn arguments(job: &Job) -> String {
     let numbers: String = numbers.iter().map(|(name, number)| format!(" {} {number}", spelling(name))).collect();
     let adds = |words: &str| format!("set -- \"$@\"{words}");
     let offers = |pattern: &str, then: &str| format!("if offers {}; then {then}", quote(pattern));
-    // The flag takes a value since August 2025, and none before.
+    // The flag takes a value since August 2025.
     let flash = spelling("flash_attention");
     let valued = adds(&quoted(&[flash, &job.flash_attention]));
     let bare = adds(&if job.flash_attention == "off" { String::new() } else { format!(" {flash}") });
@@ -315,4 +315,26 @@ pub(super) fn flags(job: &Job) -> Vec<&'static str> {
 fn is_name(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
     name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_may_ask_for_the_cpu() {
+        for (layers, words, expected) in [
+            (999, "", true),
+            (0, "", false),
+            (0, "-ngl 1", true),
+            (999, "--gpu_layers 0", false),
+            (999, "-ngl auto", true),
+            (999, "-dev none", false),
+            (999, "--device=none", false),
+            (999, "--device CUDA0", true),
+        ] {
+            let extra_args = words.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(wants_gpu(&Job { gpu_layers: layers, extra_args, ..Job::sample() }), expected, "{words}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The lines of a report: values, and the records of the instance. A record is handed back as it was given.
+//! The lines of a report: values, and the records of the instance.
 
 use std::{collections::HashMap, fmt, str::FromStr};
 
@@ -12,10 +12,10 @@ use super::{
     start::{self, Binary, Start, Supply},
 };
 
-/// What a line of the report begins with. A login that prints things of its own does not print this.
+/// The prefix of each line of a report, which tells it from the output of the login.
 const MARK: &str = "damodel-report/1 ";
 
-/// What the name of a record begins with.
+/// The prefix of a record's name.
 const RECORD: &str = "record_";
 
 /// The values of a report, by their names; those of records have the names of the program's variables.
@@ -23,7 +23,7 @@ const RECORD: &str = "record_";
 pub(super) struct ReportValues(HashMap<String, String>);
 
 impl ReportValues {
-    /// A value; none where it is empty.
+    /// A value; `None` if it is empty.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -42,7 +42,7 @@ impl ReportValues {
         self.text(key).map(|value| value.parse().map_err(unknown)).transpose()
     }
 
-    /// All whose names begin so, by the rest of the names.
+    /// The values whose names have a prefix, by the rest of the names.
     pub(super) fn beginning(&self, prefix: &str) -> HashMap<String, String> {
         let values = self.0.iter();
         values.filter_map(|(key, value)| Some((key.strip_prefix(prefix)?.to_owned(), value.clone()))).collect()
@@ -83,7 +83,8 @@ pub(super) fn read(text: &str) -> (ReportValues, bool) {
     (ReportValues(values), is_whole)
 }
 
-/// The assignments of a record: `name='value'`, where a quote in the value is `'\''`. None of one that was cut off.
+/// The assignments of a record: `name='value'`, where a quote in the value is `'\''`. `None` if the record is
+/// incomplete.
 fn assignments(record: &str) -> Option<Vec<(String, String)>> {
     let mut rest = record.strip_suffix("# end\n")?;
     let mut found = Vec::new();
@@ -124,13 +125,13 @@ pub(super) struct JobRecord {
     pub(super) hardware: Option<String>,
     /// The prebuilt server.
     pub(super) package: Option<String>,
-    /// What is compiled, for people.
+    /// The source of a compile, for people.
     pub(super) source: String,
-    /// What is fetched or unpacked first, for people.
+    /// The failure of the fetch, for people.
     pub(super) supply: String,
-    /// What deserves a warning.
+    /// Texts of warnings.
     pub(super) notes: Vec<String>,
-    /// The flags that a server is given where it knows them.
+    /// The flags that a server gets if it has them.
     pub(super) flags: Vec<String>,
     /// Whether the server asks its clients for a key.
     pub(super) has_key: bool,
@@ -139,7 +140,7 @@ pub(super) struct JobRecord {
 }
 
 impl JobRecord {
-    /// That of a start.
+    /// The record of a start.
     pub(super) fn of(start: &Start<'_>) -> Self {
         let (hardware, provided) = match start.binary {
             Binary::Prebuilt(prebuilt) => (&prebuilt.hardware, &prebuilt.provided),
@@ -176,17 +177,17 @@ impl JobRecord {
         }
     }
 
-    /// Reads what was kept. What a power cut left in pieces is nothing.
+    /// Reads a record. One that a power cut damaged is empty.
     pub(super) fn read(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
     }
 
-    /// Which binary the job was begun with.
+    /// The first binary of the job.
     pub(super) fn begun(&self) -> Option<Build> {
         [Build::Prebuilt, Build::Source].into_iter().find(|build| build.as_str() == self.build)
     }
 
-    /// Why it was not begun with the prebuilt one.
+    /// Why that is not the prebuilt one.
     pub(super) fn because(&self) -> Option<JobFailure> {
         let (kind, text) = self.because.as_ref()?;
         Some(JobFailure { kind: kind.parse::<FailureKind>().ok()?, text: text.clone() })

@@ -80,7 +80,14 @@ fn auto_compiles_when_the_prebuilt_server_does_not_infer() {
 
         let server = Server::new().text("package", "~/broken");
         workspace.write(&server.config());
+        workspace.set_env("TF_LOG_PROVIDER", "INFO");
+        workspace.set_env("TF_LOG_PATH", &workspace.beside("info.log").display().to_string());
         let (done, said) = workspace.try_apply(&[]);
+        // Before the compile begins.
+        let log = fs::read_to_string(workspace.beside("info.log")).unwrap();
+        let reason = log.find("the prebuilt server failed: it ended before it was ready. The log has the reason");
+        let compile = log.find("phase=Compile").or_else(|| log.find("Compile"));
+        assert!(reason.is_some() && reason < compile, "{reason:?} {compile:?} {log}");
         assert!(done, "{said:#?}");
         assert!(says(&said, Severity::Warning, "134"), "why the prebuilt server was given up: {said:#?}");
         assert_eq!(workspace.state().resource(X).value("build_used"), "source");

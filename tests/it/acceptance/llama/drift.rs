@@ -156,21 +156,6 @@ fn other_options_are_drift() {
 }
 
 #[test]
-fn records_that_are_gone_are_written_again() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        let config = Server::new().text("restart_policy", "never").config();
-        workspace.apply_ok(&config);
-        slay_for_good(pid(&workspace.state()));
-        fs::remove_dir_all(records(&site)).unwrap();
-        let plan = workspace.plan_and_apply_ok(&config);
-        assert_eq!(plan.change(X).before("status"), "stopped");
-        workspace.finish();
-    });
-}
-
-#[test]
 fn an_instance_out_of_reach_is_a_warning_and_no_news() {
     each_cli(|cli| {
         let site = site();

@@ -2,17 +2,12 @@
 
 use std::{
     fs::{self, File},
-    io,
     os::unix::fs::PermissionsExt,
     path::PathBuf,
-    process::Command,
 };
 
-use super::{Server, X, home, pid, records_lock, runs, servers, site, until_phase};
-use crate::support::{
-    record::skipped,
-    terraform::{Site, Started, Workspace, each_cli, refusal},
-};
+use super::{Server, X, home, pid, records_lock, runs, servers, site};
+use crate::support::terraform::{Site, Workspace, each_cli, refusal};
 
 /// A create that is refused at once leaves nothing in the state or in the instance.
 #[test]
@@ -107,32 +102,6 @@ fn a_restart_that_fails_keeps_the_server_in_the_state() {
     });
 }
 
-#[test]
-fn a_disk_that_fills_while_the_model_loads_is_told() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        workspace.write(&Server::new().model("nowhere").config());
-        workspace.try_apply(&[]);
-        let Some(disk) = SmallDisk::mount(home(&site).join("workspace")) else { return };
-        let config = Server::new().model("slow-5s").config();
-        workspace.write(&config);
-        let started = Started::apply(&workspace);
-        until_phase(&site, "'load'");
-        disk.fill();
-        let said = started.ended(true);
-        assert!(said.contains("the disk is full"), "{said}");
-        let state = workspace.state();
-        assert!(state.resource(X).is_tainted(), "{said}");
-        let running = servers(&site);
-        assert_eq!(running.len(), 1);
-        disk.clear();
-        workspace.apply_ok(&config);
-        drop(disk);
-        workspace.finish();
-    });
-}
-
 /// Holds the lock of the server's records. Changes to them time out, at once here, because `sleep` does not wait.
 struct Busy {
     _held: File,
@@ -192,56 +161,4 @@ fn a_server_is_not_stopped_for_what_is_refused() {
         assert!(!runs(server));
         workspace.finish();
     });
-}
-
-/// Work that fails before its server starts ends no other server.
-#[test]
-fn work_that_finds_no_server_ends_none() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        let server = Server::new().text("build", "prebuilt");
-        workspace.apply_ok(&server.config());
-        let first = pid(&workspace.state());
-        fs::create_dir(home(&site).join("empty")).unwrap();
-        workspace.write(&server.clone().text("package", "~/empty").config());
-        let (_, said) = workspace.try_apply(&[]);
-        refusal(&said, &["no prebuilt server found", "What runs in the instance continues"]);
-        let state = workspace.state();
-        assert_eq!((state.resource(X).value("status"), runs(first)), (&"ready".into(), true));
-        workspace.apply_ok(&server.config());
-        workspace.finish();
-    });
-}
-
-/// A small file system in a folder; only root can mount one.
-pub(super) struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    pub(super) fn mount(folder: PathBuf) -> Option<Self> {
-        fs::create_dir_all(&folder).unwrap();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(&folder).status();
-        if mounted.is_ok_and(|status| status.success()) {
-            return Some(Self(folder));
-        }
-        skipped("a full disk takes root, who may mount a small file system.");
-        None
-    }
-
-    pub(super) fn fill(&self) {
-        let mut file = File::create(self.0.join("filler")).unwrap();
-        let full = io::copy(&mut io::repeat(0), &mut file).unwrap_err();
-        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
-    }
-
-    pub(super) fn clear(&self) {
-        fs::remove_file(self.0.join("filler")).unwrap();
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Lazily: a server may still have its log there.
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
 }

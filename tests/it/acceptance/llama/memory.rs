@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Server, site};
-use crate::support::terraform::{Severity, Workspace, config, each_cli, refusal, says, unchecked};
+use crate::support::terraform::{Diagnostic, Severity, Workspace, config, each_cli, refusal, says, unchecked};
 
 #[test]
 fn weights_that_do_not_fit_are_an_error_of_the_plan() {
@@ -86,6 +86,25 @@ fn what_cannot_be_seen_keeps_no_plan_from_being_made() {
             assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
         }
         workspace.write(&config(&machine));
+        workspace.finish();
+    });
+}
+
+/// The plan logs in to read the model, the apply to start the server. Nobody has seen the host key before.
+#[test]
+fn a_first_login_warns_about_the_host_key_once_in_each_command() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        workspace.apply_ok(&config(&Server::new().machine));
+        workspace.write(&Server::new().config());
+        let unpinned = |said: &[Diagnostic]| said.iter().filter(|said| said.summary.contains("is not pinned")).count();
+        let said = workspace.try_plan(&[]);
+        assert_eq!(unpinned(&said), 1, "{said:#?}");
+        assert!(says(&said, Severity::Warning, "this text: ssh-"), "{said:#?}");
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done && (1..=2).contains(&unpinned(&said)), "{said:#?}");
+        assert_eq!(unpinned(&workspace.try_plan(&[])), 0, "the state has pinned it");
         workspace.finish();
     });
 }

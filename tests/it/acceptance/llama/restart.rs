@@ -1,6 +1,12 @@
 //! The action that restarts a server: through the protocol over a real sshd, and in a Terraform that supports actions.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io,
+    path::PathBuf,
+    process::Command,
+};
 
 use damodel::{
     framework::{Ends, Provider as _, Type, Value},
@@ -10,15 +16,16 @@ use damodel::{
 use tokio_stream::StreamExt as _;
 
 use super::{
-    Server, X,
-    failures::SmallDisk,
-    pid,
+    Server, X, pid,
     plain::{Host, config, workspace},
     runs, slay,
 };
 use crate::{
     framework::conformance::core::{Core, dynamic},
-    support::terraform::{Site, Workspace, each_cli},
+    support::{
+        record::skipped,
+        terraform::{Site, Workspace, each_cli},
+    },
 };
 
 const ACTION: &str = "damodel_llama_server_restart";
@@ -159,4 +166,36 @@ fn an_operator_restarts_it_by_hand() {
         workspace.settled();
         workspace.finish();
     });
+}
+
+/// A small file system in a folder; only root can mount one.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(folder: PathBuf) -> Option<Self> {
+        fs::create_dir_all(&folder).unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(&folder).status();
+        if mounted.is_ok_and(|status| status.success()) {
+            return Some(Self(folder));
+        }
+        skipped("a full disk takes root, who may mount a small file system.");
+        None
+    }
+
+    fn fill(&self) {
+        let mut file = File::create(self.0.join("filler")).unwrap();
+        let full = io::copy(&mut io::repeat(0), &mut file).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+    }
+
+    fn clear(&self) {
+        fs::remove_file(self.0.join("filler")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: a server may still have its log there.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
 }

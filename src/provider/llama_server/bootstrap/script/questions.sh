@@ -28,8 +28,8 @@ hides_gpus() (
     case ${CUDA_VISIBLE_DEVICES-0}/${HIP_VISIBLE_DEVICES-0} in /* | */ | -1/* | */-1) ;; *) return 1 ;; esac
 )
 
-# sees_no_gpu FILE: whether a server that is to use GPUs certainly sees none. A full GPU ends it, and an old server knows
-# no such option.
+# sees_no_gpu FILE: whether a server that is to use GPUs certainly sees none. A full GPU ends it, and an old server
+# knows no such option.
 sees_no_gpu() {
     [ "${DAMODEL_WANTS_GPU-}" ] && ! hides_gpus && listed=$(run_server 20 "$1" --list-devices) &&
         ! printf '%s\n' "$listed" | grep -v -i llvmpipe | grep -Eq '^ *(CUDA|ROCm|Vulkan|SYCL)[0-9]'

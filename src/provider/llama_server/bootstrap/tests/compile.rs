@@ -5,9 +5,7 @@ use std::{fs, path::Path, process::Command};
 use rstest::rstest;
 
 use super::{
-    super::{
-        super::decide::Step, Build, FailureKind, Job, JobFailure, JobReport, Phase, ServerPlace, SourceOrigin, Verb,
-    },
+    super::{super::decide::Step, Build, FailureKind, Job, JobReport, Phase, ServerPlace, SourceOrigin, Verb},
     home::{Gpu, Home, PACKAGE, RTX, V100, free_port, no_inference, until},
     model,
     stand_in::CUDA,
@@ -387,51 +385,6 @@ fn compile_that_runs_out_of_memory_goes_on_with_half_the_jobs(#[case] jobs: u32,
     } else {
         assert_eq!(failure(&home, &job).0, FailureKind::Compile);
     }
-}
-
-#[test]
-fn instance_without_toolkit_is_told_so() {
-    let home = Home::new().with_cuda(RTX);
-    fs::remove_file(home.path("bin/nvcc")).unwrap();
-    let failure = home.recipe(&from_source(&home)).unwrap_err();
-    assert_eq!(failure.kind, FailureKind::MissingToolkit);
-    assert!(failure.text.contains("no nvcc on the PATH, in /usr/local/cuda* or /opt/cuda"), "{}", failure.text);
-}
-
-#[test]
-fn toolkit_that_dropped_the_card_is_told_so_before_the_compile() {
-    let home = Home::new().with_cuda(V100);
-    home.machine(V100, "13.0");
-    let JobFailure { kind, text } = home.recipe(&home.job()).unwrap_err();
-    assert_eq!(kind, FailureKind::Architecture);
-    assert!(text.contains("compiles for the architecture 70") && text.contains("/bin/nvcc (13.0)"), "{text}");
-    assert_eq!(home.compiles(), [""; 0]);
-}
-
-#[test]
-fn card_that_nobody_knows_takes_an_architecture() {
-    let home = Home::new().with_cuda(Gpu { name: "Card of Tomorrow", architecture: 130, driver: "470.256.02" });
-    let JobFailure { kind, text } = home.recipe(&from_source(&home)).unwrap_err();
-    assert_eq!(kind, FailureKind::Architecture);
-    assert!(text.contains("Card of Tomorrow") && text.contains("source.cuda_architectures"), "{text}");
-}
-
-#[test]
-fn missing_tools_are_named() {
-    let home = Home::new().with_cuda(RTX).without(&["cmake", "make", "ninja"]);
-    let JobFailure { kind, text } = home.recipe(&from_source(&home)).unwrap_err();
-    assert_eq!(kind, FailureKind::MissingTool);
-    assert_eq!(text, "programs that the compile needs are not installed: cmake, make or ninja");
-}
-
-#[test]
-fn path_without_source_is_told_so() {
-    let home = Home::new().with_cuda(RTX);
-    let mut job = from_source(&home);
-    job.source.origin = SourceOrigin::Path("~/public-storage".to_owned());
-    let (kind, text) = failure(&home, &job);
-    assert_eq!(kind, FailureKind::NoSource);
-    assert!(text.contains("no CMakeLists.txt there names llama"), "{text}");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::{
     cell::Cell,
-    collections::BTreeMap,
     fs,
     io::Write,
     net::TcpListener,
@@ -17,8 +16,7 @@ use secrecy::ExposeSecret;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::provider::llama_server::bootstrap::{
-    Build, CompileSource, Fingerprint, Job, JobReport, Phase, ServerPlace, SourceOrigin, Verb, no_room, program,
-    room_question,
+    CompileSource, Fingerprint, Job, JobReport, Phase, ServerPlace, SourceOrigin, Verb, no_room, program, room_question,
 };
 
 use super::model;
@@ -157,34 +155,9 @@ impl Home {
 
     /// A job as the resource's defaults make it.
     pub(super) fn job(&self) -> Job {
-        Job {
-            place: self.place(),
-            public_storage: "~/public-storage".to_owned(),
-            model: "~/public-storage/model/tiny.gguf".to_owned(),
-            build: Build::Auto,
-            package: None,
-            source: CompileSource {
-                origin: SourceOrigin::Path("~/source".to_owned()),
-                cuda_architectures: Vec::new(),
-                jobs: None,
-            },
-            gpu_name: None,
-            host: "127.0.0.1".to_owned(),
-            context_size: 32768,
-            parallel: 1,
-            gpu_layers: 999,
-            flash_attention: "on".to_owned(),
-            cache_type_k: "q8_0".to_owned(),
-            cache_type_v: "q8_0".to_owned(),
-            jinja: true,
-            metrics: true,
-            extra_args: Vec::new(),
-            environment: BTreeMap::new(),
-            api_key: None,
-            triggers: BTreeMap::new(),
-            probe_endpoint: String::new(),
-            restarts: false,
-        }
+        let origin = SourceOrigin::Path("~/source".to_owned());
+        let source = CompileSource { origin, cuda_architectures: Vec::new(), jobs: None };
+        Job { place: self.place(), source, ..Job::sample() }
     }
 
     /// Starts the shell and feeds it.

@@ -1,6 +1,6 @@
 //! The real server, where one is at hand: what it accepts and answers is decided by no stand-in.
 //!
-//! Both tests are skipped unless a variable is set when they are built:
+//! The tests are skipped unless a variable is set when they are built:
 //! - `DAMODEL_LLAMA_SERVER`: a llama-server with its libraries beside it;
 //! - `DAMODEL_LLAMA_SOURCE`: a tree of llama.cpp.
 //!
@@ -9,11 +9,16 @@
 
 use std::{fs, path::Path, time::Duration};
 
+use secrecy::SecretString;
+
 use super::{
-    home::{Home, PACKAGE, RTX, chat, copy, http, until, until_in},
+    home::{Home, PACKAGE, RTX, chat, copy, http, kill, until, until_in},
     model,
 };
-use crate::provider::llama_server::bootstrap::{Build, Job, JobReport, Phase, Verb};
+use crate::provider::llama_server::{
+    bootstrap::{Build, Job, JobReport, Phase, Verb},
+    decide::Step,
+};
 
 /// How long a build may take on a busy machine.
 const BUILD: Duration = Duration::from_secs(90 * 60);
@@ -52,6 +57,38 @@ fn real_server_serves_as_prebuilt_with_its_libraries_beside_it() {
     // What the real one says of its options is understood.
     let (report, _) = home.apply(&Job { extra_args: vec!["--no-such-option".to_owned()], ..job });
     assert_eq!(report.phase, Phase::Ready, "{report:#?}");
+}
+
+#[test]
+fn real_server_asks_for_its_key_after_a_crash_and_after_a_rollback() {
+    const KEY: &str = "planted-key-of-a-real-server";
+    let Some(binary) = given(option_env!("DAMODEL_LLAMA_SERVER"), "DAMODEL_LLAMA_SERVER") else { return };
+    let home = Home::new();
+    home.model(model::computable());
+    fs::remove_dir_all(home.path(PACKAGE)).unwrap();
+    copy(binary.parent().unwrap(), &home.path("public-storage/package/llama-real/bin"));
+    let key = Some(SecretString::from(KEY));
+    let job = Job { build: Build::Prebuilt, context_size: 512, api_key: key, restarts: true, ..home.job() };
+    let header = format!("Authorization: Bearer {KEY}\r\n");
+    let asks = |report: &JobReport| {
+        assert_eq!((chat(home.port, ""), chat(home.port, &header)), (401, 200), "{:?}", report.log_tail);
+        for (pid, words) in home.processes() {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            assert!(
+                !String::from_utf8_lossy(&environment).contains(KEY) && !words.join(" ").contains(KEY),
+                "{words:?}"
+            );
+        }
+        report.process.as_ref().unwrap().pid
+    };
+    home.ensure(&job);
+    let first = asks(&home.until_ready_with(&job.place, &header));
+    kill(first, "KILL");
+    let second = asks(&home.until_ready_with(&job.place, &header));
+    assert_ne!(first, second);
+    let (_, step) = home.apply(&Job { model: home.model_named("other", model::truncated()), ..job.clone() });
+    assert_eq!(step, Step::RollBack);
+    assert_ne!(asks(&home.until_ready_with(&job.place, &header)), second);
 }
 
 #[test]

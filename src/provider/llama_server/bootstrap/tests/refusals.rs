@@ -42,17 +42,6 @@ fn missing_model_is_told_with_what_there_is() {
 }
 
 #[test]
-fn running_server_goes_on_while_a_missing_model_is_refused() {
-    let home = Home::new();
-    let before = home.serve(&home.job());
-    let mut job = home.job();
-    job.model = "none.gguf".to_owned();
-    assert_eq!(refusal(&home, &job).0, FailureKind::MissingModel);
-    let after = home.look();
-    assert_eq!((after.phase, after.failure, after.process), (Phase::Ready, None, before.process));
-}
-
-#[test]
 fn what_would_be_refused_is_told_before_anything_is_ended() {
     let home = Home::new();
     let before = home.serve(&home.job());
@@ -67,32 +56,6 @@ fn what_would_be_refused_is_told_before_anything_is_ended() {
     let job = Job { context_size: 1, ..home.job() };
     let after = home.check(&job);
     assert_eq!((after.phase, after.failure, after.process), (Phase::Ready, None, before.process));
-}
-
-#[test]
-fn folder_is_no_model_and_all_parts_must_be_there() {
-    let home = Home::new();
-    let mut job = home.job();
-    job.model = "~/public-storage/model".to_owned();
-    let (kind, text) = refusal(&home, &job);
-    assert_eq!(kind, FailureKind::MissingModel);
-    assert!(text.contains("is a directory. Available:\n"), "{text}");
-    for part in [1, 3] {
-        fs::write(home.path(&format!("public-storage/model/big-0000{part}-of-00003.gguf")), "GGUF\n").unwrap();
-    }
-    job.model = "~/public-storage/model/big-00001-of-00003.gguf".to_owned();
-    let (kind, text) = refusal(&home, &job);
-    assert_eq!(kind, FailureKind::MissingModel);
-    assert!(text.ends_with("big-00002-of-00003.gguf"), "{text}");
-}
-
-#[test]
-fn file_that_is_no_model_is_told() {
-    let home = Home::new();
-    home.model("version https://git-lfs.github.com/spec/v1\n");
-    let (kind, text) = refusal(&home, &home.job());
-    assert_eq!(kind, FailureKind::NoGguf);
-    assert!(text.contains("is not a GGUF file"), "{text}");
 }
 
 #[rstest]
@@ -126,31 +89,6 @@ fn port_that_is_taken_when_the_server_starts_leads_to_no_compile() {
     assert_eq!(failure.kind, FailureKind::PortInUse, "{failure:?}");
     drop(taken);
     assert_eq!(home.compiles(), [""; 0]);
-}
-
-#[test]
-fn package_that_is_not_there_is_told_with_what_there_is() {
-    let home = Home::new();
-    let mut job = home.job();
-    job.package = Some("~/public-storage/package/llama-b1/llama-server".to_owned());
-    let (kind, text) = refusal(&home, &job);
-    assert_eq!(kind, FailureKind::NoPackage);
-    assert!(text.ends_with("package contains:\nllama-cuda\nllama-cuda/build.json\nllama-cuda/llama-server"), "{text}");
-}
-
-#[test]
-fn package_folder_without_server_is_told_with_what_there_is() {
-    let home = Home::new();
-    let package = home.path(PACKAGE);
-    fs::rename(package.join("llama-server"), package.join("other")).unwrap();
-    let mut job = home.job();
-    job.build = Build::Prebuilt;
-    let failure = home.ensure(&job).failure.unwrap();
-    assert_eq!(failure.kind, FailureKind::NoPackage);
-    assert!(
-        failure.text.starts_with("no executable llama-server is in") && failure.text.contains("llama-cuda/other"),
-        "{failure:?}"
-    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Failures in words. The instance sends a kind and what it saw.
+//! The messages of failures: the instance sends a kind and a short text.
 
 use std::sync::LazyLock;
 
@@ -12,10 +12,10 @@ use super::{
     wire::JobRecord,
 };
 
-/// The least space, in KiB, with which a workspace is not full.
-const LEAST: u64 = 1024;
+/// The smallest free space of a workspace, in KiB.
+const MIN_ROOM: u64 = 1024;
 
-/// What the lines of a log say that tell why a program failed.
+/// The words of log lines that explain a failure.
 static DECISIVE: LazyLock<Regex> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "a constant that the tests compile")]
     Regex::new(
@@ -36,7 +36,7 @@ static BROKEN_MODEL: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("is not within the file bounds|failed to read key-value pairs|failed to read magic").expect("a pattern")
 });
 
-/// What the program sends of a failure, in words. `value` gives the other values of the report.
+/// The message of a failure. `value` gives the other values of the report.
 pub(super) fn failure(
     failure: JobFailure,
     record: &JobRecord,
@@ -120,7 +120,7 @@ fn shortened(line: &str) -> String {
     line.chars().take(400).collect()
 }
 
-/// The lines of a log that tell what went wrong, or its end.
+/// The lines of a log that explain a failure, or its end.
 fn decisive(log: &str) -> String {
     let last = |lines: Vec<&str>, most: usize| -> Vec<String> {
         let lines = lines.into_iter().rev().take(most).rev();
@@ -130,7 +130,7 @@ fn decisive(log: &str) -> String {
     if found.is_empty() { last(log.lines().collect(), 3).join("\n") } else { found.join("\n") }
 }
 
-/// Asks whether the workspace takes what will be written.
+/// The question whether the workspace can be written.
 pub(crate) fn room_question(place: &ServerPlace) -> Question {
     Question::new(ROOM_KEY).on(&format!("{}/.damodel", place.workspace)).on(&place.workspace)
 }
@@ -138,7 +138,7 @@ pub(crate) fn room_question(place: &ServerPlace) -> Question {
 /// The name of the fact.
 const ROOM_KEY: &str = "room";
 
-/// Why it does not, where it does not.
+/// The failure of a workspace that cannot be written.
 pub(crate) fn no_room(place: &ServerPlace, facts: &Facts) -> Option<JobFailure> {
     let (error, table) = match facts.text(ROOM_KEY) {
         "" => return None,
@@ -147,7 +147,7 @@ pub(crate) fn no_room(place: &ServerPlace, facts: &Facts) -> Option<JobFailure> 
     let folder = &place.workspace;
     let left = table.lines().nth(1).and_then(|line| line.split_whitespace().nth(3)?.parse::<u64>().ok());
     let is_full = ["No space left", "quota"].iter().any(|words| error.contains(words));
-    if is_full || left.is_some_and(|left| left < LEAST) {
+    if is_full || left.is_some_and(|left| left < MIN_ROOM) {
         let text = format!("no space is left in the workspace {folder}:\n{}", table.trim());
         return Some(JobFailure { kind: FailureKind::DiskFull, text });
     }
@@ -155,7 +155,7 @@ pub(crate) fn no_room(place: &ServerPlace, facts: &Facts) -> Option<JobFailure> 
     Some(JobFailure { kind: FailureKind::Workspace, text })
 }
 
-/// What an exit code says that the server does not choose itself.
+/// The meaning of an exit code that the server does not choose itself.
 pub(super) fn meaning(code: &str) -> &'static str {
     match code {
         "126" => " (it cannot be executed)",
