@@ -176,7 +176,7 @@ impl ProviderClient {
     }
 
     /// Records that the object of a pending record was seen and named.
-    pub(super) async fn has_seen(&self, record: &str, limits: &Context) {
+    pub(super) async fn remember_seen(&self, record: &str, limits: &Context) {
         self.quotes.keep(&format!("seen|{record}"), &true, Timestamp::now().as_second(), limits).await;
     }
 

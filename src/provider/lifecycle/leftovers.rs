@@ -45,7 +45,7 @@ async fn not_gone(found: Vec<Leftover>, client: &ProviderClient, limits: &Contex
     for leftover in found {
         let is_gone = match (leftover.evidence, &leftover.record) {
             (Evidence::Seen, Some(record)) => {
-                client.has_seen(record, limits).await;
+                client.remember_seen(record, limits).await;
                 false
             }
             (Evidence::Lacking, Some(record)) => client.was_seen(record, limits).await,

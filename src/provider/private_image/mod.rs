@@ -181,7 +181,7 @@ async fn taken(holder: &api::PrivateImage, client: &ProviderClient, limits: &Con
             && (record.marker == name || record.ids.as_ref().is_some_and(|ids| ids.id == id.to_string()))
     });
     if let Some(left) = left {
-        client.has_seen(left.name(), limits).await;
+        client.remember_seen(left.name(), limits).await;
     }
     let origin = if left.is_some() {
         " An earlier run created it, possibly from an instance that was replaced since, and its pending record still \
