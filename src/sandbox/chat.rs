@@ -1,20 +1,21 @@
 //! POST /chat/completions (service API, Chat completions).
 //!
-//! The answer repeats the last user message; each word is one token. Answer, chunks and errors have OpenAI's shapes,
-//! whose clients work according to the document. Fields that the document names nowhere are refused.
+//! Answer, chunks and errors have OpenAI's shapes, whose clients work according to the document. Fields that the
+//! document names nowhere are refused.
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     answer::Content,
     endpoints::EndpointInput,
     fault::FaultAction,
     form::{ChatError, ChatStream, Form},
+    openai::{ChatFrame, ReceivedChat, ReceivedMessage},
     query::Fields,
+    random::RandomStream,
     render::{self, Code, Identifiers, ServiceRefusal},
-    running::RandomStream,
     world::{Account, World},
 };
 
@@ -42,19 +43,33 @@ pub(super) fn answer(
     now_ms: i64,
 ) -> Result<Content, ChatRefusal> {
     input.no_query()?;
-    let request = Request::read(input.fields()?)?;
-    if !world.models.iter().any(|model| model.enabled && model.name == request.model) {
-        return Err(ChatRefusal::unknown_model(&request.model));
+    let (model, request) = read(input.fields()?)?;
+    if !world.models.iter().any(|known| known.enabled && known.name == model) {
+        return Err(ChatRefusal::unknown_model(&model));
     }
     if account.balance <= 0.0 {
         return Err(ChatRefusal::from(ServiceRefusal::new(Code::BalanceNotEnough, "the account's balance is too low")));
     }
-    let completion = Completion::of(&request, format!("chatcmpl-{}", random.text(24)), now_ms / 1000);
-    if !request.stream || form.chat_stream == ChatStream::Whole {
-        return Ok(Content::Whole(completion.whole(form).to_string().into_bytes()));
+    let mut further = Map::new();
+    if form.extra_fields {
+        further.insert("sandbox_extra".to_owned(), json!("not in the document"));
     }
-    let mut events: Vec<String> =
-        completion.events(request.include_usage, form).iter().map(ToString::to_string).collect();
+    let frame = ChatFrame {
+        id: format!("chatcmpl-{}", random.text(24)),
+        created: now_ms / 1000,
+        model,
+        prompt_tokens: request.prompt_tokens(0),
+        include_usage: request.include_usage,
+        opening: json!(""),
+        further,
+    };
+    let reply = request.reply();
+    if !request.stream || form.chat_stream == ChatStream::Whole {
+        return Ok(Content::Whole(frame.whole(&reply).to_string().into_bytes()));
+    }
+    let words = reply.words.iter().map(|word| frame.word(word));
+    let chunks = [frame.first()].into_iter().chain(words).chain(frame.last(reply.finish, reply.words.len()));
+    let mut events: Vec<String> = chunks.map(|chunk| chunk.to_string()).collect();
     events.push("[DONE]".to_owned());
     interrupt(&mut events, actions);
     let pause = actions.iter().find_map(|action| match action {
@@ -86,42 +101,26 @@ fn length(count: u32) -> usize {
 /// The roles of messages; the document names the first two as examples.
 const ROLES: [&str; 4] = ["system", "user", "assistant", "tool"];
 
-#[derive(Debug)]
-struct Message {
-    role: String,
-    content: String,
-}
-
-#[derive(Debug)]
-struct Request {
-    model: String,
-    /// At least one.
-    messages: Vec<Message>,
-    stream: bool,
-    include_usage: bool,
-    max_tokens: Option<usize>,
-}
-
-impl Request {
-    fn read(mut fields: Fields) -> Result<Self, ServiceRefusal> {
-        let model = fields.required_string("model")?;
-        let messages = fields.objects("messages")?.into_iter().map(message).collect::<Result<Vec<_>, _>>()?;
-        if messages.is_empty() {
-            return Err(fields.invalid("messages", "at least one is needed"));
-        }
-        let stream = fields.boolean("stream")?.unwrap_or(false);
-        let include_usage = stream_options(&mut fields, stream)?;
-        let max_tokens = max_tokens(&mut fields)?;
-        if fields.number("temperature")?.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
-            return Err(fields.invalid("temperature", "is not within 0 and 2"));
-        }
-        fields.finish()?;
-        Ok(Self { model, messages, stream, include_usage, max_tokens })
+/// The model and the request.
+fn read(mut fields: Fields) -> Result<(String, ReceivedChat), ServiceRefusal> {
+    let model = fields.required_string("model")?;
+    let messages = fields.objects("messages")?.into_iter().map(message).collect::<Result<Vec<_>, _>>()?;
+    if messages.is_empty() {
+        return Err(fields.invalid("messages", "at least one is needed"));
     }
+    let stream = fields.boolean("stream")?.unwrap_or(false);
+    let include_usage = stream_options(&mut fields, stream)?;
+    let max_tokens = max_tokens(&mut fields)?;
+    if fields.number("temperature")?.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
+        return Err(fields.invalid("temperature", "is not within 0 and 2"));
+    }
+    fields.finish()?;
+    Ok((model.clone(), ReceivedChat { model: Some(model), messages, stream, include_usage, max_tokens }))
 }
 
-fn message(mut fields: Fields) -> Result<Message, ServiceRefusal> {
-    let message = Message { role: fields.required_string("role")?, content: fields.required_string("content")? };
+fn message(mut fields: Fields) -> Result<ReceivedMessage, ServiceRefusal> {
+    let message =
+        ReceivedMessage { role: fields.required_string("role")?, content: fields.required_string("content")? };
     if !ROLES.contains(&message.role.as_str()) {
         return Err(fields.invalid("role", &format!("{:?} is not one of {ROLES:?}", message.role)));
     }
@@ -148,85 +147,6 @@ fn max_tokens(fields: &mut Fields) -> Result<Option<usize>, ServiceRefusal> {
         Some(tokens) if tokens >= 1 => Ok(Some(usize::try_from(tokens).unwrap_or(usize::MAX))),
         Some(tokens) => Err(fields.invalid("max_tokens", &format!("{tokens} is less than 1"))),
     }
-}
-
-#[derive(Debug)]
-struct Completion {
-    id: String,
-    created: i64,
-    model: String,
-    /// One token each; together they are the content.
-    words: Vec<String>,
-    finish_reason: &'static str,
-    prompt_tokens: usize,
-}
-
-impl Completion {
-    /// Repeats the last user message, up to `max_tokens`.
-    fn of(request: &Request, id: String, created: i64) -> Self {
-        let users = request.messages.iter().rfind(|message| message.role == "user");
-        let said = users.or_else(|| request.messages.last()).map_or("", |message| message.content.as_str());
-        let mut words = words_of(&format!("You said: {said}"));
-        let limit = request.max_tokens.unwrap_or(usize::MAX);
-        let finish_reason = if words.len() > limit { "length" } else { "stop" };
-        words.truncate(limit);
-        let prompt_tokens = request.messages.iter().map(|message| words_of(&message.content).len().max(1)).sum();
-        Self { id, created, model: request.model.clone(), words, finish_reason, prompt_tokens }
-    }
-
-    /// The complete answer, not streamed.
-    fn whole(&self, form: &Form) -> Value {
-        let message = json!({ "role": "assistant", "content": self.words.concat() });
-        let choice = json!({ "index": 0, "message": message, "finish_reason": self.finish_reason });
-        let mut answer = self.frame("chat.completion", json!([choice]), form);
-        answer["usage"] = self.usage();
-        answer
-    }
-
-    /// The chunks of a stream: the role, each word, the finish reason, and the usage if it is requested.
-    fn events(&self, include_usage: bool, form: &Form) -> Vec<Value> {
-        let chunk = |delta: Value, finish_reason: Value| {
-            let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish_reason });
-            let mut chunk = self.frame("chat.completion.chunk", json!([choice]), form);
-            if include_usage {
-                chunk["usage"] = Value::Null;
-            }
-            chunk
-        };
-        let mut events = vec![chunk(json!({ "role": "assistant", "content": "" }), Value::Null)];
-        events.extend(self.words.iter().map(|word| chunk(json!({ "content": word }), Value::Null)));
-        events.push(chunk(json!({}), json!(self.finish_reason)));
-        if include_usage {
-            let mut last = self.frame("chat.completion.chunk", json!([]), form);
-            last["usage"] = self.usage();
-            events.push(last);
-        }
-        events
-    }
-
-    fn frame(&self, object: &str, choices: Value, form: &Form) -> Value {
-        let mut frame = json!({
-            "id": self.id,
-            "object": object,
-            "created": self.created,
-            "model": self.model,
-            "choices": choices,
-        });
-        if form.extra_fields {
-            frame["sandbox_extra"] = json!("not in the document");
-        }
-        frame
-    }
-
-    fn usage(&self) -> Value {
-        let (prompt, completion) = (self.prompt_tokens, self.words.len());
-        json!({ "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion })
-    }
-}
-
-/// Words with the white space after them.
-fn words_of(text: &str) -> Vec<String> {
-    text.split_inclusive(char::is_whitespace).map(str::to_owned).collect()
 }
 
 /// The bytes of one portion if events are cut anywhere: fewer than a Chinese character and its neighbours need.
@@ -299,28 +219,5 @@ impl ChatRefusal {
                 "code": self.code,
             },
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case(ChatStream::Events, &["data: 你好\n\n", "data: [DONE]\n\n"])]
-    #[case(ChatStream::Crlf, &["data:你好\r\n\r\n", "data:[DONE]\r\n\r\n"])]
-    fn events_go_out_one_by_one(#[case] form: ChatStream, #[case] expected: &[&str]) {
-        let expected: Vec<Vec<u8>> = expected.iter().map(|event| event.as_bytes().to_vec()).collect();
-        assert_eq!(written(&["你好".to_owned(), "[DONE]".to_owned()], form), expected);
-    }
-
-    #[test]
-    fn pieces_cut_characters_and_are_the_same_bytes() {
-        let events = ["你好".to_owned()];
-        let pieces = written(&events, ChatStream::Pieces);
-        assert!(std::str::from_utf8(&pieces[0]).is_err());
-        assert_eq!(pieces.concat(), written(&events, ChatStream::Events).concat());
     }
 }

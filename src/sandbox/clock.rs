@@ -10,16 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::options::Options;
-
-/// How the life clock moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LifeClock {
-    /// Starts at the computer's time and runs with tokio's.
-    Running,
-    /// Stands at this many Unix seconds and moves only when it is advanced.
-    Standing(i64),
-}
+use super::options::{LifeClock, Options};
 
 #[derive(Debug)]
 pub(super) struct Clock {
@@ -82,25 +73,5 @@ impl Tempo {
             save_window_ms: milliseconds(options.save_window),
             daily_saves: options.daily_saves,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn the_running_life_clock_follows_tokios_time() {
-        let clock = Clock::new(LifeClock::Running);
-        let before = clock.life_ms(0, 0);
-        tokio::time::advance(Duration::from_secs(3600)).await;
-        assert_eq!(clock.life_ms(0, 0) - before, 3_600_000);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_standing_life_clock_stands() {
-        let clock = Clock::new(LifeClock::Standing(1_770_000_000));
-        tokio::time::advance(Duration::from_secs(3600)).await;
-        assert_eq!(clock.life_ms(500, 90), 1_770_000_000_500);
     }
 }

@@ -154,37 +154,3 @@ impl Ledger {
         self.requests.iter().filter(move |request| request.endpoint.as_deref() == Some(endpoint))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn event(kind: LifeKind, uid: &str, name: &str) -> LifeEvent {
-        LifeEvent {
-            sequence: 1,
-            at_ms: 0,
-            object: LedgerObject::Instance,
-            kind,
-            uid: uid.to_owned(),
-            name: name.to_owned(),
-            account: "main".to_owned(),
-        }
-    }
-
-    #[test]
-    fn creates_are_live_or_ended() {
-        let life = vec![
-            event(LifeKind::Created, "a", "x"),
-            event(LifeKind::Created, "b", "y"),
-            event(LifeKind::Created, "c", "x"),
-            event(LifeKind::Failed, "b", "y"),
-            event(LifeKind::Released, "a", "x"),
-            event(LifeKind::Removed, "b", "y"),
-        ];
-        let ledger = Ledger { requests: Vec::new(), life };
-        assert_eq!(ledger.balance(LedgerObject::Instance), Balance { created: 3, released: 1, removed: 1, live: 1 });
-        assert_eq!(ledger.live(LedgerObject::Instance), ["c"]);
-        assert_eq!(ledger.duplicates(LedgerObject::Instance), [["a", "c"]]);
-        assert_eq!(ledger.balance(LedgerObject::CloudDisk), Balance::default());
-    }
-}

@@ -28,31 +28,36 @@ mod control;
 mod endpoints;
 mod fault;
 mod form;
+mod handle;
 mod ledger;
 mod machines;
+mod mutation;
+mod openai;
 mod options;
 mod query;
+mod random;
 mod render;
 mod running;
 mod server;
 mod service;
 pub mod stand_in;
+mod store;
 mod world;
 
 #[cfg(test)]
 mod tests;
 
 pub use self::{
-    clock::LifeClock,
-    control::{Mutation, MutationError},
     fault::{ArmedFault, Fault, FaultAction, Shape, When},
     form::{
         Booleans, ChatError, ChatStream, DiskRefusal, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers,
         ListOrder, Metadata, Released, ReleasedDisks, Resize, Uploading,
     },
+    handle::{Sandbox, SandboxAccount},
     ledger::{Balance, Ledger, LedgerObject, LifeEvent, LifeKind, RequestEntry},
     machines::MachineView,
-    options::{Error, Options},
+    mutation::{Mutation, MutationError, StateList},
+    options::{Error, LifeClock, Options},
     render::Code,
-    running::{Running, Sandbox, SandboxAccount},
+    running::Running,
 };

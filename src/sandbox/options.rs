@@ -5,7 +5,16 @@ use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, time::Dura
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use super::{clock::LifeClock, form::Form};
+use super::form::Form;
+
+/// How the life clock moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LifeClock {
+    /// Starts at the computer's time and runs with tokio's.
+    Running,
+    /// Stands at this many Unix seconds and moves only when it is advanced.
+    Standing(i64),
+}
 
 /// The options of a sandbox. By default it listens on a free loopback port, keeps nothing on disk, and finishes each
 /// change after one second.
@@ -131,7 +140,7 @@ pub enum Error {
         /// What is wrong with it.
         source: serde_json::Error,
     },
-    /// The state file was written by a newer sandbox.
+    /// The state file was written by another version of the sandbox.
     #[error("understand version {version} of the state in {}", path.display())]
     StateVersion {
         /// The state file.

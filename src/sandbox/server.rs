@@ -25,7 +25,7 @@ use super::{
     answer::{Content, Delivery, HttpAnswer},
     chat, control,
     endpoints::{ENDPOINTS, EndpointInput},
-    running::Sandbox,
+    handle::Sandbox,
     service::{IncomingRequest, RequestTarget},
 };
 

@@ -12,15 +12,16 @@ use super::{
     answer::{Content, Delivery, HttpAnswer},
     chat,
     clock::{Clock, Tempo, milliseconds, wall_seconds},
-    control::{Mutation, MutationError},
     endpoints::{CallContext, CreationWish, Endpoint, EndpointInput},
     fault::{FaultAction, Faults, Shape},
     form::Form,
     ledger::{Ledger, RequestEntry},
     machines::{MachineView, Machines},
+    mutation::{Mutation, MutationError, StateList},
     options::{Error, Options},
+    random::RandomStream,
     render::{self, Code, Identifiers, ServiceRefusal},
-    running::{RandomStream, Store},
+    store::Store,
     world::World,
 };
 
@@ -134,7 +135,7 @@ impl Service {
         let sequence = u64::try_from(self.requests.len()).unwrap_or(u64::MAX).saturating_add(1);
         let mut random = RandomStream::new(self.world.seed, REQUEST_STREAMS.wrapping_add(sequence));
         let ids = Identifiers { request: format!("req-{sequence:06}-{}", random.text(12)), trace: random.text(32) };
-        let now_ms = self.settle();
+        let now_ms = self.bring_up_to_date();
         let endpoint = target.name();
         let actions = endpoint.map_or_else(Vec::new, |name| self.faults.strike(name, &mut random));
         let is_processed = actions.iter().all(FaultAction::is_processed);
@@ -167,9 +168,9 @@ impl Service {
 
     /// Brings the world up to date and returns the life clock in Unix milliseconds. Not saved: due changes are found
     /// again in the file.
-    pub(super) fn settle(&mut self) -> i64 {
+    pub(super) fn bring_up_to_date(&mut self) -> i64 {
         let now_ms = self.clock.life_ms(self.world.advanced_ms, self.form.clock_skew);
-        self.world.settle(now_ms);
+        self.world.apply_due(now_ms);
         if let Some(machines) = &mut self.machines {
             machines.follow(&mut self.world, self.tempo.sshd_start_ms, now_ms);
         }
@@ -179,16 +180,28 @@ impl Service {
     /// Advances the life clock and returns it.
     pub(super) fn advance(&mut self, by: Duration) -> Result<i64, Error> {
         self.world.advanced_ms = self.world.advanced_ms.saturating_add(milliseconds(by));
-        let now_ms = self.settle();
+        let now_ms = self.bring_up_to_date();
         self.save()?;
         Ok(now_ms)
     }
 
     /// Applies a mutation to the world.
     pub(super) fn mutate(&mut self, mutation: Mutation) -> Result<(), MutationError> {
-        let now_ms = self.settle();
-        self.world.mutate(mutation, now_ms)?;
-        self.settle();
+        self.change(|world, now_ms| world.mutate(mutation, now_ms))
+    }
+
+    /// Merges fields into a record of the world.
+    pub(super) fn set(&mut self, list: StateList, key: &str, fields: &Value) -> Result<(), MutationError> {
+        self.change(|world, _| world.set(list, key, fields))
+    }
+
+    fn change(
+        &mut self,
+        change: impl FnOnce(&mut World, i64) -> Result<(), MutationError>,
+    ) -> Result<(), MutationError> {
+        let now_ms = self.bring_up_to_date();
+        change(&mut self.world, now_ms)?;
+        self.bring_up_to_date();
         if let Err(error) = self.save() {
             tracing::error!(%error, "the state was not stored");
         }
@@ -197,18 +210,18 @@ impl Service {
 
     /// The world, up to date.
     pub(super) fn world(&mut self) -> &World {
-        self.settle();
+        self.bring_up_to_date();
         &self.world
     }
 
     pub(super) fn ledger(&mut self) -> Ledger {
-        self.settle();
+        self.bring_up_to_date();
         Ledger { requests: self.requests.clone(), life: self.world.life.clone() }
     }
 
     /// The machines that are on, or off with a home.
     pub(super) fn machines(&mut self) -> Vec<MachineView> {
-        self.settle();
+        self.bring_up_to_date();
         self.machines.as_ref().map(Machines::view).unwrap_or_default()
     }
 

@@ -16,8 +16,8 @@ use super::{
     clock::Tempo,
     form::Form,
     query::{Fields, Query, unpaged},
+    random::RandomStream,
     render::{Code, ServiceRefusal},
-    running::RandomStream,
     world::{Account, Spec, Visibility, World},
 };
 

@@ -60,7 +60,7 @@
 #[cfg(unix)]
 mod build;
 #[cfg(unix)]
-mod gguf;
+pub mod gguf;
 #[cfg(unix)]
 mod server;
 #[cfg(unix)]

@@ -3,7 +3,8 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Bench, create_body};
+use super::{Bench, code, create_body};
+use crate::sandbox::{clock::wall_seconds, fault::FaultAction};
 
 /// The detail of one instance, in a form.
 fn detail(form: &str) -> Value {
@@ -87,14 +88,6 @@ fn disks_and_images_say_the_same_in_every_form(#[case] form: &str) {
             assert_eq!(understood(value), understood(&formed[name]), "{name}");
         }
         assert_eq!(formed.get("sandbox_extra").is_some(), form.contains("extra_fields"));
-    }
-}
-
-#[test]
-fn errors_take_the_status_that_fits() {
-    for (form, status) in [("", 200), ("error_status=matched", 404)] {
-        let answer = Bench::with_form(form).ask("instance_detail", "instance_uid=ins-unheard-of", "");
-        assert_eq!(answer.status, status);
     }
 }
 
@@ -186,4 +179,119 @@ fn uids_can_be_beginnings_of_others() {
     assert_eq!((uids[0].as_str(), uids[9].as_str()), ("ins-1", "ins-10"));
     let found = bench.result("instance_list", "page=1&page_size=0&query=ins-1", "");
     assert_eq!(found["total"], 2);
+}
+
+#[rstest]
+#[case("", 1, 200)]
+#[case("resize=size_first", 1, 300)]
+#[case("resize=unchanged", 2, 200)]
+#[case("undocumented_statuses", 9, 200)]
+fn a_growing_disk_is_shown_in_a_form(#[case] form: &str, #[case] status: i64, #[case] size_gb: i64) {
+    let mut bench = Bench::with_form(form);
+    bench.result("cloud_disk_resize", "", r#"{"id":801,"size_gb":300}"#);
+    let disk = bench.disk(801);
+    assert_eq!((&disk["status"], &disk["size_gb"]), (&json!(status), &json!(size_gb)));
+    bench.advance(1);
+    assert_eq!((&bench.disk(801)["status"], &bench.disk(801)["size_gb"]), (&json!(2), &json!(300)));
+}
+
+#[rstest]
+#[case("", 4, 4)]
+#[case("released_disks=lingering", 4, 3)]
+#[case("released_disks=forgotten", 3, 3)]
+fn released_disks_are_shown_or_not(#[case] form: &str, #[case] at_first: usize, #[case] later: usize) {
+    let mut bench = Bench::with_form(form);
+    bench.result("cloud_disk_release", "", r#"{"id":804}"#);
+    for count in [at_first, later] {
+        bench.advance(1);
+        assert_eq!(bench.result("cloud_disk_list", "page=1&page_size=0", "")["total"], count);
+    }
+}
+
+#[rstest]
+#[case("", None)]
+#[case("creating_unreleasable", Some(160_012))]
+#[case("failed_unreleasable", None)]
+fn a_status_can_forbid_release(#[case] form: &str, #[case] refused: Option<i64>) {
+    let mut bench = Bench::with_form(form);
+    let uid = bench.create(&json!({}));
+    assert_eq!(code(&bench.release(&uid)), refused);
+}
+
+#[rstest]
+#[case("", None)]
+#[case("uploading=per_account", Some(130_002))]
+fn images_are_created_one_at_a_time(#[case] form: &str, #[case] refused: Option<i64>) {
+    let mut bench = Bench::with_form(form);
+    let uids = [(); 2].map(|()| bench.create(&json!({})));
+    bench.advance(1);
+    let [first, second] = uids.map(|uid| {
+        let save = json!({ "instance_uid": uid, "image_name": uid }).to_string();
+        code(&bench.envelope("image_save", "", &save))
+    });
+    assert_eq!((first, second), (None, refused));
+}
+
+#[test]
+fn a_mounted_disk_is_refused_in_a_form() {
+    let mut bench = Bench::with_form("disk_refusal=invalid_parameter");
+    assert_eq!(code(&bench.envelope("cloud_disk_release", "", r#"{"id":802}"#)), Some(100_002));
+}
+
+#[test]
+fn a_skewed_clock_expects_skewed_timestamps_and_shows_its_date() {
+    let mut bench = Bench::with_form("clock_skew=3600");
+    let token = bench.service.world().accounts.first().unwrap().token.clone();
+    let now = wall_seconds(0);
+    let answer = bench.ask_as(Some(&token), Some(&now.to_string()), "spec_list", "region=cn-east-1", "");
+    assert!((3599..=3660).contains(&(answer.date - now)));
+    assert_eq!(code(&answer.json()), Some(100_006));
+    bench.result("spec_list", "region=cn-east-1", "");
+}
+
+#[rstest]
+#[case("")]
+#[case("chat_stream=comments")]
+#[case("chat_stream=crlf")]
+#[case("chat_stream=pieces")]
+#[case("extra_fields")]
+fn a_stream_says_the_same_in_every_form(#[case] form: &str) {
+    let events = Bench::with_form(form).events();
+    let chunks: Vec<Value> = events[..6].iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+    let said: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+    assert_eq!((said.as_str(), events[6].as_str(), events.len()), ("You said: 你好 there", "[DONE]", 7));
+    assert_eq!(chunks[0].get("sandbox_extra").is_some(), form == "extra_fields");
+}
+
+#[test]
+fn a_stream_is_cut_ends_with_an_error_or_is_not_sent() {
+    let whole = Bench::with_form("chat_stream=whole").chat(&json!({ "stream": true }));
+    assert_eq!(whole.json()["object"], "chat.completion");
+    let mut bench = Bench::new();
+    bench.arm(FaultAction::CutStream { events: 3 });
+    assert_eq!(bench.events().len(), 3);
+    bench.arm(FaultAction::StreamError { events: 2 });
+    let last: Value = serde_json::from_str(&bench.events()[2]).unwrap();
+    assert_eq!(last["error"]["type"], "server_error");
+}
+
+#[rstest]
+#[case("", 401, "application/json", "/error/message")]
+#[case("chat_error=openai_200", 200, "application/json", "/error/message")]
+#[case("chat_error=envelope", 200, "application/json", "/response_metadata/error/message")]
+#[case("chat_error=text", 401, "text/plain", "")]
+fn errors_of_a_chat_take_each_form(
+    #[case] form: &str,
+    #[case] status: u16,
+    #[case] content_type: &str,
+    #[case] pointer: &str,
+) {
+    let answer = Bench::with_form(form).chat_as(None, "{}");
+    assert_eq!((answer.status, answer.content_type), (status, content_type));
+    let message = "Authorization: invalid API key";
+    if pointer.is_empty() {
+        assert_eq!(answer.bytes(), format!("{message}\n").into_bytes());
+    } else {
+        assert_eq!(answer.json().pointer(pointer), Some(&json!(message)));
+    }
 }

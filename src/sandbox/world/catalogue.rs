@@ -13,7 +13,7 @@ use super::{
 use crate::sandbox::{
     ledger::{LedgerObject, LifeKind},
     options::SandboxSecret,
-    running::RandomStream,
+    random::RandomStream,
 };
 
 /// 2026-01-05 08:00:00 UTC: the time of creation in the catalogue.

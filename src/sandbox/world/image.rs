@@ -85,12 +85,9 @@ pub(in crate::sandbox) struct PrivateImage {
     pub(in crate::sandbox) ready: bool,
     /// 0 … 100 while no push is running.
     pub(in crate::sandbox) push_progress: i64,
-    #[serde(default)]
     pub(in crate::sandbox) push: Option<Push>,
     /// The uid of the instance from which it is or was saved; "" for an image of the seed.
-    #[serde(default)]
     pub(in crate::sandbox) source: String,
-    #[serde(default)]
     pub(in crate::sandbox) visibility: Visibility,
     pub(in crate::sandbox) size: f64,
     pub(in crate::sandbox) original_image: String,
@@ -175,16 +172,4 @@ pub(in crate::sandbox) fn uuid(id: i64) -> String {
 /// A CUDA version in a form that can be compared; no version is the lowest.
 pub(in crate::sandbox) fn version_of(text: &str) -> Vec<u32> {
     text.split('.').filter_map(|part| part.parse().ok()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cuda_versions_are_compared_by_number() {
-        assert!(version_of("12.10") > version_of("12.4"));
-        assert!(version_of("11.8") < version_of("12.0"));
-        assert!(version_of("") < version_of("11.8"));
-    }
 }

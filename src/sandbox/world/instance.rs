@@ -156,7 +156,6 @@ pub(in crate::sandbox) struct Instance {
     pub(in crate::sandbox) release_ms: i64,
     /// The end of the prepaid term; 0 without one.
     pub(in crate::sandbox) rent_deadline_ms: i64,
-    #[serde(default)]
     pub(in crate::sandbox) host: Host,
 }
 
@@ -265,7 +264,7 @@ pub(in crate::sandbox) fn internal_ip(id: i64) -> String {
 
 /// The machine of an instance, as far as it differs from a new one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub(in crate::sandbox) struct Host {
     /// Whether `ssh_port` is a port of the computer; otherwise it is invented.
     pub(in crate::sandbox) has_port: bool,

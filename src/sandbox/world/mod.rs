@@ -1,21 +1,23 @@
 //! The data of the simulated service: accounts, catalogue, instances, disks, images. Its serialized form is the state
 //! file.
 //!
-//! There are no background tasks: a change that takes time is stored with its due time, and [`World::settle`], called
-//! before each request, applies the due changes in order. So the same requests at the same times give the same world.
+//! There are no background tasks: a change that takes time is stored with its due time, and [`World::apply_due`],
+//! called before each request, applies the due changes in order. So the same requests at the same times give the same
+//! world.
 
 mod catalogue;
 mod disk;
+mod due;
 mod image;
 mod instance;
-mod settle;
+mod mutate;
 
 use serde::{Deserialize, Serialize};
 
 use super::{
     ledger::{LedgerObject, LifeEvent, LifeKind},
     options::{Options, SandboxSecret},
-    running::RandomStream,
+    random::RandomStream,
 };
 
 pub(super) use self::{
@@ -51,7 +53,6 @@ pub(super) struct World {
     pub(super) instances: Vec<Instance>,
     pub(super) disks: Vec<Disk>,
     /// The hosted models.
-    #[serde(default = "catalogue::models")]
     pub(super) models: Vec<ChatModel>,
     /// The events of all objects, in order.
     pub(super) life: Vec<LifeEvent>,
@@ -150,7 +151,6 @@ pub(super) struct Account {
     /// X-Service-Token.
     pub(in crate::sandbox) token: SandboxSecret,
     /// Further valid tokens, oldest first.
-    #[serde(default)]
     pub(in crate::sandbox) further_tokens: Vec<SandboxSecret>,
     /// The bearer key of the chat endpoint.
     pub(in crate::sandbox) chat_key: SandboxSecret,
@@ -163,9 +163,7 @@ pub(super) struct Account {
     /// Whether cloud disk operations and storage specification queries are permitted.
     pub(in crate::sandbox) may_use_disks: bool,
     /// Whether private images may be renamed and deleted.
-    #[serde(default = "permitted")]
     pub(in crate::sandbox) may_use_images: bool,
-    #[serde(default)]
     pub(in crate::sandbox) saves: Saves,
 }
 
@@ -220,36 +218,4 @@ impl Saves {
 
 fn day(ms: i64) -> i64 {
     ms.div_euclid(86_400_000)
-}
-
-fn permitted() -> bool {
-    true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_is_valid_until_it_is_revoked() {
-        let mut account = Account {
-            name: "main".to_owned(),
-            token: SandboxSecret::new("first"),
-            further_tokens: vec![SandboxSecret::new("second"), SandboxSecret::new("third")],
-            chat_key: SandboxSecret::new("key"),
-            balance: 0.0,
-            certified: true,
-            at_risk: false,
-            may_use_disks: true,
-            may_use_images: true,
-            saves: Saves::default(),
-        };
-        assert!(["first", "second", "third"].iter().all(|token| account.accepts(token)));
-        assert!(account.revoke("third") && account.revoke("first") && !account.revoke("first"));
-        assert_eq!(
-            [account.accepts("first"), account.accepts("second"), account.accepts("third")],
-            [false, true, false]
-        );
-        assert!(!account.revoke("second"), "an account keeps one token");
-    }
 }

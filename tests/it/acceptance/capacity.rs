@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use damodel::sandbox::{Mutation, When};
+use damodel::sandbox::{StateList, When};
 use rstest::rstest;
 use serde_json::json;
 
@@ -10,21 +10,8 @@ use crate::support::terraform::{
     Diagnostic, Instance, Site, Workspace, config, config_with, each_workspace, refusal, unchecked,
 };
 
-fn stock(stock: i64, node_limit: Option<i64>) -> Mutation {
-    stock_at(103, None, stock, node_limit)
-}
-
-fn stock_at(spec_id: i64, hourly_price: Option<f64>, stock: i64, node_limit: Option<i64>) -> Mutation {
-    Mutation::SetSpec {
-        spec_id,
-        hourly_price,
-        daily_price: None,
-        monthly_price: None,
-        stock: Some(stock),
-        node_limit,
-        highest_cuda: None,
-        enabled: None,
-    }
+fn set_stock(site: &Site, stock: i64) {
+    site.set_spec(103, None, Some(stock));
 }
 
 /// The only error, which contains everything that support needs.
@@ -40,12 +27,12 @@ fn error<'a>(site: &Site, said: &'a [Diagnostic]) -> &'a Diagnostic {
 fn no_stock_is_said_where_it_was_asked_for() {
     each_workspace(|site, workspace| {
         let gpus = |gpus: u32| unchecked(Instance::new("x").set("gpu_num", gpus));
-        for (mutation, gpu_num, code, attribute) in [
-            (stock(1, None), 2, "160001", "gpu_num"),
-            (stock(8, Some(2)), 4, "160004", "gpu_num"),
-            (stock(0, None), 1, "160014", "spec_id"),
+        for (fields, gpu_num, code, attribute) in [
+            (json!({ "stock": 1 }), 2, "160001", "gpu_num"),
+            (json!({ "stock": 8, "node_limit": 2 }), 4, "160004", "gpu_num"),
+            (json!({ "stock": 0 }), 1, "160014", "spec_id"),
         ] {
-            site.mutate(mutation);
+            site.set(StateList::Specs, 103, &fields);
             workspace.write(&gpus(gpu_num));
             let (done, said) = workspace.try_apply(&[]);
             let error = error(site, &said);
@@ -67,13 +54,13 @@ fn no_stock_is_said_where_it_was_asked_for() {
 fn a_create_waits_for_stock_that_comes_back() {
     each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x").text("wait_for_capacity", "5m")));
-        site.mutate(stock(0, None));
+        set_stock(site, 0);
         thread::scope(|scope| {
             scope.spawn(|| {
                 site.await_ledger("a refused create", |ledger| {
                     ledger.requests_to("instance_create").any(|request| request.code_n == Some(160_014))
                 });
-                site.mutate(stock(4, None));
+                set_stock(site, 4);
             });
             let (done, said) = workspace.try_apply(&[]);
             assert!(done, "{said:?}");
@@ -87,13 +74,13 @@ fn a_create_waits_for_stock_that_comes_back() {
 
 /// Applies with this specification sold out, and sets its stock and price once a create was refused.
 fn apply_while_stock_returns(site: &Site, workspace: &Workspace<'_>, spec: i64, price: f64) -> (bool, Vec<Diagnostic>) {
-    site.mutate(stock_at(spec, None, 0, None));
+    site.set_spec(spec, None, Some(0));
     thread::scope(|scope| {
         scope.spawn(|| {
             site.await_ledger("a refused create", |ledger| {
                 ledger.requests_to("instance_create").any(|request| request.code_n == Some(160_014))
             });
-            site.mutate(stock_at(spec, Some(price), 4, None));
+            site.set_spec(spec, Some(price), Some(4));
         });
         workspace.try_apply(&[])
     })
@@ -139,13 +126,13 @@ fn the_price_after_a_wait_is_the_one_that_the_state_keeps() {
 fn waiting_for_stock_ends_with_the_refusal() {
     each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x").text("wait_for_capacity", "1s")));
-        site.mutate(stock(0, None));
+        set_stock(site, 0);
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done && error(site, &said).detail.contains("160014"), "{said:?}");
         assert_eq!(site.requests("instance_create"), 2, "once more after a first wait");
         assert!(workspace.state().addresses().is_empty());
         // No pending record is left for the next create to adopt.
-        site.mutate(stock(4, None));
+        set_stock(site, 4);
         workspace.apply_ok(&config(Instance::new("x")));
         workspace.finish();
     });

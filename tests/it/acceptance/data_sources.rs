@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use damodel::sandbox::{Mutation, Options};
+use damodel::sandbox::{Mutation, Options, StateList};
 use serde_json::{Value, json};
 
 use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_workspace, refusal};
@@ -257,10 +257,10 @@ fn none_and_several_are_errors_that_list_what_there_is() {
         let site = Site::with(Options { generate_instances: 3, ..Site::options() });
         let workspace = Workspace::new(cli, &site);
         for id in [801, 804] {
-            site.mutate(Mutation::RenameDisk { id, name: "twin".to_owned() });
+            site.set(StateList::Disks, id, &json!({ "name": "twin" }));
         }
         for uid in site.live().into_iter().take(2) {
-            site.mutate(Mutation::RenameInstance { uid, name: "twin".to_owned() });
+            site.set(StateList::Instances, uid, &json!({ "alias": "twin" }));
         }
         // Errors of the arguments alone would hide errors that need the service.
         for by_itself in [true, false] {

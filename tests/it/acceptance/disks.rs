@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use damodel::sandbox::{Code, FaultAction, LedgerObject, Mutation, Options, When};
+use damodel::sandbox::{Code, FaultAction, LedgerObject, Mutation, Options, StateList, When};
 use rstest::rstest;
 use serde_json::json;
 
@@ -94,7 +94,7 @@ fn it_does_not_shrink() {
         assert_eq!(site.changes(), changes);
 
         // A disk that was grown by hand is not shrunk either.
-        site.mutate(Mutation::ResizeDisk { id: number(workspace), size_gb: 90 });
+        site.set(StateList::Disks, number(workspace), &json!({ "size_gb": 90 }));
         workspace.write(&config(disk(&[])));
         refusal(&workspace.try_plan(&[]), &["90 GB", "40 GB"]);
         workspace.apply_ok(&config(disk(&[("size_gb", "90")])));
@@ -162,7 +162,7 @@ fn a_rename_is_in_place_and_everything_else_stays_known() {
         assert_eq!((plan.change(X).unknown(), plan.output("id")), (Vec::new(), "no-op".to_owned()));
         assert_eq!(number(workspace), id);
 
-        site.mutate(Mutation::RenameDisk { id, name: "by-hand".to_owned() });
+        site.set(StateList::Disks, id, &json!({ "name": "by-hand" }));
         let plan = workspace.plan_and_apply_ok(&named("after"));
         assert_eq!(plan.change(X).before("name"), &json!("by-hand"));
         assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);

@@ -56,12 +56,12 @@ fn a_local_file_an_address_and_a_file_in_an_instance_say_the_same() {
         });
         let site = llama::site();
         let workspace = Workspace::new(cli, &site);
-        file().write(&workspace.directory().join("m.gguf"));
+        file().write(&workspace.directory().join("m.gguf")).unwrap();
         let machine = Instance::new("gpu");
         workspace.apply_ok(&config(&machine));
         // The first login creates the home.
         fs::create_dir_all(llama::home(&site)).unwrap();
-        file().write(&llama::home(&site).join("m's model.gguf"));
+        file().write(&llama::home(&site).join("m's model.gguf")).unwrap();
 
         let body = [
             machine.to_string(),
@@ -162,8 +162,8 @@ fn the_memory_of_a_model_is_a_number_in_the_plan() {
         }
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        file().write(&workspace.directory().join("m.gguf"));
-        Gguf::new("mamba").number("mamba.block_count", 2).write(&workspace.directory().join("recurrent.gguf"));
+        file().write(&workspace.directory().join("m.gguf")).unwrap();
+        Gguf::new("mamba").number("mamba.block_count", 2).write(&workspace.directory().join("recurrent.gguf")).unwrap();
         let call = |model: &str, options: &str| {
             format!("provider::damodel::model_memory(data.damodel_model.{model}, {options})")
         };

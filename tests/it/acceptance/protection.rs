@@ -1,6 +1,7 @@
 //! Instances that must not be destroyed, and instances that cannot be.
 
-use damodel::sandbox::{Mutation, Options};
+use damodel::sandbox::{Options, StateList};
+use serde_json::json;
 
 use crate::support::terraform::{Diagnostic, Instance, Severity, Site, Workspace, config, each_cli, each_workspace};
 
@@ -124,7 +125,8 @@ fn a_machine_that_is_busy_is_released_later() {
     each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         let uid = workspace.state().resource(X).id();
-        site.mutate(Mutation::SetUnreleasable { uid: uid.clone(), unreleasable: true });
+        let unreleasable = |busy: bool| site.set(StateList::Instances, &uid, &json!({ "unreleasable": busy }));
+        unreleasable(true);
         // By the hour there is no end, so nothing is abandoned.
         workspace.set_env("DAMODEL_ON_UNRELEASABLE", "abandon");
         let (done, said) = workspace.try_destroy();
@@ -134,7 +136,7 @@ fn a_machine_that_is_busy_is_released_later() {
         assert!(text.contains("does not hold") && !text.contains("paid for until"), "{text}");
         assert_eq!(workspace.state().addresses(), [X]);
         assert_eq!(site.requests("instance_release"), 2, "once more after a look that showed it Running");
-        site.mutate(Mutation::SetUnreleasable { uid, unreleasable: false });
+        unreleasable(false);
         workspace.finish();
     });
 }

@@ -1,7 +1,8 @@
 //! Answers that are easy to misread.
 
-use damodel::sandbox::{FaultAction, LedgerObject, Mutation, Options, Shape, When};
+use damodel::sandbox::{FaultAction, LedgerObject, Mutation, Options, Shape, StateList, When};
 use rstest::rstest;
+use serde_json::json;
 
 use crate::support::terraform::{
     Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, disk, each_cli, each_workspace,
@@ -16,23 +17,9 @@ fn formed(form: &str) -> Site {
 
 /// Sets the label of an image without software, and the highest CUDA version of the specification 103.
 fn cuda(site: &Site, id: i64, label: Option<&str>, highest: &str) {
-    site.mutate(Mutation::SetPublicImage {
-        id,
-        enabled: None,
-        labels: Some(label.into_iter().map(str::to_owned).collect()),
-        softwares: Some(Vec::new()),
-        cuda: Some(String::new()),
-    });
-    site.mutate(Mutation::SetSpec {
-        spec_id: 103,
-        hourly_price: None,
-        daily_price: None,
-        monthly_price: None,
-        stock: None,
-        node_limit: None,
-        highest_cuda: Some(highest.to_owned()),
-        enabled: None,
-    });
+    let labels: Vec<&str> = label.into_iter().collect();
+    site.set(StateList::PublicImages, id, &json!({ "labels": labels, "softwares": [], "cuda": null }));
+    site.set(StateList::Specs, 103, &json!({ "highest_cuda": highest }));
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use damodel::sandbox::{Code, FaultAction, Mutation, Options, When};
+use damodel::sandbox::{Code, FaultAction, Options, StateList, When};
 use rstest::rstest;
 use secrecy::SecretString;
+use serde_json::json;
 
 use crate::support::terraform::{Instance, Site, Workspace, config, config_with, each_cli};
 
@@ -58,7 +59,7 @@ fn live(workspace: &Workspace<'_>, store: bool) {
     workspace.try_plan(&["-destroy"]);
 
     let uid = workspace.state().resource(X).id();
-    workspace.site.mutate(Mutation::RenameInstance { uid, name: "by-hand".to_owned() });
+    workspace.site.set(StateList::Instances, uid, &json!({ "alias": "by-hand" }));
     workspace.write(&with_outputs(machine().text("name", "renamed")));
     workspace.run(&["plan", "-no-color"]);
     workspace.run(&["refresh", "-no-color"]);

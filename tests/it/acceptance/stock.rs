@@ -17,9 +17,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use damodel::sandbox::{FaultAction, Mutation, When};
+use damodel::sandbox::{FaultAction, StateList, When};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom as _};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::terraform::{Cli, Diagnostic, Plan, Site, Workspace, config_with, each_cli};
 
@@ -271,16 +271,15 @@ fn quote(spec: i64) -> f64 {
 }
 
 fn set(site: &Site, spec_id: i64, stock: Option<i64>, hourly_price: Option<f64>) {
-    site.mutate(Mutation::SetSpec {
-        spec_id,
-        hourly_price,
-        daily_price: None,
-        monthly_price: None,
-        stock,
-        node_limit: stock,
-        highest_cuda: None,
-        enabled: None,
-    });
+    let mut fields = json!({});
+    if let Some(price) = hourly_price {
+        fields["prices"] = json!({ "hourly": price });
+    }
+    if let Some(stock) = stock {
+        fields["stock"] = json!(stock);
+        fields["node_limit"] = json!(stock);
+    }
+    site.set(StateList::Specs, spec_id, &fields);
 }
 
 /// The same seed gives the same market.

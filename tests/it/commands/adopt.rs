@@ -2,12 +2,13 @@
 
 use std::{fs, path::Path, process::Command};
 
-use damodel::sandbox::{Code, FaultAction, Mutation, Options, When};
+use damodel::sandbox::{Code, FaultAction, Mutation, Options, StateList, When};
 use proptest::{
     prelude::*,
     strategy::{Strategy, ValueTree},
     test_runner::TestRunner,
 };
+use serde_json::json;
 
 use crate::support::{
     plugin::BINARY,
@@ -126,12 +127,10 @@ fn the_plan_of_an_adoption_imports_everything_and_changes_nothing() {
             ("spot", "two\nlines 🙂\u{1b}[2J"),
             ("by_key", "训练机"),
         ] {
-            site.mutate(Mutation::RenameInstance { uid: uid(label), name: name.to_owned() });
+            site.set(StateList::Instances, uid(label), &json!({ "alias": name }));
         }
-        site.mutate(Mutation::RenameImage {
-            id: number("damodel_private_image.x"),
-            name: "${file(\"/etc/passwd\")}".to_owned(),
-        });
+        let image = number("damodel_private_image.x");
+        site.set(StateList::PrivateImages, image, &json!({ "name": "${file(\"/etc/passwd\")}" }));
         site.mutate(Mutation::SetInstanceStatus { uid: uid("failed"), status: "Failed".to_owned() });
         site.mutate(Mutation::ReleaseInstance { uid: uid("released") });
         site.mutate(Mutation::ReleaseDisk { id: number("damodel_cloud_disk.x[2]") });
@@ -189,9 +188,9 @@ fn a_name_of_any_characters_is_read_back_as_it_is() {
         let name = prop::collection::vec(piece, 1..12).prop_map(|pieces| pieces.concat());
         let mut runner = TestRunner::deterministic();
         for index in 0..NUMBER {
-            let id = state.resource(&format!("damodel_cloud_disk.x[{index}]")).id().parse().unwrap();
+            let id = state.resource(&format!("damodel_cloud_disk.x[{index}]")).id();
             let name = name.new_tree(&mut runner).unwrap().current();
-            site.mutate(Mutation::RenameDisk { id, name });
+            site.set(StateList::Disks, id, &json!({ "name": name }));
         }
         let fresh = Workspace::new(cli, site);
         adopt_ok(&fresh, &["--kind", "cloud_disk"]);

@@ -224,7 +224,7 @@ fn a_real_server_prints_what_is_computed() {
     let mut wrong = Vec::new();
     for (name, size) in models() {
         let file = folder.path().join("m.gguf");
-        size.model().write(&file);
+        size.model().write(&file).unwrap();
         let model = read_back(&file);
         let (mut worst, mut worst_text) = (0.0_f64, String::new());
         for set in OPTIONS {

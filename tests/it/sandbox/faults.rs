@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use damodel::sandbox::{Balance, FaultAction, LedgerObject, Options};
+use damodel::sandbox::{FaultAction, Options};
 use rstest::rstest;
+use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use crate::sandbox::client::Site;
@@ -11,34 +12,9 @@ use crate::sandbox::client::Site;
 /// How long a test waits for an immediate event.
 const SOON: Duration = Duration::from_secs(10);
 
-#[tokio::test]
-async fn a_drop_before_does_nothing_and_a_drop_after_does_all() {
-    let site = Site::start(Options::default()).await;
-    site.arm("instance_create", FaultAction::DropBefore);
-    assert!(site.create().await.is_none());
-    assert_eq!(site.total().await, 0);
-    site.arm("instance_create", FaultAction::DropAfter);
-    assert!(site.create().await.is_none());
-    assert_eq!(site.total().await, 1);
-    assert_eq!(site.create().await.unwrap().status, 200);
-
-    let ledger = site.running.sandbox.ledger();
-    assert_eq!(ledger.balance(LedgerObject::Instance), Balance { created: 2, released: 0, removed: 0, live: 2 });
-    let creates: Vec<_> =
-        ledger.requests_to("instance_create").map(|request| (request.processed, request.status)).collect();
-    assert_eq!(creates, [(false, None), (true, None), (true, Some(200))]);
-    assert_eq!(
-        ledger.duplicates(LedgerObject::Instance).len(),
-        1,
-        "the same name twice is what a blind retry looks like"
-    );
-}
-
 #[rstest]
-#[case(FaultAction::Status { status: 500, processed: false }, 500, 0)]
 #[case(FaultAction::Status { status: 502, processed: true }, 502, 1)]
 #[case(FaultAction::Status { status: 503, processed: false }, 503, 0)]
-#[case(FaultAction::Html { status: 200, processed: false }, 200, 0)]
 #[case(FaultAction::Html { status: 504, processed: true }, 504, 1)]
 #[case(FaultAction::TooManyRequests { retry_after_seconds: Some(7) }, 429, 0)]
 #[tokio::test]
@@ -64,16 +40,19 @@ async fn a_truncated_body_breaks_off() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_comes_late_but_is_processed() {
+async fn a_streamed_chat_comes_event_by_event_slowly_or_breaks_off() {
     let site = Site::start(Options::default()).await;
-    site.arm("instance_create", FaultAction::Slow { ms: 300 });
+    let messages = json!([{ "role": "user", "content": "你好, how are you today?" }]);
+    let body = json!({ "model": "deepseek-r1", "messages": messages, "stream": true });
+    let stream = async || site.chat("/v1/chat/completions", &body).await.unwrap();
+    site.arm("chat_completions", FaultAction::SlowStream { ms: 20 });
     let before = Instant::now();
-    assert_eq!(site.create().await.unwrap().status, 200);
-    assert!(before.elapsed() >= Duration::from_millis(300));
-
-    site.arm("instance_create", FaultAction::Slow { ms: 3_600_000 });
-    give_up_once_received(&site).await;
-    assert_eq!(site.total().await, 2);
+    let reply = stream().await;
+    assert_eq!((reply.is_whole(), reply.chunks().len()), (true, 10), "the role, seven words, the reason, the end");
+    assert!(before.elapsed() >= Duration::from_millis(200));
+    site.arm("chat_completions", FaultAction::Truncated);
+    let reply = stream().await;
+    assert_eq!((reply.is_whole(), reply.chunks().len()), (false, 5));
 }
 
 #[tokio::test]
@@ -112,21 +91,6 @@ async fn give_up_once_received(site: &Site) {
         reply = site.create() => panic!("answered: {reply:?}"),
         received = timeout(SOON, received) => received.unwrap(),
     }
-}
-
-#[tokio::test]
-async fn the_date_header_shows_the_services_clock() {
-    let skew: i64 = -7200;
-    let site = Site::start(Options {
-        form: format!("clock_skew={skew},error_status=matched").parse().unwrap(),
-        ..Options::default()
-    })
-    .await;
-    let reply = site.list().await.unwrap();
-    assert_eq!((reply.status, &reply.json()["response_metadata"]["error"]["code_n"]), (401, &100_006.into()));
-    let date = jiff::fmt::rfc2822::parse(&reply.headers["date"]).unwrap().timestamp();
-    let behind = jiff::Timestamp::now().as_second() - date.as_second();
-    assert!((7195..=7260).contains(&behind), "{behind}");
 }
 
 #[rstest]

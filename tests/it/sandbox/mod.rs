@@ -1,10 +1,5 @@
 //! The simulated service over HTTP and SSH, and the stand-ins in its instances.
 
-#[cfg(unix)]
-mod answers;
-#[cfg(unix)]
-mod build;
-mod chat;
 pub(crate) mod client;
 mod command;
 mod control;

@@ -1,13 +1,11 @@
-//! The inference server in the sandbox's instances, compared with measurements of two real ones: its start, run and
-//! ends.
+//! The inference server in the sandbox's instances and the tools there, compared with measurements of two real servers.
 
 use std::{
     fs,
     io::{Read, Write},
-    net::{Shutdown, TcpListener, TcpStream},
 };
 
-use damodel::sandbox::stand_in::{self, Machine};
+use damodel::sandbox::stand_in::Machine;
 use nix::sys::signal::Signal;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -76,17 +74,6 @@ fn a_model_that_cannot_be_loaded_ends_it(#[case] model: &str, #[case] line: &str
 }
 
 #[test]
-fn a_template_that_jinja_does_not_take_ends_the_new_one_only() {
-    let home = Home::usual();
-    let mut server = home.start("new", "bad-template", "--port 8000 --jinja");
-    assert_eq!(server.code(), 1);
-    assert!(server.log().contains("chat template parsing error") && server.log().contains("--no-jinja"));
-    home.ready("new", "bad-template", "--no-jinja");
-    home.ready("old", "bad-template", "--jinja");
-    home.ready("new", "no-template", "--jinja");
-}
-
-#[test]
 fn quantized_values_need_flash_attention() {
     let home = Home::usual();
     for (generation, options, line) in [
@@ -98,17 +85,6 @@ fn quantized_values_need_flash_attention() {
         assert!(server.log().contains(line), "{}", server.log());
     }
     home.ready("new", "tiny", "-ctv q8_0");
-}
-
-#[test]
-fn memory_that_runs_out_leaves_no_word() {
-    let home = Home::usual();
-    let mut server = home.start("new", "oom-on-load", "--port 8000");
-    assert_eq!(server.code(), 137);
-    assert!(server.log().trim_end().ends_with("oom-on-load.gguf'"), "{}", server.log());
-    let mut server = home.ready("old", "oom-on-chat", "");
-    assert!(server.chat("x").is_none());
-    assert_eq!(server.code(), 137);
 }
 
 #[rstest]
@@ -137,35 +113,6 @@ fn a_port_that_is_taken_is_refused_by_the_new_one_and_shared_by_the_old_one() {
         (listening.lines().count() == 2).then_some(())
     });
     assert!(old.child.try_wait().unwrap().is_none());
-}
-
-#[test]
-fn a_port_beyond_16_bits_wraps() {
-    let home = Home::usual();
-    let server = home.start("new", "tiny", "--port 73536");
-    wait_for("port 8000", || server.try_connect());
-    wait_for("the line about it", || server.log().contains("port: 73536").then_some(()));
-}
-
-#[test]
-fn until_it_is_loaded_a_signal_ends_it_at_once() {
-    let home = Home::usual();
-    for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
-        // A process that nohup started ignores it, and so do its children.
-        if signal == Signal::SIGHUP && is_hangup_ignored() {
-            continue;
-        }
-        let mut server = home.start("new", "slow-600s", "--port 8000");
-        wait_for("the port", || server.try_connect());
-        server.signal(signal);
-        assert_eq!(server.code(), code);
-    }
-}
-
-fn is_hangup_ignored() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 #[rstest]
@@ -205,38 +152,6 @@ fn a_request_in_flight_keeps_the_new_one_until_the_second_term() {
     assert_eq!(other.health(), 200, "it kept its port");
 }
 
-#[test]
-fn a_request_in_flight_keeps_the_new_one_until_its_client_goes() {
-    let home = Home::usual();
-    let mut server = home.ready("new", "hang-on-chat", "");
-    let mut stream = server.try_connect().unwrap();
-    let body = json!({ "messages": [] });
-    stream.write_all(request("POST", "/v1/chat/completions", "", Some(&body)).as_bytes()).unwrap();
-    // The connection was accepted when a later one is answered.
-    assert_eq!(server.health(), 200);
-    server.signal(Signal::SIGTERM);
-    wait_for("a closed port", || server.try_connect().is_none().then_some(()));
-    assert!(server.child.try_wait().unwrap().is_none());
-    stream.shutdown(Shutdown::Both).unwrap();
-    assert_eq!(server.code(), 0);
-}
-
-#[test]
-fn a_stream_is_cut_when_it_ends() {
-    let home = Home::usual();
-    let mut server = home.ready("new", "slow-chat", "");
-    let mut stream = server.try_connect().unwrap();
-    let body = json!({ "messages": [{ "role": "user", "content": "a b c d e f g h" }], "stream": true });
-    stream.write_all(request("POST", "/v1/chat/completions", "", Some(&body)).as_bytes()).unwrap();
-    let mut begun = [0; 64];
-    stream.read_exact(&mut begun).unwrap();
-    server.signal(Signal::SIGTERM);
-    let mut rest = Vec::new();
-    let _cut = stream.read_to_end(&mut rest);
-    assert!(!String::from_utf8_lossy(&rest).contains("[DONE]"));
-    assert_eq!(server.code(), 0);
-}
-
 #[rstest]
 #[case::v100("NVIDIA-V100-32G")]
 #[case::p40("NVIDIA-P40")]
@@ -273,20 +188,6 @@ fn a_gpu_that_cannot_be_used_is_a_warning_and_no_more(#[case] machine: Machine) 
 }
 
 #[test]
-fn models_misbehave_at_chats() {
-    let home = Home::usual();
-    let mut server = home.ready("new", "crash-on-chat", "");
-    assert!(server.chat("x").is_none());
-    assert_eq!(server.code(), 134);
-    let mut server = home.ready("new", "crash-on-second-chat", "");
-    assert_eq!(server.chat("x").unwrap().status, 200);
-    assert!(server.chat("x").is_none());
-    assert_eq!(server.code(), 134);
-    assert_eq!(home.ready("new", "error-on-chat", "").chat("x").unwrap().status, 500);
-    assert_eq!(content(&home.ready("new", "empty-chat", "").chat("x").unwrap()), "");
-}
-
-#[test]
 fn without_a_model_the_new_one_starts_and_the_old_one_does_not() {
     let home = Home::usual();
     let mut command = home.server("new");
@@ -303,25 +204,168 @@ fn without_a_model_the_new_one_starts_and_the_old_one_does_not() {
 }
 
 #[test]
-fn where_there_is_no_port_space_it_listens_on_tcp() {
+fn it_says_what_it_is() {
     let home = Home::usual();
-    // A port that was just free.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut command = home.server("new");
-    command.env_remove(stand_in::PORTS).args(["--port", &port.to_string(), "-m"]).arg(home.model("tiny"));
-    let mut server = home.spawn(command);
-    let reply = wait_for("the port", || {
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-        stream.write_all(request("GET", "/health", "", None).as_bytes()).ok()?;
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).ok()?;
-        Some(parse(&bytes))
+    let path = home.model("tiny").display().to_string();
+    for (generation, build) in [("new", "b0-0c1e57098"), ("old", "b4748-c392e5094")] {
+        let is_new = generation == "new";
+        let server = home.ready(generation, "tiny", "-c 4096 -np 2 --metrics");
+        let models = server.get("/v1/models").json();
+        assert_eq!(
+            (&models["data"][0]["id"], &models["data"][0]["meta"]["n_ctx_train"]),
+            (&json!(path), &json!(32_768))
+        );
+        assert_eq!(models["data"][0]["meta"]["n_ctx"].is_null(), !is_new);
+        let props = server.get("/props").json();
+        assert_eq!((&props["model_path"], &props["build_info"]), (&json!(path), &json!(build)));
+        assert_eq!((&props["total_slots"], &props["default_generation_settings"]["n_ctx"]), (&json!(2), &json!(2048)));
+        assert_eq!(props["model_alias"].is_null(), !is_new);
+        assert_eq!(server.post("/props", &json!({})).status, 501);
+        assert_eq!(server.get("/slots").status, if is_new { 200 } else { 501 });
+
+        server.chat("one two").unwrap();
+        let metrics = server.get("/metrics");
+        assert_eq!(metrics.headers["content-type"], "text/plain; version=0.0.4");
+        assert!(metrics.headers.contains_key("process-start-time-unix"));
+        let text = String::from_utf8(metrics.body).unwrap();
+        assert!(text.contains("\nllamacpp:tokens_predicted_total 4\n"), "{text}");
+        assert_eq!(text.contains("llamacpp:kv_cache_usage_ratio"), !is_new);
+        assert_eq!(server.get("/v1/nothing").status, 404);
+        assert_eq!(server.get("/v1/chat/completions").status, 404);
+    }
+    let plain = home.ready("new", "tiny", "-a my-model");
+    assert_eq!(plain.get("/metrics").status, 501);
+    assert_eq!(plain.get("/v1/models").json()["data"][0]["id"], "my-model");
+    assert_eq!(plain.chat("x").unwrap().json()["model"], "my-model");
+}
+
+#[test]
+fn a_chat_is_answered_as_measured() {
+    let home = Home::usual();
+    let server = home.ready("new", "tiny", "-c 32");
+    let ask = |body: Value| server.post("/v1/chat/completions", &body);
+    let messages = json!([{ "role": "user", "content": "one two three" }]);
+
+    let whole = ask(json!({ "messages": messages })).json();
+    assert_eq!((&whole["object"], &whole["choices"][0]["finish_reason"]), (&json!("chat.completion"), &json!("stop")));
+    assert_eq!(whole["choices"][0]["message"], json!({ "role": "assistant", "content": "You said: one two three" }));
+    assert_eq!(whole["usage"], json!({ "completion_tokens": 5, "prompt_tokens": 7, "total_tokens": 12 }));
+    assert!(whole["timings"]["predicted_per_second"].as_f64().unwrap() > 1.0);
+
+    let cut = ask(json!({ "messages": messages, "max_tokens": 1 })).json();
+    assert_eq!(
+        (&cut["choices"][0]["finish_reason"], &cut["choices"][0]["message"]["content"]),
+        (&json!("length"), &json!("You "))
+    );
+    assert_eq!(cut["timings"]["predicted_per_second"], json!(0.0));
+
+    assert_eq!(ask(json!({ "messages": [] })).status, 200);
+    let missing = ask(json!({ "model": "x" }));
+    assert_eq!((missing.status, missing.json()["error"]["type"].take()), (400, json!("invalid_request_error")));
+    let long = ask(json!({ "messages": [{ "role": "user", "content": "word ".repeat(40) }] }));
+    assert_eq!((long.status, long.json()["error"]["type"].take()), (400, json!("exceed_context_size_error")));
+    assert_eq!((&long.json()["error"]["n_prompt_tokens"], &long.json()["error"]["n_ctx"]), (&json!(44), &json!(32)));
+    let mut stream = server.try_connect().unwrap();
+    stream
+        .write_all(
+            b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\n{oops",
+        )
+        .unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let broken = parse(&bytes);
+    assert_eq!((broken.status, broken.json()["error"]["type"].take()), (500, json!("server_error")));
+}
+
+#[test]
+fn a_chat_is_streamed() {
+    let home = Home::usual();
+    let server = home.ready("new", "tiny", "");
+    let body = json!({
+        "messages": [{ "role": "user", "content": "hi" }],
+        "stream": true,
+        "stream_options": { "include_usage": true },
     });
-    assert!([200, 503].contains(&reply.status));
-    let mut command = home.server("new");
-    command.env_remove(stand_in::PORTS).args(["--port", &port.to_string(), "-m"]).arg(home.model("tiny"));
-    let mut second = home.spawn(command);
-    assert_eq!(second.code(), 1);
-    assert!(second.log().contains("couldn't bind HTTP server socket"));
-    assert!(server.child.try_wait().unwrap().is_none());
+    let reply = server.post("/v1/chat/completions", &body);
+    assert_eq!(reply.headers["content-type"], "text/event-stream");
+    let text = String::from_utf8(reply.unchunked()).unwrap();
+    let events: Vec<&str> = text.split("\n\n").filter_map(|event| event.strip_prefix("data: ")).collect();
+    assert_eq!(events.last(), Some(&"[DONE]"));
+    let chunks: Vec<Value> =
+        events[..events.len() - 1].iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+    assert_eq!(chunks[0]["choices"][0]["delta"], json!({ "role": "assistant", "content": null }));
+    let said: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+    assert_eq!(said, "You said: hi");
+    let last = chunks.iter().find(|chunk| chunk["choices"][0]["finish_reason"] == "stop").unwrap();
+    assert!(last["timings"].is_object() && last["usage"].is_null());
+    let extra = chunks.last().unwrap();
+    assert!(extra["choices"] == json!([]) && extra["usage"].is_object());
+}
+
+#[test]
+fn a_key_is_asked_for_everywhere_but_for_health() {
+    let home = Home::usual();
+    let file = home.path().join("keys");
+    fs::write(&file, "from-a-file\n").unwrap();
+    let mut by_option = home.server("new");
+    by_option.args(["--port", "8000", "--api-key", "first,second", "--api-key-file"]).arg(&file);
+    let mut by_variable = home.server("old");
+    by_variable.args(["--port", "8000"]).env("LLAMA_API_KEY", "from-the-environment");
+    for (mut command, right) in [(by_option, "from-a-file"), (by_variable, "from-the-environment")] {
+        command.arg("-m").arg(home.model("tiny"));
+        let mut server = home.spawn(command);
+        server.await_ready();
+        let models = |key: &str| {
+            server.ask("GET", "/v1/models", &format!("Authorization: Bearer {key}\r\n"), None).unwrap().status
+        };
+        for path in ["/v1/models", "/props", "/metrics"] {
+            assert_eq!(server.get(path).status, 401, "{path}");
+        }
+        assert_eq!(server.chat("x").unwrap().status, 401);
+        assert_eq!((models("wrong"), models(right)), (401, 200));
+    }
+}
+
+#[test]
+fn it_answers_questions_without_serving() {
+    let home = Home::usual();
+    for (generation, version, flash_attention) in [
+        ("new", "version: 0.5.0-dev (build 0, commit 0c1e57098)\nbuilt with GNU 12.2.0 for Linux x86_64\n", true),
+        ("old", "version: 4748 (c392e5094)\nbuilt with cc ", false),
+    ] {
+        let ask = |option: &str| {
+            let output = home.server(generation).arg(option).output().unwrap();
+            assert!(output.status.success());
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+        };
+        let (out, error) = ask("--version");
+        assert!(out.is_empty() && error.contains(version), "{error}");
+        let (help, _) = ask("--help");
+        let is_hinted = |line: &str| line.starts_with("-fa") && line.contains("[on|off|auto]");
+        assert_eq!(help.lines().any(is_hinted), flash_attention);
+        let (devices, _) = ask("--list-devices");
+        assert!(devices.starts_with("Available devices:\n  CUDA0: NVIDIA A100"), "{devices}");
+    }
+}
+
+#[test]
+fn the_gpu_is_told_as_its_driver_tells_it() {
+    let home = Home::new(&Machine { gpu_count: 2, ..Machine::with("NVIDIA-K80", "11.4") });
+    let query = |fields: &str, form: &str| {
+        let (out, _, code) = home.tool("nvidia-smi", &[&format!("--query-gpu={fields}"), &format!("--format={form}")]);
+        (out, code)
+    };
+    // An older driver without the capability.
+    assert_eq!(
+        query("name,compute_cap", "csv,noheader"),
+        ("Field \"compute_cap\" is not a valid field to query.\n\n".to_owned(), 2)
+    );
+    assert_eq!(query("name", "csv,noheader"), ("Tesla K80\nTesla K80\n".to_owned(), 0));
+    assert_eq!(query("index,memory.total", "csv,nounits").0, "index, memory.total\n0, 24576\n1, 24576\n");
+    assert!(home.tool("nvidia-smi", &[]).0.contains("Driver Version: 470."));
+
+    let users = || home.tool("nvidia-smi", &["--query-compute-apps=pid,used_memory", "--format=csv,noheader"]).0;
+    assert_eq!(users(), "");
+    let server = home.ready("new", "tiny", "");
+    assert_eq!(users(), format!("{}, 512 MiB\n", server.child.id()));
 }

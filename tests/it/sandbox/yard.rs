@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::sandbox::{MachineView, Mutation, Options, Running, Sandbox};
+use damodel::sandbox::{MachineView, Mutation, Options, Running, Sandbox, StateList};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -50,7 +50,6 @@ pub(crate) struct Yard {
 pub(crate) struct Guest {
     pub(crate) uid: String,
     pub(crate) port: u16,
-    pub(crate) internal_ip: String,
     pub(crate) password: String,
     folder: PathBuf,
     key: Option<PathBuf>,
@@ -110,7 +109,6 @@ impl Yard {
         Guest {
             uid: uid.to_owned(),
             port: u16::try_from(detail["ssh_port"].as_u64().unwrap()).unwrap(),
-            internal_ip: text("internal_ip"),
             password: text("ssh_password"),
             folder: self.folder.path().to_owned(),
             key: None,
@@ -121,6 +119,11 @@ impl Yard {
     pub(crate) fn mutate(&self, mutation: Value) {
         let mutation: Mutation = serde_json::from_value(mutation).unwrap();
         self.sandbox().mutate(mutation).unwrap();
+    }
+
+    /// Sets fields of a record of the state.
+    pub(crate) fn set(&self, list: StateList, key: &str, fields: &Value) {
+        self.sandbox().set(list, key, fields).unwrap();
     }
 
     pub(crate) fn machine(&self, guest: &Guest) -> MachineView {

@@ -30,8 +30,7 @@ use self::{
 };
 use super::MachineView;
 use crate::sandbox::{
-    clock::LifeClock,
-    options::{Error, Options},
+    options::{Error, LifeClock, Options},
     world::{Instance, World},
 };
 

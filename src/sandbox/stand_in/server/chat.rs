@@ -20,22 +20,15 @@ use super::{
     load::{LoadedModel, OnChat},
     routes::{App, error, raw},
 };
+use crate::sandbox::openai::{ChatFrame, ChatReply, ReceivedChat, ReceivedMessage};
+
+/// The tokens that the chat template adds to each message.
+const TEMPLATE_TOKENS: usize = 4;
 
 /// Marks a stream that breaks off: its connection is closed.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("break off")]
 struct Cut;
-
-/// The fields of a chat request that are needed here.
-#[derive(Debug)]
-struct Request {
-    model: Option<String>,
-    prompt: String,
-    prompt_tokens: u64,
-    max_tokens: Option<usize>,
-    is_stream: bool,
-    has_usage: bool,
-}
 
 /// `POST /v1/chat/completions`.
 pub(super) async fn complete(State(app): State<Arc<App>>, body: Bytes) -> Response {
@@ -46,22 +39,35 @@ pub(super) async fn complete(State(app): State<Arc<App>>, body: Bytes) -> Respon
     let Some(model) = app.model().cloned() else {
         return error(&app, 400, "invalid_request_error", "model name is missing from the request");
     };
-    if request.prompt_tokens > model.context {
-        return too_long(&request, &model);
+    let prompt_tokens = request.prompt_tokens(TEMPLATE_TOKENS);
+    if prompt_tokens as u64 > model.context {
+        return too_long(prompt_tokens, &model);
     }
     let number = app.chats.fetch_add(1, Ordering::Relaxed);
+    let mut reply = request.reply();
     match happens(&app, &model, number) {
         OnChat::Busy => return error(&app, 503, "unavailable_error", "no slot available"),
         OnChat::Error => return error(&app, 500, "server_error", "Compute error."),
         OnChat::Hang => return std::future::pending().await,
-        OnChat::Empty => return whole(app, request, model, ChatReply::empty()).await,
+        OnChat::Empty => reply.words.clear(),
         OnChat::Answer | OnChat::Crash | OnChat::Killed => {}
     }
-    let answer = ChatReply::to(&request.prompt, request.max_tokens);
-    if request.is_stream { streamed(app, request, model, answer) } else { whole(app, request, model, answer).await }
+    // The new generation answers with its own name; the old one repeats the requested name.
+    let asked = request.model.filter(|_| app.context.build.is_old());
+    let further = json!({ "system_fingerprint": app.context.build.info() });
+    let frame = ChatFrame {
+        id: format!("chatcmpl-{:032x}", rand::random::<u128>()),
+        created: Timestamp::now().as_second(),
+        model: asked.unwrap_or_else(|| app.context.settings.name()),
+        prompt_tokens,
+        include_usage: request.include_usage,
+        opening: Value::Null,
+        further: further.as_object().cloned().unwrap_or_default(),
+    };
+    if request.stream { streamed(app, frame, &model, reply) } else { whole(app, frame, &model, reply).await }
 }
 
-fn read(app: &App, body: &[u8]) -> Result<Request, Box<Response>> {
+fn read(app: &App, body: &[u8]) -> Result<ReceivedChat, Box<Response>> {
     let body: Value = serde_json::from_slice(body).map_err(|_| {
         let text = "[json.exception.parse_error.101] parse error at line 1, column 1: syntax error while parsing \
                     value - invalid literal";
@@ -73,22 +79,24 @@ fn read(app: &App, body: &[u8]) -> Result<Request, Box<Response>> {
     let Some(messages) = messages.as_array() else {
         return Err(Box::new(error(app, 400, "invalid_request_error", "Expected 'messages' to be an array")));
     };
-    let text = |message: &Value| message.get("content").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let is_user = |message: &&Value| message.get("role").and_then(Value::as_str) == Some("user");
+    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    let message = |value: &Value| ReceivedMessage {
+        role: text(value, "role").unwrap_or_default(),
+        content: text(value, "content").unwrap_or_default(),
+    };
+    let is_set = |pointer: &str| body.pointer(pointer).and_then(Value::as_bool).unwrap_or(false);
     let limit = ["max_tokens", "max_completion_tokens", "n_predict"].iter().find_map(|name| body.get(*name)?.as_i64());
-    let words: usize = messages.iter().map(|message| text(message).split_whitespace().count() + 4).sum();
-    Ok(Request {
-        model: body.get("model").and_then(Value::as_str).map(str::to_owned),
-        prompt: messages.iter().rfind(is_user).map(text).unwrap_or_default(),
-        prompt_tokens: words as u64,
+    Ok(ReceivedChat {
+        model: text(&body, "model"),
+        messages: messages.iter().map(message).collect(),
+        stream: is_set("/stream"),
+        include_usage: is_set("/stream_options/include_usage"),
         max_tokens: limit.and_then(|limit| usize::try_from(limit).ok()),
-        is_stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
-        has_usage: body.pointer("/stream_options/include_usage").and_then(Value::as_bool).unwrap_or(false),
     })
 }
 
-fn too_long(request: &Request, model: &LoadedModel) -> Response {
-    let (tokens, context) = (request.prompt_tokens, model.context);
+fn too_long(tokens: usize, model: &LoadedModel) -> Response {
+    let context = model.context;
     let message =
         format!("request ({tokens} tokens) exceeds the available context size ({context} tokens), try increasing it");
     let error = json!({
@@ -129,82 +137,41 @@ fn happens(app: &App, model: &LoadedModel, number: u64) -> OnChat {
     model.on_chat
 }
 
-/// The name in the answer: the new generation's own; with the old one, the requested name.
-fn name(app: &App, request: &Request) -> String {
-    match &request.model {
-        Some(asked) if app.context.build.is_old() => asked.clone(),
-        _ => app.context.settings.name(),
-    }
-}
-
-fn usage(request: &Request, predicted: u64) -> Value {
-    let prompt = request.prompt_tokens;
-    json!({ "completion_tokens": predicted, "prompt_tokens": prompt, "total_tokens": prompt + predicted })
-}
-
-fn identifier() -> String {
-    format!("chatcmpl-{:032x}", rand::random::<u128>())
-}
-
-async fn whole(app: Arc<App>, request: Request, model: LoadedModel, answer: ChatReply) -> Response {
-    let finish = answer.finish;
-    let (mut text, begun) = (String::new(), Instant::now());
-    let mut predicted = 0;
-    let mut pieces = answer.generate(app.clone(), &model, request.prompt_tokens);
-    while let Some(piece) = pieces.recv().await {
-        text.push_str(&piece);
-        predicted += 1;
+async fn whole(app: Arc<App>, frame: ChatFrame, model: &LoadedModel, reply: ChatReply) -> Response {
+    let (finish, begun) = (reply.finish, Instant::now());
+    let mut generated = generate(reply.words, app.clone(), model, frame.prompt_tokens);
+    let mut words = Vec::new();
+    while let Some(word) = generated.recv().await {
+        words.push(word);
     }
     if app.stopping.is_cancelled() {
         // As measured: a server that shuts down leaves the request unanswered until the client disconnects.
         return std::future::pending().await;
     }
-    let timings = Timings { prompt: request.prompt_tokens, predicted, took: begun.elapsed() };
-    let body = json!({
-        "choices": [{ "finish_reason": finish, "index": 0, "message": { "role": "assistant", "content": text } }],
-        "created": Timestamp::now().as_second(),
-        "model": name(&app, &request),
-        "system_fingerprint": app.context.build.info(),
-        "object": "chat.completion",
-        "usage": usage(&request, predicted),
-        "id": identifier(),
-        "timings": timings.json(),
-    });
+    let predicted = words.len();
+    let mut body = frame.whole(&ChatReply { words, finish });
+    body["timings"] = timings(frame.prompt_tokens, predicted, begun.elapsed());
     app.context
         .log
         .info(&format!("srv  log_server_r: request: POST /v1/chat/completions 127.0.0.1 200, {predicted} tokens"));
     raw(200, body.to_string())
 }
 
-fn streamed(app: Arc<App>, request: Request, model: LoadedModel, answer: ChatReply) -> Response {
+fn streamed(app: Arc<App>, frame: ChatFrame, model: &LoadedModel, reply: ChatReply) -> Response {
     let (sender, receiver) = mpsc::channel(4);
-    let finish = answer.finish;
-    let (id, name) = (identifier(), name(&app, &request));
-    let fingerprint = app.context.build.info();
-    let chunk = move |choices: Value| {
-        json!({
-            "choices": choices,
-            "created": Timestamp::now().as_second(),
-            "id": id,
-            "model": name,
-            "system_fingerprint": fingerprint,
-            "object": "chat.completion.chunk",
-        })
-    };
-    let choice = |delta: Value, finish: Value| json!([{ "finish_reason": finish, "index": 0, "delta": delta }]);
+    let model = model.clone();
     tokio::spawn(async move {
         let event = |value: &Value| Ok(Bytes::from(format!("data: {value}\n\n")));
         let begun = Instant::now();
         let mut predicted = 0;
-        let first = chunk(choice(json!({ "role": "assistant", "content": null }), Value::Null));
         // A client that has disconnected gets no more.
-        if sender.send(event(&first)).await.is_err() {
+        if sender.send(event(&frame.first())).await.is_err() {
             return;
         }
-        let mut pieces = answer.generate(app.clone(), &model, request.prompt_tokens);
-        while let Some(piece) = pieces.recv().await {
+        let mut words = generate(reply.words, app.clone(), &model, frame.prompt_tokens);
+        while let Some(word) = words.recv().await {
             predicted += 1;
-            if sender.send(event(&chunk(choice(json!({ "content": piece }), Value::Null)))).await.is_err() {
+            if sender.send(event(&frame.word(&word))).await.is_err() {
                 return;
             }
         }
@@ -212,17 +179,12 @@ fn streamed(app: Arc<App>, request: Request, model: LoadedModel, answer: ChatRep
             let _ = sender.send(Err(Cut)).await;
             return;
         }
-        let timings = Timings { prompt: request.prompt_tokens, predicted, took: begun.elapsed() };
-        let mut last = chunk(choice(json!({}), json!(finish)));
-        last["timings"] = timings.json();
-        let mut events = vec![event(&last)];
-        if request.has_usage {
-            let mut extra = chunk(json!([]));
-            extra["usage"] = usage(&request, predicted);
-            events.push(event(&extra));
+        let mut last = frame.last(reply.finish, predicted);
+        if let Some(end) = last.first_mut() {
+            end["timings"] = timings(frame.prompt_tokens, predicted, begun.elapsed());
         }
-        events.push(Ok(Bytes::from_static(b"data: [DONE]\n\n")));
-        for event in events {
+        let done = Ok(Bytes::from_static(b"data: [DONE]\n\n"));
+        for event in last.iter().map(event).chain([done]) {
             if sender.send(event).await.is_err() {
                 return;
             }
@@ -232,86 +194,49 @@ fn streamed(app: Arc<App>, request: Request, model: LoadedModel, answer: ChatRep
     ([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))], body).into_response()
 }
 
-/// The reply to a prompt.
-#[derive(Debug)]
-pub(super) struct ChatReply {
-    pieces: Vec<String>,
-    /// `stop` or `length`.
-    pub(super) finish: &'static str,
-}
-
-impl ChatReply {
-    /// The reply to a prompt, cut after this many tokens.
-    pub(super) fn to(prompt: &str, max_tokens: Option<usize>) -> Self {
-        let text = format!("You said: {prompt}");
-        let words = text.split_whitespace().enumerate();
-        let mut pieces: Vec<String> =
-            words.map(|(at, word)| if at == 0 { word.to_owned() } else { format!(" {word}") }).collect();
-        let is_cut = max_tokens.is_some_and(|most| most < pieces.len());
-        if let Some(most) = max_tokens {
-            pieces.truncate(most);
-        }
-        Self { pieces, finish: if is_cut { "length" } else { "stop" } }
-    }
-
-    pub(super) fn empty() -> Self {
-        Self { pieces: Vec::new(), finish: "stop" }
-    }
-
-    /// Generates the reply when a slot is free. It ends early when the server shuts down or the receiver is dropped.
-    pub(super) fn generate(self, app: Arc<App>, model: &LoadedModel, prompt_tokens: u64) -> mpsc::Receiver<String> {
-        let (sender, receiver) = mpsc::channel(1);
-        let token = model.token;
-        tokio::spawn(async move {
-            let say = async {
-                app.metrics.wait(1);
-                let slot = app.slots.acquire().await;
-                app.metrics.wait(-1);
-                app.metrics.process(1);
-                app.metrics.prompt(prompt_tokens);
-                for piece in self.pieces {
-                    sleep(token).await;
-                    app.metrics.token(token);
-                    if sender.send(piece).await.is_err() {
-                        break;
-                    }
+/// Generates the words when a slot is free. It ends early when the server shuts down or the receiver is dropped.
+fn generate(words: Vec<String>, app: Arc<App>, model: &LoadedModel, prompt_tokens: usize) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(1);
+    let token = model.token;
+    tokio::spawn(async move {
+        let say = async {
+            app.metrics.wait(1);
+            let slot = app.slots.acquire().await;
+            app.metrics.wait(-1);
+            app.metrics.process(1);
+            app.metrics.prompt(prompt_tokens as u64);
+            for word in words {
+                sleep(token).await;
+                app.metrics.token(token);
+                if sender.send(word).await.is_err() {
+                    break;
                 }
-                app.metrics.process(-1);
-                drop(slot);
-            };
-            tokio::select! {
-                () = app.stopping.cancelled() => {}
-                () = say => {}
             }
-        });
-        receiver
-    }
+            app.metrics.process(-1);
+            drop(slot);
+        };
+        tokio::select! {
+            () = app.stopping.cancelled() => {}
+            () = say => {}
+        }
+    });
+    receiver
 }
 
-/// The tokens and the duration of a reply.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Timings {
-    pub(super) prompt: u64,
-    pub(super) predicted: u64,
-    pub(super) took: Duration,
-}
-
-impl Timings {
-    /// As in answers. A single token has no speed.
-    pub(super) fn json(self) -> Value {
-        let ms = self.took.as_secs_f64() * 1000.0;
-        let count = |number: u64| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
-        let each = |number: u64| if number == 0 { 0.0 } else { ms / count(number) };
-        let speed = if self.predicted > 1 && ms > 0.0 { count(self.predicted) * 1000.0 / ms } else { 0.0 };
-        json!({
-            "prompt_n": self.prompt,
-            "prompt_ms": ms / 10.0,
-            "prompt_per_token_ms": each(self.prompt) / 10.0,
-            "prompt_per_second": speed * 10.0,
-            "predicted_n": self.predicted,
-            "predicted_ms": ms,
-            "predicted_per_token_ms": each(self.predicted),
-            "predicted_per_second": speed,
-        })
-    }
+/// The speeds in an answer. A single token has no speed.
+fn timings(prompt: usize, predicted: usize, took: Duration) -> Value {
+    let ms = took.as_secs_f64() * 1000.0;
+    let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
+    let each = |number: usize| if number == 0 { 0.0 } else { ms / count(number) };
+    let speed = if predicted > 1 && ms > 0.0 { count(predicted) * 1000.0 / ms } else { 0.0 };
+    json!({
+        "prompt_n": prompt,
+        "prompt_ms": ms / 10.0,
+        "prompt_per_token_ms": each(prompt) / 10.0,
+        "prompt_per_second": speed * 10.0,
+        "predicted_n": predicted,
+        "predicted_ms": ms,
+        "predicted_per_token_ms": each(predicted),
+        "predicted_per_second": speed,
+    })
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{ServerContext, options::FlashAttention};
-use crate::sandbox::stand_in::gguf::{BAD_TEMPLATE, Gguf, LOAD_MS, ON_CHAT, ON_LOAD, TEMPLATE, TOKEN_MS};
+use crate::sandbox::stand_in::gguf::{BAD_TEMPLATE, LOAD_MS, ModelKeys, ON_CHAT, ON_LOAD, TEMPLATE, TOKEN_MS};
 
 /// Architectures that a server supports.
 const ARCHITECTURES: [&str; 12] = [
@@ -72,7 +72,7 @@ pub(super) enum LoadEnding {
 /// The content of the file's header, before the data is loaded.
 #[derive(Debug)]
 pub(super) struct ModelFile {
-    file: Gguf,
+    file: ModelKeys,
     path: PathBuf,
     size: u64,
 }
@@ -93,7 +93,7 @@ impl ModelFile {
 
 /// Opens the file and reads its header.
 pub(super) fn find(context: &ServerContext, path: PathBuf) -> Result<ModelFile, LoadFailure> {
-    let file = Gguf::read(&path).map_err(|line| refused(context, &path, vec![line]))?;
+    let file = ModelKeys::read(&path).map_err(|line| refused(context, &path, vec![line]))?;
     let size = std::fs::metadata(&path).map(|data| data.len()).unwrap_or_default();
     let architecture = file.text("general.architecture").unwrap_or_default();
     if !ARCHITECTURES.contains(&architecture) {

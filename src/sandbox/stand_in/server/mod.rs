@@ -177,14 +177,3 @@ fn write(text: &str) {
     // On a full disk later lines are lost, and the server continues.
     let _ = io::stderr().write_all(text.as_bytes());
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stamp_counts_from_the_start() {
-        assert_eq!(stamp(12_290), "0.00.012.290");
-        assert_eq!(stamp(75_000_001), "1.15.000.001");
-    }
-}

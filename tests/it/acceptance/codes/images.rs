@@ -1,6 +1,7 @@
 //! Errors of the private image endpoints.
 
-use damodel::sandbox::{Code, FaultAction, Form, LedgerObject, Mutation, Options, When};
+use damodel::sandbox::{Code, FaultAction, Form, LedgerObject, Options, StateList, When};
+use serde_json::json;
 
 use super::{ONCE, Row, arm, check};
 use crate::support::terraform::{Instance, Site, Workspace, config_with, each_cli, each_workspace, refusal, unchecked};
@@ -155,19 +156,12 @@ fn an_account_without_the_permission_renames_and_deletes_nothing() {
                 .replace("\"1s\"", "\"1m\"")
         };
         workspace.apply_ok(&made("one"));
-        let permission = |may| Mutation::SetAccount {
-            account: "main".to_owned(),
-            balance: None,
-            certified: None,
-            at_risk: None,
-            may_use_disks: None,
-            may_use_images: Some(may),
-        };
-        site.mutate(permission(false));
+        let permit = |may: bool| site.set(StateList::Accounts, "main", &json!({ "may_use_images": may }));
+        permit(false);
         workspace.write(&made("two"));
         refusal(&workspace.try_apply(&[]).1, &["130004 ImageNoPrivilege", "provider's api_token"]);
         refusal(&workspace.try_destroy().1, &["130004 ImageNoPrivilege", "stays in the state"]);
-        site.mutate(permission(true));
+        permit(true);
         workspace.finish();
     });
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::net::UnixListener};
 
-use damodel::sandbox::Mutation;
+use damodel::sandbox::{Mutation, StateList};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -164,7 +164,8 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
         workspace.apply_ok(&server.config());
         let before = workspace.state().resource(X).flat();
         let uid = workspace.state().resource("damodel_instance.gpu").id();
-        site.mutate(Mutation::SetSshd { uid: uid.clone(), up: false });
+        let down = |down: bool| site.set(StateList::Instances, &uid, &json!({ "host": { "is_sshd_down": down } }));
+        down(true);
         let said = workspace.try_plan(&["-detailed-exitcode"]);
         assert!(
             says(&said, Severity::Warning, "out of reach") && !said.iter().any(|said| said.is_error()),
@@ -200,7 +201,7 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
         assert!(says(&said, Severity::Warning, &format!("kill {}", pid(&kept))), "{said:#?}");
         assert!(runs(pid(&kept)) && records(&site).exists(), "nothing there was touched");
         assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
-        site.mutate(Mutation::SetSshd { uid, up: true });
+        down(false);
         workspace.finish();
     });
 }

@@ -17,7 +17,7 @@ use damodel::{
     commands::terraform::{Cli, Mirror, ProgramEnvironment},
     framework::{Ends, OfferKind, Server},
     provider::{self, Damodel},
-    sandbox::LedgerObject,
+    sandbox::{LedgerObject, StateList},
 };
 use futures_util::{StreamExt as _, stream};
 use serde_json::json;
@@ -196,8 +196,7 @@ async fn a_stack_with_candidates_is_created_while_stock_flaps() {
     let stage = Stage::set(cli, &examples().join("stacks/stock-proof")).await;
     stage.run(&["init", "-no-color"]).await;
     let set = |spec_id: i64, stock: i64| {
-        let mutation = json!({ "set_spec": { "spec_id": spec_id, "stock": stock } });
-        stage.sandbox().mutate(serde_json::from_value(mutation).unwrap()).unwrap();
+        stage.sandbox().set(StateList::Specs, &spec_id.to_string(), &json!({ "stock": stock })).unwrap();
     };
     set(103, 0);
     // Always one of the others has stock, but only briefly.

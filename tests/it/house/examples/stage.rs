@@ -47,7 +47,7 @@ impl Stage {
             fs::copy(file, stage.configuration().join(file.file_name().unwrap())).unwrap();
         }
         // The file for examples that read a model.
-        Size::dense().model().write(&stage.configuration().join("model.gguf"));
+        Size::dense().model().write(&stage.configuration().join("model.gguf")).unwrap();
         stage
     }
 

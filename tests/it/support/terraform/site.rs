@@ -4,9 +4,10 @@ use std::{collections::BTreeSet, time::Duration};
 
 use damodel::sandbox::{
     Balance, Fault, FaultAction, Ledger, LedgerObject, LifeKind, Mutation, Options, RequestEntry, Running, Sandbox,
-    When,
+    StateList, When,
 };
 use secrecy::ExposeSecret;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::support::wait::wait_until;
@@ -112,22 +113,24 @@ impl Site {
 
     /// Sets the hourly price of a specification and its free GPUs, if given.
     pub(crate) fn set_spec(&self, spec_id: i64, hourly_price: Option<f64>, stock: Option<i64>) {
-        self.mutate(Mutation::SetSpec {
-            spec_id,
-            hourly_price,
-            daily_price: None,
-            monthly_price: None,
-            stock,
-            node_limit: None,
-            highest_cuda: None,
-            enabled: None,
-        });
+        let mut fields = json!({});
+        if let Some(hourly) = hourly_price {
+            fields["prices"] = json!({ "hourly": hourly });
+        }
+        if let Some(stock) = stock {
+            fields["stock"] = json!(stock);
+        }
+        self.set(StateList::Specs, spec_id, &fields);
+    }
+
+    /// Sets fields of a record of the sandbox's state.
+    pub(crate) fn set(&self, list: StateList, key: impl ToString, fields: &Value) {
+        self.sandbox().set(list, &key.to_string(), fields).unwrap();
     }
 
     /// Takes a specification out of the lists.
     pub(crate) fn withdraw_spec(&self, spec_id: i64) {
-        let text = serde_json::json!({"set_spec": {"spec_id": spec_id, "enabled": false}});
-        self.mutate(serde_json::from_value(text).unwrap());
+        self.set(StateList::Specs, spec_id, &json!({ "enabled": false }));
     }
 
     pub(crate) fn arm(&self, endpoint: &str, when: When, action: FaultAction) {
@@ -150,8 +153,8 @@ impl Site {
             self.mutate(Mutation::SetDiskStatus { id: disk["id"].as_i64().unwrap(), status: 2 });
         }
         for image in of("private_images").iter().filter(|it| it["ready"] == false && it["push"].is_null()) {
-            let id = image["id"].as_i64().unwrap();
-            self.mutate(Mutation::SetPrivateImage { id, ready: true, push_progress: 100 });
+            let id = &image["id"];
+            self.set(StateList::PrivateImages, id, &json!({ "ready": true, "push_progress": 100 }));
         }
     }
 
@@ -181,9 +184,9 @@ impl Site {
 
     /// The passwords and tokens of every account and instance.
     pub(crate) fn secrets(&self) -> BTreeSet<String> {
-        fn collect(value: &serde_json::Value, secrets: &mut BTreeSet<String>) {
+        fn collect(value: &Value, secrets: &mut BTreeSet<String>) {
             match value {
-                serde_json::Value::Object(fields) => {
+                Value::Object(fields) => {
                     for (name, value) in fields {
                         match value.as_str().filter(|text| !text.is_empty()) {
                             Some(text) if ["token", "chat_key", "ssh_password", "jupyter_token"].contains(&&**name) => {
@@ -198,7 +201,7 @@ impl Site {
                         }
                     }
                 }
-                serde_json::Value::Array(elements) => elements.iter().for_each(|element| collect(element, secrets)),
+                Value::Array(elements) => elements.iter().for_each(|element| collect(element, secrets)),
                 _ => {}
             }
         }

@@ -1,8 +1,7 @@
-//! GGUF files: written small, and read as far as a server reads before it loads the data; the model files of the public
+//! GGUF files: written, and read as far as a server reads before it loads the data; the model files of the public
 //! storage, and the keys in them that set a server's behaviour.
-//!
-//! The format: magic, version, number of tensors and of keys, the keys with typed values, the tensors' shapes and
-//! offsets, padding to 32 bytes, the data. Little-endian throughout.
+
+mod writer;
 
 use std::{
     collections::BTreeMap,
@@ -11,6 +10,9 @@ use std::{
     path::Path,
 };
 
+use self::writer::ALIGNMENT;
+pub use self::writer::{F16, F32, Gguf, Kind, Q4_K, Q8_0};
+
 /// The type of a 32-bit unsigned value.
 const U32: u32 = 4;
 /// The type of a text.
@@ -18,13 +20,8 @@ const STRING: u32 = 8;
 /// The type of an array.
 const ARRAY: u32 = 9;
 
-/// The type of a tensor of 16-bit floats.
-const F16: u32 = 1;
 /// How much of a file is read: the data after the header may be of any size.
 const LONGEST_HEADER: u64 = 1 << 20;
-
-/// The data of tensors begins at a multiple of this.
-const ALIGNMENT: usize = 32;
 
 /// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,11 +32,11 @@ pub(super) enum KeyValue {
 
 /// The keys of a file, of the types that are needed here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Gguf {
+pub(super) struct ModelKeys {
     pub(super) keys: BTreeMap<String, KeyValue>,
 }
 
-impl Gguf {
+impl ModelKeys {
     pub(super) fn number(&self, key: &str) -> Option<u32> {
         match self.keys.get(key) {
             Some(KeyValue::Number(number)) => Some(*number),
@@ -52,40 +49,6 @@ impl Gguf {
             Some(KeyValue::Text(text)) => Some(text),
             Some(KeyValue::Number(_)) | None => None,
         }
-    }
-
-    /// A file with these keys and tensors, up to its data, and its length including the data.
-    pub(super) fn to_bytes(&self, tensors: &[WrittenTensor]) -> (Vec<u8>, u64) {
-        let mut bytes = b"GGUF".to_vec();
-        bytes.extend(3_u32.to_le_bytes());
-        bytes.extend((tensors.len() as u64).to_le_bytes());
-        bytes.extend((self.keys.len() as u64).to_le_bytes());
-        for (key, value) in &self.keys {
-            put_text(&mut bytes, key);
-            match value {
-                KeyValue::Number(number) => {
-                    bytes.extend(U32.to_le_bytes());
-                    bytes.extend(number.to_le_bytes());
-                }
-                KeyValue::Text(text) => {
-                    bytes.extend(STRING.to_le_bytes());
-                    put_text(&mut bytes, text);
-                }
-            }
-        }
-        let mut offset = 0_u64;
-        for tensor in tensors {
-            put_text(&mut bytes, &tensor.name);
-            bytes.extend((tensor.shape.len() as u32).to_le_bytes());
-            tensor.shape.iter().for_each(|length| bytes.extend(length.to_le_bytes()));
-            bytes.extend(F16.to_le_bytes());
-            bytes.extend(offset.to_le_bytes());
-            let size = tensor.shape.iter().product::<u64>() * 2;
-            offset += size.next_multiple_of(ALIGNMENT as u64);
-        }
-        bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
-        let length = bytes.len() as u64 + offset;
-        (bytes, length)
     }
 
     /// Reads a file.
@@ -118,34 +81,22 @@ impl Gguf {
     }
 }
 
-/// A tensor of 16-bit floats.
-#[derive(Clone, Debug)]
-pub(super) struct WrittenTensor {
-    pub(super) name: String,
-    pub(super) shape: Vec<u64>,
-}
-
-fn put_text(bytes: &mut Vec<u8>, text: &str) {
-    bytes.extend((text.len() as u64).to_le_bytes());
-    bytes.extend(text.as_bytes());
-}
-
 /// The header: the keys, and the end of each tensor, counted from the start of the data.
 struct Header {
-    gguf: Gguf,
+    keys: ModelKeys,
     ends: Vec<(String, u64)>,
-    data: usize,
+    data: u64,
 }
 
 impl Header {
-    fn fits(self, length: u64) -> Result<Gguf, String> {
-        let length = length.saturating_sub(self.data as u64);
+    fn fits(self, length: u64) -> Result<ModelKeys, String> {
+        let length = length.saturating_sub(self.data);
         match self.ends.into_iter().find(|(_, end)| *end > length) {
             Some((name, _)) => Err(format!(
                 "llama_model_load: error loading model: tensor '{name}' data is not within the file bounds, model is \
                  corrupted or incomplete"
             )),
-            None => Ok(self.gguf),
+            None => Ok(self.keys),
         }
     }
 }
@@ -179,15 +130,15 @@ impl<'a> Reader<'a> {
     fn keys(&mut self) -> Option<Header> {
         let _version = self.u32()?;
         let (tensors, keys) = (self.u64()?, self.u64()?);
-        let mut gguf = Gguf::default();
+        let mut found = ModelKeys::default();
         for _ in 0..keys {
             let (key, kind) = (self.text()?, self.u32()?);
             match kind {
                 U32 => {
-                    gguf.keys.insert(key, KeyValue::Number(self.u32()?));
+                    found.keys.insert(key, KeyValue::Number(self.u32()?));
                 }
                 STRING => {
-                    gguf.keys.insert(key, KeyValue::Text(self.text()?));
+                    found.keys.insert(key, KeyValue::Text(self.text()?));
                 }
                 _ => self.skip(kind)?,
             }
@@ -208,7 +159,7 @@ impl<'a> Reader<'a> {
             };
             ends.push((name, offset.checked_add(size)?));
         }
-        Some(Header { gguf, ends, data: self.at.next_multiple_of(ALIGNMENT) })
+        Some(Header { keys: found, ends, data: (self.at as u64).next_multiple_of(ALIGNMENT) })
     }
 
     /// Skips a value of this type.
@@ -237,6 +188,8 @@ pub(super) const ON_LOAD: &str = "stand_in.on_load";
 /// What happens at a chat: `busy`, `crash`, `empty`, `error`, `hang`, `killed`; with the suffix `_second`, from the
 /// second chat on.
 pub(super) const ON_CHAT: &str = "stand_in.on_chat";
+/// The key of the architecture.
+const ARCHITECTURE: &str = "general.architecture";
 /// The key of the chat template.
 pub(super) const TEMPLATE: &str = "tokenizer.chat_template";
 
@@ -272,43 +225,28 @@ const LARGE: &str = "large";
 pub(super) fn write(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder.join("directory.gguf"))?;
     let path = |name: &str| folder.join(format!("{name}.gguf"));
-    let file = |name: &str, model: &Gguf, size: &Size| {
-        let (header, length) = model.to_bytes(&size.tensors());
-        fs::write(path(name), header)?;
-        OpenOptions::new().write(true).open(path(name))?.set_len(length)?;
-        Ok::<u64, io::Error>(length)
-    };
+    let plain = |name: &str| SMALL_SIZE.model(name);
     for (name, key, value) in MODELS {
-        let value = value.parse().map_or_else(|_| KeyValue::Text(value.to_owned()), KeyValue::Number);
-        file(name, &with(name, key, value), &SMALL_SIZE)?;
+        let model = plain(name);
+        let model =
+            value.parse().map_or_else(|_| model.clone().text(key, value), |value| model.clone().number(key, value));
+        model.write(&path(name))?;
     }
-    file(LARGE, &LARGE_SIZE.model(LARGE), &LARGE_SIZE)?;
-    let length = file("truncated", &plain("whole"), &SMALL_SIZE)?;
-    OpenOptions::new().write(true).open(path("truncated"))?.set_len(length - 64)?;
-    let (header, _) = plain("whole").to_bytes(&SMALL_SIZE.tensors());
-    fs::write(path("header-cut"), header.get(..48).unwrap_or_default())?;
+    LARGE_SIZE.model(LARGE).write(&path(LARGE))?;
+    let whole = plain("whole");
+    whole.write(&path("truncated"))?;
+    OpenOptions::new().write(true).open(path("truncated"))?.set_len(whole.length() - 64)?;
+    fs::write(path("header-cut"), whole.header().get(..48).unwrap_or_default())?;
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 41943040\n";
     fs::write(path("not-gguf"), pointer)?;
     fs::write(path("empty"), b"")?;
-    let text = |text: &str| KeyValue::Text(text.to_owned());
-    file("newer", &with("newer", "general.architecture", text("zzzzz")), &SMALL_SIZE)?;
-    file("bad-template", &with("bad-template", TEMPLATE, text(BAD_TEMPLATE)), &SMALL_SIZE)?;
+    for (name, key, value) in [("newer", ARCHITECTURE, "zzzzz"), ("bad-template", TEMPLATE, BAD_TEMPLATE)] {
+        plain(name).without(key).text(key, value).write(&path(name))?;
+    }
     for (name, key) in [("no-template", TEMPLATE), ("missing-key", "llama.context_length")] {
-        let mut model = plain(name);
-        model.keys.remove(key);
-        file(name, &model, &SMALL_SIZE)?;
+        plain(name).without(key).write(&path(name))?;
     }
     Ok(())
-}
-
-fn with(name: &str, key: &str, value: KeyValue) -> Gguf {
-    let mut model = plain(name);
-    model.keys.insert(key.to_owned(), value);
-    model
-}
-
-fn plain(name: &str) -> Gguf {
-    SMALL_SIZE.model(name)
 }
 
 /// How large a model is.
@@ -329,47 +267,38 @@ const LARGE_SIZE: Size =
 
 impl Size {
     fn model(&self, name: &str) -> Gguf {
-        let text = |text: &str| KeyValue::Text(text.to_owned());
-        let keys = [
-            ("general.architecture", text("llama")),
-            ("general.name", text(name)),
-            ("general.file_type", KeyValue::Number(1)),
-            ("llama.block_count", KeyValue::Number(self.layers)),
-            ("llama.context_length", KeyValue::Number(32_768)),
-            ("llama.embedding_length", KeyValue::Number(self.width)),
-            ("llama.feed_forward_length", KeyValue::Number(self.feed_forward)),
-            ("llama.attention.head_count", KeyValue::Number(self.heads)),
-            ("llama.attention.head_count_kv", KeyValue::Number(self.heads_kv)),
-            ("llama.vocab_size", KeyValue::Number(self.vocabulary)),
-            (TEMPLATE, text("{% for message in messages %}{{ message.content }}{% endfor %}")),
-        ];
-        Gguf { keys: keys.map(|(key, value)| (key.to_owned(), value)).into() }
-    }
-
-    fn tensors(&self) -> Vec<WrittenTensor> {
         let (width, wide) = (u64::from(self.width), u64::from(self.feed_forward));
         let narrow = u64::from(self.width / self.heads * self.heads_kv);
-        let tensor = |name: String, shape: &[u64]| WrittenTensor { name, shape: shape.to_vec() };
         let vocabulary = [width, u64::from(self.vocabulary)];
-        let layers = (0..self.layers).flat_map(|layer| {
-            let parts: [(&str, &[u64]); 9] = [
-                ("attn_norm", &[width]),
-                ("attn_q", &[width, width]),
-                ("attn_k", &[width, narrow]),
-                ("attn_v", &[width, narrow]),
-                ("attn_output", &[width, width]),
-                ("ffn_norm", &[width]),
-                ("ffn_gate", &[width, wide]),
-                ("ffn_up", &[width, wide]),
-                ("ffn_down", &[wide, width]),
-            ];
-            parts.map(|(part, shape)| tensor(format!("blk.{layer}.{part}.weight"), shape))
-        });
-        let mut all = vec![tensor("token_embd.weight".to_owned(), &vocabulary)];
-        all.extend(layers);
-        all.push(tensor("output_norm.weight".to_owned(), &[width]));
-        all.push(tensor("output.weight".to_owned(), &vocabulary));
-        all
+        let file = Gguf::default()
+            .text(ARCHITECTURE, "llama")
+            .text("general.name", name)
+            .number("general.file_type", 1)
+            .number("llama.block_count", self.layers)
+            .number("llama.context_length", 32_768)
+            .number("llama.embedding_length", self.width)
+            .number("llama.feed_forward_length", self.feed_forward)
+            .number("llama.attention.head_count", self.heads)
+            .number("llama.attention.head_count_kv", self.heads_kv)
+            .number("llama.vocab_size", self.vocabulary)
+            .text(TEMPLATE, "{% for message in messages %}{{ message.content }}{% endfor %}")
+            .tensor("token_embd.weight", &vocabulary, F16);
+        let parts: [(&str, &[u64]); 9] = [
+            ("attn_norm", &[width]),
+            ("attn_q", &[width, width]),
+            ("attn_k", &[width, narrow]),
+            ("attn_v", &[width, narrow]),
+            ("attn_output", &[width, width]),
+            ("ffn_norm", &[width]),
+            ("ffn_gate", &[width, wide]),
+            ("ffn_up", &[width, wide]),
+            ("ffn_down", &[wide, width]),
+        ];
+        let tensors = (0..self.layers).flat_map(|layer| parts.map(|(part, shape)| (layer, part, shape)));
+        tensors
+            .fold(file, |file, (layer, part, shape)| file.tensor(&format!("blk.{layer}.{part}.weight"), shape, F16))
+            .tensor("output_norm.weight", &[width], F16)
+            .tensor("output.weight", &vocabulary, F16)
     }
 }
 
@@ -377,70 +306,26 @@ impl Size {
 mod tests {
     use super::*;
 
-    fn model() -> Gguf {
-        let keys = [
-            ("general.architecture".to_owned(), KeyValue::Text("llama".to_owned())),
-            ("llama.context_length".to_owned(), KeyValue::Number(4096)),
-        ];
-        Gguf { keys: keys.into() }
-    }
-
-    fn tensors() -> [WrittenTensor; 1] {
-        [WrittenTensor { name: "token_embd.weight".to_owned(), shape: vec![32] }]
-    }
-
-    fn whole() -> Vec<u8> {
-        let (mut bytes, length) = model().to_bytes(&tensors());
-        bytes.resize(usize::try_from(length).unwrap(), 0);
-        bytes
-    }
-
-    fn read(bytes: &[u8]) -> Result<Gguf, String> {
+    fn read(bytes: &[u8]) -> Result<ModelKeys, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), bytes).unwrap();
-        Gguf::read(file.path())
+        ModelKeys::read(file.path())
     }
 
     #[test]
-    fn what_is_written_is_read() {
-        assert_eq!(read(&whole()), Ok(model()));
-    }
-
-    #[test]
-    fn a_file_that_is_cut_says_where() {
-        let bytes = whole();
-        for length in 0..4 {
-            assert!(read(&bytes[..length]).unwrap_err().ends_with("failed to read magic"), "{length}");
-        }
+    fn what_is_written_is_read_and_a_file_that_is_cut_says_where() {
+        let file = Gguf::new("llama")
+            .texts("a", &["one".to_owned(), "two".to_owned()])
+            .flags("b", &[true])
+            .number("c", 5)
+            .tensor("t", &[32], F16);
+        let mut bytes = file.header();
+        bytes.resize(usize::try_from(file.length()).unwrap(), 0);
+        let keys = read(&bytes).unwrap();
+        assert_eq!((keys.text(ARCHITECTURE), keys.number("c")), (Some("llama"), Some(5)));
+        assert!(read(&bytes[..3]).unwrap_err().ends_with("failed to read magic"));
         assert!(read(&bytes[..40]).unwrap_err().ends_with("failed to read key-value pairs"));
         let data = read(&bytes[..bytes.len() - 1]).unwrap_err();
-        assert!(data.contains("tensor 'token_embd.weight' data is not within the file bounds"), "{data}");
-    }
-
-    #[test]
-    fn what_is_no_gguf_is_quoted() {
-        let error = read(b"version https://git-lfs").unwrap_err();
-        assert!(error.ends_with("invalid magic characters: 'vers', expected 'GGUF'"), "{error}");
-    }
-
-    #[test]
-    fn values_of_other_types_are_stepped_over() {
-        let mut bytes = b"GGUF".to_vec();
-        bytes.extend(3_u32.to_le_bytes());
-        bytes.extend(0_u64.to_le_bytes());
-        bytes.extend(3_u64.to_le_bytes());
-        put_text(&mut bytes, "a");
-        bytes.extend(ARRAY.to_le_bytes());
-        bytes.extend(STRING.to_le_bytes());
-        bytes.extend(2_u64.to_le_bytes());
-        put_text(&mut bytes, "one");
-        put_text(&mut bytes, "two");
-        put_text(&mut bytes, "b");
-        bytes.extend(7_u32.to_le_bytes());
-        bytes.push(1);
-        put_text(&mut bytes, "c");
-        bytes.extend(U32.to_le_bytes());
-        bytes.extend(5_u32.to_le_bytes());
-        assert_eq!(read(&bytes).unwrap().number("c"), Some(5));
+        assert!(data.contains("tensor 't' data is not within the file bounds"), "{data}");
     }
 }
