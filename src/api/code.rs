@@ -1,4 +1,4 @@
-//! The error codes of the service, by name and number. Depends on nothing else in the crate.
+//! The error codes of the service, by name and number.
 
 use std::fmt;
 

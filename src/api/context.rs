@@ -1,4 +1,4 @@
-//! The time limit and cancellation of an operation, and the service's clock. Depends on `endpoint` and `error`.
+//! The time limit and cancellation of an operation, and the service's clock.
 
 use std::{
     future::Future,

@@ -1,5 +1,4 @@
-//! The documented endpoints by name, and a request to one. Errors, logs and retry rules use these names. Depends on
-//! nothing else in the crate.
+//! The documented endpoints by name, and a request to one. Errors, logs and retry rules use these names.
 
 use std::{
     fmt,

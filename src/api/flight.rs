@@ -1,4 +1,4 @@
-//! One shared request for all callers who wait for the same value. Depends on `error`.
+//! One shared request for all callers who wait for the same value.
 
 use std::{
     future::Future,

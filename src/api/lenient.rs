@@ -1,4 +1,4 @@
-//! Lenient readers of JSON. Depends on nothing else in the crate.
+//! Lenient readers of JSON.
 //!
 //! A field may be missing, null, empty, a float or a string instead of an integer, or a number instead of text. A value
 //! that makes no sense is read as absent: one odd field must not hide a billed instance.

@@ -1,24 +1,8 @@
-//! The client of the service, independent of Terraform. Depends on no other folder of the crate.
+//! The client of the service, independent of Terraform. Of the other folders it uses `process` only.
 //!
 //! [`Client`] is made from [`Settings`] and returns the endpoint groups of the service API: [`Objects`] of each kind
 //! and [`Specs`]. Every call takes a [`Context`] with its time limit, and fails with an [`Error`] that states how far
 //! the request got.
-//!
-//! The modules:
-//! - `settings`, `context` (limits and clock), `error`, `code`, `endpoint` (and requests): the vocabulary;
-//! - `transport`, `envelope`, `lenient`, `records`, `redact`: from bytes to leniently read records, and to safe log
-//!   lines;
-//! - `chat`: requests to a model, and answers from a stream of events;
-//! - `client`, `token`, `retry` (and pacing): one call;
-//! - `listing`, `flight`, `snapshots` (specifications and public images too): complete lists, one request for all
-//!   callers;
-//! - `watch`: one poller for all waits of a kind;
-//! - `create`, `pending`: creates that are sent once, and their journal;
-//! - `object` (and markers), `presence` (and witnesses): the calls that all kinds share, and whether an object exists;
-//! - `reservations`: the planned spending of creates in flight, for other runs;
-//! - `progress`: the progress of waits, for other processes;
-//! - `remote_file`: a file at any address, read in pieces without credentials;
-//! - `instances`, `private_images`, `save_image`, `cloud_disks`: the endpoint groups.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -70,14 +54,15 @@ mod snapshots;
 mod token;
 mod transport;
 mod watch;
+mod witness;
 
 pub use self::cloud_disks::CreateCloudDisk;
 pub use self::instances::{CreateInstance, ExistDisk, ImageSelector, LoginMethod, NewDisk, Payment, SpecSelector};
 pub use self::object::is_marked;
-pub use self::presence::Witness;
 pub use self::reservations::Quotes;
 pub use self::snapshots::PublicImageFilter;
 pub use self::snapshots::Specs;
+pub use self::witness::Witness;
 pub use chat::{
     ChatAnswer, ChatAssembly, ChatMessage, ChatRequest, ChatUsage, EventError, EventStream, Pushed, ServerEvent,
 };
@@ -91,8 +76,8 @@ pub use create::{
 };
 pub use endpoint::{Effect, Endpoint};
 pub use error::{
-    Cause, Error, HeldElsewhere, JournalError, Missing, Refusal, RequestIds, ServiceError, UnreadAnswer, Unsettled,
-    WaitEnded,
+    Cause, Error, HeldElsewhere, JournalError, Missing, Refusal, RequestIds, ServiceError, TokenError, UnreadAnswer,
+    Unsettled, WaitEnded,
 };
 pub use instances::InstanceFilter;
 pub use lenient::Lenient;
@@ -102,7 +87,7 @@ pub use pending::{
     CreatePhase, Entry, Ids, Journal, JournalReport, Maker, ObjectKind, PendingCreate, PendingRecord, Scope,
     Unreadable, fingerprint,
 };
-pub use presence::{Absence, AccountFingerprints, AccountMatch, LastSeen, Presence};
+pub use presence::{Absence, AccountMatch, LastSeen, Presence};
 pub use progress::{Event as ProgressEvent, Follower, Look, Progress, Stage, Task, Told, WaitEnding};
 pub use records::{
     CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
@@ -113,9 +98,9 @@ pub use remote_file::{RemoteError, RemoteFile};
 pub use reservations::{Reservation, Reservations};
 pub use save_image::SaveImage;
 pub use settings::{BaseUrl, InvalidBaseUrl, PlainHttp, Random, RequestRate, Settings, TokenSource, UserAgent};
-pub use token::TokenError;
 pub use transport::{Answering, IncomingAnswer, Outgoing, SendFailure, Transport};
 pub use watch::Sighting;
+pub use witness::AccountFingerprints;
 
 #[cfg(test)]
 mod testing;

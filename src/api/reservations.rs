@@ -14,10 +14,9 @@ use std::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, Journal, create::VISIBILITY_WINDOW, settings::Random};
+use super::{Context, Journal, create::VISIBILITY_WINDOW, pending::fingerprint, settings::Random};
 use crate::process::{private, private_directory};
 
 /// How long the reservation of another run counts after its last change, in seconds. After that, lists show the object;
@@ -202,7 +201,7 @@ impl Quotes {
 
     /// The quote under a key, at most an hour old at `now` (Unix seconds).
     pub async fn find<T: DeserializeOwned>(&self, key: &str, now: i64, context: &Context) -> Option<T> {
-        let key = hashed(key);
+        let key = fingerprint(&[key]);
         let found = self.with(now, context, move |kept, _| {
             kept.lines.get(&key).filter(|line| is_recent(line.quoted_at, now)).and_then(|line| line.quote.clone())
         });
@@ -212,14 +211,16 @@ impl Quotes {
     /// Stores a quote made at `now` (Unix seconds).
     pub async fn keep<T: Serialize>(&self, key: &str, quote: &T, now: i64, context: &Context) {
         match serde_json::to_value(quote) {
-            Ok(quote) => self.write(QuoteLine { key: hashed(key), quoted_at: now, quote: Some(quote) }, context).await,
+            Ok(quote) => {
+                self.write(QuoteLine { key: fingerprint(&[key]), quoted_at: now, quote: Some(quote) }, context).await
+            }
             Err(error) => tracing::debug!(%error, "a quote could not be kept"),
         }
     }
 
     /// Removes a quote made before `now` (Unix seconds).
     pub async fn forget(&self, key: &str, now: i64, context: &Context) {
-        self.write(QuoteLine { key: hashed(key), quoted_at: now, quote: None }, context).await;
+        self.write(QuoteLine { key: fingerprint(&[key]), quoted_at: now, quote: None }, context).await;
     }
 
     async fn write(&self, line: QuoteLine, context: &Context) {
@@ -275,10 +276,6 @@ fn append(file: &Path, lines: &[&QuoteLine], begins_anew: bool) -> io::Result<()
     let mut options = private();
     let options = if begins_anew { options.write(true).truncate(true) } else { options.append(true) };
     options.create(true).open(file)?.write_all(&text)
-}
-
-fn hashed(key: &str) -> String {
-    Sha256::digest(key).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn is_recent(quoted_at: i64, now: i64) -> bool {

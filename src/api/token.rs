@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::api::{
-    error::{Error, Missing},
+    error::{Error, Missing, TokenError},
     flight::{Flight, Freshness},
     retry::{TOKEN_PROGRAM, Waits},
     settings::{Random, TokenSource},
@@ -173,46 +173,6 @@ async fn run(program: &str, arguments: &[String]) -> Result<SecretString, TokenE
         return Err(TokenError::NoToken { program: named() });
     }
     Ok(SecretString::from(token))
-}
-
-/// Why the token program printed no token. Its output is never shown.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TokenError {
-    /// Its exit status was not 0. Usual cause: an expired login.
-    #[error("the token program {program} failed: {status}")]
-    Failed {
-        /// The program, without its arguments.
-        program: String,
-        /// The exit status.
-        status: String,
-    },
-    /// The list of program and arguments is empty.
-    #[error("the token program is not named")]
-    NoProgram,
-    /// It printed nothing, characters that a header must not contain, or more than 64 KiB.
-    #[error("the token program {program} printed no token")]
-    NoToken {
-        /// The program, without its arguments.
-        program: String,
-    },
-    /// It could not be run. Usual cause: it is not on the PATH.
-    #[error("the token program {program} could not be run: {reason}")]
-    NotStarted {
-        /// The program, without its arguments.
-        program: String,
-        /// The error of the operating system.
-        reason: String,
-    },
-    /// It took longer than 30 s. Usual cause: it waits for input.
-    #[error("the token program {program} did not end within 30 s")]
-    TimedOut {
-        /// The program, without its arguments.
-        program: String,
-    },
-    /// The token contains characters that a header must not contain.
-    #[error("the API token contains characters that cannot be sent in a header")]
-    Unsendable,
 }
 
 #[cfg(all(test, unix))]

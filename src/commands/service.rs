@@ -61,13 +61,13 @@ pub(super) const DATA_DIRECTORY: &str = ".terraform";
 
 /// The pending records of a folder.
 #[derive(Debug)]
-pub(super) struct Notes {
+pub(super) struct PendingFolder {
     pub(super) journal: Journal,
     /// Whether the user named the directory: then it must exist.
     pub(super) are_named: bool,
 }
 
-impl Notes {
+impl PendingFolder {
     /// The records in the named directory, or else below Terraform's data directory. Paths are resolved as in the
     /// provider; an empty one counts as unset.
     pub(super) fn find(named: Option<&Path>, data: &Path, environment: &Environment) -> Self {
@@ -110,10 +110,13 @@ mod tests {
             (Some("~/notes"), "data", "/home/me/notes", true),
             (Some("~other/notes"), "data", "/stack/~other/notes", true),
         ] {
-            let notes = Notes::find(named.map(Path::new), Path::new(data), &environment);
+            let notes = PendingFolder::find(named.map(Path::new), Path::new(data), &environment);
             assert_eq!((notes.directory(), notes.are_named), (Path::new(expected), are_named), "{named:?}");
         }
         let there = environment.within("inner");
-        assert_eq!(Notes::find(None, Path::new("x"), &there).directory(), Path::new("/stack/inner/x/damodel-pending"));
+        assert_eq!(
+            PendingFolder::find(None, Path::new("x"), &there).directory(),
+            Path::new("/stack/inner/x/damodel-pending")
+        );
     }
 }

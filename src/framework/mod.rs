@@ -14,8 +14,6 @@
 mod attr;
 mod diagnostics;
 mod ephemeral;
-#[cfg(test)]
-mod faults;
 mod function;
 mod generate;
 mod identity;
@@ -24,9 +22,11 @@ mod plan_rules;
 mod private;
 mod registry;
 mod resource;
+mod result;
 pub mod schema;
 pub mod server;
-mod settle;
+#[cfg(test)]
+mod soundness;
 mod steps;
 pub mod timeouts;
 pub mod value;
@@ -46,7 +46,7 @@ pub(crate) use registry::{Offered, OfferedFunction};
 pub use resource::{
     Create, CreatePlan, DataSource, DestroyPlan, Outcome, PlanContext, Resource, State, StepContext, Update, UpdatePlan,
 };
+pub use result::OTHERWISE;
 pub use schema::Schema;
 pub use server::{Ends, Server};
-pub use settle::OTHERWISE;
 pub use value::{Type, Value};

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 #[cfg(test)]
-use super::faults::{ModelReader, argument_reader, reader};
+use super::soundness::{ModelReader, argument_reader, reader};
 use super::{
     diagnostics::{Diagnostic, Diagnostics},
     ephemeral::EphemeralResource,

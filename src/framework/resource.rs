@@ -10,9 +10,9 @@ use super::{
     identity::{Identity, IdentitySchema},
     model::{Model, ModelError, to_value},
     private::Private,
+    result::{fill_defaults, without_secrets},
     schema::Schema,
     server::DEFAULT_TIMEOUT,
-    settle::{fill_defaults, without_secrets},
     timeouts::DefaultTimeouts,
     value::Value,
 };

@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{DestroyFallback, Environment, OnLeftover, ProviderClient, account_budget::AccountBudget};
+use super::{DestroyFallback, Environment, OnLeftover, ProviderClient, account_budget::AccountBudget, rules};
 use crate::{
     api::{
         BaseUrl, Context, InvalidBaseUrl, Journal, PlainHttp, Progress, RequestRate, Settings, TokenSource, UserAgent,
@@ -172,7 +172,7 @@ pub(super) fn schema() -> Schema {
                 "A name for this configuration, used in markers and pending records. Default: the working directory. \
                  Set it if the directory differs from run to run. Environment: `DAMODEL_STACK`.",
             )
-            .validate(validator::text("a non-empty string", |name| !name.trim().is_empty())),
+            .validate(rules::non_empty()),
             Attribute::optional(
                 "pending_dir",
                 Type::String,

@@ -1,7 +1,6 @@
 //! The provider damodel: its configuration, the list of everything that it offers, and a folder for each resource.
 //!
-//! A resource never uses the folder of another resource; shared code is in this folder. Depends on `framework`, `api`,
-//! `model` and `ssh`.
+//! A resource never uses the folder of another resource; shared code is in this folder.
 
 mod access;
 mod account_budget;
@@ -230,6 +229,6 @@ mod tests {
     #[test]
     fn every_schema_is_sound_and_every_model_fits_it() {
         let server = Server::new(Damodel::new(Environment::default()), Ends::default());
-        assert_eq!(server.faults(), Vec::<String>::new());
+        assert_eq!(server.unsound(), Vec::<String>::new());
     }
 }

@@ -1,6 +1,11 @@
-//! The service's rules for names and paths that can be checked without it.
+//! Rules for names and paths that can be checked without the service.
 
 use crate::framework::schema::{Validator, validator};
+
+/// The rule for a name, a code or a region: white space alone is none.
+pub(super) fn non_empty() -> Validator {
+    validator::text("a non-empty string", |text| !text.trim().is_empty())
+}
 
 /// The rule for an argument that names an instance. A llama server's `id`, which has a port, is none.
 pub(super) fn instance_uid() -> Validator {

@@ -1,4 +1,4 @@
-//! Server-sent events, read from any stream of bytes. Depends on nothing else in the crate.
+//! Server-sent events, read from any stream of bytes.
 
 use std::{
     collections::VecDeque,

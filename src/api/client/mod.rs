@@ -22,15 +22,15 @@ use super::{
     context::{Context, CorrectedClock},
     endpoint::{ChangeUnderWay, Effect, Endpoint, Request},
     envelope::{self, Answer},
-    error::{Cause, Error, Missing, TooMuch},
-    presence::{AccountFingerprints, Witness},
+    error::{Cause, Error, Missing, TokenError, TooMuch},
     redact,
     retry::{Admission, Pace, REQUEST, ROUNDS, Retry, Waits},
     settings::{Random, Settings, TokenSource},
     snapshots::Snapshots,
-    token::{Token, TokenError, Tokens},
+    token::{Token, Tokens},
     transport::{Http, Outgoing, Transport},
     watch::Watch,
+    witness::{AccountFingerprints, Witness},
 };
 
 mod chat;
@@ -379,7 +379,7 @@ impl Client {
                 path,
                 attempt,
                 body = self.loggable(body, Some(&token.secret)),
-                "request"
+                "sending"
             );
         }
         let change = endpoint.mutates().then(|| ChangeUnderWay::begin(&self.shared.changes));

@@ -16,10 +16,10 @@ use crate::api::{
     error::{Error, Missing, RequestIds, Unsettled},
     object::Object,
     pending::{Begin, Entry, Journal, PendingRecord},
-    presence::AccountFingerprints,
     progress::{Stage, Task},
     records::read,
     retry,
+    witness::AccountFingerprints,
 };
 
 pub(super) struct Flow<C: Creation> {

@@ -11,7 +11,7 @@ use super::{
     CreatePhase, Ids, Journal, PendingRecord,
     files::{FINISHED, RECORD, failed, remove, store},
 };
-use crate::api::{error::Error, presence::AccountFingerprints};
+use crate::api::{error::Error, witness::AccountFingerprints};
 
 /// A create of this run. Dropping it keeps its file, and the next run's same create resumes it.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use super::{
     files::{FINISHED, Files, Unreadable, failed, read_all, record_name, remove},
     run::{Maker, RecordHolder, Run},
 };
-use crate::api::{error::Error, presence::AccountFingerprints};
+use crate::api::{error::Error, witness::AccountFingerprints};
 
 /// The greatest age of a directory reading while another run works in the directory.
 const READING_LASTS: Duration = Duration::from_millis(100);

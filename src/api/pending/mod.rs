@@ -16,7 +16,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::presence::AccountFingerprints;
+use super::witness::AccountFingerprints;
 
 pub use self::files::Unreadable;
 pub use self::{

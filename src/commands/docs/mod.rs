@@ -64,7 +64,7 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
         return if differences.is_empty() { Ok(()) } else { Err(stale()) };
     }
     for difference in &differences {
-        folder.settle(difference, &pages)?;
+        folder.correct(difference, &pages)?;
     }
     let said = format!("{} pages, {} changed\n", pages.len(), described.len());
     io::stdout().write_all(said.as_bytes()).map_err(Failure::terminal)
@@ -134,7 +134,7 @@ impl Folder {
     }
 
     /// Corrects a difference.
-    fn settle(&self, difference: &Difference, pages: &BTreeMap<PathBuf, String>) -> Result<(), Failure> {
+    fn correct(&self, difference: &Difference, pages: &BTreeMap<PathBuf, String>) -> Result<(), Failure> {
         let path = self.0.join(difference.path());
         let settled = match pages.get(difference.path()) {
             Some(page) => {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use self::fate::{AskedService, Fate};
 use super::{
     Failure, ServiceArguments, aligned,
-    service::{DATA_DIRECTORY, Notes, path_or_nothing},
+    service::{DATA_DIRECTORY, PendingFolder, path_or_nothing},
 };
 use crate::{
     api::{Client, Context, Journal, PendingCreate},
@@ -72,7 +72,7 @@ pub async fn run_to(
     environment: &Environment,
     out: &mut (impl Write + Send),
 ) -> Result<(), Failure> {
-    let notes = Notes::find(arguments.dir.as_deref(), &arguments.data_dir, environment);
+    let notes = PendingFolder::find(arguments.dir.as_deref(), &arguments.data_dir, environment);
     let is_there = notes.directory().exists();
     if notes.are_named && !is_there {
         let directory = notes.directory().display();

@@ -17,7 +17,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use self::view::View;
 use super::{
     Failure,
-    service::{DATA_DIRECTORY, Notes, path_or_nothing},
+    service::{DATA_DIRECTORY, PendingFolder, path_or_nothing},
 };
 use crate::{api::Follower, process::told_to_end, provider::Environment};
 
@@ -139,7 +139,7 @@ async fn watch(
 }
 
 /// Shows the last finished run.
-fn tell_last(notes: &Notes, follower: &Follower, view: &mut View<impl Write>) -> Result<(), Failure> {
+fn tell_last(notes: &PendingFolder, follower: &Follower, view: &mut View<impl Write>) -> Result<(), Failure> {
     let directory = follower.directory();
     let told = follower.last().map_err(|error| Failure::reading(directory.display(), error))?;
     match (told.is_empty(), doubt(notes, follower)) {
@@ -151,7 +151,7 @@ fn tell_last(notes: &Notes, follower: &Follower, view: &mut View<impl Write>) ->
 }
 
 /// The failure for a named directory that does not exist. Usual cause: a misspelled name.
-fn no_directory(notes: &Notes) -> Failure {
+fn no_directory(notes: &PendingFolder) -> Failure {
     let directory = notes.directory().display();
     Failure::new(format!(
         "no pending directory at {directory}. Give the provider's pending_dir relative to the folder of the \
@@ -160,16 +160,16 @@ fn no_directory(notes: &Notes) -> Failure {
 }
 
 /// The pending records of the folder. Paths in the environment are relative to the folder, as in the provider.
-fn notes(arguments: &Arguments, environment: Environment) -> Result<Notes, Failure> {
+fn notes(arguments: &Arguments, environment: Environment) -> Result<PendingFolder, Failure> {
     if !arguments.dir.is_dir() {
         return Err(Failure::new(format!("cannot read the folder {}: it does not exist", arguments.dir.display())));
     }
     let there = environment.within(&arguments.dir);
-    Ok(Notes::find(arguments.pending_dir.as_deref(), &arguments.data_dir, &there))
+    Ok(PendingFolder::find(arguments.pending_dir.as_deref(), &arguments.data_dir, &there))
 }
 
 /// A hint if no provider process has written files yet: either no apply has run, or the user meant another folder.
-fn doubt(notes: &Notes, follower: &Follower) -> Option<String> {
+fn doubt(notes: &PendingFolder, follower: &Follower) -> Option<String> {
     let is_there = notes.directory().exists() || follower.directory().exists();
     (!is_there).then(|| {
         format!(

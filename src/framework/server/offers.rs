@@ -13,7 +13,7 @@ use crate::framework::{
     plan_rules::{check, planned_state},
     registry::{OfferedAction, OfferedDataSource, OfferedEphemeralResource},
     resource::EventSender,
-    settle::{fill_defaults, settled},
+    result::{fill_defaults, settled},
     steps::Validates,
 };
 

@@ -8,7 +8,7 @@ use crate::framework::{
     generate::configuration,
     plan_rules::{guarded, planned_state, replacements},
     registry::OfferedResource,
-    settle::{assume, confirm, fill_defaults, settled, with_numbers_of, without_assumed, without_write_only},
+    result::{assume, confirm, fill_defaults, settled, with_numbers_of, without_assumed, without_write_only},
     steps::{RefinedPlan, ResourceStep},
 };
 

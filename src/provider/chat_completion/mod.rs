@@ -14,6 +14,7 @@ use super::{
     client::limits,
     errors::Failure,
     llama_chat::{self, ChatFailure},
+    rules,
     ssh::{Login, Ssh, TunnelLogin},
     ssh_failure::SshFailure,
     ssh_schema as ssh,
@@ -167,7 +168,7 @@ fn question() -> Vec<Attribute> {
             "The model's name, as the console's model marketplace shows it. A llama server has one model and accepts \
              any name.",
         )
-        .validate(validator::text("a non-empty string", |model| !model.is_empty())),
+        .validate(rules::non_empty()),
         Attribute::required(
             "messages",
             AttributeType::Nested(

@@ -55,7 +55,7 @@ pub(in crate::provider) static COLUMNS: &[Column] = &[
 pub(super) fn schema() -> Schema {
     let mut attributes = vec![
         Attribute::optional_computed("name", Type::String, "The disk's name. Changed in place.")
-            .validate(validator::text("a non-empty string", |name| !name.trim().is_empty())),
+            .validate(rules::non_empty()),
         Attribute::required(
             "size_gb",
             Type::Number,

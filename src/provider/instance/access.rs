@@ -7,11 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::schema::Instance;
 use crate::{
     api::InstanceUid,
-    framework::{
-        Attr, EphemeralResource, Opened, Path, Schema, Secret, StepContext, Type,
-        schema::{Attribute, validator},
-    },
-    provider::{ProviderClient, access, client::limits},
+    framework::{Attr, EphemeralResource, Opened, Path, Schema, Secret, StepContext, Type, schema::Attribute},
+    provider::{ProviderClient, access, client::limits, rules},
 };
 
 #[derive(Debug)]
@@ -42,8 +39,7 @@ impl EphemeralResource for InstanceAccessResource {
             "How to log in to an instance, read during the run. It never reaches the state or the plan, so it works \
              with `store_credentials = false` of the instance. It waits for an instance that is still being created.",
             vec![
-                Attribute::required("id", Type::String, "The instance's UID.")
-                    .validate(validator::text("a non-empty string", |id| !id.trim().is_empty())),
+                Attribute::required("id", Type::String, "The instance's UID.").validate(rules::non_empty()),
                 Attribute::computed("ssh_host", Type::String, "The address for SSH."),
                 Attribute::computed("ssh_port", Type::Number, "The port for SSH."),
                 Attribute::computed("ssh_user", Type::String, "The user to log in as: `root`."),

@@ -8,7 +8,7 @@ use crate::{
         Attr, CreatePlan, Diagnostics, Path, Type, UpdatePlan,
         schema::{Attribute, AttributeType, Nesting, validator},
     },
-    provider::ProviderClient,
+    provider::{ProviderClient, rules},
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,13 +28,13 @@ pub(super) fn attribute() -> Attribute {
         )
         .validate(validator::between(1..=i64::MAX)),
         Attribute::optional("spec_type", Type::String, "The specification's code within the region.")
-            .validate(validator::text("a non-empty string", |code| !code.is_empty())),
+            .validate(rules::non_empty()),
         Attribute::optional(
             "region",
             Type::String,
             "The region. Default: the instance's, else the provider's `region`.",
         )
-        .validate(validator::text("a non-empty string", |region| !region.is_empty())),
+        .validate(rules::non_empty()),
         Attribute::optional("gpu_num", Type::Number, "How many GPUs. Default: the instance's `gpu_num`.")
             .validate(validator::between(1..=i64::MAX)),
     ];

@@ -3,9 +3,9 @@
 mod access;
 mod candidates;
 mod checks;
+mod choices;
 mod disks;
 mod listed;
-mod offers;
 mod plan;
 mod price;
 mod report;
@@ -165,7 +165,7 @@ impl Creatable for Instance {
     }
 
     fn choices(config: &Self, planned: &Self, private: &Private, client: &ProviderClient) -> Vec<Choice<Self>> {
-        offers::choices(config, planned, private, client)
+        choices::choices(config, planned, private, client)
     }
 
     async fn confirm(&self, attempt: &Attempt, client: &ProviderClient, limits: &Context) -> Result<Self, Diagnostic> {
@@ -180,11 +180,11 @@ impl Creatable for Instance {
 
     fn forget_plan(private: &mut Private, client: &ProviderClient) {
         price::end_plan(private, client);
-        offers::forget(private);
+        choices::forget(private);
     }
 
     async fn forget_promise(config: &Self, planned: &Self, client: &ProviderClient, limits: &Context) {
-        offers::forget_kept(config, planned, client, limits).await;
+        choices::forget_kept(config, planned, client, limits).await;
     }
 
     fn wait_for_capacity(&self) -> Option<Duration> {

@@ -3,8 +3,8 @@
 use super::{
     candidates,
     checks::{self, check_disks},
+    choices,
     disks::{self, find_uids, keep_uids, recall_uids},
-    offers,
     schema::Instance,
 };
 use crate::{
@@ -79,7 +79,7 @@ async fn live(plan: &mut CreatePlan<Instance>, client: &ProviderClient, limits: 
             None
         }
     };
-    offers::plan(plan, billed.as_ref(), client, limits).await;
+    choices::plan(plan, billed.as_ref(), client, limits).await;
 }
 
 /// Checks the arguments that only a create needs; an imported instance may lack them.

@@ -45,13 +45,13 @@ pub(super) fn schema() -> Schema {
 fn arguments() -> Vec<Attribute> {
     vec![
         Attribute::optional_computed("name", Type::String, "The instance's name. Changed in place.")
-            .validate(validator::text("a non-empty string", |name| !name.trim().is_empty())),
+            .validate(rules::non_empty()),
         fixed(Attribute::optional_computed(
             "region",
             Type::String,
             "Region. Default: the provider's `region`. It applies to `candidates` without a region.",
         ))
-        .validate(validator::text("a non-empty string", |region| !region.is_empty())),
+        .validate(rules::non_empty()),
         fixed(Attribute::with_default(
             "payment_type",
             Type::String,
@@ -81,7 +81,7 @@ fn arguments() -> Vec<Attribute> {
              `spec_id` and `spec_type` must name the same specification.",
         ))
         .follows(&["spec_id"])
-        .validate(validator::text("a non-empty string", |code| !code.is_empty())),
+        .validate(rules::non_empty()),
         fixed(Attribute::optional_computed(
             "gpu_num",
             Type::Number,

@@ -1,15 +1,8 @@
 //! `damodel_llama_server`: the inference server of the guide, run in an instance over SSH (service API, In-instance
 //! inference server guide).
 //!
-//! - `schema`, `model`, `options`, `validate`, `plan`: the configuration, judged without the instance; `memory`:
-//!   whether the model fits;
-//! - `log_in`, `machine`, `bootstrap`: the login, and the program that is run there;
-//! - `survey`: the questions to the instance; `model_file`, `package`, `source`, `recipe`, `logout` judge the answers;
-//! - `decide`: the next step; `work`: the loop that carries it out; `trial`: the requests to the server; `watch`: the
-//!   progress; `outcome`: from the end of the work to the state;
-//! - `job`: from attributes to the program's job;
-//! - `tunnel`: the ephemeral resource that forwards its port; `restart`: the action;
-//! - `create`, `read`, `update`, `delete`, `import`: the life cycle; `failure`: the texts of diagnostics.
+//! Questions to the instance are judged by pure functions; one decision names the next step, and the program of
+//! `bootstrap` works in the instance.
 
 mod bootstrap;
 mod create;

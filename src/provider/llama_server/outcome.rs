@@ -40,7 +40,7 @@ pub(super) const NOT_HEARD: &str = "It is not known whether the instance receive
 
 impl Ended {
     /// The table: what is kept after this end of an operation, and the sentence that says so.
-    pub(super) fn settle(&self, operation: Operation) -> (Keep, &'static str) {
+    pub(super) fn kept(&self, operation: Operation) -> (Keep, &'static str) {
         use {End::*, Keep::*, Operation::*};
         let has_former = self.report.former.is_some();
         let has_ended = self.report.process.as_ref().is_some_and(|process| !process.is_alive);
@@ -123,7 +123,7 @@ pub(super) struct Conclusion<'a> {
 impl Conclusion<'_> {
     /// The state and the diagnostics.
     pub(super) async fn of(mut self, ended: &Ended) -> Outcome<LlamaServer> {
-        let (keep, now) = ended.settle(self.operation);
+        let (keep, now) = ended.kept(self.operation);
         let (mut now, mut warnings) = (now.to_owned(), Diagnostics::new());
         match (keep, &mut self.prior) {
             (Keep::Planned, prior) => {
@@ -333,7 +333,7 @@ mod tests {
         ] {
             let ended = ended(end, is_begun, former, is_alive, kind);
             for (operation, (keep, words)) in [Create, Update, Restart].into_iter().zip(expected) {
-                let (kept, now) = ended.settle(operation);
+                let (kept, now) = ended.kept(operation);
                 assert!(kept == keep && now.contains(words), "{operation:?} {ended:?}: {kept:?} {now}");
             }
         }

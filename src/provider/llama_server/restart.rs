@@ -162,7 +162,7 @@ async fn restart(
     let mut work =
         Work { machine: &mut opened.machine, goal: Goal::seen(), trial, former_trial: None, order: None, watch };
     let ended = work.follow(report, History::begun()).await;
-    let (_, now) = ended.settle(Operation::Restart);
+    let (_, now) = ended.kept(Operation::Restart);
     if let End::Served(speed) = &ended.end {
         let pid = ended.now.process.as_ref().map(|process| process.pid).unwrap_or_default();
         let speed = speed.as_ref().map(|speed| format!(", {speed} tokens per second")).unwrap_or_default();

@@ -274,7 +274,7 @@ fn behaviour() -> Vec<Attribute> {
                     )
                     .validate(validator::one_of(&["chat", "embeddings", "rerank", "health"])),
                     Attribute::with_default("prompt", Type::String, options::PROMPT, "The question to ask.")
-                        .validate(validator::text("a non-empty string", |prompt| !prompt.is_empty())),
+                        .validate(rules::non_empty()),
                     Attribute::with_default("max_tokens", Type::Number, 64, "The longest answer in tokens.")
                         .validate(validator::between(1..=i64::from(i32::MAX))),
                     Attribute::optional("expect", Type::String, "A regular expression that the answer must match.")

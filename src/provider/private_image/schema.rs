@@ -6,7 +6,7 @@ use crate::{
     api,
     framework::{
         Attr, Schema, Type,
-        schema::{Attribute, Replacement, validator},
+        schema::{Attribute, Replacement},
         timeouts::Timeouts,
         value::Number,
     },
@@ -58,7 +58,7 @@ pub(super) fn schema() -> Schema {
              Recommended: a replacement of the instance that the image was saved from replaces the image too.",
         ),
         Attribute::required("name", Type::String, "The image's name, unique in the account. Changed in place.")
-            .validate(validator::text("a non-empty string", |name| !name.trim().is_empty())),
+            .validate(rules::non_empty()),
     ];
     let reported = columns::reported(COLUMNS, &attributes);
     attributes.extend(reported);

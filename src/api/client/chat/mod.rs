@@ -27,9 +27,8 @@ use crate::api::{
     context::Context,
     endpoint::Endpoint,
     envelope,
-    error::{Cause, Error, Missing, UnreadAnswer},
+    error::{Cause, Error, Missing, TokenError, UnreadAnswer},
     retry::REQUEST,
-    token::TokenError,
     transport::{IncomingAnswer, LARGEST_ANSWER, Outgoing},
 };
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::api::{
     Ids, Scope,
     pending::{Begin, Maker},
-    presence::AccountFingerprints,
+    witness::AccountFingerprints,
 };
 
 const BASE: &str = "http://127.0.0.1:1";

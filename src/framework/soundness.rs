@@ -28,7 +28,7 @@ pub(super) fn argument_reader<A: FromValue>(value: &Value) -> Result<Value, Mode
 }
 
 impl<P: Provider> Server<P> {
-    pub(crate) fn faults(&self) -> Vec<String> {
+    pub(crate) fn unsound(&self) -> Vec<String> {
         let mut faults = schema_faults(self.schema());
         faults.extend(model_faults(self.schema(), reader::<P::Model>));
         faults.extend(reserved(self.schema(), &RESERVED_IN_PROVIDERS).chain(write_only(self.schema())));
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn what_is_offered_twice_is_a_fault() {
-        let faults = Server::new(Twice, Ends::default()).faults();
+        let faults = Server::new(Twice, Ends::default()).unsound();
         assert_eq!(faults, ["the function twice is registered twice"]);
     }
 

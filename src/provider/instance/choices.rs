@@ -259,7 +259,7 @@ impl Survey {
                 return Decision { ceiling: None, offers: Promise::Forgotten };
             }
         }
-        self.settle(planned, &offers);
+        self.plan_common_values(planned, &offers);
         let ceiling = planned.price_ceiling.known().cloned();
         plan.private.insert(OFFERS, &offers);
         self.warn_of_moved_prices(&offers, &mut plan.diagnostics);
@@ -349,7 +349,7 @@ impl Survey {
     }
 
     /// Plans the common values of the remaining choices.
-    fn settle(&self, planned: &mut Instance, offers: &[Offer]) {
+    fn plan_common_values(&self, planned: &mut Instance, offers: &[Offer]) {
         if self.has_choice() {
             let quoted = |offer: &Offer| {
                 let spec_type = offer.spec_type.clone().map_or(Attr::Unknown, Attr::Known);
