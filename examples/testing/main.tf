@@ -48,14 +48,14 @@ data "damodel_public_image" "pytorch" {
   name = "PyTorch 2.5.1"
 }
 
-data "damodel_cloud_disk_specs" "block" {
-  storage_classes = ["RBD"]
+data "damodel_cloud_disk_spec" "block" {
+  storage_class = "RBD"
 }
 
 resource "damodel_cloud_disk" "data" {
   name       = var.name
   size_gb    = var.disk_size_gb
-  spec_id    = data.damodel_cloud_disk_specs.block.specs[0].spec_id
+  spec_id    = data.damodel_cloud_disk_spec.block.spec_id
   mount_path = "/data"
 
   lifecycle {

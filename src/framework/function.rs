@@ -3,7 +3,7 @@
 use super::{
     model::{FromValue, ToValue},
     registry::OfferedFunction,
-    schema::Validator,
+    schema::{Validator, description::rules},
     value::{Type, Value},
 };
 
@@ -44,6 +44,18 @@ pub struct Signature {
 }
 
 impl Signature {
+    /// The same with the rules of the parameters in their descriptions.
+    #[must_use]
+    pub(super) fn described(mut self) -> Self {
+        for parameter in self.parameters.iter_mut().chain(&mut self.variadic) {
+            for rule in rules(&parameter.validators, &parameter.description, Some(&parameter.ty)) {
+                parameter.description.push(' ');
+                parameter.description.push_str(&rule);
+            }
+        }
+        self
+    }
+
     /// The parameter of an argument, by its position; `None` for one argument too many.
     pub fn parameter(&self, position: usize) -> Option<&Parameter> {
         self.parameters.get(position).or(self.variadic.as_ref())

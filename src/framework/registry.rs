@@ -117,7 +117,7 @@ impl Offering {
             kind,
             name,
             ty: schema.ty(),
-            schema,
+            schema: schema.described(),
             identity: None,
             timeouts: DefaultTimeouts::all(timeout),
             #[cfg(test)]
@@ -250,7 +250,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
             readers: vec![argument_reader::<F::Arguments>, reader::<F::Output>],
             ..Offering::new(OfferKind::Function, function.name(), Schema::default(), Duration::MAX)
         };
-        let signature = function.signature();
+        let signature = function.signature().described();
         self.with(Offer::Function(Offered { offering, steps: Box::new(OfFunction(function, signature)) }))
     }
 

@@ -55,7 +55,7 @@ impl DefaultTimeouts {
                 name,
                 Type::String,
                 format!(
-                    "How long {step} may take, such as `90s`, `30m` or `1h30m`. Default `{}`.",
+                    "How long {step} may take, such as `90s`, `30m` or `1h30m`. Default: `{}`.",
                     print_duration(default)
                 ),
             )

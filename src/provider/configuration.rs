@@ -60,7 +60,7 @@ pub(super) fn schema() -> Schema {
                 "allow_http",
                 Type::Bool,
                 "Whether plain `http` is allowed for any address, such as a private gateway; the token is then sent \
-                 unencrypted. Default `false`.",
+                 unencrypted. Default: `false`.",
             ),
             Attribute::optional(
                 "api_token",
@@ -93,19 +93,19 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "request_timeout",
                 Type::String,
-                format!("How long one request may take. Default `{timeout}`."),
+                format!("How long one request may take. Default: `{timeout}`."),
             )
             .validate(validator::duration()),
             Attribute::optional(
                 "max_retries",
                 Type::Number,
-                format!("How often a failed request is repeated if that is safe. Default `{}`.", defaults.max_retries),
+                format!("How often a failed request is repeated if that is safe. Default: `{}`.", defaults.max_retries),
             )
             .validate(validator::between(0..=100)),
             Attribute::optional(
                 "max_concurrent_requests",
                 Type::Number,
-                format!("How many requests may run at the same time. Default `{}`.", defaults.max_concurrent_requests),
+                format!("How many requests may run at the same time. Default: `{}`.", defaults.max_concurrent_requests),
             )
             .validate(validator::between(1..=1000)),
             Attribute::optional(
@@ -123,7 +123,7 @@ pub(super) fn schema() -> Schema {
                 "preflight",
                 Type::Bool,
                 "Whether plans are checked against the live service: stock, limits, prices, images, disks and names, \
-                 and a model against the GPU memory of its instance. Default `true`.",
+                 and a model against the GPU memory of its instance. Default: `true`.",
             ),
             Attribute::optional(
                 "max_hourly_price",
@@ -164,7 +164,7 @@ pub(super) fn schema() -> Schema {
                 Type::Bool,
                 "Whether names are unique in the account: a create fails before its request if a living object of its \
                  kind has the configured name, and the error contains the import command. For pipelines on fresh \
-                 runners. `create_before_destroy` then needs a name that changes. Default `false`.",
+                 runners. `create_before_destroy` then needs a name that changes. Default: `false`.",
             ),
             Attribute::optional(
                 "stack",

@@ -9,15 +9,44 @@ use crate::{
     ssh,
 };
 
+/// What logs in: it decides where the credentials are stored, and what happens without a pinned host key.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Visitor {
+    /// A resource.
+    Resource,
+    /// A data source, whose arguments are in the state.
+    DataSource,
+    /// An ephemeral resource or an action, which has no state.
+    Run,
+}
+
+impl Visitor {
+    fn storage(self) -> &'static str {
+        match self {
+            Self::Resource | Self::DataSource => "It is stored in the state.",
+            Self::Run => "It is not stored in the state.",
+        }
+    }
+
+    fn without_host_key(self, whose: &str) -> &'static str {
+        match self {
+            Self::Resource => "Without it, the first key that is seen is pinned.",
+            _ if whose == "host" => "Without it and `host_key`, any key is accepted, with a warning.",
+            _ => "Without it, any key is accepted, with a warning.",
+        }
+    }
+}
+
 /// The arguments of one host, in the order of the documentation.
-fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
+fn attributes(visitor: Visitor, whose: &str, host: Attribute) -> Vec<Attribute> {
+    let storage = visitor.storage();
     vec![
         host,
         Attribute::optional(
             "port",
             Type::Number,
             format!(
-                "The port for SSH. Default `{PORT}`{}.",
+                "The port for SSH. Default: `{PORT}`{}.",
                 if whose == "host" { ", or the service's value for `instance_id`" } else { "" }
             ),
         )
@@ -29,14 +58,15 @@ fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
         Attribute::optional(
             "private_key",
             Type::String,
-            "The private key itself, without a passphrase. It is stored in the state; `private_key_file` is not.",
+            format!("The private key itself, without a passphrase. {storage}"),
         )
         .sensitive()
         .validate(private_key()),
         Attribute::optional(
             "private_key_file",
             Type::String,
-            "A file with the private key, on the computer that runs Terraform; `~/` is its user's home.",
+            "A file with the private key, on the computer that runs Terraform; `~/` is its user's home. Only the path is \
+             stored.",
         )
         .validate(validator::text("a path", |path| !path.trim().is_empty() && !path.contains('\n'))),
         Attribute::optional(
@@ -47,7 +77,7 @@ fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
         .validate(validator::text("an OpenSSH certificate (ssh-…-cert-v01@openssh.com AAAA…)", |text| {
             text.split_whitespace().next().is_some_and(|kind| kind.ends_with("-cert-v01@openssh.com"))
         })),
-        Attribute::optional("password", Type::String, "The password. It is stored in the state.").sensitive(),
+        Attribute::optional("password", Type::String, format!("The password. {storage}")).sensitive(),
         Attribute::with_default(
             "agent",
             Type::Bool,
@@ -59,7 +89,8 @@ fn attributes(whose: &str, host: Attribute) -> Vec<Attribute> {
             Type::String,
             format!(
                 "The host key that the {whose} must present: an OpenSSH public-key line or a fingerprint (`SHA256:…`). \
-                 Without it, the first key that is seen is pinned."
+                 {}",
+                visitor.without_host_key(whose)
             ),
         )
         .validate(host_key()),
@@ -90,9 +121,8 @@ fn host_key() -> Validator {
     })
 }
 
-/// The login arguments of data sources and ephemeral resources, which have no state: `instance_id`, `ssh` and
-/// `host_key`.
-pub(super) fn visit() -> Vec<Attribute> {
+/// The login arguments of data sources, ephemeral resources and actions: `instance_id`, `ssh` and `host_key`.
+pub(super) fn visit(visitor: Visitor) -> Vec<Attribute> {
     vec![
         Attribute::optional(
             "instance_id",
@@ -101,7 +131,7 @@ pub(super) fn visit() -> Vec<Attribute> {
         )
         .validate(rules::instance_uid()),
         attribute(
-            Replacement::Never,
+            visitor,
             "How to log in, as in `damodel_llama_server`. With `instance_id`, only what the service does not provide \
              is needed.",
         ),
@@ -120,8 +150,12 @@ pub(super) fn visited_host_key() -> Attribute {
     .validate(host_key())
 }
 
-/// The schema of the argument. `replacement` is the effect of changing the host.
-pub(super) fn attribute(replacement: Replacement, description: &str) -> Attribute {
+/// The schema of the argument. Changing the host of a resource replaces it.
+pub(super) fn attribute(visitor: Visitor, description: &str) -> Attribute {
+    let replacement = match visitor {
+        Visitor::Resource => Replacement::Always,
+        Visitor::DataSource | Visitor::Run => Replacement::Never,
+    };
     let address =
         || validator::text("a host name or an address", |host| !host.is_empty() && !host.contains([' ', '/', '@']));
     let host = Attribute::optional(
@@ -131,9 +165,9 @@ pub(super) fn attribute(replacement: Replacement, description: &str) -> Attribut
     )
     .replaces(replacement)
     .validate(address());
-    let bastion =
-        attributes("bastion", Attribute::required("host", Type::String, "The bastion's address.").validate(address()));
-    let mut all = attributes("host", host);
+    let bastion = Attribute::required("host", Type::String, "The bastion's address.").validate(address());
+    let bastion = attributes(visitor, "bastion", bastion);
+    let mut all = attributes(visitor, "host", host);
     all.push(Attribute::optional(
         "bastion",
         AttributeType::Nested(Nesting::Single, bastion),

@@ -1,7 +1,8 @@
 terraform {
   required_providers {
     damodel = {
-      source = "damodel/damodel"
+      source  = "damodel/damodel"
+      version = "~> 0.1"
     }
   }
 }

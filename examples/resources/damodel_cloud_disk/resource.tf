@@ -12,15 +12,15 @@ provider "damodel" {
 }
 
 # Block storage, for one instance at a time.
-data "damodel_cloud_disk_specs" "block" {
-  storage_classes = ["RBD"]
+data "damodel_cloud_disk_spec" "block" {
+  storage_class = "RBD"
 }
 
 # It remains when the instances that mount it are released, and is billed until it is destroyed.
 resource "damodel_cloud_disk" "checkpoints" {
   name       = "checkpoints" # changed in place
   size_gb    = 100           # grows in place, cannot shrink
-  spec_id    = data.damodel_cloud_disk_specs.block.specs[0].spec_id
+  spec_id    = data.damodel_cloud_disk_spec.block.spec_id
   mount_path = "/data/checkpoints"
 
   # For data that no plan may delete, not even one that replaces the disk.

@@ -37,15 +37,15 @@ data "damodel_public_image" "pytorch" {
   most_recent = true
 }
 
-data "damodel_cloud_disk_specs" "block" {
-  storage_classes = ["RBD"]
+data "damodel_cloud_disk_spec" "block" {
+  storage_class = "RBD"
 }
 
 # Checkpoints are kept on a separate disk: a spot instance can be released at any time, and most changes replace one.
 resource "damodel_cloud_disk" "checkpoints" {
   name                = "${var.name}-checkpoints"
   size_gb             = var.checkpoint_size_gb
-  spec_id             = data.damodel_cloud_disk_specs.block.specs[0].spec_id
+  spec_id             = data.damodel_cloud_disk_spec.block.spec_id
   mount_path          = "/data/checkpoints"
   deletion_protection = var.protect_checkpoints
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::schema::{self, plain_type, rules};
+use super::schema::{self, plain_type};
 use crate::{
     commands::Failure,
     framework::{
@@ -316,10 +316,8 @@ fn line(name: &str, signature: &Signature) -> String {
 fn arguments(signature: &Signature) -> String {
     let item = |parameter: &Parameter, variadic: &str| {
         let nullable = if parameter.takes_null { ", Nullable" } else { "" };
-        let is_collection = matches!(parameter.ty, Type::List(_) | Type::Set(_) | Type::Map(_));
-        let rules = rules(&parameter.validators, &parameter.description, is_collection);
-        let text = std::iter::once(parameter.description.clone()).chain(rules).collect::<Vec<_>>().join(" ");
-        format!("1. `{}` ({variadic}{}{nullable}) {text}", parameter.name, plain_type(&parameter.ty))
+        let ty = plain_type(&parameter.ty);
+        format!("1. `{}` ({variadic}{ty}{nullable}) {}", parameter.name, parameter.description)
     };
     let variadic = signature.variadic.iter().map(|parameter| item(parameter, "Variadic, "));
     let parameters = signature.parameters.iter().map(|parameter| item(parameter, ""));

@@ -1,7 +1,7 @@
 //! The schema section of a page, with a line for each attribute.
 use crate::framework::{
-    Type, Value,
-    schema::{Attribute, AttributeType, Block, Nesting, Replacement, Requirement, Schema, Validator},
+    Type,
+    schema::{Attribute, AttributeType, Block, Nesting, Replacement, Requirement, Schema},
 };
 
 /// The explanation of replacement, above the lists that mention it.
@@ -111,15 +111,13 @@ pub(super) enum Flag {
     WriteOnly,
 }
 
-/// The line of an attribute in the registry's form: name, type, description, and the facts of the schema that the
-/// description omits.
+/// The line of an attribute in the registry's form: name, type and description.
 pub(super) fn line(attribute: &Attribute) -> String {
     let flags: Vec<Flag> = [(attribute.sensitive, Flag::Sensitive), (attribute.write_only, Flag::WriteOnly)]
         .into_iter()
         .filter_map(|(is_set, flag)| is_set.then_some(flag))
         .collect();
-    let text = std::iter::once(attribute.description.clone()).chain(facts(attribute)).collect::<Vec<_>>().join(" ");
-    named(&attribute.name, &attribute_type(&attribute.ty), &flags, &text)
+    named(&attribute.name, &attribute_type(&attribute.ty), &flags, &attribute.description)
 }
 
 /// A line of a list. Further paragraphs of the text are indented, so that they belong to the line.
@@ -138,39 +136,6 @@ impl Flag {
             }
         }
     }
-}
-
-/// The facts of the schema that the description omits.
-fn facts(attribute: &Attribute) -> Vec<String> {
-    let description = &attribute.description;
-    let default = attribute.default.as_ref().filter(|_| !description.contains("Default"));
-    let default = default.map(|default| format!("Default: `{}`.", literal(default)));
-    let is_collection = matches!(&attribute.ty, AttributeType::Plain(Type::List(_) | Type::Set(_) | Type::Map(_)));
-    let rules = rules(&attribute.validators, description, is_collection);
-    let replacement = match attribute.replacement {
-        // It is never null, so the exception for a first value does not apply.
-        Replacement::Always if attribute.requirement == Requirement::Required || attribute.default.is_some() => {
-            Some("Forces replacement.")
-        }
-        Replacement::Always => Some("Forces replacement, also when it is set for the first time."),
-        Replacement::IfKnown => Some("Forces replacement."),
-        Replacement::Never => None,
-    };
-    default.into_iter().chain(rules).chain(replacement.map(str::to_owned)).collect()
-}
-
-/// The rules that a description omits, in sentences.
-pub(super) fn rules(validators: &[Validator], description: &str, is_collection: bool) -> Vec<String> {
-    let subject = if is_collection { "Each must be" } else { "Must be" };
-    let rules = validators.iter().map(|validator| validator.rule()).filter(|rule| !is_said(rule, description));
-    rules.map(|rule| format!("{subject} {}.", rule.replace('"', "`"))).collect()
-}
-
-/// Whether a description already has a rule: literally, or all its quoted words as code.
-fn is_said(rule: &str, description: &str) -> bool {
-    let mut quoted = rule.split('"').skip(1).step_by(2).peekable();
-    description.contains(rule)
-        || (quoted.peek().is_some() && quoted.all(|word| description.contains(&format!("`{word}`"))))
 }
 
 fn attribute_type(ty: &AttributeType) -> String {
@@ -193,22 +158,5 @@ pub(super) fn plain_type(ty: &Type) -> String {
         Type::Set(element) => format!("Set of {}", plain_type(element)),
         Type::String => "String".to_owned(),
         Type::Tuple(_) => "Tuple".to_owned(),
-    }
-}
-
-/// A default in HCL, without the quotes around a text.
-fn literal(value: &Value) -> String {
-    let listed = |elements: &[Value]| format!("[{}]", elements.iter().map(literal).collect::<Vec<_>>().join(", "));
-    match value {
-        Value::Bool(value) => value.to_string(),
-        Value::Dynamic(dynamic) => literal(&dynamic.value),
-        Value::List(elements) | Value::Set(elements) | Value::Tuple(elements) => listed(elements),
-        Value::Map(elements) | Value::Object(elements) => {
-            let pairs = elements.iter().map(|(name, value)| format!("{name} = {}", literal(value)));
-            format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
-        }
-        Value::Null | Value::Unknown => "null".to_owned(),
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => text.clone(),
     }
 }

@@ -1,6 +1,7 @@
 //! Schemas: attributes with their types, requirements and rules. The core's schema, the checks, the plan and the docs
 //! are derived from them.
 
+pub(super) mod description;
 pub mod validator;
 
 use std::collections::BTreeMap;

@@ -79,7 +79,7 @@ pub async fn answer_to<T>(caller: Caller, call: impl Future<Output = T>) -> T {
 impl<P: Provider> Server<P> {
     /// Serves a provider until `ends`.
     pub fn new(provider: P, ends: Ends) -> Self {
-        let schema = provider.schema();
+        let schema = provider.schema().described();
         Self {
             schema,
             registry: provider.registry(),

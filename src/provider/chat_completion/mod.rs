@@ -23,7 +23,7 @@ use crate::{
     api::{ChatAnswer, ChatMessage, ChatRequest, Error, InstanceUid},
     framework::{
         Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, Secret, StepContext, Type,
-        schema::{Attribute, AttributeType, Nesting, Replacement, validator},
+        schema::{Attribute, AttributeType, Nesting, validator},
         value::Number,
     },
 };
@@ -205,7 +205,7 @@ fn target() -> Vec<Attribute> {
                 .is_some_and(|(machine, port)| !machine.is_empty() && port.parse::<u16>().is_ok_and(|port| port != 0))
         })),
         ssh::attribute(
-            Replacement::Never,
+            ssh::Visitor::DataSource,
             "How to log in to the server's instance, as in `damodel_llama_server`. Only what the service does not \
              provide is needed.",
         ),

@@ -24,7 +24,7 @@ pub(super) fn attribute() -> Attribute {
         Attribute::optional(
             "spec_id",
             Type::Number,
-            "The specification's number. It takes precedence over `spec_type`.",
+            "The specification's number. If `spec_type` is set too, it must be the code of this number.",
         )
         .validate(validator::between(1..=i64::MAX)),
         Attribute::optional("spec_type", Type::String, "The specification's code within the region.")

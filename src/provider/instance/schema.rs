@@ -33,7 +33,7 @@ pub(super) fn schema() -> Schema {
     attributes.extend(behaviour());
     attributes.extend(reported());
     Schema::new(
-        "An instance: GPUs (or none), a system disk and a local data disk.\n\n\
+        "An instance: GPUs, a system disk and a local data disk.\n\n\
          The service accepts a create at once and carries it out afterwards; by default the apply waits until the \
          instance is Running. A destroy, and every change that forces replacement, deletes the system disk and the \
          local data disk.",
@@ -70,15 +70,15 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "spec_id",
             Type::Number,
-            "The specification's number (see the data source `damodel_specs`). It takes precedence over `spec_type`.",
+            "The specification's number (see the data source `damodel_specs`). If `spec_type` is set too, it must be the \
+             code of this number.",
         ))
         .follows(&["spec_type"])
         .validate(validator::between(1..=i64::MAX)),
         fixed(Attribute::optional_computed(
             "spec_type",
             Type::String,
-            "The specification's code within the region. One of `spec_id`, `spec_type` and `candidates` is needed; \
-             `spec_id` and `spec_type` must name the same specification.",
+            "The specification's code within the region. One of `spec_id`, `spec_type` and `candidates` is needed.",
         ))
         .follows(&["spec_id"])
         .validate(rules::non_empty()),
@@ -106,7 +106,8 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "image",
             Type::String,
-            "The image's full address. Either this, or `image_id` with `image_type`, which take precedence.",
+            "The image's full address. One of `image` and `image_id` is needed; if both are set, `image_id` is sent and \
+             `image` is not.",
         ))
         .follows(&["image_id", "image_type"])
         .validate(validator::text("an image address: host/path", |address| {
@@ -158,7 +159,8 @@ fn arguments() -> Vec<Attribute> {
             "auto_renew",
             Type::Bool,
             false,
-            "Whether the service renews the term of a prepaid instance automatically.",
+            "Whether the service renews the term of a prepaid instance automatically. The service has no call to change \
+             it.",
         )),
     ]
 }

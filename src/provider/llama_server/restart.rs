@@ -64,7 +64,7 @@ impl framework::Action for Restart {
              model is missing or the disk is full, the server is not stopped, and the error names the reason. After a \
              restart the next plan shows another `pid` and `started_at`, and changes nothing.",
             [
-                ssh_schema::visit(),
+                ssh_schema::visit(ssh_schema::Visitor::Run),
                 vec![
                     schema::port("The port of the server in the instance."),
                     Attribute::with_default(

@@ -20,8 +20,8 @@ pub(super) fn schema() -> Schema {
     attributes.extend(behaviour());
     attributes.extend(reported());
     Schema::new(
-        "The inference server of the service's guide, inside an instance: the prebuilt one, or one that is compiled \
-         there. It is reached over SSH, and serves an OpenAI-style chat on its port.\n\n\
+        "Runs llama.cpp's `llama-server` in an instance, over SSH: the prebuilt one, or one that is compiled there. It \
+         serves an OpenAI-style chat on its port.\n\n\
          The work continues in the instance after a lost connection, Ctrl-C or a killed run; the next apply resumes \
          it. A server that exited, runs with other options or serves another model is drift, which the next apply \
          repairs.",
@@ -44,7 +44,7 @@ fn place() -> Vec<Attribute> {
         .replaces(Replacement::Always)
         .validate(rules::instance_uid()),
         ssh::attribute(
-            Replacement::Always,
+            ssh::Visitor::Resource,
             "How to log in. With `instance_id`, only what the service does not provide, such as a private key; without \
              it, everything. A change of `host` replaces the server; other changes do not restart it.",
         ),
@@ -205,7 +205,7 @@ fn options() -> Vec<Attribute> {
             "context_size",
             Type::Number,
             32768,
-            "The context in tokens; 0 is the trained context of the model.",
+            "The context in tokens, shared by the `parallel` chats; 0 is the context that the model was trained with.",
         )
         .validate(validator::between(0..=i64::from(i32::MAX))),
         Attribute::with_default(
@@ -219,7 +219,7 @@ fn options() -> Vec<Attribute> {
             "gpu_layers",
             Type::Number,
             999,
-            "How many layers of the model are put on the GPU; 999 is all.",
+            "How many layers of the model are put on the GPU; 999 is all, 0 runs it on the CPU.",
         )
         .validate(validator::between(0..=i64::from(i32::MAX))),
         Attribute::with_default("flash_attention", Type::String, "on", "`on`, `off` or `auto`.")
@@ -301,21 +301,23 @@ fn behaviour() -> Vec<Attribute> {
              `stop` stops it.",
         )
         .validate(validator::one_of(&["keep", "stop"])),
-        Attribute::optional(
+        Attribute::with_default(
             "on_update_failure",
             Type::String,
+            "rollback",
             "What happens to a changed server that does not serve: `rollback` ends it and starts the former one with \
              its former options; the update is an error, and the state keeps the former arguments. `keep` leaves the \
              failed one, `stop` stops it. The former server is ended only when the new one is found or built and \
-             accepts its options. Default: `rollback`.",
+             accepts its options.",
         )
         .validate(validator::one_of(&["rollback", "keep", "stop"])),
-        Attribute::optional(
+        Attribute::with_default(
             "restart_policy",
             Type::String,
+            "on_failure",
             "`on_failure`: a server that exits after it has served is restarted in the instance, after pauses that \
              double up to ten minutes; a server that was ended on purpose, as with `kill`, is not. `never`: the next \
-             apply starts it. Default: `on_failure`.",
+             apply starts it.",
         )
         .validate(validator::one_of(&["on_failure", "never"])),
     ]

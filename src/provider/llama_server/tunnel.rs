@@ -57,7 +57,7 @@ impl EphemeralResource for Tunnel {
              forwards through SSH during the run. It is not stored in state or plan. Opening it does not check that a \
              server listens on the port.",
             [
-                ssh_schema::visit(),
+                ssh_schema::visit(ssh_schema::Visitor::Run),
                 vec![
                     secret("ssh_private_key", "As `ssh.private_key`.").validate(ssh_schema::private_key()),
                     secret("ssh_password", "As `ssh.password`."),

@@ -68,7 +68,7 @@ impl DataSource for File {
                  range requests. Redirects are followed, and no credentials are sent.",
             ),
         ];
-        all.extend(ssh_schema::visit());
+        all.extend(ssh_schema::visit(ssh_schema::Visitor::DataSource));
         all.extend(attributes());
         Schema::new(
             "The header of a GGUF model file. Only the header is read, and at most 256 MiB; of a split model \

@@ -71,7 +71,7 @@ fn of_timeouts() {
             ["\"soon\"", "\"0s\"", "\"-1m\"", "\"2562047788015215h\""].map(|value| (operation, value))
         })
         .map(|(operation, value)| {
-            let mut case = Case::instance_with(&[], Some(operation), "at most ten years");
+            let mut case = Case::instance_with(&[], Some(operation), "a duration such as");
             case.lines.push(format!("timeouts {{\n    {operation} = {value}\n  }}"));
             case
         })
