@@ -36,6 +36,13 @@ variable "disk_size_gb" {
   }
 }
 
+# OpenTofu takes values of an earlier run only in the variables of a run.
+variable "former" {
+  description = "For the tests: the ids of an earlier run."
+  type        = map(string)
+  default     = {}
+}
+
 data "damodel_spec" "cheapest" {
   capacity_type  = "ondemand"
   min_gpu_num    = var.gpu_num

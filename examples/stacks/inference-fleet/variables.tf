@@ -39,3 +39,9 @@ variable "chat_key" {
   default     = null
   sensitive   = true
 }
+
+variable "ask_canary" {
+  description = "Whether each plan asks one member a question."
+  type        = bool
+  default     = true
+}
