@@ -65,8 +65,8 @@ fn attributes(visitor: Visitor, whose: &str, host: Attribute) -> Vec<Attribute> 
         Attribute::optional(
             "private_key_file",
             Type::String,
-            "A file with the private key, on the computer that runs Terraform; `~/` is its user's home. Only the path is \
-             stored.",
+            "A file with the private key, on the computer that runs Terraform; `~/` is its user's home. Only the path \
+             is stored.",
         )
         .validate(validator::text("a path", |path| !path.trim().is_empty() && !path.contains('\n'))),
         Attribute::optional(

@@ -70,8 +70,8 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "spec_id",
             Type::Number,
-            "The specification's number (see the data source `damodel_specs`). If `spec_type` is set too, it must be the \
-             code of this number.",
+            "The specification's number (see the data source `damodel_specs`). If `spec_type` is set too, it must be \
+             the code of this number.",
         ))
         .follows(&["spec_type"])
         .validate(validator::between(1..=i64::MAX)),
@@ -106,8 +106,8 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "image",
             Type::String,
-            "The image's full address. One of `image` and `image_id` is needed; if both are set, `image_id` is sent and \
-             `image` is not.",
+            "The image's full address. One of `image` and `image_id` is needed; if both are set, `image_id` is sent \
+             and `image` is not.",
         ))
         .follows(&["image_id", "image_type"])
         .validate(validator::text("an image address: host/path", |address| {
@@ -159,8 +159,8 @@ fn arguments() -> Vec<Attribute> {
             "auto_renew",
             Type::Bool,
             false,
-            "Whether the service renews the term of a prepaid instance automatically. The service has no call to change \
-             it.",
+            "Whether the service renews the term of a prepaid instance automatically. The service has no call to \
+             change it.",
         )),
     ]
 }
