@@ -76,8 +76,8 @@ pub use create::{
 };
 pub use endpoint::{Effect, Endpoint};
 pub use error::{
-    Cause, Error, HeldElsewhere, JournalError, Missing, Refusal, RequestIds, ServiceError, TokenError, UnreadAnswer,
-    Unsettled, WaitEnded,
+    Cause, ConnectFailure, Error, HeldElsewhere, JournalError, Missing, Refusal, RequestIds, ServiceError, TokenError,
+    UnreadAnswer, Unsettled, WaitEnded,
 };
 pub use instances::InstanceFilter;
 pub use lenient::Lenient;

@@ -156,7 +156,7 @@ impl AccountBudget {
         limits: &Context,
     ) -> Result<Option<Item>, Refusal> {
         let title = super::words::title("instance", instance.name.as_deref(), Some(instance.uid.as_str()));
-        let unpriced = |why: &str| Refusal::Unpriced(format!("The price of {title} is not known: {why}."));
+        let unpriced = |why: &str| Refusal::Unpriced(format!("The price of {title} is unknown: {why}."));
         let region = instance.region.as_deref().ok_or_else(|| unpriced("it has no region"))?;
         let gpu_num =
             instance.gpu_num.filter(|count| *count > 0).ok_or_else(|| unpriced("it has no number of GPUs"))?;
@@ -170,7 +170,7 @@ impl AccountBudget {
         let id = instance.spec_id.filter(|id| *id != 0);
         let (prices, base_gb) = match select(&specs, id, instance.spec_type.as_deref()) {
             Some(spec) => (Prices::of(spec, payment_type), spec.data_disk_size.unwrap_or_default()),
-            // A specification that was withdrawn is still billed, and how much of its disk is extra is not known.
+            // A specification that was withdrawn is still billed, and how much of its disk is extra is unknown.
             None => (own.prices, own.data_disk_gb.unwrap_or_default()),
         };
         let extra_gb = own.data_disk_gb.unwrap_or(base_gb).saturating_sub(base_gb).max(0);
@@ -269,7 +269,7 @@ impl ProviderClient {
             Err(Refusal::Unpriced(reason)) => Err(unpriced(&format!("Nothing was bought. {reason}"))),
             Err(Refusal::Failed(error)) => {
                 let tried = "check the account's budget".to_owned();
-                let now = "Nothing was bought: the cost of the account is not known.".to_owned();
+                let now = "Nothing was bought: the cost of the account is unknown.".to_owned();
                 Err(Failure { error: &error, tried, now }.whole())
             }
         }
@@ -278,7 +278,7 @@ impl ProviderClient {
 
 fn unpriced(reason: &str) -> Diagnostic {
     Diagnostic::error(
-        "The account's cost is not known",
+        "The account's cost is unknown",
         format!(
             "{reason} Without it, the provider's max_account_hourly_price cannot be enforced. Release that instance, \
              or use a provider configuration without this budget (alias)."
@@ -361,7 +361,8 @@ impl Room<'_> {
             "Above the account's budget",
             format!(
                 "With {title} at {price} an hour the account would cost {sum} an hour, and the provider's \
-                 max_account_hourly_price is {}. The most expensive instances: {}.",
+                 max_account_hourly_price is {}. Release an instance, choose a cheaper specification, or raise the \
+                 budget. The most expensive instances: {}.",
                 self.most,
                 dearest.join(", ")
             ),

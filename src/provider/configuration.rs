@@ -325,6 +325,9 @@ fn parse_base_url(
     }
 }
 
+/// The first line of a certificate in PEM format.
+const PEM: &[u8] = b"-----BEGIN CERTIFICATE-----";
+
 /// The additional certificates. A configure that is stopped goes on without them.
 async fn extra_roots(
     configuration: &Configuration,
@@ -335,7 +338,19 @@ async fn extra_roots(
     let file = environment.path(configuration.ca_certificate_file.as_str()?);
     let path = file.clone();
     let reason = match limits.blocking(move || std::fs::read(path)).await {
-        Some(Ok(pem)) => return Some(pem),
+        Some(Ok(pem)) if pem.windows(PEM.len()).any(|text| text == PEM) => return Some(pem),
+        Some(Ok(_)) => {
+            diagnostics.error_at(
+                Path::to("ca_certificate_file"),
+                "Not a PEM file",
+                format!(
+                    "{} contains no line -----BEGIN CERTIFICATE-----. Set ca_certificate_file to root certificates in \
+                     PEM format.",
+                    file.display()
+                ),
+            );
+            return None;
+        }
         Some(Err(error)) => error.to_string(),
         None if limits.cancel.is_cancelled() => return None,
         None => "the time ran out".to_owned(),

@@ -1,13 +1,13 @@
 //! Diagnostics for errors of the service.
 
-use std::sync::atomic::Ordering;
+use std::{collections::BTreeSet, sync::atomic::Ordering};
 
 use super::{
     ProviderClient,
     meanings::{attribute_of, meaning},
 };
 use crate::{
-    api::{Code, Error, Missing},
+    api::{Code, Context, Error, Missing},
     framework::{Diagnostic, Diagnostics, Path},
 };
 
@@ -115,6 +115,28 @@ impl Failure<'_> {
         let words = service.message.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         words.filter_map(attribute_of).collect()
     }
+}
+
+/// The error of a region without specifications, with the regions that the account uses: the service has no list of
+/// regions.
+pub(super) async fn unknown_region(region: &str, client: &ProviderClient, limits: &Context) -> Diagnostic {
+    let mut used = BTreeSet::new();
+    if let Ok(instances) = client.api.instances().snapshot(limits).await {
+        used.extend(instances.records.iter().filter_map(|instance| instance.region.clone()));
+    }
+    if let Ok(images) = client.api.private_images().snapshot(limits).await {
+        used.extend(images.records.iter().filter_map(|image| image.region.clone()));
+    }
+    used.remove(region);
+    let used: Vec<String> = used.into_iter().collect();
+    let advice = if used.is_empty() {
+        "The console shows the regions.".to_owned()
+    } else {
+        format!("The regions of this account's instances and images: {}.", used.join(", "))
+    };
+    let detail =
+        format!("Region {region:?} has no specifications. Check the spelling of `region` or DAMODEL_REGION. {advice}");
+    Diagnostic::error("The region has no specifications", detail).at(Path::to("region"))
 }
 
 /// The error of a call that needs a region and has none, with what else is missing: nothing can be asked then.

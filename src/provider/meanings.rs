@@ -1,12 +1,14 @@
 //! The meaning of each error: a table from endpoint and code to the blamed attribute and the advice.
 
-use crate::api::{Code, Endpoint, Error, Missing, ServiceError, TokenError};
+use std::borrow::Cow;
+
+use crate::api::{Cause, Code, ConnectFailure, Endpoint, Error, Missing, ServiceError, TokenError};
 
 /// The meaning of an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Meaning {
     /// The problem, as text after "Cannot …: ".
-    pub(super) title: &'static str,
+    pub(super) title: Cow<'static, str>,
     /// The attributes that may be the cause, the most likely first.
     pub(super) attributes: &'static [&'static str],
     /// The advice.
@@ -15,6 +17,9 @@ pub(super) struct Meaning {
 
 /// The meaning of an error of the service or of the client.
 pub(super) fn meaning(error: &Error) -> Meaning {
+    if let Error::NeverSent { address, cause, .. } = error {
+        return unreachable_service(address, cause);
+    }
     let (title, attributes, advice) = match (error.service(), error) {
         (Some(service), _) if service.endpoint == Endpoint::ChatCompletions => chat(chat_code(service)),
         _ if error.refuses_token() => of_service(Endpoint::InstanceList, Code::InvalidToken),
@@ -24,7 +29,30 @@ pub(super) fn meaning(error: &Error) -> Meaning {
         }
         (None, _) => of_this_side(error),
     };
-    Meaning { title, attributes, advice }
+    Meaning { title: title.into(), attributes, advice }
+}
+
+/// The meaning of a connection that failed. Nothing was sent.
+fn unreachable_service(address: &str, cause: &Cause) -> Meaning {
+    let host = address.split("://").last().unwrap_or(address);
+    let (title, advice) = match cause.connect_failure() {
+        ConnectFailure::Name => (
+            format!("cannot resolve {}", host.rsplit_once(':').map_or(host, |(name, _)| name)),
+            "Check base_url (DAMODEL_BASE_URL) and this computer's name servers. Behind a proxy, set HTTPS_PROXY. \
+             Nothing was sent.",
+        ),
+        ConnectFailure::Tls => (
+            format!("no TLS connection to {host}"),
+            "For a private gateway, set the provider's ca_certificate_file to its root certificate. Otherwise check \
+             that the port of base_url (DAMODEL_BASE_URL) serves https. Nothing was sent.",
+        ),
+        ConnectFailure::Connection => (
+            format!("{host} cannot be reached"),
+            "Check base_url (DAMODEL_BASE_URL) and the network. Behind a proxy, set HTTPS_PROXY; for a host that the \
+             proxy does not reach, add it to NO_PROXY. Nothing was sent.",
+        ),
+    };
+    Meaning { title: title.into(), attributes: &[], advice }
 }
 
 /// The attribute for an argument of the service; `None` for any other word.
@@ -112,8 +140,7 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
         Code::PermissionDenied => (
             "permission denied",
             &[],
-            "The sub-account of the provider's api_token lacks the permission. Grant it in the console, or use \
-             another token.",
+            "The token's sub-account lacks this permission. Grant it in the console, or use another token.",
         ),
         Code::UserCanNotCreateInstance => (
             "the account may not create instances",
@@ -317,12 +344,8 @@ fn of_this_side(error: &Error) -> Row {
         Error::Missing(Missing::ApiKey) => {
             ("the API key is not set", "Set the environment variable DAMODEL_API_KEY, or the provider's api_key.")
         }
-        Error::NeverSent { .. } => (
-            "the service cannot be reached",
-            "Check base_url (DAMODEL_BASE_URL), the network, proxies and certificates. Nothing was sent.",
-        ),
         Error::NoAnswer { .. } => {
-            ("the service did not answer", "The request was sent, and whether it took effect is not known.")
+            ("the service did not answer", "The request was sent. It is unknown whether it took effect.")
         }
         Error::Redirected { .. } => (
             "the service answered with a redirect",
@@ -340,13 +363,20 @@ fn of_this_side(error: &Error) -> Row {
         ),
         Error::Transport { .. } => (
             "the HTTP client could not be created",
-            "Check this computer's certificate store and the provider's ca_certificate_file.",
+            "Check this computer's certificate store, and that the provider's ca_certificate_file has certificates in \
+             PEM format.",
         ),
-        Error::Undecodable(_) | Error::UndocumentedStatus(_) => {
-            ("the answer is not the service's", "A proxy or another server may have answered instead. Check base_url.")
-        }
+        Error::UndocumentedStatus(answer) if answer.status >= 500 => (
+            "a gateway answered with an HTTP error",
+            "The answer has no error object of the damodel API. Try again later. If it persists, check base_url \
+             (DAMODEL_BASE_URL) and proxies.",
+        ),
+        Error::Undecodable(_) | Error::UndocumentedStatus(_) => (
+            "unexpected response: this is not the damodel API",
+            "A proxy, a login page or another server may have answered. Check base_url (DAMODEL_BASE_URL).",
+        ),
         Error::Unsettled(_) => (
-            "its outcome is not known",
+            "it is unknown whether it was created",
             "The answer was lost or unclear, and no object with its name was found yet. The create is recorded: the \
              next apply of the same configuration looks for the object before it creates anything.",
         ),
@@ -362,6 +392,26 @@ fn of_this_side(error: &Error) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_that_failed_names_host_and_remedy() {
+        let meant = |cause: &'static str| {
+            let address = "https://gateway.example:8443".to_owned();
+            meaning(&Error::NeverSent { endpoint: Endpoint::InstanceList, address, cause: Cause::new(cause) })
+        };
+        for (cause, title, remedy) in [
+            ("dns error: no such host", "cannot resolve gateway.example", "base_url"),
+            (
+                "invalid peer certificate: UnknownIssuer",
+                "no TLS connection to gateway.example:8443",
+                "ca_certificate_file",
+            ),
+            ("tunnel error: unsuccessful", "gateway.example:8443 cannot be reached", "HTTPS_PROXY"),
+        ] {
+            assert_eq!(meant(cause).title, title);
+            assert!(meant(cause).advice.contains(remedy), "{cause}");
+        }
+    }
 
     #[test]
     fn time_that_ran_out_is_told_without_the_advice_of_some_steps() {

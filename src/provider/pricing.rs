@@ -161,7 +161,7 @@ fn attributes() -> Vec<Attribute> {
         Attribute::computed("payment_type", Type::String, "The payment type."),
         number("unit_price", "The GPU price of the whole instance for one period."),
         number("data_disk_price", "The price of the extra data disk for one period."),
-        number("period_total", "The sum of both for all periods that are bought; with `Hourly`, for one hour."),
+        number("period_total", "(GPU + disk price) × `purchase_duration`; `Hourly`: one hour."),
         number("hourly_equivalent", "The sum of both for one hour; a month has 730 hours."),
         number("discount", "The discount as the service reports it; it is not applied."),
         Attribute::computed(

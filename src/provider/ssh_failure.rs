@@ -83,13 +83,13 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
         }
         Error::NotReady { .. } => (
             "the SSH server accepts logins but not commands yet",
-            "It may still be starting. Try again, or raise ssh.timeout.",
+            "The instance may still be starting. Try again, or raise ssh.timeout.",
         ),
         Error::TimedOut { .. } => {
-            ("the time ran out", "It did not answer in time. ssh.timeout limits how long a login may take.")
+            ("the time ran out", "The host did not answer in time. ssh.timeout limits how long a login may take.")
         }
         Error::Unreachable { .. } | Error::Lost { .. } => (
-            "it is out of reach",
+            "SSH connection failed",
             "Check host, port, the network and the bastion, and that the instance is running. An instance that is \
              still starting may need a longer ssh.timeout.",
         ),

@@ -146,7 +146,7 @@ pub struct Change {
     pub address: String,
     /// Its address before, if it is moved.
     pub previous_address: Option<String>,
-    /// Its resource type; empty if it is not known.
+    /// Its resource type; empty if it is unknown.
     #[serde(rename = "type")]
     pub kind: String,
     /// The action.

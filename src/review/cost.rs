@@ -78,7 +78,7 @@ pub struct Total {
 pub struct Unpriced {
     /// Its address.
     pub address: String,
-    /// The reason why its price is not known.
+    /// The reason why its price is unknown.
     pub why: Cow<'static, str>,
 }
 
@@ -297,7 +297,7 @@ fn untouched(stated: &Stated, is_unread: bool) -> CostRow {
     }
 }
 
-/// Why the price of an object is not known whose change is a fault of the plan.
+/// Why the price of an object is unknown whose change is a fault of the plan.
 pub(super) const UNREAD: &str = "its change in the plan is unreadable";
 
 fn unpriced(plan: &ReviewedPlan) -> usize {

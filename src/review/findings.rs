@@ -325,7 +325,7 @@ impl Observer<'_> {
                 (None, Some(periods)) if term.object == CLOUD_DISK => {
                     ("it is prepaid", Some(format!("{periods} periods")))
                 }
-                (None, _) => ("whether it is prepaid is not known", None),
+                (None, _) => ("whether it is prepaid is unknown", None),
             };
             let facts = self.by_title.get(&term.address).and_then(|change| self.term(change));
             let observation = self.about(&term.address, Observation::new(Rule::Prepaid, "term", message), facts);

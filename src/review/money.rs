@@ -166,7 +166,7 @@ fn quoted(instance: &ChangeSide) -> Result<Price, &'static str> {
         Some("Daily") => 24,
         Some("Monthly") => HOURS_A_MONTH,
         Some("Weekly") => return Err("the service has no weekly price"),
-        _ => return Err("its payment type is not known"),
+        _ => return Err("its payment type is unknown"),
     };
     let period = match (cost("unit_price"), cost("data_disk_price")) {
         (Some(unit), Some(disk)) => unit + &disk,

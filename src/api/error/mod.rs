@@ -448,6 +448,31 @@ impl Cause {
     pub fn new(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self(Arc::from(error.into()))
     }
+
+    /// Why a connection failed. The HTTP library has no types for it, so its texts decide.
+    #[must_use]
+    pub fn connect_failure(&self) -> ConnectFailure {
+        let text = self.to_string().to_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        if has(&["dns error", "failed to lookup address"]) {
+            ConnectFailure::Name
+        } else if has(&["certificate", "tls", "handshake", "corrupt message"]) {
+            ConnectFailure::Tls
+        } else {
+            ConnectFailure::Connection
+        }
+    }
+}
+
+/// Why a connection failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectFailure {
+    /// No connection, or a proxy refused it.
+    Connection,
+    /// The host's name was not resolved.
+    Name,
+    /// TLS: an untrusted certificate, or a port without TLS.
+    Tls,
 }
 
 impl fmt::Display for Cause {

@@ -182,7 +182,7 @@ impl fmt::Display for Summary {
         }
         if self.without_region > 0 {
             let objects = counted(self.without_region, "object");
-            writeln!(formatter, "Left out {objects}: their region is not known, and --region was given.")?;
+            writeln!(formatter, "Left out {objects}: their region is unknown, and --region was given.")?;
         }
         for left in &self.left_out {
             writeln!(
@@ -291,7 +291,7 @@ mod tests {
         let summary =
             Summary { left_out: vec![left], without_region: 2, ..Summary::new(PathBuf::from("out")) }.to_string();
         let expected = "Nothing to adopt: no object in the account matches. No file was written.\nLeft out 2 objects: \
-                        their region is not known, and --region was given.\nLeft out cloud disk 801: size\u{fffd}[2J\n";
+                        their region is unknown, and --region was given.\nLeft out cloud disk 801: size\u{fffd}[2J\n";
         assert_eq!(summary, expected);
     }
 

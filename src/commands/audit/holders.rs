@@ -50,7 +50,7 @@ pub(super) struct AuditSum {
     /// The sum of the known prices.
     #[serde(serialize_with = "sum")]
     pub(super) monthly: BigDecimal,
-    /// The instances whose price is not known.
+    /// The instances whose price is unknown.
     pub(super) unknown: Vec<String>,
 }
 

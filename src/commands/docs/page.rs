@@ -123,6 +123,7 @@ pub(super) fn page(
     paragraphs.extend(kind.needs.map(|needs| format!("-> Requires {needs}.")));
     paragraphs.push("## Example Usage".to_owned());
     paragraphs.push(examples.block(&folder.join(kind.example), kind.language)?);
+    paragraphs.extend(examples.scenarios(&folder)?);
     paragraphs.extend(schema::section(schema));
     if kind.is_imported {
         paragraphs.extend(import(&folder, identity, examples)?);
@@ -190,6 +191,21 @@ pub(super) struct Examples(PathBuf);
 impl Examples {
     pub(super) fn new(path: PathBuf) -> Self {
         Self(path)
+    }
+
+    /// Further examples of an offer, each under the title in its first line.
+    fn scenarios(&self, folder: &Path) -> Result<Vec<String>, Failure> {
+        let folder = folder.join("scenarios");
+        let Ok(entries) = fs::read_dir(self.0.join(&folder)) else { return Ok(Vec::new()) };
+        let mut names: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+        names.sort();
+        let mut paragraphs = Vec::new();
+        for name in names {
+            let block = self.block(&folder.join(name).join("main.tf"), "terraform")?;
+            let title = block.lines().nth(1).unwrap_or_default().trim_start_matches("# ");
+            paragraphs.extend([format!("### {title}"), block.clone()]);
+        }
+        Ok(paragraphs)
     }
 
     /// A file as a code block in this language.

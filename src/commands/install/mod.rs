@@ -26,12 +26,16 @@ use super::{
 };
 use crate::{process::replace, provider::ADDRESS};
 
+/// The licence, which packages contain too: lock files cover all files of a package, and a release has the same two.
+const LICENSE: &[u8] = include_bytes!("../../../LICENSE");
+
 /// The version that is installed.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Puts this program where `terraform init` and `tofu init` find it, under the hosts of both registries.
 ///
-/// Both command lines use this program instead of a registry's. Runs that use an installed version are not affected.
+/// Its licence lies beside it, as in a release. Both command lines use this program instead of a registry's. Runs that
+/// use an installed version are not affected.
 ///
 /// Exit codes: 0 it is installed; 1 a file cannot be read or written; 2 wrong usage.
 #[derive(Clone, Debug, Default, Parser)]
@@ -98,7 +102,7 @@ fn told(place: &Place, installed: &[Installed], hindrances: &[String]) -> String
 }
 
 fn hindrances(place: &Place, installed: &[Installed], surroundings: &Surroundings, folder: &Path) -> Vec<String> {
-    let mut hindrances: Vec<String> = installed.iter().filter_map(Installed::shadow).collect();
+    let mut hindrances: Vec<String> = installed.iter().flat_map(Installed::strangers).collect();
     hindrances.extend(cli_config::findings(place, surroundings).iter().map(|finding| hindrance(finding, place)));
     hindrances.extend(differences(folder, installed));
     // Both command lines may have the same finding.
@@ -177,7 +181,7 @@ struct Place {
 #[derive(Clone, Debug)]
 struct Installed {
     host: &'static str,
-    /// The program.
+    /// The program; the licence is beside it.
     file: PathBuf,
     /// Whether the file is new or changed.
     is_new: bool,
@@ -212,22 +216,24 @@ impl Place {
     fn install(&self, executable: &Path) -> Result<Vec<Installed>, Failure> {
         let name = format!("terraform-provider-damodel_v{VERSION}{EXE_SUFFIX}");
         let program = fs::read(executable).map_err(|error| Failure::reading(executable.display(), error))?;
-        let hash = package_hash(&name, &program);
+        let hash = package_hash(&[("LICENSE", LICENSE), (&name, &program)]);
+        let put = |content: &[u8], file: &Path, make_ready: fn(&File) -> io::Result<()>| {
+            self.put(content, file, make_ready).map_err(|error| Failure::writing(file.display(), error))
+        };
         let install = |host| {
             let file = self.directory.join(package(host)).join(&name);
-            match self.put(&program, &file) {
-                Ok(is_new) => Ok(Installed { host, file, is_new, hash: hash.clone() }),
-                Err(error) => Err(Failure::writing(file.display(), error)),
-            }
+            let has_new_licence = put(LICENSE, &file.with_file_name("LICENSE"), make_readable)?;
+            let is_new = put(&program, &file, make_executable)? || has_new_licence;
+            Ok(Installed { host, file, is_new, hash: hash.clone() })
         };
         HOSTS.into_iter().map(install).collect()
     }
 
     /// Writes a temporary file and renames it: running processes keep the old file, and new ones find a complete one.
     /// Returns whether the file was missing or different.
-    fn put(&self, program: &[u8], file: &Path) -> io::Result<bool> {
-        if fs::read(file).is_ok_and(|there| there == program) {
-            make_executable(&File::open(file)?)?;
+    fn put(&self, content: &[u8], file: &Path, make_ready: fn(&File) -> io::Result<()>) -> io::Result<bool> {
+        if fs::read(file).is_ok_and(|there| there == content) {
+            make_ready(&File::open(file)?)?;
             return Ok(false);
         }
         if let Some(folder) = file.parent() {
@@ -235,8 +241,8 @@ impl Place {
         }
         // Not in the package, whose hash covers all its files.
         let mut copy = NamedTempFile::new_in(&self.directory)?;
-        copy.write_all(program)?;
-        make_executable(copy.as_file())?;
+        copy.write_all(content)?;
+        make_ready(copy.as_file())?;
         copy.as_file().sync_all()?;
         self.set_aside(file)?;
         replace(copy, file)?;
@@ -263,36 +269,55 @@ impl Place {
 const ASIDE: &str = ".replaced-";
 
 impl Installed {
-    /// A warning if the command lines would run another file, because they take the first matching one of the package.
-    fn shadow(&self) -> Option<String> {
-        let entries = fs::read_dir(self.file.parent()?).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-        let fits = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    /// Warnings about other files of the package: a lock file of another computer does not fit it, and the command
+    /// lines run the first program in it.
+    fn strangers(&self) -> Vec<String> {
+        let entries = self.file.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten();
+        let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        files.retain(|file| *file != self.file && *file != self.file.with_file_name("LICENSE"));
+        files.sort();
+        let warning = |file: PathBuf| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let rest = name.strip_prefix("terraform-provider-damodel");
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['_', '.']))
+            let is_program = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['_', '.']));
+            let effect = if is_program && file < self.file {
+                "takes precedence over the installed program"
+            } else {
+                "is not part of the package, whose hash covers every file"
+            };
+            format!("{} {effect}. Remove it.", file.display())
         };
-        let first = entries.filter(fits).min()?;
-        (first < self.file)
-            .then(|| format!("{} takes precedence over the installed program. Remove it.", first.display()))
+        files.into_iter().map(warning).collect()
     }
 }
 
-#[cfg(unix)]
 fn make_executable(file: &File) -> io::Result<()> {
+    set_mode(file, 0o755)
+}
+
+fn make_readable(file: &File) -> io::Result<()> {
+    set_mode(file, 0o644)
+}
+
+#[cfg(unix)]
+fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
 
-    file.set_permissions(fs::Permissions::from_mode(0o755))
+    file.set_permissions(fs::Permissions::from_mode(mode))
 }
 
 #[cfg(not(unix))]
-fn make_executable(_: &File) -> io::Result<()> {
+fn set_mode(_: &File, _: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The hash of an unpacked package with one file, in the form of lock files (Go's dirhash, "h1:").
-fn package_hash(name: &str, program: &[u8]) -> String {
-    let digest: String = Sha256::digest(program).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("h1:{}", STANDARD.encode(Sha256::digest(format!("{digest}  {name}\n"))))
+/// The hash of an unpacked package, in the form of lock files (Go's dirhash, "h1:"). `files` are sorted by name.
+fn package_hash(files: &[(&str, &[u8])]) -> String {
+    let line = |(name, content): &(&str, &[u8])| {
+        let digest: String = Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{digest}  {name}\n")
+    };
+    format!("h1:{}", STANDARD.encode(Sha256::digest(files.iter().map(line).collect::<String>())))
 }
 
 /// The conflicts between the lock file of a folder and the installed package, each with advice.
@@ -318,13 +343,15 @@ fn difference(lock: &Body, host: &str, installed: &[Installed]) -> Option<String
     }
     let hashes = attribute("hashes").and_then(Expression::as_array);
     let mut known = hashes.into_iter().flat_map(|hashes| hashes.iter()).filter_map(Expression::as_str);
-    let ours = &installed.iter().find(|package| package.host == host)?.hash;
+    let package = installed.iter().find(|package| package.host == host)?;
+    let ours = &package.hash;
     if known.any(|hash| hash == ours) {
         return None;
     }
     Some(format!(
-        "The .terraform.lock.hcl of this folder has other hashes for {VERSION} of {address}: it was locked with \
-         another build, and init will refuse this one. Remove the block provider \"{address}\" from it and run init, \
-         which locks the installed build ({ours})."
+        "The .terraform.lock.hcl of this folder does not list the installed package of {VERSION} of {address} \
+         ({ours}), so init refuses it. To use it, remove the block provider \"{address}\" from the file and run init. \
+         To use the package that was locked instead, remove {} and run init.",
+        package.file.parent().unwrap_or(&package.file).display()
     ))
 }

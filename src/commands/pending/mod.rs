@@ -126,7 +126,7 @@ async fn forget(entry: &str, journal: &Journal, service: &AskedService, context:
         return Err(Failure::new(format!("{entry} is kept: a run is working on it")));
     }
     journal.forget(&listed).map_err(|error| Failure::new(error.to_string()))?;
-    Ok(format!("Forgot {entry} ({}): {fate}.\n", listed.record.marker))
+    Ok(format!("Removed record {entry} ({}): {fate}.\n", listed.record.marker))
 }
 
 fn row(listed: &PendingCreate, fate: &Fate) -> [String; 8] {

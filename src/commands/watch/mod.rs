@@ -145,7 +145,7 @@ fn tell_last(notes: &PendingFolder, follower: &Follower, view: &mut View<impl Wr
     match (told.is_empty(), doubt(notes, follower)) {
         (true, Some(_)) if notes.are_named => Err(no_directory(notes)),
         (true, Some(doubt)) => view.say(&doubt).map_err(Failure::terminal),
-        (true, None) => view.say("No run that has ended was waiting for anything here.").map_err(Failure::terminal),
+        (true, None) => view.say("No finished run recorded.").map_err(Failure::terminal),
         (false, _) => view.show(&told).map_err(Failure::terminal),
     }
 }

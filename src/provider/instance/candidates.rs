@@ -57,7 +57,13 @@ pub(super) fn has_choice(config: &Instance) -> bool {
 /// specification and number of GPUs. Empty while the list is unknown.
 pub(super) fn each(config: &Instance, planned: &Instance, client: Option<&ProviderClient>) -> Vec<Instance> {
     if !has_choice(config) {
-        return vec![planned.clone()];
+        // A request names what the configuration names, whether or not a quote has the other half.
+        let (spec_id, spec_type) = (config.spec_id, config.spec_type.clone());
+        return vec![Instance {
+            spec_id: if spec_id.is_null() { Attr::Unknown } else { spec_id },
+            spec_type: if spec_type.is_null() { Attr::Unknown } else { spec_type },
+            ..planned.clone()
+        }];
     }
     let default_region = || match &config.region {
         Attr::Null => client.and_then(|client| client.region.clone()).map_or(Attr::Unknown, Attr::Known),
@@ -94,8 +100,11 @@ pub(super) fn plan_common(config: &Instance, planned: &mut Instance, candidates:
     if config.gpu_num.is_null() {
         planned.gpu_num = common(candidates, |candidate| &candidate.gpu_num);
     }
+    // The framework restores what the configuration sets.
     planned.spec_id = common(candidates, |candidate| &candidate.spec_id);
     planned.spec_type = common(candidates, |candidate| &candidate.spec_type);
+    planned.gpu_name = common(candidates, |candidate| &candidate.gpu_name);
+    planned.capacity_type = common(candidates, |candidate| &candidate.capacity_type);
 }
 
 fn common<T: Clone + PartialEq>(candidates: &[Instance], value: impl Fn(&Instance) -> &Attr<T>) -> Attr<T> {

@@ -18,7 +18,7 @@ use crate::{
     framework::{Diagnostic, Diagnostics, Path},
     provider::{
         ProviderClient, disk_sizes,
-        errors::Failure,
+        errors::{Failure, unknown_region},
         images, pricing,
         words::{self, disk_status},
     },
@@ -55,7 +55,8 @@ impl Shortage {
     pub(super) fn told(&self, planned: &Instance) -> Diagnostic {
         let Self { path, summary, reason, alternatives } = self;
         let diagnostic = if planned.wait_for_capacity.is_null() {
-            Diagnostic::error(*summary, format!("{reason}{alternatives}"))
+            let wait = "Nothing was bought. To wait, set wait_for_capacity.";
+            Diagnostic::error(*summary, format!("{reason}{alternatives} {wait}"))
         } else {
             Diagnostic::warning(*summary, format!("{reason}{alternatives} The create will wait for capacity."))
         };
@@ -116,7 +117,7 @@ impl Findings {
         limits: &Context,
     ) {
         let Some(region) = planned.region.as_str() else { return };
-        // If the configuration omits the number, it follows from the code; a number that is not known yet takes
+        // If the configuration omits the number, it follows from the code; a number that is unknown so far takes
         // precedence over the code.
         let is_open = config.spec_id.is_unknown() || planned.spec_type.known().is_none();
         if planned.spec_id.known().is_none() && is_open {
@@ -130,11 +131,7 @@ impl Findings {
             }
         };
         if specs.records.is_empty() && specs.complete {
-            self.diagnostics.error_at(
-                Path::to("region"),
-                "The region has no specifications",
-                format!("Region {region:?} has no specifications. Check the spelling of `region` or DAMODEL_REGION."),
-            );
+            self.diagnostics.push(unknown_region(region, client, limits).await);
             return;
         }
         let attribute = if planned.spec_id.known().is_some() { "spec_id" } else { "spec_type" };
@@ -239,7 +236,10 @@ impl Findings {
         let (needs, supports) = (text(&needed.version), text(highest));
         let spec = self.spec.as_deref().map(name).unwrap_or_default();
         if needed.is_labelled {
-            let detail = format!("The image's labels require CUDA {needs}, and {spec} supports at most {supports}.");
+            let detail = format!(
+                "The image's labels require CUDA {needs}, and {spec} supports at most {supports}. Choose an image for \
+                 CUDA {supports} or older, or a specification whose highest_cuda is at least {needs}."
+            );
             self.diagnostics.error_at(path, "The image needs a newer CUDA", detail);
         } else {
             let detail = format!(
@@ -276,7 +276,10 @@ impl Findings {
                 None if listing.complete => self.diagnostics.error_at(
                     path,
                     "The cloud disk cannot be mounted",
-                    format!("Cloud disk {id} does not exist in this account."),
+                    format!(
+                        "Cloud disk {id} does not exist in this account. For a placeholder, as from mock_outputs of \
+                         Terragrunt, DAMODEL_PREFLIGHT=false turns the checks of a plan off."
+                    ),
                 ),
                 None => {}
             }
@@ -318,7 +321,7 @@ impl Findings {
             Some(status @ (RELEASING | RELEASED | IN_ARREARS)) => self.diagnostics.error_at(
                 path,
                 "The cloud disk cannot be mounted",
-                format!("{name} is {}, not available.", disk_status(status)),
+                format!("{name}: status is {:?}, expected \"available\".", disk_status(status)),
             ),
             _ => {}
         }

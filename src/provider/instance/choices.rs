@@ -35,6 +35,8 @@ struct Offer {
     place: usize,
     spec_id: i64,
     spec_type: Option<String>,
+    gpu_name: Option<String>,
+    capacity_type: Option<String>,
     is_spot: bool,
     cost: EstimatedCost,
 }
@@ -350,12 +352,19 @@ impl Survey {
 
     /// Plans the common values of the remaining choices.
     fn plan_common_values(&self, planned: &mut Instance, offers: &[Offer]) {
-        if self.has_choice() {
-            let quoted = |offer: &Offer| {
-                let spec_type = offer.spec_type.clone().map_or(Attr::Unknown, Attr::Known);
-                Some(Instance { spec_id: Attr::Known(offer.spec_id), spec_type, ..self.each.get(offer.place)?.clone() })
-            };
-            let left: Vec<Instance> = offers.iter().filter_map(quoted).collect();
+        let open = |text: &Option<String>| text.clone().map_or(Attr::Unknown, Attr::Known);
+        let quoted = |offer: &Offer| {
+            let choice = self.each.get(offer.place)?.clone();
+            Some(Instance {
+                spec_id: Attr::Known(offer.spec_id),
+                spec_type: open(&offer.spec_type),
+                gpu_name: open(&offer.gpu_name),
+                capacity_type: open(&offer.capacity_type),
+                ..choice
+            })
+        };
+        let left: Vec<Instance> = offers.iter().filter_map(quoted).collect();
+        if self.has_choice() || !left.is_empty() {
             candidates::plan_common(&self.config, planned, &left);
         }
         if let [only] = offers
@@ -372,7 +381,15 @@ impl Survey {
 
 impl Offer {
     fn of(place: usize, spec: &WithJson<Spec>, cost: EstimatedCost) -> Self {
-        Self { place, spec_id: spec.spec_id, spec_type: spec.spec_type.clone(), is_spot: is_spot(spec), cost }
+        Self {
+            place,
+            spec_id: spec.spec_id,
+            spec_type: spec.spec_type.clone(),
+            gpu_name: spec.gpu_name.clone(),
+            capacity_type: spec.capacity_type.clone(),
+            is_spot: is_spot(spec),
+            cost,
+        }
     }
 }
 

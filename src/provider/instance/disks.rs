@@ -206,7 +206,7 @@ pub(super) async fn told(instance: &Instance, client: Option<&ProviderClient>, l
     let mut parts = vec![own];
     for (names, sentence) in [
         (named(true), "These cloud disks are released with it, and their data is deleted"),
-        (named(false), "These cloud disks stay, with their data, and are still billed"),
+        (named(false), "The release does not delete these cloud disks, which are billed until they are destroyed"),
     ] {
         if !names.is_empty() {
             parts.push(format!("{sentence}: {}.", names.join(", ")));
@@ -226,8 +226,8 @@ pub(super) fn prepaid(instance: &Instance) -> Option<Diagnostic> {
     Some(Diagnostic::warning(
         "The release of a prepaid instance may be refused",
         format!(
-            "{} is paid for {payment}, until {until}. The service may forbid its release before that date (160012), \
-             and refunds nothing. on_unreleasable decides what happens then; its value in the state is {:?}.",
+            "{} is paid for {payment}, until {until}. The service may forbid its release before that date (160012). \
+             on_unreleasable decides what happens then; its value in the state is {:?}.",
             instance.title(),
             instance.on_unreleasable.as_str().unwrap_or("fail")
         ),

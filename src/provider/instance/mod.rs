@@ -178,6 +178,10 @@ impl Creatable for Instance {
         }
     }
 
+    fn keep_plan(&mut self, planned: &Self) {
+        self.take_quoted(planned);
+    }
+
     fn forget_plan(private: &mut Private, client: &ProviderClient) {
         price::end_plan(private, client);
         choices::forget(private);
@@ -294,6 +298,7 @@ async fn update(change: Update<Instance>, context: &StepContext<ProviderClient>)
             state.take_detail(&detail);
             // The service may show the old name for a moment; the state gets the accepted name, and the next refresh
             // reads it again.
+            state.take_quoted(&planned);
             state.name = planned.name;
             Outcome::present(state, private)
         }

@@ -107,7 +107,10 @@ fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
                 diagnostics.error_at(
                     Path::to(name),
                     "Missing required argument",
-                    format!("A create with login_method = \"ssh_key\" needs {name}."),
+                    format!(
+                        "A create with login_method = \"ssh_key\" needs {name}. The console shows id and name of each \
+                         registered key."
+                    ),
                 );
             }
         }

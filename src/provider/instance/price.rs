@@ -30,7 +30,7 @@ pub(super) fn live(planned: &Instance, spec: &WithJson<Spec>) -> Option<Estimate
     Some(estimate(spec, &order(planned)?))
 }
 
-/// Requests the price again before the purchase. It fails if the price exceeds the quote or a budget or is not known
+/// Requests the price again before the purchase. It fails if the price exceeds the quote or a budget or is unknown
 /// any more, or if the specification has another code than the configuration. The cost in the state is the quote; for
 /// spot capacity, or without a quote, the live price.
 pub(super) async fn confirm(
@@ -60,7 +60,7 @@ pub(super) async fn confirm(
     let live = spec.map(|spec| estimate(spec, &order)).unwrap_or_default();
     if let Some(quote) = quoted.filter(|quote| quote.unit_price.known().is_some() && !is_priced_like(&live, quote)) {
         return Err(Diagnostic::error(
-            "The price is not known any more",
+            "The price is no longer known",
             format!(
                 "The plan quoted {} for {}, and the service has no live price for it now. Nothing was bought. Plan \
                  again.",
@@ -123,7 +123,7 @@ pub(super) fn hold_budgets(
     let (Some(hourly), Some(total)) = (live.hourly_equivalent.known(), live.period_total.known()) else {
         let Some(budget) = set.first() else { return Ok(()) };
         return Err(Diagnostic::error(
-            "The price is not known",
+            "The price is unknown",
             format!(
                 "The service has no price for {title} with this specification and payment type, so the provider's \
                  {budget} cannot be enforced. Choose another payment_type, or use a provider configuration without \
@@ -135,13 +135,14 @@ pub(super) fn hold_budgets(
     let over = |what: String| Err(Diagnostic::error("Above the budget", what).at(blame(planned, place)));
     if let Some(most) = client.max_hourly_price.as_ref().filter(|most| hourly > *most) {
         return over(format!(
-            "{title} would cost {hourly} an hour, but the provider's max_hourly_price is {most}. Nothing was bought."
+            "{title} would cost {hourly} an hour, but the provider's max_hourly_price is {most}. Nothing was bought. \
+             Choose a cheaper specification, or raise max_hourly_price."
         ));
     }
     if let Some(most) = client.max_prepaid_total.as_ref().filter(|most| planned.is_prepaid() && total > *most) {
         return over(format!(
             "{title} would cost {total} for its whole term, but the provider's max_prepaid_total is {most}. Nothing \
-             was bought."
+             was bought. Choose a cheaper specification or a shorter term, or raise max_prepaid_total."
         ));
     }
     Ok(())

@@ -33,8 +33,8 @@ impl Instance {
         self.id = record.uid.as_str().into();
         keep(&mut self.instance_id, record.instance_id);
         self.status = record.status.as_ref().map(ToString::to_string).into();
-        self.capacity_type = record.capacity_type.clone().into();
-        self.gpu_name = record.gpu_name.clone().into();
+        keep(&mut self.capacity_type, record.capacity_type.clone());
+        keep(&mut self.gpu_name, record.gpu_name.clone());
         self.image_name = record.image_name.clone().into();
         self.ssh_host = record.ssh_host.clone().into();
         self.ssh_port = record.ssh_port.into();
@@ -48,6 +48,14 @@ impl Instance {
         let kept = |secret: &Option<SecretString>| secret.clone().filter(|_| stored).map(Secret::from);
         self.ssh_password = kept(&record.ssh_password).into();
         self.jupyter_token = kept(&record.jupyter_token).into();
+    }
+
+    /// Sets what the specification told the plan; the next refresh shows what the service reports.
+    pub(super) fn take_quoted(&mut self, planned: &Self) {
+        keep(&mut self.spec_id, planned.spec_id.into_known());
+        keep(&mut self.spec_type, planned.spec_type.known().cloned());
+        keep(&mut self.gpu_name, planned.gpu_name.known().cloned());
+        keep(&mut self.capacity_type, planned.capacity_type.known().cloned());
     }
 
     /// Removes the credentials.
@@ -148,7 +156,7 @@ pub(super) fn generate(config: &mut Instance, diagnostics: &mut Diagnostics) {
         config.purchase_duration = Attr::Known(1);
         diagnostics.warning_at(
             Path::to("purchase_duration"),
-            "The purchase_duration is not known",
+            "The purchase_duration is unknown",
             "The service does not report it. The generated configuration has 1: replace it with the number of periods \
              that was bought. This does not change the instance.",
         );

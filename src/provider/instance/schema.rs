@@ -228,8 +228,13 @@ fn reported() -> Vec<Attribute> {
              plan). Null if the service has no price. It is set by the create.",
         ),
         text("status", "The status, such as `Creating`, `Running`, `Stopped` or `Failed`."),
-        text("capacity_type", "`ondemand` or `spot`.").follows(SPEC),
-        text("gpu_name", "The GPU model.").follows(SPEC),
+        text("capacity_type", "`ondemand` or `spot`. Known in a plan with a price.").follows(SPEC),
+        text(
+            "gpu_name",
+            "The GPU model. Known in a plan with a price, as the specification names it; a refresh reads what the \
+             instance reports.",
+        )
+        .follows(SPEC),
         text("image_name", "The image's display name.").follows(IMAGE),
         text("ssh_host", "The address for SSH."),
         number("ssh_port", "The port for SSH."),

@@ -88,7 +88,7 @@ pub(in crate::provider) fn doubt(subject: &Subject, absence: Absence) -> Diagnos
             "the API token or base_url differs from the one under which it was last seen, and no other object that was \
              last seen with it was found either"
         }
-        AccountMatch::Unknown => "the account under which it was last seen is not known",
+        AccountMatch::Unknown => "the account under which it was last seen is unknown",
     };
     Diagnostic::error(
         format!("{title} was not found in this account"),

@@ -82,7 +82,7 @@ pub(super) async fn create<M: Creatable>(change: Create<M>, context: &StepContex
     let state = confirmed.or_else(|| is_choice.then(|| choices.swap_remove(accepted.choice).object));
     let limits = Context { deadline: accepted.deadline, ..limits };
     let mut creation = ManagedCreate {
-        state: state.unwrap_or(planned),
+        state: state.unwrap_or_else(|| planned.clone()),
         private,
         diagnostics,
         client,
@@ -90,6 +90,7 @@ pub(super) async fn create<M: Creatable>(change: Create<M>, context: &StepContex
         caller_gone: context.caller_gone.clone(),
     };
     creation.follow(accepted).await;
+    creation.state.keep_plan(&planned);
     Outcome::present(creation.state, creation.private).with(creation.diagnostics)
 }
 
@@ -349,7 +350,7 @@ impl<M: Creatable> Refused<'_, M> {
         let (noun, error) = (noun::<M>(), self.error);
         let mut now = match error {
             Error::Unsettled(unsettled) => format!(
-                "Whether a {noun} was created is not known. If it was, its name is {:?}, and its pending record is in \
+                "Whether a {noun} was created is unknown. If it was, its name is {:?}, and its pending record is in \
                  {}. The next apply looks for it first.",
                 unsettled.marker,
                 client.journal.directory().display()

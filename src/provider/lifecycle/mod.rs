@@ -165,6 +165,9 @@ pub(super) trait Creatable: Managed {
         async { Ok(confirmed) }
     }
 
+    /// Restores what the plan knew about the object and the service may show differently.
+    fn keep_plan(&mut self, _planned: &Self) {}
+
     /// Removes the data that only the plan needed.
     fn forget_plan(_private: &mut Private, _client: &ProviderClient) {}
 

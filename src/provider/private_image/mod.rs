@@ -204,7 +204,7 @@ async fn original_images(uid: &InstanceUid, client: &ProviderClient, limits: &Co
         Ok(Some((address, name))) => [address].into_iter().chain(name).collect(),
         Ok(None) => Vec::new(),
         Err(error) => {
-            tracing::debug!(%error, "the instance's image is not known");
+            tracing::debug!(%error, "the instance's image is unknown");
             Vec::new()
         }
     }

@@ -1,10 +1,13 @@
 //! The function `cheapest_spec`.
 
-use super::COLUMNS;
-use crate::{
-    framework::{Function, FunctionError, Parameter, Signature, Type, Value, schema::validator, value::Number},
-    provider::columns::attributes,
+use crate::framework::{
+    Function, FunctionError, Parameter, Signature, Type, Value,
+    schema::validator,
+    value::{Dynamic, Number},
 };
+
+/// The fields that each specification must have; `gpu_mem_mb` is read only with a minimum.
+const FIELDS: [&str; 3] = ["spec_id", "max_gpu_count", "hourly_price"];
 
 /// `cheapest_spec(specs, gpu_num, min_gpu_mem_mb...)`.
 #[derive(Debug)]
@@ -19,20 +22,20 @@ impl Function for CheapestSpec {
     }
 
     fn signature(&self) -> Signature {
-        let record = Type::object(attributes(COLUMNS).into_iter().map(|attribute| (attribute.name, attribute.ty.ty())));
         Signature {
             summary: "The cheapest specification that can be created now".to_owned(),
             description: "Finds, among specifications, the one with the lowest `hourly_price` that has `gpu_num` GPUs \
                           available in one instance now; of several at the same price the one with the lowest \
                           `spec_id`. With `min_gpu_mem_mb`, only specifications whose GPUs have at least that much \
-                          memory. Stock and prices change: `ignore_changes = [spec_id]` keeps the specification of an \
+                          memory. The result is that object, with all its fields. Stock and prices change: `ignore_changes = [spec_id]` keeps the specification of an \
                           instance that was created with the result."
                 .to_owned(),
             parameters: vec![
                 Parameter::new(
                     "specs",
-                    Type::list(record.clone()),
-                    "The specifications to choose from: `specs` of `damodel_specs`, or some of them.",
+                    Type::Dynamic,
+                    "The specifications to choose from: `specs` of `damodel_specs`, some of them, or other objects with \
+                     `spec_id`, `max_gpu_count`, `hourly_price` and, if a minimum is given, `gpu_mem_mb`.",
                 ),
                 Parameter::new("gpu_num", Type::Number, "How many GPUs the instance needs.")
                     .validate(validator::between(1..=i64::MAX)),
@@ -41,7 +44,7 @@ impl Function for CheapestSpec {
                 Parameter::new("min_gpu_mem_mb", Type::Number, "The minimum memory of one GPU in MB.")
                     .validate(validator::between(0..=i64::MAX)),
             ),
-            returns: record,
+            returns: Type::Dynamic,
         }
     }
 
@@ -51,7 +54,14 @@ impl Function for CheapestSpec {
         let least = numbers(elements(arguments.attribute("min_gpu_mem_mb")).iter()).max();
         let has =
             |spec: &Value, field: &str, least: &Number| number(spec.attribute(field)).is_some_and(|own| own >= least);
-        let mut specs: Vec<&Value> = elements(arguments.attribute("specs")).iter().collect();
+        let choices = typed(arguments.attribute("specs"))
+            .ok_or_else(|| FunctionError::on("specs", "must be a list of specifications"))?;
+        let mut specs: Vec<&Value> = choices.iter().map(|(_, spec)| *spec).filter(|spec| !spec.is_null()).collect();
+        for field in FIELDS {
+            if !specs.iter().all(|spec| matches!(spec, Value::Object(fields) if fields.contains_key(field))) {
+                return Err(FunctionError::on("specs", format!("each element must be an object with {field}")));
+            }
+        }
         specs.retain(|spec| least.is_none_or(|least| has(spec, "gpu_mem_mb", least)));
         let most = numbers(specs.iter().map(|spec| spec.attribute("max_gpu_count"))).max();
         let Some(most) = most.filter(|most| **most > Number::from(0_i64)) else {
@@ -67,9 +77,22 @@ impl Function for CheapestSpec {
         };
         specs.retain(|spec| has(spec, "max_gpu_count", gpu_num) && number(spec.attribute("hourly_price")).is_some());
         let cheapest = specs.into_iter().min_by_key(|spec| (spec.attribute("hourly_price"), spec.attribute("spec_id")));
+        let cheapest = cheapest.and_then(|cheapest| choices.iter().find(|(_, spec)| std::ptr::eq(*spec, cheapest)));
         cheapest
-            .cloned()
+            .map(|(ty, spec)| Value::Dynamic(Box::new(Dynamic { ty: (*ty).clone(), value: (*spec).clone() })))
             .ok_or_else(|| FunctionError::on("specs", "no specification that is available now has an hourly price"))
+    }
+}
+
+/// The elements of a list of any type, each with its type.
+fn typed(list: &Value) -> Option<Vec<(&Type, &Value)>> {
+    let Value::Dynamic(list) = list else { return None };
+    match (&list.ty, &list.value) {
+        (Type::List(ty), Value::List(elements)) | (Type::Set(ty), Value::Set(elements)) => {
+            Some(elements.iter().map(|element| (ty.as_ref(), element)).collect())
+        }
+        (Type::Tuple(types), Value::Tuple(elements)) => Some(types.iter().zip(elements).collect()),
+        _ => None,
     }
 }
 
@@ -100,11 +123,13 @@ mod tests {
 
     fn cheapest_with(specs: Vec<Value>, gpu_num: i64, memory: &[i64]) -> Result<Value, FunctionError> {
         let memory = memory.iter().map(|memory| Value::from(*memory)).collect();
-        CheapestSpec.call(Value::object([
-            ("specs", Value::List(specs)),
-            ("gpu_num", gpu_num.into()),
-            ("min_gpu_mem_mb", Value::List(memory)),
-        ]))
+        CheapestSpec
+            .call(Value::object([
+                ("specs", Value::Dynamic(Box::new(Dynamic { ty: Type::list(Type::Bool), value: Value::List(specs) }))),
+                ("gpu_num", gpu_num.into()),
+                ("min_gpu_mem_mb", Value::List(memory)),
+            ]))
+            .map(|cheapest| if let Value::Dynamic(cheapest) = cheapest { cheapest.value } else { cheapest })
     }
 
     #[test]
@@ -147,5 +172,7 @@ mod tests {
         assert_eq!(blamed(vec![spec(1, 8, None)], 1), "specs");
         assert_eq!(blamed(vec![spec(1, 4, Some("1")), spec(2, 8, None)], 9), "gpu_num");
         assert!(cheapest(vec![spec(1, 4, Some("1"))], 9).unwrap_err().text.contains("at most 4"));
+        let without = Value::object([("spec_id", 1.into()), ("max_gpu_count", 1.into())]);
+        assert!(cheapest(vec![without], 1).unwrap_err().text.contains("hourly_price"));
     }
 }

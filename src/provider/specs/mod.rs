@@ -10,7 +10,7 @@ use super::{
     ProviderClient,
     client::limits,
     columns::{Column, attributes, decimal, flag, is_positive, row, text, whole, word},
-    errors::missing_region,
+    errors::{missing_region, unknown_region},
     images::version,
     source::{
         Filter, ListedRows, Needs, Plural, RowTest, RowsOrError, Singular, Source, Takes, at_least, at_most, equal,
@@ -218,6 +218,9 @@ fn list<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxF
             .or(context.client.region.as_deref())
             .ok_or_else(|| missing_region(&context.client))?;
         let specs = context.client.api.specs().snapshot(region, &limits(context)).await;
+        if specs.as_ref().is_ok_and(|specs| specs.records.is_empty() && specs.complete) {
+            return Err(unknown_region(region, &context.client, &limits(context)).await);
+        }
         let in_region = |mut spec: Value| {
             spec.set_attribute("region", region.into());
             spec

@@ -114,9 +114,9 @@ fn reason(word: &str) -> Option<&'static str> {
     Some(match word {
         "absent_prereq" => "a dependency does not exist yet",
         "deferred_prereq" => "a dependency is deferred",
-        "instance_count_unknown" => "its count or for_each is not known yet",
-        "provider_config_unknown" => "the configuration of its provider is not known yet",
-        "resource_config_unknown" => "its configuration is not known yet",
+        "instance_count_unknown" => "its count or for_each is unknown so far",
+        "provider_config_unknown" => "the configuration of its provider is unknown so far",
+        "resource_config_unknown" => "its configuration is unknown so far",
         "delete_because_count_index" => "its index is outside of count",
         "delete_because_enabled_false" => "its enabled is false",
         "delete_because_each_key" => "its key is not in for_each",
@@ -212,7 +212,7 @@ fn periods(term: &Term) -> String {
 fn term(term: &Term) -> &'static str {
     match term.kind {
         TermKind::Bought => "bought",
-        TermKind::GivenUp => "ended early; nothing is refunded, and the service may refuse the release",
+        TermKind::GivenUp => "ended early; the service may refuse the release",
     }
 }
 

@@ -77,7 +77,7 @@ fn what_is_deferred_is_named_and_closes_the_gate() {
     let review = review(&plan, &policy(None, &[Deny::Prepaid]));
     assert_eq!(violations(&review), ["plan -"]);
     let text = write(&review, Format::Markdown);
-    assert!(text.contains("| `damodel_instance.x` | the configuration of its provider is not known yet |"), "{text}");
+    assert!(text.contains("| `damodel_instance.x` | the configuration of its provider is unknown so far |"), "{text}");
     assert!(text.contains("| `action.a.b` | a dependency is deferred |"), "{text}");
 }
 
@@ -293,7 +293,7 @@ fn every_plan_of_every_core_is_read_whole() {
     "`name`: `\"gpu\"` → `\"renamed\"`"])]
 #[case("terraform-1.17-action-invoked", &["\n1 action to invoke.\n", "| invoked directly (-invoke) |"])]
 #[case("terraform-1.17-deferred", &["> The plan is incomplete: some changes are deferred to a later plan.",
-    "| `damodel_cloud_disk.many[*]` | its count or for_each is not known yet |"])]
+    "| `damodel_cloud_disk.many[*]` | its count or for_each is unknown so far |"])]
 #[case("opentofu-1.12-forget-create", &["\n1 to replace, 1 to forget, 1 unchanged.\n",
     "| `damodel_instance.a` | replace (the old one is forgotten) | `image_id`: `902` → `901`",
     "| `damodel_instance.b` | `damodel_instance`<br>destroy = false in the state |",

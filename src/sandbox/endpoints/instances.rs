@@ -81,18 +81,21 @@ pub(super) fn list_record(instance: &Instance, form: &Form) -> Map<String, Value
     let has_run = instance.start_ms > 0;
     let text = |value: &str| if has_run { json!(value) } else { json!("") };
     let kind = instance.image.kind;
-    let known = |number: i64| if form.zeros_while_creating && instance.status == "Creating" { 0 } else { number };
+    let is_assigned = !form.zeros_while_creating || instance.status != "Creating";
+    let known = |number: i64| if is_assigned { number } else { 0 };
+    let of_spec = |text: &str| is_assigned.then(|| text.to_owned());
+    let gpu_name = of_spec(&instance.spec.gpu_name);
     let record = json!({
         "instance_id": instance.id,
         "instance_uid": instance.uid,
         "instance_alias": instance.alias,
         "status": displayed_status(instance, form),
         "region": instance.spec.region,
-        "capacity_type": instance.spec.capacity_type,
-        "gpu_name": instance.spec.gpu_name,
+        "capacity_type": of_spec(&instance.spec.capacity_type),
+        "gpu_name": gpu_name.map(|name| if form.spaced_gpu_names { name.replace('-', " ") } else { name }),
         "gpu_num": known(instance.gpu_num),
         "spec_id": known(instance.spec.id),
-        "spec_type": instance.spec.spec_type,
+        "spec_type": of_spec(&instance.spec.spec_type),
         "payment_type": instance.payment.word(),
         "image_id": known(instance.image.id),
         "image_name": instance.image.name,

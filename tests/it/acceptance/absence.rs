@@ -102,7 +102,7 @@ fn without_private_data_the_account_of_what_is_absent_is_not_known() {
         site.mutate(Mutation::RemoveInstance { uid: site.live()[0].clone() });
         for arguments in [&[][..], &["-destroy", "-refresh=false"]] {
             let (done, said) = workspace.try_apply(arguments);
-            assert!(!done && says(&said, Severity::Error, "last seen is not known"), "{said:?}");
+            assert!(!done && says(&said, Severity::Error, "last seen is unknown"), "{said:?}");
             assert!(!said.iter().any(|said| said.text().contains("differs")), "{said:?}");
         }
     });

@@ -109,9 +109,9 @@ fn what_cannot_be_priced_is_named() {
         let uid = site.live().remove(0);
         let whole = |more| budget("100", more, format!("{weekly}{}", Instance::new("x")));
         workspace.write(&whole(""));
-        refusal(&workspace.try_plan(&[]), &[&uid, "not known", "payment type", "max_account_hourly_price", "alias"]);
+        refusal(&workspace.try_plan(&[]), &[&uid, "unknown", "payment type", "max_account_hourly_price", "alias"]);
         workspace.write(&whole("preflight = false"));
-        refusal(&workspace.try_apply(&[]).1, &[&uid, "not known", "Nothing was bought"]);
+        refusal(&workspace.try_apply(&[]).1, &[&uid, "unknown", "Nothing was bought"]);
         assert_eq!(site.balance().created, 1);
     });
 }

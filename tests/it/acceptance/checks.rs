@@ -63,12 +63,16 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
             &["spec_type \"gpu.rtx409.1\" does not exist", "The nearest is \"gpu.rtx4090.1\"", "with 1 GPU: gpu."],
         ),
         (with("gpu_num", "7"), "gpu_num", &["at most 6 GPUs", "gpu_num is 7"]),
-        (with("region", "\"mars\""), "region", &["Region \"mars\" has no specifications", "DAMODEL_REGION"]),
+        (
+            with("region", "\"mars\""),
+            "region",
+            &["Region \"mars\" has no specifications", "DAMODEL_REGION", "images: cn-"],
+        ),
         (with("data_disk_expand_size_gb", "1501"), "data_disk_expand_size_gb", &["at most 1500 additional GB"]),
         (
             with("exist_disks", "[{ disk_id = 803 }]"),
             "exist_disks",
-            &["Disk 803 (unpaid)", "in_arrears, not available"],
+            &["Disk 803 (unpaid)", "status is \"in_arrears\", expected \"available\""],
         ),
         (with("exist_disks", "[{ disk_id = 805 }]"), "exist_disks", &["Cloud disk 805 does not exist"]),
         (with("new_disks", "[{ size_gb = 4001, spec_id = 31 }]"), "new_disks", &["at most 4000 GB", "4001 GB"]),

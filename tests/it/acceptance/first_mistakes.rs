@@ -1,19 +1,44 @@
 //! Mistakes of a first configuration, and of the first commands.
 
+use std::fs;
+
 use rstest::rstest;
 
-use crate::support::terraform::{Instance, Site, config, each_workspace, refusal};
+use crate::support::terraform::{Instance, Site, config, config_with, each_workspace, refusal};
 
 #[rstest]
-#[case::refused(|_: &Site| "http://127.0.0.1:1".to_owned())]
-#[case::unknown_name(|_: &Site| "https://damodel.invalid".to_owned())]
-#[case::no_tls(|site: &Site| site.base_url().replace("http://", "https://"))]
-fn a_wrong_address_is_an_error_of_the_plan_that_names_it(#[case] address: fn(&Site) -> String) {
+#[case::refused(|_: &Site| "http://127.0.0.1:1".to_owned(), &["127.0.0.1:1 cannot be reached", "NO_PROXY"])]
+#[case::unknown_name(|_: &Site| "https://damodel.invalid".to_owned(), &["cannot resolve damodel.invalid", "base_url"])]
+#[case::no_tls(|site: &Site| site.base_url().replace("http://", "https://"), &["no TLS connection", "ca_certificate_file"])]
+fn a_wrong_address_is_an_error_of_the_plan_that_names_it(#[case] address: fn(&Site) -> String, #[case] words: &[&str]) {
     each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         let address = address(site);
         workspace.set_env("DAMODEL_BASE_URL", &address);
-        refusal(&workspace.try_plan(&[]), &["cannot be reached", &address, "DAMODEL_BASE_URL"]);
+        refusal(&workspace.try_plan(&[]), &[words, &[&address, "DAMODEL_BASE_URL"]].concat());
+    });
+}
+
+#[test]
+fn a_certificate_file_that_is_no_pem_is_an_error_of_its_argument() {
+    each_workspace(|_, workspace| {
+        fs::write(workspace.directory().join("gateway.crt"), [0x30, 0x82, 1, 2]).unwrap();
+        let provider = "region = \"cn-east-1\"\nca_certificate_file = \"gateway.crt\"";
+        workspace.write(&config_with(provider, Instance::new("x")));
+        let said = workspace.try_plan(&[]);
+        let error = refusal(&said, &["Not a PEM file", "gateway.crt", "-----BEGIN CERTIFICATE-----"]);
+        assert_eq!(error.attribute.as_deref(), Some("ca_certificate_file"));
+    });
+}
+
+#[test]
+fn an_unknown_region_of_a_data_source_names_those_in_use() {
+    each_workspace(|_, workspace| {
+        for source in ["damodel_spec", "damodel_specs"] {
+            workspace.write(&config(format!("data {source:?} \"x\" {{\n  region = \"mars\"\n}}\n")));
+            let words = ["Region \"mars\" has no specifications", "this account's instances and images: cn-"];
+            refusal(&workspace.try_plan(&[]), &words);
+        }
     });
 }
 

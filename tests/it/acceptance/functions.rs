@@ -13,7 +13,7 @@ fn calls(cli: &Cli) -> bool {
 }
 
 /// Calls of the functions and their results, with the data source `damodel_specs.all`.
-fn known() -> [(&'static str, &'static str, Value); 6] {
+fn known() -> [(&'static str, &'static str, Value); 7] {
     let spec = "one([for s in data.damodel_specs.all.specs : s if s.spec_id == 103])";
     let estimate = |arguments: &str| -> &'static str {
         Box::leak(format!("provider::damodel::estimate_cost({spec}, {arguments})").into_boxed_str())
@@ -38,6 +38,11 @@ fn known() -> [(&'static str, &'static str, Value); 6] {
             "provider::damodel::cheapest_spec([for s in data.damodel_specs.all.specs : s if s.capacity_type == \
              \"ondemand\"], 7)",
             json!({ "spec_id": 105 }),
+        ),
+        (
+            "cheapest_of_objects",
+            "provider::damodel::cheapest_spec([{ spec_id = 7, max_gpu_count = 2, hourly_price = 3, rack = \"a\" }], 2)",
+            json!({ "spec_id": 7, "rack": "a" }),
         ),
     ]
 }

@@ -40,7 +40,7 @@ fn disks_that_die_and_disks_that_stay_are_named() {
             assert!(said.detail.contains("system disk") && said.detail.contains("/root/damodel-tmp"), "{said:?}");
             let (_, rest) = said.detail.split_once("released with it, and their data is deleted: ").unwrap();
             let (dying, rest) = rest.split_once(". ").unwrap();
-            let (_, rest) = rest.split_once("stay, with their data, and are still billed: ").unwrap();
+            let (_, rest) = rest.split_once("which are billed until they are destroyed: ").unwrap();
             (dying.to_owned(), rest.split_once('.').unwrap().0.to_owned())
         };
 

@@ -55,6 +55,10 @@ fn the_price_is_in_the_plan(#[case] payment: &str, #[case] expected: Value) {
         let mut expected = expected.clone();
         expected["payment_type"] = json!(payment);
         assert_eq!(plan.change(X).after("estimated_cost"), &expected);
+        assert_eq!(
+            [plan.change(X).after("spec_id"), plan.change(X).after("spec_type")],
+            [&json!(103), &json!("gpu.rtx4090.1")]
+        );
         assert_eq!(workspace.state().resource(X).value("estimated_cost"), &expected);
         // The state keeps the price of the create, whatever it costs later.
         set_price(site, 9.5);
@@ -218,7 +222,7 @@ fn a_quote_without_a_live_price_buys_nothing() {
         site.await_ledger("the create", |ledger| ledger.requests_to("instance_create").next().is_some());
         site.withdraw_spec(103);
         let said = started.ended(true).replace('\n', " ");
-        assert!(said.contains("The price is not known any more"), "{said}");
+        assert!(said.contains("The price is no longer known"), "{said}");
         assert_eq!((site.requests("instance_create"), site.balance().created), (1, 0));
     });
 }
@@ -240,7 +244,7 @@ fn a_term_above_the_budget_for_prepaid_ones_is_refused() {
         refusal(&workspace.try_apply(&[]).1, &["max_prepaid_total is 20000", "Nothing was bought"]);
         let weekly = Instance::new("x").text("payment_type", "Weekly").set("purchase_duration", 1);
         workspace.write(&config_with(&provider(""), weekly));
-        refusal(&workspace.try_plan(&[]), &["The price is not known", "max_prepaid_total"]);
+        refusal(&workspace.try_plan(&[]), &["The price is unknown", "max_prepaid_total"]);
         assert_eq!((site.changes(), site.balance().created), (0, 0));
 
         workspace.apply_ok(&config_with(&provider(""), term(12)));
@@ -253,7 +257,7 @@ fn a_price_that_the_service_does_not_name_cannot_be_guarded() {
     each(|site, workspace| {
         let weekly = Instance::new("x").text("payment_type", "Weekly").set("purchase_duration", 1);
         workspace.write(&config_with(&budget("100", ""), weekly));
-        refusal(&workspace.try_plan(&[]), &["The price is not known", "max_hourly_price"]);
+        refusal(&workspace.try_plan(&[]), &["The price is unknown", "max_hourly_price"]);
         assert_eq!(site.changes(), 0);
     });
 }

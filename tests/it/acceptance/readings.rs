@@ -108,6 +108,60 @@ fn zeros_are_no_news_to_a_create_that_is_adopted_or_waited_for() {
     });
 }
 
+/// Policies ask the plan for the card. Terraform compares it with the answer of the create, and taints the instance if
+/// they differ; the next refresh shows what the service reports.
+#[rstest]
+#[case::null_while_creating("zeros_while_creating", "NVIDIA-GeForce-RTX-4090")]
+#[case::another_spelling("spaced_gpu_names", "NVIDIA GeForce RTX 4090")]
+fn the_card_is_in_the_plan_and_the_answer_repeats_it(#[case] form: &str, #[case] reported: &str) {
+    let planned =
+        [("gpu_name", "NVIDIA-GeForce-RTX-4090"), ("capacity_type", "ondemand"), ("spec_type", "gpu.rtx4090.1")];
+    each_cli(|cli| {
+        let site = formed(form);
+        let workspace = Workspace::new(cli, &site);
+        let machine = config(Instance::new("x").set("wait_for_running", false));
+        let is_as_planned = || {
+            let state = workspace.state();
+            assert!(!state.resource(X).is_tainted());
+            for (name, value) in planned {
+                assert_eq!(state.resource(X).value(name), value);
+            }
+        };
+        workspace.write(&machine);
+        let plan = workspace.plan(&[]);
+        for (name, value) in planned {
+            assert_eq!(plan.change(X).after(name), value);
+        }
+        workspace.apply_plan();
+        is_as_planned();
+        workspace.apply_ok(&machine);
+        assert_eq!(workspace.state().resource(X).value("gpu_name"), reported);
+        workspace.finish();
+
+        // A create that a killed run left is adopted, and one that Ctrl-C stops is kept.
+        workspace.write(&config(Instance::new("x")));
+        site.arm("instance_create", When::Next(1), FaultAction::StickCreation);
+        Started::killed_when_accepted(&workspace, 1);
+        workspace.write(&machine);
+        assert!(workspace.try_apply(&[]).0);
+        is_as_planned();
+        site.unstick();
+        workspace.finish();
+        workspace.write(&config(Instance::new("x")));
+        site.arm("instance_create", When::Next(1), FaultAction::StickCreation);
+        let mut started = Started::apply(&workspace);
+        site.await_ledger("a look at the new machine", |ledger| {
+            let is_after_a_create = ledger.requests.last().is_some_and(|request| request.created.is_empty());
+            is_after_a_create && site.live().len() == 1
+        });
+        started.interrupt();
+        started.ended(true);
+        is_as_planned();
+        site.unstick();
+        workspace.finish();
+    });
+}
+
 #[test]
 fn a_slash_at_the_end_of_a_mount_path_replaces_nothing() {
     each_cli(|cli| {

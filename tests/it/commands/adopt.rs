@@ -219,7 +219,7 @@ fn filters_choose_and_flags_reach_the_configuration() {
         assert!(first(&["--name", "^(web|scratch)$"]).contains("Wrote 1 instance, 1 cloud disk to"));
         let here = counts(&["--region", "cn-east-1", "--kind", "instance", "--kind", "cloud_disk"]);
         assert!(
-            here.contains("Wrote 1 instance to") && here.contains("Left out 4 objects: their region is not known"),
+            here.contains("Wrote 1 instance to") && here.contains("Left out 4 objects: their region is unknown"),
             "{here}"
         );
         for nothing in [&["--name", "^nobody$"][..], &["--region", "elsewhere", "--kind", "instance"]] {

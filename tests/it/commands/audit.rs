@@ -268,7 +268,7 @@ fn a_note_holds_what_it_made() {
     assert_eq!(holder("https://elsewhere.example", ".json"), (nobody, told.to_owned()));
 }
 
-/// Sums are those of the account, whatever is listed; a price that is not known is named.
+/// Sums are those of the account, whatever is listed; a price that is unknown is named.
 #[test]
 fn sums_are_made_before_filters() {
     let site = Site::with(Options { generate_instances: 2, ..Site::options() });

@@ -106,6 +106,13 @@ fn init_and_plan_find_what_was_installed() {
         );
         let plan = scene.run(cli, &site, &["plan", "-no-color", "-input=false"]);
         assert!(plan.code == Some(0) && plan.stdout.contains("1 to add"), "{}{}", plan.stdout, plan.stderr);
+        // A release's zip has the same two files, so that the lock file of one fits the other.
+        let package = scene.installed("registry.terraform.io");
+        let mut files: Vec<_> =
+            fs::read_dir(package.parent().unwrap()).unwrap().map(|it| it.unwrap().file_name()).collect();
+        files.sort();
+        assert_eq!(files, ["LICENSE".into(), package.file_name().unwrap().to_owned()]);
+        assert_eq!(fs::read(package.with_file_name("LICENSE")).unwrap(), include_bytes!("../../../LICENSE"));
         // The lock file has the same build, so there is no warning.
         let again = scene.install(&[]);
         assert!(again.starts_with("Already installed: ") && !again.contains("Warning"), "{again}");
@@ -113,7 +120,7 @@ fn init_and_plan_find_what_was_installed() {
         // The lock file refuses a rebuild of the same version; the warning has the solution, which works.
         let said = scene.install_build("another");
         let host = if cli.is_tofu { "registry.opentofu.org" } else { "registry.terraform.io" };
-        assert!(said.contains(&format!("Remove the block provider \"{host}/damodel/damodel\"")), "{said}");
+        assert!(said.contains(&format!("remove the block provider \"{host}/damodel/damodel\"")), "{said}");
         assert_eq!(said.matches("Warning").count(), 1, "{said}");
         let refused = scene.run(cli, &site, &["init", "-no-color", "-input=false"]);
         assert_ne!(refused.code, Some(0), "{}", refused.stdout);
@@ -176,6 +183,9 @@ fn what_turns_the_place_off_is_told() {
     fs::copy(&package, package.with_file_name("terraform-provider-damodel")).unwrap();
     let said = scene.install_build("one");
     assert!(said.contains("takes precedence over the installed program"), "{said}");
+    fs::rename(package.with_file_name("terraform-provider-damodel"), package.with_file_name("README.md")).unwrap();
+    let said = scene.install_build("one");
+    assert!(said.contains("README.md is not part of the package"), "{said}");
 }
 
 #[test]

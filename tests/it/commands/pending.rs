@@ -137,7 +137,7 @@ async fn an_accepted_create_of_a_killed_run_is_shown_until_it_is_gone() {
     let said = scene.says(&[]).await.unwrap();
     assert!(said.contains("Released") && said.contains(&format!("pending --forget {entry}")), "{said}");
     let said = scene.says(&["--forget", &entry]).await.unwrap();
-    assert_eq!(said, format!("Forgot {entry} ({name}): Released.\n"));
+    assert_eq!(said, format!("Removed record {entry} ({name}): Released.\n"));
     assert!(scene.says(&[]).await.unwrap().starts_with("Nothing is pending"));
     let refused = scene.says(&["--forget", &entry]).await.unwrap_err();
     assert!(refused.to_string().starts_with("no pending record "), "{refused}");
@@ -194,7 +194,7 @@ async fn what_cannot_be_asked_is_told_and_forgotten_when_asked() {
         assert!(said.contains(reason) && said.contains("run this again with the address and token"), "{said}");
     }
     let said = scene.says_with("", "", &["--forget", &entry]).await.unwrap();
-    assert!(said.starts_with("Forgot"), "{said}");
+    assert!(said.starts_with("Removed record"), "{said}");
 }
 
 #[tokio::test]

@@ -367,7 +367,7 @@ fn a_folder_means_every_plan_in_it() {
         ["plans/more/other.JSON", "plans/plan.json", "plans/prod.tf.json", "one.json"]
     );
     assert_eq!(run(&["empty"]).stderr, "error: no plan in empty: it has no file that ends with .json\n");
-    // A report of this folder is its baseline; a plan of another name is not known.
+    // A report of this folder is its baseline; a plan of another name is unknown.
     let all = run(&["plans", "--format", "json"]).stdout;
     std::fs::write(path("old.json"), all).unwrap();
     let gate = ["--deny", "destroy-data", "--baseline", "old.json"];

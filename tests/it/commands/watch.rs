@@ -184,7 +184,7 @@ fn the_last_run_is_told_after_its_end() {
         let watch = |arguments: &[&str]| Run::of(command(arguments).arg(workspace.directory()).output().unwrap());
         fs::create_dir_all(workspace.directory().join(".terraform/damodel-pending-progress")).unwrap();
         let nothing = watch(&["--last"]);
-        assert_eq!(nothing.stdout, "No run that has ended was waiting for anything here.\n", "{}", nothing.stderr);
+        assert_eq!(nothing.stdout, "No finished run recorded.\n", "{}", nothing.stderr);
         workspace.set_env("TF_LOG_PROVIDER", "INFO");
         workspace.apply_ok(&config(Instance::new("a")));
         let uid = &site.live()[0];

@@ -95,6 +95,11 @@ impl Configuration {
         of_it.map(|resource| resource.times.number()).sum()
     }
 
+    /// Whether an instance has candidates.
+    pub(super) fn has_choice(&self) -> bool {
+        self.resources.iter().any(|resource| resource.candidates.is_some())
+    }
+
     /// The addresses of all resources.
     pub(super) fn addresses(&self) -> Vec<String> {
         let each = self.resources.iter().flat_map(|resource| {

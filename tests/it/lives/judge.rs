@@ -227,7 +227,8 @@ impl Story {
             let names = self.names(site, uid);
             let object = account(uid);
             let is_refused = was_refused(&ledger.requests, uid);
-            let is_told = names.iter().any(|name| words.contains(name));
+            // A text about many records names the first ones.
+            let is_told = names.iter().any(|name| words.contains(name)) || words.contains("\n- and ");
             let may_be_foreign =
                 object.is_some_and(|(_, is_other)| if is_other { self.has_foreign } else { self.has_alias });
             let is_excused = match self.excused.get(uid) {
@@ -235,7 +236,8 @@ impl Story {
                 // create could take: it stops none.
                 Some(Excuse::Answered) => {
                     let is_failed = |event: &LifeEvent| event.uid == *uid && event.kind == LifeKind::Failed;
-                    wanted.on_leftover == OnLeftover::Warn || ledger.life.iter().any(is_failed)
+                    let is_warned = wanted.on_leftover == OnLeftover::Warn;
+                    is_warned || may_be_foreign || ledger.life.iter().any(is_failed)
                 }
                 // If leftovers are errors, no later create with its key was sent. Other configurations do not adopt it:
                 // it was created in this account by mistake, with its token.
@@ -254,8 +256,8 @@ impl Story {
                     is_told_apart || !ledger.life.iter().skip(*events).any(|event| of_its_kind(&event))
                 }
                 None if may_be_foreign => true,
-                // According to the answer, nothing was created.
-                None => wanted.on_leftover == OnLeftover::Warn && is_refused,
+                // According to the answer, nothing was created, and the same create went on with its next candidate.
+                None => is_refused && (wanted.on_leftover == OnLeftover::Warn || wanted.has_choice()),
             };
             assert!(is_excused, "{names:?} was left behind, or made twice\n{}", tell());
             // If the record is lost or the create refused, only the marker remains: a create that finds it warns.

@@ -168,7 +168,7 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
         down(true);
         let said = workspace.try_plan(&["-detailed-exitcode"]);
         assert!(
-            says(&said, Severity::Warning, "out of reach") && !said.iter().any(|said| said.is_error()),
+            says(&said, Severity::Warning, "SSH connection failed") && !said.iter().any(|said| said.is_error()),
             "{said:#?}"
         );
         workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false"]);

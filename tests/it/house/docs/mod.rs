@@ -142,6 +142,32 @@ fn front_matter_is_what_the_registry_reads() {
 }
 
 #[test]
+fn values_of_the_sandbox_are_called_that() {
+    const VALUES: [&str; 3] = ["gpu.rtx4090.1", "cn-east-1", "tiny.gguf"];
+    for page in published().iter().filter(|page| page.path.parent().unwrap().ends_with("guides")) {
+        let shows = VALUES.iter().any(|value| page.text.contains(value));
+        let title = page.path.file_stem().unwrap();
+        let says = page.links.iter().any(|link| link.starts_with("regions-and-ids.md"));
+        assert!(!shows || says || title == "regions-and-ids" || title == "testing-modules", "{title:?}");
+    }
+}
+
+/// The first element of an empty list is an error of Terraform that names no cause.
+#[test]
+fn no_example_takes_the_first_of_a_list() {
+    for page in written() {
+        assert!(!page.text.contains("specs[0]") && !page.text.contains("images[0]"), "{}", page.path.display());
+    }
+    let folders = crate::house::examples::folders(&root().join("examples"));
+    for file in folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(|file| file.unwrap().path()) {
+        if file.extension().is_some_and(|extension| extension == "tf") {
+            let text = fs::read_to_string(&file).unwrap();
+            assert!(!text.contains("specs[0]") && !text.contains("images[0]"), "{}", file.display());
+        }
+    }
+}
+
+#[test]
 fn links_lead_somewhere() {
     let pages = written();
     let mut faults = Vec::new();

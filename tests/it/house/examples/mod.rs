@@ -53,7 +53,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The folders with a configuration in them.
-fn folders(below: &Path) -> Vec<PathBuf> {
+pub(crate) fn folders(below: &Path) -> Vec<PathBuf> {
     let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = files(below).into_iter().partition(|path| path.is_dir());
     let is_configuration = files.iter().any(|file| file.extension().is_some_and(|extension| extension == "tf"));
     let own = is_configuration.then(|| below.to_owned());
@@ -258,6 +258,12 @@ async fn everything_has_its_example() {
     let stage = Stage::set(cli, &examples().join("provider")).await;
     stage.run(&["init", "-no-color"]).await;
     let schemas = stage.json(&["providers", "schema", "-json"]).await;
+    // Editors and other programs read nothing but the schema.
+    let text = schemas.to_string();
+    assert!(text.len() < 15_000_000, "{}", text.len());
+    let fact = "`Monthly`. All but `Hourly` are prepaid, and the service may refuse to release a prepaid instance \
+                before its term ends. Default: `Hourly`. Forces replacement.";
+    assert!(text.contains(fact));
     let [schema] = schemas["provider_schemas"].as_object().unwrap().values().collect::<Vec<_>>().try_into().unwrap();
     for (kind, folder) in [
         ("resource_schemas", "resources"),

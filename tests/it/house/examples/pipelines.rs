@@ -272,6 +272,36 @@ fn the_gate_stands_before_the_apply_of_the_same_plan() {
 }
 
 #[test]
+fn a_gpu_ends_with_its_job_and_one_that_did_not_fails_the_audit() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let runner = Runner::set(cli, &site);
+        let checkout = runner.path("checkout");
+        let gpu = checkout.join("ci-gpu");
+        fs::create_dir(&gpu).unwrap();
+        for file in files(&examples().join("stacks/ci-gpu")) {
+            fs::copy(&file, gpu.join(file.file_name().unwrap())).unwrap();
+        }
+        runner.terraform(&gpu, &["init", "-input=false"]);
+        let job = |number| [("GPU", "ci-gpu"), ("RUN", number)];
+        runner.script("gpu-up", &checkout, &job("1")).expect_code(0);
+        assert_eq!(site.live().len(), 1);
+        let state = fs::metadata(runner.path("work/gpu.tfstate")).unwrap();
+        assert_eq!(state.permissions().mode() & 0o077, 0);
+        runner.script("gpu-down", &checkout, &job("1")).expect_code(0);
+        assert!(site.live().is_empty());
+
+        // The runner of this job vanishes, with its state and its pending records.
+        runner.script("gpu-up", &checkout, &job("2")).expect_code(0);
+        fs::remove_dir_all(runner.path("work")).unwrap();
+        fs::remove_dir_all(runner.path("pending")).unwrap();
+        let audit = runner.script("audit", &checkout, &[("OLDER_THAN", "0s")]).expect_code(3).stdout;
+        let left = audit.lines().find(|line| line.contains("| `ci-gpu-2` |")).unwrap();
+        assert!(left.contains("| nobody |"), "{audit}");
+    });
+}
+
+#[test]
 fn a_provider_with_another_sum_is_not_installed() {
     each_cli(|cli| {
         let site = Site::start();

@@ -1,0 +1,37 @@
+# A disk that is created and released with its instance
+
+terraform {
+  required_providers {
+    damodel = {
+      source  = "damodel/damodel"
+      version = "~> 0.1"
+    }
+  }
+}
+
+provider "damodel" {
+  region = "cn-east-1"
+}
+
+data "damodel_cloud_disk_spec" "block" {
+  storage_class = "RBD"
+}
+
+data "damodel_public_image" "pytorch" {
+  name = "PyTorch 2.5.1"
+}
+
+# No resource of its own: the destroy of the instance deletes the disk and its data.
+resource "damodel_instance" "scratch" {
+  name       = "scratch-space"
+  spec_type  = "gpu.rtx4090.1"
+  gpu_num    = 1
+  image_id   = data.damodel_public_image.pytorch.image_id
+  image_type = "public"
+
+  new_disks = [{
+    size_gb    = 50
+    spec_id    = data.damodel_cloud_disk_spec.block.spec_id
+    mount_path = "/data/scratch"
+  }]
+}

@@ -1,0 +1,46 @@
+# A server with a key, for its own trained context
+
+terraform {
+  required_providers {
+    damodel = {
+      source  = "damodel/damodel"
+      version = "~> 0.1"
+    }
+  }
+}
+
+provider "damodel" {
+  region = "cn-east-1"
+}
+
+variable "chat_key" {
+  description = "The key that clients send."
+  type        = string
+  default     = "for-a-test-only"
+  sensitive   = true
+}
+
+data "damodel_public_image" "pytorch" {
+  name = "PyTorch 2.5.1"
+}
+
+resource "damodel_instance" "gpu" {
+  name       = "chat"
+  spec_type  = "gpu.rtx4090.1"
+  gpu_num    = 1
+  image_id   = data.damodel_public_image.pytorch.image_id
+  image_type = "public"
+}
+
+resource "damodel_llama_server" "chat" {
+  instance_id  = damodel_instance.gpu.id
+  model        = "~/public-storage/model/tiny.gguf"
+  api_key      = var.chat_key # stored in the state; api_key_wo is not
+  context_size = 0            # the context that the model was trained with
+  on_failure   = "stop"       # a server that does not answer is stopped
+
+  # A change of these values restarts the server.
+  triggers = {
+    template = "2"
+  }
+}

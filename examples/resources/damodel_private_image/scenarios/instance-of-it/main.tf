@@ -1,0 +1,46 @@
+# Instances of a saved image
+
+terraform {
+  required_providers {
+    damodel = {
+      source  = "damodel/damodel"
+      version = "~> 0.1"
+    }
+  }
+}
+
+provider "damodel" {
+  region = "cn-east-1"
+}
+
+data "damodel_public_image" "pytorch" {
+  name = "PyTorch 2.5.1"
+}
+
+resource "damodel_instance" "builder" {
+  name       = "builder"
+  spec_type  = "gpu.rtx4090.1"
+  gpu_num    = 1
+  image_id   = data.damodel_public_image.pytorch.image_id
+  image_type = "public"
+}
+
+resource "damodel_private_image" "base" {
+  name                = "worker-base"
+  instance_id         = damodel_instance.builder.id
+  deletion_protection = false # true keeps the image when its builder is replaced
+
+  lifecycle {
+    ignore_changes = [instance_id]
+  }
+}
+
+# In the region of the image.
+resource "damodel_instance" "worker" {
+  name       = "worker"
+  region     = damodel_private_image.base.region
+  spec_type  = "gpu.rtx4090.1"
+  gpu_num    = 1
+  image_id   = damodel_private_image.base.image_id
+  image_type = "private"
+}
