@@ -162,8 +162,8 @@ async fn warn_of_pending(client: &ProviderClient, limits: &Context) -> Diagnosti
             count => format!("{count} creates of earlier runs are not finished"),
         },
         format!(
-            "{}\n\nThe next apply adopts them if no argument changed; otherwise it stops before the purchase. To see what \
-             became of them: terraform-provider-damodel pending --dir {}",
+            "{}\n\nThe next apply adopts them if no argument changed; otherwise it stops before the purchase. To see \
+             what became of them: terraform-provider-damodel pending --dir {}",
             lines.join("\n"),
             client.journal.directory().display()
         ),

@@ -15,7 +15,12 @@ use crate::{
         Permission, Refusal, Sighting,
     },
     framework::{Attr, Create, Diagnostic, Diagnostics, Outcome, Path, Private, StepContext, is_set},
-    provider::{ProviderClient, client::limits, errors::Failure, words::capitalized},
+    provider::{
+        ProviderClient,
+        client::limits,
+        errors::Failure,
+        words::{capitalized, with_article},
+    },
 };
 
 /// The time for the last calls of a create whose wait has used up its timeout.
@@ -350,8 +355,9 @@ impl<M: Creatable> Refused<'_, M> {
         let (noun, error) = (noun::<M>(), self.error);
         let mut now = match error {
             Error::Unsettled(unsettled) => format!(
-                "Whether a {noun} was created is unknown. If it was, its name is {:?}, and its pending record is in \
+                "Whether {} was created is unknown. If it was, its name is {:?}, and its pending record is in \
                  {}. The next apply looks for it first.",
+                with_article(noun),
                 unsettled.marker,
                 client.journal.directory().display()
             ),

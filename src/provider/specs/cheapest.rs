@@ -27,7 +27,8 @@ impl Function for CheapestSpec {
             description: "Finds, among specifications, the one with the lowest `hourly_price` that has `gpu_num` GPUs \
                           available in one instance now; of several at the same price the one with the lowest \
                           `spec_id`. With `min_gpu_mem_mb`, only specifications whose GPUs have at least that much \
-                          memory. The result is that object, with all its fields. Stock and prices change: `ignore_changes = [spec_id]` keeps the specification of an \
+                          memory. The result is that object, with all its fields. \
+                          Stock and prices change: `ignore_changes = [spec_id]` keeps the specification of an \
                           instance that was created with the result."
                 .to_owned(),
             parameters: vec![

@@ -243,7 +243,8 @@ const FORMS: [&str; 6] = [
     "integers=strings,booleans=strings,total_as_string,order=shuffled,released_disks=forgotten,chat_stream=pieces,\
      error_shape=capitalised,foreign_images_forbidden,chat_error=text,zeros_while_creating",
     "empty=null,page_cap=1,undocumented_statuses,metadata=missing,uploading=per_account,chat_stream=whole,\
-     error_shape=nested,failed_unreleasable,chat_error=envelope",
+     error_shape=nested,failed_unreleasable,spaced_gpu_names,\
+     chat_error=envelope",
     "empty=missing,page_cap=2,page_size_as_asked,clock_skew=-7200,released=without_detail,chat_stream=crlf,\
      error_shape=numeric_code,metadata=without_identifiers,chat_error=openai_200",
     "empty=text,clock_skew=7200,order=descending,disk_refusal=invalid_parameter,released_disks=lingering,\

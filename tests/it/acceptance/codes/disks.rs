@@ -27,7 +27,7 @@ fn of_a_create() {
         (Code::InvalidParameter, None, "does not accept a value"),
         (Code::InvalidToken, None, "provider's api_token"),
         (Code::BalanceNotEnough, None, "provider's api_token"),
-        (Code::PermissionDenied, None, "provider's api_token"),
+        (Code::PermissionDenied, None, "lacks this permission"),
         (Code::CreateCloudDiskError, Some("spec_id"), "specification and size"),
     ];
     each_workspace(|site, workspace| {
@@ -54,7 +54,7 @@ fn of_a_create_whose_outcome_is_not_known() {
         );
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
-        refusal(&said, &["not known", "x-", "damodel-pending", "100014", "request_id", "trace_id"]);
+        refusal(&said, &["unknown", "x-", "damodel-pending", "100014", "request_id", "trace_id"]);
         let sent = site.requests("cloud_disk_create");
         assert_eq!((site.balance_of(LedgerObject::CloudDisk).created, sent), (created, 1), "sent once");
     });
@@ -63,7 +63,7 @@ fn of_a_create_whose_outcome_is_not_known() {
 #[test]
 fn of_a_change() {
     let codes = [Code::InvalidParameter, Code::InvalidToken, Code::PermissionDenied, Code::InternalError];
-    let advice = ["does not accept a value", "provider's api_token", "provider's api_token", "Try again later"];
+    let advice = ["does not accept a value", "provider's api_token", "lacks this permission", "Try again later"];
     each_workspace(|site, workspace| {
         let changes = [("cloud_disk_rename", "name", "\"other\""), ("cloud_disk_resize", "size_gb", "30")];
         for (endpoint, attribute, value) in changes {
@@ -89,7 +89,7 @@ fn of_a_release() {
     let rows: [Row; 4] = [
         (Code::InvalidParameter, None, "does not accept a value"),
         (Code::InvalidToken, None, "provider's api_token"),
-        (Code::PermissionDenied, None, "provider's api_token"),
+        (Code::PermissionDenied, None, "lacks this permission"),
         (Code::InternalError, None, "Try again later"),
     ];
     each_workspace(|site, workspace| {
@@ -110,7 +110,7 @@ fn of_a_refresh() {
         let rows: [Row; 4] = [
             (Code::InvalidParameter, None, "The state is unchanged"),
             (Code::InvalidToken, None, "provider's api_token"),
-            (Code::PermissionDenied, None, "provider's api_token"),
+            (Code::PermissionDenied, None, "lacks this permission"),
             (Code::InternalError, None, "Try again later"),
         ];
         for row in rows {

@@ -61,7 +61,7 @@ fn of_a_service_that_stays_busy_or_does_not_know() {
         site.arm("image_save", When::Next(1), FaultAction::Error { code_n: Code::InternalError, processed: false });
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
-        refusal(&said, &["not known", "x0", "damodel-pending", "100014", "request_id", "trace_id"]);
+        refusal(&said, &["unknown", "x0", "damodel-pending", "100014", "request_id", "trace_id"]);
         assert_eq!(site.balance_of(LedgerObject::PrivateImage).created, created);
     });
 }

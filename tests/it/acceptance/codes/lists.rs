@@ -27,7 +27,7 @@ fn each_is_told_with_what_to_do() {
         (Code::InvalidParameter, "does not accept"),
         (Code::InvalidToken, "provider's api_token"),
         (Code::InternalError, "Try again later"),
-        (Code::PermissionDenied, "provider's api_token"),
+        (Code::PermissionDenied, "lacks this permission"),
     ];
     each_workspace(|site, workspace| {
         workspace.write(&config_with(ONCE, SOURCES.replace("{ ", "{\n").replace(" }", "\n}")));
@@ -71,7 +71,7 @@ fn an_unknown_instance_and_a_missing_permission() {
         workspace.set_env("DAMODEL_API_TOKEN", &site.token_of("restricted"));
         for source in ["damodel_cloud_disks", "damodel_cloud_disk_specs"] {
             workspace.write(&config_with(ONCE, format!("data {source:?} \"x\" {{}}")));
-            refusal(&workspace.try_plan(&[]), &["100042 PermissionDenied", "provider's api_token", "request_id"]);
+            refusal(&workspace.try_plan(&[]), &["100042 PermissionDenied", "lacks this permission", "request_id"]);
         }
     });
 }

@@ -51,7 +51,7 @@ fn of_a_create() {
     let rows: [Row; 13] = [
         (Code::InvalidParameter, None, "does not accept a value"),
         (Code::BalanceNotEnough, None, "provider's api_token"),
-        (Code::PermissionDenied, None, "provider's api_token"),
+        (Code::PermissionDenied, None, "lacks this permission"),
         (Code::UserCanNotCreateInstance, None, "provider's api_token"),
         (Code::ResourceInsufficient, Some("gpu_num"), "wait_for_capacity"),
         (Code::NoMatchNode, Some("gpu_num"), "wait_for_capacity"),
@@ -111,7 +111,7 @@ fn of_a_create_whose_outcome_is_not_known() {
         let (done, said) = workspace.try_apply(&[]);
         let error = said.iter().find(|diagnostic| diagnostic.is_error()).unwrap();
         assert!(!done);
-        for word in ["not known", "x-", "damodel-pending", "100014", "request_id", "trace_id"] {
+        for word in ["unknown", "x-", "damodel-pending", "100014", "request_id", "trace_id"] {
             assert!(error.text().contains(word), "{word}: {error:?}");
         }
         assert_eq!((site.balance().created, site.requests("instance_create")), (0, 1), "sent once");
