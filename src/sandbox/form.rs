@@ -44,8 +44,8 @@ pub struct Form {
     pub undocumented_statuses: bool,
     /// Whether `image_type` of an instance is "1" or "2", not "public" or "private"; requests may use either.
     pub image_type_as_number: bool,
-    /// Whether spec_id, image_id and gpu_num of an instance are 0 while it is being created, and its spec_type, gpu_name
-    /// and capacity_type null.
+    /// Whether spec_id, image_id and gpu_num of an instance are 0 while it is being created, and its spec_type,
+    /// gpu_name and capacity_type null.
     pub zeros_while_creating: bool,
     /// Whether the gpu_name of an instance has spaces where that of its specification has hyphens.
     pub spaced_gpu_names: bool,

@@ -27,16 +27,16 @@ impl Function for CheapestSpec {
             description: "Finds, among specifications, the one with the lowest `hourly_price` that has `gpu_num` GPUs \
                           available in one instance now; of several at the same price the one with the lowest \
                           `spec_id`. With `min_gpu_mem_mb`, only specifications whose GPUs have at least that much \
-                          memory. The result is that object, with all its fields. \
-                          Stock and prices change: `ignore_changes = [spec_id]` keeps the specification of an \
-                          instance that was created with the result."
+                          memory. The result is that object, with all its fields. Stock and prices change: \
+                          `ignore_changes = [spec_id]` keeps the specification of an instance that was created with \
+                          the result."
                 .to_owned(),
             parameters: vec![
                 Parameter::new(
                     "specs",
                     Type::Dynamic,
-                    "The specifications to choose from: `specs` of `damodel_specs`, some of them, or other objects with \
-                     `spec_id`, `max_gpu_count`, `hourly_price` and, if a minimum is given, `gpu_mem_mb`.",
+                    "The specifications to choose from: `specs` of `damodel_specs`, some of them, or other objects \
+                     with `spec_id`, `max_gpu_count`, `hourly_price` and, if a minimum is given, `gpu_mem_mb`.",
                 ),
                 Parameter::new("gpu_num", Type::Number, "How many GPUs the instance needs.")
                     .validate(validator::between(1..=i64::MAX)),
