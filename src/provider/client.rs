@@ -85,7 +85,7 @@ impl OnLeftover {
 }
 
 /// What a destroy does if it cannot be carried out: the service forbids the release of an instance (service API,
-/// 160012), or nobody can log in to stop a server.
+/// 160012), or no login to stop a server is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DestroyFallback {
     /// Removes the object from the state; it keeps running.

@@ -1,5 +1,5 @@
-//! A run: one configured client. Its file in the pending directory is locked while it lasts, which tells others that it
-//! works on the records with its name.
+//! A run: one configured client. Its file in the pending directory is locked while it lasts: others see that
+//! it works on the records with its name.
 
 use std::{
     fs, io,

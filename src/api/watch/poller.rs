@@ -49,8 +49,8 @@ struct Registry<K: Object> {
 /// The outcome of a look for one object.
 type Seen<K> = Result<Arc<Sighting<K>>, Error>;
 
-/// What a look observed of the objects that were waited for when it began. An object that it tells nothing about is
-/// not in it.
+/// What a look observed of the objects that were waited for when it began. An object whose state it does
+/// not show is not in it.
 #[derive(Debug)]
 struct LastLook<K: Object> {
     seen: BTreeMap<K::Key, Seen<K>>,
@@ -225,7 +225,7 @@ fn noun<K: Object>() -> &'static str {
     K::KIND.noun()
 }
 
-/// What a list tells about an object. One that an incomplete list lacks may exist.
+/// What a list shows of an object. An object that an incomplete list lacks may exist.
 fn sighted<K: Object>(key: K::Key, listing: &Listing<K>) -> Option<(K::Key, Seen<K>)> {
     let record = listing.find(&key).cloned();
     (record.is_some() || listing.complete).then(|| (key, Ok(Arc::new(sighting(record)))))

@@ -207,7 +207,7 @@ impl<M: Creatable> ManagedCreate<'_, M> {
     }
 
     /// Gives the object its configured name instead of the one with the marker, which means an unfinished create. As
-    /// late as possible: until then the name tells what the object is if the run is killed and the record is lost.
+    /// late as possible: until then the name identifies the object if the run is killed and the record is lost.
     async fn rename(&mut self, accepted: &Accepted<M::Object>) {
         let Some(name) = accepted.rename_to.as_deref().filter(|_| !self.caller_gone.is_cancelled()) else { return };
         if let Some(error) = &accepted.not_noted {

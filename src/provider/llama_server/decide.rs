@@ -96,7 +96,7 @@ pub(super) enum Step {
     /// Start the former server again.
     RollBack,
     /// End: the instance works on another job by now. Another run began it, or the instance returned to the former
-    /// server because nobody followed the update.
+    /// server because the update was cut off.
     Superseded,
     /// Ask this process.
     Try(String),

@@ -12,7 +12,7 @@ use super::{
     start::{self, Binary, Start, Supply},
 };
 
-/// The prefix of each line of a report, which tells it from the output of the login.
+/// The prefix of each line of a report, which distinguishes it from the output of the login.
 const MARK: &str = "damodel-report/1 ";
 
 /// The prefix of a record's name.
