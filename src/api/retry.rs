@@ -193,8 +193,8 @@ impl Pace {
 }
 
 impl Admission<'_> {
-    /// Makes all requests wait, if the service says how long. `true` if no wait was on, or if this request was the first
-    /// one after it.
+    /// Makes all requests wait, if the service says how long. `true` if no wait was on, or if this request was the
+    /// first one after it.
     pub(super) fn hold(&self, wait: Option<Duration>) -> bool {
         let mut is_first = false;
         self.pace.hold.send_if_modified(|hold| {
