@@ -302,7 +302,16 @@ async fn stock_is_waited_for_politely_when_asked() {
     let options = patient(Duration::from_secs(1200));
     let accepted = create_with(&client, &journal, options, &context(3600)).await.unwrap();
     accepted.entry.finish().unwrap();
-    let told = Follower::beside(&journal).look().unwrap().told;
+    // Another thread writes the events, in real time.
+    let begun = std::time::Instant::now();
+    let told = loop {
+        let told = Follower::beside(&journal).look().unwrap().told;
+        if told.iter().any(|told| told.event.ended.is_some()) {
+            break told;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "the wait has no end in {told:?}");
+        tokio::task::yield_now().await;
+    };
     let phases: Vec<_> = told.iter().map(|told| (told.event.phase.as_str(), told.event.ended)).collect();
     assert_eq!(phases, [("waiting for stock", None), ("waiting for stock", Some(WaitEnding::Done))]);
     assert!((8..40).contains(&creates(&ledger)), "{}", creates(&ledger));
