@@ -44,7 +44,6 @@ impl<C: Creation> Flow<C> {
         let mut pauses = self.pauses();
         let mut task = self.task(&marker);
         let mut order: Vec<usize> = (first..self.choices.count()).chain(0..first).collect();
-        let mut refused_before = None;
         let mut for_good: Vec<Refusal> = Vec::new();
         loop {
             let since = Instant::now();
@@ -90,8 +89,6 @@ impl<C: Creation> Flow<C> {
                     }
                 }
             }
-            refused_before =
-                refusals.last().filter(|refusal| is_refused(refusal)).map(|it| it.error.clone()).or(refused_before);
             for_good = refusals.iter().filter(|refusal| is_final(refusal)).cloned().collect();
             order.retain(|choice| !for_good.iter().any(|refusal| refusal.choice == *choice));
             order.sort_unstable();
@@ -110,7 +107,10 @@ impl<C: Creation> Flow<C> {
             };
             if is_over {
                 self.discard_any(entry).await;
-                return Err(self.exhausted(refusals, refused_before));
+                return Err(match refusals.pop() {
+                    Some(only) if self.choices.count() == 1 => only.error,
+                    last => Error::NoneAccepted(refusals.into_iter().chain(last).collect()),
+                });
             }
         }
     }
@@ -157,15 +157,6 @@ impl<C: Creation> Flow<C> {
             entry
         })
         .await
-    }
-
-    /// The error of a create that made nothing: the refusal of its single request, or all refusals.
-    fn exhausted(&self, mut refusals: Vec<Refusal>, refused_before: Option<Error>) -> Error {
-        if self.choices.count() > 1 {
-            return Error::NoneAccepted(refusals);
-        }
-        let last = refusals.pop().filter(is_refused).map(|refusal| refusal.error);
-        last.or(refused_before).unwrap_or(Error::Withdrawn { endpoint: C::ENDPOINT })
     }
 
     async fn discard_any(&self, entry: Option<Entry>) {

@@ -70,10 +70,11 @@ pub(super) struct Disturbance {
     /// The free GPUs of each specification during the run, if stock is scarce.
     pub(super) sold_out_after: Option<i64>,
     pub(super) parallelism: u32,
-    /// Whether the next run waits until the processes of this one have ended.
-    pub(super) is_patient: bool,
+    is_patient: bool,
     /// Whether `.terraform` is lost afterwards.
     pub(super) loses_data: bool,
+    /// Whether the folder has another backend afterwards, with the same state.
+    pub(super) changes_backend: bool,
 }
 
 const CREATES: [&str; 3] = ["instance_create", "cloud_disk_create", "image_save"];
@@ -98,6 +99,11 @@ fn pick<T: Clone>(random: &mut StdRng, of: &[T]) -> T {
 }
 
 impl Disturbance {
+    /// Whether the next run waits until the processes of this one have ended.
+    pub(super) fn is_patient(&self) -> bool {
+        self.is_patient || self.loses_data || self.changes_backend || self.token.strays()
+    }
+
     pub(super) fn random(random: &mut StdRng, is_first: bool) -> Self {
         let aim = match random.random_range(0..10) {
             0 if !is_first => Aim::Destroy,
@@ -144,6 +150,7 @@ impl Disturbance {
             parallelism: pick(random, &[1, 10, 10, 10, 30]),
             is_patient: random.random_bool(0.6),
             loses_data: random.random_bool(0.15),
+            changes_backend: random.random_bool(0.1),
         }
     }
 }

@@ -32,6 +32,8 @@ enum Excuse {
     Answered,
     /// Its pending record was lost after this many events.
     Lost { events: usize },
+    /// It was no unfinished create when the folder got another backend: creates there are silent about it.
+    OtherBackend,
 }
 
 /// The history of a life so far.
@@ -51,6 +53,8 @@ pub(super) struct Story {
     requests: usize,
     /// The runs that were broken at their moment.
     pub(super) hits: usize,
+    /// How often the folder got another backend.
+    pub(super) backends: usize,
 }
 
 /// The objects in the state.
@@ -118,6 +122,7 @@ impl Story {
             aim: Aim::Apply,
             requests: 0,
             hits: 0,
+            backends: 0,
         }
     }
 
@@ -162,14 +167,39 @@ impl Story {
 
     /// Excuses the objects outside the state when `.terraform` is lost.
     pub(super) fn data_is_lost(&mut self, workspace: &Workspace<'_>) {
-        let (held, events) = (held(workspace), workspace.site.ledger().life.len());
-        for uid in live(workspace.site).difference(&self.seed) {
-            if held.iter().all(|held| held.uid != *uid) {
-                // It is visible by the time of a fresh runner.
-                workspace.site.mutate(Mutation::Hide { uid: uid.clone(), reads: 0 });
-                self.excused.insert(uid.clone(), Excuse::Lost { events });
+        let events = workspace.site.ledger().life.len();
+        for uid in self.outside(workspace) {
+            self.excused.insert(uid, Excuse::Lost { events });
+        }
+    }
+
+    /// Excuses the objects outside the state when the folder gets another backend, but for unfinished creates whose
+    /// objects still have the marker: the next run adopts them.
+    pub(super) fn backend_changes(&mut self, workspace: &Workspace<'_>) {
+        self.backends += 1;
+        let unfinished: BTreeSet<String> = workspace
+            .notes()
+            .iter()
+            .filter(|note| note.phase() != "finished")
+            .filter_map(|note| Some(note.content["marker"].as_str()?.to_owned()))
+            .collect();
+        for uid in self.outside(workspace) {
+            let is_unfinished = self.names(workspace.site, &uid).iter().any(|name| unfinished.contains(name));
+            if !is_unfinished || self.is_renamed(workspace.site, &uid) {
+                self.excused.insert(uid, Excuse::OtherBackend);
             }
         }
+    }
+
+    /// The objects outside the state. Each is visible by the time of the next run.
+    fn outside(&self, workspace: &Workspace<'_>) -> Vec<String> {
+        let held = held(workspace);
+        let is_outside = |uid: &&String| held.iter().all(|held| held.uid != **uid);
+        let outside: Vec<String> = live(workspace.site).difference(&self.seed).filter(is_outside).cloned().collect();
+        for uid in &outside {
+            workspace.site.mutate(Mutation::Hide { uid: uid.clone(), reads: 0 });
+        }
+        outside
     }
 
     /// Whether this service has it in another account than the one that its resource names.
@@ -255,6 +285,7 @@ impl Story {
                         || (may_be_foreign && is_told);
                     is_told_apart || !ledger.life.iter().skip(*events).any(|event| of_its_kind(&event))
                 }
+                Some(Excuse::OtherBackend) => true,
                 None if may_be_foreign => true,
                 // According to the answer, nothing was created, and the same create went on with its next candidate.
                 None => is_refused && (wanted.on_leftover == OnLeftover::Warn || wanted.has_choice()),

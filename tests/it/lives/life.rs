@@ -112,8 +112,7 @@ impl Life {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut started = Started::apply_with(workspace, &arguments);
         self.broken(workspace, site, disturbance, &mut started, story);
-        let is_patient = disturbance.is_patient || disturbance.loses_data || disturbance.token.strays();
-        let said = started.ended(is_patient);
+        let said = started.ended(disturbance.is_patient());
         restore_cut_state(workspace);
         site.sandbox().clear_faults();
         site.unstick();
@@ -129,6 +128,29 @@ impl Life {
         if disturbance.loses_data {
             story.data_is_lost(workspace);
             workspace.lose_data_directory();
+        }
+        if disturbance.changes_backend {
+            story.backend_changes(workspace);
+        }
+        if story.backends > 0 && (disturbance.loses_data || disturbance.changes_backend) {
+            self.initialize(workspace, story.backends);
+        }
+    }
+
+    /// Initializes the folder with its backend of this number. Each names the same state file in another way.
+    fn initialize(&self, workspace: &Workspace<'_>, backend: usize) {
+        let path = format!("{}terraform.tfstate", "./".repeat(backend));
+        let block = format!("terraform {{\n  backend \"local\" {{\n    path = {path:?}\n  }}\n}}\n");
+        workspace.write(&(self.configuration.hcl() + &block));
+        // Terraform empties a state file that it takes for the former backend's.
+        let file = workspace.directory().join("terraform.tfstate");
+        let state = fs::read(&file).ok();
+        // The backend comes first; the provider, which is not in a registry, comes from the development override.
+        workspace.run(&["init", "-reconfigure", "-no-color", "-input=false"]);
+        let stored = fs::read_to_string(workspace.directory().join(".terraform/terraform.tfstate")).unwrap();
+        assert!(stored.contains(&format!("{path:?}")), "{stored}");
+        if let Some(state) = state {
+            fs::write(file, state).unwrap();
         }
     }
 
