@@ -64,6 +64,24 @@ fn of_an_instance() {
 }
 
 #[test]
+fn of_a_disk() {
+    let wrong = [
+        ("size_gb", "19", "20"),
+        ("spec_id", "0", "whole number"),
+        ("mount_path", "\"data\"", "absolute path"),
+        ("purchase_duration", "0", "whole number"),
+        ("purchase_duration", "3654", "3653"),
+    ];
+    let cases = wrong.map(|(attribute, value, rule)| {
+        let valid = ["size_gb = 20", "spec_id = 31"].into_iter().filter(|line| !line.starts_with(attribute));
+        let line = format!("{attribute} = {value}");
+        let lines: Vec<&str> = valid.chain([line.as_str()]).collect();
+        Case::other("resource \"damodel_cloud_disk\" \"NAME\"", &lines, attribute, rule)
+    });
+    check(&cases, validate);
+}
+
+#[test]
 fn of_timeouts() {
     let cases: Vec<_> = ["create", "read", "update", "delete"]
         .into_iter()
