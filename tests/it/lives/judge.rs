@@ -138,7 +138,9 @@ impl Story {
         let any_replaced = self.held.iter().any(|held| held.is_tainted);
         for request in ledger.requests.iter().skip(self.requests) {
             for uid in &request.released {
-                let before = self.held.iter().find(|held| held.uid == *uid);
+                // The state of a disk whose create was interrupted has its database id alone.
+                let names = self.names(workspace.site, uid);
+                let before = self.held.iter().find(|held| names.contains(&held.uid));
                 // The dependents of a replaced resource are replaced with it.
                 let is_asked = self.aim != Aim::Apply || any_replaced;
                 assert!(
