@@ -42,6 +42,11 @@ pub struct Timeouts {
     pub delete: Attr<String>,
 }
 
+/// So many minutes.
+pub const fn minutes(minutes: u64) -> Duration {
+    Duration::from_secs(minutes * 60)
+}
+
 impl DefaultTimeouts {
     /// The same time for each step.
     pub(super) fn all(timeout: Duration) -> Self {

@@ -24,6 +24,7 @@ use crate::{
     framework::{
         Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, PlanContext, Schema, StepContext,
         Type, Update, UpdatePlan,
+        timeouts::{DefaultTimeouts, minutes},
     },
 };
 
@@ -48,8 +49,8 @@ impl Managed for CloudDisk {
         IdentityAttribute::required("id", "id", Type::String, "The disk's database number, as text.")
     }
 
-    fn minutes() -> [u64; 4] {
-        [10, 2, 10, 10]
+    fn default_timeouts() -> DefaultTimeouts {
+        DefaultTimeouts { create: minutes(10), read: minutes(2), update: minutes(10), delete: minutes(10) }
     }
 
     async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {

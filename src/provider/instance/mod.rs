@@ -28,7 +28,9 @@ use crate::{
     api::{self, Accepted, Attempt, Code, Context, CreateInstance, InstanceStatus, InstanceUid, Presence, Sighting},
     framework::{
         Attr, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, PlanContext, Private,
-        Schema, StepContext, Type, Update, UpdatePlan, timeouts::parse_duration, to_value,
+        Schema, StepContext, Type, Update, UpdatePlan,
+        timeouts::{DefaultTimeouts, minutes, parse_duration},
+        to_value,
     },
 };
 
@@ -57,8 +59,8 @@ impl Managed for Instance {
         IdentityAttribute::required("instance_uid", "id", Type::String, "The instance's UID (`ins-…`).")
     }
 
-    fn minutes() -> [u64; 4] {
-        [30, 2, 5, 15]
+    fn default_timeouts() -> DefaultTimeouts {
+        DefaultTimeouts { create: minutes(30), read: minutes(2), update: minutes(5), delete: minutes(15) }
     }
 
     fn validate(config: &Self, diagnostics: &mut Diagnostics) {

@@ -49,8 +49,8 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     /// The resource identity.
     fn identity() -> IdentityAttribute;
 
-    /// The default timeouts in minutes: create, read, update, delete.
-    fn minutes() -> [u64; 4];
+    /// The timeouts of steps without a configured one.
+    fn default_timeouts() -> DefaultTimeouts;
 
     /// Checks the rules between attributes without the service.
     fn validate(_config: &Self, _diagnostics: &mut Diagnostics) {}
@@ -379,8 +379,7 @@ impl<M: Creatable + Releasable> framework::Resource for Resource<M> {
     }
 
     fn timeouts(&self) -> Option<DefaultTimeouts> {
-        let [create, read, update, delete] = M::minutes().map(|minutes| Duration::from_secs(minutes * 60));
-        Some(DefaultTimeouts { create, read, update, delete })
+        Some(M::default_timeouts())
     }
 
     fn validate(&self, config: &M, diagnostics: &mut Diagnostics) {

@@ -34,14 +34,13 @@ mod validate;
 mod watch;
 mod work;
 
-use std::time::Duration;
-
 use self::model::LlamaServer;
 pub(super) use self::{restart::Restart, tunnel::Tunnel};
 use super::ProviderClient;
 use crate::framework::{
     self, Create, CreatePlan, Diagnostics, Identity, IdentitySchema, Outcome, PlanContext, Schema, State, StepContext,
-    Update, UpdatePlan, timeouts::DefaultTimeouts,
+    Update, UpdatePlan,
+    timeouts::{DefaultTimeouts, minutes},
 };
 
 /// The resource.
@@ -65,7 +64,6 @@ impl framework::Resource for Resource {
     }
 
     fn timeouts(&self) -> Option<DefaultTimeouts> {
-        let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
         Some(DefaultTimeouts { create: minutes(60), read: minutes(1), update: minutes(60), delete: minutes(5) })
     }
 

@@ -20,6 +20,7 @@ use crate::{
     api::{self, Accepted, Code, Context, InstanceUid, ObjectKind, SaveImage, WhileBusy},
     framework::{
         Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Path, PlanContext, Schema, Type, UpdatePlan,
+        timeouts::{DefaultTimeouts, minutes},
     },
 };
 
@@ -44,8 +45,8 @@ impl Managed for PrivateImage {
         IdentityAttribute::required("image_id", "image_id", Type::Number, "The image's number.")
     }
 
-    fn minutes() -> [u64; 4] {
-        [120, 2, 5, 10]
+    fn default_timeouts() -> DefaultTimeouts {
+        DefaultTimeouts { create: minutes(120), read: minutes(2), update: minutes(5), delete: minutes(10) }
     }
 
     async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
