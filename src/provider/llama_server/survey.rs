@@ -107,7 +107,49 @@ const UNANSWERED: &[(&[&str], &str, &str)] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::bootstrap::PortHolder, *};
+
+    /// What the instance answers and who listens on the port: the kind of the refusal, and words of its text.
+    #[test]
+    fn a_job_that_would_certainly_fail_is_refused() {
+        use FailureKind::{DiskFull, MissingModel, MissingTool, NoAnswer, NoPackage, PortInUse};
+        let whole = [("model", "regular file/9"), ("model_magic", "GGUF"), ("package", "regular file/1")];
+        let job = Job { package: Some("/p".to_owned()), ..Job::sample() };
+        let full = "head: write error: No space left on device\n";
+        let (other, llama) = ([""; 0], ["llama-server"]);
+        for (answers, silent, rival, expected) in [
+            (vec![], "", None, None),
+            (vec![("missing", "flock\ntail\n"), ("room", full)], "", None, Some((MissingTool, "the program flock"))),
+            (vec![("room", full)], "room", None, Some((NoAnswer, "the workspace did not answer"))),
+            (vec![], "models", None, Some((NoAnswer, "Set model to a path that answers"))),
+            (vec![], "servers", None, Some((NoAnswer, "Set package to"))),
+            (vec![], "trees", None, Some((NoAnswer, "Set source.path to"))),
+            (vec![("room", full), ("model", "")], "", None, Some((DiskFull, "no space is left in the workspace"))),
+            (vec![("model", ""), ("package", "")], "", None, Some((MissingModel, "no model at"))),
+            (vec![("package", "")], "", Some(&other[..]), Some((NoPackage, "no file or folder at /p"))),
+            (vec![], "", Some(&other[..]), Some((PortInUse, "port 8000 is in use by process 1"))),
+            // It was started by hand, and the plan has said that the apply ends it.
+            (vec![], "", Some(&llama[..]), None),
+        ] {
+            let all = whole.iter().chain(&answers).map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
+            let mut facts = Facts::of(all.collect());
+            facts.unanswered.extend((!silent.is_empty()).then(|| silent.to_owned()));
+            let rival = rival.map(|words| PortHolder {
+                about: "process 1".to_owned(),
+                command_line: words.iter().map(|word| (*word).to_owned()).collect(),
+                identity: None,
+            });
+            let report = judged(&job, facts, JobReport { rival, ..JobReport::default() }, true);
+            let failure = report.failure.map(|failure| (failure.kind, failure.text));
+            match (&failure, expected) {
+                (None, None) => assert!(!report.is_refused),
+                (Some((kind, text)), Some((expected, words))) => {
+                    assert!(report.is_refused && *kind == expected && text.contains(words), "{kind:?} {text}");
+                }
+                _ => panic!("{failure:?} {expected:?}"),
+            }
+        }
+    }
 
     #[test]
     fn a_gpu_that_only_the_service_knows_deserves_a_warning() {

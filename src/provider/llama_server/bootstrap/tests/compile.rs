@@ -51,16 +51,6 @@ fn p40_is_known_by_the_services_name_where_the_driver_says_nothing() {
 }
 
 #[test]
-fn p4000_is_no_p40() {
-    let home = Home::new().with_cuda(Gpu { name: "Quadro P4000", architecture: 61, driver: "535.183.01" });
-    home.package(PACKAGE, "new", &[61]);
-    let mut job = home.job();
-    job.gpu_name = Some("P4000".to_owned());
-    assert_eq!(home.serve(&job).build_used.as_deref(), Some("prebuilt"));
-    assert_eq!(home.compiles(), [""; 0]);
-}
-
-#[test]
 fn prebuilt_that_aborts_at_the_first_chat_is_followed_by_a_compile() {
     let home = Home::new().with_cuda(RTX);
     home.package(PACKAGE, "new", &[90]);

@@ -178,10 +178,11 @@ impl Home {
             command.args(["--target", &process.to_string(), "--pid", "--mount", "--net"]).arg(&shell).arg("-s");
         } else if self.has_systemd.get() {
             // Folders of its own, where systemd's are; what is there otherwise is nobody's concern. Who lingers is a
-            // file in the home, and so is what the CPU is.
+            // file in the home, and so are what the CPU is and what the kernel counts of memory.
             let prepare = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && mount -t tmpfs tmpfs /var/lib \
                            && mkdir -p /var/lib/systemd && { [ ! -f ~/cpuinfo ] || mount --bind ~/cpuinfo \
-                           /proc/cpuinfo; } && { [ ! -d ~/linger ] || cp -r ~/linger /var/lib/systemd/; } && exec \
+                           /proc/cpuinfo; } && { [ ! -f ~/memory.events ] || { mount -t tmpfs tmpfs /sys/fs/cgroup && \
+                           ln -s ~/memory.events /sys/fs/cgroup; }; } && { [ ! -d ~/linger ] || cp -r ~/linger /var/lib/systemd/; } && exec \
                            \"$0\" -s";
             command.args(["--mount", "sh", "-c", prepare]).arg(&shell);
         } else {

@@ -69,6 +69,11 @@ pub(super) fn chatting(seconds: u32) -> Vec<u8> {
     small([number("stand_in.token_ms", seconds * 1000)])
 }
 
+/// One whose load ends as if the kernel killed the server for memory.
+pub(super) fn killed() -> Vec<u8> {
+    small([text("stand_in.on_load", "killed")])
+}
+
 /// One that was copied in part: its load fails.
 pub(super) fn truncated() -> Vec<u8> {
     let mut file = working();

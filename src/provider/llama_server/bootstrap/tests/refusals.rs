@@ -41,23 +41,6 @@ fn missing_model_is_told_with_what_there_is() {
     assert_eq!(home.look().phase, Phase::Absent);
 }
 
-#[test]
-fn what_would_be_refused_is_told_before_anything_is_ended() {
-    let home = Home::new();
-    let before = home.serve(&home.job());
-    let missing = Job { model: "none.gguf".to_owned(), ..home.job() };
-    fs::write(home.path("file"), "").unwrap();
-    let mut elsewhere = home.job();
-    elsewhere.place.workspace = "~/file".to_owned();
-    for (job, kind) in [(missing, FailureKind::MissingModel), (elsewhere, FailureKind::Workspace)] {
-        let report = home.check(&job);
-        assert_eq!((report.is_refused, report.failure.unwrap().kind), (true, kind));
-    }
-    let job = Job { context_size: 1, ..home.job() };
-    let after = home.check(&job);
-    assert_eq!((after.phase, after.failure, after.process), (Phase::Ready, None, before.process));
-}
-
 #[rstest]
 #[case::with_ss(&[])]
 #[case::without_ss(&["ss"])]

@@ -6,6 +6,8 @@ use std::{
     thread,
 };
 
+use rstest::rstest;
+
 use super::{
     home::{Home, RTX, V100, chat, http, is_running, kill, until},
     model,
@@ -141,6 +143,31 @@ fn server_that_dies_after_it_was_ready_is_started_again_by_itself() {
     // What was asked to end stays so.
     kill(second.pid, "TERM");
     assert_eq!(home.look_until(Phase::Failed).failure.unwrap().kind, FailureKind::Died);
+}
+
+/// 137 alone may be a kill by hand.
+#[rstest]
+#[case::and_the_kernel_counts_it(1, FailureKind::OutOfMemory)]
+#[case::and_the_kernel_counts_nothing(0, FailureKind::Exited)]
+fn server_that_was_killed_lacked_memory_if_the_kernel_says_so(#[case] kills: usize, #[case] kind: FailureKind) {
+    let home = Home::new();
+    let count = |kills: usize| {
+        fs::write(home.path("memory.events"), format!("low 0\noom 0\noom_kill {kills}\n")).unwrap();
+    };
+    count(0);
+    if !home.with_systemd() {
+        return;
+    }
+    home.model(model::killed());
+    let hold = home.path("public-storage/model/tiny.gguf.hold");
+    fs::write(&hold, "").unwrap();
+    home.ensure(&home.job());
+    home.look_until(Phase::Load);
+    count(kills);
+    fs::remove_file(hold).unwrap();
+    let failure = home.look_until(Phase::Failed).failure.unwrap();
+    assert_eq!(failure.kind, kind, "{}", failure.text);
+    assert!(failure.text.contains("137"), "{}", failure.text);
 }
 
 /// A storage that is away for a moment is no reason to give a server up.
