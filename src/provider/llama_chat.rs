@@ -49,6 +49,11 @@ impl ChatFailure {
     pub(super) fn asks_for_key(&self) -> bool {
         matches!(self, Self::Refused { status: StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, .. })
     }
+
+    /// Whether the server says that it, or its model, is not made for this kind of request.
+    pub(super) fn is_unsupported(&self) -> bool {
+        matches!(self, Self::Refused { message, .. } if message.contains("does not support"))
+    }
 }
 
 /// The result of `/health`.

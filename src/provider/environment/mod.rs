@@ -6,6 +6,7 @@ use std::{
     collections::BTreeMap,
     env, fmt, fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::api::Scope;
@@ -21,6 +22,22 @@ const SSH_AGENT: &str = "SSH_AUTH_SOCK";
 pub struct Environment {
     variables: BTreeMap<String, String>,
     directory: PathBuf,
+    pub(super) silence: Silence,
+}
+
+/// The silence after which a model server may hang. Tests wait less.
+#[derive(Clone, Copy, Debug)]
+pub struct Silence {
+    /// The wait for an answer before a second request is sent.
+    pub before_second: Duration,
+    /// The silence of each of the two requests.
+    pub of_each: Duration,
+}
+
+impl Default for Silence {
+    fn default() -> Self {
+        Self { before_second: Duration::from_secs(10), of_each: Duration::from_secs(30) }
+    }
 }
 
 impl Environment {
@@ -38,6 +55,7 @@ impl Environment {
                 })
                 .collect(),
             directory: env::current_dir().unwrap_or_default(),
+            silence: Silence::default(),
         }
     }
 
@@ -47,7 +65,13 @@ impl Environment {
         directory: PathBuf,
     ) -> Self {
         let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Self { variables, directory }
+        Self { variables, directory, silence: Silence::default() }
+    }
+
+    /// The same environment with another silence of servers that hang.
+    #[must_use]
+    pub fn with_silence(self, silence: Silence) -> Self {
+        Self { silence, ..self }
     }
 
     /// The value of a variable; an empty one counts as unset.

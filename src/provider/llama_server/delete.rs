@@ -136,14 +136,14 @@ fn left_running(server: &LlamaServer, access: Option<&Access>, why: &str, proces
     let port = ssh.and_then(|ssh| ssh.port.known().copied()).or_else(|| access?.port.map(i64::from));
     let user = ssh.and_then(|ssh| ssh.user.as_str()).unwrap_or("root");
     let login = format!("ssh -p {} {user}@{}", port.unwrap_or(22), host.unwrap_or("<host>"));
-    let pids: Vec<String> = match processes {
-        [] => server.pid.known().map(ToString::to_string).into_iter().collect(),
-        seen => seen.iter().map(ToString::to_string).collect(),
-    };
-    let stop = if pids.is_empty() {
-        format!("To find its process, run: {login} pgrep -a llama-server")
-    } else {
-        format!("To stop it, run: {login} kill {}", pids.join(" "))
+    let stop = match (processes, server.pid.known()) {
+        ([], None) => format!("To find its process, run: {login} pgrep -a llama-server"),
+        // The work, which would start it again, leads its process group.
+        ([], Some(pid)) => format!("To stop it, run: {login} 'pkill -g $(ps -o pgid= -p {pid})'"),
+        (seen, _) => {
+            let pids: Vec<String> = seen.iter().map(ToString::to_string).collect();
+            format!("To stop it, run: {login} kill {}", pids.join(" "))
+        }
     };
     Diagnostic::warning(
         format!("{} was left running", capitalized(&server.title())),

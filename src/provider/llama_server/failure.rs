@@ -101,9 +101,10 @@ pub(super) fn superseded(server: &LlamaServer, report: &JobReport, now: &str) ->
 pub(super) fn unproved(server: &LlamaServer, failure: &JobFailure, report: &JobReport, now: &str) -> Diagnostic {
     let title = format!("{} does not answer the probe as expected", title_of(server));
     let pid = report.process.as_ref().map(|process| format!(" as process {}", process.pid)).unwrap_or_default();
-    let detail =
-        format!("{}. The server still runs{pid}. {now}", capitalized(failure.text.trim().trim_end_matches('.')));
-    Diagnostic::error(title, detail).at(Path::to("probe"))
+    let text = capitalized(failure.text.trim().trim_end_matches('.'));
+    let advice = if failure.kind.argument() == Some("probe") { failure.kind.advice() } else { "" };
+    let detail = format!("{text}. The server still runs{pid}. {now} {advice}");
+    Diagnostic::error(title, detail.trim_end()).at(Path::to("probe"))
 }
 
 /// Another resource has taken a server over.

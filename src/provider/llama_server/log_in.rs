@@ -134,6 +134,7 @@ impl LoginEffort {
         let machine = InstanceSession::open(target, place, secrets, self.limits, ends, &context.stopping).await;
         let mut machine = machine.map_err(|error| NoLogin::Ssh(Box::new(error)))?;
         machine.progress = context.client.api.settings().progress.clone();
+        machine.silence = context.client.environment.silence;
         Ok(machine)
     }
 }

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::bootstrap::{JobReport, Malformed, ServerPlace, Verb, no_room, program, room_question};
 use crate::{
     api::Progress,
+    provider::Silence,
     ssh::{self, Pin, Session, Target},
 };
 
@@ -35,6 +36,8 @@ pub(super) struct InstanceSession {
     pub(super) cancel: CancellationToken,
     /// Receives the progress of the work.
     pub(super) progress: Progress,
+    /// The silence after which the server may hang.
+    pub(super) silence: Silence,
 }
 
 /// Why a command in the instance failed.
@@ -97,6 +100,7 @@ impl InstanceSession {
             deadline,
             cancel: cancel.clone(),
             progress: Progress::default(),
+            silence: Silence::default(),
         })
     }
 

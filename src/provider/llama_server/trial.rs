@@ -19,7 +19,10 @@ use crate::{
         timeouts::{parse_duration, print_duration},
         value::Number,
     },
-    provider::llama_chat::{self, ChatFailure, Health},
+    provider::{
+        Silence,
+        llama_chat::{self, ChatFailure, Health},
+    },
     ssh,
 };
 
@@ -103,6 +106,9 @@ impl<'a> Trial<'a> {
                 None
             }
             Ok(Err(error)) if self.is_key_unknown && error.asks_for_key() => Some(Ok(None)),
+            Ok(Err(error)) if error.is_unsupported() => {
+                failed(FailureKind::WrongEndpoint, format!("the probe failed: {error}"))
+            }
             Ok(Err(error)) => no_inference(format!("the probe failed: {error}")),
         })
     }
@@ -208,18 +214,14 @@ pub(super) enum TrialLook {
     Slow(String),
 }
 
-/// How long the first request is waited for before the second is sent.
-const FIRST: Duration = Duration::from_secs(10);
-/// The silence of each request after which a server may hang.
-const SILENCE: Duration = Duration::from_secs(30);
-/// The time that the whole judgement of a hang takes, with its last look.
-const JUDGEMENT: Duration = Duration::from_secs(50);
+/// The time for the last look at a server that may hang.
+const LAST_LOOK: Duration = Duration::from_secs(10);
 /// The wait before the second check of a server that seems dead: one wrong answer decides nothing.
 const BETWEEN: Duration = Duration::from_secs(1);
 
 /// Checks the health of a server. `seen` is the report that shows its process.
 pub(super) async fn of(server: &LlamaServer, seen: &JobReport, machine: &mut InstanceSession) -> TrialLook {
-    let port = server.listens();
+    let (port, silence) = (server.listens(), machine.silence);
     for is_last in [false, true] {
         let ask = || async {
             match llama_chat::health(machine.session(), port).await {
@@ -229,8 +231,8 @@ pub(super) async fn of(server: &LlamaServer, seen: &JobReport, machine: &mut Ins
             }
         };
         let (first, second) = (Box::pin(ask()), Box::pin(ask()));
-        let has_time = machine.deadline > Instant::now() + JUDGEMENT;
-        let looked = match within(first, second, has_time).await {
+        let has_time = machine.deadline > Instant::now() + silence.before_second + silence.of_each + LAST_LOOK;
+        let looked = match within(silence, first, second, has_time).await {
             Some(Ok(Health::Ok)) => TrialLook::Serves,
             Some(Ok(Health::Loading)) => TrialLook::Loading,
             Some(Ok(Health::Refused | Health::Strange)) if is_last => TrialLook::Dead,
@@ -248,18 +250,23 @@ pub(super) async fn of(server: &LlamaServer, seen: &JobReport, machine: &mut Ins
     TrialLook::Dead
 }
 
-/// The first answer of two requests, of which the second is sent if the first has no answer after [`FIRST`]. `None` if
+/// The first answer of two requests, of which the second is sent if the first has no answer for some time. `None` if
 /// both are silent, or if there is no time for the second.
-async fn within<T>(first: impl Future<Output = T>, second: impl Future<Output = T>, has_time: bool) -> Option<T> {
+async fn within<T>(
+    silence: Silence,
+    first: impl Future<Output = T>,
+    second: impl Future<Output = T>,
+    has_time: bool,
+) -> Option<T> {
     tokio::pin!(first);
-    if let Ok(answer) = timeout(FIRST, &mut first).await {
+    if let Ok(answer) = timeout(silence.before_second, &mut first).await {
         return Some(answer);
     }
     if !has_time {
         return None;
     }
-    let first = timeout(SILENCE.saturating_sub(FIRST), first);
-    let second = timeout(SILENCE, second);
+    let first = timeout(silence.of_each.saturating_sub(silence.before_second), first);
+    let second = timeout(silence.of_each, second);
     tokio::pin!(first, second);
     tokio::select! {
         Ok(answer) = &mut first => Some(answer),
@@ -273,7 +280,7 @@ async fn is_idle(seen: &JobReport, machine: &mut InstanceSession) -> bool {
     let Ok(now) = machine.run(&Verb::Look).await else { return false };
     let process = |report: &JobReport| Some((report.process.as_ref()?.identity.clone(), report.processor_time?));
     // A hundredth of a second for each second.
-    let limit = (FIRST + SILENCE).as_secs();
+    let limit = (machine.silence.before_second + machine.silence.of_each).as_secs();
     match (process(seen), process(&now)) {
         (Some((before, first)), Some((after, last))) => before == after && last.saturating_sub(first) < limit,
         _ => false,
@@ -340,8 +347,9 @@ mod tests {
             (None, Some(1), false, None, 10),
         ] {
             let begun = Instant::now();
-            let answer = within(answers("first", first), answers("second", second), has_time).await;
-            assert_eq!((answer, begun.elapsed().as_secs()), (expected, seconds), "{first:?} {second:?}");
+            let (first, second) = (answers("first", first), answers("second", second));
+            let answer = within(Silence::default(), first, second, has_time).await;
+            assert_eq!((answer, begun.elapsed().as_secs()), (expected, seconds), "{expected:?} {has_time}");
         }
     }
 }

@@ -148,4 +148,7 @@ kinds! {
     /// The workspace cannot be written, for another reason than space.
     Workspace = "workspace", "the workspace cannot be written", Some("workspace"),
         "Choose another workspace, or correct its permissions.";
+    /// The server does not support the request of the probe.
+    WrongEndpoint = "wrong_endpoint", "it does not support the request of the probe", Some("probe"),
+        "Set probe.endpoint to what this server is for: chat, embeddings, rerank, or health for none of them.";
 }

@@ -188,6 +188,8 @@ pub(super) const ON_LOAD: &str = "stand_in.on_load";
 /// What happens at a chat: `busy`, `crash`, `empty`, `error`, `hang`, `killed`; with the suffix `_second`, from the
 /// second chat on.
 pub(super) const ON_CHAT: &str = "stand_in.on_chat";
+/// How the values of tokens become the embedding of a text. Models that generate text have no such key.
+pub(super) const POOLING: &str = "llama.pooling_type";
 /// The key of the architecture.
 const ARCHITECTURE: &str = "general.architecture";
 /// The key of the chat template.
@@ -197,7 +199,7 @@ pub(super) const TEMPLATE: &str = "tokenizer.chat_template";
 pub(super) const BAD_TEMPLATE: &str = "{% for %}";
 
 /// Files with a key of their own.
-const MODELS: [(&str, &str, &str); 18] = [
+const MODELS: [(&str, &str, &str); 19] = [
     ("tiny", LOAD_MS, "50"),
     ("slow-1s", LOAD_MS, "1000"),
     ("slow-3s", LOAD_MS, "3000"),
@@ -216,6 +218,7 @@ const MODELS: [(&str, &str, &str); 18] = [
     ("busy-on-second-chat", ON_CHAT, "busy_second"),
     ("hang-on-chat", ON_CHAT, "hang"),
     ("empty-chat", ON_CHAT, "empty"),
+    ("embedding", POOLING, "1"),
 ];
 
 /// A file that is larger than the memory of any GPU here. Its data is a hole, and takes no space.

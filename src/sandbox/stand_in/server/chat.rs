@@ -39,6 +39,14 @@ pub(super) async fn complete(State(app): State<Arc<App>>, body: Bytes) -> Respon
     let Some(model) = app.model().cloned() else {
         return error(&app, 400, "invalid_request_error", "model name is missing from the request");
     };
+    if app.context.settings.embeds && app.context.build.is_old() {
+        let text = "This server does not support completions. Start it without `--embeddings`";
+        return error(&app, 501, "not_supported_error", text);
+    }
+    if model.is_for_embeddings {
+        let text = "the current context does not support logits computation. skipping";
+        return error(&app, 500, "server_error", text);
+    }
     let prompt_tokens = request.prompt_tokens(TEMPLATE_TOKENS);
     if prompt_tokens as u64 > model.context {
         return too_long(prompt_tokens, &model);

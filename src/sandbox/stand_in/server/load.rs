@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{ServerContext, options::FlashAttention};
-use crate::sandbox::stand_in::gguf::{BAD_TEMPLATE, LOAD_MS, ModelKeys, ON_CHAT, ON_LOAD, TEMPLATE, TOKEN_MS};
+use crate::sandbox::stand_in::gguf::{BAD_TEMPLATE, LOAD_MS, ModelKeys, ON_CHAT, ON_LOAD, POOLING, TEMPLATE, TOKEN_MS};
 
 /// Architectures that a server supports.
 const ARCHITECTURES: [&str; 12] = [
@@ -49,6 +49,8 @@ pub(super) struct LoadedModel {
     pub(super) template: String,
     pub(super) token: Duration,
     pub(super) on_chat: OnChat,
+    /// Whether it is a model for embeddings, which generates no tokens.
+    pub(super) is_for_embeddings: bool,
     /// How many chats are answered before `on_chat` happens.
     pub(super) answered: u64,
 }
@@ -162,6 +164,7 @@ pub(super) fn load(context: &ServerContext, found: &ModelFile) -> Result<LoadedM
             "killed" => OnChat::Killed,
             _ => OnChat::Answer,
         },
+        is_for_embeddings: file.number(POOLING).is_some(),
         answered,
     })
 }

@@ -1,6 +1,7 @@
 //! The inference server: start, run and ends, as measured on two builds of the real one.
 
 mod chat;
+mod embed;
 mod load;
 mod options;
 mod routes;

@@ -45,6 +45,10 @@ pub(super) struct StandInSettings {
     pub(super) metrics: bool,
     pub(super) slots: bool,
     pub(super) props: bool,
+    /// Whether embeddings are served.
+    pub(super) embeds: bool,
+    /// Whether documents are ranked.
+    pub(super) ranks: bool,
     /// Empty: no key is required.
     pub(super) keys: Vec<String>,
 }
@@ -67,6 +71,8 @@ impl StandInSettings {
             metrics: false,
             slots: !is_old,
             props: false,
+            embeds: false,
+            ranks: false,
             keys: Vec::new(),
         }
     }
@@ -103,6 +109,7 @@ impl StandInSettings {
                     _ => Some(number()?).filter(|layers| *layers >= 0),
                 };
             }
+            "--embeddings" => self.embeds = true,
             "--host" => self.host = value.to_owned(),
             "--jinja" => self.jinja = true,
             "--metrics" => self.metrics = true,
@@ -112,6 +119,7 @@ impl StandInSettings {
             "--parallel" => self.parallel = number()?,
             "--port" => self.port = u64::try_from(number()?).map_err(|_| "stoi".to_owned())?,
             "--props" => self.props = true,
+            "--reranking" => (self.embeds, self.ranks) = (true, true),
             "--slots" => self.slots = true,
             _ => match option.kind {
                 ValueKind::Number => drop(number()?),
@@ -335,6 +343,8 @@ const OPTIONS: &[Opt] = &[
     option!(Flag Both "" Some("LLAMA_ARG_CONT_BATCHING"); "-cb", "--cont-batching"; "enable continuous batching"),
     option!(Flag Both "" Some("LLAMA_ARG_EMBEDDINGS"); "--embedding", "--embeddings"; "restrict to only support \
         embedding use case"),
+    option!(Flag Both "" Some("LLAMA_ARG_RERANKING"); "--rerank", "--reranking"; "enable reranking endpoint on server \
+        (default: disabled)"),
     option!(Flag Both "" Some("LLAMA_ARG_NO_WEBUI"); "--no-webui"; "disable the Web UI"),
     option!(Text Both "{none,layer,row}" Some("LLAMA_ARG_SPLIT_MODE"); "-sm", "--split-mode"; "how to split the model \
         across multiple GPUs"),

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{ServerContext, chat, load::LoadedModel};
+use super::{ServerContext, chat, embed, load::LoadedModel};
 
 /// The state of a server.
 #[derive(Debug)]
@@ -66,7 +66,9 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route("/metrics", get(metrics))
         .route("/slots", get(slots))
         .route("/chat/completions", post(chat::complete))
-        .route("/v1/chat/completions", post(chat::complete));
+        .route("/v1/chat/completions", post(chat::complete))
+        .route("/v1/embeddings", post(embed::embeddings))
+        .route("/v1/rerank", post(embed::rerank));
     if !app.context.build.is_old() {
         router = router.route("/v1/health", get(health));
     }

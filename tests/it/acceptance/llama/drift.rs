@@ -1,8 +1,11 @@
 //! Drift of a server: what a refresh detects, and how the plan repairs it.
 
-use std::{fs, os::unix::net::UnixListener};
+use std::{fs, time::Duration};
 
-use damodel::sandbox::{Mutation, StateList};
+use damodel::{
+    provider::{ADDRESS, Damodel, Environment, Silence},
+    sandbox::StateList,
+};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -10,7 +13,10 @@ use nix::{
 use serde_json::json;
 
 use super::{Server, X, home, pid, processes, records, runs, servers, site, slay_for_good, until};
-use crate::support::terraform::{Severity, Workspace, each_cli, says};
+use crate::support::{
+    reattach::Reattached,
+    terraform::{Severity, Workspace, each_cli, says},
+};
 
 #[test]
 fn a_dead_server_is_started_again() {
@@ -29,12 +35,6 @@ fn a_dead_server_is_started_again() {
         workspace.apply_plan();
         workspace.settled();
         assert!(runs(pid(&workspace.state())));
-
-        // A reboot ends it, too.
-        let uid = workspace.state().resource("damodel_instance.gpu").id();
-        site.mutate(Mutation::RebootInstance { uid });
-        let plan = workspace.plan_and_apply_ok(&config);
-        assert_eq!(plan.change(X).before("status"), "stopped");
         workspace.finish();
     });
 }
@@ -80,13 +80,25 @@ fn a_server_without_its_supervisor_is_drift() {
     });
 }
 
+/// The provider in this process, with shorter waits for a server that may hang.
+fn with_little_patience(workspace: &Workspace<'_>) -> Reattached {
+    let site = workspace.site;
+    let variables = [("DAMODEL_BASE_URL", site.base_url()), ("DAMODEL_API_TOKEN", site.token())];
+    let silence = Silence { before_second: Duration::from_secs(1), of_each: Duration::from_secs(2) };
+    let environment = Environment::made_of(variables, workspace.directory()).with_silence(silence);
+    let served = Reattached::serve(Damodel::new(environment), ADDRESS);
+    workspace.set_env("TF_REATTACH_PROVIDERS", &served.variable);
+    served
+}
+
 /// Silence is drift only if the server hangs; a refresh that has no time to judge that only warns.
 #[test]
 fn a_server_that_hangs_is_started_again() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        let server = Server::new().block("timeouts {\n    read = \"30s\"\n  }");
+        let _served = with_little_patience(&workspace);
+        let server = Server::new().block("timeouts {\n    read = \"11s\"\n  }");
         workspace.apply_ok(&server.config());
         let first = pid(&workspace.state());
         kill(first, Signal::SIGSTOP).unwrap();
@@ -160,8 +172,11 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        let server = Server::new().set("ssh", "{ timeout = \"3s\" }");
-        workspace.apply_ok(&server.config());
+        workspace.apply_ok(&Server::new().set("ssh", "{ timeout = \"1m\" }").config());
+        // From now on nobody can log in, and nobody waits for that.
+        edit_state(&workspace, |x| x["attributes"]["ssh"]["timeout"] = json!("1s"));
+        let server = Server::new().set("ssh", "{ timeout = \"1s\" }");
+        workspace.write(&server.config());
         let before = workspace.state().resource(X).flat();
         let uid = workspace.state().resource("damodel_instance.gpu").id();
         let down = |down: bool| site.set(StateList::Instances, &uid, &json!({ "host": { "is_sshd_down": down } }));
@@ -178,7 +193,7 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done && says(&said, Severity::Error, "Nothing was changed"), "{said:#?}");
         assert_eq!(workspace.state().resource(X).flat(), before);
-        let destroys = ["-destroy", &format!("-target={X}")];
+        let destroys = ["-destroy", "-refresh=false", &format!("-target={X}")];
         let (done, said) = workspace.try_apply(&destroys);
         assert!(!done && says(&said, Severity::Error, "It stays in the state"), "{said:#?}");
         assert!(says(&said, Severity::Error, "set DAMODEL_ON_UNREACHABLE=abandon"), "{said:#?}");
@@ -198,7 +213,7 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
         workspace.remove_env("DAMODEL_ON_UNREACHABLE");
         let (done, said) = workspace.try_apply(&destroys);
         assert!(done && says(&said, Severity::Warning, "was left running"), "{said:#?}");
-        assert!(says(&said, Severity::Warning, &format!("kill {}", pid(&kept))), "{said:#?}");
+        assert!(says(&said, Severity::Warning, &format!("-p {})'", pid(&kept))), "{said:#?}");
         assert!(runs(pid(&kept)) && records(&site).exists(), "nothing there was touched");
         assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
         down(false);
@@ -238,26 +253,4 @@ fn edit_state(workspace: &Workspace<'_>, change: impl FnOnce(&mut serde_json::Va
     let x = resources.iter_mut().find(|resource| resource["type"] == "damodel_llama_server").unwrap();
     change(&mut x["instances"][0]);
     fs::write(&path, state.to_string()).unwrap();
-}
-
-#[test]
-fn a_port_that_somebody_else_took_is_left_alone() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        let config = Server::new().text("restart_policy", "never").config();
-        workspace.apply_ok(&config);
-        slay_for_good(pid(&workspace.state()));
-        // The instance's own port space: a socket for each port with a listener.
-        let ports = home(&site).parent().unwrap().join("ports");
-        let socket = ports.join("8000.sock");
-        let _ = fs::remove_file(&socket);
-        let other = UnixListener::bind(&socket).unwrap();
-        let (done, said) = workspace.try_apply(&[]);
-        assert!(!done && says(&said, Severity::Error, "The port is in use"), "{said:#?}");
-        drop(other);
-        fs::remove_file(&socket).unwrap();
-        workspace.apply_ok(&config);
-        workspace.finish();
-    });
 }

@@ -3,11 +3,12 @@
 use std::{
     fs::{self, File},
     os::unix::fs::PermissionsExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
+    process::Command,
 };
 
-use super::{Server, X, home, pid, records_lock, runs, servers, site};
-use crate::support::terraform::{Site, Workspace, each_cli, refusal};
+use super::{Server, X, builds, home, pid, processes, records_lock, runs, servers, site, until};
+use crate::support::terraform::{Severity, Site, Workspace, each_cli, refusal, says};
 
 /// A create that is refused at once leaves nothing in the state or in the instance.
 #[test]
@@ -42,18 +43,14 @@ fn a_server_that_fails_is_tainted_and_the_next_apply_tries_again() {
         let prebuilt = || Server::new().text("build", "prebuilt");
         let never = "{ expect = \"never said\" }";
         let cases = [
-            (prebuilt().model("crash-on-load"), vec!["it ended before it was ready", "GGML_ASSERT"], 0),
             (
                 prebuilt().model("truncated"),
                 vec!["the model's file is incomplete or damaged", "corrupted or incomplete", "Download the file again"],
                 0,
             ),
-            (prebuilt().model("crash-on-chat"), vec!["The end of the log"], 0),
-            (prebuilt().model("error-on-chat"), vec!["it generates no tokens", "500"], 1),
-            (prebuilt().set("probe", never), vec!["it generates no tokens", "never said", "You said: Say hello."], 1),
             (
                 prebuilt().set("probe", never).text("on_failure", "stop"),
-                vec!["it generates no tokens", "on_failure = \"stop\" has stopped it"],
+                vec!["it generates no tokens", "You said: Say hello.", "on_failure = \"stop\" has stopped it"],
                 0,
             ),
             (prebuilt().model("slow-60s").text("ready_timeout", "1s"), vec!["still loading the model after 1s"], 1),
@@ -72,6 +69,36 @@ fn a_server_that_fails_is_tainted_and_the_next_apply_tries_again() {
         let plan = workspace.plan_and_apply_ok(&Server::new().config());
         assert_eq!(plan.change(X).reason(), "replace_because_tainted");
         assert_eq!(servers(&site).len(), 1);
+        workspace.finish();
+    });
+}
+
+/// A server for embeddings answers no chat, and no compile would make it do so.
+#[test]
+fn a_server_is_asked_for_what_it_is_made_for() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let server = |option: &str, endpoint: &str| {
+            let server = Server::new().model("embedding").set("extra_args", format_args!("[{option:?}]"));
+            server.set("probe", format_args!("{{ endpoint = {endpoint:?} }}"))
+        };
+        let refused = |server: &Server, summary: &str| {
+            workspace.write(&server.config());
+            let (done, said) = workspace.try_apply(&[]);
+            let error = refusal(&said, &[summary, "does not support logits", "Set probe.endpoint"]);
+            assert_eq!((done, error.attribute.as_deref()), (false, Some("probe")), "{error:#?}");
+            assert_eq!(builds(&site), Vec::<String>::new());
+        };
+        refused(&server("--embeddings", "chat"), "it does not support the request of the probe");
+        assert!(workspace.state().resource(X).is_tainted());
+        for (option, endpoint) in [("--embeddings", "embeddings"), ("--reranking", "rerank")] {
+            workspace.apply_ok(&server(option, endpoint).config());
+            assert_eq!(workspace.state().resource(X).value("status"), "ready", "{endpoint}");
+        }
+        let first = pid(&workspace.state());
+        refused(&server("--reranking", "chat"), "does not answer the probe as expected");
+        assert_eq!((pid(&workspace.state()), runs(first)), (first, true));
         workspace.finish();
     });
 }
@@ -111,8 +138,7 @@ struct Busy {
 impl Busy {
     fn make(site: &Site) -> Self {
         let sleep = home(site).join(".machine/bin/sleep");
-        fs::write(&sleep, "#!/bin/sh\n").unwrap();
-        fs::set_permissions(&sleep, fs::Permissions::from_mode(0o755)).unwrap();
+        program(&sleep, "");
         let held = File::open(records_lock(site)).unwrap();
         held.lock().unwrap();
         Self { _held: held, sleep }
@@ -141,6 +167,62 @@ fn a_server_that_cannot_be_stopped_stays_in_the_state() {
         workspace.finish();
         assert!(!runs(server));
     });
+}
+
+/// What keeps a destroy from ending a server: a process that outlives SIGKILL, and a stale mount of the workspace. The
+/// stand-ins are shells that send no signal to the server, and an `ls` that does not return.
+#[test]
+fn a_server_that_does_not_end_or_whose_workspace_is_silent_fails_or_is_abandoned() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let config = Server::new().config();
+        workspace.apply_ok(&config);
+        let bin = home(&site).join(".machine/bin");
+        let silent = [
+            ("ls", "case $* in *workspace*) exec /bin/sleep 600 ;; esac\nexec /bin/ls \"$@\"".to_owned()),
+            ("sleep", "exec /bin/sleep 0.01".to_owned()),
+        ];
+        for (name, obstacle) in [("ls", "workspace does not answer"), ("sh", "does not end")] {
+            let server = pid(&workspace.state());
+            let deaf = format!(
+                "[ \"$*\" = -s ] || exec /bin/sh \"$@\"\n{{ cat <<'END'\nkill() {{ case \" $*\" in *' {server}') ;; *) \
+                 command kill \"$@\" ;; esac; }}\nsleep() {{ [ \"${{end_step-}}\" ] || command sleep \"$@\"; }}\nEND\n\
+                 cat; }} | exec /bin/sh -s"
+            );
+            let programs = if name == "ls" { silent.to_vec() } else { vec![("sh", deaf)] };
+            for (name, text) in &programs {
+                program(&bin.join(name), text);
+            }
+            let destroy = ["-destroy", "-refresh=false", &format!("-target={X}")];
+            let (done, said) = workspace.try_apply(&destroy);
+            refusal(&said, &[obstacle, "It stays in the state", "DAMODEL_ON_UNREACHABLE=abandon"]);
+            assert!(!done && pid(&workspace.state()) == server);
+            workspace.set_env("DAMODEL_ON_UNREACHABLE", "abandon");
+            let (done, said) = workspace.try_apply(&destroy);
+            workspace.remove_env("DAMODEL_ON_UNREACHABLE");
+            assert!(done && says(&said, Severity::Warning, "was left running"), "{said:#?}");
+            assert!(workspace.state().addresses() == ["damodel_instance.gpu"] && runs(server));
+            for (name, _) in &programs {
+                fs::remove_file(bin.join(name)).unwrap();
+            }
+            if name == "ls" {
+                // The command of the warning ends the work too, which would start the server again.
+                let command = format!("pkill -g $(ps -o pgid= -p {server})");
+                assert!(says(&said, Severity::Warning, &command), "{said:#?}");
+                assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+                until("both have ended", || !runs(server) && processes(&site, "bootstrap.sh\0work").is_empty());
+                workspace.apply_ok(&config);
+            }
+        }
+        workspace.finish();
+    });
+}
+
+/// Puts a shell script into its place.
+fn program(file: &Path, text: &str) {
+    fs::write(file, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]

@@ -8,35 +8,6 @@ use super::{Server, X, options, pid, runs, servers, site, slay_for_good};
 use crate::support::terraform::{Instance, Severity, Site, Workspace, config, config_with, each_cli, refusal, says};
 
 #[test]
-fn a_changed_host_key_is_refused_until_somebody_accepts_it() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        workspace.apply_ok(&Server::new().config());
-        let (uid, first) = (workspace.state().resource("damodel_instance.gpu").id(), pid(&workspace.state()));
-        let pinned = workspace.state().resource(X).value("host_key").clone();
-        site.mutate(Mutation::ChangeHostKey { uid });
-        let shown = site.sandbox().machines()[0].host_key.clone();
-        // A refresh warns and keeps the state; a change is refused.
-        let said = workspace.try_plan(&[]);
-        assert!(says(&said, Severity::Warning, "its host key has changed"), "{said:#?}");
-        workspace.write(&Server::new().set("context_size", 64).config());
-        let (done, said) = workspace.try_apply(&[]);
-        let error = refusal(&said, &["its host key has changed", "No credential was sent", "Nothing was changed"]);
-        assert!(!done && error.detail.matches("SHA256:").count() >= 2, "{error:#?}");
-        assert_eq!(workspace.state().resource(X).value("host_key"), &pinned);
-        assert!(runs(first));
-        // Accepted by its pin.
-        let accepted = Server::new().set("context_size", 64).set("ssh", format!("{{ host_key = {shown:?} }}"));
-        workspace.write(&accepted.config());
-        assert!(workspace.try_apply(&[]).0);
-        workspace.settled();
-        assert_eq!(workspace.state().resource(X).value("host_key"), shown.as_str());
-        workspace.finish();
-    });
-}
-
-#[test]
 fn a_replacement_accepts_a_changed_host_key_and_takes_up_what_it_finds() {
     each_cli(|cli| {
         let site = site();
@@ -46,7 +17,7 @@ fn a_replacement_accepts_a_changed_host_key_and_takes_up_what_it_finds() {
         site.mutate(Mutation::ChangeHostKey { uid });
         let (done, said) = workspace.try_apply(&[&format!("-replace={X}")]);
         assert!(done && says(&said, Severity::Warning, "was left running"), "{said:#?}");
-        assert!(says(&said, Severity::Warning, &format!("kill {first}")), "{said:#?}");
+        assert!(says(&said, Severity::Warning, &format!("-p {first})'")), "{said:#?}");
         assert_eq!(pid(&workspace.state()), first, "the same server, taken up");
         workspace.settled();
         workspace.finish();
@@ -115,7 +86,7 @@ fn write_only_credentials_alone_are_for_applies() {
         workspace.apply_ok(&server.set("context_size", 64).config());
         let second = pid(&workspace.state());
         let (done, said) = workspace.try_apply(&["-destroy", &format!("-target={X}")]);
-        assert!(done && says(&said, Severity::Warning, &format!("kill {second}")), "{said:#?}");
+        assert!(done && says(&said, Severity::Warning, &format!("-p {second})'")), "{said:#?}");
         assert!(runs(second) && workspace.state().find(X).is_none());
         workspace.finish();
     });

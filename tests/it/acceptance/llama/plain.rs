@@ -12,7 +12,7 @@ use nix::{
     unistd::{Pid, User, geteuid},
 };
 
-use super::{Server, X, pid, record, runs, slay_for_good, state_folder, until};
+use super::{Server, X, pid, record, runs, state_folder, until};
 use crate::support::{
     plugin::BINARY,
     sshd::{Agent, Cable, Sshd, free_port},
@@ -142,7 +142,7 @@ fn a_key_file_is_enough_from_create_to_destroy() {
 }
 
 #[test]
-fn an_agent_logs_in_and_a_killed_server_is_repaired() {
+fn an_agent_logs_in() {
     each_cli(|cli| {
         let Some(host) = Host::start() else { return };
         let site = Site::start();
@@ -150,12 +150,7 @@ fn an_agent_logs_in_and_a_killed_server_is_repaired() {
         let agent = Agent::start();
         agent.add(&host.key());
         workspace.set_env("SSH_AUTH_SOCK", &agent.socket().display().to_string());
-        let server = host.server().text("restart_policy", "never");
-        let config = config(&server.set("ssh", host.ssh("agent = true")));
-        workspace.apply_ok(&config);
-        slay_for_good(pid(&workspace.state()));
-        let plan = workspace.plan_and_apply_ok(&config);
-        assert_eq!((plan.change(X).actions(), plan.change(X).before("status")), ("update".into(), &"stopped".into()));
+        workspace.apply_ok(&config(&host.server().set("ssh", host.ssh("agent = true"))));
         assert_eq!(host.servers(), [pid(&workspace.state())]);
         workspace.destroy_ok();
         assert_eq!(host.servers(), []);
@@ -318,7 +313,8 @@ fn an_apply_ends_soon_after_its_machine_is_gone_behind_a_bastion() {
             bastion.port()
         );
         let server = host.server().model("slow-600s").text("ready_timeout", "30m");
-        workspace.write(&config(&server.set("ssh", host.ssh_with_key(&through))));
+        let ssh = host.ssh_with_key(&through).replace("\"20s\"", "\"5s\"");
+        workspace.write(&config(&server.set("ssh", ssh)));
         let started = Started::apply(&workspace);
         until("the model is loaded", || host.phase().contains("load") && !host.servers().is_empty());
         let begun = Instant::now();
