@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use super::{Held, Server, X, builds, home, make_machine, pid, runs, servers, site};
+use super::{Held, Server, X, builds, home, make_machine, servers, site};
 use crate::{
     commands::watch::Watching,
     support::terraform::{Severity, Started, Workspace, each_cli, says},
 };
 
 #[test]
-fn a_v100_compiles_at_once_and_never_twice() {
+fn a_v100_compiles_at_once() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
@@ -17,22 +17,7 @@ fn a_v100_compiles_at_once_and_never_twice() {
         workspace.apply_ok(&server.config());
         let state = workspace.state();
         assert_eq!(state.resource(X).value("build_used"), "source");
-        let (first, built) = (pid(&state), builds(&site));
-        assert_eq!(built.len(), 1, "{built:?}");
-        let binary = |state: &crate::support::terraform::State| {
-            let line = state.resource(X).value("command_line").as_str().unwrap().to_owned();
-            fs::metadata(line.split(' ').next().unwrap()).unwrap().modified().unwrap()
-        };
-        let compiled = binary(&state);
-
-        // A restart with other options, and a destroy with a new create, use the existing build.
-        workspace.apply_ok(&server.clone().set("context_size", 2048).config());
-        assert!(!runs(first));
-        workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", &format!("-target={X}")]);
-        assert_eq!(builds(&site), built, "a destroy deletes no build");
-        workspace.apply_ok(&server.config());
-        assert_eq!((builds(&site), binary(&workspace.state())), (built, compiled));
-        assert_eq!(servers(&site).len(), 1);
+        assert_eq!((builds(&site).len(), servers(&site).len()), (1, 1));
         workspace.finish();
     });
 }

@@ -1,14 +1,9 @@
 //! Failures of a server, and their messages.
 
-use std::{
-    fs::{self, File},
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
-use super::{Server, X, builds, home, pid, processes, records_lock, runs, servers, site, until};
-use crate::support::terraform::{Severity, Site, Workspace, each_cli, refusal, says};
+use super::{Server, X, builds, home, pid, processes, runs, servers, site, until};
+use crate::support::terraform::{Severity, Workspace, each_cli, refusal, says};
 
 /// A create that is refused at once leaves nothing in the state or in the instance.
 #[test]
@@ -16,19 +11,12 @@ fn what_is_refused_at_once_leaves_nothing() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        let cases = [
-            (Server::new().model("nowhere"), "model", vec!["model not found", "tiny.gguf", "Nothing was started"]),
-            (Server::new().model("directory"), "model", vec!["model not found"]),
-            (Server::new().text("package", "~/nowhere"), "package", vec!["no prebuilt server found", "llama.cpp-new"]),
-        ];
-        for (server, attribute, words) in cases {
-            workspace.write(&server.config());
-            let (done, said) = workspace.try_apply(&[]);
-            let error = refusal(&said, &words);
-            assert_eq!((done, error.attribute.as_deref()), (false, Some(attribute)), "{error:#?}");
-            assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
-            assert_eq!(servers(&site), Vec::<u32>::new());
-        }
+        workspace.write(&Server::new().model("nowhere").config());
+        let (done, said) = workspace.try_apply(&[]);
+        let error = refusal(&said, &["model not found", "tiny.gguf", "Nothing was started"]);
+        assert_eq!((done, error.attribute.as_deref()), (false, Some("model")), "{error:#?}");
+        assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
+        assert_eq!(servers(&site), Vec::<u32>::new());
         workspace.finish();
     });
 }
@@ -129,46 +117,6 @@ fn a_restart_that_fails_keeps_the_server_in_the_state() {
     });
 }
 
-/// Holds the lock of the server's records. Changes to them time out, at once here, because `sleep` does not wait.
-struct Busy {
-    _held: File,
-    sleep: PathBuf,
-}
-
-impl Busy {
-    fn make(site: &Site) -> Self {
-        let sleep = home(site).join(".machine/bin/sleep");
-        program(&sleep, "");
-        let held = File::open(records_lock(site)).unwrap();
-        held.lock().unwrap();
-        Self { _held: held, sleep }
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        fs::remove_file(&self.sleep).unwrap();
-    }
-}
-
-#[test]
-fn a_server_that_cannot_be_stopped_stays_in_the_state() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        workspace.apply_ok(&Server::new().config());
-        let server = pid(&workspace.state());
-        let busy = Busy::make(&site);
-        let (done, said) = workspace.try_apply(&["-destroy", &format!("-target={X}")]);
-        refusal(&said, &["was not stopped: another run is working on it", "It stays in the state"]);
-        assert!(!done && runs(server));
-        assert_eq!(pid(&workspace.state()), server);
-        drop(busy);
-        workspace.finish();
-        assert!(!runs(server));
-    });
-}
-
 /// What keeps a destroy from ending a server: a process that outlives SIGKILL, and a stale mount of the workspace. The
 /// stand-ins are shells that send no signal to the server, and an `ls` that does not return.
 #[test]
@@ -223,24 +171,4 @@ fn a_server_that_does_not_end_or_whose_workspace_is_silent_fails_or_is_abandoned
 fn program(file: &Path, text: &str) {
     fs::write(file, format!("#!/bin/sh\n{text}\n")).unwrap();
     fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-#[test]
-fn a_server_is_not_stopped_for_what_is_refused() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        workspace.apply_ok(&Server::new().config());
-        let server = pid(&workspace.state());
-        let busy = Busy::make(&site);
-        let changed = Server::new().set("context_size", 64).config();
-        workspace.write(&changed);
-        let (_, said) = workspace.try_apply(&[]);
-        refusal(&said, &["another run is working on it"]);
-        assert!(runs(server));
-        drop(busy);
-        workspace.apply_ok(&changed);
-        assert!(!runs(server));
-        workspace.finish();
-    });
 }

@@ -130,47 +130,6 @@ fn an_update_that_nobody_heard_is_still_to_be_made() {
     });
 }
 
-#[test]
-fn a_probe_that_nobody_answered_is_still_to_be_asked() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        let limited = Server::new().block("  timeouts {\n    update = \"5s\"\n  }");
-        workspace.apply_ok(&limited.config());
-        let held = File::open(records_lock(&site)).unwrap();
-        held.lock().unwrap();
-        let probe = "{ prompt = \"ping the pong\" }";
-        workspace.write(&limited.set("probe", probe).config());
-        let (done, said) = workspace.try_apply(&[]);
-        assert!(!done && says(&said, Severity::Error, "the time ran out"), "{said:#?}");
-        drop(held);
-        let plan = workspace.plan_and_apply_ok(&Server::new().set("probe", probe).config());
-        assert!(plan.change(X).before("probe").is_null(), "{:?}", plan.change(X).before("probe"));
-        workspace.settled();
-        workspace.finish();
-    });
-}
-
-#[test]
-fn a_machine_that_is_rebooted_while_it_compiles_goes_on_with_it() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        let (server, held) = held_compile(&workspace, &site);
-        workspace.write(&server.config());
-        let started = Started::apply(&workspace);
-        until_phase(&site, "compile");
-        let uid = workspace.state().resource("damodel_instance.gpu").id();
-        // All sessions are cut and all processes end; compiled files stay.
-        site.mutate(Mutation::RebootInstance { uid });
-        held.release();
-        let said = started.ended(true);
-        assert_eq!(workspace.state().resource(X).value("status"), "ready", "{said}");
-        assert_eq!((builds(&site).len(), servers(&site).len()), (1, 1));
-        workspace.finish();
-    });
-}
-
 /// The apply does not wait until the end of the operation.
 #[test]
 fn an_apply_ends_soon_after_its_instance_was_released() {

@@ -25,21 +25,6 @@ fn a_replacement_accepts_a_changed_host_key_and_takes_up_what_it_finds() {
 }
 
 #[test]
-fn a_wrong_pin_is_refused_before_anything_is_sent() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        let pin = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
-        workspace.write(&Server::new().set("ssh", format!("{{ host_key = {pin:?} }}")).config());
-        let (_, said) = workspace.try_apply(&[]);
-        let error = refusal(&said, &["its host key has changed", pin]);
-        assert!(error.detail.contains("Nothing was started"), "{error:#?}");
-        assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
-        workspace.finish();
-    });
-}
-
-#[test]
 fn a_machine_that_takes_keys_needs_one() {
     each_cli(|cli| {
         let folder = tempfile::tempdir().unwrap();

@@ -70,9 +70,7 @@ fn what_cannot_be_seen_keeps_no_plan_from_being_made() {
         let nowhere = "{ host = \"127.0.0.1\", port = 1, password = \"p\" }";
         let cases = [
             Server::new().model("not-gguf"),
-            Server::new().model("header-cut"),
             Server::new().model("absent"),
-            Server::new().model("directory"),
             Server::new().model("large").set("extra_args", "[\"--n-cpu-moe\", \"9\"]"),
             Server::new().model("large").set("environment", "{ CUDA_VISIBLE_DEVICES = \"0\" }"),
             Server::new().model("large").set("ssh", nowhere),

@@ -9,7 +9,7 @@ use super::{
     plain::{self, Host},
     runs, servers, site, slay_for_good, until,
 };
-use crate::support::terraform::{Severity, Site, Workspace, config, each_cli, refusal, says};
+use crate::support::terraform::{Severity, Site, Workspace, each_cli, refusal, says};
 
 #[test]
 fn a_probe_that_does_not_match_changes_nothing() {
@@ -120,22 +120,6 @@ fn a_server_is_ended_by_its_owner_alone() {
         assert_eq!(servers(&site).len(), 1);
         workspace.destroy_ok();
         assert!(site.sandbox().machines().is_empty() || servers(&site).is_empty());
-    });
-}
-
-#[test]
-fn a_server_whose_instance_is_gone_can_be_destroyed() {
-    each_cli(|cli| {
-        let site = site();
-        let (here, there) = (Workspace::new(cli, &site), Workspace::new(cli, &site));
-        here.write(&Server::new().model("nowhere").config());
-        here.try_apply(&[]);
-        let uid = here.state().resource("damodel_instance.gpu").id();
-        there.apply_ok(&config(Server::new().text("instance_id", &uid).alone()));
-        here.destroy_ok();
-        let (done, said) = there.try_destroy();
-        assert!(done, "{said:#?}");
-        assert!(there.state().addresses().is_empty());
     });
 }
 

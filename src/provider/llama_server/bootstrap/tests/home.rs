@@ -181,9 +181,9 @@ impl Home {
             // file in the home, and so are what the CPU is and what the kernel counts of memory.
             let prepare = "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && mount -t tmpfs tmpfs /var/lib \
                            && mkdir -p /var/lib/systemd && { [ ! -f ~/cpuinfo ] || mount --bind ~/cpuinfo \
-                           /proc/cpuinfo; } && { [ ! -f ~/memory.events ] || { mount -t tmpfs tmpfs /sys/fs/cgroup && \
-                           ln -s ~/memory.events /sys/fs/cgroup; }; } && { [ ! -d ~/linger ] || cp -r ~/linger /var/lib/systemd/; } && exec \
-                           \"$0\" -s";
+                           /proc/cpuinfo; } && { [ ! -f ~/memory.events ] || { mount -t tmpfs tmpfs /sys/fs/cgroup \
+                           && ln -s ~/memory.events /sys/fs/cgroup; }; } && { [ ! -d ~/linger ] || cp -r ~/linger \
+                           /var/lib/systemd/; } && exec \"$0\" -s";
             command.args(["--mount", "sh", "-c", prepare]).arg(&shell);
         } else {
             command.arg("-s");
