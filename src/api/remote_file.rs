@@ -92,12 +92,12 @@ pub struct RemoteFile {
 type FileVersion = (u64, Option<HeaderValue>);
 
 impl RemoteFile {
-    /// A file at an address: https, or http on a loopback address. Nothing is sent yet.
+    /// Reads an address: https, or http on a loopback address, without credentials.
     ///
     /// # Errors
     ///
-    /// [`RemoteError::BadAddress`], [`RemoteError::Impossible`].
-    pub fn new(address: &str, settings: &Settings) -> Result<Self, RemoteError> {
+    /// [`RemoteError::BadAddress`].
+    pub fn address(address: &str) -> Result<Url, RemoteError> {
         let bad = |reason| RemoteError::BadAddress { reason };
         let url = Url::parse(address).map_err(|_| bad("the address is not a URL"))?;
         if !url.username().is_empty() || url.password().is_some() {
@@ -106,6 +106,16 @@ impl RemoteFile {
         if !is_permitted(&url) {
             return Err(bad("the address must begin with https, or with http on a loopback address"));
         }
+        Ok(url)
+    }
+
+    /// A file at an [address](Self::address). Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// [`RemoteError::BadAddress`], [`RemoteError::Impossible`].
+    pub fn new(address: &str, settings: &Settings) -> Result<Self, RemoteError> {
+        let url = Self::address(address)?;
         let (timeout, is_local) = (settings.request_timeout, is_loopback(&url));
         let builder = || {
             let builder = reqwest::Client::builder()

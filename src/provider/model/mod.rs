@@ -96,6 +96,9 @@ impl DataSource for File {
             ),
             _ => {}
         }
+        if let Some(Err(error)) = config.url.as_str().map(RemoteFile::address) {
+            diagnostics.push(*unreadable("the model", &error.into(), "url"));
+        }
         if is_in_an_instance {
             let none = WriteOnly::default();
             Login::validate(&config.ssh, !config.instance_id.is_null(), &none, &none, diagnostics);

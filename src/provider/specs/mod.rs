@@ -103,6 +103,9 @@ pub(super) static COLUMNS: &[Column] = &[
     flag("rush_sale", "rush_sale_status", "Whether this is a rush-sale specification."),
 ];
 
+/// The values of `capacity_type`.
+const CAPACITY_TYPES: &[&str] = &["ondemand", "spot"];
+
 /// `damodel_specs`.
 pub(super) fn plural() -> Plural {
     let text = |name, description: &str| Attribute::optional(name, Type::String, description);
@@ -112,7 +115,7 @@ pub(super) fn plural() -> Plural {
             "capacity_type",
             equal,
             text("capacity_type", "Only `ondemand` or only `spot` capacity. Default: both.")
-                .validate(validator::one_of(&["ondemand", "spot"])),
+                .validate(validator::one_of(CAPACITY_TYPES)),
         ),
         pattern("gpu_name"),
     ];
@@ -136,6 +139,10 @@ pub(super) fn plural() -> Plural {
 
 /// `damodel_spec`.
 pub(super) fn singular() -> Singular {
+    let mut columns = attributes(COLUMNS);
+    for column in columns.iter_mut().filter(|column| column.name == "capacity_type") {
+        *column = column.clone().validate(validator::one_of(CAPACITY_TYPES));
+    }
     let mut filters = limits_of_a_spec();
     filters.extend(selection());
     filters.push(pattern("gpu_name_regex"));
@@ -147,7 +154,7 @@ pub(super) fn singular() -> Singular {
             type_name: "damodel_spec",
             description: "One instance specification: the only one that matches, or with `first` the first in the \
                           order of `sort_by`. Prices and stock change: every plan reads them again.",
-            columns: attributes(COLUMNS),
+            columns,
             filters,
             list,
         },

@@ -129,8 +129,6 @@ fn what_is_no_model_is_an_error_at_its_argument() {
             ("path = \"hostile.gguf\"", "path", "the file ends within its header"),
             ("path = \"missing.gguf\"", "path", "No such file or directory"),
             ("path = \"/\"", "path", "not a regular file"),
-            ("url = \"http://models.test/m.gguf\"", "url", "must begin with https"),
-            ("url = \"https://planted:word@models.test/m.gguf\"", "url", "contains credentials"),
         ];
         for (argument, attribute, word) in cases {
             workspace.write(&config(source("x", &format!("  {argument}"))));
@@ -150,7 +148,6 @@ fn what_is_no_model_is_an_error_at_its_argument() {
             workspace.write(&config(source("x", arguments)));
             refusal(&workspace.try_plan(&[]), &[word]);
         }
-        assert!(!workspace.transcript().contains("planted:word@models.test/m.gguf. "), "{}", workspace.transcript());
     });
 }
 

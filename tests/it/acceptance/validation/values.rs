@@ -154,8 +154,16 @@ fn of_the_data_sources() {
         Case::specs("sort_by", r#""name""#, "\"price\", \"gpu_mem\", \"spec_id\""),
         Case::images("name_regex", r#""[a""#, "regular expression"),
         Case::images("label", "[]", "string"),
+        Case::other("data \"damodel_spec\" \"NAME\"", &["capacity_type = \"reserved\""], "capacity_type", "\"spot\""),
         Case::other("data \"damodel_cloud_disks\" \"NAME\"", &["cluster_id = 1.5"], "cluster_id", "a whole number"),
     ];
+    for (url, rule) in [
+        ("http://models.test/m.gguf", "must begin with https"),
+        ("https://planted:word@models.test/m.gguf", "contains credentials"),
+        ("m.gguf", "not a URL"),
+    ] {
+        cases.push(Case::other("data \"damodel_model\" \"NAME\"", &[&format!("url = {url:?}")], "url", rule));
+    }
     for name in ["min_gpu_num", "min_gpu_mem_mb", "min_cpu_per_gpu", "min_mem_per_gpu_gb"] {
         cases.extend(["-1", "0.5"].map(|value| Case::specs(name, value, "whole number")));
     }
