@@ -283,7 +283,7 @@ impl Budget {
 
     /// A hash of the headers and the files' sizes.
     pub(super) fn fingerprint(self) -> String {
-        self.hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(self.hash.finalize())
     }
 }
 

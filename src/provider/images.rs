@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{ProviderClient, words::nearest};
+use super::{ProviderClient, words::the_nearest};
 use crate::api::{Context, Error, Listing, PrivateImage, PublicImage, PublicImageFilter, WithJson};
 
 /// The CUDA version that an image needs, and its origin.
@@ -39,7 +39,7 @@ impl WantedImage<'_> {
         let kind = if self.is_public() { "public" } else { "private" };
         let (named, nearest) = match self {
             Self::Address { address, .. } => {
-                (format!("image {address:?}"), nearest(address, known.map(String::as_str)))
+                (format!("image {address:?}"), the_nearest(address, known.map(String::as_str)))
             }
             Self::Number { id, .. } => (format!("image_id {id}"), String::new()),
         };

@@ -32,7 +32,7 @@ mod specs;
 mod ssh;
 mod ssh_failure;
 mod ssh_schema;
-mod words;
+pub(crate) mod words;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -196,7 +196,8 @@ fn line(record: &PendingRecord, account: Option<&str>, client: &ProviderClient) 
     }
 }
 
-fn type_name(kind: ObjectKind) -> String {
+/// The resource type of a kind.
+pub(crate) fn type_name(kind: ObjectKind) -> String {
     format!("damodel_{}", kind.as_str())
 }
 

@@ -132,7 +132,7 @@ impl Prices {
 }
 
 /// The hours of a period, if it has a price.
-fn hours(payment_type: &str) -> Option<u32> {
+pub(crate) fn hours(payment_type: &str) -> Option<u32> {
     match payment_type {
         "Hourly" => Some(1),
         "Daily" => Some(24),

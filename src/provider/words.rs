@@ -15,12 +15,16 @@ pub(super) fn title(noun: &str, name: Option<&str>, id: Option<&str>) -> String 
     }
 }
 
-/// The known value most similar to a wrong one, as a sentence; empty if none is similar.
-pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> String {
+/// The known value most similar to a wrong one, if one is similar.
+pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |known: &'a str| (strsim::jaro_winkler(wrong, known), known);
-    let best = known.map(likeness).max_by(|one, other| one.0.total_cmp(&other.0));
-    let near = best.filter(|(likeness, _)| *likeness > 0.85);
-    near.map(|(_, known)| format!(" The nearest is {known:?}.")).unwrap_or_default()
+    let best = known.into_iter().map(likeness).max_by(|(one, _), (other, _)| one.total_cmp(other));
+    best.filter(|(likeness, _)| *likeness > 0.85).map(|(_, known)| known)
+}
+
+/// The nearest known value as a sentence; empty if none is similar.
+pub(super) fn the_nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> String {
+    nearest(wrong, known).map(|known| format!(" The nearest is {known:?}.")).unwrap_or_default()
 }
 
 /// Sets an attribute to the reported value; without one, the attribute keeps its value.
@@ -68,12 +72,12 @@ pub(super) fn storage_class_number(class: &str) -> Option<i64> {
 const STORAGE_CLASSES: [(i64, &str); 3] = [(1, "RBD"), (2, "FS"), (3, "S3")];
 
 /// The status of a private image (service API, Private image).
-pub(super) fn image_status(number: i64) -> String {
+pub(crate) fn image_status(number: i64) -> String {
     word(&[(0, "creating"), (1, "ready")], number)
 }
 
 /// The status of a cloud disk (service API, Cloud disk).
-pub(super) fn disk_status(number: i64) -> String {
+pub(crate) fn disk_status(number: i64) -> String {
     word(&DISK_STATUSES, number)
 }
 

@@ -11,11 +11,12 @@ use serde_json::Value;
 
 use super::{
     changes::ChangeAction,
-    money::{HOURS_A_MONTH, Money, Price, price},
+    money::{Money, Price, price},
     plan::{OwnId, ResourceChange, ReviewedPlan, Stated},
     policy_file::module_of,
     values::{ChangeSide, ShownValue, told},
 };
+use crate::provider::pricing::HOURS_A_MONTH;
 
 /// The resource type that has prices.
 pub(super) const INSTANCE: &str = "damodel_instance";

@@ -224,7 +224,7 @@ pub(super) fn fingerprint(rule: Rule, plan: Option<&str>, address: &str, kind: &
         digest.update(part);
         digest.update([0]);
     }
-    digest.finalize().iter().take(FINGERPRINT).map(|byte| format!("{byte:02x}")).collect()
+    digest.finalize().get(..FINGERPRINT).map(hex::encode).unwrap_or_default()
 }
 
 /// The parts of a plan that cannot be judged.

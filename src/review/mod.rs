@@ -2,7 +2,8 @@
 //!
 //! [`ReviewedPlan::read`] reads a plan, [`Reviewed::new`] reports its costs, destroys, replacements, prepaid terms and
 //! secrets in the state, [`Review::new`] applies a [`Policy`] to one or several, and [`render`] writes them in a
-//! [`Format`]. This layer uses the attribute names of the provider's resources and depends on no other layer.
+//! [`Format`]. This layer uses the attribute names of the provider's resources, and of `provider`
+//! the hours of a period and the nearest word.
 //!
 //! No report has a value that the plan marks as sensitive: values are read through `values::ChangeSide`, which keeps
 //! the masks with them.

@@ -11,9 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Number;
 
 use super::values::{ChangeSide, ShownValue};
-
-/// The hours of a month in every sum.
-pub(super) const HOURS_A_MONTH: u32 = 730;
+use crate::provider::pricing::{HOURS_A_MONTH, hours};
 
 /// The decimal places of a quotient.
 const DIGITS: i64 = 6;
@@ -58,6 +56,12 @@ impl Money {
         if is_positive { format!("+{text}") } else { text.replacen('-', "\u{2212}", 1) }
     }
 
+    /// What an hourly price adds up to in a month.
+    #[must_use]
+    pub fn a_month(&self) -> Self {
+        Self(&self.0 * BigDecimal::from(HOURS_A_MONTH))
+    }
+
     pub(super) fn of(number: &Number) -> Option<Self> {
         parse(&number.to_string()).map(Self)
     }
@@ -69,6 +73,12 @@ impl Money {
         }
         let share = (&self.0 * BigDecimal::from(1000) / &whole.0).with_scale_round(0, RoundingMode::HalfUp);
         share.to_plain_string().parse().unwrap_or(0)
+    }
+}
+
+impl From<BigDecimal> for Money {
+    fn from(sum: BigDecimal) -> Self {
+        Self(sum)
     }
 }
 
@@ -144,15 +154,12 @@ pub(super) fn price(instance: &ChangeSide) -> Result<Price, &'static str> {
     let is_open = matches!(instance.at(&["estimated_cost"]), ShownValue::Unknown | ShownValue::Null);
     let ceiling = || instance.number(&["price_ceiling"]).and_then(Money::of).filter(|price| *price >= Money::default());
     match ceiling().filter(|_| is_open) {
-        Some(Money(hourly)) => {
-            let monthly = Money(&hourly * BigDecimal::from(HOURS_A_MONTH));
-            Ok(Price { hourly: Money(hourly), monthly, is_ceiling: true })
-        }
+        Some(hourly) => Ok(Price { monthly: hourly.a_month(), hourly, is_ceiling: true }),
         None => quoted(instance),
     }
 }
 
-/// The price in `estimated_cost`: `unit_price` and `data_disk_price` are for one period, and a month has 730 hours.
+/// The price in `estimated_cost`: `unit_price` and `data_disk_price` are for one period.
 fn quoted(instance: &ChangeSide) -> Result<Price, &'static str> {
     let cost = |name: &str| instance.number(&["estimated_cost", name]).and_then(Money::of);
     match instance.at(&["estimated_cost"]) {
@@ -161,13 +168,11 @@ fn quoted(instance: &ChangeSide) -> Result<Price, &'static str> {
         ShownValue::Null => return Err("it has no quote"),
         ShownValue::Known(_) => {}
     }
-    let hours = match instance.text(&["estimated_cost", "payment_type"]) {
-        Some("Hourly") => 1,
-        Some("Daily") => 24,
-        Some("Monthly") => HOURS_A_MONTH,
-        Some("Weekly") => return Err("the service has no weekly price"),
-        _ => return Err("its payment type is unknown"),
-    };
+    let payment_type = instance.text(&["estimated_cost", "payment_type"]);
+    if payment_type == Some("Weekly") {
+        return Err("the service has no weekly price");
+    }
+    let hours = payment_type.and_then(hours).ok_or("its payment type is unknown")?;
     let period = match (cost("unit_price"), cost("data_disk_price")) {
         (Some(unit), Some(disk)) => unit + &disk,
         _ => return Err("the service has no price for it"),

@@ -10,12 +10,10 @@ use super::{
     gate::{Deny, Exception, Limits, Policy},
     money::Money,
 };
+use crate::provider::words::nearest;
 
 /// The supported version.
 const VERSION: i64 = 1;
-
-/// The similarity (0 to 1) from which a word counts as a misspelling of another one.
-const LIKE: f64 = 0.7;
 
 const DENY: [Deny; 4] = [Deny::DestroyData, Deny::Prepaid, Deny::Unpriced, Deny::SecretsInState];
 
@@ -124,7 +122,7 @@ impl<'a> Section<'a> {
             Some(key) => Err(NotAPolicy::Unknown {
                 place: self.place.clone(),
                 key: key.clone(),
-                nearest: nearest(key, known).map(str::to_owned),
+                nearest: nearest(key, known.iter().copied()).map(str::to_owned),
             }),
         }
     }
@@ -213,7 +211,8 @@ impl<'a> Section<'a> {
     }
 
     fn unknown_word(&self, key: &'static str, word: &str, known: &[&str]) -> NotAPolicy {
-        let guess = nearest(word, known).map(|known| format!(" (did you mean {known:?}?)")).unwrap_or_default();
+        let guess =
+            nearest(word, known.iter().copied()).map(|known| format!(" (did you mean {known:?}?)")).unwrap_or_default();
         self.wrong(key, format!("does not accept {word:?}{guess}; it accepts {}", known.join(", ")))
     }
 }
@@ -221,13 +220,6 @@ impl<'a> Section<'a> {
 fn table_of<'a>(value: &'a Value, key: &'static str) -> Result<&'a Table, NotAPolicy> {
     let wrong = || NotAPolicy::Value { place: "the policy".to_owned(), key, why: "must be a table".to_owned() };
     value.as_table().ok_or_else(wrong)
-}
-
-/// The most similar known word, if one is similar enough.
-fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    let likeness = |known: &&'a str| (strsim::jaro_winkler(word, known), *known);
-    let best = known.iter().map(likeness).max_by(|(one, _), (other, _)| one.total_cmp(other));
-    best.filter(|(likeness, _)| *likeness >= LIKE).map(|(_, known)| known)
 }
 
 /// A pattern for addresses: `**` is any number of steps, `*` one step, everything else literal. A step without a key

@@ -127,22 +127,25 @@ pub fn fingerprint(parts: &[&str]) -> String {
         hash.update(part.as_bytes());
         hash.update(b"\0");
     }
-    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hash.finalize().get(..16).map(hex::encode).unwrap_or_default()
 }
 
-/// The kind of an object.
+/// The kind of an object, in the order of lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectKind {
-    /// A cloud disk.
-    CloudDisk,
     /// An instance.
     Instance,
+    /// A cloud disk.
+    CloudDisk,
     /// A private image.
     PrivateImage,
 }
 
 impl ObjectKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Instance, Self::CloudDisk, Self::PrivateImage];
+
     /// The word in file names and texts.
     #[must_use]
     pub fn as_str(self) -> &'static str {

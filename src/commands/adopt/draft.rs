@@ -10,13 +10,12 @@ use std::{
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::Adoptable;
-use crate::framework::Value;
+use crate::{api::ObjectKind, framework::Value, provider::type_name};
 
 /// The configuration of one object.
 #[derive(Debug)]
 pub(super) struct Draft {
-    pub(super) kind: Adoptable,
+    pub(super) kind: ObjectKind,
     /// The import id.
     pub(super) id: String,
     /// The object's name.
@@ -32,7 +31,7 @@ pub(super) struct Draft {
 impl Draft {
     /// Its address in the configuration.
     pub(super) fn address(&self) -> String {
-        format!("{}.{}", self.kind.type_name(), self.label)
+        format!("{}.{}", type_name(self.kind), self.label)
     }
 
     /// Its import block.
@@ -52,7 +51,7 @@ impl Draft {
             ));
             paragraphs.push(format!("  lifecycle {{\n    ignore_changes = [{}]\n  }}\n", names.join(", ")));
         }
-        let (kind, label) = (quoted(self.kind.type_name()), quoted(&self.label));
+        let (kind, label) = (quoted(&type_name(self.kind)), quoted(&self.label));
         format!("resource {kind} {label} {{\n{}}}\n", paragraphs.join("\n"))
     }
 }
@@ -127,14 +126,13 @@ const LONGEST: usize = 60;
 ///
 /// Returns the addresses that are in use already, with the addresses given instead.
 pub(super) fn name(drafts: &mut [Draft], configured: &BTreeSet<(String, String)>) -> Vec<Namesake> {
-    let is_configured =
-        |kind: Adoptable, label: &str| configured.contains(&(kind.type_name().to_owned(), label.to_owned()));
+    let is_configured = |kind: ObjectKind, label: &str| configured.contains(&(type_name(kind), label.to_owned()));
     let mut namesakes = Vec::new();
-    let mut of_this_name: BTreeMap<(Adoptable, String), usize> = BTreeMap::new();
+    let mut of_this_name: BTreeMap<(ObjectKind, String), usize> = BTreeMap::new();
     for draft in drafts.iter() {
         *of_this_name.entry((draft.kind, label(draft.kind, &draft.name, &draft.id))).or_default() += 1;
     }
-    let mut taken: BTreeSet<(Adoptable, String)> = BTreeSet::new();
+    let mut taken: BTreeSet<(ObjectKind, String)> = BTreeSet::new();
     for draft in drafts {
         let plain = label(draft.kind, &draft.name, &draft.id);
         let has_namesake = is_configured(draft.kind, &plain);
@@ -149,7 +147,7 @@ pub(super) fn name(drafts: &mut [Draft], configured: &BTreeSet<(String, String)>
         if has_namesake {
             namesakes.push(Namesake {
                 given: draft.address(),
-                taken: format!("{}.{plain}", draft.kind.type_name()),
+                taken: format!("{}.{plain}", type_name(draft.kind)),
                 id: draft.id.clone(),
             });
         }
@@ -166,13 +164,13 @@ pub(super) struct Namesake {
 }
 
 /// A name in Terraform's form: lower case with underscores. A name without such a form is replaced by the id.
-fn label(kind: Adoptable, name: &str, id: &str) -> String {
+fn label(kind: ObjectKind, name: &str, id: &str) -> String {
     let of_name = words(name);
     let label = if of_name.is_empty() { words(id) } else { of_name };
     if label.starts_with(|first: char| first.is_ascii_alphabetic()) {
         label
     } else {
-        format!("{}_{label}", kind.prefix())
+        format!("{}_{label}", kind.noun().rsplit(' ').next().unwrap_or_default())
     }
 }
 
@@ -206,7 +204,7 @@ mod tests {
     #[test]
     fn a_guess_is_told_apart_from_what_is_known() {
         let draft = Draft {
-            kind: Adoptable::Instance,
+            kind: ObjectKind::Instance,
             id: "ins-\"1".to_owned(),
             name: "X".to_owned(),
             label: "x".to_owned(),
@@ -250,11 +248,11 @@ mod tests {
         assert_eq!(arguments(&all), expected);
     }
 
-    fn labels(objects: &[(Adoptable, &str, &str)]) -> Vec<String> {
+    fn labels(objects: &[(ObjectKind, &str, &str)]) -> Vec<String> {
         labels_beside(&[], objects)
     }
 
-    fn labels_beside(configured: &[(&str, &str)], objects: &[(Adoptable, &str, &str)]) -> Vec<String> {
+    fn labels_beside(configured: &[(&str, &str)], objects: &[(ObjectKind, &str, &str)]) -> Vec<String> {
         let configured = configured.iter().map(|(kind, label)| ((*kind).to_owned(), (*label).to_owned())).collect();
         let mut drafts: Vec<Draft> = objects
             .iter()
@@ -283,22 +281,22 @@ mod tests {
             ("🙂", "ins_0a1b"),
             ("", "ins_0a1b"),
         ] {
-            assert_eq!(labels(&[(Adoptable::Instance, name, "ins-0a1b")]), [expected], "{name}");
+            assert_eq!(labels(&[(ObjectKind::Instance, name, "ins-0a1b")]), [expected], "{name}");
         }
-        assert_eq!(labels(&[(Adoptable::CloudDisk, "数据", "801")]), ["disk_801"]);
-        assert_eq!(labels(&[(Adoptable::Instance, &"x".repeat(500), "ins-1")]), ["x".repeat(60)]);
+        assert_eq!(labels(&[(ObjectKind::CloudDisk, "数据", "801")]), ["disk_801"]);
+        assert_eq!(labels(&[(ObjectKind::Instance, &"x".repeat(500), "ins-1")]), ["x".repeat(60)]);
     }
 
     #[test]
     fn things_of_one_name_are_told_apart() {
-        let (disk, instance) = (Adoptable::CloudDisk, Adoptable::Instance);
+        let (disk, instance) = (ObjectKind::CloudDisk, ObjectKind::Instance);
         assert_eq!(labels(&[(disk, "a", "1"), (disk, "A", "2"), (instance, "a", "ins-1")]), ["a_1", "a_2", "a"]);
         assert_eq!(labels(&[(disk, "a", "1"), (disk, "a 1", "7"), (disk, "a", "2")]), ["a_1", "a_1_2", "a_2"]);
     }
 
     #[test]
     fn what_is_configured_keeps_its_label() {
-        let objects = [(Adoptable::Instance, "Monthly", "ins-1"), (Adoptable::CloudDisk, "monthly", "801")];
+        let objects = [(ObjectKind::Instance, "Monthly", "ins-1"), (ObjectKind::CloudDisk, "monthly", "801")];
         assert_eq!(labels_beside(&[("damodel_instance", "monthly")], &objects), ["monthly_ins_1", "monthly"]);
         let both = [("damodel_instance", "monthly"), ("damodel_instance", "monthly_ins_1"), ("other", "monthly")];
         assert_eq!(labels_beside(&both, &objects), ["monthly_ins_1_2", "monthly"]);
@@ -310,7 +308,7 @@ mod tests {
             0..12)) {
             let ids: Vec<String> = (0..names.len()).map(|number| number.to_string()).collect();
             let objects: Vec<_> =
-                names.iter().zip(&ids).map(|(name, id)| (Adoptable::CloudDisk, name.as_str(), id.as_str())).collect();
+                names.iter().zip(&ids).map(|(name, id)| (ObjectKind::CloudDisk, name.as_str(), id.as_str())).collect();
             let labels = labels(&objects);
             for label in &labels {
                 prop_assert!(label.starts_with(|first: char| first.is_ascii_lowercase()), "{label}");

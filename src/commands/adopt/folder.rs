@@ -13,11 +13,8 @@ use hcl_edit::{
 };
 use serde_json::Value as Json;
 
-use super::{
-    Adoptable,
-    draft::{self, Draft},
-};
-use crate::{commands::Failure, framework::Value, provider::ADDRESS};
+use super::draft::{self, Draft};
+use crate::{api::ObjectKind, commands::Failure, framework::Value, provider::ADDRESS};
 
 /// The endings of the files that Terraform and OpenTofu read, by syntax.
 const NATIVE: [&str; 2] = [".tf", ".tofu"];
@@ -127,7 +124,7 @@ impl Folder {
         fs::create_dir_all(&self.directory).map_err(|error| Failure::writing(self.directory.display(), error))?;
         let texts: Vec<_> = files.iter().map(|(name, text)| (path(name), text.as_str())).collect();
         write_all(&texts)?;
-        Ok(files.into_iter().map(|(name, _)| name.to_owned()).collect())
+        Ok(files.into_iter().map(|(name, _)| name).collect())
     }
 
     /// Whether the configuration requires providers but not this one under the name that its resources imply: the core
@@ -141,16 +138,19 @@ impl Folder {
         self.local_names.iter().next().filter(|_| self.lacks_requirement())
     }
 
-    fn files(&self, drafts: &[Draft], provider: &[(String, Value)]) -> Vec<(&'static str, String)> {
+    fn files(&self, drafts: &[Draft], provider: &[(String, Value)]) -> Vec<(String, String)> {
         let mut files = Vec::new();
-        for kind in Adoptable::asked(&[]) {
+        for kind in ObjectKind::ALL {
             let blocks: Vec<String> = drafts.iter().filter(|draft| draft.kind == kind).map(Draft::resource).collect();
             if !blocks.is_empty() {
-                files.push((kind.file(), blocks.join("\n")));
+                files.push((format!("{}s.tf", kind.as_str()), blocks.join("\n")));
             }
         }
         let imports: Vec<String> = drafts.iter().map(Draft::import).collect();
-        files.push((IMPORTS, format!("# After the import, this file can be deleted.\n\n{}", imports.join("\n"))));
+        files.push((
+            IMPORTS.to_owned(),
+            format!("# After the import, this file can be deleted.\n\n{}", imports.join("\n")),
+        ));
         let mut settings = Vec::new();
         if !self.requires_providers {
             settings.push(format!(
@@ -162,7 +162,7 @@ impl Folder {
             settings.push(format!("provider \"damodel\" {{\n{}}}\n", draft::arguments(provider)));
         }
         if !settings.is_empty() {
-            files.push((VERSIONS, settings.join("\n")));
+            files.push((VERSIONS.to_owned(), settings.join("\n")));
         }
         files
     }
@@ -221,7 +221,7 @@ mod tests {
 
     fn draft() -> Draft {
         Draft {
-            kind: Adoptable::CloudDisk,
+            kind: ObjectKind::CloudDisk,
             id: "801".to_owned(),
             name: "x".to_owned(),
             label: "x".to_owned(),

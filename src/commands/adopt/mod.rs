@@ -5,7 +5,7 @@
 
 mod draft;
 mod folder;
-mod inventory;
+mod provider;
 
 use std::{
     fmt,
@@ -13,16 +13,17 @@ use std::{
     path::PathBuf,
 };
 
-use clap::{Parser, ValueEnum};
+use clap::{Parser, ValueEnum, builder::PossibleValue};
 use regex::Regex;
 
 use self::{
     draft::{Draft, Namesake},
     folder::Folder,
-    inventory::{Inventory, LeftOut},
+    provider::{ConfiguredProvider, LeftOut},
 };
 use super::Failure;
 use crate::{
+    api::ObjectKind,
     provider::{ADDRESS, Environment},
     review::visible,
 };
@@ -42,7 +43,7 @@ pub struct Arguments {
     pub out: PathBuf,
     /// Only objects of this kind. May be repeated.
     #[arg(long, value_name = "KIND")]
-    pub kind: Vec<Adoptable>,
+    pub kind: Vec<ObjectKind>,
     /// Only objects whose name matches this regular expression.
     #[arg(long, value_name = "REGEX")]
     pub name: Option<Regex>,
@@ -76,7 +77,7 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
 pub async fn only(
     arguments: &Arguments,
     environment: Environment,
-    is_meant: impl Fn(Adoptable, &str) -> bool,
+    is_meant: impl Fn(ObjectKind, &str) -> bool,
 ) -> Result<String, Failure> {
     Ok(adopt(arguments, environment, is_meant).await?.to_string())
 }
@@ -84,20 +85,20 @@ pub async fn only(
 async fn adopt(
     arguments: &Arguments,
     environment: Environment,
-    is_meant: impl Fn(Adoptable, &str) -> bool,
+    is_meant: impl Fn(ObjectKind, &str) -> bool,
 ) -> Result<Summary, Failure> {
-    let inventory = Inventory::open(arguments, environment).await?;
+    let provider = ConfiguredProvider::new(arguments, environment).await?;
     let mut summary = Summary::new(arguments.out.clone());
     let mut drafts: Vec<Draft> = Vec::new();
-    for (position, kind) in Adoptable::asked(&arguments.kind).into_iter().enumerate() {
-        let found = inventory.objects(kind, arguments).await.map_err(|told| {
+    for (position, kind) in asked(&arguments.kind).enumerate() {
+        let found = provider.objects(kind, arguments).await.map_err(|told| {
             // If other kinds could be listed before, the account may not list this one.
             let advice = format!("To continue without the {}s, select the other kinds with --kind.", kind.noun());
             refused(&if position > 0 { format!("{told}\n{advice}") } else { told })
         })?;
         summary.without_region += found.without_region;
         for object in found.objects.iter().filter(|object| is_meant(kind, &object.id)) {
-            match inventory.draft(kind, object) {
+            match provider.draft(kind, object) {
                 Ok(draft) => drafts.push(draft),
                 Err(why) => summary.left_out.push(LeftOut { kind, id: object.id.clone(), why }),
             }
@@ -108,7 +109,7 @@ async fn adopt(
     if !drafts.is_empty() {
         summary.lacks_requirement = folder.lacks_requirement();
         summary.other_name = folder.other_name().cloned();
-        summary.files = folder.write(&drafts, &inventory.provider_arguments())?;
+        summary.files = folder.write(&drafts, &provider.provider_arguments())?;
     }
     summary.drafts = drafts;
     Ok(summary)
@@ -153,8 +154,8 @@ impl Summary {
     }
 
     fn counts(&self) -> String {
-        let count = |kind: Adoptable| (kind, self.drafts.iter().filter(|draft| draft.kind == kind).count());
-        let some = Adoptable::asked(&[]).into_iter().map(count).filter(|(_, count)| *count > 0);
+        let count = |kind: ObjectKind| (kind, self.drafts.iter().filter(|draft| draft.kind == kind).count());
+        let some = ObjectKind::ALL.into_iter().map(count).filter(|(_, count)| *count > 0);
         some.map(|(kind, count)| counted(count, kind.noun())).collect::<Vec<_>>().join(", ")
     }
 }
@@ -221,59 +222,18 @@ fn counted(count: usize, noun: &str) -> String {
 /// The longest text of the service in a line, in characters.
 const LONGEST: usize = 400;
 
-/// What can be adopted: everything that has a list resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum Adoptable {
-    /// Instances.
-    Instance,
-    /// Cloud disks.
-    CloudDisk,
-    /// Private images.
-    PrivateImage,
+/// The requested kinds without duplicates; all if none is named.
+fn asked(named: &[ObjectKind]) -> impl Iterator<Item = ObjectKind> {
+    ObjectKind::ALL.into_iter().filter(|kind| named.is_empty() || named.contains(kind))
 }
 
-impl Adoptable {
-    /// The requested kinds without duplicates; all if none is named.
-    pub(in crate::commands) fn asked(named: &[Self]) -> Vec<Self> {
-        let all = Self::value_variants().iter().copied();
-        all.filter(|kind| named.is_empty() || named.contains(kind)).collect()
+impl ValueEnum for ObjectKind {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
     }
 
-    /// The type of the resource.
-    pub(in crate::commands) fn type_name(self) -> &'static str {
-        match self {
-            Self::CloudDisk => "damodel_cloud_disk",
-            Self::Instance => "damodel_instance",
-            Self::PrivateImage => "damodel_private_image",
-        }
-    }
-
-    /// The file for objects of this kind.
-    fn file(self) -> &'static str {
-        match self {
-            Self::CloudDisk => "cloud_disks.tf",
-            Self::Instance => "instances.tf",
-            Self::PrivateImage => "private_images.tf",
-        }
-    }
-
-    /// The noun for one object.
-    pub(in crate::commands) fn noun(self) -> &'static str {
-        match self {
-            Self::CloudDisk => "cloud disk",
-            Self::Instance => "instance",
-            Self::PrivateImage => "private image",
-        }
-    }
-
-    /// The prefix of a label that would begin with a digit.
-    fn prefix(self) -> &'static str {
-        match self {
-            Self::CloudDisk => "disk",
-            Self::Instance => "instance",
-            Self::PrivateImage => "image",
-        }
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.as_str()))
     }
 }
 
@@ -282,12 +242,12 @@ mod tests {
     use super::*;
     use crate::{
         framework::{self, Ends, Server},
-        provider::{Damodel, Environment},
+        provider::{Damodel, type_name},
     };
 
     #[test]
     fn what_was_left_out_is_told_and_obeyed_by_no_terminal() {
-        let left = LeftOut { kind: Adoptable::CloudDisk, id: "801".to_owned(), why: "size\u{1b}[2J".to_owned() };
+        let left = LeftOut { kind: ObjectKind::CloudDisk, id: "801".to_owned(), why: "size\u{1b}[2J".to_owned() };
         let summary =
             Summary { left_out: vec![left], without_region: 2, ..Summary::new(PathBuf::from("out")) }.to_string();
         let expected = "Nothing to adopt: no object in the account matches. No file was written.\nLeft out 2 objects: \
@@ -298,7 +258,7 @@ mod tests {
     #[test]
     fn everything_that_can_be_listed_can_be_adopted() {
         let server = Server::new(Damodel::new(Environment::default()), Ends::default());
-        let mut kinds: Vec<_> = Adoptable::asked(&[]).into_iter().map(Adoptable::type_name).collect();
+        let mut kinds: Vec<_> = ObjectKind::ALL.into_iter().map(type_name).collect();
         kinds.sort_unstable();
         let listed = server.registry().of(framework::OfferKind::ListResource);
         assert_eq!(kinds, listed.map(|entry| entry.name).collect::<Vec<_>>());
@@ -307,8 +267,8 @@ mod tests {
     #[test]
     fn a_kind_is_asked_for_once() {
         assert_eq!(
-            Adoptable::asked(&[Adoptable::CloudDisk, Adoptable::Instance, Adoptable::CloudDisk]),
-            [Adoptable::Instance, Adoptable::CloudDisk]
+            asked(&[ObjectKind::CloudDisk, ObjectKind::Instance, ObjectKind::CloudDisk]).collect::<Vec<_>>(),
+            [ObjectKind::Instance, ObjectKind::CloudDisk]
         );
     }
 }

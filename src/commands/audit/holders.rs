@@ -2,24 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bigdecimal::{BigDecimal, RoundingMode};
-use serde::{Serialize, Serializer};
-use serde_json::Number;
+use serde::Serialize;
 
 use super::{
-    account::{AccountLists, BilledObject, monthly},
+    inventory::{BilledObject, Inventory},
     states::{AuditedState, Held, Note},
 };
 use crate::{
-    api::CloudDisk,
-    commands::{Failure, adopt::Adoptable},
+    api::{CloudDisk, ObjectKind},
+    commands::Failure,
+    review::Money,
 };
 
 /// The version of the JSON format. A new field does not change it.
 const FORMAT: &str = "1.0";
-
-/// The decimal places of a price.
-const DIGITS: i64 = 6;
 
 /// The billed objects and their holders.
 #[derive(Debug, Serialize)]
@@ -48,26 +44,19 @@ pub(super) struct Audit {
 pub(super) struct AuditSum {
     pub(super) objects: usize,
     /// The sum of the known prices.
-    #[serde(serialize_with = "sum")]
-    pub(super) monthly: BigDecimal,
+    pub(super) monthly: Money,
     /// The instances whose price is unknown.
     pub(super) unknown: Vec<String>,
 }
 
-/// A billed object.
+/// A billed object with its holder.
 #[derive(Debug, Serialize)]
 pub(super) struct HeldObject {
-    #[serde(serialize_with = "kind")]
-    pub(super) kind: Adoptable,
-    pub(super) id: String,
-    pub(super) name: Option<String>,
-    pub(super) region: Option<String>,
-    pub(super) status: Option<String>,
+    #[serde(flatten)]
+    pub(super) billed: BilledObject,
     pub(super) age_seconds: Option<i64>,
-    #[serde(serialize_with = "price")]
-    pub(super) hourly: Option<BigDecimal>,
-    #[serde(serialize_with = "price")]
-    pub(super) monthly: Option<BigDecimal>,
+    pub(super) hourly: Option<Money>,
+    pub(super) monthly: Option<Money>,
     pub(super) holder: Holder,
     pub(super) source: Option<String>,
     pub(super) address: Option<String>,
@@ -88,8 +77,7 @@ pub(super) enum Holder {
 /// An object that is in a state.
 #[derive(Debug, Serialize)]
 pub(super) struct MissingObject {
-    #[serde(serialize_with = "kind")]
-    pub(super) kind: Adoptable,
+    pub(super) kind: ObjectKind,
     pub(super) id: String,
     pub(super) address: String,
     pub(super) source: String,
@@ -98,8 +86,7 @@ pub(super) struct MissingObject {
 /// An object that several addresses hold.
 #[derive(Debug, Serialize)]
 pub(super) struct Duplicate {
-    #[serde(serialize_with = "kind")]
-    pub(super) kind: Adoptable,
+    pub(super) kind: ObjectKind,
     pub(super) id: String,
     pub(super) holders: Vec<StateAddress>,
 }
@@ -113,28 +100,23 @@ pub(super) struct StateAddress {
 
 impl Audit {
     /// Matches an account with states and pending records, at a time in Unix seconds.
-    pub(super) fn new(
-        account: &AccountLists,
-        states: &[AuditedState],
-        notes: &[Note],
-        now: i64,
-    ) -> Result<Self, Failure> {
+    pub(super) fn new(account: &Inventory, states: &[AuditedState], notes: &[Note], now: i64) -> Result<Self, Failure> {
         let (own, foreign) = of_account(account, states)?;
-        let mut held: BTreeMap<(Adoptable, &str), Vec<StateObject<'_>>> = BTreeMap::new();
+        let mut held: BTreeMap<(ObjectKind, &str), Vec<StateObject<'_>>> = BTreeMap::new();
         for (state, one) in own.iter().copied() {
             held.entry((one.kind, &one.id)).or_default().push((state, one));
         }
         let parts = parts(account, &own);
         let is_here = |note: &&Note| note.base_url == account.base_url;
         let open = || notes.iter().filter(is_here).filter(|note| !note.is_finished);
-        let by_id: BTreeMap<(Adoptable, &str), &Note> =
+        let by_id: BTreeMap<(ObjectKind, &str), &Note> =
             open().filter_map(|note| Some(((note.kind, note.id.as_deref()?), note))).collect();
         let nameless = open().filter(|note| note.id.is_none());
-        let by_name: BTreeMap<(Adoptable, &str), &Note> =
+        let by_name: BTreeMap<(ObjectKind, &str), &Note> =
             nameless.map(|note| ((note.kind, note.marker.as_str()), note)).collect();
         let object = |billed: &BilledObject| {
             let key = (billed.kind, billed.id.as_str());
-            let part = || parts.get(billed.id.as_str()).filter(|_| billed.kind == Adoptable::CloudDisk);
+            let part = || parts.get(billed.id.as_str()).filter(|_| billed.kind == ObjectKind::CloudDisk);
             let state = held.get(&key).and_then(|holders| holders.first()).or_else(part);
             let noted = || by_id.get(&key).or_else(|| by_name.get(&(billed.kind, billed.name.as_deref()?)));
             let (holder, source, address) = match (state, noted()) {
@@ -144,20 +126,16 @@ impl Audit {
             };
             let hourly = account.hourly(billed, state.map_or(0, |(_, held)| held.extra_disk));
             HeldObject {
-                kind: billed.kind,
-                id: billed.id.clone(),
-                name: billed.name.clone(),
-                region: billed.region.clone(),
-                status: billed.status.clone(),
+                billed: billed.clone(),
                 age_seconds: billed.since.map(|since| now.saturating_sub(since).max(0)),
-                monthly: hourly.as_ref().map(monthly),
+                monthly: hourly.as_ref().map(Money::a_month),
                 hourly,
                 holder,
                 source,
                 address,
             }
         };
-        let there: BTreeSet<(Adoptable, &str)> =
+        let there: BTreeSet<(ObjectKind, &str)> =
             account.billed.iter().map(|billed| (billed.kind, billed.id.as_str())).collect();
         let missing = own.iter().filter(|(_, held)| !there.contains(&(held.kind, held.id.as_str())));
         let several = held.iter().filter(|(_, holders)| holders.len() > 1);
@@ -180,9 +158,9 @@ impl Audit {
     }
 
     /// Unmanaged objects that are listed.
-    pub(super) fn listed_unmanaged(&self) -> BTreeSet<(Adoptable, String)> {
+    pub(super) fn listed_unmanaged(&self) -> BTreeSet<(ObjectKind, String)> {
         let nobodys = self.objects.iter().filter(|object| object.holder == Holder::Nobody);
-        nobodys.map(|object| (object.kind, object.id.clone())).collect()
+        nobodys.map(|object| (object.billed.kind, object.billed.id.clone())).collect()
     }
 
     /// The audit as JSON.
@@ -198,7 +176,7 @@ impl AuditSum {
             sum.objects += 1;
             match &object.monthly {
                 Some(monthly) => sum.monthly += monthly,
-                None if object.kind == Adoptable::Instance => sum.unknown.push(object.id.clone()),
+                None if object.billed.kind == ObjectKind::Instance => sum.unknown.push(object.billed.id.clone()),
                 None => {}
             }
         }
@@ -212,7 +190,7 @@ type StateObject<'a> = (&'a AuditedState, &'a Held);
 /// The objects of provider configurations that are provably of this account, and those of others. One object with a
 /// listed uid is proof for its configuration.
 fn of_account<'a>(
-    account: &AccountLists,
+    account: &Inventory,
     states: &'a [AuditedState],
 ) -> Result<(Vec<StateObject<'a>>, Vec<StateObject<'a>>), Failure> {
     let all = states.iter().enumerate().flat_map(|(index, state)| state.held.iter().map(move |held| (index, held)));
@@ -241,8 +219,8 @@ fn of_account<'a>(
 
 /// The cloud disks that were created with an instance, by id: for each of its new_disks the oldest mounted one that no
 /// state holds and that has its specification, its path and at least its size.
-fn parts<'a>(account: &AccountLists, own: &[StateObject<'a>]) -> BTreeMap<String, StateObject<'a>> {
-    let disks = own.iter().filter(|(_, held)| held.kind == Adoptable::CloudDisk);
+fn parts<'a>(account: &Inventory, own: &[StateObject<'a>]) -> BTreeMap<String, StateObject<'a>> {
+    let disks = own.iter().filter(|(_, held)| held.kind == ObjectKind::CloudDisk);
     let managed: BTreeSet<&str> = disks.map(|(_, held)| held.id.as_str()).collect();
     let mut parts = BTreeMap::new();
     for (state, held) in own {
@@ -274,30 +252,13 @@ impl MissingObject {
 }
 
 impl Duplicate {
-    fn of(kind: Adoptable, id: &str, holders: &[(&AuditedState, &Held)]) -> Self {
+    fn of(kind: ObjectKind, id: &str, holders: &[(&AuditedState, &Held)]) -> Self {
         let place = |(state, held): &(&AuditedState, &Held)| StateAddress {
             source: state.source.clone(),
             address: held.address.clone(),
         };
         Self { kind, id: id.to_owned(), holders: holders.iter().map(place).collect() }
     }
-}
-
-fn kind<S: Serializer>(kind: &Adoptable, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(kind.type_name().trim_start_matches("damodel_"))
-}
-
-fn sum<S: Serializer>(sum: &BigDecimal, serializer: S) -> Result<S::Ok, S::Error> {
-    price(&Some(sum.clone()), serializer)
-}
-
-#[expect(clippy::ref_option, reason = "serde hands a field over as it is")]
-fn price<S: Serializer>(price: &Option<BigDecimal>, serializer: S) -> Result<S::Ok, S::Error> {
-    let number = price.as_ref().map(|price| {
-        let text = price.with_scale_round(DIGITS, RoundingMode::HalfUp).normalized().to_plain_string();
-        text.parse::<Number>().map_err(serde::ser::Error::custom)
-    });
-    number.transpose()?.serialize(serializer)
 }
 
 #[cfg(test)]
@@ -308,13 +269,13 @@ mod tests {
 
     fn instance(id: &str) -> BilledObject {
         BilledObject {
-            kind: Adoptable::Instance,
+            kind: ObjectKind::Instance,
             id: id.to_owned(),
             name: Some(format!("name of {id}")),
             region: Some("r".to_owned()),
             status: Some("Running".to_owned()),
             since: Some(1_000),
-            order: Some(super::super::account::BilledTerms {
+            order: Some(super::super::inventory::BilledTerms {
                 payment_type: "Daily".to_owned(),
                 spec_id: 1,
                 gpu_num: 2,
@@ -322,29 +283,29 @@ mod tests {
         }
     }
 
-    fn other(kind: Adoptable, id: &str) -> BilledObject {
+    fn other(kind: ObjectKind, id: &str) -> BilledObject {
         BilledObject { kind, region: None, since: None, order: None, ..instance(id) }
     }
 
-    fn account(billed: Vec<BilledObject>) -> AccountLists {
+    fn account(billed: Vec<BilledObject>) -> Inventory {
         let spec =
             serde_json::from_value(json!({"spec_id": 1, "daily_price": 12, "daily_data_disk_price": 0.24})).unwrap();
         let uids = billed.iter().map(|billed| (billed.kind, uid(billed.kind, &billed.id))).collect();
         let specs = BTreeMap::from([(("r".to_owned(), 1), spec)]);
-        AccountLists { billed, uids, specs, base_url: "here".to_owned(), ..AccountLists::default() }
+        Inventory { billed, uids, specs, base_url: "here".to_owned(), ..Inventory::default() }
     }
 
     /// Only instances have their uid as id.
-    fn uid(kind: Adoptable, id: &str) -> String {
-        if kind == Adoptable::Instance { id.to_owned() } else { format!("uid-{id}") }
+    fn uid(kind: ObjectKind, id: &str) -> String {
+        if kind == ObjectKind::Instance { id.to_owned() } else { format!("uid-{id}") }
     }
 
-    fn state(source: &str, held: &[(Adoptable, &str)]) -> AuditedState {
+    fn state(source: &str, held: &[(ObjectKind, &str)]) -> AuditedState {
         let held = held.iter().map(|(kind, id)| Held {
             kind: *kind,
             id: (*id).to_owned(),
             uid: Some(uid(*kind, id)),
-            address: format!("{}.a[{id:?}]", kind.type_name()),
+            address: format!("{}.a[{id:?}]", crate::provider::type_name(*kind)),
             provider: String::new(),
             extra_disk: 100,
             new_disks: Vec::new(),
@@ -353,14 +314,14 @@ mod tests {
         AuditedState { source: source.to_owned(), held: held.collect() }
     }
 
-    fn audit(account: &AccountLists, states: &[AuditedState], notes: &[Note]) -> Result<Audit, String> {
+    fn audit(account: &Inventory, states: &[AuditedState], notes: &[Note]) -> Result<Audit, String> {
         Audit::new(account, states, notes, 4_600).map_err(|error| error.to_string())
     }
 
     /// A pending record of a cloud disk.
     fn note(id: Option<&str>, marker: &str) -> Note {
         Note {
-            kind: Adoptable::CloudDisk,
+            kind: ObjectKind::CloudDisk,
             id: id.map(str::to_owned),
             marker: marker.to_owned(),
             base_url: "here".to_owned(),
@@ -371,9 +332,9 @@ mod tests {
 
     #[test]
     fn the_form_for_programs_is_a_contract() {
-        let account = account(vec![instance("ins-1"), instance("ins-2"), other(Adoptable::CloudDisk, "7")]);
+        let account = account(vec![instance("ins-1"), instance("ins-2"), other(ObjectKind::CloudDisk, "7")]);
         let note = note(None, "name of 7");
-        let held = state("prod.tfstate", &[(Adoptable::Instance, "ins-1"), (Adoptable::Instance, "ins-gone")]);
+        let held = state("prod.tfstate", &[(ObjectKind::Instance, "ins-1"), (ObjectKind::Instance, "ins-gone")]);
         let audit = audit(&account, &[held], &[note]).unwrap();
         let json: Value = serde_json::from_str(&audit.to_json().unwrap()).unwrap();
         let object = |kind: &str, id: &str, holder: &str| {
@@ -407,16 +368,16 @@ mod tests {
     #[test]
     fn what_does_not_belong_together_is_no_all_clear() {
         let mut released = account(vec![instance("ins-1")]);
-        let held = |id: &str| [state("prod", &[(Adoptable::Instance, id)])];
+        let held = |id: &str| [state("prod", &[(ObjectKind::Instance, id)])];
         assert!(
             audit(&released, &held("ins-9"), &[])
                 .unwrap_err()
                 .starts_with("none of the 1 objects of prod is in the account")
         );
         // The number of a disk proves nothing: another account has one of the same number.
-        let mut numbered = account(vec![other(Adoptable::CloudDisk, "7")]);
-        numbered.uids = BTreeSet::from([(Adoptable::CloudDisk, "another".to_owned())]);
-        assert!(audit(&numbered, &[state("prod", &[(Adoptable::CloudDisk, "7")])], &[]).is_err());
+        let mut numbered = account(vec![other(ObjectKind::CloudDisk, "7")]);
+        numbered.uids = BTreeSet::from([(ObjectKind::CloudDisk, "another".to_owned())]);
+        assert!(audit(&numbered, &[state("prod", &[(ObjectKind::CloudDisk, "7")])], &[]).is_err());
         // A released object proves that it is this account.
         released.billed.clear();
         let found = audit(&released, &held("ins-1"), &[]).unwrap();
@@ -427,9 +388,9 @@ mod tests {
     /// The last disk of the account was deleted, but an instance proves that it is the account.
     #[test]
     fn one_object_proves_the_account_for_its_provider_configuration() {
-        let account = account(vec![instance("ins-1"), other(Adoptable::CloudDisk, "8")]);
-        let mut held = state("prod", &[(Adoptable::CloudDisk, "7"), (Adoptable::Instance, "ins-1")]);
-        let mut elsewhere = state("", &[(Adoptable::CloudDisk, "8"), (Adoptable::Instance, "ins-9")]).held;
+        let account = account(vec![instance("ins-1"), other(ObjectKind::CloudDisk, "8")]);
+        let mut held = state("prod", &[(ObjectKind::CloudDisk, "7"), (ObjectKind::Instance, "ins-1")]);
+        let mut elsewhere = state("", &[(ObjectKind::CloudDisk, "8"), (ObjectKind::Instance, "ins-9")]).held;
         elsewhere.iter_mut().for_each(|held| held.provider = "other".to_owned());
         elsewhere[0].uid = Some("of another account".to_owned());
         held.held.extend(elsewhere);
@@ -444,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_note_holds_what_it_made_at_its_own_address_until_it_is_finished() {
-        let account = account(vec![other(Adoptable::CloudDisk, "7")]);
+        let account = account(vec![other(ObjectKind::CloudDisk, "7")]);
         let holder = |notes: &[Note]| {
             let found = audit(&account, &[], notes).unwrap();
             (found.objects[0].holder, found.other_notes)
@@ -461,7 +422,7 @@ mod tests {
     #[test]
     fn a_disk_is_part_of_the_instance_that_it_was_created_with() {
         let ids = ["1", "2", "3", "4", "5", "6"];
-        let disks = ids.map(|id| other(Adoptable::CloudDisk, id));
+        let disks = ids.map(|id| other(ObjectKind::CloudDisk, id));
         let mut account = account([&[instance("ins-1")][..], &disks].concat());
         let disk = |id: i64, size: i64, spec: i64, path: &str, since: i64| -> (String, CloudDisk) {
             let disk = json!({"id": id, "size_gb": size, "spec_id": spec, "mount_path": path, "create_time": since});
@@ -480,21 +441,21 @@ mod tests {
             spec_id: Some(31),
             mount_path: path.map(str::to_owned),
         };
-        let mut held = state("prod", &[(Adoptable::Instance, "ins-1")]);
+        let mut held = state("prod", &[(ObjectKind::Instance, "ins-1")]);
         held.held[0].mounted = ids.map(str::to_owned).to_vec();
         held.held[0].new_disks = vec![new(20, None), new(20, Some("/b"))];
         // Another state has the oldest one.
-        let other_state = state("other", &[(Adoptable::CloudDisk, "6")]);
+        let other_state = state("other", &[(ObjectKind::CloudDisk, "6")]);
         let found = audit(&account, &[held, other_state], &[]).unwrap();
         let by_state = found.objects.iter().filter(|object| object.holder == Holder::State);
-        assert_eq!(by_state.map(|object| object.id.as_str()).collect::<Vec<_>>(), ["ins-1", "2", "3", "6"]);
+        assert_eq!(by_state.map(|object| object.billed.id.as_str()).collect::<Vec<_>>(), ["ins-1", "2", "3", "6"]);
         assert!(found.duplicates.is_empty());
     }
 
     #[test]
     fn an_object_in_two_states_is_told() {
         let account = account(vec![instance("ins-1")]);
-        let held = [(Adoptable::Instance, "ins-1")];
+        let held = [(ObjectKind::Instance, "ins-1")];
         let audit = audit(&account, &[state("a", &held), state("b", &held)], &[]).unwrap();
         assert_eq!((audit.objects.len(), audit.objects[0].source.as_deref()), (1, Some("a")));
         let told: Vec<String> = crate::commands::audit::duplicates(&audit).collect();
@@ -506,45 +467,12 @@ mod tests {
     fn what_is_young_is_left_out_and_what_has_no_age_is_not() {
         let mut young = instance("ins-2");
         young.since = Some(4_000);
-        let account = account(vec![instance("ins-1"), young, other(Adoptable::CloudDisk, "7")]);
+        let account = account(vec![instance("ins-1"), young, other(ObjectKind::CloudDisk, "7")]);
         let mut audit = audit(&account, &[], &[]).unwrap();
         audit.only_older_than(3_600);
         // The sums are those of the account.
-        assert_eq!((audit.total.objects, audit.total.monthly.to_string().as_str()), (3, "1460"));
+        assert_eq!((audit.total.objects, audit.total.monthly.with_digits(0).as_str()), (3, "1460"));
         let ids: Vec<String> = audit.listed_unmanaged().into_iter().map(|(_, id)| id).collect();
         assert_eq!(ids, ["ins-1", "7"]);
-    }
-
-    /// 10,000 objects of every kind in 20 states, 300 of them without a holder, which are found exactly.
-    #[test]
-    fn orphans_are_found_among_ten_thousand() {
-        let kinds = [Adoptable::Instance, Adoptable::CloudDisk, Adoptable::PrivateImage];
-        let all: Vec<BilledObject> = (0..10_000)
-            .map(|number| match kinds[number % 3] {
-                Adoptable::Instance => instance(&format!("ins-{number}")),
-                kind => other(kind, &number.to_string()),
-            })
-            .collect();
-        let is_orphan = |number: usize| number % 32 == 7 && number < 32 * 300;
-        let mut states: Vec<AuditedState> = (0..20).map(|number| state(&number.to_string(), &[])).collect();
-        for (number, billed) in all.iter().enumerate().filter(|(number, _)| !is_orphan(*number)) {
-            states[number % 20].held.extend(state("", &[(billed.kind, &billed.id)]).held);
-        }
-        let planted: BTreeSet<(Adoptable, String)> = all
-            .iter()
-            .enumerate()
-            .filter(|(number, _)| is_orphan(*number))
-            .map(|(_, billed)| (billed.kind, billed.id.clone()))
-            .collect();
-        assert_eq!(
-            (planted.len(), kinds.iter().all(|kind| planted.iter().any(|(planted, _)| planted == kind))),
-            (300, true)
-        );
-        let account = account(all);
-        let audit = audit(&account, &states, &[]).unwrap();
-        let (text, data) = (crate::commands::audit::plain(&audit), audit.to_json().unwrap());
-        assert_eq!(audit.listed_unmanaged(), planted);
-        assert_eq!((audit.objects.len(), audit.missing.len()), (10_000, 0));
-        assert!(text.lines().nth(1).unwrap().ends_with("nobody") && data.len() > 1_000_000);
     }
 }

@@ -1,7 +1,7 @@
 //! `terraform-provider-damodel audit`: the billed objects of the account and their holders.
 
-mod account;
 mod holders;
+mod inventory;
 mod states;
 
 use std::{
@@ -13,22 +13,21 @@ use std::{
     time::Duration,
 };
 
-use bigdecimal::{BigDecimal, RoundingMode};
 use clap::{Parser, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    account::AccountLists,
     holders::{Audit, AuditSum, HeldObject, Holder, MissingObject},
+    inventory::Inventory,
     states::AuditedState,
 };
 use super::{Failure, ServiceArguments, adopt, aligned};
 use crate::{
-    api::{Client, Context},
+    api::{Client, Context, ObjectKind},
     provider::Environment,
-    review::{code, visible},
+    review::{Money, code, visible},
 };
 
 pub use self::states::NotAState;
@@ -111,7 +110,7 @@ async fn audit(
     let states = read_states(arguments, environment, input)?;
     let notes = states::read(&arguments.pending, environment)?;
     let client = Client::new(arguments.service.settings(environment)?);
-    let account = AccountLists::read(&client, &Context::within(PATIENCE, &CancellationToken::new())).await?;
+    let account = Inventory::read(&client, &Context::within(PATIENCE, &CancellationToken::new())).await?;
     let mut audit = Audit::new(&account, &states, &notes, Timestamp::now().as_second())?;
     if let Some(age) = arguments.older_than {
         audit.only_older_than(age.as_secs());
@@ -175,7 +174,7 @@ async fn adopt_these(
     arguments: &Arguments,
     environment: &Environment,
     folder: &Path,
-    unmanaged: &BTreeSet<(adopt::Adoptable, String)>,
+    unmanaged: &BTreeSet<(ObjectKind, String)>,
 ) -> Result<String, Failure> {
     let token = arguments.service.token.as_ref().map(|token| token.expose_secret().to_owned());
     let named = [("DAMODEL_BASE_URL", arguments.service.base_url.clone()), ("DAMODEL_API_TOKEN", token)];
@@ -268,8 +267,8 @@ fn sorted(audit: &Audit) -> Vec<&HeldObject> {
 fn row(object: &HeldObject, shown: impl Fn(&str) -> String) -> [String; 9] {
     let known =
         |text: &Option<String>| text.as_deref().filter(|text| !text.is_empty()).map_or_else(|| "-".to_owned(), &shown);
-    let price = |price: &Option<BigDecimal>, digits: i64| {
-        price.as_ref().map_or_else(|| "-".to_owned(), |price| rounded(price, digits))
+    let price = |price: &Option<Money>, digits: u32| {
+        price.as_ref().map_or_else(|| "-".to_owned(), |price| price.with_digits(digits))
     };
     let age = |seconds: i64| format!("{:#}", SignedDuration::from_secs(seconds));
     let holder = match object.holder {
@@ -278,20 +277,16 @@ fn row(object: &HeldObject, shown: impl Fn(&str) -> String) -> [String; 9] {
         Holder::State => format!("{} in {}", known(&object.address), known(&object.source)),
     };
     [
-        object.kind.noun().to_owned(),
-        shown(&object.id),
-        known(&object.name),
-        known(&object.region),
-        known(&object.status),
+        object.billed.kind.noun().to_owned(),
+        shown(&object.billed.id),
+        known(&object.billed.name),
+        known(&object.billed.region),
+        known(&object.billed.status),
         object.age_seconds.map_or_else(|| "-".to_owned(), age),
         price(&object.hourly, 4),
         price(&object.monthly, 2),
         holder,
     ]
-}
-
-fn rounded(price: &BigDecimal, digits: i64) -> String {
-    price.with_scale_round(digits, RoundingMode::HalfUp).to_plain_string()
 }
 
 fn summary(audit: &Audit) -> String {
@@ -305,7 +300,7 @@ fn summary(audit: &Audit) -> String {
             0 => String::new(),
             count => format!(", and {count} {prices}: {}{more}", names.join(", ")),
         };
-        format!("{objects} {noun} ({} a month{unknown})", rounded(monthly, 2))
+        format!("{objects} {noun} ({} a month{unknown})", monthly.with_digits(2))
     };
     format!(
         "{} in the account; unmanaged: {}. Cloud disks and images have no known price.",

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::{
     api::{CreatePhase, Journal, ObjectKind},
-    commands::{Failure, adopt::Adoptable},
-    provider::Environment,
+    commands::Failure,
+    provider::{Environment, type_name},
 };
 
 /// The format of state files.
@@ -24,7 +24,7 @@ pub(super) struct AuditedState {
 /// An object in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
-    pub(super) kind: Adoptable,
+    pub(super) kind: ObjectKind,
     /// Its import id.
     pub(super) id: String,
     /// What identifies it in all accounts, if the state has it.
@@ -165,9 +165,9 @@ fn take(held: &mut Vec<Held>, kind: &str, address: String, provider: &str, attri
     let Some(kind) = kind_of(kind) else { return Some(()) };
     let id = attributes["id"].as_str().filter(|id| !id.is_empty())?;
     let uid = match kind {
-        Adoptable::CloudDisk => attributes["uid"].as_str(),
-        Adoptable::Instance => Some(id),
-        Adoptable::PrivateImage => attributes["image_uuid"].as_str(),
+        ObjectKind::CloudDisk => attributes["uid"].as_str(),
+        ObjectKind::Instance => Some(id),
+        ObjectKind::PrivateImage => attributes["image_uuid"].as_str(),
     };
     let elements = |name: &str| attributes[name].as_array().map(Vec::as_slice).unwrap_or_default();
     let new_disk = |disk: &Value| OrderedDisk {
@@ -195,8 +195,8 @@ fn take(held: &mut Vec<Held>, kind: &str, address: String, provider: &str, attri
     Some(())
 }
 
-fn kind_of(kind: &str) -> Option<Adoptable> {
-    Adoptable::asked(&[]).into_iter().find(|known| known.type_name() == kind)
+fn kind_of(kind: &str) -> Option<ObjectKind> {
+    ObjectKind::ALL.into_iter().find(|known| type_name(*known) == kind)
 }
 
 /// A list that may be missing.
@@ -211,7 +211,7 @@ fn list<'a>(within: &'a Value, key: &str) -> Result<&'a [Value], NotAState> {
 /// A pending record of a create.
 #[derive(Clone, Debug)]
 pub(super) struct Note {
-    pub(super) kind: Adoptable,
+    pub(super) kind: ObjectKind,
     /// Its import id, once it is known.
     pub(super) id: Option<String>,
     /// The name under which the create was sent.
@@ -240,11 +240,7 @@ pub(super) fn read(directories: &[PathBuf], environment: &Environment) -> Result
             return Err(failed(file.path, file.reason));
         }
         notes.extend(report.entries.into_iter().map(|entry| Note {
-            kind: match entry.record.kind {
-                ObjectKind::CloudDisk => Adoptable::CloudDisk,
-                ObjectKind::Instance => Adoptable::Instance,
-                ObjectKind::PrivateImage => Adoptable::PrivateImage,
-            },
+            kind: entry.record.kind,
             id: entry.record.ids.map(|ids| ids.id),
             marker: entry.record.marker,
             base_url: entry.record.base_url,
@@ -263,7 +259,7 @@ mod tests {
 
     fn read(state: &Value) -> Result<Vec<String>, NotAState> {
         let state = AuditedState::read("state", state.to_string().as_bytes())?;
-        Ok(state.held.iter().map(|held| format!("{} {} {}", held.kind.type_name(), held.id, held.address)).collect())
+        Ok(state.held.iter().map(|held| format!("{} {} {}", type_name(held.kind), held.id, held.address)).collect())
     }
 
     #[test]

@@ -136,13 +136,13 @@ impl Folder {
     /// Corrects a difference.
     fn correct(&self, difference: &Difference, pages: &BTreeMap<PathBuf, String>) -> Result<(), Failure> {
         let path = self.0.join(difference.path());
-        let settled = match pages.get(difference.path()) {
+        let corrected = match pages.get(difference.path()) {
             Some(page) => {
                 path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, page.as_bytes()))
             }
             None => fs::remove_file(&path),
         };
-        settled.map_err(|error| Failure::writing(path.display(), error))
+        corrected.map_err(|error| Failure::writing(path.display(), error))
     }
 
     fn read(&self, path: &Path) -> io::Result<String> {

@@ -313,10 +313,7 @@ fn set_mode(_: &File, _: u32) -> io::Result<()> {
 
 /// The hash of an unpacked package, in the form of lock files (Go's dirhash, "h1:"). `files` are sorted by name.
 fn package_hash(files: &[(&str, &[u8])]) -> String {
-    let line = |(name, content): &(&str, &[u8])| {
-        let digest: String = Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{digest}  {name}\n")
-    };
+    let line = |(name, content): &(&str, &[u8])| format!("{}  {name}\n", hex::encode(Sha256::digest(content)));
     format!("h1:{}", STANDARD.encode(Sha256::digest(files.iter().map(line).collect::<String>())))
 }
 

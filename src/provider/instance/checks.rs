@@ -384,7 +384,7 @@ fn unknown_spec(specs: &Listing<WithJson<Spec>>, planned: &Instance, region: &st
     let (wanted, nearest) = match (planned.spec_id.known(), planned.spec_type.as_str()) {
         (None, Some(code)) => {
             let codes = specs.records.iter().filter_map(|spec| spec.spec_type.as_deref());
-            (format!("spec_type {code:?}"), words::nearest(code, codes))
+            (format!("spec_type {code:?}"), words::the_nearest(code, codes))
         }
         (id, _) => (format!("spec_id {}", id.copied().unwrap_or_default()), String::new()),
     };

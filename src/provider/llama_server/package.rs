@@ -1,7 +1,5 @@
 //! The choice of the prebuilt server.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -119,10 +117,7 @@ pub(super) fn short_hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> String
         hash.update(text.len().to_be_bytes());
         hash.update(text);
     }
-    hash.finalize().iter().take(8).fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hash.finalize().get(..8).map(hex::encode).unwrap_or_default()
 }
 
 #[cfg(test)]

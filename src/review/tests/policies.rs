@@ -83,15 +83,6 @@ fn an_exception_leaves_out_what_other_providers_destroy() {
 }
 
 #[test]
-fn an_excepted_machine_does_not_count_in_the_sum() {
-    let plan = plan_of(&[made("damodel_instance.a", 10.0), made("damodel_instance.b", 1.0)]);
-    let text = "[limits]\nmax_monthly_increase = 730\n[[exception]]\nmatch = [\"damodel_instance.a\"]\nowner = \"o\"\n\
-                reason = \"r\"\nexpires = 2027-01-01\n";
-    assert_eq!(found(&plan, &read(text)), Vec::<String>::new());
-    assert_eq!(found(&plan, &read("[limits]\nmax_monthly_increase = 730\n")), ["max-monthly-increase -"]);
-}
-
-#[test]
 fn only_what_is_new_violates_beside_a_baseline() {
     let old = plan_of(&[destroyed("damodel_instance.a"), made("damodel_instance.b", 2.0)]);
     let new = plan_of(&[

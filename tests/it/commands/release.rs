@@ -145,10 +145,7 @@ fn the_assets_are_as_the_registries_take_them() {
         let manifest = format!("{NAME}_manifest.json");
         let expected = [sandbox.clone(), sums.clone(), format!("{sums}.sig"), zip.clone(), manifest.clone()];
         assert_eq!(assets, expected);
-        let digest = |name: &str| -> String {
-            Sha256::digest(scene.read(name)).iter().map(|byte| format!("{byte:02x}")).collect()
-        };
-        let line = |name: &str| format!("{}  {name}\n", digest(name));
+        let line = |name: &str| format!("{}  {name}\n", hex::encode(Sha256::digest(scene.read(name))));
         let expected = [&zip, &sandbox, &manifest].map(|name| line(name)).concat();
         assert_eq!(String::from_utf8(scene.read(&sums)).unwrap(), expected);
         // Detached and binary.

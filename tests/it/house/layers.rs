@@ -17,7 +17,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("protocol", &["framework"]),
     ("provider", &["api", "framework", "model", "ssh"]),
-    ("review", &[]),
+    ("review", &["provider"]),
     ("sandbox", &[]),
     ("ssh", &[]),
 ];

@@ -147,7 +147,7 @@ impl<'a> Runner<'a> {
 
     /// Runs a script in a folder as a step of a workflow: with the inputs of all scripts, and further ones.
     fn script(&self, name: &str, folder: &Path, inputs: &[(&str, &str)]) -> Ended {
-        let sum: String = Sha256::digest(fs::read(zip()).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let sum = hex::encode(Sha256::digest(fs::read(zip()).unwrap()));
         let mut command = Command::new(folder.join("scripts/ci").join(name));
         for (variable, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("DAMODEL_")) {
             command.env_remove(variable);

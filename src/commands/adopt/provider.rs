@@ -1,18 +1,20 @@
-//! The objects of the account, from the provider's own list resources.
+//! The provider in this process, whose list resources have the whole attributes of the account's objects, and which
+//! generates and validates their configuration.
 
 use std::path;
 
 use tokio::sync::mpsc;
 
-use super::{Adoptable, Arguments, draft::Draft, refused};
+use super::{Arguments, draft::Draft, refused};
 use crate::{
+    api::ObjectKind,
     commands::Failure,
     framework::{
         Diagnostics, Ends, OfferKind, PathStep, Schema, Server, Value,
         schema::{Attribute, Requirement},
         server::{ConfigureRequest, ListRequest},
     },
-    provider::{Damodel, Environment},
+    provider::{Damodel, Environment, type_name},
 };
 
 /// The number of objects that may wait between list and reader.
@@ -20,7 +22,7 @@ const ON_THEIR_WAY: usize = 16;
 
 /// The configured provider.
 #[derive(Debug)]
-pub(super) struct Inventory {
+pub(super) struct ConfiguredProvider {
     server: Server<Damodel>,
     /// The provider's arguments, which later plans need too; the rest comes from the environment.
     arguments: Vec<(&'static str, Value)>,
@@ -46,14 +48,14 @@ pub(super) struct ListedObjects {
 /// An object for which no configuration can be written.
 #[derive(Debug)]
 pub(super) struct LeftOut {
-    pub(super) kind: Adoptable,
+    pub(super) kind: ObjectKind,
     pub(super) id: String,
     pub(super) why: String,
 }
 
-impl Inventory {
+impl ConfiguredProvider {
     /// Configures the provider from its environment.
-    pub(super) async fn open(arguments: &Arguments, environment: Environment) -> Result<Self, Failure> {
+    pub(super) async fn new(arguments: &Arguments, environment: Environment) -> Result<Self, Failure> {
         let server = Server::new(Damodel::new(environment), Ends::default());
         let mut told: Vec<(&str, Value)> = Vec::new();
         if arguments.allow_http {
@@ -83,14 +85,15 @@ impl Inventory {
     }
 
     /// The objects of a kind that the filters select, in the order of the list, or the errors.
-    pub(super) async fn objects(&self, kind: Adoptable, filters: &Arguments) -> Result<ListedObjects, String> {
-        let Ok(list) = self.server.registry().find(OfferKind::ListResource, kind.type_name()) else {
+    pub(super) async fn objects(&self, kind: ObjectKind, filters: &Arguments) -> Result<ListedObjects, String> {
+        let type_name = type_name(kind);
+        let Ok(list) = self.server.registry().find(OfferKind::ListResource, &type_name) else {
             return Ok(ListedObjects::default());
         };
         let request = ListRequest { config: nothing_said(&list.schema), wants_state: true, limit: usize::MAX };
         let (sender, mut events) = mpsc::channel(ON_THEIR_WAY);
         let mut found = ListedObjects::default();
-        let listing = self.server.list(kind.type_name(), request, sender);
+        let listing = self.server.list(&type_name, request, sender);
         let taking = async {
             while let Some(event) = events.recv().await {
                 let state = event.state.unwrap_or_default();
@@ -109,9 +112,9 @@ impl Inventory {
     ///
     /// An argument that the provider refuses, although the service reports its value, is omitted if the service can set
     /// it.
-    pub(super) fn draft(&self, kind: Adoptable, object: &FoundObject) -> Result<Draft, String> {
-        let Ok(resource) = self.server.registry().find_resource(kind.type_name()) else {
-            return Err(format!("the resource type {} does not exist", kind.type_name()));
+    pub(super) fn draft(&self, kind: ObjectKind, object: &FoundObject) -> Result<Draft, String> {
+        let Ok(resource) = self.server.registry().find_resource(&type_name(kind)) else {
+            return Err(format!("the resource type {} does not exist", type_name(kind)));
         };
         let schema = &resource.schema;
         let status = object.state.attribute("status").as_str().unwrap_or_default();
@@ -202,14 +205,14 @@ fn errors(diagnostics: &Diagnostics) -> String {
 mod tests {
     use super::*;
 
-    async fn inventory() -> Inventory {
+    async fn provider() -> ConfiguredProvider {
         let arguments = <Arguments as clap::Parser>::parse_from(["adopt"]);
-        Inventory::open(&arguments, Environment::default()).await.unwrap()
+        ConfiguredProvider::new(&arguments, Environment::default()).await.unwrap()
     }
 
-    fn object(inventory: &Inventory, kind: Adoptable, values: &[(&str, Value)]) -> FoundObject {
+    fn object(provider: &ConfiguredProvider, kind: ObjectKind, values: &[(&str, Value)]) -> FoundObject {
         let mut state =
-            nothing_said(&inventory.server.registry().find(OfferKind::Resource, kind.type_name()).unwrap().schema);
+            nothing_said(&provider.server.registry().find(OfferKind::Resource, &type_name(kind)).unwrap().schema);
         for (name, value) in values {
             state.set_attribute(name, value.clone());
         }
@@ -222,11 +225,11 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_provider_would_refuse_is_left_to_the_service() {
-        let inventory = inventory().await;
+        let provider = provider().await;
         let disk = |path: &str, size: i64| {
             let values =
                 [("name", " ".into()), ("size_gb", size.into()), ("spec_id", 31.into()), ("mount_path", path.into())];
-            inventory.draft(Adoptable::CloudDisk, &object(&inventory, Adoptable::CloudDisk, &values))
+            provider.draft(ObjectKind::CloudDisk, &object(&provider, ObjectKind::CloudDisk, &values))
         };
         assert_eq!(names(&disk("/data", 20).unwrap().arguments), ["size_gb", "spec_id", "mount_path"]);
         assert_eq!(names(&disk("/etc", 20).unwrap().arguments), ["size_gb", "spec_id"]);
@@ -236,18 +239,18 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_about_to_go_is_left_out() {
-        let inventory = inventory().await;
+        let provider = provider().await;
         let values = [("size_gb", 20.into()), ("spec_id", 31.into()), ("status", "releasing".into())];
         let refused =
-            inventory.draft(Adoptable::CloudDisk, &object(&inventory, Adoptable::CloudDisk, &values)).unwrap_err();
+            provider.draft(ObjectKind::CloudDisk, &object(&provider, ObjectKind::CloudDisk, &values)).unwrap_err();
         assert_eq!(refused, "it is being released");
     }
 
     #[tokio::test]
     async fn what_the_service_never_tells_is_passed_over_by_the_plan() {
-        let inventory = inventory().await;
+        let provider = provider().await;
         let values = [("gpu_num", 1.into()), ("payment_type", "Monthly".into()), ("name", "x".into())];
-        let draft = inventory.draft(Adoptable::Instance, &object(&inventory, Adoptable::Instance, &values)).unwrap();
+        let draft = provider.draft(ObjectKind::Instance, &object(&provider, ObjectKind::Instance, &values)).unwrap();
         assert_eq!(names(&draft.arguments), ["name", "payment_type", "gpu_num"]);
         assert_eq!(names(&draft.untold), ["purchase_duration"]);
     }

@@ -1,0 +1,162 @@
+//! The inventory of the account, and the prices of its objects: the only file of `audit` that sends requests.
+//!
+//! `adopt` does not list from here, because a configuration needs each object's whole attributes, which the list
+//! resources have; nor does `pending`, which judges single objects by a look, also if a list is not complete.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use bigdecimal::BigDecimal;
+use serde::Serialize;
+
+use crate::{
+    api::{Client, CloudDisk, Context, Instance, Listing, Object, ObjectKind, PrivateImage, Spec, WithJson},
+    commands::Failure,
+    provider::{
+        pricing::{PriceTerms, estimate},
+        words,
+    },
+    review::Money,
+};
+
+/// The objects and specifications in the service's lists, each of which is complete.
+#[derive(Debug, Default)]
+pub(super) struct Inventory {
+    /// The billed objects.
+    pub(super) billed: Vec<BilledObject>,
+    /// The uid of each listed object, released ones included: proof that an object belongs to this account. Numbers are
+    /// none, because each account has its own disk 7.
+    pub(super) uids: BTreeSet<(ObjectKind, String)>,
+    /// The specifications, by region and number.
+    pub(super) specs: BTreeMap<(String, i64), WithJson<Spec>>,
+    /// The cloud disks by id.
+    pub(super) disks: BTreeMap<String, CloudDisk>,
+    /// The address that was asked.
+    pub(super) base_url: String,
+}
+
+/// A billed object.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct BilledObject {
+    pub(super) kind: ObjectKind,
+    /// Its import id.
+    pub(super) id: String,
+    pub(super) name: Option<String>,
+    pub(super) region: Option<String>,
+    pub(super) status: Option<String>,
+    /// The time of its creation, in Unix seconds.
+    #[serde(skip)]
+    pub(super) since: Option<i64>,
+    /// The basis of an instance's price.
+    #[serde(skip)]
+    pub(super) order: Option<BilledTerms>,
+}
+
+/// The basis of an instance's price.
+#[derive(Clone, Debug)]
+pub(super) struct BilledTerms {
+    pub(super) payment_type: String,
+    pub(super) spec_id: i64,
+    pub(super) gpu_num: i64,
+}
+
+impl Inventory {
+    /// Reads one list for each kind, and one of specifications for each region.
+    pub(super) async fn read(client: &Client, context: &Context) -> Result<Self, Failure> {
+        client.check_configured().map_err(|missing| Failure::because(UNSET, missing))?;
+        let base_url = client.settings().base_url.as_ref().map(ToString::to_string).unwrap_or_default();
+        let mut inventory = Self { base_url, ..Self::default() };
+        inventory.list(client, context, instance).await?;
+        let disks = inventory.list(client, context, cloud_disk).await?;
+        inventory.disks = disks.records.iter().map(|disk| (disk.id.to_string(), disk.clone())).collect();
+        inventory.list(client, context, private_image).await?;
+        let instances = inventory.billed.iter().filter(|billed| billed.order.is_some());
+        let regions: BTreeSet<String> = instances.filter_map(|billed| billed.region.clone()).collect();
+        for region in regions {
+            let specs = client.specs().snapshot(&region, context).await.map_err(unlisted("specification"))?;
+            inventory.specs.extend(specs.records.iter().map(|spec| ((region.clone(), spec.spec_id), spec.clone())));
+        }
+        Ok(inventory)
+    }
+
+    /// Adds the list of a kind, if it is complete. `complete` adds what is read differently for each kind.
+    async fn list<K: Object>(
+        &mut self,
+        client: &Client,
+        context: &Context,
+        complete: fn(BilledObject, &K) -> BilledObject,
+    ) -> Result<Arc<Listing<K>>, Failure> {
+        let noun = K::KIND.noun();
+        let listing = client.objects::<K>().fresh(context).await.map_err(unlisted(noun))?;
+        if !listing.complete {
+            let total = listing.total.map_or_else(|| "an unknown number".to_owned(), |total| total.to_string());
+            let seen = listing.records.len();
+            let message = format!("the list of {noun}s is not complete: {seen} of {total} could be read. Run it again");
+            return Err(Failure::new(message));
+        }
+        for record in &listing.records {
+            let id = record.key().to_string();
+            let uid = if K::KIND == ObjectKind::Instance { Some(&*id) } else { record.uid() };
+            self.uids.extend(uid.map(|uid| (K::KIND, uid.to_owned())));
+            if !record.is_released() {
+                let name = record.name().map(str::to_owned);
+                let listed =
+                    BilledObject { kind: K::KIND, id, name, region: None, status: None, since: None, order: None };
+                self.billed.push(complete(listed, record));
+            }
+        }
+        Ok(listing)
+    }
+
+    /// The hourly price of an instance with extra local disk in GB; `None` if the service has no price.
+    pub(super) fn hourly(&self, billed: &BilledObject, extra_disk: i64) -> Option<Money> {
+        let order = billed.order.as_ref()?;
+        let spec = self.specs.get(&(billed.region.clone()?, order.spec_id))?;
+        let terms = PriceTerms {
+            payment_type: &order.payment_type,
+            purchase_duration: 1,
+            gpu_num: order.gpu_num,
+            data_disk_expand_size_gb: extra_disk.max(0),
+        };
+        estimate(spec, &terms).hourly_equivalent.into_known().map(|hourly| BigDecimal::from(hourly).into())
+    }
+}
+
+/// What to do when the address or the token is missing.
+const UNSET: &str = "cannot list the account. Set DAMODEL_BASE_URL and DAMODEL_API_TOKEN";
+
+fn unlisted(noun: &str) -> impl Fn(crate::api::Error) -> Failure {
+    move |error| Failure::because(format!("cannot list the {noun}s of the account"), error)
+}
+
+fn instance(listed: BilledObject, instance: &Instance) -> BilledObject {
+    let order = || {
+        Some(BilledTerms {
+            payment_type: instance.payment_type.clone()?,
+            spec_id: instance.spec_id?,
+            gpu_num: instance.gpu_num?,
+        })
+    };
+    BilledObject {
+        region: instance.region.clone(),
+        status: instance.status.as_ref().map(ToString::to_string),
+        since: instance.start_time,
+        order: order(),
+        ..listed
+    }
+}
+
+fn cloud_disk(listed: BilledObject, disk: &CloudDisk) -> BilledObject {
+    BilledObject { status: disk.status.map(words::disk_status), since: disk.create_time, ..listed }
+}
+
+fn private_image(listed: BilledObject, image: &PrivateImage) -> BilledObject {
+    BilledObject {
+        region: image.region.clone(),
+        status: image.image_status.map(words::image_status),
+        since: image.create_time,
+        ..listed
+    }
+}
