@@ -1,69 +1,19 @@
-//! Lists that many readers share (the plan of a thousand objects requests each list a few times, not a thousand times),
-//! and the calls on specifications and public images (service API, Specification queries and Public image list).
+//! The calls on specifications and public images (service API, Specification queries and Public image list).
 
-use std::{
-    collections::BTreeMap,
-    future::Future,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     client::Client,
     context::Context,
     endpoint::{Endpoint, Request},
     error::Error,
-    flight::{Flight, Freshness},
-    listing::{Listing, whole},
-    records::{CloudDisk, CloudDiskSpec, Instance, PrivateImage, PublicImage, Spec, WithJson},
+    flight::Freshness,
+    listing::Listing,
+    pages::whole,
+    records::{PublicImage, Spec, WithJson},
 };
-
-/// The time limit of a shared fetch. It belongs to no single operation, so no operation's deadline ends it.
-const FETCH_LIMIT: Duration = Duration::from_secs(600);
-
-type SpecFlight = Flight<Listing<WithJson<Spec>>>;
-
-/// One list per kind; for specifications, one per region.
-#[derive(Debug, Default)]
-pub(super) struct Snapshots {
-    pub(super) cloud_disks: Flight<Listing<CloudDisk>>,
-    pub(super) cloud_disk_specs: Flight<Listing<WithJson<CloudDiskSpec>>>,
-    pub(super) instances: Flight<Listing<Instance>>,
-    pub(super) private_images: Flight<Listing<PrivateImage>>,
-    pub(super) public_images: Flight<Listing<WithJson<PublicImage>>>,
-    specs: Mutex<BTreeMap<String, Arc<SpecFlight>>>,
-}
-
-impl Snapshots {
-    pub(super) fn specs(&self, region: &str) -> Arc<SpecFlight> {
-        let mut specs = self.specs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        Arc::clone(specs.entry(region.to_owned()).or_default())
-    }
-}
-
-/// Reads through a snapshot. Cancel-safe.
-///
-/// # Errors
-/// The error of the fetch, or the end of the caller's context.
-pub(super) async fn shared<T, F>(
-    client: &Client,
-    context: &Context,
-    flight: &Flight<T>,
-    freshness: Freshness,
-    endpoint: Endpoint,
-    fetch: impl Fn(Client, Context) -> F,
-) -> Result<Arc<T>, Error>
-where
-    T: Send + Sync + 'static,
-    F: Future<Output = Result<T, Error>> + Send + 'static,
-{
-    let own = || Context::within(FETCH_LIMIT, &CancellationToken::new());
-    let get = flight.get(freshness, || client.changes(), || fetch(client.clone(), own()));
-    context.run(get).await.map_err(|ended| ended.error(endpoint))?
-}
 
 /// The calls on specifications; made by [`Client::specs`].
 #[derive(Debug, Clone)]
@@ -117,11 +67,11 @@ impl Specs {
         context: &Context,
     ) -> Result<Arc<Listing<WithJson<Spec>>>, Error> {
         let flight = self.client.snapshots().specs(region);
-        shared(&self.client, context, &flight, freshness, Endpoint::SpecList, |client, context| {
+        let fetch = |client: Client, context: Context| {
             let request = Request::new(Endpoint::SpecList).query("region", region);
             async move { whole(&client, &context, &request).await }
-        })
-        .await
+        };
+        self.client.shared(context, &flight, freshness, Endpoint::SpecList, fetch).await
     }
 }
 
@@ -148,11 +98,10 @@ impl Client {
             return self.ask_public_images(filter, context).await.map(Arc::new);
         }
         let flight = &self.snapshots().public_images;
-        let endpoint = Endpoint::PublicImageList;
-        shared(self, context, flight, Freshness::Catalogue, endpoint, |client, context| async move {
+        let fetch = |client: Self, context: Context| async move {
             client.ask_public_images(&PublicImageFilter::default(), &context).await
-        })
-        .await
+        };
+        self.shared(context, flight, Freshness::Catalogue, Endpoint::PublicImageList, fetch).await
     }
 
     async fn ask_public_images(

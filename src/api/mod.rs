@@ -25,6 +25,7 @@
 
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
+mod catalogue;
 mod chat;
 mod client;
 mod cloud_disks;
@@ -39,6 +40,7 @@ mod instances;
 mod lenient;
 mod listing;
 mod object;
+mod pages;
 mod pending;
 mod presence;
 mod private_images;
@@ -56,12 +58,12 @@ mod transport;
 mod watch;
 mod witness;
 
+pub use self::catalogue::PublicImageFilter;
+pub use self::catalogue::Specs;
 pub use self::cloud_disks::CreateCloudDisk;
 pub use self::instances::{CreateInstance, ExistDisk, ImageSelector, LoginMethod, NewDisk, Payment, SpecSelector};
 pub use self::object::is_marked;
 pub use self::reservations::Quotes;
-pub use self::snapshots::PublicImageFilter;
-pub use self::snapshots::Specs;
 pub use self::witness::Witness;
 pub use chat::{
     ChatAnswer, ChatAssembly, ChatMessage, ChatRequest, ChatUsage, EventError, EventStream, Pushed, ServerEvent,

@@ -13,14 +13,15 @@ use super::{
     endpoint::{Endpoint, Request},
     error::Error,
     flight::{Flight, Freshness},
-    listing::{Listing, paged},
+    listing::Listing,
+    pages::paged,
     pending::{Ids, Journal, ObjectKind, PendingRecord, Scope},
     presence::Presence,
     progress::Stage,
     records::{Record, read},
     retry::{BUSY, Retry},
     settings::Random,
-    snapshots::{Snapshots, shared},
+    snapshots::Snapshots,
     watch::{Poller, Sighting, Watch},
 };
 
@@ -101,7 +102,7 @@ pub trait Object: Record<Key: fmt::Display + fmt::Debug + Sync> + Clone + fmt::D
         key: &Self::Key,
         hint: Option<&str>,
         context: &Context,
-    ) -> impl Future<Output = Result<Presence<Self>, Error>> + Send;
+    ) -> impl Future<Output = Result<Presence<Self::Shown>, Error>> + Send;
 
     /// The object, requested for a wait; `None` if it is certainly missing.
     #[doc(hidden)]
@@ -223,10 +224,10 @@ impl<K: Object> Objects<K> {
 
     pub(super) async fn all(&self, freshness: Freshness, context: &Context) -> Result<Arc<Listing<K>>, Error> {
         let flight = K::flight(self.client.snapshots());
-        shared(&self.client, context, flight, freshness, K::LIST, |client, context| async move {
+        let fetch = |client: Client, context: Context| async move {
             client.objects::<K>().ask(&context, Retry::AsConfigured).await
-        })
-        .await
+        };
+        self.client.shared(context, flight, freshness, K::LIST, fetch).await
     }
 
     /// All objects, in a separate request.
@@ -245,7 +246,7 @@ impl<K: Object> Objects<K> {
     ///
     /// # Errors
     /// Those of a read, except 160003 of the detail.
-    pub async fn look(&self, key: &K::Key, hint: Option<&str>, context: &Context) -> Result<Presence<K>, Error> {
+    pub async fn look(&self, key: &K::Key, hint: Option<&str>, context: &Context) -> Result<Presence<K::Shown>, Error> {
         K::look(self, key, hint, context).await
     }
 
@@ -314,6 +315,35 @@ pub(super) fn bare<K: Record>(field: &str, id: &Value) -> Option<K> {
     let mut record = serde_json::Map::new();
     record.insert(field.to_owned(), id.clone());
     read(Value::Object(record).to_string().as_bytes())
+}
+
+/// Looks for an object in a list of all and, if the list lacks it, by a search or, without a hint, in another list.
+pub(super) async fn look_in_lists<K: Object<Shown = K>>(
+    objects: &Objects<K>,
+    key: &K::Key,
+    hint: Option<&str>,
+    context: &Context,
+) -> Result<Presence<K>, Error> {
+    let listing = objects.fresh(context).await?;
+    match listing.find(key) {
+        Some(record) if record.is_released() => return Ok(Presence::Released),
+        Some(record) => return Ok(Presence::Present(Box::new(record.clone()))),
+        None if !listing.complete => return Ok(Presence::Unproved { reason: "the list is not complete" }),
+        None => {}
+    }
+    let second = match hint {
+        Some(hint) => objects.search(hint, context).await?,
+        None => objects.ask(context, Retry::AsConfigured).await?,
+    };
+    Ok(if second.find(key).is_some() {
+        Presence::Unproved { reason: "the list of all objects does not contain it, but a second lookup finds it" }
+    } else if second.complete {
+        Presence::Absent
+    } else {
+        Presence::Unproved {
+            reason: "the list of all objects does not contain it, and the answer to a second lookup is not complete",
+        }
+    })
 }
 
 /// The name before the marker of an object without a configured name; the object keeps that name.

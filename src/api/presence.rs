@@ -2,23 +2,17 @@
 
 use std::time::Duration;
 
-use super::{
-    client::Client,
-    context::Context,
-    error::Error,
-    object::{Object, Objects},
-    witness::AccountFingerprints,
-};
+use super::{client::Client, context::Context, error::Error, witness::AccountFingerprints};
 
 /// The result of two looks for an object: an instance by its detail and a complete list, a cloud disk and a private
 /// image (which have no detail) by a complete list and a search.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Presence<K: Object> {
+pub enum Presence<S> {
     /// A complete list lacks it, and the other look does not find it either. [`Absence`] has the meaning.
     Absent,
     /// It exists.
-    Present(Box<K::Shown>),
+    Present(Box<S>),
     /// The service shows it as Released.
     Released,
     /// The looks contradict each other or prove nothing: treat it as existing.
@@ -90,35 +84,6 @@ impl Client {
         };
         Ok(Absence { account, is_young: age < last_seen.grace.as_secs().cast_signed() })
     }
-}
-
-/// Looks for an object in a list of all and, if the list lacks it, by a search or, without a hint, in another list.
-pub(super) async fn look_in_lists<K: Object<Shown = K>>(
-    objects: &Objects<K>,
-    key: &K::Key,
-    hint: Option<&str>,
-    context: &Context,
-) -> Result<Presence<K>, Error> {
-    let listing = objects.fresh(context).await?;
-    match listing.find(key) {
-        Some(record) if record.is_released() => return Ok(Presence::Released),
-        Some(record) => return Ok(Presence::Present(Box::new(record.clone()))),
-        None if !listing.complete => return Ok(Presence::Unproved { reason: "the list is not complete" }),
-        None => {}
-    }
-    let second = match hint {
-        Some(hint) => objects.search(hint, context).await?,
-        None => objects.ask(context, crate::api::retry::Retry::AsConfigured).await?,
-    };
-    Ok(if second.find(key).is_some() {
-        Presence::Unproved { reason: "the list of all objects does not contain it, but a second lookup finds it" }
-    } else if second.complete {
-        Presence::Absent
-    } else {
-        Presence::Unproved {
-            reason: "the list of all objects does not contain it, and the answer to a second lookup is not complete",
-        }
-    })
 }
 
 #[cfg(test)]

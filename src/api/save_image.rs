@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::api::{
         Accepted, Code, CreateOptions, CreatePhase, Error, Journal, ObjectKind, Origin, WhileBusy,
-        testing::{Ledger, Reply, context, lost, ok, page, query, raw, refusal, serve},
+        testing::{Ledger, Reply, context, journal, lost, next, ok, page, phases, query, raw, refusal, serve},
     };
 
     const ORIGIN: &str = "registry.example.com/model_library/pytorch:2.4";
@@ -97,22 +97,6 @@ mod tests {
             original_images: vec!["pytorch:2.4".to_owned()],
             ..SaveImage::new(InstanceUid::new("ins-1"), "trained")
         }
-    }
-
-    fn journal() -> (tempfile::TempDir, Journal) {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::new(folder.path());
-        (folder, journal)
-    }
-
-    /// The journal of the next run.
-    fn next(journal: &Journal) -> Journal {
-        journal.end();
-        Journal::new(journal.directory())
-    }
-
-    fn phases(journal: &Journal) -> Vec<CreatePhase> {
-        journal.list().unwrap().entries.into_iter().map(|listed| listed.record.phase).collect()
     }
 
     async fn save_with(

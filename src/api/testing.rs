@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Level, subscriber::DefaultGuard};
 
 use crate::api::{
-    BaseUrl, Cause, Client, Context, Endpoint, IncomingAnswer, Outgoing, PlainHttp, Random, SendFailure, Settings,
-    TokenSource, Transport,
+    BaseUrl, Cause, Client, Context, CreatePhase, Endpoint, IncomingAnswer, Journal, Outgoing, PlainHttp, Random,
+    SendFailure, Settings, TokenSource, Transport,
 };
 
 /// The token of every test client. No output may contain it.
@@ -41,6 +41,23 @@ impl Asked {
     pub(super) fn body(&self) -> Value {
         serde_json::from_slice(self.request.body.as_deref().unwrap_or_default()).unwrap()
     }
+}
+
+/// An empty journal, in a folder that is removed with the first value.
+pub(super) fn journal() -> (tempfile::TempDir, Journal) {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::new(folder.path());
+    (folder, journal)
+}
+
+/// The journal of the next run.
+pub(super) fn next(journal: &Journal) -> Journal {
+    journal.end();
+    Journal::new(journal.directory())
+}
+
+pub(super) fn phases(journal: &Journal) -> Vec<CreatePhase> {
+    journal.list().unwrap().entries.into_iter().map(|listed| listed.record.phase).collect()
 }
 
 pub(super) fn query(request: &Outgoing, name: &str) -> Option<String> {

@@ -10,7 +10,7 @@ use std::{
 
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{diagnostics::Diagnostics, model::Model, resource::StepContext, schema::Schema, server::DEFAULT_TIMEOUT};
+use super::{diagnostics::Diagnostics, model::Model, resource::StepContext, schema::Schema, timeouts::DEFAULT_TIMEOUT};
 
 /// An ephemeral resource: it exists while a run uses it and is never stored. It is opened in the plan, opened again in
 /// the apply, and closed at the end of each (plugin protocol, ephemeral resources).

@@ -315,7 +315,6 @@ mod tests {
                     .follows(&["image"]),
                 Attribute::optional("hostname", Type::String, "Never reported.").replaces(Replacement::IfKnown),
                 Attribute::with_default("flag", Type::Bool, false, "A flag."),
-                Attribute::optional("secret", Type::String, "A secret.").write_only(),
                 Attribute::optional("disks", AttributeType::Nested(Nesting::List, disks), "The disks.")
                     .replaces(Replacement::Always),
                 Attribute::computed("id", Type::String, "The id."),
@@ -361,12 +360,6 @@ mod tests {
     }
 
     #[test]
-    fn no_change_plans_the_prior_state() {
-        assert_eq!(plan(&config(&[]), &prior()), prior());
-        assert_eq!(plan(&config(&[("name", "a".into())]), &prior()), prior());
-    }
-
-    #[test]
     fn a_rename_keeps_what_does_not_follow_the_name() {
         let planned = plan(&config(&[("name", "b".into())]), &prior());
         assert_eq!(*planned.attribute("id"), Value::from("m-1"));
@@ -391,16 +384,6 @@ mod tests {
         with_hostname.set_attribute("hostname", "g".into());
         let planned = plan(&config(&[("hostname", "h".into())]), &with_hostname);
         assert_eq!(replacements(&schema(), &planned, &with_hostname), vec![Path::to("hostname")]);
-    }
-
-    #[test]
-    fn write_only_values_never_enter_a_plan() {
-        let config = config(&[("secret", "planted".into())]);
-        let planned = plan(&config, &Value::Null);
-        assert!(planned.attribute("secret").is_null());
-        let mut refined = planned.clone();
-        refined.set_attribute("secret", "planted".into());
-        assert!(guarded(&schema(), &config, &Value::Null, &refined, &planned).attribute("secret").is_null());
     }
 
     #[test]

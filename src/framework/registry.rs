@@ -15,12 +15,11 @@ use super::{
     model::{Model, from_value},
     resource::{Action, DataSource, ListResource, Resource},
     schema::Schema,
-    server::DEFAULT_TIMEOUT,
     steps::{
         ActionSteps, DataSourceSteps, EphemeralSteps, FunctionSteps, ListSteps, OfAction, OfDataSource,
         OfEphemeralResource, OfFunction, OfListResource, OfResource, ResourceSteps,
     },
-    timeouts::{DefaultTimeouts, TIMEOUTS, Timeouts, tell_overrun},
+    timeouts::{DEFAULT_TIMEOUT, DefaultTimeouts, TIMEOUTS, Timeouts, tell_overrun},
     value::{Type, Value},
 };
 

@@ -12,8 +12,7 @@ use super::{
     private::Private,
     result::{fill_defaults, without_secrets},
     schema::Schema,
-    server::DEFAULT_TIMEOUT,
-    timeouts::DefaultTimeouts,
+    timeouts::{DEFAULT_TIMEOUT, DefaultTimeouts},
     value::Value,
 };
 

@@ -14,7 +14,7 @@ use super::{
 /// part that is still unknown becomes null. The core refuses anything else (plugin protocol, ApplyResourceChange).
 ///
 /// A part that differs from the plan is logged. The next refresh shows it as drift.
-pub(super) fn settled(planned: &Value, actual: &Value) -> Value {
+pub(super) fn applied_state(planned: &Value, actual: &Value) -> Value {
     let mut different = Vec::new();
     differences(planned, actual, &Path::root(), &mut different);
     for path in different {

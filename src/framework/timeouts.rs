@@ -16,6 +16,9 @@ use super::{
 /// The name of the one block that a schema may have.
 pub const TIMEOUTS: &str = "timeouts";
 
+/// The timeout of a step whose kind has no timeouts of its own.
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
 /// The timeout of each step of a resource without a configured one.
 #[derive(Clone, Copy, Debug)]
 pub struct DefaultTimeouts {

@@ -2,10 +2,10 @@
 
 use secrecy::SecretString;
 
-use super::{ProviderClient, errors::Failure, words::title};
+use super::{ProviderClient, client::limits, errors::Failure, words::title};
 use crate::{
     api::{self, Context, InstanceStatus, InstanceUid},
-    framework::{Diagnostic, Path},
+    framework::{Attr, Diagnostic, Path, StepContext},
 };
 
 /// The user of the reported password (service API, In-instance inference server guide: everything is in `/root`).
@@ -53,6 +53,19 @@ impl Access {
         running(uid, now, client, limits).await.map(|instance| Self::of(&instance))
     }
 
+    /// That to the instance of an argument, if it is set.
+    ///
+    /// # Errors
+    /// As [`Self::to_running`].
+    pub(super) async fn of_configured(
+        instance_id: &Attr<String>,
+        context: &StepContext<ProviderClient>,
+    ) -> Result<Option<Self>, Diagnostic> {
+        let Some(id) = instance_id.as_str() else { return Ok(None) };
+        let uid = InstanceUid::new(id.trim());
+        Self::to_running(&uid, "", &context.client, &limits(context)).await.map(Some)
+    }
+
     /// Whether a login may succeed. An unknown status does not exclude it.
     pub(super) fn runs(&self) -> bool {
         use InstanceStatus::{Creating, Failed, Released, Stopped};
@@ -82,7 +95,7 @@ pub(super) async fn running(
     client: &ProviderClient,
     limits: &Context,
 ) -> Result<api::Instance, Diagnostic> {
-    let instance = settled(uid, client, limits).await.map_err(|error| {
+    let instance = once_created(uid, client, limits).await.map_err(|error| {
         let tried = format!("read the SSH address of {}", title("instance", None, Some(uid.as_str())));
         Failure { error: &error, tried, now: now.to_owned() }.diagnostic(|_| false).at(Path::to("instance_id"))
     })?;
@@ -90,7 +103,11 @@ pub(super) async fn running(
     if access.runs() { Ok(instance) } else { Err(access.not_running(now)) }
 }
 
-async fn settled(uid: &InstanceUid, client: &ProviderClient, limits: &Context) -> Result<api::Instance, api::Error> {
+async fn once_created(
+    uid: &InstanceUid,
+    client: &ProviderClient,
+    limits: &Context,
+) -> Result<api::Instance, api::Error> {
     let instances = client.api.instances();
     let instance = instances.detail(uid, limits).await?.instance;
     if instance.status != Some(InstanceStatus::Creating) {

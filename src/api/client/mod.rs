@@ -16,6 +16,7 @@ use reqwest::{
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::{
@@ -23,6 +24,7 @@ use super::{
     endpoint::{ChangeUnderWay, Effect, Endpoint, Request},
     envelope::{self, Answer},
     error::{Cause, Error, Missing, TokenError, TooMuch},
+    flight::{Flight, Freshness},
     redact,
     retry::{Admission, Pace, REQUEST, ROUNDS, Retry, Waits},
     settings::{Random, Settings, TokenSource},
@@ -39,6 +41,9 @@ mod chat;
 ///
 /// Long enough for the id of a new object to arrive, short enough for an operator who pressed Ctrl-C.
 pub const GRACE: Duration = Duration::from_secs(5);
+
+/// The time limit of a shared fetch. It belongs to no single operation, so no operation's deadline ends it.
+const FETCH_LIMIT: Duration = Duration::from_secs(600);
 
 /// The service's client. Cheap to clone; all clones share connections, limits, snapshots and the poller.
 ///
@@ -182,8 +187,7 @@ impl Client {
     fn digest(&self, what: &str, text: &str) -> Result<String, Error> {
         let base = self.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?;
         let hash = Sha256::digest(format!("damodel {what}\0{base}\0{text}"));
-        let number = hash.iter().take(12).fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
-        Ok(format!("{number:024x}"))
+        Ok(hash.get(..12).map(hex::encode).unwrap_or_default())
     }
 
     pub(super) fn random(&self) -> &Random {
@@ -222,6 +226,27 @@ impl Client {
     /// The number of changes that this client has begun, ended and observed.
     pub(super) fn changes(&self) -> u64 {
         self.shared.changes.load(Ordering::SeqCst)
+    }
+
+    /// Reads through a snapshot. Cancel-safe.
+    ///
+    /// # Errors
+    /// The error of the fetch, or the end of the caller's context.
+    pub(super) async fn shared<T, F>(
+        &self,
+        context: &Context,
+        flight: &Flight<T>,
+        freshness: Freshness,
+        endpoint: Endpoint,
+        fetch: impl Fn(Self, Context) -> F,
+    ) -> Result<Arc<T>, Error>
+    where
+        T: Send + Sync + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let own = || Context::within(FETCH_LIMIT, &CancellationToken::new());
+        let get = flight.get(freshness, || self.changes(), || fetch(self.clone(), own()));
+        context.run(get).await.map_err(|ended| ended.error(endpoint))?
     }
 
     /// Sends a read. Cancel-safe.

@@ -14,13 +14,14 @@ use super::{
     endpoint::{Endpoint, Request},
     error::Error,
     flight::{Flight, Freshness},
-    listing::{Listing, paged, whole},
-    object::{Object, Objects, bare},
+    listing::Listing,
+    object::{Object, Objects, bare, look_in_lists},
+    pages::{paged, whole},
     pending::ObjectKind,
-    presence::{Presence, look_in_lists},
+    presence::Presence,
     records::{CloudDisk, CloudDiskSpec, WithJson},
     retry::Retry,
-    snapshots::{Snapshots, shared},
+    snapshots::Snapshots,
     watch::{Poller, Watch},
 };
 
@@ -106,11 +107,10 @@ impl Objects<CloudDisk> {
             return self.ask_specs(filter, context).await.map(Arc::new);
         }
         let flight = &self.client.snapshots().cloud_disk_specs;
-        let endpoint = Endpoint::CloudDiskSpecList;
-        shared(&self.client, context, flight, Freshness::Catalogue, endpoint, |client, context| async move {
+        let fetch = |client: Client, context: Context| async move {
             client.cloud_disks().ask_specs(&CloudDiskSpecFilter::default(), &context).await
-        })
-        .await
+        };
+        self.client.shared(context, flight, Freshness::Catalogue, Endpoint::CloudDiskSpecList, fetch).await
     }
 
     /// Without a page the service returns the whole list (service API, GET /api/storage/cloud_disk/spec); if the list

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::api::{
     Accepted, Code, CreateCloudDisk, CreateOptions, CreatePhase, Journal, Origin, Outgoing, Sighting, is_marked,
-    testing::{Ledger, Reply, context, lost, ok, page, query, refusal, serve},
+    testing::{Ledger, Reply, context, journal, lost, next, ok, page, phases, query, refusal, serve},
 };
 
 fn request() -> CreateCloudDisk {
@@ -26,22 +26,6 @@ fn request() -> CreateCloudDisk {
         mount_path: Some("/data".to_owned()),
         ..CreateCloudDisk::new(100, 2)
     }
-}
-
-fn journal() -> (tempfile::TempDir, Journal) {
-    let folder = tempfile::tempdir().unwrap();
-    let journal = Journal::new(folder.path());
-    (folder, journal)
-}
-
-/// The journal of the next run.
-fn next(journal: &Journal) -> Journal {
-    journal.end();
-    Journal::new(journal.directory())
-}
-
-fn phases(journal: &Journal) -> Vec<CreatePhase> {
-    journal.list().unwrap().entries.into_iter().map(|listed| listed.record.phase).collect()
 }
 
 async fn create_one(client: &Client, journal: &Journal, seconds: u64) -> Result<Accepted<CloudDisk>, Error> {

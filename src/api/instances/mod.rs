@@ -15,8 +15,9 @@ use super::{
     endpoint::{Endpoint, Request},
     error::{Error, UnreadAnswer},
     flight::Flight,
-    listing::{Listing, paged},
+    listing::Listing,
     object::{Object, Objects, bare},
+    pages::paged,
     pending::ObjectKind,
     presence::Presence,
     records::{Instance, InstanceDetail, InstanceStatus, InstanceUid, read},
@@ -143,7 +144,7 @@ impl Object for Instance {
         uid: &InstanceUid,
         _hint: Option<&str>,
         context: &Context,
-    ) -> Result<Presence<Self>, Error> {
+    ) -> Result<Presence<InstanceDetail>, Error> {
         match objects.detail(uid, context).await {
             Ok(detail) if detail.instance.is_released() => return Ok(Presence::Released),
             Ok(detail) => return Ok(Presence::Present(Box::new(detail))),

@@ -10,7 +10,7 @@ fn uid() -> InstanceUid {
     InstanceUid::new("ins-1")
 }
 
-async fn looked(detail: fn() -> Reply, list: fn() -> Reply) -> Result<Presence<Instance>, Error> {
+async fn looked(detail: fn() -> Reply, list: fn() -> Reply) -> Result<Presence<InstanceDetail>, Error> {
     let (client, _) =
         serve(
             move |request| async move { if request.endpoint == Endpoint::InstanceDetail { detail() } else { list() } },

@@ -26,9 +26,6 @@ use super::{
     schema::Schema,
 };
 
-/// The timeout of a step whose kind has no timeouts of its own.
-pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5 * 60);
-
 /// The time for the live checks of one plan together, and for a configure, in case the service does not answer.
 const PLANNING: Duration = Duration::from_secs(60);
 

@@ -13,7 +13,7 @@ use crate::framework::{
     plan_rules::{check, planned_state},
     registry::{OfferedAction, OfferedDataSource, OfferedEphemeralResource},
     resource::EventSender,
-    result::{fill_defaults, settled},
+    result::{applied_state, fill_defaults},
     steps::Validates,
 };
 
@@ -64,7 +64,7 @@ impl<P: Provider> Server<P> {
         // If the caller is gone, no close can follow, so the object is dropped here.
         let held = held.filter(|_| !caller.caller_gone.is_cancelled());
         let key = held.map(|held| self.held.hold(held, caller.disconnected)).unwrap_or_default();
-        Ok((settled(&self.expected(resource, config), &found), key, diagnostics))
+        Ok((applied_state(&self.expected(resource, config), &found), key, diagnostics))
     }
 
     /// The result of an ephemeral resource before it is opened.

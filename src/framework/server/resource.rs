@@ -8,7 +8,7 @@ use crate::framework::{
     generate::configuration,
     plan_rules::{guarded, planned_state, replacements},
     registry::OfferedResource,
-    result::{assume, confirm, fill_defaults, settled, with_numbers_of, without_assumed, without_write_only},
+    result::{applied_state, assume, confirm, fill_defaults, with_numbers_of, without_assumed, without_write_only},
     steps::{RefinedPlan, ResourceStep},
 };
 
@@ -162,7 +162,7 @@ impl<P: Provider> Server<P> {
             return Ok(ResourceAnswer::of(resource, state, private, diagnostics));
         }
         confirm(&before.0, &expected, &mut private);
-        Ok(ResourceAnswer::of(resource, settled(&expected, &state), private, diagnostics))
+        Ok(ResourceAnswer::of(resource, applied_state(&expected, &state), private, diagnostics))
     }
 }
 

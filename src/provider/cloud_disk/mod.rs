@@ -124,7 +124,7 @@ impl Creatable for CloudDisk {
         })
     }
 
-    fn is_settled(disk: &api::CloudDisk) -> bool {
+    fn creation_ended(disk: &api::CloudDisk) -> bool {
         disk.status.is_some_and(|status| ![STARTING, MOUNTING].contains(&status))
     }
 

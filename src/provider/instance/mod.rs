@@ -67,7 +67,7 @@ impl Managed for Instance {
         plan::validate(config, diagnostics);
     }
 
-    fn settle_update(plan: &mut UpdatePlan<Self>) {
+    fn decide_changes(plan: &mut UpdatePlan<Self>) {
         plan::spare_hourly(plan);
         candidates::pin(plan);
     }
@@ -201,7 +201,7 @@ impl Creatable for Instance {
         self.wait_for_running.known() != Some(&false)
     }
 
-    fn is_settled(instance: &api::Instance) -> bool {
+    fn creation_ended(instance: &api::Instance) -> bool {
         matches!(instance.status, Some(InstanceStatus::Running | InstanceStatus::Failed | InstanceStatus::Released))
     }
 
@@ -337,7 +337,7 @@ impl Release<'_, Instance> {
                  from the state.",
             ))),
             Some(InstanceStatus::Running | InstanceStatus::Stopped | InstanceStatus::Released) => {
-                Some(if is_first { Forbidden::Again } else { self.settled(error) })
+                Some(if is_first { Forbidden::Again } else { self.lastingly_forbidden(error) })
             }
             Some(InstanceStatus::Creating | InstanceStatus::Other(_)) | None => {
                 let changes = |seen: &Sighting<api::Instance>| seen.record().is_none_or(|it| it.status != status);
@@ -353,7 +353,7 @@ impl Release<'_, Instance> {
     }
 
     /// The handling of an instance whose status will not allow a release by itself: only a term can end.
-    fn settled(&self, error: &api::Error) -> Forbidden {
+    fn lastingly_forbidden(&self, error: &api::Error) -> Forbidden {
         let state = &self.current.state;
         let (title, asked) = (capitalized(&state.title()), state.on_unreleasable.as_str());
         let wanted = self.client.on_unreleasable.or_else(|| asked.and_then(DestroyFallback::parse));

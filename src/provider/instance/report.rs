@@ -241,8 +241,8 @@ pub(super) async fn find_disks(
             .at(Path::to("exist_disks").index(index).attribute("disk_id")));
         }
         if listing.find(&id).is_some_and(is_on_its_way) {
-            let is_settled = |seen: &Sighting<api::CloudDisk>| !seen.record().is_some_and(is_on_its_way);
-            cloud_disks.wait(&id, limits, is_settled).await.map_err(|error| failed(&error))?;
+            let creation_ended = |seen: &Sighting<api::CloudDisk>| !seen.record().is_some_and(is_on_its_way);
+            cloud_disks.wait(&id, limits, creation_ended).await.map_err(|error| failed(&error))?;
         }
     }
     Ok(())

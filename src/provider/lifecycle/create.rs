@@ -195,8 +195,8 @@ impl<M: Creatable> ManagedCreate<'_, M> {
             return;
         }
         let objects = self.client.api.objects::<M::Object>();
-        let is_settled = |seen: &Sighting<M::Object>| seen.record().is_some_and(M::is_settled);
-        match objects.wait(&api::Record::key(&accepted.made), &self.limits, is_settled).await {
+        let creation_ended = |seen: &Sighting<M::Object>| seen.record().is_some_and(M::creation_ended);
+        match objects.wait(&api::Record::key(&accepted.made), &self.limits, creation_ended).await {
             Ok(seen) => {
                 let Some(record) = seen.record() else { return };
                 self.state.take_record(record);

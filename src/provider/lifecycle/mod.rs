@@ -56,7 +56,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn validate(_config: &Self, _diagnostics: &mut Diagnostics) {}
 
     /// Decides which attributes an update changes and replaces, before all other checks.
-    fn settle_update(_plan: &mut UpdatePlan<Self>) {}
+    fn decide_changes(_plan: &mut UpdatePlan<Self>) {}
 
     /// Refines the plan of an update in the same way.
     fn plan_update(
@@ -197,7 +197,7 @@ pub(super) trait Creatable: Managed {
     }
 
     /// Whether the creation of an object has ended.
-    fn is_settled(record: &Self::Object) -> bool;
+    fn creation_ended(record: &Self::Object) -> bool;
 
     /// The diagnostic for an object whose creation has ended badly.
     fn unfit(&self, record: &Self::Object, accepted: &Accepted<Self::Object>) -> Option<Diagnostic>;

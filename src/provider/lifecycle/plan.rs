@@ -30,7 +30,7 @@ pub(super) async fn create<M: Creatable>(plan: &mut CreatePlan<M>, context: &Pla
 
 pub(super) async fn change<M: Managed>(plan: &mut UpdatePlan<M>, context: &PlanContext<'_, ProviderClient>) {
     remember(&plan.prior, context);
-    M::settle_update(plan);
+    M::decide_changes(plan);
     protection::check_update(plan);
     M::plan_update(plan, context).await;
 }

@@ -37,7 +37,7 @@ async fn look<M: Managed>(
     state: &M,
     client: &ProviderClient,
     limits: &Context,
-) -> Result<Presence<M::Object>, api::Error> {
+) -> Result<Presence<Shown<M>>, api::Error> {
     let objects = client.api.objects::<M::Object>();
     let Some(key) = state.key() else { return Ok(Presence::Unproved { reason: "its id in the state cannot be read" }) };
     if let Some(shown) = glance::<M>(&key, client, limits).await? {

@@ -92,7 +92,7 @@ impl Ended {
         }
     }
 
-    /// The diagnostics of this end. `now` is the sentence of [`Self::settle`].
+    /// The diagnostics of this end. `now` is the sentence of [`Self::kept`].
     pub(super) fn diagnostics(&self, server: &LlamaServer, now: &str) -> Diagnostics {
         match &self.end {
             End::Served(_) => failure::notes(server, &self.report).into_iter().collect(),

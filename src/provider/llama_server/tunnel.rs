@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{options::PORT, schema};
 use crate::{
-    api::InstanceUid,
     framework::{
         Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Path, Schema, Secret, StepContext, Type,
         schema::Attribute,
@@ -15,7 +14,6 @@ use crate::{
     provider::{
         ProviderClient,
         access::Access,
-        client::limits,
         ssh::{self, Login, Ssh, WriteOnly},
         ssh_failure::SshFailure,
         ssh_schema,
@@ -104,13 +102,7 @@ async fn open(
     config: &TunnelTarget,
     context: &StepContext<ProviderClient>,
 ) -> Result<(Forward, Diagnostics), Box<Diagnostic>> {
-    let access = match config.instance_id.as_str() {
-        Some(id) => {
-            let found = Access::to_running(&InstanceUid::new(id.trim()), "", &context.client, &limits(context)).await;
-            Some(found.map_err(Box::new)?)
-        }
-        None => None,
-    };
+    let access = Access::of_configured(&config.instance_id, context).await.map_err(Box::new)?;
     let login = Login {
         ssh: config.ssh.known().cloned().unwrap_or_default(),
         write_only: config.secrets(),

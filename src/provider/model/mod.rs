@@ -14,14 +14,13 @@ use self::record::attributes;
 use super::{
     ProviderClient,
     access::Access,
-    client::limits,
     model_files::{FileError, InstanceFiles, LocalFiles, RemoteFiles},
     ssh::{Login, Ssh, TunnelLogin, WriteOnly},
     ssh_failure::SshFailure,
     ssh_schema,
 };
 use crate::{
-    api::{InstanceUid, RemoteError, RemoteFile},
+    api::{RemoteError, RemoteFile},
     framework::{
         Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, StepContext, Type, Value,
         from_value,
@@ -144,13 +143,7 @@ async fn read(
         let file = file.to_str().ok_or_else(|| unreadable(path, &FileError::NotAFile, "path"))?;
         return in_time(model::read(&LocalFiles, file), file, "path", context).await.map(without_warnings);
     }
-    let access = match config.instance_id.as_str() {
-        Some(id) => {
-            let found = Access::to_running(&InstanceUid::new(id.trim()), "", &context.client, &limits(context)).await;
-            Some(found.map_err(Box::new)?)
-        }
-        None => None,
-    };
+    let access = Access::of_configured(&config.instance_id, context).await.map_err(Box::new)?;
     let login = Login {
         ssh: config.ssh.known().cloned().unwrap_or_default(),
         known_host: config.host_key.known().cloned(),

@@ -124,7 +124,7 @@ impl Creatable for PrivateImage {
         Some(SaveImage::new(InstanceUid::new(self.instance_id.as_str()?), self.name()?))
     }
 
-    fn is_settled(image: &api::PrivateImage) -> bool {
+    fn creation_ended(image: &api::PrivateImage) -> bool {
         image.image_status.is_some_and(|status| status != 0)
     }
 

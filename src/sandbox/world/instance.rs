@@ -1,4 +1,4 @@
-//! Records of instances and of the computers behind them. Their changes are in `settle`.
+//! Records of instances and of the computers behind them. Their changes are in `due`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -16,7 +16,10 @@ use super::*;
 use crate::api::{
     Code, CreateInstance, CreatePhase, Endpoint, Follower, ImageSelector, Instance, ObjectKind, Progress, Random,
     Settings, SpecSelector, TokenSource, WaitEnding, is_marked,
-    testing::{self, Ledger, Reply, context, lost, never_sent, ok, page, raw, refusal, serve, serve_with},
+    testing::{
+        self, Ledger, Reply, context, journal, lost, never_sent, next, ok, page, phases, raw, refusal, serve,
+        serve_with,
+    },
     transport::Outgoing,
 };
 
@@ -33,12 +36,6 @@ fn patient(wait: Duration) -> CreateOptions {
 
 fn made() -> Reply {
     ok(&json!({"instance_id": 11, "instance_uid": "ins-1", "payment_type": "Hourly", "release_time": 0}))
-}
-
-fn journal() -> (tempfile::TempDir, Journal) {
-    let folder = tempfile::tempdir().unwrap();
-    let journal = Journal::new(folder.path());
-    (folder, journal)
 }
 
 async fn create_with(
@@ -76,16 +73,6 @@ async fn guarded<G: Guard>(
     options: CreateOptions,
 ) -> (G, Result<Accepted<Instance>, Error>) {
     client.instances().create_one_of(request().into(), guard, journal, options, &context(1800)).await
-}
-
-/// The journal of the next run.
-fn next(journal: &Journal) -> Journal {
-    journal.end();
-    Journal::new(journal.directory())
-}
-
-fn phases(journal: &Journal) -> Vec<CreatePhase> {
-    journal.list().unwrap().entries.into_iter().map(|listed| listed.record.phase).collect()
 }
 
 fn creates(ledger: &Ledger) -> usize {
