@@ -43,8 +43,22 @@ impl PeerFacts {
     }
 }
 
-/// Checks the host key, and records events. Channels that a server opens are refused by dropping their handles; the
-/// library's defaults would accept them.
+/// Refuses channels that a server opens, by dropping their handles; the library's defaults would accept them.
+macro_rules! refuse {
+    ($($channel:ident($($argument:ty),*);)*) => {$(
+        async fn $channel(
+            &mut self,
+            _: Channel<Msg>,
+            $(_: $argument,)*
+            _: ChannelOpenHandle,
+            _: &mut client::Session,
+        ) -> Result<(), Self::Error> {
+            Ok(())
+        }
+    )*};
+}
+
+/// Checks the host key, and records events.
 #[derive(Debug)]
 pub(super) struct Handler {
     pin: Option<Pin>,
@@ -90,82 +104,17 @@ impl client::Handler for Handler {
         Ok(())
     }
 
-    async fn server_channel_open_forwarded_tcpip(
-        &mut self,
-        _: Channel<Msg>,
-        _: &str,
-        _: u32,
-        _: &str,
-        _: u32,
-        _: ChannelOpenHandle,
-        _: &mut client::Session,
-    ) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    async fn server_channel_open_forwarded_streamlocal(
-        &mut self,
-        _: Channel<Msg>,
-        _: &str,
-        _: ChannelOpenHandle,
-        _: &mut client::Session,
-    ) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    async fn server_channel_open_agent_forward(
-        &mut self,
-        _: Channel<Msg>,
-        _: ChannelOpenHandle,
-        _: &mut client::Session,
-    ) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
     async fn should_accept_unknown_server_channel(&mut self, _: ChannelId, _: &str) -> bool {
         false
     }
 
-    async fn server_channel_open_session(
-        &mut self,
-        _: Channel<Msg>,
-        _: ChannelOpenHandle,
-        _: &mut client::Session,
-    ) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    async fn server_channel_open_direct_tcpip(
-        &mut self,
-        _: Channel<Msg>,
-        _: &str,
-        _: u32,
-        _: &str,
-        _: u32,
-        _: ChannelOpenHandle,
-        _: &mut client::Session,
-    ) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    async fn server_channel_open_direct_streamlocal(
-        &mut self,
-        _: Channel<Msg>,
-        _: &str,
-        _: ChannelOpenHandle,
-        _: &mut client::Session,
-    ) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    async fn server_channel_open_x11(
-        &mut self,
-        _: Channel<Msg>,
-        _: &str,
-        _: u32,
-        _: ChannelOpenHandle,
-        _: &mut client::Session,
-    ) -> Result<(), Self::Error> {
-        Ok(())
+    refuse! {
+        server_channel_open_agent_forward();
+        server_channel_open_direct_streamlocal(&str);
+        server_channel_open_direct_tcpip(&str, u32, &str, u32);
+        server_channel_open_forwarded_streamlocal(&str);
+        server_channel_open_forwarded_tcpip(&str, u32, &str, u32);
+        server_channel_open_session();
+        server_channel_open_x11(&str, u32);
     }
 }

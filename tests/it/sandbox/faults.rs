@@ -30,6 +30,15 @@ async fn a_gateways_answer_is_no_envelope(#[case] action: FaultAction, #[case] s
 }
 
 #[tokio::test]
+async fn a_slow_answer_is_late_and_whole() {
+    let site = Site::start(Options::default()).await;
+    site.arm("instance_list", FaultAction::Slow { ms: 300 });
+    let before = Instant::now();
+    assert!(site.list().await.unwrap().is_whole());
+    assert!(before.elapsed() >= Duration::from_millis(300));
+}
+
+#[tokio::test]
 async fn a_truncated_body_breaks_off() {
     let site = Site::start(Options::default()).await;
     assert!(site.list().await.unwrap().is_whole());

@@ -152,6 +152,39 @@ fn a_request_in_flight_keeps_the_new_one_until_the_second_term() {
     assert_eq!(other.health(), 200, "it kept its port");
 }
 
+#[test]
+fn a_stream_is_cut_when_the_server_shuts_down() {
+    let home = Home::usual();
+    let mut server = home.ready("new", "slow-chat", "");
+    wait_for("its word", || server.log().contains("all slots are idle").then_some(()));
+    let mut stream = server.try_connect().unwrap();
+    let body = json!({ "messages": [{ "role": "user", "content": "a b c d e f g h" }], "stream": true });
+    stream.write_all(request("POST", "/v1/chat/completions", "", Some(&body)).as_bytes()).unwrap();
+    let mut begun = [0; 64];
+    stream.read_exact(&mut begun).unwrap();
+    server.signal(Signal::SIGTERM);
+    let mut rest = Vec::new();
+    let _cut = stream.read_to_end(&mut rest);
+    let rest = String::from_utf8_lossy(&rest);
+    assert!(rest.contains("data: ") && !rest.contains("[DONE]"), "{rest}");
+    assert_eq!(server.code(), 0, "{}", server.log());
+}
+
+#[test]
+fn a_signal_ends_a_server_that_loads_at_once() {
+    let home = Home::usual();
+    let mut server = home.start("new", "slow-600s", "--port 8000");
+    wait_for("the port", || server.try_connect());
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.code(), 128 + 15);
+}
+
+/// As in the real one: 73,536 is port 8000.
+#[test]
+fn the_number_of_a_port_is_cut_to_16_bits() {
+    Home::usual().start("new", "tiny", "--port 73536").await_ready();
+}
+
 #[rstest]
 #[case::v100("NVIDIA-V100-32G")]
 #[case::p40("NVIDIA-P40")]

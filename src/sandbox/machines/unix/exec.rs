@@ -140,7 +140,8 @@ async fn tell(client: &Handle, id: ChannelId, status: ExitStatus) {
         (Some(code), _) => client.exit_status_request(id, u32::try_from(code).unwrap_or(255)).await,
         (None, Some(signal)) => {
             let core = status.core_dumped();
-            client.exit_signal_request(id, sig_of(signal), core, String::new(), String::new()).await
+            let name = Sig::Custom(signal.as_str().trim_start_matches("SIG").to_owned());
+            client.exit_signal_request(id, name, core, String::new(), String::new()).await
         }
         (None, None) => client.exit_status_request(id, 255).await,
     };
@@ -162,24 +163,6 @@ fn signal_of(name: &Sig) -> Option<Signal> {
         Sig::TERM => Some(Signal::SIGTERM),
         Sig::USR1 => Some(Signal::SIGUSR1),
         Sig::Custom(name) => format!("SIG{name}").parse().ok(),
-    }
-}
-
-fn sig_of(signal: Signal) -> Sig {
-    match signal {
-        Signal::SIGABRT => Sig::ABRT,
-        Signal::SIGALRM => Sig::ALRM,
-        Signal::SIGFPE => Sig::FPE,
-        Signal::SIGHUP => Sig::HUP,
-        Signal::SIGILL => Sig::ILL,
-        Signal::SIGINT => Sig::INT,
-        Signal::SIGKILL => Sig::KILL,
-        Signal::SIGPIPE => Sig::PIPE,
-        Signal::SIGQUIT => Sig::QUIT,
-        Signal::SIGSEGV => Sig::SEGV,
-        Signal::SIGTERM => Sig::TERM,
-        Signal::SIGUSR1 => Sig::USR1,
-        other => Sig::Custom(other.as_str().trim_start_matches("SIG").to_owned()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Chats: the request, and the answer, whole or streamed.
 
 use std::{
+    fmt,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -11,6 +12,7 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
+use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::sleep};
@@ -147,11 +149,7 @@ fn happens(app: &App, model: &LoadedModel, number: u64) -> OnChat {
 
 async fn whole(app: Arc<App>, frame: ChatFrame, model: &LoadedModel, reply: ChatReply) -> Response {
     let (finish, begun) = (reply.finish, Instant::now());
-    let mut generated = generate(reply.words, app.clone(), model, frame.prompt_tokens);
-    let mut words = Vec::new();
-    while let Some(word) = generated.recv().await {
-        words.push(word);
-    }
+    let words: Vec<String> = generate(reply.words, app.clone(), model, frame.prompt_tokens).collect().await;
     if app.stopping.is_cancelled() {
         // As measured: a server that shuts down leaves the request unanswered until the client disconnects.
         return std::future::pending().await;
@@ -166,44 +164,30 @@ async fn whole(app: Arc<App>, frame: ChatFrame, model: &LoadedModel, reply: Chat
 }
 
 fn streamed(app: Arc<App>, frame: ChatFrame, model: &LoadedModel, reply: ChatReply) -> Response {
-    let (sender, receiver) = mpsc::channel(4);
-    let model = model.clone();
-    tokio::spawn(async move {
-        let event = |value: &Value| Ok(Bytes::from(format!("data: {value}\n\n")));
-        let begun = Instant::now();
-        let mut predicted = 0;
-        // A client that has disconnected gets no more.
-        if sender.send(event(&frame.first())).await.is_err() {
-            return;
-        }
-        let mut words = generate(reply.words, app.clone(), &model, frame.prompt_tokens);
-        while let Some(word) = words.recv().await {
-            predicted += 1;
-            if sender.send(event(&frame.word(&word))).await.is_err() {
-                return;
-            }
-        }
+    let (begun, predicted) = (Instant::now(), reply.words.len());
+    let words = generate(reply.words, app.clone(), model, frame.prompt_tokens);
+    let (first, of_word) = (frame.first(), frame.clone());
+    let chunks = stream::iter([first]).chain(words.map(move |word| of_word.word(&word)));
+    let end = async move {
         if app.stopping.is_cancelled() {
-            let _ = sender.send(Err(Cut)).await;
-            return;
+            return vec![Err(Cut)];
         }
         let mut last = frame.last(reply.finish, predicted);
         if let Some(end) = last.first_mut() {
             end["timings"] = timings(frame.prompt_tokens, predicted, begun.elapsed());
         }
-        let done = Ok(Bytes::from_static(b"data: [DONE]\n\n"));
-        for event in last.iter().map(event).chain([done]) {
-            if sender.send(event).await.is_err() {
-                return;
-            }
-        }
-    });
-    let body = Body::from_stream(ReceiverStream::new(receiver));
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))], body).into_response()
+        last.iter().map(event).chain([event("[DONE]")]).collect()
+    };
+    let events = chunks.map(event).chain(stream::once(end).flat_map(stream::iter));
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))], Body::from_stream(events)).into_response()
+}
+
+fn event(data: impl fmt::Display) -> Result<Bytes, Cut> {
+    Ok(Bytes::from(format!("data: {data}\n\n")))
 }
 
 /// Generates the words when a slot is free. It ends early when the server shuts down or the receiver is dropped.
-fn generate(words: Vec<String>, app: Arc<App>, model: &LoadedModel, prompt_tokens: usize) -> mpsc::Receiver<String> {
+fn generate(words: Vec<String>, app: Arc<App>, model: &LoadedModel, prompt_tokens: usize) -> ReceiverStream<String> {
     let (sender, receiver) = mpsc::channel(1);
     let token = model.token;
     tokio::spawn(async move {
@@ -228,7 +212,7 @@ fn generate(words: Vec<String>, app: Arc<App>, model: &LoadedModel, prompt_token
             () = say => {}
         }
     });
-    receiver
+    ReceiverStream::new(receiver)
 }
 
 /// The speeds in an answer. A single token has no speed.
