@@ -94,9 +94,7 @@ fn another_accounts_token_takes_nothing_out_of_the_state() {
 
 #[test]
 fn without_private_data_the_account_of_what_is_absent_is_not_known() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         workspace.lose_private_data();
         site.mutate(Mutation::RemoveInstance { uid: site.live()[0].clone() });

@@ -10,7 +10,7 @@ use crate::{
     framework::echo::{Echo, Signals},
     support::{
         reattach::Reattached,
-        terraform::{Instance, Site, Workspace, config, each_cli, refusal},
+        terraform::{Instance, Workspace, config, each_workspace_since, refusal},
     },
 };
 
@@ -34,15 +34,10 @@ fn echo(workspace: &Workspace<'_>) -> (Reattached, Arc<Signals>) {
 
 #[test]
 fn a_password_reaches_what_needs_it_and_is_stored_nowhere() {
-    each_cli(|cli| {
-        if !cli.has(11, 11) {
-            return;
-        }
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_since(11, 11, |site, workspace| {
         workspace.set_env("TF_LOG", "TRACE");
         workspace.set_env("TF_LOG_PATH", &workspace.beside("trace.log").display().to_string());
-        let (_served, signals) = echo(&workspace);
+        let (_served, signals) = echo(workspace);
         let machine = Instance::new("x").set("store_credentials", false);
         let body = |size: u8| {
             with_echo(&format!(
@@ -96,13 +91,8 @@ fn find<'a>(value: &'a serde_json::Value, name: &str) -> Option<&'a str> {
 
 #[test]
 fn what_was_opened_is_closed_with_what_was_held_for_it() {
-    each_cli(|cli| {
-        if !cli.has(11, 11) {
-            return;
-        }
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
-        let (_served, signals) = echo(&workspace);
+    each_workspace_since(11, 11, |_, workspace| {
+        let (_served, signals) = echo(workspace);
         workspace.write(&with_echo(
             "ephemeral \"echo_loan\" \"x\" {\n  name = \"a\"\n}\n\
              resource \"echo_thing\" \"x\" {\n  name = \"x\"\n  password = ephemeral.echo_loan.x.secret\n}\n",
@@ -116,12 +106,7 @@ fn what_was_opened_is_closed_with_what_was_held_for_it() {
 
 #[test]
 fn there_is_no_way_into_what_does_not_run() {
-    each_cli(|cli| {
-        if !cli.has(10, 11) {
-            return;
-        }
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_since(10, 11, |site, workspace| {
         let access = |id: &str| format!("ephemeral \"damodel_instance_access\" \"x\" {{\n  id = {id:?}\n}}\n");
         workspace.write(&config(access("")));
         refusal(&workspace.try_plan(&[]), &["non-empty"]);
@@ -149,13 +134,8 @@ fn there_is_no_way_into_what_does_not_run() {
 
 #[test]
 fn a_write_only_value_is_no_difference() {
-    each_cli(|cli| {
-        if !cli.has(11, 11) {
-            return;
-        }
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
-        let (_served, signals) = echo(&workspace);
+    each_workspace_since(11, 11, |_, workspace| {
+        let (_served, signals) = echo(workspace);
         let body = |size: u8| {
             with_echo(&format!(
                 "variable \"password\" {{\n  type = string\n  ephemeral = true\n}}\n\

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::terraform::{Site, Workspace, config, each_cli};
+use crate::support::terraform::{config, each_workspace_since};
 
 fn ask(arguments: &str) -> String {
     format!("action \"damodel_chat_completion\" \"hello\" {{\n  config {{\n{arguments}\n  }}\n}}\n")
@@ -22,12 +22,7 @@ fn told(stdout: &str) -> Vec<String> {
 
 #[test]
 fn a_model_answers_after_an_apply() {
-    each_cli(|cli| {
-        if !cli.has(14, 99) {
-            return;
-        }
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_since(14, 99, |site, workspace| {
         workspace.set_env("DAMODEL_API_KEY", site.chat_key());
         let trigger = "resource \"terraform_data\" \"x\" {\n  lifecycle {\n    action_trigger {\n      events = \
                        [after_create]\n      actions = [action.damodel_chat_completion.hello]\n    }\n  }\n}\n";
@@ -49,12 +44,7 @@ fn a_model_answers_after_an_apply() {
 
 #[test]
 fn a_model_that_does_not_answer_is_an_error_at_its_argument() {
-    each_cli(|cli| {
-        if !cli.has(14, 99) {
-            return;
-        }
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_since(14, 99, |site, workspace| {
         workspace.set_env("DAMODEL_API_KEY", site.chat_key());
         workspace.write(&config(ask(&QUESTION.replace("deepseek-r1", "no-such-model"))));
         let (done, said) = workspace.try_apply(&["-invoke=action.damodel_chat_completion.hello"]);

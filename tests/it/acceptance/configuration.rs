@@ -1,8 +1,6 @@
 //! The sources of the provider's arguments.
 
-use crate::support::terraform::{
-    Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, each_workspace, refusal,
-};
+use crate::support::terraform::{Diagnostic, Instance, config, config_with, each_workspace, refusal};
 
 const X: &str = "damodel_instance.x";
 
@@ -87,9 +85,7 @@ fn all_that_is_missing_is_told_at_once() {
 
 #[test]
 fn the_region_comes_from_the_machine_the_provider_or_the_environment() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|_, workspace| {
         let machine = || Instance::new("x").without("spec_id").text("spec_type", "gpu.a100-80g.1");
         workspace.write(&config_with("", machine()));
         let said = workspace.try_plan(&[]);

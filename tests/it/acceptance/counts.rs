@@ -6,7 +6,7 @@ use damodel::sandbox::{Form, LedgerObject, Options};
 use rstest::rstest;
 use serde_json::Value;
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_workspace};
+use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_cli_since, each_workspace};
 
 const DISKS: u32 = 200;
 const IMAGES: u32 = 20;
@@ -35,10 +35,7 @@ fn taken_over(kind: &str, ids: &[String], arguments: &str) -> String {
 // If that page is capped too: 200 and the seed's four, a hundred on a page.
 #[case(Form { page_cap: Some(100), page_cap_for_all: true, ..Form::default() }, 3, 1)]
 fn a_refresh_of_many_things_is_a_few_lists(#[case] form: Form, #[case] disk_pages: usize, #[case] image_pages: usize) {
-    each_cli(|cli| {
-        if !cli.has(7, 7) {
-            return;
-        }
+    each_cli_since(7, 7, |cli| {
         let options = Options { form: form.clone(), generate_disks: DISKS, generate_images: IMAGES, ..Site::options() };
         let site = Site::with(options);
         let workspace = Workspace::new(cli, &site);

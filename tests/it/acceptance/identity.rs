@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::support::terraform::{Instance, Site, State, Workspace, config, each_cli};
+use crate::support::terraform::{Instance, Site, State, Workspace, config, each_cli_since, each_workspace_since};
 
 /// The identity of a resource, from the state file: OpenTofu's `show -json` does not have it.
 fn identity_of(workspace: &Workspace<'_>, kind: &str) -> Value {
@@ -31,10 +31,7 @@ const IMAGE: &str =
 
 #[test]
 fn what_is_made_is_imported_by_its_identity() {
-    each_cli(|cli| {
-        if !cli.has(12, 12) {
-            return;
-        }
+    each_cli_since(12, 12, |cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         let config = config(format!("{}{DISK}{IMAGE}", Instance::new("x")));
@@ -74,12 +71,7 @@ fn what_is_made_is_imported_by_its_identity() {
 
 #[test]
 fn an_identity_that_nothing_has_is_an_error() {
-    each_cli(|cli| {
-        if !cli.has(12, 12) {
-            return;
-        }
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_since(12, 12, |_, workspace| {
         let block = "import {\n  to = damodel_cloud_disk.x\n  identity = { id = \"4711\" }\n}\n";
         workspace.write(&config(format!("{DISK}{block}")));
         let said = workspace.try_plan(&[]);
@@ -89,12 +81,7 @@ fn an_identity_that_nothing_has_is_an_error() {
 
 #[test]
 fn a_state_from_before_identities_gets_one() {
-    each_cli(|cli| {
-        if !cli.has(12, 12) {
-            return;
-        }
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_since(12, 12, |_, workspace| {
         workspace.apply_ok(&config(DISK));
         let file = workspace.directory().join("terraform.tfstate");
         let mut state: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
@@ -105,7 +92,7 @@ fn a_state_from_before_identities_gets_one() {
         workspace.run_ok(&["apply", "-auto-approve", "-refresh-only"]);
         workspace.settled();
         assert_eq!(
-            identity_of(&workspace, "damodel_cloud_disk")["id"],
+            identity_of(workspace, "damodel_cloud_disk")["id"],
             workspace.state().resource("damodel_cloud_disk.x").id()
         );
         workspace.finish();

@@ -95,11 +95,9 @@ fn id_of(site: &Site, uid: &str) -> String {
 /// The error of each create has the import command for its own address first.
 #[test]
 fn one_apply_names_all_leftovers() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let config = with("", Instance::new("x").set("count", 3).text("name", "same"));
-        left_behind(&workspace, &config, 3);
+        left_behind(workspace, &config, 3);
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done, "{said:#?}");
         for error in said.iter().filter(|said| said.is_error()) {
@@ -120,9 +118,7 @@ fn siblings_of_one_name_resume_their_own_creates(
     #[values("x", "y")] killed: &str,
     #[values(&[][..], &["-parallelism=1"][..])] arguments: &[&str],
 ) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let sized = |label: &str, size: u32| {
             disk(label)
                 .replace("size_gb = 20", &format!("size_gb = {size}"))
@@ -131,7 +127,7 @@ fn siblings_of_one_name_resume_their_own_creates(
         let (x, y) = (sized("x", 30), sized("y", 60));
         let before = site.balance_of(LedgerObject::CloudDisk).created;
         workspace.write(&config_with("region = \"cn-east-1\"", if killed == "x" { &x } else { &y }));
-        Started::killed_when_accepted(&workspace, 1);
+        Started::killed_when_accepted(workspace, 1);
         let both = with("", format!("{x}{y}"));
         workspace.write(&both);
         let (done, said) = workspace.try_apply(arguments);
@@ -153,9 +149,7 @@ fn siblings_of_one_name_resume_their_own_creates(
 /// Terraform is killed after the answer and before it stores it.
 #[rstest]
 fn an_answered_create_whose_state_was_lost_is_refused_with_its_id(#[values("fail", "warn")] on_leftover: &str) {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace(|site, workspace| {
         let config = with(&format!("on_leftover = {on_leftover:?}"), Instance::new("x"));
         workspace.apply_ok(&config);
         let uid = workspace.state().resource(X).id();
@@ -264,10 +258,8 @@ fn leftovers_of_other_configurations_say_nothing() {
 /// An edited request hides nothing: the marker is that of the name.
 #[test]
 fn an_edited_configuration_finds_what_was_left() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
-        left_behind(&workspace, &with("", Instance::new("x")), 1);
+    each_workspace(|site, workspace| {
+        left_behind(workspace, &with("", Instance::new("x")), 1);
         let uid = site.live()[0].clone();
         workspace.write(&with("", Instance::new("x").set("gpu_num", 2)));
         let (done, said) = workspace.try_apply(&[]);

@@ -12,7 +12,9 @@ use crate::{
     model::Files,
     support::{
         gguf::{Gguf, Q4_K, Size},
-        terraform::{Instance, Severity, Site, Workspace, config, each_cli, each_workspace, refusal, says},
+        terraform::{
+            Instance, Severity, Workspace, config, each_cli, each_workspace, each_workspace_since, refusal, says,
+        },
     },
 };
 
@@ -153,12 +155,7 @@ fn what_is_no_model_is_an_error_at_its_argument() {
 
 #[test]
 fn the_memory_of_a_model_is_a_number_in_the_plan() {
-    each_cli(|cli| {
-        if !cli.has(8, 7) {
-            return;
-        }
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_since(8, 7, |_, workspace| {
         file().write(&workspace.directory().join("m.gguf")).unwrap();
         Gguf::new("mamba").number("mamba.block_count", 2).write(&workspace.directory().join("recurrent.gguf")).unwrap();
         let call = |model: &str, options: &str| {

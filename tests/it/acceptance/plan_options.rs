@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_workspace};
+use crate::support::terraform::{Instance, Site, Workspace, config, each_cli_since, each_workspace};
 
 const X: &str = "damodel_instance.x";
 const Y: &str = "damodel_instance.y";
@@ -72,10 +72,7 @@ fn ignored_changes_are_ignored() {
 
 #[test]
 fn a_removed_block_forgets_without_a_release() {
-    each_cli(|cli| {
-        if !cli.has(7, 7) {
-            return;
-        }
+    each_cli_since(7, 7, |cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&config(Instance::new("x")));

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use serde_json::{Value, json};
 
 use super::secrets::leaks;
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli};
+use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_cli_since, each_workspace_since};
 
 const DISKS: &str = "resource \"damodel_cloud_disk\" \"x\" {\n  count = 2\n  name = \"mine-${count.index}\"\n  \
                      size_gb = 20\n  spec_id = 31\n}\n";
@@ -30,12 +30,7 @@ fn found(workspace: &Workspace<'_>) -> Vec<Value> {
 
 #[test]
 fn a_query_finds_what_there_is() {
-    each_cli(|cli| {
-        if !cli.has(14, 99) {
-            return;
-        }
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_since(14, 99, |site, workspace| {
         let machines = format!("{}{}", Instance::new("x"), Instance::new("y"));
         let image =
             "resource \"damodel_private_image\" \"x\" {\n  name = \"img\"\n  instance_id = damodel_instance.x.id\n}\n";
@@ -45,16 +40,16 @@ fn a_query_finds_what_there_is() {
 
         // Names and identities; a released one is left out.
         workspace.apply_ok(&config(format!("{}{DISKS}{image}", Instance::new("x"))));
-        query(&workspace, &list("damodel_instance", "", ""));
-        let all = found(&workspace);
+        query(workspace, &list("damodel_instance", "", ""));
+        let all = found(workspace);
         assert_eq!(all.len(), 1, "{all:#?}");
         assert_eq!(all[0]["display_name"], "x");
         assert_eq!(all[0]["identity"], json!({ "instance_uid": uid("x") }));
         assert!(all[0]["resource_object"].is_null());
 
         // Complete objects, without their secrets.
-        query(&workspace, &list("damodel_instance", "  include_resource = true", "    query = \"x\""));
-        let whole = found(&workspace);
+        query(workspace, &list("damodel_instance", "  include_resource = true", "    query = \"x\""));
+        let whole = found(workspace);
         let object = &whole[0]["resource_object"];
         assert_eq!(
             (&object["id"], &object["gpu_num"], &object["status"]),
@@ -64,21 +59,21 @@ fn a_query_finds_what_there_is() {
         assert_eq!(leaks("printed", workspace.transcript().as_bytes(), &site.secrets()), Vec::<String>::new());
 
         // Filters and limits.
-        query(&workspace, &list("damodel_instance", "", "    status = \"Failed\""));
-        assert_eq!(found(&workspace).len(), 0);
-        query(&workspace, &list("damodel_cloud_disk", "  limit = 1", ""));
-        assert_eq!(found(&workspace).len(), 1);
-        query(&workspace, &list("damodel_cloud_disk", "", "    name_or_uid = \"mine-\""));
-        let disks = found(&workspace);
+        query(workspace, &list("damodel_instance", "", "    status = \"Failed\""));
+        assert_eq!(found(workspace).len(), 0);
+        query(workspace, &list("damodel_cloud_disk", "  limit = 1", ""));
+        assert_eq!(found(workspace).len(), 1);
+        query(workspace, &list("damodel_cloud_disk", "", "    name_or_uid = \"mine-\""));
+        let disks = found(workspace);
         let names: BTreeSet<_> = disks.iter().map(|disk| disk["display_name"].as_str().unwrap()).collect();
         assert_eq!(names, ["mine-0", "mine-1"].into());
-        query(&workspace, &list("damodel_private_image", "  include_resource = true", "    name = \"img\""));
-        let images = found(&workspace);
+        query(workspace, &list("damodel_private_image", "  include_resource = true", "    name = \"img\""));
+        let images = found(workspace);
         assert_eq!(images[0]["identity"]["image_id"], *state.resource("damodel_private_image.x").value("image_id"));
         assert_eq!(images[0]["resource_object"]["status"], "ready");
 
         // An invalid filter.
-        query(&workspace, &list("damodel_private_image", "", "    name_regex = \"(\""));
+        query(workspace, &list("damodel_private_image", "", "    name_regex = \"(\""));
         let refused = workspace.run(&["query", "-no-color"]);
         assert!(refused.code != Some(0), "{}", refused.stdout);
         fs::remove_file(workspace.directory().join("all.tfquery.hcl")).unwrap();
@@ -88,10 +83,7 @@ fn a_query_finds_what_there_is() {
 
 #[test]
 fn what_a_query_generates_imports_everything_and_changes_nothing() {
-    each_cli(|cli| {
-        if !cli.has(14, 99) {
-            return;
-        }
+    each_cli_since(14, 99, |cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         let by_key = Instance::new("y")
@@ -166,19 +158,14 @@ fn an_import_block_generates_a_configuration_that_plans_nothing() {
 
 #[test]
 fn the_examples_are_queries_that_work() {
-    each_cli(|cli| {
-        if !cli.has(14, 99) {
-            return;
-        }
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_since(14, 99, |_, workspace| {
         workspace.apply_ok(&config(Instance::new("trainer")));
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/list-resources");
         let mut counts = Vec::new();
         for kind in ["damodel_cloud_disk", "damodel_instance", "damodel_private_image"] {
             let example = examples.join(kind).join("list-resource.tfquery.hcl");
-            query(&workspace, &fs::read_to_string(example).unwrap());
-            counts.push((kind, found(&workspace).len()));
+            query(workspace, &fs::read_to_string(example).unwrap());
+            counts.push((kind, found(workspace).len()));
         }
         assert!(counts.contains(&("damodel_instance", 1)), "{counts:?}");
         fs::remove_file(workspace.directory().join("all.tfquery.hcl")).unwrap();

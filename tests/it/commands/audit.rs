@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     plugin::BINARY,
-    terraform::{Instance, Run, Site, Workspace, config, each_cli},
+    terraform::{Instance, Run, Site, Workspace, config, each_cli, each_cli_since},
 };
 
 const DISK: &str = "resource \"damodel_cloud_disk\" \"data\" {\n  name = \"data\"\n  size_gb = 20\n  spec_id = 31\n}\n";
@@ -114,10 +114,7 @@ fn what_is_billed_is_held_by_a_state_or_by_nobody() {
 
 #[test]
 fn what_nobody_holds_is_adopted() {
-    each_cli(|cli| {
-        if !cli.has(5, 6) {
-            return;
-        }
+    each_cli_since(5, 6, |cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&config(Instance::new("a")));

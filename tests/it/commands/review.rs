@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::{
     plugin::BINARY,
     record::skipped,
-    terraform::{Instance, Run, Site, Workspace, config, each_cli, each_workspace},
+    terraform::{Instance, Run, Site, Workspace, config, each_cli_since, each_workspace},
 };
 
 const EVERYTHING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/review/everything.json");
@@ -94,10 +94,7 @@ fn candidates_are_told_with_their_ceiling_and_the_choice_after_the_apply() {
 /// An import reads the values of a list; the passwords come with the refresh of the next plan.
 #[test]
 fn what_the_refresh_after_an_import_reads_enters_the_state() {
-    each_cli(|cli| {
-        if !cli.has(5, 6) {
-            return;
-        }
+    each_cli_since(5, 6, |cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&config(Instance::new("a")));
@@ -174,10 +171,7 @@ fn the_data_of_a_replaced_machine_is_told() {
 
 #[test]
 fn what_is_removed_without_destroy_is_forgotten() {
-    each_cli(|cli| {
-        if !cli.has(7, 7) {
-            return;
-        }
+    each_cli_since(7, 7, |cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
         workspace.apply_ok(&config(Instance::new("a")));

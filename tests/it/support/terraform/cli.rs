@@ -33,12 +33,26 @@ pub(crate) fn each_cli(test: impl Fn(&Cli)) {
     }
 }
 
-/// The same with a sandbox and a workspace.
-pub(crate) fn each_workspace(test: impl Fn(&Site, &Workspace<'_>)) {
+/// The same with command lines that [have](Cli::has) these versions.
+pub(crate) fn each_cli_since(terraform: u64, tofu: u64, test: impl Fn(&Cli)) {
     each_cli(|cli| {
+        if cli.has(terraform, tofu) {
+            test(cli);
+        }
+    });
+}
+
+/// The same with a sandbox and a workspace.
+pub(crate) fn each_workspace_since(terraform: u64, tofu: u64, test: impl Fn(&Site, &Workspace<'_>)) {
+    each_cli_since(terraform, tofu, |cli| {
         let site = Site::start();
         test(&site, &Workspace::new(cli, &site));
     });
+}
+
+/// Runs a test with every command line, a sandbox and a workspace.
+pub(crate) fn each_workspace(test: impl Fn(&Site, &Workspace<'_>)) {
+    each_workspace_since(0, 0, test);
 }
 
 fn find() -> Vec<Cli> {
