@@ -4,18 +4,11 @@ use std::thread;
 
 use damodel::sandbox::{Code, FaultAction, When};
 
-use crate::support::terraform::{Instance, Site, Workspace, config, config_with, each_cli, refusal};
+use crate::support::terraform::{Instance, Site, Workspace, config, config_with, each_cli, each_workspace, refusal};
 
 /// The configuration of a provider with this budget.
 fn budget(most: &str, more: &str, body: impl std::fmt::Display) -> String {
     config_with(&format!("region = \"cn-east-1\"\nmax_account_hourly_price = {most}\n{more}"), body)
-}
-
-fn each(test: impl Fn(&Site, &Workspace<'_>)) {
-    each_cli(|cli| {
-        let site = Site::start();
-        test(&site, &Workspace::new(cli, &site));
-    });
 }
 
 /// This many instances at 1.98 an hour.
@@ -25,7 +18,7 @@ fn machines(count: usize) -> String {
 
 #[test]
 fn a_stack_above_the_budget_is_an_error_on_the_machine_that_goes_over_it() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x").set("data_disk_expand_size_gb", 100)));
         let dear = Instance::new("dear").set("spec_id", 101);
         let whole =
@@ -47,7 +40,7 @@ fn a_stack_above_the_budget_is_an_error_on_the_machine_that_goes_over_it() {
 
 #[test]
 fn machines_of_one_plan_count_together() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&budget("5.94", "", machines(4)));
         let said = workspace.try_plan(&[]);
         refusal(&said, &["7.92", "is 5.94"]);
@@ -59,7 +52,7 @@ fn machines_of_one_plan_count_together() {
 
 #[test]
 fn creates_at_once_reserve_one_after_the_other() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         // Without checks of the plan, the creates enforce the budget.
         workspace.write(&budget("9.9", "preflight = false", machines(64)));
         let (done, said) = workspace.try_apply(&["-parallelism=64"]);
@@ -103,7 +96,7 @@ fn runs_on_one_computer_know_of_each_other() {
 
 #[test]
 fn what_cannot_be_priced_is_named() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let weekly = Instance::new("weekly").text("payment_type", "Weekly").set("purchase_duration", 1);
         workspace.apply_ok(&config(&weekly));
         let uid = site.live().remove(0);
@@ -118,7 +111,7 @@ fn what_cannot_be_priced_is_named() {
 
 #[test]
 fn what_is_billed_without_a_listed_specification_has_its_own_price() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("old").set("spec_id", 104).set("data_disk_expand_size_gb", 100)));
         site.withdraw_spec(104);
         let whole = |most| {
@@ -134,7 +127,7 @@ fn what_is_billed_without_a_listed_specification_has_its_own_price() {
 
 #[test]
 fn details_are_asked_for_once_and_what_went_meanwhile_is_no_obstacle() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(machines(3)));
         let before = site.requests("instance_detail");
         let other = Workspace::new(workspace.cli, site);
@@ -155,7 +148,7 @@ fn details_are_asked_for_once_and_what_went_meanwhile_is_no_obstacle() {
 
 #[test]
 fn a_candidate_above_what_is_left_is_passed_over() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let choice = Instance::new("x").without("spec_id").set("candidates", "[{ spec_id = 101 }, { spec_id = 103 }]");
         let plan = workspace.plan_and_apply_ok(&budget("5", "", &choice));
         assert_eq!(plan.change("damodel_instance.x").after("spec_id"), 103);
@@ -175,7 +168,7 @@ fn a_candidate_above_what_is_left_is_passed_over() {
 
 #[test]
 fn a_machine_and_its_successor_do_not_count_together() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&budget("2", "", Instance::new("x")));
         workspace.apply_ok(&budget("2", "", Instance::new("x").text("hostname", "other")));
         workspace.run_ok(&["taint", "damodel_instance.x"]);
@@ -190,7 +183,7 @@ fn a_machine_and_its_successor_do_not_count_together() {
 
 #[test]
 fn a_price_that_moved_is_held_against_the_budget_before_the_create() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("other").set("spec_id", 104)));
         let whole = format!("{}{}", Instance::new("other").set("spec_id", 104), Instance::new("x"));
         workspace.write(&budget("3", "", &whole));

@@ -5,19 +5,12 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, each_cli, refusal, says,
+    Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, each_workspace, refusal, says,
 };
 
 const X: &str = "damodel_instance.x";
 /// In order: 103 (1.98 an hour), 101 (12.8), 104 (spot, 0.89), all in cn-east-1.
 const THREE: &str = "[{ spec_id = 103 }, { spec_type = \"gpu.a100-80g.1\" }, { spec_id = 104 }]";
-
-fn each(test: impl Fn(&Site, &Workspace<'_>)) {
-    each_cli(|cli| {
-        let site = Site::start();
-        test(&site, &Workspace::new(cli, &site));
-    });
-}
 
 /// Sets stock and price of a specification.
 fn set(site: &Site, spec_id: i64, stock: Option<i64>, hourly_price: Option<f64>) {
@@ -38,7 +31,7 @@ fn spec_of(workspace: &Workspace<'_>) -> i64 {
 
 #[test]
 fn what_differs_is_unknown_and_the_dearest_is_the_ceiling() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let plan = workspace.plan_and_apply_ok(&config(choice(THREE)));
         let change = plan.change(X);
         assert!(["spec_id", "spec_type", "estimated_cost"].iter().all(|name| change.is_unknown(name)));
@@ -56,7 +49,7 @@ fn what_differs_is_unknown_and_the_dearest_is_the_ceiling() {
 
 #[test]
 fn one_that_is_left_is_planned_wholly_known() {
-    each(|_, workspace| {
+    each_workspace(|_, workspace| {
         // 101 is above the budget, 999 does not exist, and 107 is withdrawn.
         let list = "[{ spec_id = 101 }, { spec_id = 999 }, { spec_id = 107 }, { spec_id = 103 }]";
         let provider = "region = \"cn-east-1\"\nmax_hourly_price = 5";
@@ -77,7 +70,7 @@ fn one_that_is_left_is_planned_wholly_known() {
 
 #[test]
 fn candidates_of_several_regions_and_sizes() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let list = "[{ spec_id = 103, region = \"cn-east-1\", gpu_num = 4 }, { spec_id = 201, region = \
                     \"cn-north-2\", gpu_num = 1 }]";
         sell_out(site, &[103]);
@@ -95,7 +88,7 @@ fn candidates_of_several_regions_and_sizes() {
 
 #[test]
 fn none_that_fits_is_an_error_with_each_reason() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let provider = "region = \"cn-east-1\"\nmax_hourly_price = 5";
         workspace.write(&config_with(provider, choice("[{ spec_id = 101 }, { spec_id = 999 }]")));
         let said = workspace.try_plan(&[]);
@@ -119,7 +112,7 @@ fn none_that_fits_is_an_error_with_each_reason() {
 
 #[test]
 fn the_cuda_label_and_the_images_region_rule_out() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("builder")));
         // 105 supports CUDA 12.2, and the image's label says 12.4.
         let plan = {
@@ -147,7 +140,7 @@ fn the_cuda_label_and_the_images_region_rule_out() {
 
 #[test]
 fn the_first_choice_that_sells_out_after_the_plan_leads_to_the_next() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(
             choice("[{ spec_id = 103 }, { spec_id = 105 }, { spec_id = 104 }, { spec_id = 101 }, { spec_id = 102 }]")
                 .set("image_id", "901"),
@@ -167,7 +160,7 @@ fn the_first_choice_that_sells_out_after_the_plan_leads_to_the_next() {
 
 #[test]
 fn a_candidate_is_bought_at_its_quote_or_not_at_all() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(choice(THREE)));
         workspace.plan(&[]);
         set(site, 103, None, Some(2.5));
@@ -195,7 +188,7 @@ fn a_candidate_is_bought_at_its_quote_or_not_at_all() {
 
 #[test]
 fn what_the_plan_ruled_out_is_not_bought() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let provider = "region = \"cn-east-1\"\nmax_hourly_price = 5";
         workspace.write(&config_with(provider, choice(THREE)));
         let plan = workspace.plan(&[]);
@@ -220,7 +213,7 @@ fn what_the_plan_ruled_out_is_not_bought() {
 
 #[test]
 fn one_that_is_left_and_sold_out_is_asked_for_once() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config_with(
             "region = \"cn-east-1\"\nmax_hourly_price = 5",
             choice("[{ spec_id = 101 }, { spec_id = 103 }]"),
@@ -239,7 +232,7 @@ fn one_that_is_left_and_sold_out_is_asked_for_once() {
 
 #[test]
 fn the_choice_is_kept() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(choice("[{ spec_id = 103 }, { spec_id = 104 }]")));
         sell_out(site, &[103]);
         set(site, 103, None, Some(9.5));
@@ -269,7 +262,7 @@ fn the_choice_is_kept() {
 
 #[test]
 fn a_protected_instance_keeps_its_choice() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let protected = |list| config(choice(list).set("deletion_protection", true));
         workspace.apply_ok(&protected("[{ spec_id = 103 }]"));
         workspace.write(&protected("[{ spec_id = 104 }]"));
@@ -282,7 +275,7 @@ fn a_protected_instance_keeps_its_choice() {
 
 #[test]
 fn moving_between_the_forms_sends_nothing() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
         let changes = site.changes();
         let plan = workspace.plan_and_apply_ok(&config(choice(THREE)));
@@ -304,7 +297,7 @@ fn moving_between_the_forms_sends_nothing() {
 
 #[test]
 fn a_create_goes_round_all_candidates_while_it_waits() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(choice(THREE).text("wait_for_capacity", "5m")));
         sell_out(site, &[101, 103, 104]);
         std::thread::scope(|scope| {
@@ -330,7 +323,7 @@ fn a_create_goes_round_all_candidates_while_it_waits() {
     false
 )]
 fn whatever_becomes_of_a_candidate_there_is_one_instance(#[case] action: FaultAction, #[case] is_made: bool) {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(choice(THREE)));
         workspace.plan(&[]);
         sell_out(site, &[103]);
@@ -344,7 +337,7 @@ fn whatever_becomes_of_a_candidate_there_is_one_instance(#[case] action: FaultAc
 
 #[test]
 fn a_run_killed_after_its_second_candidate_was_accepted_is_resumed() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(choice(THREE)));
         workspace.plan(&[]);
         site.arm(
@@ -368,7 +361,7 @@ fn a_run_killed_after_its_second_candidate_was_accepted_is_resumed() {
 
 #[test]
 fn a_run_killed_between_two_candidates_goes_on_with_the_next_at_once() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(choice(THREE).text("wait_for_capacity", "10m")));
         sell_out(site, &[103, 101, 104]);
         let mut started = Started::apply(workspace);
@@ -389,7 +382,7 @@ fn a_run_killed_between_two_candidates_goes_on_with_the_next_at_once() {
 
 #[test]
 fn other_errors_end_the_create() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(choice(THREE)));
         site.arm(
             "instance_create",
@@ -407,7 +400,7 @@ fn other_errors_end_the_create() {
 
 #[test]
 fn lists_of_the_data_source_are_candidates_as_they_are() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let specs = "data \"damodel_specs\" \"x\" {\n  gpu_name = \"4090\"\n  sort_by = \"price\"\n}\n";
         let machine = choice("data.damodel_specs.x.specs");
         let whole = config(format!("{specs}{machine}"));
@@ -433,7 +426,7 @@ fn lists_of_the_data_source_are_candidates_as_they_are() {
 #[case("candidates = [{ gpu_num = 1 }]", "candidates")]
 #[case("spec_id = 103", "")]
 fn what_makes_no_sense_is_refused_at_once(#[case] arguments: &str, #[case] attribute: &str) {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let body = format!(
             "resource \"damodel_instance\" \"x\" {{\n  image_id = 902\n  image_type = \"public\"\n  {arguments}\n}}\n"
         );

@@ -11,7 +11,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::support::terraform::{
-    Cli, Severity, Site, Started, Workspace, config, config_with, each_cli, refusal, says,
+    Severity, Site, Started, Workspace, config, config_with, each_workspace, each_workspace_on, refusal, says,
 };
 
 const X: &str = "damodel_cloud_disk.x";
@@ -41,25 +41,13 @@ fn finish(workspace: &Workspace<'_>) {
     assert_eq!(ledger.duplicates(LedgerObject::CloudDisk), Vec::<Vec<String>>::new());
 }
 
-/// Runs with each command line, in a workspace on a sandbox.
-fn each(test: impl Fn(&Site, &Workspace<'_>)) {
-    each_on(&Site::options(), test);
-}
-
-fn each_on(options: &Options, test: impl Fn(&Site, &Workspace<'_>)) {
-    each_cli(|cli: &Cli| {
-        let site = Site::with(options.clone());
-        test(&site, &Workspace::new(cli, &site));
-    });
-}
-
 #[rstest]
 #[case("resize=starting")]
 #[case("resize=size_first")]
 #[case("resize=unchanged")]
 fn it_grows_in_place_and_the_apply_waits(#[case] form: &str) {
     let options = Options { form: form.parse().unwrap(), disk_change: Duration::from_millis(1500), ..Site::options() };
-    each_on(&options, |site, workspace| {
+    each_workspace_on(&options, |site, workspace| {
         let begun = Instant::now();
         workspace.apply_ok(&config(disk(&[])));
         assert!(begun.elapsed() >= options.disk_change, "the create waits");
@@ -85,7 +73,7 @@ fn it_grows_in_place_and_the_apply_waits(#[case] form: &str) {
 
 #[test]
 fn it_does_not_shrink() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(disk(&[])));
         let changes = site.changes();
         workspace.write(&config(disk(&[("size_gb", "30")])));
@@ -110,7 +98,7 @@ fn it_does_not_shrink() {
 
 #[test]
 fn what_the_service_forbids_is_told_in_the_plan() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let paths = [
             "/", "/root", "/mnt", "/var", "/tmp", "/tmp/x", "/dev/sdb", "/proc", "/sys/fs", "/etc/ssl", "/usr",
             "/boot/x",
@@ -147,7 +135,7 @@ fn what_the_service_forbids_is_told_in_the_plan() {
 
 #[test]
 fn a_rename_is_in_place_and_everything_else_stays_known() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let named = |name: &str| {
             config(format!(
                 "{}resource \"terraform_data\" \"dependent\" {{\n  triggers_replace = [{X}.id, {X}.uid]\n}}\n\
@@ -179,7 +167,7 @@ fn a_rename_is_in_place_and_everything_else_stays_known() {
 
 #[test]
 fn a_destroy_waits_until_the_disk_is_let_go() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(disk(&[])));
         let id = number(workspace);
         // An instance of another state mounts it.
@@ -216,7 +204,7 @@ fn a_destroy_waits_until_the_disk_is_let_go() {
 
 #[test]
 fn a_destroy_that_cannot_see_the_disk_does_not_call_it_mounted() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(disk(&[]).replace("}\n", "  timeouts { delete = \"1s\" }\n}\n")));
         site.arm("cloud_disk_list", When::Always, FaultAction::Status { status: 503, processed: false });
         let (done, said) = workspace.try_apply(&["-destroy", "-refresh=false"]);
@@ -239,7 +227,7 @@ fn stored(workspace: &Workspace<'_>) -> serde_json::Value {
 
 #[test]
 fn a_refused_change_leaves_the_whole_entry_of_the_state() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(disk(&[])));
         let before = stored(workspace);
         let refused = FaultAction::Error { code_n: Code::InvalidParameter, processed: false };
@@ -256,7 +244,7 @@ fn a_refused_change_leaves_the_whole_entry_of_the_state() {
 
 #[test]
 fn a_protected_disk_is_neither_destroyed_nor_replaced() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let protected = ("deletion_protection", "true");
         workspace.apply_ok(&config(disk(&[protected])));
         let changes = site.changes();
@@ -281,7 +269,7 @@ fn a_protected_disk_is_neither_destroyed_nor_replaced() {
 
 #[test]
 fn a_disk_of_a_killed_provider_is_taken_up() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(disk(&[])));
         let created = site.balance_of(LedgerObject::CloudDisk).created;
         site.arm("cloud_disk_create", When::Next(1), FaultAction::Hang { limit_ms: 120_000, processed: true });
@@ -308,7 +296,7 @@ fn a_disk_of_a_killed_provider_is_taken_up() {
 #[case(FaultAction::Status { status: 502, processed: true })]
 #[case(FaultAction::LateVisibility { ms: 300, reads: 2 })]
 fn a_create_whose_answer_is_lost_makes_one_disk(#[case] action: FaultAction) {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let created = site.balance_of(LedgerObject::CloudDisk).created;
         site.arm("cloud_disk_create", When::Next(1), action.clone());
         workspace.apply_ok(&config(disk(&[])));
@@ -322,7 +310,7 @@ fn a_create_whose_answer_is_lost_makes_one_disk(#[case] action: FaultAction) {
 
 #[test]
 fn it_is_imported_by_id_and_by_uid() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let config = config(disk(&[("spec_id", "32")]));
         workspace.apply_ok(&config);
         let fresh = workspace.import_ok(&config, X, &[]);
@@ -350,7 +338,7 @@ fn it_is_imported_by_id_and_by_uid() {
 #[case("released_disks=forgotten")]
 fn a_disk_that_was_released_by_hand_leaves_the_state(#[case] form: &str) {
     let options = Options { form: form.parse().unwrap(), ..Site::options() };
-    each_on(&options, |site, workspace| {
+    each_workspace_on(&options, |site, workspace| {
         workspace.apply_ok(&config(disk(&[])));
         let id = number(workspace);
         workspace.made_long_ago();
@@ -366,7 +354,7 @@ fn a_disk_that_was_released_by_hand_leaves_the_state(#[case] form: &str) {
 
 #[test]
 fn a_disk_without_a_trace_is_missed_only_after_a_while() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(disk(&[])));
         site.mutate(Mutation::RemoveDisk { id: number(workspace) });
         let said = workspace.try_plan(&[]);
@@ -381,7 +369,7 @@ fn a_disk_without_a_trace_is_missed_only_after_a_while() {
 
 #[test]
 fn another_accounts_token_takes_nothing_out_of_the_state() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(disk(&[])));
         workspace.made_long_ago();
         for (account, words) in [("other", "another account"), ("restricted", "sub-account")] {
@@ -402,7 +390,7 @@ fn another_accounts_token_takes_nothing_out_of_the_state() {
 
 #[test]
 fn a_disk_in_arrears_is_told_and_can_be_destroyed() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config_with("region = \"cn-east-1\"\nmax_retries = 0", disk(&[])));
         site.mutate(Mutation::SetDiskStatus { id: number(workspace), status: 8 });
         workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color"]);

@@ -6,7 +6,7 @@ use damodel::sandbox::{Code, FaultAction, LedgerObject, Mutation, Options, State
 use serde_json::json;
 
 use crate::support::terraform::{
-    Instance, Severity, Site, Started, Workspace, config, config_with, each_cli, refusal, says,
+    Instance, Severity, Site, Started, Workspace, config, config_with, each_workspace, each_workspace_on, refusal, says,
 };
 
 const X: &str = "damodel_private_image.x";
@@ -33,22 +33,10 @@ fn finish(workspace: &Workspace<'_>) {
     assert_eq!(workspace.site.ledger().duplicates(LedgerObject::PrivateImage), Vec::<Vec<String>>::new());
 }
 
-/// Runs with each command line, in a workspace on a sandbox.
-fn each_on(options: &Options, test: impl Fn(&Site, &Workspace<'_>)) {
-    each_cli(|cli| {
-        let site = Site::with(options.clone());
-        test(&site, &Workspace::new(cli, &site));
-    });
-}
-
-fn each(test: impl Fn(&Site, &Workspace<'_>)) {
-    each_on(&Site::options(), test);
-}
-
 #[test]
 fn it_is_saved_waited_for_and_used_in_the_same_apply() {
     let options = Options { image_push: Duration::from_millis(1500), ..Site::options() };
-    each_on(&options, |site, workspace| {
+    each_workspace_on(&options, |site, workspace| {
         let by_address = Instance::new("by-address")
             .without("image_id")
             .without("image_type")
@@ -77,7 +65,7 @@ fn it_is_saved_waited_for_and_used_in_the_same_apply() {
 
 #[test]
 fn a_rename_is_in_place_and_everything_else_stays_known() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let user =
             Instance::new("user").without("image_id").without("image_type").set("image", format!("{X}.image_tag"));
         let whole = |name: &str| config(format!("{}{user}", saved(name, "")));
@@ -97,7 +85,7 @@ fn a_rename_is_in_place_and_everything_else_stays_known() {
 
 #[test]
 fn a_taken_name_is_told_in_the_plan() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(saved("trained-model", "")));
         let said = workspace.try_plan(&[]);
         let error = refusal(&said, &["trained-model", "951", "unique", "import"]);
@@ -120,7 +108,7 @@ fn a_taken_name_is_told_in_the_plan() {
 #[test]
 fn a_busy_service_is_waited_for() {
     let options = Options { save_window: Duration::from_millis(1500), ..Site::options() };
-    each_on(&options, |site, workspace| {
+    each_workspace_on(&options, |site, workspace| {
         // 130002 by the service itself: two images of one instance; 130003 by its window and by a fault.
         site.arm("image_save", When::Next(1), FaultAction::Error { code_n: Code::ImageSaveBusy, processed: false });
         let two = config(format!("{}{}", saved("one", ""), image("y", "two", "")));
@@ -135,7 +123,7 @@ fn a_busy_service_is_waited_for() {
 #[test]
 fn an_upload_under_way_is_waited_for() {
     let options = Options { image_push: Duration::from_secs(1), ..Site::options() };
-    each_on(&options, |site, workspace| {
+    each_workspace_on(&options, |site, workspace| {
         workspace.apply_ok(&config(format!("{}{}", saved("one", ""), image("y", "two", ""))));
         let refused: Vec<_> = site.ledger().requests_to("image_save").filter_map(|request| request.code_n).collect();
         assert!(refused.contains(&130_002), "{refused:?}");
@@ -146,7 +134,7 @@ fn an_upload_under_way_is_waited_for() {
 
 #[test]
 fn the_cap_of_a_day_is_final() {
-    each_on(&Options { daily_saves: 0, ..Site::options() }, |site, workspace| {
+    each_workspace_on(&Options { daily_saves: 0, ..Site::options() }, |site, workspace| {
         workspace.write(&config(saved("one", "")));
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
@@ -159,7 +147,7 @@ fn the_cap_of_a_day_is_final() {
 
 #[test]
 fn a_busy_service_that_stays_so_is_told_when_the_time_runs_out() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let busy = FaultAction::Error { code_n: Code::ImageUploading, processed: false };
         site.arm("image_save", When::Always, busy);
         workspace.write(&config(saved("one", "  timeouts { create = \"2s\" }\n")));
@@ -175,7 +163,7 @@ fn a_busy_service_that_stays_so_is_told_when_the_time_runs_out() {
 
 #[test]
 fn a_delete_waits_for_the_machine_that_is_being_made_of_it() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(saved("one", "")));
         let used = FaultAction::Error { code_n: Code::ImageUsedByInstance, processed: false };
         site.arm("image_delete", When::Next(2), used);
@@ -187,7 +175,7 @@ fn a_delete_waits_for_the_machine_that_is_being_made_of_it() {
 
 #[test]
 fn an_import_replaces_nothing() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let whole = config(saved("one", ""));
         workspace.apply_ok(&whole);
         let fresh = workspace.import_ok(&whole, X, &["instance_id"]);
@@ -219,7 +207,7 @@ fn an_import_replaces_nothing() {
 
 #[test]
 fn a_new_one_needs_an_instance() {
-    each(|_, workspace| {
+    each_workspace(|_, workspace| {
         workspace.write(&config("resource \"damodel_private_image\" \"x\" {\n  name = \"x\"\n}\n"));
         refusal(&workspace.try_plan(&[]), &["instance_id", "needs"]);
     });
@@ -227,7 +215,7 @@ fn a_new_one_needs_an_instance() {
 
 #[test]
 fn a_protected_image_survives_the_replacement_of_its_builder() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let protected = "  deletion_protection = true\n";
         workspace.apply_ok(&config(saved("one", protected)));
         let changes = site.changes();
@@ -255,7 +243,7 @@ fn a_protected_image_survives_the_replacement_of_its_builder() {
 
 #[test]
 fn a_replaced_image_keeps_its_name() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(saved("one", "")));
         let first = workspace.state().resource(X).id();
         let plan = workspace.plan_and_apply_ok(&config(saved("one", "").replace("gpu_num = 1", "gpu_num = 2")));
@@ -274,7 +262,7 @@ fn a_replaced_image_keeps_its_name() {
 
 #[test]
 fn a_tainted_image_is_replaced_under_its_name() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         site.arm("image_save", When::Next(1), FaultAction::StickCreation);
         let brief = config(saved("one", "  timeouts { create = \"1s\" }\n"));
         workspace.write(&brief);
@@ -293,7 +281,7 @@ fn a_tainted_image_is_replaced_under_its_name() {
 
 #[test]
 fn a_save_of_a_killed_provider_is_taken_up() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(saved("one", "")));
         site.arm("image_save", When::Next(1), FaultAction::Hang { limit_ms: 120_000, processed: true });
         let started = Started::apply(workspace);
@@ -311,7 +299,7 @@ fn a_save_of_a_killed_provider_is_taken_up() {
 
 #[test]
 fn an_image_without_a_trace_leaves_the_state_and_another_account_takes_nothing() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.apply_ok(&config(saved("one", "")));
         workspace.made_long_ago();
         workspace.set_env("DAMODEL_API_TOKEN", &site.token_of("other"));

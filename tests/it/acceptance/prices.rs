@@ -5,17 +5,10 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::support::terraform::{
-    Instance, Severity, Site, Started, Workspace, config, config_with, each_cli, refusal, says,
+    Instance, Severity, Site, Started, config, config_with, each_workspace, refusal, says,
 };
 
 const X: &str = "damodel_instance.x";
-
-fn each(test: impl Fn(&Site, &Workspace<'_>)) {
-    each_cli(|cli| {
-        let site = Site::start();
-        test(&site, &Workspace::new(cli, &site));
-    });
-}
 
 /// Sets the hourly price of the specification 103, which is 1.98 in the seed.
 fn set_price(site: &Site, price: f64) {
@@ -40,7 +33,7 @@ fn budget(most: &str, more: &str) -> String {
 #[case("Weekly", json!({"unit_price": null, "data_disk_price": null, "period_total": null, "hourly_equivalent": null,
     "discount": null, "discount_status": null}))]
 fn the_price_is_in_the_plan(#[case] payment: &str, #[case] expected: Value) {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let machine = match payment {
             "Hourly" => machine(),
             // Its code and its number have the same effect.
@@ -68,7 +61,7 @@ fn the_price_is_in_the_plan(#[case] payment: &str, #[case] expected: Value) {
 
 #[test]
 fn spot_capacity_has_no_price_before_it_is_bought() {
-    each(|_, workspace| {
+    each_workspace(|_, workspace| {
         let plan = workspace.plan_and_apply_ok(&config(Instance::new("x").set("spec_id", 104)));
         assert!(plan.change(X).is_unknown("estimated_cost"));
         let state = workspace.state();
@@ -80,7 +73,7 @@ fn spot_capacity_has_no_price_before_it_is_bought() {
 
 #[test]
 fn a_price_that_rose_after_a_saved_plan_buys_nothing() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         workspace.plan(&[]);
         set_price(site, 2.5);
@@ -100,7 +93,7 @@ fn a_price_that_rose_after_a_saved_plan_buys_nothing() {
 
 #[test]
 fn a_price_that_fell_after_a_saved_plan_goes_on() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         workspace.plan(&[]);
         set_price(site, 1.5);
@@ -115,7 +108,7 @@ fn a_price_that_fell_after_a_saved_plan_goes_on() {
 
 #[test]
 fn a_check_that_fails_inside_the_apply_leaves_the_plan_as_it_was() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         // With a code, only the list has the number.
         let machine = Instance::new("x").without("spec_id").text("spec_type", "gpu.rtx4090.1");
         let machine = machine.set("exist_disks", "[{ disk_id = 801 }]");
@@ -138,7 +131,7 @@ fn a_check_that_fails_inside_the_apply_leaves_the_plan_as_it_was() {
 
 #[test]
 fn without_a_plan_file_the_quote_of_the_plan_before_holds() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         workspace.run_ok(&["plan", "-no-color", "-input=false"]);
         set_price(site, 2.5);
@@ -156,7 +149,7 @@ fn without_a_plan_file_the_quote_of_the_plan_before_holds() {
 
 #[test]
 fn without_a_plan_file_a_lower_price_goes_on() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         workspace.run_ok(&["plan", "-no-color", "-input=false"]);
         set_price(site, 1.5);
@@ -169,7 +162,7 @@ fn without_a_plan_file_a_lower_price_goes_on() {
 
 #[test]
 fn a_price_that_moves_inside_one_apply_is_told() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         // The instance waits for its argument while the price rises: Terraform plans it again inside the apply.
         let slow = "resource \"terraform_data\" \"first\" {\n  input = \"x\"\n  provisioner \"local-exec\" {\n    \
                     command = \"until [ -e go ]; do sleep 0.05; done\"\n  }\n}\n";
@@ -191,7 +184,7 @@ fn a_price_that_moves_inside_one_apply_is_told() {
 #[case(103)]
 #[case(104)]
 fn the_budget_holds_in_the_plan_and_before_the_create(#[case] spec: i64) {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let machine = || Instance::new("x").set("spec_id", spec).set("gpu_num", 2);
         workspace.write(&config_with(&budget("1", ""), machine()));
         let said = workspace.try_plan(&[]);
@@ -214,7 +207,7 @@ fn the_budget_holds_in_the_plan_and_before_the_create(#[case] spec: i64) {
 
 #[test]
 fn a_quote_without_a_live_price_buys_nothing() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x").text("wait_for_capacity", "60s")));
         let sold_out = FaultAction::Error { code_n: Code::ResourceInsufficient, processed: false };
         site.arm("instance_create", When::Always, sold_out);
@@ -229,7 +222,7 @@ fn a_quote_without_a_live_price_buys_nothing() {
 
 #[test]
 fn a_term_above_the_budget_for_prepaid_ones_is_refused() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let term = |months: i64| {
             Instance::new("x").text("payment_type", "Monthly").set("purchase_duration", months).set("auto_renew", true)
         };
@@ -254,7 +247,7 @@ fn a_term_above_the_budget_for_prepaid_ones_is_refused() {
 
 #[test]
 fn a_price_that_the_service_does_not_name_cannot_be_guarded() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         let weekly = Instance::new("x").text("payment_type", "Weekly").set("purchase_duration", 1);
         workspace.write(&config_with(&budget("100", ""), weekly));
         refusal(&workspace.try_plan(&[]), &["The price is unknown", "max_hourly_price"]);
@@ -264,7 +257,7 @@ fn a_price_that_the_service_does_not_name_cannot_be_guarded() {
 
 #[test]
 fn without_preflight_a_plan_checks_nothing() {
-    each(|site, workspace| {
+    each_workspace(|site, workspace| {
         // Everything is wrong here, and a plan with preflight would report it.
         let wrong =
             Instance::new("x").set("spec_id", 106).set("exist_disks", "[{ disk_id = 999 }]").set("image_id", 77);

@@ -2,6 +2,7 @@
 
 use std::{env, path::PathBuf, process::Command, sync::OnceLock};
 
+use damodel::sandbox::Options;
 use serde_json::Value;
 
 use super::{Site, Workspace};
@@ -42,7 +43,7 @@ pub(crate) fn each_cli_since(terraform: u64, tofu: u64, test: impl Fn(&Cli)) {
     });
 }
 
-/// The same with a sandbox and a workspace.
+/// The same with a sandbox and a workspace for each.
 pub(crate) fn each_workspace_since(terraform: u64, tofu: u64, test: impl Fn(&Site, &Workspace<'_>)) {
     each_cli_since(terraform, tofu, |cli| {
         let site = Site::start();
@@ -52,7 +53,15 @@ pub(crate) fn each_workspace_since(terraform: u64, tofu: u64, test: impl Fn(&Sit
 
 /// Runs a test with every command line, a sandbox and a workspace.
 pub(crate) fn each_workspace(test: impl Fn(&Site, &Workspace<'_>)) {
-    each_workspace_since(0, 0, test);
+    each_workspace_on(&Site::options(), test);
+}
+
+/// The same on a sandbox with these options.
+pub(crate) fn each_workspace_on(options: &Options, test: impl Fn(&Site, &Workspace<'_>)) {
+    each_cli(|cli| {
+        let site = Site::with(options.clone());
+        test(&site, &Workspace::new(cli, &site));
+    });
 }
 
 fn find() -> Vec<Cli> {

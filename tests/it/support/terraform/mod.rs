@@ -21,7 +21,7 @@ mod token_program;
 mod workspace;
 
 pub(crate) use self::{
-    cli::{Cli, each_cli, each_cli_since, each_workspace, each_workspace_since},
+    cli::{Cli, each_cli, each_cli_since, each_workspace, each_workspace_on, each_workspace_since},
     diagnostic::{Diagnostic, Severity, refusal, says},
     hcl::{Instance, config, config_with, disk, image, unchecked},
     notes::Note,
