@@ -6,7 +6,7 @@ use damodel::sandbox::{FaultAction, Mutation, Options, When};
 use serde_json::json;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Workspace, config, each_cli, each_workspace, refusal, says, unchecked,
+    Diagnostic, Instance, Severity, Site, config, each_workspace, each_workspace_on, refusal, says, unchecked,
 };
 
 const X: &str = "damodel_instance.x";
@@ -200,9 +200,7 @@ fn object_mounts_are_passed_on_as_they_are() {
 
 #[test]
 fn a_disk_that_comes_up_in_arrears_is_told_and_kept() {
-    each_cli(|cli| {
-        let site = Site::with(Options { disk_change: Duration::from_secs(3600), ..Site::options() });
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_on(&Options { disk_change: Duration::from_secs(3600), ..Site::options() }, |site, workspace| {
         let disk = "resource \"damodel_cloud_disk\" \"x\" {\n  name = \"x\"\n  size_gb = 20\n  spec_id = 31\n}\n";
         workspace.write(&config(disk));
         site.arm("cloud_disk_create", When::Next(1), FaultAction::StickCreation);

@@ -6,7 +6,7 @@ use damodel::sandbox::{Form, LedgerObject, Options};
 use rstest::rstest;
 use serde_json::Value;
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_cli_since, each_workspace};
+use crate::support::terraform::{Instance, Site, Workspace, config, each_cli_since, each_workspace, each_workspace_on};
 
 const DISKS: u32 = 200;
 const IMAGES: u32 = 20;
@@ -61,9 +61,7 @@ fn a_refresh_of_many_things_is_a_few_lists(#[case] form: Form, #[case] disk_page
 
 #[test]
 fn fifty_disks_that_are_made_at_once_are_waited_for_together() {
-    each_cli(|cli| {
-        let site = Site::with(Options { disk_change: Duration::from_secs(3), ..Site::options() });
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_on(&Options { disk_change: Duration::from_secs(3), ..Site::options() }, |site, workspace| {
         let created = site.balance_of(LedgerObject::CloudDisk).created;
         workspace.write(&config(
             "resource \"damodel_cloud_disk\" \"x\" {\n  count = 50\n  name = \"x-${count.index}\"\n  size_gb = 20\n  \

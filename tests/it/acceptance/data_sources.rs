@@ -5,7 +5,9 @@ use std::fmt::Write;
 use damodel::sandbox::{Mutation, Options, StateList};
 use serde_json::{Value, json};
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_workspace, refusal};
+use crate::support::terraform::{
+    Instance, Site, Workspace, config, each_cli, each_workspace, each_workspace_on, refusal,
+};
 
 #[test]
 fn specifications_are_filtered_and_sorted() {
@@ -253,9 +255,7 @@ fn none_and_several_are_errors_that_list_what_there_is() {
         ),
         ("damodel_spec", "gpu_name_regex = \"4090\"", &["Several specifications match", "103", "104", "first = true"]),
     ];
-    each_cli(|cli| {
-        let site = Site::with(Options { generate_instances: 3, ..Site::options() });
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_on(&Options { generate_instances: 3, ..Site::options() }, |site, workspace| {
         for id in [801, 804] {
             site.set(StateList::Disks, id, &json!({ "name": "twin" }));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use damodel::sandbox::{Balance, FaultAction, Options, When};
 use serde_json::json;
 
-use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, each_cli, each_workspace};
+use crate::support::terraform::{Diagnostic, Instance, Site, config, each_workspace, each_workspace_on};
 
 const X: &str = "damodel_instance.x";
 
@@ -44,9 +44,8 @@ fn a_machine_that_is_created_failed_is_tainted_and_replaced() {
 
 #[test]
 fn a_failed_machine_that_cannot_be_released_leaves_the_state() {
-    each_cli(|cli| {
-        let site = Site::with(Options { form: "failed_unreleasable".parse().unwrap(), ..Site::options() });
-        let workspace = Workspace::new(cli, &site);
+    let options = Options { form: "failed_unreleasable".parse().unwrap(), ..Site::options() };
+    each_workspace_on(&options, |site, workspace| {
         site.arm("instance_create", When::Next(1), FaultAction::FailCreation);
         workspace.write(&config(Instance::new("x")));
         assert!(!workspace.try_apply(&[]).0);
@@ -66,9 +65,7 @@ fn slow() -> String {
 
 #[test]
 fn a_wait_that_runs_out_is_told_with_the_advice_that_works() {
-    each_cli(|cli| {
-        let site = Site::with(Options { creation: Duration::from_secs(3600), ..Site::options() });
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_on(&Options { creation: Duration::from_secs(3600), ..Site::options() }, |site, workspace| {
         workspace.write(&slow());
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
@@ -108,9 +105,7 @@ fn a_wait_that_runs_out_is_replaced_without_the_advice() {
 
 #[test]
 fn nobody_waits_who_does_not_want_to() {
-    each_cli(|cli| {
-        let site = Site::with(Options { creation: Duration::from_secs(3600), ..Site::options() });
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_on(&Options { creation: Duration::from_secs(3600), ..Site::options() }, |site, workspace| {
         workspace.apply_ok(&config(Instance::new("x").set("wait_for_running", false)));
         assert_eq!(workspace.state().resource(X).value("status"), &json!("Creating"));
         // Values that appear later change no plan.
@@ -122,9 +117,7 @@ fn nobody_waits_who_does_not_want_to() {
 
 #[test]
 fn a_release_that_takes_too_long_leaves_the_machine_in_the_state() {
-    each_cli(|cli| {
-        let site = Site::with(Options { release: Duration::from_secs(3600), ..Site::options() });
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_on(&Options { release: Duration::from_secs(3600), ..Site::options() }, |site, workspace| {
         workspace.apply_ok(&config(Instance::new("x").block("timeouts { delete = \"1s\" }")));
         let (done, said) = workspace.try_destroy();
         assert!(!done && error(&said).text().contains("has not ended"), "{said:?}");

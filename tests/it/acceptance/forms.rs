@@ -3,7 +3,7 @@
 use damodel::sandbox::{Code, FaultAction, Form, Options, When};
 use rstest::rstest;
 
-use crate::support::terraform::{Instance, Site, Workspace, config, each_cli, each_workspace};
+use crate::support::terraform::{Instance, Site, config, each_workspace, each_workspace_on};
 
 const X: &str = "damodel_instance.x";
 
@@ -41,9 +41,7 @@ fn an_error_is_understood_in_every_shape() {
 #[case("empty=missing,page_cap=2,page_size_as_asked,clock_skew=-7200")]
 #[case("empty=text,clock_skew=7200,order=descending")]
 fn a_life_is_the_same_in_every_form(#[case] text: &str) {
-    each_cli(|cli| {
-        let site = Site::with(Options { form: form(text), generate_instances: 3, ..Site::options() });
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_on(&Options { form: form(text), generate_instances: 3, ..Site::options() }, |site, workspace| {
         let machines = |name: &str| {
             let catalogue = "data \"damodel_specs\" \"all\" {}\ndata \"damodel_public_images\" \"all\" {}";
             config(format!("{}{}{catalogue}", Instance::new("x").text("name", name), Instance::new("y")))

@@ -6,7 +6,7 @@ use damodel::sandbox::{FaultAction, LedgerObject, Options, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
-    Instance, Site, Started, Workspace, config, disk, each_cli, each_workspace, refusal, unchecked,
+    Instance, Site, Started, config, disk, each_workspace, each_workspace_on, refusal, unchecked,
 };
 
 const X: &str = "damodel_instance.x";
@@ -83,11 +83,9 @@ fn a_provider_whose_core_was_killed_sends_no_create(#[values("instance_list", "c
 
 #[rstest]
 fn ten_alike_creates_of_a_killed_core_are_made_once(#[values(true, false)] is_rotated: bool) {
-    each_cli(|cli| {
-        let site = Site::with(Options { creation: Duration::from_secs(4), ..Site::options() });
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_on(&Options { creation: Duration::from_secs(4), ..Site::options() }, |site, workspace| {
         workspace.write(&alike(10));
-        let mut started = Started::apply(&workspace);
+        let mut started = Started::apply(workspace);
         site.await_ledger("ten creates", |ledger| ledger.balance(LedgerObject::Instance).created == 10);
         started.kill_core();
         if is_rotated {

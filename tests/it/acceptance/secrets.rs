@@ -7,7 +7,7 @@ use rstest::rstest;
 use secrecy::SecretString;
 use serde_json::json;
 
-use crate::support::terraform::{Instance, Site, Workspace, config, config_with, each_cli};
+use crate::support::terraform::{Instance, Site, Workspace, config, config_with, each_cli, each_workspace_on};
 
 const X: &str = "damodel_instance.x";
 const TOKEN: &str = "planted-api-token-4f1d9c";
@@ -157,9 +157,7 @@ fn a_plan_file_holds_no_secret_that_the_state_does_not_hold() {
 #[case("error_shape=full")]
 #[case("error_shape=text")]
 fn an_answer_that_repeats_the_token_is_cut(#[case] form: &str) {
-    each_cli(|cli| {
-        let site = Site::with(Options { form: form.parse().unwrap(), ..Site::options() });
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_on(&Options { form: form.parse().unwrap(), ..Site::options() }, |site, workspace| {
         // The service repeats a value of the request, here the token in place of a name.
         let token = site.token().to_owned();
         workspace.set_env("TF_LOG_PROVIDER", "TRACE");

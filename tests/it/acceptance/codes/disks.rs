@@ -6,7 +6,7 @@ use damodel::sandbox::{Code, FaultAction, LedgerObject, Options, StateList, When
 use serde_json::json;
 
 use super::{ONCE, Row, arm, check};
-use crate::support::terraform::{Site, Workspace, config_with, each_cli, each_workspace, refusal, unchecked};
+use crate::support::terraform::{Site, config_with, each_workspace, each_workspace_on, refusal, unchecked};
 
 /// A disk for each of the rows, with these arguments changed.
 fn disks(rows: &[Row], arguments: &[(&str, &str)]) -> String {
@@ -141,9 +141,7 @@ fn an_invalid_parameter_lands_on_the_argument_that_the_service_names() {
 /// Errors of the service itself, without a fault.
 #[test]
 fn of_an_account_in_arrears_and_a_specification_that_is_sold_out() {
-    each_cli(|cli| {
-        let site = Site::with(Options { disk_change: Duration::from_millis(100), ..Site::options() });
-        let workspace = Workspace::new(cli, &site);
+    each_workspace_on(&Options { disk_change: Duration::from_millis(100), ..Site::options() }, |site, workspace| {
         workspace.write(&config_with(ONCE, disk("x", &[])));
         let balance = |balance: f64| site.set(StateList::Accounts, "main", &json!({ "balance": balance }));
         balance(0.0);
