@@ -254,6 +254,10 @@ impl Life {
                 workspace.settled();
                 return [said, planned].concat();
             }
+            // The advice is to try again in a few minutes.
+            if said.iter().any(|said| said.summary.contains("is not visible yet")) {
+                workspace.made_long_ago();
+            }
             let mut imported = BTreeSet::new();
             for error in said.iter().filter(|said| said.is_error()) {
                 // As the error says, its import is for a second time only.
