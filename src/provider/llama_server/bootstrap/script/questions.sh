@@ -249,7 +249,12 @@ sockets() {
 # ask_listeners PORT PORT_IN_HEXADECIMAL: each process that listens there: its number, name, program, user, /proc line,
 # arguments, and the folder of records of the work that started it; `?` for one that the user cannot see.
 ask_listeners() {
-    found=$(ss -ltnpH "sport = :$1") || found=$(sockets "$2")
+    # Of a free port no process is sought, which reads all of /proc.
+    if found=$(ss -ltnH "sport = :$1"); then
+        [ -z "$found" ] || found=$(ss -ltnpH "sport = :$1")
+    else
+        found=$(sockets "$2")
+    fi
     [ "$found" ] || return
     for pid in $(printf '%s\n' "$found" | grep -o 'pid=[0-9]*' | sort -u | grep . || echo '?'); do
         process=/proc/${pid#pid=}
