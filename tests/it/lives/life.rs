@@ -243,10 +243,12 @@ impl Life {
     /// Applies until it succeeds, and follows the advice of the errors. Returns the output of the last apply and of a
     /// plan after it.
     fn put_right(&self, workspace: &Workspace<'_>, story: &mut Story) -> Vec<Diagnostic> {
-        let mut named = BTreeSet::new();
+        let (mut named, mut failed) = (BTreeSet::new(), Vec::<String>::new());
         for _ in 0..APPLIES {
-            story.run_begins(workspace, Aim::Apply);
-            let run = workspace.run(&["apply", "-json", "-auto-approve", "-input=false", "-lock=false"]);
+            story.run_begins(workspace, if failed.is_empty() { Aim::Apply } else { Aim::Replace(0) });
+            let mut arguments = vec!["apply", "-json", "-auto-approve", "-input=false", "-lock=false"];
+            arguments.extend(failed.iter().map(String::as_str));
+            let run = workspace.run(&arguments);
             story.run_ends(workspace, &run.stdout, false);
             let said = Diagnostic::of_lines(&run.stdout);
             if run.code == Some(0) {
@@ -258,6 +260,11 @@ impl Life {
             if said.iter().any(|said| said.summary.contains("is not visible yet")) {
                 workspace.made_long_ago();
             }
+            // The advice for a failed instance is to replace it.
+            let has_failed = |held: &&Held| {
+                said.iter().any(|said| said.summary.ends_with("has failed") && said.summary.contains(&held.uid))
+            };
+            failed = held(workspace).iter().filter(has_failed).map(|it| format!("-replace={}", it.address)).collect();
             let mut imported = BTreeSet::new();
             for error in said.iter().filter(|said| said.is_error()) {
                 // As the error says, its import is for a second time only.
