@@ -1,22 +1,15 @@
 //! The next step of the work on a server: a pure function of the goal, the last report and the history of this apply.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use tokio::time::Instant;
 
-use super::bootstrap::{Build, Facts, FailureKind, Former, JobFailure, JobReport, Phase};
+use super::{
+    bootstrap::{Build, Facts, FailureKind, Former, JobFailure, JobReport, Phase},
+    recipe,
+};
 use crate::framework::value::Number;
 
 /// How often one apply resumes work that was interrupted, as by a reboot.
 const RESUMPTIONS: usize = 3;
-
-/// Cards that the prebuilt server cannot use (service API, In-instance inference server guide).
-static OLD_CARDS: LazyLock<Regex> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "a constant that the tests compile")]
-    Regex::new("(?i)(^|[^a-z0-9])(V100S?|P40)([^a-z0-9]|$)").expect("a pattern")
-});
 
 /// Errors of a prebuilt server that recur as long as the card and its driver are the same.
 const RULED_OUT: &[&str] = &[
@@ -174,7 +167,9 @@ fn after_failure(goal: &Goal, seen: &JobReport, history: &History) -> Step {
 /// the cause was a card or driver that is still there.
 fn first(build: Build, seen: &JobReport) -> Step {
     let (build, because) = match build {
-        Build::Auto if seen.facts.cards.iter().any(|card| OLD_CARDS.is_match(card)) => (Build::Source, None),
+        Build::Auto if seen.facts.cards.iter().any(|card| recipe::of_an_old_card(card).is_some()) => {
+            (Build::Source, None)
+        }
         Build::Auto => match &seen.because {
             Some(because) if seen.is_same_hardware && RULED_OUT.iter().any(|words| because.text.contains(words)) => {
                 (Build::Source, Some(because.clone()))

@@ -31,13 +31,13 @@ pub(super) fn failed(server: &LlamaServer, report: &JobReport, now: &str) -> Dia
     let (title, argument, advice) = meaning(server, first, report);
     let mut parts = Vec::new();
     if let Some(failure) = first {
-        parts.push(format!("{}.", capitalized(failure.text.trim().trim_end_matches('.'))));
+        parts.push(format!("{}.", sentence(&failure.text)));
     }
     parts.push(advice.to_owned());
     if let Some(failure) = second {
         let (title, _, advice) = meaning(server, Some(failure), report);
-        let text = failure.text.trim().trim_end_matches('.');
-        parts.push(format!("Then a build from source was tried: {title}. {}. {advice}", capitalized(text)));
+        let text = sentence(&failure.text);
+        parts.push(format!("Then a build from source was tried: {title}. {text}. {advice}"));
     }
     parts.push(now.to_owned());
     parts.extend(log(report));
@@ -101,7 +101,7 @@ pub(super) fn superseded(server: &LlamaServer, report: &JobReport, now: &str) ->
 pub(super) fn unproved(server: &LlamaServer, failure: &JobFailure, report: &JobReport, now: &str) -> Diagnostic {
     let title = format!("{} does not answer the probe as expected", title_of(server));
     let pid = report.process.as_ref().map(|process| format!(" as process {}", process.pid)).unwrap_or_default();
-    let text = capitalized(failure.text.trim().trim_end_matches('.'));
+    let text = sentence(&failure.text);
     let advice = if failure.kind.argument() == Some("probe") { failure.kind.advice() } else { "" };
     let detail = format!("{text}. The server still runs{pid}. {now} {advice}");
     Diagnostic::error(title, detail.trim_end()).at(Path::to("probe"))
@@ -218,17 +218,11 @@ pub(super) fn notes(server: &LlamaServer, report: &JobReport) -> Vec<Diagnostic>
 
 /// The progress as part of a sentence: `compiling (41 %)`.
 pub(super) fn doing(report: &JobReport) -> String {
-    match report.phase {
-        Phase::Absent => "stopped".to_owned(),
-        Phase::Find => "looking for a build".to_owned(),
-        Phase::Compile => match report.compile.as_ref().and_then(|compile| compile.percent) {
-            Some(percent) => format!("compiling ({percent} %)"),
-            None => "compiling".to_owned(),
-        },
-        Phase::Start => "being started".to_owned(),
-        Phase::Load => "loading the model".to_owned(),
-        Phase::Ready => "ready".to_owned(),
-        Phase::Failed => "failed".to_owned(),
+    let title = report.phase.title();
+    let compile = report.compile.as_ref().filter(|_| report.phase == Phase::Compile);
+    match compile.and_then(|compile| compile.percent) {
+        Some(percent) => format!("{title} ({percent} %)"),
+        None => title.to_owned(),
     }
 }
 
@@ -238,6 +232,11 @@ pub(super) fn left_alone(job: &Job, next: &str) -> String {
         "The process and its logs were left as they are, in {}/.damodel/{}-{}. {next}",
         job.place.workspace, job.place.port, job.place.instance
     )
+}
+
+/// A text as a sentence, without its full stop.
+fn sentence(text: &str) -> String {
+    capitalized(text.trim().trim_end_matches('.'))
 }
 
 fn title_of(server: &LlamaServer) -> String {

@@ -1,7 +1,7 @@
 //! The settings of a compile: a pure function of the job and the facts about the instance.
 
 use super::{
-    bootstrap::{Facts, FailureKind, Job, JobFailure, Recipe, Toolkit},
+    bootstrap::{CMAKE_WHERE_KNOWN, Facts, FailureKind, Job, JobFailure, Recipe, Toolkit},
     package::{self, short_hash},
     source,
 };
@@ -9,8 +9,8 @@ use super::{
 /// The memory that a compiler needs at most, in MiB.
 const MEMORY_OF_A_COMPILER: u64 = 1536;
 
-/// The two old cards whose drivers may not report their compute capability (service API, In-instance inference server
-/// guide).
+/// Cards that the prebuilt server cannot use (service API, In-instance inference server guide), and their CUDA
+/// architectures.
 const OLD_CARDS: &[(&str, &str)] = &[("V100", "70"), ("V100S", "70"), ("P40", "61")];
 
 /// The tools of every compile: the name for people, and the programs, of which one is enough.
@@ -18,19 +18,6 @@ const TOOLS: &[(&str, &[&str])] = &[
     ("cmake", &["cmake"]),
     ("a C++ compiler (g++)", &["c++", "g++", "clang++"]),
     ("make or ninja", &["make", "ninja"]),
-];
-
-/// Settings that are given only if the source has the option: their names have changed, and an old name may be an error
-/// today. The web page, which is not used, would be downloaded. In old sources the server is one of the examples.
-const WHERE_KNOWN: &[&str] = &[
-    "LLAMA_CUBLAS:LLAMA_CUBLAS=ON",
-    "LLAMA_CUDA:LLAMA_CUDA=ON",
-    "LLAMA_CURL:LLAMA_CURL=OFF",
-    "LLAMA_BUILD_UI:LLAMA_BUILD_UI=OFF",
-    "LLAMA_USE_PREBUILT_UI:LLAMA_USE_PREBUILT_UI=OFF",
-    "LLAMA_BUILD_WEBUI:LLAMA_BUILD_WEBUI=OFF",
-    "LLAMA_USE_PREBUILT_WEBUI:LLAMA_USE_PREBUILT_WEBUI=OFF",
-    "LLAMA_BUILD_TOOLS:LLAMA_BUILD_EXAMPLES=OFF",
 ];
 
 /// Chooses the settings.
@@ -54,18 +41,25 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, JobFailure> {
     cmake.push("-G".to_owned());
     cmake.push(if has(&["ninja"]) { "Ninja" } else { "Unix Makefiles" }.to_owned());
     let decisive = [&source.name, &source.folder, &toolkit.version, facts.text("cpu"), facts.text("compiler")];
-    let all = decisive.into_iter().chain(cmake.iter().map(String::as_str)).chain(WHERE_KNOWN.iter().copied());
+    let all = decisive.into_iter().chain(cmake.iter().map(String::as_str)).chain(CMAKE_WHERE_KNOWN.iter().copied());
     Ok(Recipe {
         key: short_hash(all),
         architectures,
         nvcc: toolkit.nvcc.clone(),
         jobs: job.source.jobs.unwrap_or_else(|| jobs(facts)),
-        cmake_where: WHERE_KNOWN.iter().map(|setting| (*setting).to_owned()).collect(),
         cmake,
         hardware: package::hardware(job, facts),
         source,
         note,
     })
+}
+
+/// The CUDA architecture of a card that the prebuilt server cannot use.
+pub(super) fn of_an_old_card(card: &str) -> Option<&'static str> {
+    let mut words = card.split(|c: char| !c.is_ascii_alphanumeric());
+    let (_, architecture) =
+        words.find_map(|word| OLD_CARDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)))?;
+    Some(architecture)
 }
 
 /// The architectures for cmake: those of the configuration, else those that the driver reports, else those of the old
@@ -76,9 +70,7 @@ fn architectures(job: &Job, facts: &Facts) -> Result<Vec<String>, JobFailure> {
     }
     let mut found: Vec<String> = facts.capabilities.iter().map(|capability| capability.replace('.', "")).collect();
     if found.is_empty() {
-        let words = facts.cards.iter().flat_map(|card| card.split(|c: char| !c.is_ascii_alphanumeric()));
-        let of_word = |word: &str| OLD_CARDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
-        found = words.filter_map(of_word).map(|(_, architecture)| (*architecture).to_owned()).collect();
+        found = facts.cards.iter().filter_map(|card| of_an_old_card(card)).map(str::to_owned).collect();
     }
     found.sort_by_key(|architecture| architecture.parse::<u32>().unwrap_or_default());
     found.dedup();

@@ -77,19 +77,10 @@ impl<'a> WorkProgress<'a> {
 
 /// The progress in a word or two.
 pub(super) fn stage(report: &JobReport) -> api::Stage {
-    let phase = match report.phase {
-        Phase::Absent => "nothing runs",
-        Phase::Find => "looking for a build",
-        Phase::Compile => "compiling",
-        Phase::Start => "starting the server",
-        Phase::Load => "loading the model",
-        Phase::Ready => "ready",
-        Phase::Failed => "failed",
-    };
     let compile = report.compile.as_ref().filter(|_| report.phase == Phase::Compile);
     api::Stage {
         percent: compile.and_then(|compile| compile.percent),
         detail: compile.map(|compile| compile.line.clone()).filter(|line| !line.is_empty()),
-        ..api::Stage::new(phase)
+        ..api::Stage::new(report.phase.title())
     }
 }

@@ -28,5 +28,5 @@ pub(super) use self::{
     messages::{no_room, room_question},
     program::{Verb, is_passable, program},
     report::{Former, JobFailure, JobReport, Malformed, Phase},
-    start::{Binary, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree, wants_gpu},
+    start::{Binary, CMAKE_WHERE_KNOWN, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree, wants_gpu},
 };

@@ -116,6 +116,21 @@ pub(crate) enum Phase {
     Failed,
 }
 
+impl Phase {
+    /// In a word or two.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Absent => "stopped",
+            Self::Find => "looking for a build",
+            Self::Compile => "compiling",
+            Self::Start => "being started",
+            Self::Load => "loading the model",
+            Self::Ready => "ready",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 impl FromStr for Phase {
     type Err = Malformed;
 

@@ -70,8 +70,6 @@ pub(crate) struct Recipe {
     pub(crate) key: String,
     /// The arguments of cmake.
     pub(crate) cmake: Vec<String>,
-    /// `OPTION:NAME=VALUE`: settings that are given if the source has the option.
-    pub(crate) cmake_where: Vec<String>,
     /// [`Prebuilt::hardware`] of the prebuilt server that this one replaces.
     pub(crate) hardware: String,
     /// The text of a warning.
@@ -213,11 +211,24 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
             let toolkit = recipe.nvcc.strip_suffix("/bin/nvcc").unwrap_or(&recipe.nvcc);
             settings.hand("CUDA_LIBRARIES", &format!("{toolkit}/lib64:{CUDA_LIBRARIES}"));
             settings.hand("CMAKE", &quoted(&recipe.cmake));
-            settings.hand("CMAKE_WHERE", &recipe.cmake_where.join(" "));
+            settings.hand("CMAKE_WHERE", &CMAKE_WHERE_KNOWN.join(" "));
             provide(recipe.source.provided.as_ref(), FailureKind::NoSource, settings);
         }
     }
 }
+
+/// Settings that are given only if the source has the option: their names have changed, and an old name may be an error
+/// today. The web page, which is not used, would be downloaded. In old sources the server is one of the examples.
+pub(crate) const CMAKE_WHERE_KNOWN: &[&str] = &[
+    "LLAMA_CUBLAS:LLAMA_CUBLAS=ON",
+    "LLAMA_CUDA:LLAMA_CUDA=ON",
+    "LLAMA_CURL:LLAMA_CURL=OFF",
+    "LLAMA_BUILD_UI:LLAMA_BUILD_UI=OFF",
+    "LLAMA_USE_PREBUILT_UI:LLAMA_USE_PREBUILT_UI=OFF",
+    "LLAMA_BUILD_WEBUI:LLAMA_BUILD_WEBUI=OFF",
+    "LLAMA_USE_PREBUILT_WEBUI:LLAMA_USE_PREBUILT_WEBUI=OFF",
+    "LLAMA_BUILD_TOOLS:LLAMA_BUILD_EXAMPLES=OFF",
+];
 
 /// The variable with the folders of libraries. The program adds further folders to its value.
 const LIBRARIES: &str = "LD_LIBRARY_PATH";
