@@ -7,12 +7,19 @@
 //! PyPI's source package of llama-cpp-python has such a tree in `vendor/llama.cpp`: `pip download --no-binary :all:
 //! --no-deps llama-cpp-python`, then `tar -xf`. Its build takes 15 minutes on two cores.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use secrecy::SecretString;
 
 use super::{
-    home::{Home, PACKAGE, RTX, chat, copy, http, kill, until, until_in},
+    home::{Home, PACKAGE, RTX, chat, copy, http, kill, processes, until, until_in},
     model,
 };
 use crate::provider::llama_server::{
@@ -59,25 +66,64 @@ fn real_server_serves_as_prebuilt_with_its_libraries_beside_it() {
     assert_eq!(report.phase, Phase::Ready, "{report:#?}");
 }
 
+/// All files of the computer, on disks and in memory, that were written since this one.
+fn changed_since(begun: &Path) -> Vec<PathBuf> {
+    let mut find = Command::new("find");
+    find.args(["/", "/tmp", "/run", "/dev/shm", "-xdev", "-type", "f", "-size", "-16M", "-newer"]).arg(begun);
+    let found = find.arg("-print0").output().unwrap().stdout;
+    found.split(|byte| *byte == 0).map(|path| PathBuf::from(OsStr::from_bytes(path))).collect()
+}
+
+fn contains(content: &[u8], text: &str) -> bool {
+    content.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
 #[test]
-fn real_server_asks_for_its_key_after_a_crash_and_after_a_rollback() {
-    const KEY: &str = "planted-key-of-a-real-server";
+fn real_server_embeds_only_if_it_is_told_to() {
     let Some(binary) = given(option_env!("DAMODEL_LLAMA_SERVER"), "DAMODEL_LLAMA_SERVER") else { return };
     let home = Home::new();
     home.model(model::computable());
     fs::remove_dir_all(home.path(PACKAGE)).unwrap();
     copy(binary.parent().unwrap(), &home.path("public-storage/package/llama-real/bin"));
-    let key = Some(SecretString::from(KEY));
+    let job = Job { build: Build::Prebuilt, context_size: 512, ..home.job() };
+    let post = |path: &str, body: &str| {
+        let header = format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        http(home.port, &format!("POST {path}"), &header)
+    };
+    let embeddings = || post("/v1/embeddings", r#"{"input": "Say hello."}"#);
+    home.serve(&job);
+    for (status, body) in [embeddings(), post("/v1/rerank", r#"{"query": "a", "documents": ["a"]}"#)] {
+        assert!(status == 501 && body.contains("does not support"), "{status} {body}");
+    }
+    let words = ["--embeddings", "--pooling", "mean"].map(str::to_owned);
+    home.ensure(&Job { extra_args: words.into(), ..job });
+    proved(&home, &home.look_until(Phase::Load));
+    let (status, body) = embeddings();
+    assert!(status == 200 && body.contains("\"embedding\":["), "{status} {body}");
+}
+
+#[test]
+fn real_server_asks_for_its_key_after_a_crash_and_after_a_rollback() {
+    // Its text is in no file of this test.
+    let plain = format!("{:032x}", rand::random::<u128>());
+    let Some(binary) = given(option_env!("DAMODEL_LLAMA_SERVER"), "DAMODEL_LLAMA_SERVER") else { return };
+    let home = Home::new();
+    home.model(model::computable());
+    fs::remove_dir_all(home.path(PACKAGE)).unwrap();
+    copy(binary.parent().unwrap(), &home.path("public-storage/package/llama-real/bin"));
+    let begun = home.path("begun");
+    fs::write(&begun, "").unwrap();
+    let key = Some(SecretString::from(plain.clone()));
     let job = Job { build: Build::Prebuilt, context_size: 512, api_key: key, restarts: true, ..home.job() };
-    let header = format!("Authorization: Bearer {KEY}\r\n");
+    let header = format!("Authorization: Bearer {plain}\r\n");
     let asks = |report: &JobReport| {
         assert_eq!((chat(home.port, ""), chat(home.port, &header)), (401, 200), "{:?}", report.log_tail);
-        for (pid, words) in home.processes() {
+        for (pid, words) in processes() {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            assert!(
-                !String::from_utf8_lossy(&environment).contains(KEY) && !words.join(" ").contains(KEY),
-                "{words:?}"
-            );
+            assert!(!contains(&environment, &plain) && !words.join(" ").contains(&plain), "{words:?}");
+        }
+        for file in changed_since(&begun) {
+            assert!(!fs::read(&file).is_ok_and(|content| contains(&content, &plain)), "{}", file.display());
         }
         report.process.as_ref().unwrap().pid
     };
