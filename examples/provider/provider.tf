@@ -15,6 +15,6 @@ provider "damodel" {
   max_retries             = 5
   max_concurrent_requests = 16
 
-  # An instance that costs more is an error in the plan and before the create.
+  # An instance that costs more is an error in the plan, and again before the purchase.
   max_hourly_price = 50
 }

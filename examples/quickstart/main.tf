@@ -22,7 +22,7 @@ data "damodel_public_image" "this" {
   name = var.image
 }
 
-# The instance. It is billed by the hour until `terraform destroy`. Specification and image are fixed: what is cheapest or newest changes
+# The instance, which is billed by the hour until `terraform destroy`. Specification and image are fixed: what is cheapest or newest changes
 # between two runs, and another one would be another instance.
 resource "damodel_instance" "first" {
   name       = var.name # changed in place: the instance keeps running

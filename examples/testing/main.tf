@@ -26,7 +26,7 @@ variable "gpu_num" {
 }
 
 variable "disk_size_gb" {
-  description = "The disk's capacity. It can grow but not shrink."
+  description = "The disk's capacity, which can grow but not shrink."
   type        = number
   default     = 50
 
@@ -37,7 +37,7 @@ variable "disk_size_gb" {
 }
 
 # OpenTofu takes values of an earlier run only in the variables of a run.
-variable "former" {
+variable "earlier" {
   description = "For the tests: the ids of an earlier run."
   type        = map(string)
   default     = {}

@@ -7,7 +7,7 @@ terraform-provider-damodel sandbox --listen 127.0.0.1:0 >"$output" &
 sandbox=$!
 trap 'kill "$sandbox"; rm "$output"' EXIT
 
-# It prints "sandbox listening" last. If it has exited, `kill` fails, and this script with it.
+# The sandbox prints "sandbox listening" last. If it has exited, `kill` fails, and this script with it.
 until grep -q '^sandbox listening' "$output"; do
   kill -0 "$sandbox"
   sleep 0.1

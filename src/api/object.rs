@@ -174,7 +174,7 @@ impl<K: Object> Objects<K> {
     }
 
     /// Like [`Self::create`], with the first of these requests that the service accepts; at most one object is created.
-    /// A refusal for lack of stock or of CUDA support leads to the next request, any other error ends the create. Each
+    /// A refusal for lack of stock or of CUDA support leads to the next request, any other error ends it. Each
     /// request is recorded before it is sent. `guard` is asked before each one, and returned with the result.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ use crate::{
 
 /// Runs the simulated service on a loopback address.
 ///
-/// It has the chat, instances, cloud disks, images and specifications of the service API. Ctrl-C ends it.
+/// The simulation has the chat, instances, cloud disks, images and specifications of the service API. Ctrl-C ends it.
 ///
 /// Exit codes: 0 it was stopped; 1 it cannot listen or write a file; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]

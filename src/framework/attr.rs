@@ -43,7 +43,7 @@ impl<T> Attr<T> {
         matches!(self, Self::Null)
     }
 
-    /// Whether the value is not known yet.
+    /// Whether the value is still unknown.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown)
     }

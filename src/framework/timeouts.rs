@@ -62,10 +62,7 @@ impl DefaultTimeouts {
             Attribute::optional(
                 name,
                 Type::String,
-                format!(
-                    "How long {step} may take, such as `90s`, `30m` or `1h30m`. Default: `{}`.",
-                    print_duration(default)
-                ),
+                format!("How long {step} may take. Default: `{}`.", print_duration(default)),
             )
             .validate(validator::duration())
         };
@@ -73,10 +70,10 @@ impl DefaultTimeouts {
             name: TIMEOUTS.into(),
             description: "Timeouts of the operations.".to_owned(),
             attributes: vec![
-                attribute("create", "a create, with all its waiting,", self.create),
+                attribute("create", "the creation, with all its waiting,", self.create),
                 attribute("read", "a refresh", self.read),
                 attribute("update", "an update in place", self.update),
-                attribute("delete", "a destroy, with all its waiting,", self.delete),
+                attribute("delete", "the deletion, with all its waiting,", self.delete),
             ],
         }
     }

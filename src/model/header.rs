@@ -34,7 +34,7 @@ pub(super) struct Tensors {
     /// The tensors after the last layer.
     pub(super) output: u64,
     pub(super) has_output: bool,
-    /// Bytes by the name of the type; `None` for a type that is not known.
+    /// Bytes by the name of the type; `None` for a type that is unknown.
     types: BTreeMap<Option<&'static str>, u64>,
 }
 
@@ -98,7 +98,7 @@ impl Tensors {
                 None if tensor.offset >= room => {
                     return Err(stream.fault(FileFault::TruncatedData { name: tensor.name }));
                 }
-                // A tensor of a type that is not known reaches to the next one, or to the end of the file.
+                // A tensor of a type that is unknown reaches to the next one, or to the end of the file.
                 None => next.saturating_sub(tensor.offset),
             };
             let end = tensor.offset.saturating_add(bytes);
@@ -157,7 +157,7 @@ impl Tensors {
         fits
     }
 
-    /// The type of most bytes; `None` if it is not known.
+    /// The type of most bytes; `None` if it is unknown.
     pub(super) fn main_type(&self) -> Option<&'static str> {
         self.types.iter().max_by_key(|(_, bytes)| **bytes).and_then(|(ty, _)| *ty)
     }
@@ -173,7 +173,7 @@ const MAX_DIMENSIONS: u32 = 4;
 struct Tensor {
     name: String,
     elements: u64,
-    /// The bytes of its data; `None` for a type that is not known.
+    /// The bytes of its data; `None` for a type that is unknown.
     bytes: Option<u64>,
     /// The start of its data, relative to the start of all data.
     offset: u64,

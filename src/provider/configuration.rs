@@ -71,8 +71,9 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "api_token_command",
                 Type::list(Type::String),
-                "A program and its arguments, run without a shell, whose standard output is the API token. It has 30 \
-                 seconds and no standard input. It is run once, and again only if the service refuses the token.",
+                "A program and its arguments, run without a shell, whose standard output is the API token. The program \
+                 has 30 seconds and no standard input, and is run once, and again only if the service refuses the \
+                 token.",
             ),
             Attribute::optional(
                 "api_key",
@@ -129,42 +130,42 @@ pub(super) fn schema() -> Schema {
                 "max_hourly_price",
                 Type::Number,
                 "The maximum hourly price of an instance. A higher live price, also of spot capacity, is an error in \
-                 the plan and before the create.",
+                 the plan and before the purchase.",
             )
             .validate(validator::positive()),
             Attribute::optional(
                 "max_account_hourly_price",
                 Type::Number,
                 "The maximum hourly cost of the whole account: all instances that are not Released, at live prices, \
-                 and the creates of this run. A plan or create that exceeds it is an error, and so is an instance \
-                 without a known price. Runs on one computer count each other's creates; runs on several computers can \
-                 exceed it together.",
+                 and those that this run creates. An instance that exceeds it is an error in the plan and before the \
+                 purchase, and so is an instance without a known price. Runs on one computer count each other's \
+                 creates; runs on several computers can exceed it together.",
             )
             .validate(validator::positive()),
             Attribute::optional(
                 "max_prepaid_total",
                 Type::Number,
                 "The maximum price of one purchase by the day, the week or the month: the `period_total` of an \
-                 instance's whole term. A higher one is an error in the plan and before the create, and so is a term \
+                 instance's whole term. A higher one is an error in the plan and before the purchase, and so is a term \
                  without a known price (`Weekly`). `auto_renew` buys further terms, which are not limited.",
             )
             .validate(validator::positive()),
             Attribute::optional(
                 "on_leftover",
                 Type::String,
-                "What a create does about an instance or disk that an earlier run of this stack created, or may have \
-                 created, under the same name: an unfinished create of other arguments, a finished one that no state \
-                 has shown, or an object with this stack's marker and no pending record (a lost `.terraform`). `fail` \
-                 (default) is an error before anything is sent, with the import command; `warn` creates another. An \
-                 unfinished create of the same arguments is always resumed.",
+                "What happens if an earlier run of this stack created, or may have created, an instance or disk under \
+                 the same name: an unfinished creation with other arguments, a finished one that no state has shown, \
+                 or an object with this stack's marker and no pending record (a lost `.terraform`). `fail` (default) \
+                 is an error before anything is sent, with the import command; `warn` creates another. An unfinished \
+                 creation with the same arguments is always resumed.",
             )
             .validate(validator::one_of(&["fail", "warn"])),
             Attribute::optional(
                 "unique_names",
                 Type::Bool,
-                "Whether names are unique in the account: a create fails before its request if a living object of its \
-                 kind has the configured name, and the error contains the import command. For pipelines on fresh \
-                 runners. `create_before_destroy` then needs a name that changes. Default: `false`.",
+                "Whether names are unique in the account: if an existing object of the same kind has the configured \
+                 name, this is an error before the request, with the import command. For pipelines on fresh runners. \
+                 `create_before_destroy` then needs a name that changes. Default: `false`.",
             ),
             Attribute::optional(
                 "stack",
@@ -290,7 +291,7 @@ fn destroy_fallback(name: &str, environment: &Environment, diagnostics: &mut Dia
     let word = environment.variable(name)?;
     let parsed = DestroyFallback::parse(word);
     if parsed.is_none() {
-        let text = format!("{name} is {word:?}. It must be \"fail\" or \"abandon\", or not set.");
+        let text = format!("{name} is {word:?}. The value must be \"fail\" or \"abandon\", or not set.");
         diagnostics.error("Invalid environment variable", text);
     }
     parsed

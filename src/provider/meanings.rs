@@ -163,7 +163,7 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
         Code::InstanceNotExistOrNoPrivilege => (
             "the instance does not exist in this account",
             &["instance_id"],
-            "It does not exist, or it belongs to another account. Check base_url and the provider's api_token.",
+            "The instance does not exist, or belongs to another account. Check base_url and the provider's api_token.",
         ),
         Code::InstanceNotExistOrAlreadyReleased => {
             ("the instance does not exist or is released already", &[], "Run a plan to read its current state.")
@@ -180,7 +180,7 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
         Code::FailedForInvalidImage => (
             "the image cannot be used",
             &["image_id", "image"],
-            "It does not exist, is not ready, is disabled, or the account may not use it.",
+            "The image does not exist, is not ready, is disabled, or the account may not use it.",
         ),
         Code::CreateInstanceFailedCudaNotMatch => (
             "the image needs a newer CUDA than the specification has",
@@ -217,12 +217,12 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
             "another image is being created",
             &["instance_id"],
             "The request was repeated until the timeout of this step. Apply again when the other image is ready, or \
-             raise the create timeout.",
+             raise timeouts.create.",
         ),
         Code::ImageSaveBusy => (
             "images are saved too often",
             &["instance_id"],
-            "The request was repeated until the timeout of this step. Apply again later, or raise the create timeout.",
+            "The request was repeated until the timeout of this step. Apply again later, or raise timeouts.create.",
         ),
         Code::ImageNoPrivilege => (
             "no permission for the image",
@@ -238,7 +238,7 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
         Code::ImageNotFound => (
             "the image does not exist in this account",
             &[],
-            "It was deleted, or it belongs to another account. Check base_url and the provider's api_token.",
+            "The image was deleted, or belongs to another account. Check base_url and the provider's api_token.",
         ),
         Code::ImageSaveCountExceeded => (
             "the daily limit of image saves is reached",
@@ -325,13 +325,14 @@ fn of_this_side(error: &Error) -> Row {
         ),
         Error::Journal(journal) if journal.action == "read" => (
             "a pending record cannot be read",
-            "It may belong to an object that is billed. Run terraform-provider-damodel pending, look for the object in \
-             the console, then remove the file and apply again.",
+            "The record may belong to an object that is billed. Run terraform-provider-damodel pending, look for the \
+             object in the console, then remove the file and apply again.",
         ),
         Error::Journal(_) => (
             "its pending record could not be written",
-            "A create is recorded before it is sent, so that a killed run does not lose a billed object. Make the \
-             directory writable, or choose another with the provider's pending_dir (or DAMODEL_PENDING_DIR).",
+            "Each request to create an object is recorded before it is sent, so that a killed run does not lose a \
+             billed object. Make the directory writable, or choose another with the provider's pending_dir (or \
+             DAMODEL_PENDING_DIR).",
         ),
         Error::Missing(Missing::BaseUrl) => (
             "the service's address is not set",
@@ -345,7 +346,7 @@ fn of_this_side(error: &Error) -> Row {
             ("the API key is not set", "Set the environment variable DAMODEL_API_KEY, or the provider's api_key.")
         }
         Error::NoAnswer { .. } => {
-            ("the service did not answer", "The request was sent. It is unknown whether it took effect.")
+            ("the service did not answer", "The request was sent. Whether it took effect is unknown.")
         }
         Error::Redirected { .. } => (
             "the service answered with a redirect",
@@ -377,14 +378,17 @@ fn of_this_side(error: &Error) -> Row {
         ),
         Error::Unsettled(_) => (
             "it is unknown whether it was created",
-            "The answer was lost or unclear, and no object with its name was found yet. The create is recorded: the \
+            "The answer was lost or unclear, and no object with its name was found yet. The request is recorded: the \
              next apply of the same configuration looks for the object before it creates anything.",
         ),
         Error::SeveralMatches { .. } => {
             ("several objects have its name", "They were left unchanged. Import the right one and release the others.")
         }
         Error::WaitEnded(_) => ("the wait ended", ""),
-        _ => ("it failed", ""),
+        _ => (
+            "the operation failed",
+            "Apply again. If the error persists, give the operation and the error below to the service's support.",
+        ),
     };
     (title, &[], advice)
 }

@@ -156,14 +156,15 @@ async fn warn_of_pending(client: &ProviderClient, limits: &Context) -> Diagnosti
     if left.len() > NAMED {
         lines.push(format!("- and {} more", left.len() - NAMED));
     }
+    let (summary, them) = match left.len() {
+        1 => ("An earlier run did not finish creating an object".to_owned(), "it"),
+        count => (format!("Earlier runs did not finish creating {count} objects"), "them"),
+    };
     Diagnostic::warning(
-        match left.len() {
-            1 => "A create of an earlier run is not finished".to_owned(),
-            count => format!("{count} creates of earlier runs are not finished"),
-        },
+        summary,
         format!(
-            "{}\n\nThe next apply adopts them if no argument changed; otherwise it stops before the purchase. To see \
-             what became of them: terraform-provider-damodel pending --dir {}",
+            "{}\n\nThe next apply adopts {them} if no argument changed; otherwise the apply stops before the \
+             purchase. To see what became of {them}: terraform-provider-damodel pending --dir {}",
             lines.join("\n"),
             client.journal.directory().display()
         ),

@@ -79,7 +79,7 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
             );
         }
         Error::Incompatible { .. } => {
-            ("no common SSH algorithm with the server", "Check host and port: another program may listen there.")
+            ("no common SSH algorithm with the server", "Check host and port: another program may use the port.")
         }
         Error::NotReady { .. } => (
             "the SSH server accepts logins but not commands yet",

@@ -23,8 +23,22 @@ pub(super) enum Visitor {
 impl Visitor {
     fn storage(self) -> &'static str {
         match self {
-            Self::Resource | Self::DataSource => "It is stored in the state.",
-            Self::Run => "It is not stored in the state.",
+            Self::Resource | Self::DataSource => "stored in the state.",
+            Self::Run => "not stored in the state.",
+        }
+    }
+
+    /// What differs from the arguments of the resource, whose page explains them.
+    fn differences(self) -> &'static str {
+        match self {
+            Self::Resource => "",
+            Self::DataSource => {
+                "`private_key` and `password` are stored in the state; without `host_key` any key is accepted, with a \
+                 warning."
+            }
+            Self::Run => {
+                "`private_key` and `password` are not stored; without `host_key` any key is accepted, with a warning."
+            }
         }
     }
 
@@ -58,7 +72,7 @@ fn attributes(visitor: Visitor, whose: &str, host: Attribute) -> Vec<Attribute> 
         Attribute::optional(
             "private_key",
             Type::String,
-            format!("The private key itself, without a passphrase. {storage}"),
+            format!("The private key itself, without a passphrase; {storage}"),
         )
         .sensitive()
         .validate(private_key()),
@@ -77,7 +91,7 @@ fn attributes(visitor: Visitor, whose: &str, host: Attribute) -> Vec<Attribute> 
         .validate(validator::text("an OpenSSH certificate (ssh-…-cert-v01@openssh.com AAAA…)", |text| {
             text.split_whitespace().next().is_some_and(|kind| kind.ends_with("-cert-v01@openssh.com"))
         })),
-        Attribute::optional("password", Type::String, format!("The password. {storage}")).sensitive(),
+        Attribute::optional("password", Type::String, format!("The password; {storage}")).sensitive(),
         Attribute::with_default(
             "agent",
             Type::Bool,
@@ -171,7 +185,8 @@ pub(super) fn attribute(visitor: Visitor, description: &str) -> Attribute {
     all.push(Attribute::optional(
         "bastion",
         AttributeType::Nested(Nesting::Single, bastion),
-        "A host through which the connection is made. It has its own credentials and host key.",
+        "A host through which the connection is made, with its own credentials and host key.",
     ));
-    Attribute::optional("ssh", AttributeType::Nested(Nesting::Single, all), description)
+    let description = format!("{description} {}", visitor.differences());
+    Attribute::optional("ssh", AttributeType::Nested(Nesting::Single, all), description.trim_end())
 }

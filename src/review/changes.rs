@@ -342,11 +342,11 @@ impl Trigger {
 
 fn event_words(event: &str) -> &'static str {
     match event {
-        "after_create" => "after the create of",
-        "after_destroy" => "after the destroy of",
+        "after_create" => "after the creation of",
+        "after_destroy" => "after the deletion of",
         "after_update" => "after the update of",
-        "before_create" => "before the create of",
-        "before_destroy" => "before the destroy of",
+        "before_create" => "before the creation of",
+        "before_destroy" => "before the deletion of",
         "before_update" => "before the update of",
         _ => "with a change of",
     }

@@ -211,7 +211,7 @@ fn not_opened(failure: ChannelOpenFailure, host: &str, port: u16) -> Error {
             Error::Forbidden { host, port }
         }
         ChannelOpenFailure::ConnectFailed => {
-            Error::Refused { host, port, reason: "no program listens there".to_owned() }
+            Error::Refused { host, port, reason: "no program listens on the port".to_owned() }
         }
         ChannelOpenFailure::ResourceShortage => {
             Error::Refused { host, port, reason: "the server accepts no further channel".to_owned() }

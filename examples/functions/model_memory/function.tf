@@ -21,7 +21,7 @@ locals {
   })
 }
 
-# Null if a part is not known; the notes have the reason.
+# Null if a part is unknown; the notes have the reason.
 output "gpu_memory_gib" {
   value = local.memory.total == null ? null : ceil(local.memory.total / 1073741824 * 10) / 10
 }

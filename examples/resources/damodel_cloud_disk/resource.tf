@@ -16,7 +16,7 @@ data "damodel_cloud_disk_spec" "block" {
   storage_class = "RBD"
 }
 
-# It remains when the instances that mount it are released, and is billed until it is destroyed.
+# The disk remains when the instances that mount it are released, and is billed until it is destroyed.
 resource "damodel_cloud_disk" "checkpoints" {
   name       = "checkpoints" # changed in place
   size_gb    = 100           # grows in place, cannot shrink

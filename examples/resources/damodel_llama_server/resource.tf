@@ -58,7 +58,7 @@ resource "damodel_llama_server" "chat" {
   }
 
   timeouts {
-    create = "90m" # a compile included
+    create = "90m" # a build from source included
   }
 }
 

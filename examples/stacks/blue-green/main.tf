@@ -33,7 +33,8 @@ resource "damodel_instance" "server" {
   image_type = "public"
 }
 
-# Its create ends when the model answered the canary question as expected; otherwise the apply is an error and the live one goes on.
+# Created when the model has answered the canary question as expected; otherwise the apply is an error and the live one
+# continues.
 resource "damodel_llama_server" "model" {
   for_each    = var.colors
   instance_id = damodel_instance.server[each.key].id

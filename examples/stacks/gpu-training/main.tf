@@ -15,12 +15,12 @@ terraform {
   }
 }
 
-# An instance above the budget is an error in the plan and before the create.
+# An instance above the budget is an error in the plan, and again before the purchase.
 provider "damodel" {
   max_hourly_price = var.hourly_budget
 }
 
-# The cheapest specification in stock with enough memory. It is looked up in every plan; what was bought stays (see below).
+# The cheapest specification in stock with enough memory, looked up in every plan; what was bought stays (see below).
 data "damodel_spec" "trainer" {
   capacity_type  = var.spot ? "spot" : "ondemand"
   min_gpu_num    = var.gpu_num

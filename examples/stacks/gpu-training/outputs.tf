@@ -9,6 +9,6 @@ output "ssh_command" {
 }
 
 output "checkpoints" {
-  description = "The import id of the disk, which a destroy of the instance keeps."
+  description = "The import id of the disk, which remains when the instance is destroyed."
   value       = damodel_cloud_disk.checkpoints.id
 }

@@ -23,13 +23,13 @@ variable "spot" {
 }
 
 variable "checkpoint_size_gb" {
-  description = "The disk for checkpoints. It can grow but not shrink."
+  description = "The disk for checkpoints, which can grow but not shrink."
   type        = number
   default     = 100
 }
 
 variable "protect_checkpoints" {
-  description = "Whether a destroy of the checkpoints is refused. To destroy them: set this to false, apply, destroy."
+  description = "Whether destroying the checkpoints is refused. To destroy them: set this to false, apply, destroy."
   type        = bool
   default     = false
 }

@@ -5,13 +5,13 @@ variable "name" {
 }
 
 variable "release" {
-  description = "A new number creates a new image. It needs the builder."
+  description = "A new number creates a new image, which needs the builder."
   type        = number
   default     = 1
 }
 
 variable "keep_builder" {
-  description = "Whether the builder exists. It is billed while it exists."
+  description = "Whether the builder exists, which is billed meanwhile."
   type        = bool
   default     = true
 }

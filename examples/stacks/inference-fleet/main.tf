@@ -50,7 +50,7 @@ resource "damodel_instance" "member" {
   }
 }
 
-# The apply of a member ends when its model answers: with the prebuilt server, or one that is compiled there.
+# The apply of a member ends when its model answers: with the prebuilt server, or one that is compiled in the instance.
 resource "damodel_llama_server" "member" {
   for_each     = var.fleet
   instance_id  = damodel_instance.member[each.key].id
@@ -67,7 +67,7 @@ resource "damodel_llama_server" "member" {
   }
 
   timeouts {
-    create = "90m" # a compile included
+    create = "90m" # a build from source included
   }
 }
 

@@ -34,7 +34,7 @@ variable "hourly_budget" {
 }
 
 variable "chat_key" {
-  description = "The API key that clients must send. It is stored in the state; without one anyone who reaches a port may chat."
+  description = "The API key that clients must send. The state contains the key; without one anyone who reaches a port may chat."
   type        = string
   default     = null
   sensitive   = true

@@ -63,7 +63,7 @@ resource "damodel_instance" "server" {
 
     precondition {
       condition     = local.memory.total != null
-      error_message = "The memory of the model is not known: ${join("; ", local.memory.notes)}."
+      error_message = "The memory of the model is unknown: ${join("; ", local.memory.notes)}."
     }
   }
 }

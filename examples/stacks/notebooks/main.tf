@@ -15,7 +15,7 @@ terraform {
   }
 }
 
-# Both are errors of the plan, and are checked again before each create.
+# Both are errors of the plan, and are checked again before each purchase.
 provider "damodel" {
   max_hourly_price         = var.instance_budget
   max_account_hourly_price = var.account_budget
@@ -25,7 +25,7 @@ data "damodel_public_image" "this" {
   name = var.image
 }
 
-# Work is kept here: a destroy or a replacement of the instance deletes its own disks.
+# Work is kept here: destroying or replacing the instance deletes its own disks.
 resource "damodel_cloud_disk" "home" {
   for_each            = var.members
   name                = "${var.name}-${each.key}-home"

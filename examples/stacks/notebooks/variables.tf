@@ -30,7 +30,7 @@ variable "disk_spec_id" {
 }
 
 variable "home_size_gb" {
-  description = "The capacity of each disk. It can grow but not shrink."
+  description = "The capacity of each disk, which can grow but not shrink."
   type        = number
   default     = 50
 }

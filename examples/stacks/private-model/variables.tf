@@ -37,7 +37,7 @@ variable "disk_spec_id" {
 }
 
 variable "disk_size_gb" {
-  description = "The capacity of the disk. It can grow but not shrink."
+  description = "The capacity of the disk, which can grow but not shrink."
   type        = number
   default     = 100
 }

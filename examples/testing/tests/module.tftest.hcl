@@ -36,19 +36,19 @@ run "a_new_name_and_a_larger_disk_replace_nothing" {
     name         = "renamed"
     disk_size_gb = 80
 
-    former = {
+    earlier = {
       instance_id = run.it_runs_without_a_password_in_the_state.instance_id
       disk_id     = run.it_runs_without_a_password_in_the_state.disk_id
     }
   }
 
   assert {
-    condition     = output.instance_id == var.former.instance_id
+    condition     = output.instance_id == var.earlier.instance_id
     error_message = "The instance was replaced."
   }
 
   assert {
-    condition     = output.disk_id == var.former.disk_id && damodel_cloud_disk.data.size_gb == 80
+    condition     = output.disk_id == var.earlier.disk_id && damodel_cloud_disk.data.size_gb == 80
     error_message = "The disk was replaced, or did not grow."
   }
 }

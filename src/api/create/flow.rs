@@ -132,7 +132,7 @@ impl<C: Creation> Flow<C> {
                         let request_id = answer.ids.request_id.clone();
                         entry = blocking(move || {
                             if let Err(error) = entry.acknowledged(request_id) {
-                                tracing::warn!(%error, "that the create was accepted could not be written down");
+                                tracing::warn!(%error, "that the request to create was accepted could not be recorded");
                             }
                             entry
                         })
@@ -242,7 +242,7 @@ impl<C: Creation> Flow<C> {
 
     pub(super) async fn discard(&self, entry: Entry) {
         if let Err(error) = blocking(move || entry.discard()).await {
-            tracing::warn!(%error, "the pending record of a create without effect was not removed");
+            tracing::warn!(%error, "the pending record of a request without effect was not removed");
         }
     }
 

@@ -127,7 +127,7 @@ impl<C: Creation> Flow<C> {
                 let directory = self.journal.directory().to_owned();
                 return Err(Error::HeldElsewhere(Box::new(HeldElsewhere { process, directory })));
             }
-            tracing::info!(?holder, "waiting for another process with the pending record of this create");
+            tracing::info!(?holder, "waiting for another process with the same pending record");
             self.context.sleep(OWNER_LOOKS).await.map_err(|ended| ended.error(C::ENDPOINT))?;
         }
     }
@@ -279,7 +279,7 @@ impl<C: Creation> Flow<C> {
                     return Ok(EarlierCreate::Unproved(Box::new(made)));
                 }
                 Err(error) => {
-                    tracing::info!(id = %made.key(), %error, "it is not known whether the object exists");
+                    tracing::info!(id = %made.key(), %error, "it is unknown whether the object exists");
                     return Ok(EarlierCreate::Unproved(Box::new(made)));
                 }
             }

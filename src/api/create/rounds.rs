@@ -69,7 +69,7 @@ impl<C: Creation> Flow<C> {
                         self.discard(*noted).await;
                         return Err(error);
                     }
-                    tracing::warn!(%error, "the create had no effect: sending it once more");
+                    tracing::warn!(%error, "the request had no effect: sending it once more");
                     let noted = self.sending(*noted, account, choice).await?;
                     sent = self.send(choice, noted, &mut task).await?;
                 }

@@ -378,7 +378,7 @@ pub struct JournalError {
 /// A pending record that another process has locked.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
-    "{} holds the record of the same create in {}",
+    "{} holds the pending record of the same object in {}",
     process.map_or_else(|| "another process".to_owned(), |process| format!("process {process}")),
     directory.display()
 )]
@@ -392,7 +392,7 @@ pub struct HeldElsewhere {
 /// A create that may have made an object that was not found.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
-    "the outcome of a create is unknown, and no object named {marker} was found {}{}",
+    "it is unknown whether an object was created, and no object named {marker} was found {}{}",
     if *cancelled { "before it was cancelled" } else { "until its deadline" },
     cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default()
 )]

@@ -115,7 +115,7 @@ impl Folder {
         if !there.is_empty() {
             let names: Vec<String> = there.iter().map(|file| file.display().to_string()).collect();
             return Err(Failure::new(format!(
-                "{} already there: {}. Nothing was written. Move existing files away, or select another folder with \
+                "{} already exist: {}. Nothing was written. Move existing files away, or select another folder with \
                  --out",
                 if there.len() == 1 { "a file is" } else { "files are" },
                 names.join(", ")

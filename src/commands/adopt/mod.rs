@@ -31,8 +31,8 @@ use crate::{
 /// Writes import blocks and the configuration of the objects that the account already has.
 ///
 /// The next plan imports all of them and changes nothing. Released objects are left out, and no file is overwritten.
-/// Set DAMODEL_BASE_URL and DAMODEL_API_TOKEN. Needs Terraform 1.5 or OpenTofu 1.6; from Terraform 1.14 on there is
-/// also `terraform query`.
+/// Set DAMODEL_BASE_URL and DAMODEL_API_TOKEN. Needs Terraform 1.5 or OpenTofu 1.6; Terraform 1.14 and
+/// newer have `terraform query` for this too.
 ///
 /// Exit codes: 0 the files were written; 1 the account cannot be read or a file exists; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]

@@ -27,8 +27,8 @@ use crate::{
 
 /// Creates an instance with a model server and destroys it again, with Terraform or OpenTofu on the sandbox.
 ///
-/// The steps are sandbox, init, plan, apply, a chat, an empty second plan and destroy. It needs no account and costs
-/// nothing.
+/// The steps are sandbox, init, plan, apply, a chat, an empty second plan and destroy. No account is needed, and
+/// nothing is billed.
 ///
 /// Exit codes: 0 each step had the expected result; 1 a step did not; 2 wrong usage.
 #[derive(Clone, Debug, Default, Parser)]

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::schema::{self, plain_type};
+use super::schema::{self, Elsewhere, plain_type};
 use crate::{
     commands::Failure,
     framework::{
@@ -18,7 +18,7 @@ use crate::{
 
 /// The mark of every generated page, which handwritten pages do not have.
 pub(super) const MARK: &str =
-    "<!-- Made by `terraform-provider-damodel docs` from the schema. Change the texts there. -->";
+    "<!-- Made by `terraform-provider-damodel docs` from the schema, which has these texts. -->";
 
 /// A kind of offer whose offers have pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +111,7 @@ pub(super) fn page(
     type_name: &str,
     schema: &Schema,
     identity: Option<&IdentitySchema>,
+    elsewhere: &Elsewhere<'_>,
     examples: &Examples,
 ) -> Result<String, Failure> {
     let folder = Path::new(kind.folder).join(type_name);
@@ -124,7 +125,7 @@ pub(super) fn page(
     paragraphs.push("## Example Usage".to_owned());
     paragraphs.push(examples.block(&folder.join(kind.example), kind.language)?);
     paragraphs.extend(examples.scenarios(&folder)?);
-    paragraphs.extend(schema::section(schema));
+    paragraphs.extend(schema::section(schema, elsewhere));
     if kind.is_imported {
         paragraphs.extend(import(&folder, identity, examples)?);
     }
@@ -246,7 +247,7 @@ pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -
         format!("- [`{}`]({}): {}.", entry.name, function_path(entry.name).display(), entry.signature().summary)
     };
     paragraphs.extend(listed("Functions", server.registry().functions().map(line).collect()));
-    paragraphs.extend(schema::section(server.schema()));
+    paragraphs.extend(schema::section(server.schema(), &Elsewhere::of_the_index()));
     Ok(text(&paragraphs))
 }
 

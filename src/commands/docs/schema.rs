@@ -1,7 +1,10 @@
 //! The schema section of a page, with a line for each attribute.
+use std::path::PathBuf;
+
+use super::page::PageKind;
 use crate::framework::{
-    Type,
-    schema::{Attribute, AttributeType, Block, Nesting, Replacement, Requirement, Schema},
+    Offering, Type,
+    schema::{Attribute, AttributeType, Block, Nesting, Replacement, Requirement, Schema, validator},
 };
 
 /// The explanation of replacement, above the lists that mention it.
@@ -16,6 +19,60 @@ const GROUPS: [(&str, &[Requirement]); 3] = [
     ("Read-Only", &[Requirement::Computed]),
 ];
 
+/// What the page of a schema does not repeat, because another page explains it.
+#[derive(Clone, Debug)]
+pub(super) struct Elsewhere<'a> {
+    /// The way from the page to the folder of the documentation.
+    root: &'static str,
+    /// Nested attributes, each with the page of the resource that explains it.
+    nested: Vec<(&'a Attribute, PathBuf)>,
+}
+
+impl<'a> Elsewhere<'a> {
+    /// Of the index page.
+    pub(super) fn of_the_index() -> Self {
+        Self { root: "", nested: Vec::new() }
+    }
+
+    /// Of the page of a resource.
+    pub(super) fn of_a_resource() -> Self {
+        Self { root: "../", nested: Vec::new() }
+    }
+
+    /// Of any other page: what one of these resources has under the same name, with the same arguments.
+    pub(super) fn of_others(resources: impl Iterator<Item = &'a Offering>) -> Self {
+        let nested = resources.flat_map(|resource| {
+            let nested = resource.schema.attributes.iter().filter(|it| children(it).is_some());
+            nested.map(|attribute| (attribute, PageKind::RESOURCE.path(resource.name)))
+        });
+        Self { root: "../", nested: nested.collect() }
+    }
+
+    /// The place that explains a nested attribute.
+    fn of(&self, attribute: &Attribute) -> Option<String> {
+        let names = |attribute: &Attribute| {
+            children(attribute).map(|all| all.iter().map(|it| it.name.clone()).collect::<Vec<_>>())
+        };
+        let of_one = names(attribute)?;
+        let same = |other: &Attribute| other.name == attribute.name && names(other).as_ref() == Some(&of_one);
+        let (_, page) = self.nested.iter().find(|(other, _)| same(other))?;
+        Some(format!("{}{}#{}", self.root, page.display(), anchor(false, &[&attribute.name])))
+    }
+
+    /// A text in which the rule of durations is a link.
+    fn linked(&self, text: &str) -> String {
+        let rule = validator::DURATION.replace('"', "`");
+        text.replace(&rule, &format!("a [duration]({}index.md#durations)", self.root))
+    }
+}
+
+fn children(attribute: &Attribute) -> Option<&[Attribute]> {
+    match &attribute.ty {
+        AttributeType::Nested(_, children) => Some(children),
+        AttributeType::Plain(_) => None,
+    }
+}
+
 /// A nested attribute with its own section.
 struct Nested<'a> {
     /// The names of its parents, then its own.
@@ -25,13 +82,13 @@ struct Nested<'a> {
 }
 
 /// The section of a page that lists the attributes and blocks of a schema.
-pub(super) fn section(schema: &Schema) -> Vec<String> {
+pub(super) fn section(schema: &Schema, elsewhere: &Elsewhere<'_>) -> Vec<String> {
     let mut paragraphs = vec!["## Schema".to_owned()];
     if schema.attributes.iter().any(|attribute| attribute.replacement != Replacement::Never) {
         paragraphs.push(REPLACEMENT.to_owned());
     }
     for (group, requirements) in GROUPS {
-        let mut lines = lines(&schema.attributes, requirements, &[]);
+        let mut lines = lines(&schema.attributes, requirements, &[], elsewhere);
         if requirements.contains(&Requirement::Optional) {
             lines.extend(schema.blocks.iter().map(block));
         }
@@ -44,43 +101,52 @@ pub(super) fn section(schema: &Schema) -> Vec<String> {
         attributes: &block.attributes,
         is_block: true,
     });
-    for nested in nested(&schema.attributes, &[]).into_iter().chain(blocks) {
-        paragraphs.extend(nested.section());
+    for nested in nested(&schema.attributes, &[], elsewhere).into_iter().chain(blocks) {
+        paragraphs.extend(nested.section(elsewhere));
     }
     paragraphs
 }
 
 impl Nested<'_> {
-    fn section(&self) -> Vec<String> {
+    fn section(&self, elsewhere: &Elsewhere<'_>) -> Vec<String> {
         let title = format!("### Nested Schema for `{}`", self.path.join("."));
         let mut paragraphs = vec![format!("<a id=\"{}\"></a>\n{title}", anchor(self.is_block, &self.path))];
         for (group, requirements) in GROUPS {
-            let lines = lines(self.attributes, requirements, &self.path);
+            let lines = lines(self.attributes, requirements, &self.path, elsewhere);
             if !lines.is_empty() {
                 paragraphs.extend([format!("{group}:"), lines.join("\n")]);
             }
         }
-        paragraphs.extend(nested(self.attributes, &self.path).iter().flat_map(Self::section));
+        let deeper = nested(self.attributes, &self.path, elsewhere);
+        paragraphs.extend(deeper.iter().flat_map(|nested| nested.section(elsewhere)));
         paragraphs
     }
 }
 
-/// The nested attributes, one level down.
-fn nested<'a>(attributes: &'a [Attribute], parents: &[&'a str]) -> Vec<Nested<'a>> {
-    let below = |attribute: &'a Attribute| match &attribute.ty {
-        AttributeType::Nested(_, children) => {
-            Some(Nested { path: path(parents, &attribute.name), attributes: children, is_block: false })
-        }
-        AttributeType::Plain(_) => None,
+/// The nested attributes, one level down, that this page explains.
+fn nested<'a>(attributes: &'a [Attribute], parents: &[&'a str], elsewhere: &Elsewhere<'_>) -> Vec<Nested<'a>> {
+    let here = attributes.iter().filter(|attribute| elsewhere.of(attribute).is_none());
+    let below = |attribute: &'a Attribute| {
+        let attributes = children(attribute)?;
+        Some(Nested { path: path(parents, &attribute.name), attributes, is_block: false })
     };
-    attributes.iter().filter_map(below).collect()
+    here.filter_map(below).collect()
 }
 
-fn lines(attributes: &[Attribute], requirements: &[Requirement], parents: &[&str]) -> Vec<String> {
+fn lines(
+    attributes: &[Attribute],
+    requirements: &[Requirement],
+    parents: &[&str],
+    elsewhere: &Elsewhere<'_>,
+) -> Vec<String> {
     let of_group = attributes.iter().filter(|attribute| requirements.contains(&attribute.requirement));
-    let line = |attribute: &Attribute| match attribute.ty {
-        AttributeType::Nested(..) => see_below(&line(attribute), &anchor(false, &path(parents, &attribute.name))),
-        AttributeType::Plain(_) => line(attribute),
+    let line = |attribute: &Attribute| {
+        let line = elsewhere.linked(&line(attribute));
+        match (elsewhere.of(attribute), &attribute.ty) {
+            (Some(place), _) => format!("{line} (see [its arguments]({place}))"),
+            (None, AttributeType::Nested(..)) => see_below(&line, &anchor(false, &path(parents, &attribute.name))),
+            (None, AttributeType::Plain(_)) => line,
+        }
     };
     of_group.map(line).collect()
 }

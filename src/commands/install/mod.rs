@@ -75,7 +75,7 @@ pub fn run_to(
     hindrances.extend(after.into_iter().filter(|file| !before.contains(file)).map(|file| {
         format!(
             "OpenTofu no longer reads {}: it reads {DIRECTORY} of the home directory instead, which was created for \
-             this program. Move the file there, or remove {DIRECTORY} and install with --dir.",
+             this program. Move the file to that directory, or remove {DIRECTORY} and install with --dir.",
             file.display()
         )
     }));
@@ -93,7 +93,7 @@ fn told(place: &Place, installed: &[Installed], hindrances: &[String]) -> String
     }
     let _ = write!(text, "\nIn a configuration:\n\n{}", required_providers());
     if hindrances.is_empty() {
-        text.push_str("\nterraform init and tofu init find it there.\n");
+        text.push_str("\nterraform init and tofu init find it.\n");
     }
     for hindrance in hindrances {
         let _ = writeln!(text, "\nWarning: {}", hindrance.trim_end());
@@ -119,8 +119,8 @@ fn hindrance(finding: &Obstacle, place: &Place) -> String {
             provider_installation(&place.directory)
         ),
         Obstacle::Overridden { file, address, directory } => format!(
-            "{} overrides {address} with {directory} (dev_overrides): plan and apply use the program there, not the \
-             installed one. Remove the line to use this version.",
+            "{} overrides {address} with {directory} (dev_overrides): plan and apply use the program in that \
+             directory, not the installed one. Remove the line to use this version.",
             file.display()
         ),
         Obstacle::TurnedOff { file, address } => format!(

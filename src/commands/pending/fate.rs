@@ -58,7 +58,7 @@ impl Lacking {
                 "check that the service can be reached (address, network, --ca-certificate-file for a private \
                  gateway), then run this again"
             }
-            Self::Credentials => "run this again with the address and token that sent the create",
+            Self::Credentials => "run this again with the address and token of that run",
             Self::Decision => "compare them in the console; import the right one, and release the others",
             Self::WholeAnswer => "run this again later, or look for the name in the console",
         }
@@ -180,7 +180,7 @@ impl Fate {
     pub(super) fn advice(&self, listed: &PendingCreate, entry: &str) -> String {
         match (self, listed.record.phase) {
             (Self::Alive { .. }, CreatePhase::Sent | CreatePhase::Accepted) => {
-                "apply the same configuration in this folder: it resumes the create".to_owned()
+                "apply the same configuration in this folder: it resumes the creation".to_owned()
             }
             (Self::Alive { uid, .. }, CreatePhase::Finished) => {
                 format!("the next plan clears this; if no state has it: terraform import <address> {uid}")

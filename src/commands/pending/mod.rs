@@ -26,10 +26,10 @@ use crate::{
 /// The time limit for all requests.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Lists creates that a killed run left behind, and what became of them.
+/// Lists what killed runs began to create, and what became of it.
 ///
-/// A pending record is written before a create is sent, and removed when the state contains the object. The creates
-/// listed here were sent by a run that ended early; the next apply resumes them. Run it in the folder of the
+/// A pending record is written before an object is created, and removed when the state contains the object. The records
+/// listed here were left by runs that ended early; the next apply resumes them. Run this command in the folder of the
 /// configuration.
 ///
 /// Exit codes: 0 the records were listed, or the record of --forget was removed; 1 the records or the service cannot be
@@ -78,7 +78,7 @@ pub async fn run_to(
         let directory = notes.directory().display();
         return Err(Failure::new(format!(
             "no pending directory at {directory}. Give the provider's pending_dir relative to this folder; the first \
-             create makes it"
+             apply makes it"
         )));
     }
     let service = AskedService::new(Client::new(arguments.service.settings(environment)?));
@@ -88,8 +88,8 @@ pub async fn run_to(
         None if is_there => list(&notes.journal, &service, &context).await?,
         // No create has run in this folder, or the user meant another one.
         None => format!(
-            "No pending directory at {}: no create has begun here. Run this in the folder of the configuration, or \
-             give its pending_dir with --dir.\n",
+            "No pending directory at {}: nothing was created from here. Run this in the folder of the configuration, \
+             or give its pending_dir with --dir.\n",
             notes.directory().display()
         ),
     };
@@ -107,7 +107,7 @@ async fn list(journal: &Journal, service: &AskedService, context: &Context) -> R
     }
     let mut text = print(&rows);
     for file in &report.unreadable {
-        let line = format!("{} could not be read: {}. It was not removed.\n", file.path.display(), file.reason);
+        let line = format!("{} could not be read: {}. The record was not removed.\n", file.path.display(), file.reason);
         text.push_str(&line);
     }
     if !service.is_configured() {

@@ -32,8 +32,8 @@ const POLICY: &str = "review.toml";
 
 /// Reports what plans cost, destroy, replace and buy; with a policy it is a gate.
 ///
-/// It reads the output of `terraform show -json PLANFILE` or `tofu show -json PLANFILE`, for a plan that was saved with
-/// `plan -out=PLANFILE`.
+/// The input is the output of `terraform show -json PLANFILE` or `tofu show -json PLANFILE`, for a plan that was saved
+/// with `plan -out=PLANFILE`.
 ///
 /// An incomplete plan, as with -target, violates every gate. Plans of OpenTofu, and of Terraform before 1.8, do not
 /// contain whether they are complete; the report then has a note.

@@ -32,8 +32,8 @@ const OVER: Duration = Duration::from_secs(2);
 
 /// Shows what the apply that runs in a folder is waiting for.
 ///
-/// Run it in a second terminal. It shows a line for each object with its phase, its progress, its time so far, and the
-/// time that such objects took in earlier runs. It exits when the apply has finished.
+/// Run it in a second terminal. Each object has a line with its phase, its progress, its time so far, and the time that
+/// such objects took in earlier runs. The command ends with the apply.
 ///
 /// Exit codes: 0 the apply has ended, or Ctrl-C; 1 the folder or the events cannot be read; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
@@ -173,7 +173,7 @@ fn doubt(notes: &PendingFolder, follower: &Follower) -> Option<String> {
     let is_there = notes.directory().exists() || follower.directory().exists();
     (!is_there).then(|| {
         format!(
-            "No pending directory at {}: no create has begun here. Give the folder of the configuration, or its \
+            "No pending directory at {}: nothing was created from here. Give the folder of the configuration, or its \
              pending_dir with --pending-dir.",
             notes.directory().display()
         )

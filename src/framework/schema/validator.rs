@@ -85,9 +85,10 @@ pub fn regular_expression() -> Validator {
     text("a regular expression", |pattern| Regex::new(pattern).is_ok())
 }
 
-/// The text must be a positive duration such as `30s`, `10m` or `1h30m`, of ten years at most.
+/// The rule of [`duration`].
+pub const DURATION: &str = "a duration such as \"90s\", \"30m\" or \"1h30m\"";
+
+/// The text must be a positive duration that `parse_duration` accepts.
 pub fn duration() -> Validator {
-    text("a duration such as \"90s\", \"30m\" or \"1h30m\"", |value| {
-        crate::framework::timeouts::parse_duration(value).is_some()
-    })
+    text(DURATION, |value| crate::framework::timeouts::parse_duration(value).is_some())
 }

@@ -29,7 +29,7 @@ pub struct ListRequest {
 }
 
 impl<P: Provider> Server<P> {
-    /// Whether to defer the call: the core allows it, and the provider's configuration is not known yet.
+    /// Whether to defer the call: the core allows it, and the provider's configuration is still unknown.
     pub fn defers(&self, deferral_allowed: bool) -> bool {
         deferral_allowed && matches!(self.configuration(), ConfigurationState::Unknown(_))
     }
@@ -169,7 +169,7 @@ pub(super) enum ConfigurationState<C> {
     Missing,
     /// Configured, with this client.
     Ready(Arc<C>),
-    /// These arguments are not known before an apply.
+    /// These arguments are unknown before an apply.
     Unknown(Vec<String>),
 }
 
@@ -247,7 +247,7 @@ impl<C> ConfigurationState<C> {
                 "Terraform called the provider before configuring it.",
             ),
             Self::Unknown(arguments) => Diagnostic::error(
-                "The provider's configuration is not known yet",
+                "The provider's configuration is unknown until the apply",
                 format!(
                     "This needs the service, but the provider's {} is known only after an apply. Apply the resource \
                      that it comes from first (with -target), or give the provider a value that is known in the plan.",

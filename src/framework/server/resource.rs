@@ -147,9 +147,8 @@ impl<P: Provider> Server<P> {
         };
         if expected.is_null() && !is_failed {
             diagnostics.error(
-                "The destroy did not remove the object",
-                "This is a bug in the provider, please report it: a destroy left the object in place without an \
-                 error. It is still in the state.",
+                "The destroyed object was not removed",
+                "The object still exists, and stays in the state. This is a bug in the provider, please report it.",
             );
         }
         let state = with_numbers_of(&before.0, state);

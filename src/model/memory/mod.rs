@@ -64,9 +64,9 @@ pub fn memory(model: &GgufModel, options: &ServerOptions) -> Memory {
             Some(cache)
         }
         Err(reason) => {
-            memory.notes.push(format!("cache: not known, because {reason}"));
-            memory.notes.push("compute: not known, because it depends on the cache".to_owned());
-            memory.notes.push("host: not known, because it depends on the cache".to_owned());
+            memory.notes.push(format!("cache: unknown, because {reason}"));
+            memory.notes.push("compute: unknown, because it depends on the cache".to_owned());
+            memory.notes.push("host: unknown, because it depends on the cache".to_owned());
             None
         }
     };
@@ -90,7 +90,7 @@ pub fn memory(model: &GgufModel, options: &ServerOptions) -> Memory {
                 );
                 (Some(bytes), note)
             }
-            Err(reason) => (None, format!("not known, because {reason}")),
+            Err(reason) => (None, format!("unknown, because {reason}")),
         };
         memory.compute = bytes;
         memory.notes.push(format!("compute: {note}"));
@@ -109,7 +109,7 @@ pub fn memory(model: &GgufModel, options: &ServerOptions) -> Memory {
     let total = if memory.total.is_some() {
         "the sum of weights, cache, compute and overhead"
     } else {
-        "not known, because a part of it is not known"
+        "unknown, because a part of it is unknown"
     };
     memory.notes.push(format!("total: {total}"));
     memory
@@ -217,7 +217,7 @@ fn unknown(model: &GgufModel) -> String {
     if is_recurrent(name) {
         format!("the architecture {name:?} keeps a recurrent state")
     } else {
-        format!("the architecture {name:?} is not known")
+        format!("the architecture {name:?} is unknown")
     }
 }
 
@@ -334,7 +334,7 @@ fn windows(architecture: Architecture, model: &GgufModel) -> Result<Option<(u64,
     match (model.sliding_window, model.sliding_window_pattern) {
         (None, _) | (_, Some(1)) => Ok(None),
         (Some(window), Some(period)) if period > 0 => Ok(Some((window, period))),
-        (Some(_), _) => Err("it is not known which layers have a sliding window".to_owned()),
+        (Some(_), _) => Err("it is unknown which layers have a sliding window".to_owned()),
     }
 }
 

@@ -60,7 +60,7 @@ fn every_part_has_one_note() {
         for part in ["weights", "cache", "compute", "overhead", "host", "total"] {
             let found: Vec<_> = notes.iter().filter(|note| note.starts_with(&format!("{part}: "))).collect();
             assert_eq!(found.len(), 1, "{part}: {notes:?}");
-            let is_unknown = found[0].contains("not known, because");
+            let is_unknown = found[0].contains("unknown, because");
             assert_eq!(is_unknown, unknown.contains(&part), "{}", found[0]);
         }
     }
@@ -149,10 +149,10 @@ fn what_is_not_known_is_no_number_and_says_why() {
         let found = memory(model, &ServerOptions::default());
         assert_eq!((found.cache, found.compute, found.total, found.host), (None, None, None, None));
         assert!(found.weights.is_some());
-        found.notes.iter().find(|note| note.starts_with("cache: not known")).unwrap().clone()
+        found.notes.iter().find(|note| note.starts_with("cache: unknown")).unwrap().clone()
     };
     let named = |name: &str| GgufModel { architecture: name.to_owned(), ..model() };
-    assert!(reason(&named("zzzzz")).ends_with("the architecture \"zzzzz\" is not known"));
+    assert!(reason(&named("zzzzz")).ends_with("the architecture \"zzzzz\" is unknown"));
     assert!(reason(&named("mamba")).ends_with("keeps a recurrent state"));
     assert!(reason(&GgufModel { layers: Some(31), ..model() }).ends_with("some layers only predict further tokens"));
     assert!(reason(&GgufModel { key_length: None, ..model() }).ends_with("the widths of keys and values"));

@@ -145,7 +145,7 @@ validate! {
     };
 }
 
-/// The deferral of a call, if the provider's configuration is not known yet and the core allows it.
+/// The deferral of a call, if the provider's configuration is still unknown and the core allows it.
 fn deferred<P: Provider>(server: &Server<P>, client: Option<ClientCapabilities>) -> Option<Deferred> {
     let is_deferred = server.defers(client.is_some_and(|client| client.deferral_allowed));
     is_deferred.then(|| Deferred { reason: Reason::ProviderConfigUnknown.into() })

@@ -198,8 +198,8 @@ fn stored_state(raw: Option<&RawState>) -> Result<serde_json::Value, Diagnostics
     if json.is_empty() && flatmap.is_some_and(|flatmap| !flatmap.is_empty()) {
         return Err(Diagnostic::error(
             "The state is too old",
-            "It was written by a Terraform before 0.12, in a form that this provider never used. \
-             The state is unchanged. Remove the resource from the state, and import it.",
+            "Terraform before 0.12 wrote this state, in a form that this provider never used. The state is unchanged. \
+             Remove the resource from the state, and import it.",
         )
         .into());
     }

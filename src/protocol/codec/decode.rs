@@ -151,7 +151,7 @@ impl Decoder<'_> {
 fn entries(entries: Vec<(ValueKey, Value)>) -> Result<BTreeMap<ValueKey, Value>, DecodeError> {
     let length = entries.len();
     let map = BTreeMap::from_iter(entries);
-    if map.len() == length { Ok(map) } else { Err(DecodeError::new("a key that is there twice")) }
+    if map.len() == length { Ok(map) } else { Err(DecodeError::new("a duplicate key")) }
 }
 
 fn text(head: &Head<'_>) -> Result<String, DecodeError> {

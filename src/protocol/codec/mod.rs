@@ -106,7 +106,7 @@ mod tests {
             (object, "80", "an object with another number of attributes"),
             (object, "81a162c0", "an object with an attribute too many"),
             (object, "81a16101", "a: not a string"),
-            (r#"["object",{"a":"bool","b":"bool"}]"#, "82a161c3a161c3", "a key that is there twice"),
+            (r#"["object",{"a":"bool","b":"bool"}]"#, "82a161c3a161c3", "a duplicate key"),
             (r#"["tuple",["bool"]]"#, "92c3c3", "a tuple of another length"),
             (r#"["list","bool"]"#, "92c300", "[1]: not a bool"),
             (r#"["list","bool"]"#, "ddffffffff", "[0]: the message ends too early"),

@@ -35,7 +35,7 @@ impl framework::Action for ChatAction {
     fn schema(&self) -> Schema {
         Schema::new(
             "Sends a chat to a hosted model and shows the answer as it arrives, for example as a test after an apply. \
-             A model that does not answer is an error. It needs the provider's `api_key`.",
+             A model that does not answer is an error. The provider's `api_key` is required.",
             question(),
         )
     }

@@ -210,12 +210,8 @@ fn target() -> Vec<Attribute> {
              provide is needed.",
         ),
         ssh::visited_host_key(),
-        Attribute::optional(
-            "api_key",
-            Type::String,
-            "The llama server's API key, if it has one. It is stored in the state.",
-        )
-        .sensitive(),
+        Attribute::optional("api_key", Type::String, "The llama server's API key, if it has one; stored in the state.")
+            .sensitive(),
     ]
 }
 

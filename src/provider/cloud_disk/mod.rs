@@ -133,8 +133,8 @@ impl Creatable for CloudDisk {
             Diagnostic::warning(
                 format!("{} is {}", capitalized(&self.title()), disk_status(disk.status.unwrap_or_default())),
                 format!(
-                    "The service accepted the create, but the status is not available. The state holds the disk. Check \
-                     it in the console{}.",
+                    "The service created the disk, but its status is not available. The state holds the disk. Check it \
+                     in the console{}.",
                     accepted.ids
                 ),
             )
@@ -238,15 +238,15 @@ impl Release<'_, CloudDisk> {
         let title = self.current.state.title();
         let api::Error::WaitEnded(ended) = error else {
             let tried = format!("release {title}");
-            return Failure { error, tried, now: "It stays in the state.".to_owned() }.whole();
+            return Failure { error, tried, now: "The resource stays in the state.".to_owned() }.whole();
         };
         if !was_held {
             let why = if ended.cancelled { "the run was stopped" } else { "its status could not be read in time" };
             return Diagnostic::error(
                 format!("{} was not released", capitalized(&title)),
                 format!(
-                    "Before a release the provider must know whether it is mounted, but {why}: {error}. It stays in \
-                     the state; destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
+                    "Before a release the provider must know whether it is mounted, but {why}: {error}. The resource \
+                     stays in the state; destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
                 ),
             );
         }
@@ -254,8 +254,8 @@ impl Release<'_, CloudDisk> {
         Diagnostic::error(
             format!("{} is still mounted", capitalized(&title)),
             format!(
-                "A mounted disk cannot be released, and the wait for the unmount ended: {error}. {holders} It stays in \
-                 the state. Unmount it or release its instance, then destroy again."
+                "A mounted disk cannot be released, and the wait for the unmount ended: {error}. {holders} The \
+                 resource stays in the state. Unmount it or release its instance, then destroy again."
             ),
         )
     }
@@ -271,7 +271,7 @@ impl Release<'_, CloudDisk> {
         if bound.is_empty() {
             format!("Its status is {status}; the service does not report which instance holds it.")
         } else {
-            format!("It is {status} by {}.", bound.join(", "))
+            format!("Its status is {status}, by {}.", bound.join(", "))
         }
     }
 }

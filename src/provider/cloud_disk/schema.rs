@@ -59,7 +59,7 @@ pub(super) fn schema() -> Schema {
         Attribute::required(
             "size_gb",
             Type::Number,
-            "The capacity in GB. It grows in place; a smaller value is an error.",
+            "The capacity in GB. A larger value grows the disk in place; a smaller one is an error.",
         )
         .validate(validator::between(20..=i64::MAX)),
         Attribute::required("spec_id", Type::Number, "The cloud disk specification (see `damodel_cloud_disk_specs`).")
@@ -96,8 +96,8 @@ pub(super) fn schema() -> Schema {
         if of_the_spec.contains(&&*attribute.name) { attribute.follows(&["spec_id"]) } else { attribute }
     }));
     Schema::new(
-        "A cloud disk. Instances mount it with `exist_disks`; it remains when an instance is released. It grows in \
-         place and cannot shrink. A destroy waits until the disk is unmounted, and deletes its data.",
+        "A cloud disk. Instances mount it with `exist_disks`; it remains when an instance is released. A disk grows in \
+         place and cannot shrink. Destroying it waits until it is unmounted, and deletes its data.",
         attributes,
     )
 }

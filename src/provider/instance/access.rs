@@ -36,8 +36,9 @@ impl EphemeralResource for InstanceAccessResource {
 
     fn schema(&self) -> Schema {
         Schema::new(
-            "How to log in to an instance, read during the run. It never reaches the state or the plan, so it works \
-             with `store_credentials = false` of the instance. It waits for an instance that is still being created.",
+            "How to log in to an instance, read during the run. The values never reach the state or the plan, so this \
+             works with `store_credentials = false` of the instance. An instance that is still being created is waited \
+             for.",
             vec![
                 Attribute::required("id", Type::String, "The instance's UID.").validate(rules::non_empty()),
                 Attribute::computed("ssh_host", Type::String, "The address for SSH."),

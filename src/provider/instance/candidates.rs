@@ -41,9 +41,9 @@ pub(super) fn attribute() -> Attribute {
     Attribute::optional(
         "candidates",
         AttributeType::Nested(Nesting::List, candidate),
-        "Specifications in order of preference, instead of `spec_id` or `spec_type`. A create takes the first one that \
-         has stock, at or below its quote. The choice is kept: another order, stock, prices or more candidates do not \
-         change it. Removing the chosen one from the list replaces the instance. `specs` of `damodel_specs` can be \
+        "Specifications in order of preference, instead of `spec_id` or `spec_type`. The apply takes the first one \
+         that has stock, at or below its quote. The choice is kept: another order, stock, prices or more candidates do \
+         not change it. Removing the chosen one from the list replaces the instance. `specs` of `damodel_specs` can be \
          used directly.",
     )
 }

@@ -58,7 +58,7 @@ impl Shortage {
             let wait = "Nothing was bought. To wait, set wait_for_capacity.";
             Diagnostic::error(*summary, format!("{reason}{alternatives} {wait}"))
         } else {
-            Diagnostic::warning(*summary, format!("{reason}{alternatives} The create will wait for capacity."))
+            Diagnostic::warning(*summary, format!("{reason}{alternatives} The apply will wait for capacity."))
         };
         diagnostic.at(path.clone())
     }
@@ -216,7 +216,7 @@ impl Findings {
                 self.diagnostics.error_at(image.path.clone(), summary, fact);
             } else {
                 let detail = format!(
-                    "{fact} Whether the service accepts this is not documented. If not, it refuses the create \
+                    "{fact} Whether the service accepts this is not documented. If not, it refuses the instance \
                      (160019), and nothing is bought."
                 );
                 self.diagnostics.warning_at(image.path.clone(), summary, detail);
@@ -244,7 +244,7 @@ impl Findings {
         } else {
             let detail = format!(
                 "The image's name suggests CUDA {needs}, and {spec} supports at most {supports}. If the image does \
-                 need it, the service refuses the create (160032), and nothing is bought."
+                 need it, the service refuses the instance (160032), and nothing is bought."
             );
             self.diagnostics.warning_at(path, "The image may need a newer CUDA", detail);
         }
@@ -313,7 +313,7 @@ impl Findings {
                     "The cloud disk is mounted",
                     format!(
                         "{name} is mounted in {}, and only one instance can mount it. Unless it is unmounted first, \
-                         the service refuses the create (180007), and nothing is bought.",
+                         the service refuses the instance (180007), and nothing is bought.",
                         if holders.is_empty() { "another instance".to_owned() } else { holders.join(", ") }
                     ),
                 );

@@ -300,7 +300,7 @@ impl Survey {
             Verdict::Fits { shortage, .. } => {
                 shortage.as_ref().map_or_else(|| "An earlier plan ruled it out.".to_owned(), |it| it.reason.clone())
             }
-            Verdict::Open => "It could not be checked.".to_owned(),
+            Verdict::Open => "Its check failed.".to_owned(),
         };
         let each = self.each.iter().zip(&self.verdicts);
         let lines = each.map(|(choice, verdict)| format!("- {}: {}", candidates::title(choice), reason(verdict)));
@@ -310,11 +310,11 @@ impl Survey {
         let diagnostic = match (can_wait, self.planned.wait_for_capacity.is_null()) {
             (true, false) => Diagnostic::warning(
                 format!("No candidate of {title} has stock now"),
-                format!("{lines}\n\nThe create will wait for capacity."),
+                format!("{lines}\n\nThe apply will wait for capacity."),
             ),
             (true, true) => Diagnostic::error(
                 format!("No candidate of {title} has stock now"),
-                format!("{lines}\n\nNothing was bought. To let the create wait for capacity, set wait_for_capacity."),
+                format!("{lines}\n\nNothing was bought. To wait for capacity, set wait_for_capacity."),
             ),
             (false, _) => Diagnostic::error(
                 format!("No candidate of {title} can be created"),

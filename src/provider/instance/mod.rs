@@ -126,7 +126,8 @@ impl Managed for Instance {
         }
         Diagnostic::warning(
             format!("{} has failed", capitalized(&self.title())),
-            "Its status is Failed. It stays in the state; replace it with: terraform apply -replace=<address>.",
+            "Its status is Failed. The instance stays in the state; replace it with: terraform apply \
+             -replace=<address>.",
         )
         .into()
     }
@@ -210,9 +211,8 @@ impl Creatable for Instance {
         Some(Diagnostic::error(
             format!("{} was created with status {status}", capitalized(&self.title())),
             format!(
-                "The service accepted the create but could not complete it: the status is {status}. The state holds \
-                 the instance, tainted: the next apply releases it and tries again. For the service's support: \
-                 instance UID {}{}.",
+                "The service could not complete the instance: its status is {status}. The state holds the instance, \
+                 tainted: the next apply releases it and tries again. For the service's support: instance UID {}{}.",
                 instance.uid, accepted.ids
             ),
         ))
@@ -230,7 +230,7 @@ impl Creatable for Instance {
             Err(error) => {
                 let failure = Failure {
                     error: &error,
-                    tried: format!("read {} after its create", creation.state.title()),
+                    tried: format!("read {} after its creation", creation.state.title()),
                     now: "The instance exists; the next refresh completes the state.".to_owned(),
                 };
                 creation.diagnostics.push(failure.warning());
@@ -333,8 +333,8 @@ impl Release<'_, Instance> {
         match &status {
             Some(InstanceStatus::Failed) => Some(Forbidden::Abandoned(Diagnostic::warning(
                 format!("{} was not released", capitalized(&self.current.state.title())),
-                "Its creation failed, and the service refuses to release such an instance (160012). It was removed \
-                 from the state.",
+                "Its creation failed, and the service refuses to release such an instance (160012). The resource was \
+                 removed from the state.",
             ))),
             Some(InstanceStatus::Running | InstanceStatus::Stopped | InstanceStatus::Released) => {
                 Some(if is_first { Forbidden::Again } else { self.lastingly_forbidden(error) })
@@ -360,8 +360,8 @@ impl Release<'_, Instance> {
         let is_abandoned = wanted == Some(DestroyFallback::Abandon);
         let failed = |now: String| Failure { error, tried: format!("release {}", state.title()), now }.whole();
         if !state.is_prepaid() {
-            let now = "It stays in the state, and is billed by the hour until it is released. Destroy again later, or \
-                       release it in the console.";
+            let now = "The resource stays in the state, and is billed by the hour until it is released. Destroy again \
+                       later, or release it in the console.";
             let mut said = Diagnostics::from(failed(now.to_owned()));
             if is_abandoned {
                 said.warning(
@@ -377,8 +377,8 @@ impl Release<'_, Instance> {
         if !is_abandoned {
             return Forbidden::Kept(
                 failed(format!(
-                    "It stays in the state, and is paid for until {until}. A prepaid instance can often be released \
-                     only when its term ends: destroy again then, or set on_unreleasable = \"abandon\" (or \
+                    "The resource stays in the state, and is paid for until {until}. A prepaid instance can often be \
+                     released only when its term ends: destroy again then, or set on_unreleasable = \"abandon\" (or \
                      DAMODEL_ON_UNRELEASABLE=abandon) to remove it from the state and leave it until then."
                 ))
                 .into(),
@@ -388,8 +388,8 @@ impl Release<'_, Instance> {
             return Forbidden::Kept(
                 Diagnostic::error(
                     format!("{title} would be billed indefinitely"),
-                    "The service forbids its release, and auto_renew = true renews its term indefinitely, so it is \
-                     not abandoned. Turn the renewal off in the console. It stays in the state.",
+                    "The service forbids its release, and auto_renew = true renews its term indefinitely, so it is not \
+                     abandoned. Turn the renewal off in the console. The resource stays in the state.",
                 )
                 .into(),
             );
@@ -409,8 +409,8 @@ impl Release<'_, Instance> {
         Diagnostic::error(
             format!("{} cannot be released yet", capitalized(&title)),
             format!(
-                "The service refuses the release in this status (160012): {ended}. It stays in the state and is \
-                 billed. Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
+                "The service refuses the release in this status (160012): {ended}. The resource stays in the state and \
+                 is billed. Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
             ),
         )
     }

@@ -108,8 +108,8 @@ fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
                     Path::to(name),
                     "Missing required argument",
                     format!(
-                        "A create with login_method = \"ssh_key\" needs {name}. The console shows id and name of each \
-                         registered key."
+                        "An instance with login_method = \"ssh_key\" needs {name}. The console shows id and name of \
+                         each registered key."
                     ),
                 );
             }
@@ -125,7 +125,7 @@ fn image_address(config: &Instance) -> Option<&str> {
 /// Checks an address as the service does (service API, POST /api/instance/create, rule 4).
 fn check_address(address: &str, host: &str, diagnostics: &mut Diagnostics) {
     let detail = match address.strip_prefix(host).and_then(|rest| rest.strip_prefix('/')) {
-        None => format!("It must start with {host}/, the provider's registry_host."),
+        None => format!("The address must start with {host}/, the provider's registry_host."),
         Some(path) => match (path.contains("model_library"), path.contains("user_private")) {
             (true, true) | (false, false) => {
                 "Its path must contain either model_library (a public image) or user_private (a private one)."
@@ -206,7 +206,7 @@ pub(super) async fn destroy(plan: &mut DestroyPlan<Instance>, context: &PlanCont
     let losses = disks::told(prior, client, &planning_limits(context)).await;
     plan.diagnostics.extend(disks::prepaid(prior).map(Into::into).unwrap_or_default());
     plan.diagnostics.warning(
-        "The destroy deletes the instance's disks",
+        "The instance's disks are deleted with it",
         format!("{} is destroyed. {losses}", capitalized(&prior.title())),
     );
 }

@@ -33,10 +33,9 @@ pub(super) fn schema() -> Schema {
     attributes.extend(behaviour());
     attributes.extend(reported());
     Schema::new(
-        "An instance: GPUs, a system disk and a local data disk.\n\n\
-         The service accepts a create at once and carries it out afterwards; by default the apply waits until the \
-         instance is Running. A destroy, and every change that forces replacement, deletes the system disk and the \
-         local data disk.",
+        "An instance: GPUs, a system disk and a local data disk.\n\nThe service accepts a request at once and creates \
+         the instance afterwards; by default the apply waits until the instance is Running. Destroying the instance, \
+         and every change that forces replacement, deletes the system disk and the local data disk.",
         attributes,
     )
 }
@@ -49,7 +48,7 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "region",
             Type::String,
-            "Region. Default: the provider's `region`. It applies to `candidates` without a region.",
+            "Region. Default: the provider's `region`. Also used for `candidates` without a region.",
         ))
         .validate(rules::non_empty()),
         fixed(Attribute::with_default(
@@ -172,14 +171,14 @@ fn behaviour() -> Vec<Attribute> {
             "wait_for_running",
             Type::Bool,
             true,
-            "Whether a create waits until the instance is Running.",
+            "Whether the apply waits until a new instance is Running.",
         ),
         Attribute::optional(
             "wait_for_capacity",
             Type::String,
-            "How long a create repeats its request while the service has no stock (160001, 160004, 160014), such as \
-             `30m`, in addition to the create timeout. With `candidates` each round tries all of them. The price is \
-             checked again before each attempt. Default: no repetition.",
+            "How long the apply tries again while the service has no stock (160001, 160004, 160014), such as `30m`, in \
+             addition to `timeouts.create`. With `candidates` each round tries all of them. The price is checked again \
+             before each attempt. Default: no repetition.",
         )
         .validate(validator::duration()),
         Attribute::with_default(
@@ -193,7 +192,7 @@ fn behaviour() -> Vec<Attribute> {
             "on_unreleasable",
             Type::String,
             "fail",
-            "What a destroy does when the service forbids the release (160012), as with prepaid instances: `fail`, or \
+            "What happens when the service forbids the release (160012), as with prepaid instances: `fail`, or \
              `abandon` to remove the instance from the state and leave it until its term ends; only for one that is \
              not paid by the hour. A release that is refused while the instance is being created is waited for. The \
              environment variable `DAMODEL_ON_UNRELEASABLE` overrides it for prepaid instances.",
@@ -219,13 +218,14 @@ fn reported() -> Vec<Attribute> {
         pricing::attribute(
             "estimated_cost",
             "What the instance costs, from the prices of its specification. For on-demand capacity it is known in the \
-             plan. It is set by the create and never refreshed. Parts for which the service has no price are null.",
+             plan. The value is set when the instance is created and never refreshed. Parts for which the service has \
+             no price are null.",
         ),
         number(
             "price_ceiling",
             "The maximum hourly price of the instance, known in the plan: the highest quote of the remaining \
              candidates, or the quote of the only specification (for spot capacity, the live price at the time of the \
-             plan). Null if the service has no price. It is set by the create.",
+             plan). Null if the service has no price. The value is set when the instance is created.",
         ),
         text("status", "The status, such as `Creating`, `Running`, `Stopped` or `Failed`."),
         text("capacity_type", "`ondemand` or `spot`. Known in a plan with a price.").follows(SPEC),

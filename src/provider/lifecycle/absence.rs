@@ -79,8 +79,8 @@ pub(in crate::provider) fn doubt(subject: &Subject, absence: Absence) -> Diagnos
             return Diagnostic::error(
                 format!("{title} is not visible yet"),
                 format!(
-                    "It was created a few minutes ago, but the service does not list it yet. {STAYS} Try again in a \
-                     few minutes."
+                    "The creation is a few minutes ago, but the service does not list the object yet. {STAYS} Try \
+                     again in a few minutes."
                 ),
             );
         }
@@ -93,8 +93,8 @@ pub(in crate::provider) fn doubt(subject: &Subject, absence: Absence) -> Diagnos
     Diagnostic::error(
         format!("{title} was not found in this account"),
         format!(
-            "It may belong to another account: {reason}. Its last known status was {}. {STAYS} Check api_token and \
-             base_url. If it was deleted, run: terraform state rm <address>",
+            "The object may belong to another account: {reason}. Its last known status was {}. {STAYS} Check api_token \
+             and base_url. If it was deleted, run: terraform state rm <address>",
             subject.status,
         ),
     )
@@ -140,7 +140,7 @@ fn gone<M>(subject: &Subject, why: &str) -> Outcome<M> {
 /// A refresh whose lookups prove nothing.
 pub(in crate::provider) fn unproved<M>(current: State<M>, subject: &Subject, reason: &str) -> Outcome<M> {
     let diagnostic = Diagnostic::error(
-        format!("It is not clear whether {} exists", subject.title),
+        format!("Unclear whether {} exists", subject.title),
         format!(
             "The answers of the service contradict each other: {reason}. The state is unchanged. Run the plan again \
              later."

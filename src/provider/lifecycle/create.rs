@@ -234,7 +234,7 @@ impl<M: Creatable> ManagedCreate<'_, M> {
     /// record stays, and the next run's same create adopts the object.
     async fn finish(&mut self, entry: Entry) {
         if self.caller_gone.is_cancelled() || self.client.journal.core_has_ended() {
-            tracing::warn!("the answer cannot reach Terraform: the next run's same create adopts the {}", noun::<M>());
+            tracing::warn!("the answer cannot reach Terraform: the next apply adopts the {}", noun::<M>());
             return;
         }
         let finished = tokio::task::spawn_blocking(move || entry.finish()).await;
@@ -257,8 +257,8 @@ fn adopted<M: Creatable>(state: &M) -> Diagnostic {
     Diagnostic::warning(
         format!("Adopted {}", state.title()),
         format!(
-            "An earlier run created this {} and ended before Terraform stored it. It was found by its pending record \
-             or its name, and nothing was created again.",
+            "An earlier run created this {} and ended before Terraform stored it. The object was found by its pending \
+             record or its name, and nothing was created again.",
             noun::<M>()
         ),
     )
@@ -281,9 +281,9 @@ fn wait_ended<M: Creatable>(error: &Error, state: &M, accepted: &Accepted<M::Obj
         Error::WaitEnded(ended) => Diagnostic::error(
             format!("{} is not ready in time", capitalized(&title)),
             format!(
-                "The create timeout ran out: {ended}. The {noun} exists and is billed; the state holds it, tainted: \
-                 the next apply would replace it. To keep it: terraform untaint <address>, then apply again. To wait \
-                 longer set timeouts {{ create = \"…\" }}{ids}."
+                "The time of timeouts.create ran out: {ended}. The {noun} exists and is billed; the state holds it, \
+                 tainted: the next apply would replace it. To keep it: terraform untaint <address>, then apply again. \
+                 To wait longer set timeouts {{ create = \"…\" }}{ids}."
             ),
         ),
         error => {
@@ -382,7 +382,7 @@ impl<M: Creatable> Refused<'_, M> {
                     format!("{message} (code {} {}{}).", refused.code.number(), refused.code_name(), refused.ids)
                 }
                 (None, Some(withheld)) => format!("{}. {}", withheld.summary, withheld.detail),
-                (None, None) => refusal.map_or_else(|| "It was refused before.".to_owned(), ToString::to_string),
+                (None, None) => refusal.map_or_else(|| "Refused before.".to_owned(), ToString::to_string),
             };
             if let (Some(error), None) = (refusal, &more) {
                 more = self.planned.explain_refusal(error, client, limits).await;

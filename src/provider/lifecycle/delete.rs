@@ -170,14 +170,14 @@ impl<M: Releasable> Release<'_, M> {
         Diagnostic::error(
             format!("The release of {} has not ended", self.current.state.title()),
             format!(
-                "The service accepted the release, but then: {error}. It stays in the state until the service shows it \
-                 as released. Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
+                "The service accepted the release, but then: {error}. The resource stays in the state until it is \
+                 shown as released. Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
             ),
         )
     }
 
     pub(in crate::provider) fn failed(&self, error: &api::Error) -> Diagnostic {
         let tried = format!("release {}", self.current.state.title());
-        Failure { error, tried, now: "It stays in the state.".to_owned() }.whole()
+        Failure { error, tried, now: "The resource stays in the state.".to_owned() }.whole()
     }
 }

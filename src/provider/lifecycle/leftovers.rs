@@ -98,9 +98,9 @@ fn summary<M: Managed>(leftover: &Leftover) -> String {
         LeftoverKind::Marked => format!("{what} was left behind by an earlier run"),
         LeftoverKind::Named => format!("{what} has this name"),
         LeftoverKind::Unfinished if leftover.evidence == Evidence::Seen => {
-            format!("{what} is of an unfinished create")
+            format!("{what} is of an unfinished creation")
         }
-        LeftoverKind::Unfinished => format!("{what} may exist: its create is unfinished"),
+        LeftoverKind::Unfinished => format!("{what} may exist: its creation is unfinished"),
     }
 }
 
@@ -114,8 +114,8 @@ fn advice<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> String {
     let advice = match leftover.kind {
         LeftoverKind::Unfinished => format!(
             "Otherwise apply once more: another block may be resuming it in this run. If this comes back, an earlier \
-             run sent the create of the {noun} {name:?} with other arguments and did not finish it{import}; or release \
-             it in the console, then {forget}."
+             run began to create the {noun} {name:?} with other arguments{import}; or release it in the console, then \
+             {forget}."
         ),
         LeftoverKind::Finished => format!(
             "Otherwise run a whole plan once: it may be in a state that this run does not read, as with -target. If \

@@ -76,7 +76,7 @@ pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<ProviderC
     if id.is_empty() {
         return failed(
             format!("Cannot import {}", with_article(noun)),
-            format!("The import id is empty. It is {}.", M::IMPORT_ID),
+            format!("The import id is empty; expected: {}.", M::IMPORT_ID),
         );
     }
     match M::find(id, client, &limits).await {

@@ -17,9 +17,10 @@ use crate::{
     ssh,
 };
 
-const STAYS: &str = "It stays in the state; destroy again when this is corrected.";
-const STAYS_UNLESS_ABANDONED: &str = "It stays in the state; destroy again when this is corrected. To leave the server \
-                                      running and remove it from the state, set DAMODEL_ON_UNREACHABLE=abandon.";
+const STAYS: &str = "The resource stays in the state; destroy again when this is corrected.";
+const STAYS_UNLESS_ABANDONED: &str = "The resource stays in the state; destroy again when this is corrected. To leave \
+                                      the server running and remove it from the state, set \
+                                      DAMODEL_ON_UNREACHABLE=abandon.";
 
 /// The state of the instance before the login.
 enum Home {
@@ -50,7 +51,7 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext<Pr
 /// Stops the server: a warning if it is left running and leaves the state.
 ///
 /// # Errors
-/// It stays in the state.
+/// The resource stays in the state.
 async fn stop(
     current: &State<LlamaServer>,
     access: Option<&Access>,
@@ -68,7 +69,7 @@ async fn stop(
     let mut machine = match effort.open(state, state, access, private, context).await {
         Ok(machine) => machine,
         Err(NoLogin::NoCredentials) => {
-            return left("A destroy cannot use write-only credentials, and no others are set.");
+            return left("Destroying has no access to write-only credentials, and no others are set.");
         }
         Err(NoLogin::Ssh(error)) if matches!(*error, ssh::Error::HostKeyChanged { .. }) => {
             return left(&format!("{}. The provider could not log in to stop it.", capitalized(&error.to_string())));
@@ -122,7 +123,7 @@ async fn find_home(
             Err(error) => Err(failed(&error)),
         },
         Ok(Presence::Unproved { reason }) => Err(Box::new(Diagnostic::error(
-            format!("It is not clear whether instance {uid} exists"),
+            format!("Unclear whether instance {uid} exists"),
             format!("The answers of the service contradict each other: {reason}. {STAYS}"),
         ))),
         Err(error) => Err(failed(&error)),

@@ -72,12 +72,12 @@ pub(super) fn rolled_back(
 ) -> Diagnostic {
     let pid = now.process.as_ref().map(|process| format!(" as process {}", process.pid)).unwrap_or_default();
     let what = match returned {
-        Return::GoesOn => format!("The former server was not stopped and still serves{pid}."),
+        Return::GoesOn => format!("The previous server was not stopped and still serves{pid}."),
         Return::Serves => {
-            format!("The former server was started again with its former options, answers its probe and serves{pid}.")
+            format!("The previous server was started again with its options, answers its probe and serves{pid}.")
         }
         Return::Fails(reason) => format!(
-            "The former server was started again with its former options, but is not ready: {}.",
+            "The previous server was started again with its options, but is not ready: {}.",
             reason.trim().trim_end_matches('.')
         ),
     };
@@ -112,7 +112,7 @@ pub(super) fn foreign(server: &LlamaServer) -> Diagnostic {
     Diagnostic::warning(
         format!("{} was left running", title_of(server)),
         "Another resource has taken it over: the successor of this one, or a resource of another state. That resource \
-         manages it now. It was removed from this state.",
+         manages it now. This resource was removed from the state.",
     )
 }
 
@@ -122,8 +122,8 @@ pub(super) fn restarted(server: &LlamaServer, report: &JobReport) -> Diagnostic 
     Diagnostic::warning(
         format!("{} was restarted automatically", title_of(server)),
         format!(
-            "It exited and was restarted {} times since the last apply; the last exit was {exit}. See its log in the \
-             instance: {}.",
+            "The server exited and was restarted {} times since the last apply; the last exit was {exit}. See its log \
+             in the instance: {}.",
             report.restarts,
             report.log_path.as_deref().map_or_else(|| "server.log".to_owned(), |path| format!("{path}.1"))
         ),
@@ -154,7 +154,7 @@ pub(super) fn displaced(server: &LlamaServer, rival: &PortHolder) -> Diagnostic 
 pub(super) fn blocked(server: &LlamaServer, rival: &PortHolder) -> Diagnostic {
     Diagnostic::warning(
         format!("{} has lost its port", title_of(server)),
-        format!("It does not run, and its port is used by {}. An apply does not end that process.", rival.about),
+        format!("The server does not run: its port is used by {}. An apply does not end that process.", rival.about),
     )
 }
 
@@ -186,7 +186,7 @@ pub(super) fn unseen(server: &LlamaServer, trouble: &Trouble, last: Option<&JobR
 
 /// The last known progress of the work.
 pub(super) fn last_seen(report: &JobReport) -> String {
-    format!("It was last seen {}. ", doing(report))
+    format!("Last seen: {}. ", doing(report))
 }
 
 /// The warnings about a server that serves.
@@ -266,7 +266,7 @@ fn meaning(
     report: &JobReport,
 ) -> (String, Option<&'static str>, &'static str) {
     let Some(failure) = failure else {
-        let advice = "It was stopped by another run, or its records were removed. Apply again.";
+        let advice = "Another run stopped the server, or its records were removed. Apply again.";
         return (format!("it is {}", doing(report)), None, advice);
     };
     let kind = failure.kind;
@@ -281,7 +281,7 @@ fn meaning(
     };
     let advice = match (kind, source) {
         (FailureKind::Architecture, Some(source)) if !source.cuda_architectures.is_null() => {
-            "Correct source.cuda_architectures, or use an image with a toolkit that compiles for them."
+            "Correct source.cuda_architectures, or use an image with a toolkit that supports them."
         }
         (FailureKind::KeyIgnored, _) if !is_prebuilt => {
             "Use the source of another server: source.url and source.ref, or source.path."

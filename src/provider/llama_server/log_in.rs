@@ -126,7 +126,7 @@ impl LoginEffort {
         })?;
         let place = server.records().ok_or_else(|| {
             let text = "Its workspace or its port is not in the state. Import it again.";
-            NoLogin::Refused(Box::new(Diagnostic::error(format!("{} is not known", server.title()), text)))
+            NoLogin::Refused(Box::new(Diagnostic::error(format!("{} is unknown", server.title()), text)))
         })?;
         let secrets = server.key(config).into_iter().chain(server.variables().into_values()).collect();
         let patience = self.patience.map_or_else(|| login.timeout(), |patience| patience.min(login.timeout()));

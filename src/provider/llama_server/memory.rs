@@ -102,9 +102,9 @@ async fn look(
     client: &ProviderClient,
     context: &PlanContext<'_, ProviderClient>,
 ) -> Result<(GgufModel, Vec<u64>, Diagnostics), String> {
-    let path = planned.model.as_str().ok_or("the path of the model is not known yet")?;
+    let path = planned.model.as_str().ok_or("the path of the model is unknown until the apply")?;
     if planned.instance_id.is_unknown() || planned.ssh.is_unknown() {
-        return Err("the instance is not known yet".to_owned());
+        return Err("the instance is unknown until the apply".to_owned());
     }
     let access = match planned.instance_id.as_str() {
         Some(id) => {
@@ -168,8 +168,8 @@ fn judge(path: &Attr<String>, model: &GgufModel, options: &ServerOptions, cards:
     let parts = [("weights", found.weights), ("cache", found.cache), ("compute buffers", found.compute)];
     let parts = parts.map(|(part, bytes)| format!("{part} {}", gib(bytes.unwrap_or_default()))).join(", ");
     let text = format!(
-        "It needs about {} ({parts}, and an allowance for the driver), and {count} {}. The server may fail to start. \
-         {fits}",
+        "The model needs about {} ({parts}, and an allowance for the driver), and {count} {}. The server may fail to \
+         start. {fits}",
         gib(total),
         gib(room)
     );

@@ -194,7 +194,7 @@ fn name(word: &str) -> Cow<'_, str> {
 pub(super) fn variable_clash(name: &str) -> Option<&'static str> {
     match name {
         "LLAMA_API_KEY" => Some("api_key sets the key, and keeps it out of the process's environment."),
-        "AIP_MODE" | "AIP_HTTP_PORT" => Some("It would change the port that the server listens on."),
+        "AIP_MODE" | "AIP_HTTP_PORT" => Some("This variable would change the port that the server listens on."),
         _ if name.starts_with("LLAMA_ARG_") => {
             Some("The options of the server are arguments here; for others use extra_args.")
         }

@@ -35,8 +35,8 @@ pub(super) enum Keep {
 pub(super) const AS_BEFORE: &str = "Nothing was changed. What runs in the instance continues.";
 pub(super) const NOTHING_STARTED: &str = "Nothing was started, and it is not in the state.";
 pub(super) const NOTHING_RESTARTED: &str = "Nothing was restarted. What runs in the instance continues.";
-pub(super) const NOT_HEARD: &str = "It is not known whether the instance received the change. The state keeps the \
-                                    previous values; the next apply sends the change again, or resumes it.";
+pub(super) const NOT_HEARD: &str = "Whether the instance received the change is unknown. The state keeps the previous \
+                                    values; the next apply sends the change again, or resumes it.";
 
 impl Ended {
     /// The table: what is kept after this end of an operation, and the sentence that says so.
@@ -52,30 +52,30 @@ impl Ended {
             (Refused, Create) => (Nothing, NOTHING_STARTED),
             (Failed, Create) if is_option => (Nothing, NOTHING_STARTED),
             (Refused, Update) if has_ended => {
-                (Prior, "The former server is no longer running, and the state records this: the next apply starts it.")
+                (Prior, "The previous server does not run, and the state records this: the next apply starts it.")
             }
             (Refused, Update) => (Prior, AS_BEFORE),
             (Refused, Restart) => (Nothing, NOTHING_RESTARTED),
             (Failed, Create) => {
-                (Planned, "It is tainted in the state: the next apply stops what is left and tries again.")
+                (Planned, "The state holds the server, tainted: the next apply stops what is left and tries again.")
             }
             (Failed, Update) => (Planned, "The state records it as failed: the next apply starts it again."),
             (Failed, Restart) => (Nothing, "An apply of damodel_llama_server repairs it."),
-            (RolledBack(_) | Superseded, Create) => (Nothing, "It is not in the state."),
+            (RolledBack(_) | Superseded, Create) => (Nothing, "The server is not in the state."),
             (Unproved(_), Create) => (Nothing, "This resource does not own it."),
             (RolledBack(Return::Fails(_)), Update) => {
                 (Prior, "The state keeps its arguments, and the next apply repairs it.")
             }
             (RolledBack(_), Update) => (Prior, "The state keeps its arguments: correct the change, then apply again."),
-            (Superseded, Update) => (Prior, "The state keeps the former arguments."),
-            (Unproved(_), Update) => (Prior, "The state keeps the former arguments. Correct probe, then apply again."),
+            (Superseded, Update) => (Prior, "The state keeps the previous arguments."),
+            (Unproved(_), Update) => (Prior, "The state keeps the previous arguments. Correct probe and apply again."),
             (RolledBack(_) | Superseded | Unproved(_), Restart) => {
                 (Nothing, "An apply of damodel_llama_server checks it again and repairs it.")
             }
             (Unseen(_), Create) => (
                 Nothing,
-                "The work continues in the instance, which keeps its record. It is not in the state, so nothing is \
-                 destroyed: the next apply resumes it.",
+                "The work continues in the instance, which keeps its record. The server is not in the state, so \
+                 nothing is destroyed: the next apply resumes it.",
             ),
             (Unseen(_), Update) if !self.is_begun => (Prior, NOT_HEARD),
             // Until the new server is proved, the state holds the arguments of the one to which there is a way back.
@@ -162,7 +162,7 @@ impl Conclusion<'_> {
         let why = match self.machine.run(&Verb::Stop { owner: self.owner }).await {
             Ok(stopped) if !stopped.is_refused => {
                 self.planned.take_report(&stopped);
-                let now = format!("{argument} = \"stop\" has stopped it; its logs are still there. {next}");
+                let now = format!("{argument} = \"stop\" has stopped it; its logs remain. {next}");
                 return (now, Diagnostics::new());
             }
             Ok(refused) => refused.failure.map(|failure| failure.text).unwrap_or_default(),
@@ -170,7 +170,7 @@ impl Conclusion<'_> {
         };
         let warning = Diagnostic::warning(
             format!("{argument} = \"stop\" did not stop it"),
-            format!("{}. It still runs; the next apply stops it.", capitalized(&why)),
+            format!("{}. The server still runs; the next apply stops it.", capitalized(&why)),
         );
         (next.to_owned(), warning.into())
     }
@@ -256,7 +256,7 @@ mod tests {
                 false,
                 None,
                 Some(false),
-                [(Nothing, "Nothing was started"), (Prior, "no longer running"), (Nothing, "Nothing was restarted")],
+                [(Nothing, "Nothing was started"), (Prior, "does not run"), (Nothing, "Nothing was restarted")],
             ),
             (
                 End::Failed,
@@ -296,7 +296,7 @@ mod tests {
                 true,
                 None,
                 Some(true),
-                [(Nothing, "not in the state"), (Prior, "keeps the former"), (Nothing, "repairs it")],
+                [(Nothing, "not in the state"), (Prior, "keeps the previous"), (Nothing, "repairs it")],
             ),
             (
                 End::Unproved(failure()),
@@ -304,7 +304,7 @@ mod tests {
                 true,
                 None,
                 Some(true),
-                [(Nothing, "does not own it"), (Prior, "keeps the former"), (Nothing, "repairs it")],
+                [(Nothing, "does not own it"), (Prior, "keeps the previous"), (Nothing, "repairs it")],
             ),
             (
                 unseen(),
@@ -312,7 +312,7 @@ mod tests {
                 false,
                 None,
                 None,
-                [(Nothing, "the next apply resumes"), (Prior, "not known whether"), (Nothing, "Nothing was restarted")],
+                [(Nothing, "the next apply resumes"), (Prior, "is unknown"), (Nothing, "Nothing was restarted")],
             ),
             (
                 unseen(),

@@ -155,8 +155,8 @@ fn warn_without_key(config: &LlamaServer, planned: &LlamaServer, diagnostics: &m
             Diagnostic::warning(
                 "The llama server has no API key",
                 format!(
-                    "It listens on all addresses of the instance ({host}), and anyone who reaches the port may chat. \
-                     Set api_key, or host = \"127.0.0.1\" to allow access through SSH only."
+                    "The server listens on all addresses of the instance ({host}), and anyone who reaches the port may \
+                     chat. Set api_key, or host = \"127.0.0.1\" to allow access through SSH only."
                 ),
             )
             .at(Path::to("host")),
@@ -170,8 +170,8 @@ fn change(plan: &mut UpdatePlan<LlamaServer>) {
     if prior.status.as_str() == Some(read::UNSUPERVISED) {
         plan.diagnostics.warning(
             format!("{} is not supervised", capitalized(&prior.title())),
-            "It serves, but no process in the instance would start it again. The apply ends it and starts it under a \
-             supervisor. If that fails, the former server cannot be started again.",
+            "The server serves, but no process in the instance would start it again. The apply ends it and starts it \
+             under a supervisor. If that fails, the previous server cannot be started again.",
         );
     }
     if prior.status.as_str() == Some(read::BLOCKED) {

@@ -26,7 +26,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, JobFailure> {
     let has = |programs: &[&str]| programs.iter().any(|program| facts.tools.iter().any(|tool| tool == program));
     let missing: Vec<&str> = TOOLS.iter().filter(|(_, programs)| !has(programs)).map(|(what, _)| *what).collect();
     if !missing.is_empty() {
-        let text = format!("programs that the compile needs are not installed: {}", missing.join(", "));
+        let text = format!("programs that the build needs are not installed: {}", missing.join(", "));
         return Err(JobFailure { kind: FailureKind::MissingTool, text });
     }
     let toolkit = toolkit(&architectures, &facts.toolkits, facts.text("driver"))?;
@@ -78,7 +78,7 @@ fn architectures(job: &Job, facts: &Facts) -> Result<Vec<String>, JobFailure> {
         return Ok(found);
     }
     let cards = if facts.cards.is_empty() { "nvidia-smi reports no GPU".to_owned() } else { facts.cards.join(", ") };
-    let text = format!("the CUDA architecture of the GPU is not known ({cards}): set source.cuda_architectures");
+    let text = format!("the CUDA architecture of the GPU is unknown ({cards}): set source.cuda_architectures");
     Err(JobFailure { kind: FailureKind::Architecture, text })
 }
 
@@ -114,8 +114,8 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit], driver: &str) 
     let there: Vec<String> =
         toolkits.iter().map(|toolkit| format!("{} ({})", toolkit.nvcc, version(toolkit))).collect();
     let text = format!(
-        "no CUDA toolkit there compiles for the architecture {} (CUDA 13 does not support V100 and P40: use an image \
-         with CUDA 12 or 11). Available:\n{}",
+        "no installed CUDA toolkit compiles for the architecture {} (CUDA 13 does not support V100 and P40: use an \
+         image with CUDA 12 or 11). Available:\n{}",
         architectures.join(";"),
         there.join("\n")
     );
@@ -176,7 +176,7 @@ mod tests {
     #[case::an_old_card("", "Tesla V100-SXM2-16GB", "", Ok("70"))]
     #[case::another("", "NVIDIA-P40", "", Ok("61"))]
     #[case::lower_case("", "tesla v100s", "", Ok("70"))]
-    #[case::no_old_card("", "Quadro P4000", "", Err("is not known (Quadro P4000)"))]
+    #[case::no_old_card("", "Quadro P4000", "", Err("is unknown (Quadro P4000)"))]
     fn architectures_are_asked_for_or_those_of_the_cards(
         #[case] capabilities: &str,
         #[case] card: &str,

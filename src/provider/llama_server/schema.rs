@@ -20,11 +20,10 @@ pub(super) fn schema() -> Schema {
     attributes.extend(behaviour());
     attributes.extend(reported());
     Schema::new(
-        "Runs llama.cpp's `llama-server` in an instance, over SSH: the prebuilt one, or one that is compiled there. It \
-         serves an OpenAI-style chat on its port.\n\n\
-         The work continues in the instance after a lost connection, Ctrl-C or a killed run; the next apply resumes \
-         it. A server that exited, runs with other options or serves another model is drift, which the next apply \
-         repairs.",
+        "Runs llama.cpp's `llama-server` in an instance, over SSH: the prebuilt one, or one that is compiled in the \
+         instance, with an OpenAI-style chat on its port.\n\nThe work continues in the instance after a lost \
+         connection, Ctrl-C or a killed run; the next apply resumes it. A server that exited, runs with other options \
+         or serves another model is drift, which the next apply repairs.",
         attributes,
     )
 }
@@ -55,9 +54,9 @@ fn place() -> Vec<Attribute> {
     ]
 }
 
-const WRITE_ONLY: &str = "Write-only: it never enters plan or state, so a refresh or a destroy cannot use it. Without \
-                          other credentials a refresh keeps the state unchanged, and a destroy leaves the server \
-                          running, with a warning.";
+const WRITE_ONLY: &str = "Write-only: it never enters plan or state, so it is not available when the resource is \
+                          refreshed or destroyed. Without other credentials a refresh keeps the state unchanged, and a \
+                          destroyed resource leaves the server running, with a warning.";
 
 fn keys() -> Vec<Attribute> {
     vec![
@@ -65,8 +64,7 @@ fn keys() -> Vec<Attribute> {
             "api_key",
             Type::String,
             "The API key that clients must send. The server reads it from a pipe: it is in no file, command line or \
-             environment of the instance. It is stored in the state. Without a key anyone who reaches the port may \
-             chat.",
+             environment of the instance, but in the state. Without a key anyone who reaches the port may chat.",
         )
         .sensitive()
         .validate(api_key()),
@@ -258,7 +256,7 @@ fn behaviour() -> Vec<Attribute> {
             Type::String,
             "10m",
             "How long a start may take until the probe is answered. A longer start counts as failed; with `build = \
-             \"auto\"` a compile follows.",
+             \"auto\"` a build from source follows.",
         )
         .validate(validator::duration()),
         Attribute::optional(
@@ -288,9 +286,9 @@ fn behaviour() -> Vec<Attribute> {
             "on_unreachable",
             Type::String,
             "fail",
-            "What a destroy does when the login fails, the workspace does not answer, or the server does not end: \
-             `fail`, or `abandon` to remove the server from the state and leave it running. The environment variable \
-             `DAMODEL_ON_UNREACHABLE` overrides it.",
+            "What happens when the server is to be destroyed and the login fails, the workspace does not answer, or \
+             the server does not end: `fail`, or `abandon` to remove the server from the state and leave it running. \
+             The environment variable `DAMODEL_ON_UNREACHABLE` overrides it.",
         )
         .validate(validator::one_of(&["fail", "abandon"])),
         Attribute::with_default(
@@ -305,9 +303,9 @@ fn behaviour() -> Vec<Attribute> {
             "on_update_failure",
             Type::String,
             "rollback",
-            "What happens to a changed server that does not serve: `rollback` ends it and starts the former one with \
-             its former options; the update is an error, and the state keeps the former arguments. `keep` leaves the \
-             failed one, `stop` stops it. The former server is ended only when the new one is found or built and \
+            "What happens to a changed server that does not serve: `rollback` ends it and starts the previous one with \
+             its previous options; the update is an error, and the state keeps the previous arguments. `keep` leaves \
+             the failed one, `stop` stops it. The previous server is ended only when the new one is found or built and \
              accepts its options.",
         )
         .validate(validator::one_of(&["rollback", "keep", "stop"])),
@@ -352,7 +350,7 @@ fn reported() -> Vec<Attribute> {
         ),
         text(
             "owner",
-            "The token by which the instance knows this resource: only its owner ends the server. It is not a secret.",
+            "The token by which the instance knows this resource: only its owner ends the server. Not a secret.",
         ),
         text("started_at", "When the server was started (RFC 3339, UTC)."),
         Attribute::computed(

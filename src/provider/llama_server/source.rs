@@ -55,7 +55,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<(Tree, Option<String>),
                 let name = format!("tree-{}", hash.chars().take(16).collect::<String>());
                 Ok((Tree { folder: path, name, provided: None }, None))
             }
-            None => Err(no_source(format!("no source of llama.cpp in {path}: no CMakeLists.txt there names llama"))),
+            None => Err(no_source(format!("no CMakeLists.txt in {path} names llama: no source of llama.cpp"))),
         },
         KnownSource::Archive { path, stat, entry } => {
             let hash = short_hash([path.rsplit('/').next().unwrap_or_default(), &stat]);
@@ -189,7 +189,7 @@ mod tests {
     fn a_path_needs_a_source_of_llama() {
         for (found, words) in [
             ("", "no source at /s"),
-            ("directory", "no CMakeLists.txt there names llama"),
+            ("directory", "names llama: no source of llama.cpp"),
             ("regular file", "no source of llama.cpp in the archive /s"),
         ] {
             let facts = Facts::of([("source".to_owned(), found.to_owned())].into());

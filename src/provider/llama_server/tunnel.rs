@@ -52,7 +52,7 @@ impl EphemeralResource for Tunnel {
         };
         Schema::new(
             "A tunnel to a server in an instance, such as a `damodel_llama_server`: a listener on 127.0.0.1 that \
-             forwards through SSH during the run. It is not stored in state or plan. Opening it does not check that a \
+             forwards through SSH during the run, and is not stored in state or plan. Opening it does not check that a \
              server listens on the port.",
             [
                 ssh_schema::visit(ssh_schema::Visitor::Run),

@@ -45,7 +45,7 @@ pub(super) static COLUMNS: &[Column] = &[
         "By how much the local data disk can be larger, in GB.",
     ),
     text("highest_cuda", "highest_cuda", "The highest CUDA version that is supported.").logged(),
-    flag("support_ib_network", "support_ib_network", "Whether there is an IB network."),
+    flag("support_ib_network", "support_ib_network", "Whether the specification has an IB network."),
     decimal("hourly_price", "hourly_price", "The price of a GPU for an hour."),
     decimal("daily_price", "daily_price", "The price of a GPU for a day."),
     decimal("monthly_price", "monthly_price", "The price of a GPU for a month."),

@@ -49,7 +49,7 @@ fn actions_are_told_with_what_sets_them_off() {
     let text = write(&review, Format::Markdown);
     for part in [
         "3 actions to invoke",
-        "| `action.damodel_llama_server_restart.r` | before the destroy of `damodel_llama_server.s` | `instance_id` = \
+        "| `action.damodel_llama_server_restart.r` | before the deletion of `damodel_llama_server.s` | `instance_id` = \
          `\"ins-1\"`",
         "after the update of `damodel_llama_server.s`",
         "| `action.damodel_chat_completion.c` | invoked directly (-invoke) |",
@@ -281,13 +281,13 @@ fn every_plan_of_every_core_is_read_whole() {
 /// Texts in the comment of each plan.
 #[rstest]
 #[case("terraform-1.17-action-after-create", &["\n1 to create, 1 action to invoke.\n",
-    "| `action.damodel_chat_completion.smoke` | after the create of `damodel_instance.gpu`<br>an error is a warning | \
-     `messages` = "])]
+    "| `action.damodel_chat_completion.smoke` | after the creation of `damodel_instance.gpu`<br>an error is a warning \
+     | `messages` = "])]
 #[case("terraform-1.17-action-before-destroy", &["\n1 to destroy, 1 action to invoke.\n",
-    "| before the destroy of `damodel_instance.gpu`<br>an error is a warning |"])]
-#[case("terraform-1.17-action-on-replace", &["\n1 to replace, 2 actions to invoke.\n", "| before the destroy of \
+    "| before the deletion of `damodel_instance.gpu`<br>an error is a warning |"])]
+#[case("terraform-1.17-action-on-replace", &["\n1 to replace, 2 actions to invoke.\n", "| before the deletion of \
     `damodel_instance.gpu`",
-    "| after the create of `damodel_instance.gpu`"])]
+    "| after the creation of `damodel_instance.gpu`"])]
 #[case("terraform-1.17-action-on-update", &["\n1 to update in place, 2 actions to invoke.\n",
     "| before the update of `damodel_instance.gpu` |", "| after the update of `damodel_instance.gpu` |",
     "`name`: `\"gpu\"` → `\"renamed\"`"])]

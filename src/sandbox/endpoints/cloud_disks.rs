@@ -304,7 +304,7 @@ fn disk<'a>(context: &'a mut CallContext<'_>, id: i64) -> Result<&'a mut Disk, S
     context
         .world
         .disk_mut(context.account, id)
-        .ok_or_else(|| ServiceRefusal::invalid(format!("id: there is no cloud disk {id}")))
+        .ok_or_else(|| ServiceRefusal::invalid(format!("id: cloud disk {id} does not exist")))
 }
 
 /// A status forbids the operation.

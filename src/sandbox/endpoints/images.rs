@@ -260,6 +260,6 @@ fn find(context: &CallContext<'_>, id: i64) -> Result<usize, ServiceRefusal> {
     match context.world.private_images.iter().enumerate().find(|(_, image)| image.id == id) {
         Some((index, image)) if image.account == context.account => Ok(index),
         Some(_) if context.form.foreign_images_forbidden => Err(no_privilege()),
-        Some(_) | None => Err(ServiceRefusal::new(Code::ImageNotFound, format!("there is no image {id}"))),
+        Some(_) | None => Err(ServiceRefusal::new(Code::ImageNotFound, format!("image {id} does not exist"))),
     }
 }

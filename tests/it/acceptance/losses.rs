@@ -45,7 +45,7 @@ fn disks_that_die_and_disks_that_stay_are_named() {
         };
 
         let said = workspace.try_plan(&["-destroy"]);
-        let (dying, staying) = sentences(warning(&said, "The destroy deletes"));
+        let (dying, staying) = sentences(warning(&said, "disks are deleted with it"));
         assert!(dying.starts_with(&die) && dying.contains(&format!("\"{uid}-disk-1\" (25 GB)")), "{dying}");
         assert!(staying.starts_with(&format!("{} \"stays\" (20 GB), ", id("stays"))), "{staying}");
         assert!(staying.contains(&format!("\"{uid}-disk-2\" (26 GB)")) && !staying.contains("dies"), "{staying}");

@@ -91,7 +91,7 @@ fn init_and_plan_find_what_was_installed() {
     each_cli(|cli| {
         let (scene, site) = (Scene::set(), Site::start());
         let said = scene.install(&[]);
-        assert!(said.contains("terraform init and tofu init find it there."), "{said}");
+        assert!(said.contains("terraform init and tofu init find it."), "{said}");
         // Its output contains a valid configuration.
         let block = &said[said.find("terraform {").unwrap()..said.find("\n}\n").unwrap() + 3];
         let body = config(Instance::new("a"));
@@ -172,7 +172,7 @@ fn what_turns_the_place_off_is_told() {
     .unwrap();
     let said = scene.install_build("one");
     assert!(said.contains("overrides registry.terraform.io/damodel/damodel with /build"), "{said}");
-    assert!(!said.contains("find it there"), "{said}");
+    assert!(!said.contains("tofu init find it."), "{said}");
     fs::write(scene.home().join(".terraformrc"), "provider_installation {\n  direct {}\n}\n").unwrap();
     let said = scene.install_build("one");
     assert!(said.contains("does not install registry.opentofu.org/damodel/damodel from"), "{said}");
@@ -196,7 +196,7 @@ fn what_is_printed_for_another_place_works_there() {
         let printed = &said[said.find("provider_installation {").unwrap()..];
         fs::write(scene.home().join(".terraformrc"), printed).unwrap();
         let said = scene.install(&["--dir", "../mirror"]);
-        assert!(said.contains("find it there"), "{said}");
+        assert!(said.contains("tofu init find it."), "{said}");
         fs::write(scene.work().join("main.tf"), config(Instance::new("a"))).unwrap();
         let init = scene.run(cli, &site, &["init", "-no-color", "-input=false"]);
         assert_eq!(init.code, Some(0), "{}{}", init.stdout, init.stderr);

@@ -215,7 +215,7 @@ async fn a_note_that_cannot_be_read_is_named() {
     let scene = Scene::set().await;
     fs::write(scene.folder.path().join("instance-1.json"), "{\"version\": 99}").unwrap();
     let said = scene.says(&[]).await.unwrap();
-    assert!(said.contains("its format is 99, and this program reads 1. It was not removed."), "{said}");
+    assert!(said.contains("its format is 99, and this program reads 1. The record was not removed."), "{said}");
 }
 
 /// As a user runs it: in the folder of the configuration, with Terraform's data directory there or elsewhere.

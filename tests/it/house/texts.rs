@@ -5,14 +5,14 @@ use std::{fmt::Write as _, fs, process::Command};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use regex::Regex;
 
-use super::{root, sources};
+use super::{files, root, sources};
 use crate::support::plugin::BINARY;
 
 /// The parts with texts for users of the provider and of its commands. The sandbox's texts are for testers of modules.
 const PARTS: [&str; 9] = ["api", "commands", "framework", "model", "plugin", "protocol", "provider", "review", "ssh"];
 
 /// Words that no text may contain, each with its replacement.
-const AVOIDED: [(&str, &str); 24] = [
+const AVOIDED: [(&str, &str); 30] = [
     (r"\bnobody\b", "name who, or what is missing"),
     (r"\bthere (is|are) (none|nothing)\b", "what is missing"),
     (r"\bknows? none\b", "what does not exist"),
@@ -37,6 +37,15 @@ const AVOIDED: [(&str, &str); 24] = [
     (r"\bis worth\b|\bworth setting\b", "Recommended"),
     (r"\bservice (never )?(names|tells)\b", "has; reports"),
     (r"\bby the month\b", "per month"),
+    (
+        r"\b(a|an|another|each|every|its|no|same|the|unfinished|whose) (compile|create|destroy)s?\b",
+        "creation, build from source, destroying it",
+    ),
+    (r"\b(compiles|creates|destroys) of\b", "creation, build from source, destroying it"),
+    (r"(?-i:(^|[.!?] )It )", "the object's name"),
+    (r"\bthere\b", "the place, or a noun"),
+    (r"\bformer\b", "previous"),
+    (r"\bnot known\b", "unknown"),
 ];
 
 /// The texts in a source, in order: literals of at least three words, without log messages, tests, and attributes other
@@ -111,6 +120,28 @@ fn no_text_holds_a_word_that_is_avoided() {
         for line in values.replace_all(&texts, "…").lines() {
             for (words, instead) in avoided.iter().filter(|(words, _)| words.is_match(line)) {
                 writeln!(broken, "{name}: {words}, write {instead}: {line}").unwrap();
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken}");
+}
+
+/// The prose of guides and of the pages for contributors, without code.
+#[test]
+fn no_page_holds_a_word_that_is_avoided() {
+    let avoided = AVOIDED.map(|(words, instead)| (Regex::new(&format!("(?i){words}")).unwrap(), instead));
+    let (code, bullet) = (Regex::new("`[^`]*`").unwrap(), Regex::new(r"^\s*([-*|]|\d+\.)\s+").unwrap());
+    let pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "examples/README.md"].map(|page| root().join(page));
+    let guides = files(&root().join("docs/guides"));
+    assert!(guides.len() > 10, "{guides:?}");
+    let mut broken = String::new();
+    for page in pages.into_iter().chain(guides) {
+        let mut is_code = false;
+        for line in fs::read_to_string(&page).unwrap().lines() {
+            is_code ^= line.starts_with("```");
+            let prose = bullet.replace(&code.replace_all(line, "`"), "").into_owned();
+            for (words, instead) in avoided.iter().filter(|(words, _)| !is_code && words.is_match(&prose)) {
+                writeln!(broken, "{}: {words}, write {instead}: {line}", page.display()).unwrap();
             }
         }
     }

@@ -68,7 +68,7 @@ impl FailureKind {
 
 kinds! {
     /// The CUDA architecture is unknown, or no toolkit compiles for it.
-    Architecture = "architecture", "the CUDA toolkits there do not support this GPU", Some("source"),
+    Architecture = "architecture", "no installed CUDA toolkit supports this GPU", Some("source"),
         "A V100 or P40 needs a toolkit up to 12.9. Use an image with one, or name the architectures in \
          source.cuda_architectures.";
     /// The server does not understand its options.
@@ -84,7 +84,7 @@ kinds! {
     Changed = "changed", "another run is working on it", None,
         "Wait until the other run has ended, then apply again.";
     /// The compile failed, or its result does not run.
-    Compile = "compile", "the compile failed", Some("source"),
+    Compile = "compile", "the build from source failed", Some("source"),
         "Correct what the compiler reports, then apply again: what is compiled is kept.";
     /// The server ended after it had been ready.
     Died = "died", "it exited after it had been ready", None, "";
@@ -131,11 +131,12 @@ kinds! {
     /// There is no server to restart.
     NotRunning = "not_running", "no server to restart", None, "Apply to start it.";
     /// The memory of the GPU or of the instance is not enough.
-    OutOfMemory = "out_of_memory", "memory ran out", Some("context_size"),
-        "Use a smaller context_size, model or gpu_layers, or an instance with more memory.";
+    OutOfMemory = "out_of_memory", "out of memory", Some("context_size"),
+        "Set a smaller context_size or gpu_layers, or use a smaller model, or an instance with more GPU memory. The \
+         function model_memory computes what a model needs.";
     /// Another process listens on the port.
     PortInUse = "port_in_use", "the port is in use", Some("port"),
-        "Stop the program that listens there, or choose another port. That program was not stopped.";
+        "Stop the program that listens on it, or choose another port. That program was not stopped.";
     /// The model was still loading when the time was over.
     Slow = "slow", "the model loads too slowly", Some("ready_timeout"),
         "Raise ready_timeout, or put the model on a faster disk.";

@@ -50,7 +50,7 @@ pub(super) fn failure(
         FailureKind::Busy => "another run has held its records for a minute".to_owned(),
         FailureKind::Changed => "another run has changed it meanwhile".to_owned(),
         FailureKind::Compile => format!(
-            "the compile of {} failed; the end of its log {}:\n{}",
+            "the build of {} failed; the end of its log {}:\n{}",
             record.source,
             value("status_compile_log"),
             decisive(&value("compile_tail"))
@@ -79,7 +79,7 @@ pub(super) fn failure(
             let more = match (failure.kind, report.restarts) {
                 (FailureKind::Exited, _) => ", before it was ready".to_owned(),
                 (_, 0) => String::new(),
-                (_, restarts) => format!(". It had been started again {restarts} times"),
+                (_, restarts) => format!(", after {restarts} automatic restarts"),
             };
             format!(
                 "the {} server {} ended with {code}{} after {} s{more}; the end of its log {}:\n{seen}",
@@ -198,8 +198,8 @@ mod tests {
         assert_eq!(words(FailureKind::Exited, "1", 0), format!("{begin} 1 after 3 s, before it was ready; {log}"));
         let killed = "137 (SIGKILL: it was killed, or memory ran out) after 3 s";
         assert_eq!(words(FailureKind::Died, "137", 0), format!("{begin} {killed}; {log}"));
-        let again = "It had been started again 5 times";
-        assert_eq!(words(FailureKind::Died, "139", 5), format!("{begin} 139 (SIGSEGV) after 3 s. {again}; {log}"));
+        let again = "after 5 automatic restarts";
+        assert_eq!(words(FailureKind::Died, "139", 5), format!("{begin} 139 (SIGSEGV) after 3 s, {again}; {log}"));
     }
 
     #[test]

@@ -43,8 +43,8 @@ pub(super) fn settle(values: &ReportValues, is_alive: bool) -> Result<SettledRec
         Phase::Load | Phase::Ready if is_at_work => {
             Ok(SettledRecords { phase: Phase::Start, interrupted: None, is_unsettled: true })
         }
-        Phase::Load => interrupted("the server ended before it was ready, and its exit code is not known"),
-        Phase::Ready => interrupted("the server ended, and its exit code is not known"),
+        Phase::Load => interrupted("the server ended before it was ready, and its exit code is unknown"),
+        Phase::Ready => interrupted("the server ended, and its exit code is unknown"),
         Phase::Absent | Phase::Failed => as_it_is(phase),
     }
 }

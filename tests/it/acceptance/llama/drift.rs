@@ -195,7 +195,7 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
         assert_eq!(workspace.state().resource(X).flat(), before);
         let destroys = ["-destroy", "-refresh=false", &format!("-target={X}")];
         let (done, said) = workspace.try_apply(&destroys);
-        assert!(!done && says(&said, Severity::Error, "It stays in the state"), "{said:#?}");
+        assert!(!done && says(&said, Severity::Error, "The resource stays in the state"), "{said:#?}");
         assert!(says(&said, Severity::Error, "set DAMODEL_ON_UNREACHABLE=abandon"), "{said:#?}");
 
         // The operator may give up what nobody can log in to, in the configuration too, which no login has to confirm.
@@ -209,7 +209,7 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
         assert_eq!((done, kept.resource(X).value("on_unreachable")), (false, &json!("abandon")));
         assert_eq!(kept.resource(X).value("context_size"), &json!(32768));
         let (done, said) = workspace.try_apply(&destroys);
-        assert!(!done && says(&said, Severity::Error, "It stays in the state"), "{said:#?}");
+        assert!(!done && says(&said, Severity::Error, "The resource stays in the state"), "{said:#?}");
         workspace.remove_env("DAMODEL_ON_UNREACHABLE");
         let (done, said) = workspace.try_apply(&destroys);
         assert!(done && says(&said, Severity::Warning, "was left running"), "{said:#?}");

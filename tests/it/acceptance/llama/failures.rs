@@ -144,7 +144,7 @@ fn a_server_that_does_not_end_or_whose_workspace_is_silent_fails_or_is_abandoned
             }
             let destroy = ["-destroy", "-refresh=false", &format!("-target={X}")];
             let (done, said) = workspace.try_apply(&destroy);
-            refusal(&said, &[obstacle, "It stays in the state", "DAMODEL_ON_UNREACHABLE=abandon"]);
+            refusal(&said, &[obstacle, "The resource stays in the state", "DAMODEL_ON_UNREACHABLE=abandon"]);
             assert!(!done && pid(&workspace.state()) == server);
             workspace.set_env("DAMODEL_ON_UNREACHABLE", "abandon");
             let (done, said) = workspace.try_apply(&destroy);

@@ -146,7 +146,7 @@ fn an_apply_ends_soon_after_its_instance_was_released() {
         site.mutate(Mutation::ReleaseInstance { uid });
         // Which waits a minute at most.
         let said = started.ended(true);
-        assert!(said.contains("Error:") && said.contains("It is not in the state"), "{said}");
+        assert!(said.contains("Error:") && said.contains("The server is not in the state"), "{said}");
         workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false"]);
     });
 }

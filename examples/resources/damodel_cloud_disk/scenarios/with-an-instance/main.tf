@@ -21,7 +21,7 @@ data "damodel_public_image" "pytorch" {
   name = "PyTorch 2.5.1"
 }
 
-# No resource of its own: the destroy of the instance deletes the disk and its data.
+# No resource of its own: it is destroyed with the instance, and its data is deleted.
 resource "damodel_instance" "scratch" {
   name       = "scratch-space"
   spec_type  = "gpu.rtx4090.1"

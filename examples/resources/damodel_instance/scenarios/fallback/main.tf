@@ -11,7 +11,7 @@ terraform {
 
 provider "damodel" {
   region           = "cn-east-1"
-  max_hourly_price = 8 # an instance above it is an error in the plan and before the create
+  max_hourly_price = 8 # an instance above it is an error in the plan, and again before the purchase
 }
 
 data "damodel_public_image" "pytorch" {

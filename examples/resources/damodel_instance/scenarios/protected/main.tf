@@ -1,4 +1,4 @@
-# Protected from a destroy
+# Protected from `terraform destroy`
 
 terraform {
   required_providers {
