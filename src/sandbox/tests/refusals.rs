@@ -191,7 +191,7 @@ fn a_create_is_held_to_the_document(#[case] changes: Value, #[case] message: &st
 #[case("cloud_disk_create", json!({ "size_gb": 20, "spec_id": 99 }), "spec_id: 99")]
 #[case("cloud_disk_create", json!({ "size_gb": 20, "spec_id": 31, "purchase_duration": 2 }),
     "purchase_duration: 2 is not 1")]
-#[case("cloud_disk_rename", json!({ "id": 805, "name": "a" }), "id: there is no cloud disk 805")]
+#[case("cloud_disk_rename", json!({ "id": 805, "name": "a" }), "id: cloud disk 805 does not exist")]
 #[case("cloud_disk_rename", json!({ "id": 801, "name": "" }), "name: must not be empty")]
 #[case("cloud_disk_resize", json!({ "id": 801, "size_gb": 200 }), "size_gb: 200 is not more than 200")]
 #[case("cloud_disk_release", json!({ "id": 801, "force": true }), "force: unknown field")]
