@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Server, X, pid, site, slay};
+use super::{Server, X, each_served, pid, site, slay};
 use crate::support::terraform::{Severity, Workspace, config, each_cli, refusal, says};
 
 /// The data source with further arguments.
@@ -18,9 +18,7 @@ const PINNED: &str = "  llama_server_id = damodel_llama_server.x.id\n  host_key 
 
 #[test]
 fn a_chat_goes_through_ssh() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|_, workspace| {
         let server = Server::new().text("api_key", "planted-key-1").text("restart_policy", "never");
         let with_key = format!("{PINNED}\n  api_key = \"planted-key-1\"");
         let both = |arguments: &str| format!("{}{}", server.config(), chat(arguments));
@@ -50,9 +48,7 @@ fn a_chat_goes_through_ssh() {
 
 #[test]
 fn a_chat_logs_in_where_the_server_does_and_with_the_same_password() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|_, workspace| {
         let ssh = "{ host = damodel_instance.gpu.ssh_host, port = damodel_instance.gpu.ssh_port }";
         let server = Server::new().set("ssh", ssh);
         workspace.apply_ok(&format!("{}{}", server.config(), chat(&format!("{PINNED}\n  ssh = {ssh}"))));
@@ -63,9 +59,7 @@ fn a_chat_logs_in_where_the_server_does_and_with_the_same_password() {
 
 #[test]
 fn the_arguments_of_a_target_belong_to_it() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|_, workspace| {
         workspace.write(&config(chat("")));
         refusal(&workspace.try_plan(&[]), &["Missing required argument"]);
         let hosted = chat("  api_key = \"k\"").replace("target = \"llama_server\"", "target = \"hosted\"");

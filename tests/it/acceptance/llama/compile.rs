@@ -2,37 +2,33 @@
 
 use std::fs;
 
-use super::{Held, Server, X, builds, home, make_machine, servers, site};
+use super::{Held, Server, X, builds, each_served, home, make_machine, servers};
 use crate::{
     commands::watch::Watching,
-    support::terraform::{Severity, Started, Workspace, each_cli, says},
+    support::terraform::{Severity, Started, says},
 };
 
 #[test]
 fn a_v100_compiles_at_once() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         let server = Server::new().on_v100();
         workspace.apply_ok(&server.config());
         let state = workspace.state();
         assert_eq!(state.resource(X).value("build_used"), "source");
-        assert_eq!((builds(&site).len(), servers(&site).len()), (1, 1));
+        assert_eq!((builds(site).len(), servers(site).len()), (1, 1));
         workspace.finish();
     });
 }
 
 #[test]
 fn a_compile_is_watched_from_a_second_terminal() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        make_machine(&workspace);
-        let held = Held::compile(&site);
+    each_served(|site, workspace| {
+        make_machine(workspace);
+        let held = Held::compile(site);
         workspace.write(&Server::new().text("build", "source").config());
-        let mut watching = Watching::start(&workspace);
+        let mut watching = Watching::start(workspace);
         watching.says("No apply is waiting for anything here yet");
-        let apply = Started::apply(&workspace);
+        let apply = Started::apply(workspace);
         watching.says(" % ([");
         held.release();
         let applied = apply.ended(true);
@@ -49,13 +45,11 @@ fn a_compile_is_watched_from_a_second_terminal() {
 
 #[test]
 fn auto_compiles_when_the_prebuilt_server_does_not_infer() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         // Only creates the home.
         workspace.write(&Server::new().model("nowhere").config());
         assert!(!workspace.try_apply(&[]).0);
-        let broken = home(&site).join("broken");
+        let broken = home(site).join("broken");
         fs::write(
             &broken,
             "#!/bin/sh\necho 'CUDA error: no kernel image is available for execution on the device' >&2\nexit 134\n",
@@ -77,7 +71,7 @@ fn auto_compiles_when_the_prebuilt_server_does_not_infer() {
         assert!(says(&said, Severity::Warning, "134"), "why the prebuilt server was given up: {said:#?}");
         assert_eq!(workspace.state().resource(X).value("build_used"), "source");
         workspace.settled();
-        assert_eq!(builds(&site).len(), 1);
+        assert_eq!(builds(site).len(), 1);
 
         // Only the prebuilt server is permitted, and it fails.
         workspace.write(&server.text("build", "prebuilt").config());

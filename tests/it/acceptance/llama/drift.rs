@@ -12,7 +12,7 @@ use nix::{
 };
 use serde_json::json;
 
-use super::{Server, X, home, pid, processes, records, runs, servers, site, slay_for_good, until};
+use super::{Server, X, each_served, home, pid, processes, records, runs, servers, site, slay_for_good, until};
 use crate::support::{
     reattach::Reattached,
     terraform::{Severity, Workspace, each_cli, says},
@@ -20,9 +20,7 @@ use crate::support::{
 
 #[test]
 fn a_dead_server_is_started_again() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|_, workspace| {
         let config = Server::new().text("restart_policy", "never").config();
         workspace.apply_ok(&config);
         slay_for_good(pid(&workspace.state()));
@@ -41,36 +39,32 @@ fn a_dead_server_is_started_again() {
 
 #[test]
 fn a_refresh_asks_for_no_token() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         workspace.apply_ok(&Server::new().model("crash-on-second-chat").config());
         let first = pid(&workspace.state());
         workspace.settled();
-        assert!(runs(first) && servers(&site).len() == 1);
+        assert!(runs(first) && servers(site).len() == 1);
         workspace.finish();
     });
 }
 
 #[test]
 fn a_server_without_its_supervisor_is_drift() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         let config = Server::new().config();
         workspace.apply_ok(&config);
         let (first, state) = (pid(&workspace.state()), workspace.state());
         assert_eq!(state.resource(X).value("supervised"), &json!(true));
-        for work in processes(&site, "bootstrap.sh\0work") {
+        for work in processes(site, "bootstrap.sh\0work") {
             let _ = kill(Pid::from_raw(i32::try_from(work).unwrap()), Signal::SIGKILL);
         }
-        until("the work has ended", || processes(&site, "bootstrap.sh\0work").is_empty());
+        until("the work has ended", || processes(site, "bootstrap.sh\0work").is_empty());
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "is not supervised"), "{said:#?}");
         let plan = workspace.plan_and_apply_ok(&config);
         let change = plan.change(X);
         assert_eq!((change.before("status"), change.before("supervised")), (&json!("unsupervised"), &json!(false)));
-        assert_eq!((runs(first), servers(&site).len()), (false, 1));
+        assert_eq!((runs(first), servers(site).len()), (false, 1));
         assert_eq!(workspace.state().resource(X).value("supervised"), &json!(true));
         // With restart_policy = "never" nobody misses it.
         let never = Server::new().text("restart_policy", "never").config();
@@ -94,10 +88,8 @@ fn with_little_patience(workspace: &Workspace<'_>) -> Reattached {
 /// Silence is drift only if the server hangs; a refresh that has no time to judge that only warns.
 #[test]
 fn a_server_that_hangs_is_started_again() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        let _served = with_little_patience(&workspace);
+    each_served(|site, workspace| {
+        let _served = with_little_patience(workspace);
         let server = Server::new().block("timeouts {\n    read = \"11s\"\n  }");
         workspace.apply_ok(&server.config());
         let first = pid(&workspace.state());
@@ -118,19 +110,17 @@ fn a_server_that_hangs_is_started_again() {
         workspace.apply_plan();
         let state = workspace.state();
         assert_eq!(state.resource(X).value("status"), "ready");
-        assert_eq!((runs(first), servers(&site).len(), runs(pid(&state))), (false, 1, true));
+        assert_eq!((runs(first), servers(site).len(), runs(pid(&state))), (false, 1, true));
         workspace.finish();
     });
 }
 
 #[test]
 fn another_model_in_the_same_file_is_drift() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         workspace.apply_ok(&Server::new().config());
         let (first, seen) = (pid(&workspace.state()), workspace.state());
-        let models = home(&site).join("public-storage/model");
+        let models = home(site).join("public-storage/model");
         fs::remove_file(models.join("tiny.gguf")).unwrap();
         fs::copy(models.join("slow-1s.gguf"), models.join("tiny.gguf")).unwrap();
         let plan = workspace.plan_and_apply_ok(&Server::new().config());
@@ -169,12 +159,10 @@ fn other_options_are_drift() {
 
 #[test]
 fn an_instance_out_of_reach_is_a_warning_and_no_news() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         workspace.apply_ok(&Server::new().set("ssh", "{ timeout = \"1m\" }").config());
         // From now on nobody can log in, and nobody waits for that.
-        edit_state(&workspace, |x| x["attributes"]["ssh"]["timeout"] = json!("1s"));
+        edit_state(workspace, |x| x["attributes"]["ssh"]["timeout"] = json!("1s"));
         let server = Server::new().set("ssh", "{ timeout = \"1s\" }");
         workspace.write(&server.config());
         let before = workspace.state().resource(X).flat();
@@ -214,7 +202,7 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
         let (done, said) = workspace.try_apply(&destroys);
         assert!(done && says(&said, Severity::Warning, "was left running"), "{said:#?}");
         assert!(says(&said, Severity::Warning, &format!("-p {})'", pid(&kept))), "{said:#?}");
-        assert!(runs(pid(&kept)) && records(&site).exists(), "nothing there was touched");
+        assert!(runs(pid(&kept)) && records(site).exists(), "nothing there was touched");
         assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
         down(false);
         workspace.finish();
@@ -224,19 +212,17 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
 /// Pulumi's bridge keeps no private data. The token of ownership is in the state, and without it nothing is ended.
 #[test]
 fn a_destroy_needs_the_record_of_ownership_in_the_state() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|_, workspace| {
         let config = Server::new().config();
         workspace.apply_ok(&config);
         let first = pid(&workspace.state());
-        edit_state(&workspace, |x| drop(x.as_object_mut().unwrap().remove("private")));
+        edit_state(workspace, |x| drop(x.as_object_mut().unwrap().remove("private")));
         workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", &format!("-target={X}")]);
         assert!(!runs(first));
 
         workspace.apply_ok(&config);
         let second = pid(&workspace.state());
-        edit_state(&workspace, |x| x["attributes"]["owner"] = serde_json::Value::Null);
+        edit_state(workspace, |x| x["attributes"]["owner"] = serde_json::Value::Null);
         let (done, said) = workspace.try_apply(&["-destroy", &format!("-target={X}")]);
         assert!(done && says(&said, Severity::Warning, "no record of ownership"), "{said:#?}");
         let command = format!(" {second}.");

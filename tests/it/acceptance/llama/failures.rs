@@ -2,21 +2,19 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
-use super::{Server, X, builds, home, pid, processes, runs, servers, site, until};
-use crate::support::terraform::{Severity, Workspace, each_cli, refusal, says};
+use super::{Server, X, builds, each_served, home, pid, processes, runs, servers, until};
+use crate::support::terraform::{Severity, refusal, says};
 
 /// A create that is refused at once leaves nothing in the state or in the instance.
 #[test]
 fn what_is_refused_at_once_leaves_nothing() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         workspace.write(&Server::new().model("nowhere").config());
         let (done, said) = workspace.try_apply(&[]);
         let error = refusal(&said, &["model not found", "tiny.gguf", "Nothing was started"]);
         assert_eq!((done, error.attribute.as_deref()), (false, Some("model")), "{error:#?}");
         assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
-        assert_eq!(servers(&site), Vec::<u32>::new());
+        assert_eq!(servers(site), Vec::<u32>::new());
         workspace.finish();
     });
 }
@@ -25,9 +23,7 @@ fn what_is_refused_at_once_leaves_nothing() {
 /// to it.
 #[test]
 fn a_server_that_fails_is_tainted_and_the_next_apply_tries_again() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         let prebuilt = || Server::new().text("build", "prebuilt");
         let never = "{ expect = \"never said\" }";
         let cases = [
@@ -52,11 +48,11 @@ fn a_server_that_fails_is_tainted_and_the_next_apply_tries_again() {
             let state = workspace.state();
             assert!(state.resource(X).is_tainted(), "{words:?}");
             assert_eq!(state.resource(X).value("status"), "failed");
-            assert_eq!(servers(&site).len(), left, "{words:?}");
+            assert_eq!(servers(site).len(), left, "{words:?}");
         }
         let plan = workspace.plan_and_apply_ok(&Server::new().config());
         assert_eq!(plan.change(X).reason(), "replace_because_tainted");
-        assert_eq!(servers(&site).len(), 1);
+        assert_eq!(servers(site).len(), 1);
         workspace.finish();
     });
 }
@@ -64,9 +60,7 @@ fn a_server_that_fails_is_tainted_and_the_next_apply_tries_again() {
 /// A server for embeddings answers no chat, and no compile would make it do so.
 #[test]
 fn a_server_is_asked_for_what_it_is_made_for() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         let server = |option: &str, endpoint: &str| {
             let server = Server::new().model("embedding").set("extra_args", format_args!("[{option:?}]"));
             server.set("probe", format_args!("{{ endpoint = {endpoint:?} }}"))
@@ -76,7 +70,7 @@ fn a_server_is_asked_for_what_it_is_made_for() {
             let (done, said) = workspace.try_apply(&[]);
             let error = refusal(&said, &[summary, "does not support logits", "Set probe.endpoint"]);
             assert_eq!((done, error.attribute.as_deref()), (false, Some("probe")), "{error:#?}");
-            assert_eq!(builds(&site), Vec::<String>::new());
+            assert_eq!(builds(site), Vec::<String>::new());
         };
         refused(&server("--embeddings", "chat"), "it does not support the request of the probe");
         assert!(workspace.state().resource(X).is_tainted());
@@ -93,16 +87,14 @@ fn a_server_is_asked_for_what_it_is_made_for() {
 
 #[test]
 fn a_restart_that_fails_keeps_the_server_in_the_state() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         let server = Server::new().text("build", "prebuilt").text("on_update_failure", "keep");
         workspace.apply_ok(&server.config());
         // Refused at once: the running server continues.
         workspace.write(&server.clone().model("nowhere").config());
         let (_, said) = workspace.try_apply(&[]);
         refusal(&said, &["model not found", "What runs in the instance continues"]);
-        assert_eq!((servers(&site).len(), workspace.state().resource(X).value("status")), (1, &"ready".into()));
+        assert_eq!((servers(site).len(), workspace.state().resource(X).value("status")), (1, &"ready".into()));
         workspace.write(&server.config());
         workspace.settled();
 
@@ -121,12 +113,10 @@ fn a_restart_that_fails_keeps_the_server_in_the_state() {
 /// stand-ins are shells that send no signal to the server, and an `ls` that does not return.
 #[test]
 fn a_server_that_does_not_end_or_whose_workspace_is_silent_fails_or_is_abandoned() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         let config = Server::new().config();
         workspace.apply_ok(&config);
-        let bin = home(&site).join(".machine/bin");
+        let bin = home(site).join(".machine/bin");
         let silent = [
             ("ls", "case $* in *workspace*) exec /bin/sleep 600 ;; esac\nexec /bin/ls \"$@\"".to_owned()),
             ("sleep", "exec /bin/sleep 0.01".to_owned()),
@@ -159,7 +149,7 @@ fn a_server_that_does_not_end_or_whose_workspace_is_silent_fails_or_is_abandoned
                 let command = format!("pkill -g $(ps -o pgid= -p {server})");
                 assert!(says(&said, Severity::Warning, &command), "{said:#?}");
                 assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
-                until("both have ended", || !runs(server) && processes(&site, "bootstrap.sh\0work").is_empty());
+                until("both have ended", || !runs(server) && processes(site, "bootstrap.sh\0work").is_empty());
                 workspace.apply_ok(&config);
             }
         }

@@ -2,14 +2,11 @@
 
 use serde_json::json;
 
-use super::{Server, X, builds, home, pid, records, runs, servers, site, state_folder};
-use crate::support::terraform::{Workspace, each_cli};
+use super::{Server, X, builds, each_served, home, pid, records, runs, servers, state_folder};
 
 #[test]
 fn a_server_lives_its_life() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         let probe = "{ prompt = \"ping the pong\", max_tokens = 20, expect = \"pong\" }";
         let server = Server::new().set("probe", probe);
         workspace.apply_ok(&server.config());
@@ -37,7 +34,7 @@ fn a_server_lives_its_life() {
         assert!(change.is_unknown("pid") && !change.is_unknown("host_key") && !change.is_unknown("id"));
         let second = pid(&workspace.state());
         assert!(!runs(first) && runs(second));
-        assert_eq!(servers(&site).len(), 1);
+        assert_eq!(servers(site).len(), 1);
 
         // Changes of login, timeouts and failure handling restart nothing.
         let server = server.text("on_failure", "stop").text("ready_timeout", "25s").set("ssh", "{ timeout = \"1m\" }");
@@ -54,13 +51,13 @@ fn a_server_lives_its_life() {
         workspace.apply_ok(&server.clone().set("triggers", "{ day = \"one\" }").config());
         let third = pid(&workspace.state());
         assert!(third != second && !runs(second));
-        let old = records(&site);
+        let old = records(site);
         workspace.apply_ok(&server.text("workspace", "~/elsewhere").config());
-        assert!(!runs(third) && !old.exists() && state_folder(&home(&site).join("elsewhere"), 8000).exists());
+        assert!(!runs(third) && !old.exists() && state_folder(&home(site).join("elsewhere"), 8000).exists());
 
         let last = pid(&workspace.state());
-        let home = home(&site);
-        assert_eq!(builds(&site), Vec::<String>::new());
+        let home = home(site);
+        assert_eq!(builds(site), Vec::<String>::new());
         workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", &format!("-target={X}")]);
         assert!(!runs(last) && !state_folder(&home.join("elsewhere"), 8000).exists());
         workspace.finish();
@@ -69,12 +66,10 @@ fn a_server_lives_its_life() {
 
 #[test]
 fn two_servers_share_a_machine() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         let other = Server::new().set("port", 8001).alone().replace("\"x\"", "\"y\"");
         workspace.apply_ok(&format!("{}{other}", Server::new().config()));
-        assert_eq!(servers(&site).len(), 2);
+        assert_eq!(servers(site).len(), 2);
         // Another port is another server.
         let moved = Server::new().set("port", 8002).alone().replace("\"x\"", "\"y\"");
         let plan = workspace.plan_and_apply_ok(&format!("{}{moved}", Server::new().config()));
@@ -86,9 +81,7 @@ fn two_servers_share_a_machine() {
 
 #[test]
 fn a_server_goes_with_its_instance() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         workspace.apply_ok(&Server::new().config());
         let uid = workspace.state().resource("damodel_instance.gpu").id();
         // In a Stopped instance nothing runs, and a destroy has nothing to do.

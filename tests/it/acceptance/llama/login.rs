@@ -4,14 +4,12 @@ use std::{fs, process::Command};
 
 use damodel::sandbox::{Mutation, Options};
 
-use super::{Server, X, options, pid, runs, servers, site, slay_for_good};
+use super::{Server, X, each_served, options, pid, runs, servers, site, slay_for_good};
 use crate::support::terraform::{Instance, Severity, Site, Workspace, config, config_with, each_cli, refusal, says};
 
 #[test]
 fn a_replacement_accepts_a_changed_host_key_and_takes_up_what_it_finds() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         workspace.apply_ok(&Server::new().config());
         let (uid, first) = (workspace.state().resource("damodel_instance.gpu").id(), pid(&workspace.state()));
         site.mutate(Mutation::ChangeHostKey { uid });

@@ -2,14 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Server, site};
-use crate::support::terraform::{Diagnostic, Severity, Workspace, config, each_cli, refusal, says, unchecked};
+use super::{Server, each_served};
+use crate::support::terraform::{Diagnostic, Severity, config, refusal, says, unchecked};
 
 #[test]
 fn weights_that_do_not_fit_are_an_error_of_the_plan() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         let server = Server::new().model("large");
         // Without the instance there is no memory to compare.
         workspace.write(&server.config());
@@ -40,9 +38,7 @@ fn weights_that_do_not_fit_are_an_error_of_the_plan() {
 
 #[test]
 fn a_server_that_hardly_fits_is_a_warning_and_settles() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|_, workspace| {
         let server = Server::new();
         workspace.apply_ok(&server.config());
         // The small model has 136 bytes of cache for a token, and a batch needs 1,024 for each.
@@ -62,9 +58,7 @@ fn a_server_that_hardly_fits_is_a_warning_and_settles() {
 
 #[test]
 fn what_cannot_be_seen_keeps_no_plan_from_being_made() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|_, workspace| {
         let machine = Server::new().machine;
         workspace.apply_ok(&config(&machine));
         let nowhere = "{ host = \"127.0.0.1\", port = 1, password = \"p\" }";
@@ -91,9 +85,7 @@ fn what_cannot_be_seen_keeps_no_plan_from_being_made() {
 /// The plan logs in to read the model, the apply to start the server. Nobody has seen the host key before.
 #[test]
 fn a_first_login_warns_about_the_host_key_once_in_each_command() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|_, workspace| {
         workspace.apply_ok(&config(&Server::new().machine));
         workspace.write(&Server::new().config());
         let unpinned = |said: &[Diagnostic]| said.iter().filter(|said| said.summary.contains("is not pinned")).count();

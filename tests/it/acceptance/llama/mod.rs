@@ -31,7 +31,7 @@ use nix::{
 
 use crate::support::{
     plugin::BINARY,
-    terraform::{Instance, Site, State, Workspace, config},
+    terraform::{Instance, Site, State, Workspace, config, each_workspace_on},
     wait::wait_for,
 };
 
@@ -44,6 +44,11 @@ pub(super) fn site() -> Site {
 
 pub(super) fn options() -> Options {
     Options { executable: Some(BINARY.into()), ..Site::options() }
+}
+
+/// Runs a test with every command line, such a service and a workspace.
+pub(super) fn each_served(test: impl Fn(&Site, &Workspace<'_>)) {
+    each_workspace_on(&options(), test);
 }
 
 /// A `damodel_llama_server` that works: the tiny model, on the instance `gpu`.

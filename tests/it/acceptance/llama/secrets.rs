@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use super::{Server, X, home, servers, site};
+use super::{Server, X, each_served, home, servers, site};
 use crate::{
     acceptance::secrets::{leaks, leaks_below},
     support::terraform::{Workspace, config, each_cli},
@@ -60,20 +60,18 @@ fn secrets_reach_the_server_and_nothing_else() {
 
 #[test]
 fn an_environment_is_hidden_and_not_written_to_logs() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         workspace.set_env("TF_LOG_PROVIDER", "TRACE");
         workspace.set_env("TF_LOG_PATH", &workspace.beside("trace.log").display().to_string());
         let server = Server::new().set("environment", format!("{{ TOKEN = {VALUE:?} }}"));
         workspace.apply_ok(&server.config());
         let environ = |pid: u32| fs::read(format!("/proc/{pid}/environ")).unwrap();
         let secrets = BTreeSet::from([VALUE.to_owned()]);
-        assert_eq!(leaks("", &environ(servers(&site)[0]), &secrets).len(), 1, "the server has it");
+        assert_eq!(leaks("", &environ(servers(site)[0]), &secrets).len(), 1, "the server has it");
         let log = fs::read(workspace.beside("trace.log")).unwrap();
         let mut found = leaks("printed", workspace.transcript().as_bytes(), &secrets);
         found.extend(leaks("logged", &log, &secrets));
-        found.extend(leaks_below(&home(&site).join("workspace"), &[], &secrets));
+        found.extend(leaks_below(&home(site).join("workspace"), &[], &secrets));
         assert_eq!(found, Vec::<String>::new());
         workspace.write(&config(""));
         workspace.finish();

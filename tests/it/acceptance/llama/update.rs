@@ -5,17 +5,15 @@ use std::{net::TcpListener, process::Command};
 use serde_json::json;
 
 use super::{
-    Server, X, builds, pid,
+    Server, X, builds, each_served, pid,
     plain::{self, Host},
-    runs, servers, site, slay_for_good, until,
+    runs, servers, slay_for_good, until,
 };
-use crate::support::terraform::{Severity, Site, Workspace, each_cli, refusal, says};
+use crate::support::terraform::{Severity, Site, each_cli, refusal, says};
 
 #[test]
 fn a_probe_that_does_not_match_changes_nothing() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         workspace.apply_ok(&Server::new().config());
         let (server, before) = (pid(&workspace.state()), workspace.state().resource(X).flat());
         workspace.write(&Server::new().set("probe", "{ prompt = \"ping\", expect = \"never said\" }").config());
@@ -23,7 +21,7 @@ fn a_probe_that_does_not_match_changes_nothing() {
         let error = refusal(&said, &["does not answer the probe as expected", "You said: ping", "still runs"]);
         assert_eq!((done, error.attribute.as_deref()), (false, Some("probe")));
         assert_eq!((workspace.state().resource(X).flat(), runs(server)), (before, true));
-        assert!(builds(&site).is_empty());
+        assert!(builds(site).is_empty());
         let plan = workspace
             .plan_and_apply_ok(&Server::new().set("probe", "{ prompt = \"ping\", expect = \"ping\" }").config());
         assert_eq!((plan.change(X).actions(), pid(&workspace.state())), ("update".into(), server));
@@ -33,9 +31,7 @@ fn a_probe_that_does_not_match_changes_nothing() {
 
 #[test]
 fn an_update_that_fails_leads_back_to_the_former_server() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         let former = Server::new().text("build", "prebuilt").set("environment", "{ FORMER = \"one\" }");
         workspace.apply_ok(&former.config());
         let (mut server, before) = (pid(&workspace.state()), workspace.state());
@@ -56,7 +52,7 @@ fn an_update_that_fails_leads_back_to_the_former_server() {
                 assert_eq!(x.value(argument), before.resource(X).value(argument), "{words}");
             }
             server = pid(&state);
-            assert_eq!(servers(&site), [u32::try_from(server.as_raw()).unwrap()], "{words}");
+            assert_eq!(servers(site), [u32::try_from(server.as_raw()).unwrap()], "{words}");
             workspace.write(&former.config());
             workspace.settled();
         }
@@ -68,9 +64,7 @@ fn an_update_that_fails_leads_back_to_the_former_server() {
 
 #[test]
 fn what_becomes_of_a_failed_update_is_the_operators_choice() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         let server = Server::new().text("build", "prebuilt");
         for (word, left) in [("keep", 1), ("stop", 0)] {
             let server = server.clone().text("on_update_failure", word);
@@ -80,7 +74,7 @@ fn what_becomes_of_a_failed_update_is_the_operators_choice() {
             refusal(&said, &["it generates no tokens"]);
             let state = workspace.state();
             assert_eq!((done, state.resource(X).value("status")), (false, &json!("failed")));
-            assert_eq!(servers(&site).len(), left, "{word}");
+            assert_eq!(servers(site).len(), left, "{word}");
         }
         workspace.apply_ok(&server.config());
         workspace.finish();
@@ -89,9 +83,7 @@ fn what_becomes_of_a_failed_update_is_the_operators_choice() {
 
 #[test]
 fn a_server_is_ended_by_its_owner_alone() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|site, workspace| {
         workspace.apply_ok(&Server::new().config());
         let first = pid(&workspace.state());
         // A new name without `moved`: one object is destroyed and another created, in any order.
@@ -117,17 +109,15 @@ fn a_server_is_ended_by_its_owner_alone() {
         assert!(workspace.try_apply(&[&replace]).0);
         workspace.settled();
         assert!(runs(running(y)) && !runs(first));
-        assert_eq!(servers(&site).len(), 1);
+        assert_eq!(servers(site).len(), 1);
         workspace.destroy_ok();
-        assert!(site.sandbox().machines().is_empty() || servers(&site).is_empty());
+        assert!(site.sandbox().machines().is_empty() || servers(site).is_empty());
     });
 }
 
 #[test]
 fn a_server_that_everyone_reaches_without_a_key_is_warned_of() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|_, workspace| {
         let warned = |server: &Server| {
             workspace.write(&server.config());
             says(&workspace.try_plan(&[]), Severity::Warning, "The llama server has no API key")

@@ -1,7 +1,7 @@
 //! Wrong values: each is an error on its argument, before a request is sent.
 
-use super::{Server, site};
-use crate::support::terraform::{Diagnostic, Severity, Workspace, config, each_cli, refusal, says};
+use super::{Server, each_served};
+use crate::support::terraform::{Diagnostic, Severity, Workspace, config, refusal, says};
 
 /// The diagnostics of servers with one argument each, validated together.
 fn each_with(workspace: &Workspace<'_>, arguments: &[(&str, &str)]) -> Vec<Vec<Diagnostic>> {
@@ -28,9 +28,7 @@ fn validated(workspace: &Workspace<'_>) -> Vec<Diagnostic> {
 
 #[test]
 fn each_wrong_value_is_told_at_its_argument() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|_, workspace| {
         let cases = [
             ("model", "\"model.gguf\"", "an absolute path in the instance"),
             ("build", "\"fastest\"", "one of \"auto\", \"prebuilt\", \"source\""),
@@ -79,7 +77,7 @@ fn each_wrong_value_is_told_at_its_argument() {
             ("extra_args", "[\"--threads 8\"]", "as two elements"),
         ];
         let arguments: Vec<_> = cases.iter().chain(&unusual).map(|(name, value, _)| (*name, *value)).collect();
-        let said = each_with(&workspace, &arguments);
+        let said = each_with(workspace, &arguments);
         for ((name, value, words), said) in cases.iter().zip(&said) {
             let found = said.iter().any(|said| said.is_error() && said.text().contains(words));
             assert!(found, "{name} = {value}: {said:#?}");
@@ -93,9 +91,7 @@ fn each_wrong_value_is_told_at_its_argument() {
 
 #[test]
 fn what_is_missing_without_an_instance_is_told() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|_, workspace| {
         for (ssh, words) in [
             (None, "Set instance_id"),
             (Some("{ agent = true }"), "ssh needs a host"),
@@ -107,7 +103,7 @@ fn what_is_missing_without_an_instance_is_told() {
                 None => server,
             };
             workspace.write(&config(server.alone()));
-            let said = validated(&workspace);
+            let said = validated(workspace);
             let [said] = said.as_slice() else { panic!("{said:#?}") };
             assert!(said.is_error() && said.detail.contains(words), "{said:#?}");
         }
@@ -127,9 +123,7 @@ fn what_is_missing_without_an_instance_is_told() {
 
 #[test]
 fn an_instance_that_nobody_knows_is_told_in_the_plan_and_refused_by_the_apply() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
+    each_served(|_, workspace| {
         workspace.write(&config(Server::new().text("instance_id", "ins-nowhere").alone()));
         let said = workspace.try_plan(&[]);
         let words = "the instance does not exist in this account";
