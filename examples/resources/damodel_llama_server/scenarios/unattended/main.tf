@@ -1,0 +1,39 @@
+# A server that nobody watches
+
+terraform {
+  required_providers {
+    damodel = {
+      source  = "damodel/damodel"
+      version = "~> 0.1"
+    }
+  }
+}
+
+provider "damodel" {
+  region = "cn-east-1"
+}
+
+data "damodel_public_image" "pytorch" {
+  name = "PyTorch 2.5.1"
+}
+
+resource "damodel_instance" "gpu" {
+  name       = "chat"
+  spec_type  = "gpu.rtx4090.1"
+  gpu_num    = 1
+  image_id   = data.damodel_public_image.pytorch.image_id
+  image_type = "public"
+}
+
+resource "damodel_llama_server" "chat" {
+  instance_id       = damodel_instance.gpu.id
+  model             = "~/public-storage/model/tiny.gguf"
+  restart_policy    = "on_failure" # started again after a crash, with growing pauses
+  on_update_failure = "rollback"   # a failed update starts the earlier server again
+  on_unreachable    = "abandon"    # a destroy goes on without a login, and releases the instance
+
+  timeouts {
+    create = "45m" # long enough to compile the server
+    delete = "10m"
+  }
+}

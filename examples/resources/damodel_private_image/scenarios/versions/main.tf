@@ -1,0 +1,44 @@
+# Versions of an image
+
+terraform {
+  required_providers {
+    damodel = {
+      source  = "damodel/damodel"
+      version = "~> 0.1"
+    }
+  }
+}
+
+provider "damodel" {
+  region = "cn-east-1"
+}
+
+variable "versions" {
+  description = "Each version is saved when it is added, and deleted when it is removed."
+  type        = set(string)
+  default     = ["2026-11"]
+}
+
+data "damodel_public_image" "pytorch" {
+  name = "PyTorch 2.5.1"
+}
+
+resource "damodel_instance" "builder" {
+  name       = "builder"
+  spec_type  = "gpu.rtx4090.1"
+  gpu_num    = 1
+  image_id   = data.damodel_public_image.pytorch.image_id
+  image_type = "public"
+}
+
+resource "damodel_private_image" "version" {
+  for_each = var.versions
+
+  name        = "worker-${each.key}"
+  instance_id = damodel_instance.builder.id
+
+  lifecycle {
+    # A new builder saves the next version, and leaves the others.
+    ignore_changes = [instance_id]
+  }
+}
