@@ -174,6 +174,29 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_compared_by_value() {
+        assert_eq!(number("1.0"), Number::from(1_i64));
+        assert_eq!(number("1e3"), Number::from(1000_i64));
+        assert!(number("9007199254740993") > number("9007199254740992"));
+        assert_eq!(Number::try_from(0.1).unwrap(), number("0.1"));
+    }
+
+    #[test]
+    fn text_has_no_exponent() {
+        assert_eq!(number("1e-7").to_string(), "0.0000001");
+        assert_eq!(number("1.5e300").to_string().len(), 301);
+        assert_eq!(number("1000").to_string(), "1000");
+    }
+
+    #[test]
+    fn only_exact_floats_are_exact() {
+        assert_eq!(number("0.5").to_exact_f64(), Some(0.5));
+        assert_eq!(number("0.1").to_exact_f64(), None);
+        assert_eq!(number("0.5").to_i64(), None);
+        assert_eq!(number("9223372036854775808").to_i64(), None);
+    }
+
+    #[test]
     fn what_is_read_is_written_in_a_form_that_is_read() {
         for text in
             ["1e1100", "-1e8191", "1e-8190", "1.5e-1100", &"9".repeat(8192), &format!("-0.{}", "7".repeat(8192))]
