@@ -133,7 +133,7 @@ impl InstanceSession {
         let mut report = self.answer(verb).await?;
         // The work records in a moment how the server ended.
         for _ in 0..SETTLING {
-            if !report.is_unsettled || report.is_refused {
+            if !report.is_transient || report.is_refused {
                 break;
             }
             sleep(BETWEEN).await;

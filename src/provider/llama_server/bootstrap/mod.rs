@@ -10,9 +10,9 @@ mod facts;
 mod job;
 mod kinds;
 mod messages;
+mod phase;
 mod program;
 mod report;
-mod settle;
 mod start;
 // A Unix shell runs the program.
 #[cfg(all(test, unix))]

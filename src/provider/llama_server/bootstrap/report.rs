@@ -9,7 +9,7 @@ use super::{
     job::Build,
     kinds::FailureKind,
     messages,
-    settle::{SettledRecords, settle},
+    phase::{ObservedPhase, observed_phase},
     start,
     wire::{self, JobRecord, ReportValues},
 };
@@ -35,7 +35,7 @@ pub(crate) struct JobReport {
     /// Whether the verb was refused and changed nothing.
     pub(crate) is_refused: bool,
     /// Whether the server has just ended, and the work is about to record how: a later look shows it.
-    pub(crate) is_unsettled: bool,
+    pub(crate) is_transient: bool,
     /// The fingerprint of the job that was last accepted ([`super::Fingerprint`], as it displays itself).
     pub(crate) fingerprint: Option<String>,
     /// The token of the resource that owns the server.
@@ -261,8 +261,8 @@ impl JobReport {
         let is_former = former == Some(Former::Serving);
         let is_proved = values.is_yes("status_proved");
         let process = Process::of(values, &redacted)?;
-        let settled = settle(values, is_alive && !is_former)?;
-        let SettledRecords { phase, interrupted, is_unsettled } = settled;
+        let observed = observed_phase(values, is_alive && !is_former)?;
+        let ObservedPhase { phase, interrupted, is_transient } = observed;
         let failure = |kind_key: &str, text_key: &str| match values.text(kind_key) {
             None => Ok(None),
             Some(kind) => kind.parse().map(|kind| Some(JobFailure { kind, text: text(text_key).unwrap_or_default() })),
@@ -305,7 +305,7 @@ impl JobReport {
             phase,
             failure: None,
             is_refused,
-            is_unsettled,
+            is_transient,
             owner: text("owner_token"),
             begun: record.begun(),
             because: record.because(),

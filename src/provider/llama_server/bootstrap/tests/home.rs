@@ -216,7 +216,7 @@ impl Home {
             let asked = Verb::Check { questions: &[room_question(place)], job: None };
             report.failure = no_room(place, &answer(self.spawn(place, &asked)).facts).or(report.failure);
         }
-        if report.is_refused || !report.is_unsettled {
+        if report.is_refused || !report.is_transient {
             return report;
         }
         // As an apply does for two seconds.
@@ -224,7 +224,7 @@ impl Home {
         let settled = until("", || {
             looks += 1;
             let seen = answer(self.spawn(place, &Verb::Look));
-            (!seen.is_unsettled || looks == 20).then_some(seen)
+            (!seen.is_transient || looks == 20).then_some(seen)
         });
         JobReport { facts: report.facts, ..settled }
     }

@@ -8,21 +8,21 @@ use super::{
 
 /// A phase with its reason.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct SettledRecords {
+pub(super) struct ObservedPhase {
     pub(super) phase: Phase,
     /// The failure of work that ended without a record of its end.
     pub(super) interrupted: Option<JobFailure>,
-    /// [`super::JobReport::is_unsettled`].
-    pub(super) is_unsettled: bool,
+    /// [`super::JobReport::is_transient`].
+    pub(super) is_transient: bool,
 }
 
 /// Compares the recorded phase with the processes: the work, and the server of this run. A phase without its process is
 /// a failure.
-pub(super) fn settle(values: &ReportValues, is_alive: bool) -> Result<SettledRecords, Malformed> {
+pub(super) fn observed_phase(values: &ReportValues, is_alive: bool) -> Result<ObservedPhase, Malformed> {
     let is_at_work = values.is_yes("worker_alive");
     let recorded = values.text("status_phase").unwrap_or("absent");
     let phase: Phase = recorded.parse()?;
-    let as_it_is = |phase| Ok(SettledRecords { phase, interrupted: None, is_unsettled: false });
+    let as_it_is = |phase| Ok(ObservedPhase { phase, interrupted: None, is_transient: false });
     let interrupted = |what: &str| {
         let (work, boot) = (values.text("worker_identity"), values.text("boot"));
         let why = match work.zip(boot) {
@@ -30,7 +30,7 @@ pub(super) fn settle(values: &ReportValues, is_alive: bool) -> Result<SettledRec
             _ => "it was killed, or memory ran out",
         };
         let failure = JobFailure { kind: FailureKind::Interrupted, text: format!("{what}: {why}") };
-        Ok(SettledRecords { phase: Phase::Failed, interrupted: Some(failure), is_unsettled: false })
+        Ok(ObservedPhase { phase: Phase::Failed, interrupted: Some(failure), is_transient: false })
     };
     match phase {
         Phase::Find | Phase::Compile | Phase::Start if is_at_work => as_it_is(phase),
@@ -41,7 +41,7 @@ pub(super) fn settle(values: &ReportValues, is_alive: bool) -> Result<SettledRec
         Phase::Load | Phase::Ready if is_alive => as_it_is(phase),
         // Only the work decides whether the server starts again.
         Phase::Load | Phase::Ready if is_at_work => {
-            Ok(SettledRecords { phase: Phase::Start, interrupted: None, is_unsettled: true })
+            Ok(ObservedPhase { phase: Phase::Start, interrupted: None, is_transient: true })
         }
         Phase::Load => interrupted("the server ended before it was ready, and its exit code is unknown"),
         Phase::Ready => interrupted("the server ended, and its exit code is unknown"),
@@ -77,13 +77,13 @@ mod tests {
         #[case] work: &str,
         #[case] alive: &str,
         #[case] rebooted: &str,
-        #[case] settled: Phase,
+        #[case] expected: Phase,
         #[case] text: &str,
     ) {
         let boot = if rebooted == "yes" { "another" } else { "this" };
         let values = [("status_phase", phase), ("worker_alive", work), ("worker_identity", "1.2.this"), ("boot", boot)];
-        let seen = settle(&values.into_iter().collect(), alive == "yes").unwrap();
-        assert_eq!((seen.phase, seen.is_unsettled), (settled, settled == Phase::Start));
+        let seen = observed_phase(&values.into_iter().collect(), alive == "yes").unwrap();
+        assert_eq!((seen.phase, seen.is_transient), (expected, expected == Phase::Start));
         let interrupted = seen.interrupted.map(|failure| failure.text).unwrap_or_default();
         assert!(interrupted.starts_with(text) && interrupted.is_empty() == text.is_empty(), "{interrupted}");
     }
