@@ -159,8 +159,8 @@ impl Audit {
 
     /// Unmanaged objects that are listed.
     pub(super) fn listed_unmanaged(&self) -> BTreeSet<(ObjectKind, String)> {
-        let nobodys = self.objects.iter().filter(|object| object.holder == Holder::Nobody);
-        nobodys.map(|object| (object.billed.kind, object.billed.id.clone())).collect()
+        let unowned = self.objects.iter().filter(|object| object.holder == Holder::Nobody);
+        unowned.map(|object| (object.billed.kind, object.billed.id.clone())).collect()
     }
 
     /// The audit as JSON.

@@ -18,7 +18,7 @@ use clap::Parser;
 
 use self::{
     page::{Examples, MARK, PageKind},
-    schema::Elsewhere,
+    schema::Links,
 };
 use super::Failure;
 use crate::{
@@ -77,14 +77,14 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
 fn pages(server: &Server<Damodel>, examples: &Examples) -> Result<BTreeMap<PathBuf, String>, Failure> {
     let mut pages = BTreeMap::from([(PathBuf::from("index.md"), page::index_page(server, examples)?)]);
     for kind in PageKind::ALL {
-        let elsewhere = match kind {
-            PageKind::RESOURCE => Elsewhere::of_a_resource(),
-            _ => Elsewhere::of_others(server.registry().of(PageKind::RESOURCE.offered)),
+        let links = match kind {
+            PageKind::RESOURCE => Links::of_a_resource(),
+            _ => Links::of_others(server.registry().of(PageKind::RESOURCE.offered)),
         };
         for entry in server.registry().of(kind.offered) {
             pages.insert(
                 kind.path(entry.name),
-                page::page(kind, entry.name, &entry.schema, entry.identity.as_ref(), &elsewhere, examples)?,
+                page::page(kind, entry.name, &entry.schema, entry.identity.as_ref(), &links, examples)?,
             );
         }
     }
@@ -202,7 +202,7 @@ impl fmt::Display for Difference {
 mod tests {
     use super::{
         page::{self, Examples, PageKind},
-        schema::{self, Elsewhere},
+        schema::{self, Links},
     };
     use crate::framework::{
         Schema, Type,
@@ -284,7 +284,7 @@ Optional:
 
 - `create` (String) Create.
 ";
-        assert_eq!(page::text(&schema::section(&schema, &Elsewhere::of_a_resource())), expected);
+        assert_eq!(page::text(&schema::section(&schema, &Links::of_a_resource())), expected);
     }
 
     #[test]
@@ -292,8 +292,8 @@ Optional:
         let folder = tempfile::tempdir().unwrap();
         let examples = Examples::new(folder.path().to_owned());
         let kind = PageKind::RESOURCE;
-        let (schema, elsewhere) = (Schema::new("A thing.", vec![]), Elsewhere::of_a_resource());
-        let error = page::page(kind, "damodel_thing", &schema, None, &elsewhere, &examples).unwrap_err();
+        let (schema, links) = (Schema::new("A thing.", vec![]), Links::of_a_resource());
+        let error = page::page(kind, "damodel_thing", &schema, None, &links, &examples).unwrap_err();
         let said = error.to_string().replace('\\', "/");
         assert!(said.ends_with("resources/damodel_thing/resource.tf"), "{said}");
         assert_eq!(kind.path("damodel_thing"), std::path::Path::new("resources/thing.md"));

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::schema::{self, Elsewhere, plain_type};
+use super::schema::{self, Links, plain_type};
 use crate::{
     commands::Failure,
     framework::{
@@ -111,7 +111,7 @@ pub(super) fn page(
     type_name: &str,
     schema: &Schema,
     identity: Option<&IdentitySchema>,
-    elsewhere: &Elsewhere<'_>,
+    links: &Links<'_>,
     examples: &Examples,
 ) -> Result<String, Failure> {
     let folder = Path::new(kind.folder).join(type_name);
@@ -125,7 +125,7 @@ pub(super) fn page(
     paragraphs.push("## Example Usage".to_owned());
     paragraphs.push(examples.block(&folder.join(kind.example), kind.language)?);
     paragraphs.extend(examples.scenarios(&folder)?);
-    paragraphs.extend(schema::section(schema, elsewhere));
+    paragraphs.extend(schema::section(schema, links));
     if kind.is_imported {
         paragraphs.extend(import(&folder, identity, examples)?);
     }
@@ -247,7 +247,7 @@ pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -
         format!("- [`{}`]({}): {}.", entry.name, function_path(entry.name).display(), entry.signature().summary)
     };
     paragraphs.extend(listed("Functions", server.registry().functions().map(line).collect()));
-    paragraphs.extend(schema::section(server.schema(), &Elsewhere::of_the_index()));
+    paragraphs.extend(schema::section(server.schema(), &Links::of_the_index()));
     Ok(text(&paragraphs))
 }
 

@@ -21,14 +21,14 @@ const GROUPS: [(&str, &[Requirement]); 3] = [
 
 /// What the page of a schema does not repeat, because another page explains it.
 #[derive(Clone, Debug)]
-pub(super) struct Elsewhere<'a> {
+pub(super) struct Links<'a> {
     /// The way from the page to the folder of the documentation.
     root: &'static str,
     /// Nested attributes, each with the page of the resource that explains it.
     nested: Vec<(&'a Attribute, PathBuf)>,
 }
 
-impl<'a> Elsewhere<'a> {
+impl<'a> Links<'a> {
     /// Of the index page.
     pub(super) fn of_the_index() -> Self {
         Self { root: "", nested: Vec::new() }
@@ -82,13 +82,13 @@ struct Nested<'a> {
 }
 
 /// The section of a page that lists the attributes and blocks of a schema.
-pub(super) fn section(schema: &Schema, elsewhere: &Elsewhere<'_>) -> Vec<String> {
+pub(super) fn section(schema: &Schema, links: &Links<'_>) -> Vec<String> {
     let mut paragraphs = vec!["## Schema".to_owned()];
     if schema.attributes.iter().any(|attribute| attribute.replacement != Replacement::Never) {
         paragraphs.push(REPLACEMENT.to_owned());
     }
     for (group, requirements) in GROUPS {
-        let mut lines = lines(&schema.attributes, requirements, &[], elsewhere);
+        let mut lines = lines(&schema.attributes, requirements, &[], links);
         if requirements.contains(&Requirement::Optional) {
             lines.extend(schema.blocks.iter().map(block));
         }
@@ -101,31 +101,31 @@ pub(super) fn section(schema: &Schema, elsewhere: &Elsewhere<'_>) -> Vec<String>
         attributes: &block.attributes,
         is_block: true,
     });
-    for nested in nested(&schema.attributes, &[], elsewhere).into_iter().chain(blocks) {
-        paragraphs.extend(nested.section(elsewhere));
+    for nested in nested(&schema.attributes, &[], links).into_iter().chain(blocks) {
+        paragraphs.extend(nested.section(links));
     }
     paragraphs
 }
 
 impl Nested<'_> {
-    fn section(&self, elsewhere: &Elsewhere<'_>) -> Vec<String> {
+    fn section(&self, links: &Links<'_>) -> Vec<String> {
         let title = format!("### Nested Schema for `{}`", self.path.join("."));
         let mut paragraphs = vec![format!("<a id=\"{}\"></a>\n{title}", anchor(self.is_block, &self.path))];
         for (group, requirements) in GROUPS {
-            let lines = lines(self.attributes, requirements, &self.path, elsewhere);
+            let lines = lines(self.attributes, requirements, &self.path, links);
             if !lines.is_empty() {
                 paragraphs.extend([format!("{group}:"), lines.join("\n")]);
             }
         }
-        let deeper = nested(self.attributes, &self.path, elsewhere);
-        paragraphs.extend(deeper.iter().flat_map(|nested| nested.section(elsewhere)));
+        let deeper = nested(self.attributes, &self.path, links);
+        paragraphs.extend(deeper.iter().flat_map(|nested| nested.section(links)));
         paragraphs
     }
 }
 
 /// The nested attributes, one level down, that this page explains.
-fn nested<'a>(attributes: &'a [Attribute], parents: &[&'a str], elsewhere: &Elsewhere<'_>) -> Vec<Nested<'a>> {
-    let here = attributes.iter().filter(|attribute| elsewhere.of(attribute).is_none());
+fn nested<'a>(attributes: &'a [Attribute], parents: &[&'a str], links: &Links<'_>) -> Vec<Nested<'a>> {
+    let here = attributes.iter().filter(|attribute| links.of(attribute).is_none());
     let below = |attribute: &'a Attribute| {
         let attributes = children(attribute)?;
         Some(Nested { path: path(parents, &attribute.name), attributes, is_block: false })
@@ -133,16 +133,11 @@ fn nested<'a>(attributes: &'a [Attribute], parents: &[&'a str], elsewhere: &Else
     here.filter_map(below).collect()
 }
 
-fn lines(
-    attributes: &[Attribute],
-    requirements: &[Requirement],
-    parents: &[&str],
-    elsewhere: &Elsewhere<'_>,
-) -> Vec<String> {
+fn lines(attributes: &[Attribute], requirements: &[Requirement], parents: &[&str], links: &Links<'_>) -> Vec<String> {
     let of_group = attributes.iter().filter(|attribute| requirements.contains(&attribute.requirement));
     let line = |attribute: &Attribute| {
-        let line = elsewhere.linked(&line(attribute));
-        match (elsewhere.of(attribute), &attribute.ty) {
+        let line = links.linked(&line(attribute));
+        match (links.of(attribute), &attribute.ty) {
             (Some(place), _) => format!("{line} (see [its arguments]({place}))"),
             (None, AttributeType::Nested(..)) => see_below(&line, &anchor(false, &path(parents, &attribute.name))),
             (None, AttributeType::Plain(_)) => line,

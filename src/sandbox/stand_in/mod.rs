@@ -41,7 +41,7 @@
 //! | `busy-on-second-chat` | is healthy, and answers chats from the second on with 503: its queue is full |
 //! | `hang-on-chat` | is healthy, and never answers a chat |
 //! | `empty-chat` | answers with an empty text |
-//! | `embedding` | is one for embeddings: with `--embeddings` or `--reranking` it answers those requests, and chats never |
+//! | `embedding` | is for `--embeddings` or `--reranking`: it answers those requests, and no chat |
 //! | `large` | has 70 billion parameters, too large for a single GPU; its data is a hole |
 //! | `truncated`, `header-cut`, `not-gguf`, `empty`, `directory` | refuses the file: cut in its data or header, a Git LFS pointer, empty, a folder |
 //! | `newer`, `missing-key` | refuses the file: an unknown architecture, a missing key |

@@ -161,7 +161,7 @@ fn other_options_are_drift() {
 fn an_instance_out_of_reach_is_a_warning_and_no_news() {
     each_served(|site, workspace| {
         workspace.apply_ok(&Server::new().set("ssh", "{ timeout = \"1m\" }").config());
-        // From now on nobody can log in, and nobody waits for that.
+        // From here on every login fails, and the test does not wait for one.
         edit_state(workspace, |x| x["attributes"]["ssh"]["timeout"] = json!("1s"));
         let server = Server::new().set("ssh", "{ timeout = \"1s\" }");
         workspace.write(&server.config());

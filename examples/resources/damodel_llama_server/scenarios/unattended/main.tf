@@ -1,4 +1,4 @@
-# A server that nobody watches
+# An unattended server
 
 terraform {
   required_providers {
