@@ -8,10 +8,7 @@ use serde_json::json;
 use super::secrets::{leaks, leaks_below};
 use crate::{
     framework::echo::{Echo, Signals},
-    support::{
-        reattach::Reattached,
-        terraform::{Instance, Workspace, config, each_workspace_since, refusal},
-    },
+    support::terraform::{Instance, Workspace, config, each_workspace_since, refusal},
 };
 
 const ECHO: &str = "damodel/echo";
@@ -25,11 +22,10 @@ fn with_echo(body: &str) -> String {
     )
 }
 
-fn echo(workspace: &Workspace<'_>) -> (Reattached, Arc<Signals>) {
+fn echo(workspace: &Workspace<'_>) -> Arc<Signals> {
     let signals = Arc::<Signals>::default();
-    let served = Reattached::serve(Echo(Arc::clone(&signals)), ECHO);
-    workspace.set_env("TF_REATTACH_PROVIDERS", &served.variable);
-    (served, signals)
+    workspace.attach(Echo(Arc::clone(&signals)), ECHO);
+    signals
 }
 
 #[test]
@@ -37,7 +33,7 @@ fn a_password_reaches_what_needs_it_and_is_stored_nowhere() {
     each_workspace_since(11, 11, |site, workspace| {
         workspace.set_env("TF_LOG", "TRACE");
         workspace.set_env("TF_LOG_PATH", &workspace.beside("trace.log").display().to_string());
-        let (_served, signals) = echo(workspace);
+        let signals = echo(workspace);
         let machine = Instance::new("x").set("store_credentials", false);
         let body = |size: u8| {
             with_echo(&format!(
@@ -92,7 +88,7 @@ fn find<'a>(value: &'a serde_json::Value, name: &str) -> Option<&'a str> {
 #[test]
 fn what_was_opened_is_closed_with_what_was_held_for_it() {
     each_workspace_since(11, 11, |_, workspace| {
-        let (_served, signals) = echo(workspace);
+        let signals = echo(workspace);
         workspace.write(&with_echo(
             "ephemeral \"echo_loan\" \"x\" {\n  name = \"a\"\n}\n\
              resource \"echo_thing\" \"x\" {\n  name = \"x\"\n  password = ephemeral.echo_loan.x.secret\n}\n",
@@ -135,7 +131,7 @@ fn there_is_no_way_into_what_does_not_run() {
 #[test]
 fn a_write_only_value_is_no_difference() {
     each_workspace_since(11, 11, |_, workspace| {
-        let (_served, signals) = echo(workspace);
+        let signals = echo(workspace);
         let body = |size: u8| {
             with_echo(&format!(
                 "variable \"password\" {{\n  type = string\n  ephemeral = true\n}}\n\

@@ -6,8 +6,8 @@ use damodel::sandbox::{LedgerObject, Mutation, Options};
 use rstest::rstest;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, disk, each_cli, each_workspace,
-    image, refusal, says,
+    Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, disk, each_cli, each_program, image,
+    refusal, says,
 };
 
 const X: &str = "damodel_instance.x";
@@ -48,7 +48,7 @@ fn killed(workspace: &Workspace<'_>, is_answered: bool) {
 
 #[rstest]
 fn another_accounts_create_leaves_the_note_of_a_killed_one_as_it_is(#[values(true, false)] is_answered: bool) {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         killed(workspace, is_answered);
         workspace.minutes_pass();
@@ -77,7 +77,7 @@ fn another_accounts_create_leaves_the_note_of_a_killed_one_as_it_is(#[values(tru
 
 #[test]
 fn a_plan_promises_to_resume_only_what_is_in_its_account() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         killed(workspace, true);
         site.set_spec(103, None, Some(0));
@@ -97,7 +97,7 @@ fn a_plan_promises_to_resume_only_what_is_in_its_account() {
 
 #[rstest]
 fn a_rotated_token_adopts_what_the_former_one_created(#[values(true, false)] is_answered: bool) {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         killed(workspace, is_answered);
         let uid = site.live()[0].clone();
@@ -112,7 +112,7 @@ fn a_rotated_token_adopts_what_the_former_one_created(#[values(true, false)] is_
 
 #[rstest]
 fn a_token_that_changes_with_each_run_adopts_what_was_created(#[values(true, false)] is_answered: bool) {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let provider = format!("region = \"cn-east-1\"\n{}", workspace.changing_tokens());
         let config = config_with(&provider, Instance::new("x"));
         workspace.write(&config);
@@ -129,7 +129,7 @@ const OTHER: &str = "variable \"other\" {\n  sensitive = true\n}\n\
 
 #[test]
 fn an_object_vouches_only_for_those_of_its_own_account() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.set_env("TF_VAR_other", &site.token_of("other"));
         let other = |label: &str| Instance::new(label).set("provider", "damodel.other");
         workspace.apply_ok(&config(format!("{OTHER}{}{}", Instance::new("x"), other("y"))));
@@ -147,14 +147,14 @@ fn an_object_vouches_only_for_those_of_its_own_account() {
 fn a_disk_of_another_service_with_the_same_number_is_left_alone() {
     each_cli(|cli| {
         let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
+        let workspace = Workspace::with_program(cli, &site);
         let disk =
             |name: &str, size: &str| config(disk("x").replace("= \"x\"", &format!("= {name:?}")).replace("= 20", size));
         let here = disk("here", "= 20");
         workspace.apply_ok(&here);
         workspace.made_long_ago();
         let staging = Site::with(Options { seed: 7, ..Site::options() });
-        let there = Workspace::new(cli, &staging);
+        let there = Workspace::with_program(cli, &staging);
         there.apply_ok(&disk("there", "= 20"));
         let [own, foreign] = [&workspace, &there].map(|it| it.state().resource("damodel_cloud_disk.x").flat());
         assert_eq!(own["id"], foreign["id"], "the sandboxes count alike");
@@ -184,7 +184,7 @@ fn a_disk_of_another_service_with_the_same_number_is_left_alone() {
 
 #[test]
 fn alike_creates_of_two_accounts_are_adopted_each_by_its_own() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.set_env("TF_VAR_other", &site.token_of("other"));
         let alike = |label: &str| Instance::new(label).text("name", "same");
         let config = config(format!("{OTHER}{}{}", alike("a"), alike("b").set("provider", "damodel.other")));
@@ -212,7 +212,7 @@ fn live(site: &Site) -> [usize; 3] {
 
 #[rstest]
 fn what_is_young_is_not_dropped_by_a_destroy_under_another_account(#[values(true, false)] refresh: bool) {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.apply_ok(&three());
         let (before, addresses) = (live(site), workspace.state());
         workspace.set_env(TOKEN, &site.token_of("other"));
@@ -228,7 +228,7 @@ fn what_is_young_is_not_dropped_by_a_destroy_under_another_account(#[values(true
 
 #[test]
 fn what_is_young_and_not_visible_stays_in_the_state_until_it_is_released() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.apply_ok(&three());
         let before = live(site);
         let state = workspace.state();
@@ -254,7 +254,7 @@ fn what_is_young_and_not_visible_stays_in_the_state_until_it_is_released() {
 
 #[test]
 fn a_refresh_of_young_things_under_another_account_asks_about_the_account() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.apply_ok(&three());
         // Without references between them, each is read even if another one fails.
         workspace.write(&three().replace("damodel_instance.builder.id", &format!("{:?}", site.live()[0])));
@@ -273,7 +273,7 @@ fn a_refresh_of_young_things_under_another_account_asks_about_the_account() {
 
 #[rstest]
 fn a_saved_plan_applied_under_another_account_drops_nothing(#[values(true, false)] is_young: bool) {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let both = |label: &str| config(format!("{}{}", Instance::new(label), disk(label)));
         workspace.apply_ok(&both("x"));
         if !is_young {
@@ -294,7 +294,7 @@ fn a_saved_plan_applied_under_another_account_drops_nothing(#[values(true, false
 
 #[test]
 fn a_token_program_that_fails_once_does_not_end_an_apply() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let second = site.rotated_token();
         let program = workspace.token_program(&format!(
             "if [ ! -e \"$HERE/expired\" ]; then echo '{}'; exit; fi\nmkdir \"$HERE/failed\" 2>/dev/null && exit 1\n\

@@ -6,7 +6,7 @@ use damodel::sandbox::{FaultAction, LedgerObject, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Started, Workspace, config_with, disk, each_cli, each_workspace, refusal,
+    Diagnostic, Instance, Severity, Site, Started, Workspace, config_with, disk, each_cli, each_program, refusal,
 };
 
 const X: &str = "damodel_instance.x";
@@ -37,7 +37,7 @@ fn sent_names(site: &Site, object: LedgerObject) -> Vec<String> {
 
 #[test]
 fn a_marker_tells_its_configuration() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let two = |name: &str| with("", format!("{}{}", Instance::new("x").text("name", name), disk("x")));
         for name in ["x", "x", "x-other"] {
             workspace.apply_ok(&two(name));
@@ -58,7 +58,7 @@ fn a_marker_tells_its_configuration() {
 #[case("")]
 #[case("on_leftover = \"fail\"")]
 fn a_leftover_of_the_same_configuration_stops_a_create(#[case] argument: &str, #[values(false, true)] is_disk: bool) {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let (object, address, body) = if is_disk {
             (LedgerObject::CloudDisk, "damodel_cloud_disk.x", disk("x"))
         } else {
@@ -95,7 +95,7 @@ fn id_of(site: &Site, uid: &str) -> String {
 /// The error of each create has the import command for its own address first.
 #[test]
 fn one_apply_names_all_leftovers() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let config = with("", Instance::new("x").set("count", 3).text("name", "same"));
         left_behind(workspace, &config, 3);
         let (done, said) = workspace.try_apply(&[]);
@@ -118,7 +118,7 @@ fn siblings_of_one_name_resume_their_own_creates(
     #[values("x", "y")] killed: &str,
     #[values(&[][..], &["-parallelism=1"][..])] arguments: &[&str],
 ) {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let sized = |label: &str, size: u32| {
             disk(label)
                 .replace("size_gb = 20", &format!("size_gb = {size}"))
@@ -149,7 +149,7 @@ fn siblings_of_one_name_resume_their_own_creates(
 /// Terraform is killed after the answer and before it stores it.
 #[rstest]
 fn an_answered_create_whose_state_was_lost_is_refused_with_its_id(#[values("fail", "warn")] on_leftover: &str) {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let config = with(&format!("on_leftover = {on_leftover:?}"), Instance::new("x"));
         workspace.apply_ok(&config);
         let uid = workspace.state().resource(X).id();
@@ -186,7 +186,7 @@ fn an_answered_create_whose_state_was_lost_is_refused_with_its_id(#[values("fail
 fn unique_names_stop_a_create_of_a_taken_name() {
     each_cli(|cli| {
         let site = Site::start();
-        let (there, here) = (Workspace::new(cli, &site), Workspace::new(cli, &site));
+        let (there, here) = (Workspace::with_program(cli, &site), Workspace::with_program(cli, &site));
         there.apply_ok(&with("", Instance::new("x")));
         let uid = there.state().resource(X).id();
         let config = with("unique_names = true", Instance::new("x"));
@@ -206,7 +206,7 @@ fn unique_names_stop_a_create_of_a_taken_name() {
 
 #[test]
 fn leftovers_are_warned_of_where_that_is_wanted() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let config = with("on_leftover = \"warn\"", Instance::new("x"));
         left_behind(workspace, &config, 1);
         let uid = site.live()[0].clone();
@@ -219,7 +219,7 @@ fn leftovers_are_warned_of_where_that_is_wanted() {
 
 #[rstest]
 fn what_cannot_be_looked_for_is_not_created_beside(#[values("fail", "warn")] on_leftover: &str) {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let argument = format!("on_leftover = {on_leftover:?}\nmax_retries = 1");
         workspace.write(&with(&argument, Instance::new("x").block("timeouts { create = \"8s\" }")));
         workspace.plan(&[]);
@@ -243,7 +243,7 @@ fn what_cannot_be_looked_for_is_not_created_beside(#[values("fail", "warn")] on_
 fn leftovers_of_other_configurations_say_nothing() {
     each_cli(|cli| {
         let site = Site::start();
-        let (there, here) = (Workspace::new(cli, &site), Workspace::new(cli, &site));
+        let (there, here) = (Workspace::with_program(cli, &site), Workspace::with_program(cli, &site));
         let config = with("", Instance::new("x"));
         left_behind(&there, &config, 1);
         let uid = site.live()[0].clone();
@@ -258,7 +258,7 @@ fn leftovers_of_other_configurations_say_nothing() {
 /// An edited request hides nothing: the marker is that of the name.
 #[test]
 fn an_edited_configuration_finds_what_was_left() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         left_behind(workspace, &with("", Instance::new("x")), 1);
         let uid = site.live()[0].clone();
         workspace.write(&with("", Instance::new("x").set("gpu_num", 2)));
@@ -273,7 +273,7 @@ fn an_edited_configuration_finds_what_was_left() {
 fn a_stack_is_one_configuration_in_every_directory(#[values(true, false)] by_environment: bool) {
     each_cli(|cli| {
         let site = Site::start();
-        let (there, here) = (Workspace::new(cli, &site), Workspace::new(cli, &site));
+        let (there, here) = (Workspace::with_program(cli, &site), Workspace::with_program(cli, &site));
         assert_ne!(there.directory(), Path::new(&here.directory()));
         let stack = if by_environment { "" } else { "stack = \"production\"\n" };
         if by_environment {
@@ -295,7 +295,7 @@ fn a_stack_is_one_configuration_in_every_directory(#[values(true, false)] by_env
 
 #[test]
 fn what_on_leftover_may_say_is_checked() {
-    each_workspace(|_, workspace| {
+    each_program(|_, workspace| {
         workspace.write(&with("on_leftover = \"delete\"", Instance::new("x")));
         let said = workspace.try_plan(&[]);
         refusal(&said, &["on_leftover", "delete", "fail", "warn"]);

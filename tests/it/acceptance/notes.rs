@@ -6,7 +6,7 @@ use damodel::sandbox::{FaultAction, LedgerObject, LifeEvent, LifeKind, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Started, config, disk, each_workspace, image, says,
+    Diagnostic, Instance, Severity, Site, Started, config, disk, each_program, image, says,
 };
 
 const X: &str = "damodel_instance.x";
@@ -24,7 +24,7 @@ fn warnings<'a>(said: &'a [Diagnostic], name: &str) -> Vec<&'a Diagnostic> {
 
 #[test]
 fn the_last_stock_that_a_killed_create_took_is_no_obstacle_to_adopting_it() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         stock(site, 1);
         workspace.write(&config(Instance::new("x")));
         Started::killed_when_accepted(workspace, 1);
@@ -36,7 +36,7 @@ fn the_last_stock_that_a_killed_create_took_is_no_obstacle_to_adopting_it() {
 
 #[test]
 fn another_instance_of_the_configuration_is_still_held_against_the_stock() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         stock(site, 1);
         workspace.write(&config(Instance::new("x")));
         Started::killed_when_accepted(workspace, 1);
@@ -52,7 +52,7 @@ fn another_instance_of_the_configuration_is_still_held_against_the_stock() {
 
 #[test]
 fn the_name_that_a_killed_save_took_is_no_obstacle_to_adopting_it() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let images = site.balance_of(LedgerObject::PrivateImage).created;
         workspace.apply_ok(&config(Instance::new("builder")));
         let whole = config(format!("{}{}", Instance::new("builder"), image("model")));
@@ -66,7 +66,7 @@ fn the_name_that_a_killed_save_took_is_no_obstacle_to_adopting_it() {
 
 #[rstest]
 fn nothing_is_said_of_what_was_just_released(#[values(true, false)] is_failed: bool) {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let whole = config(format!("{}{}{}", Instance::new("builder"), disk("data"), image("model")));
         if is_failed {
             for endpoint in ["instance_create", "cloud_disk_create"] {
@@ -101,7 +101,7 @@ fn nothing_is_said_of_what_was_just_released(#[values(true, false)] is_failed: b
 
 #[rstest]
 fn a_note_that_cannot_be_written_is_told_and_the_marker_stays(#[values("instance", "cloud_disk")] kind: &str) {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let (body, address, create) = match kind {
             "instance" => (Instance::new("x").to_string(), X, "instance_create"),
             _ => (disk("x"), "damodel_cloud_disk.x", "cloud_disk_create"),
@@ -133,7 +133,7 @@ fn a_note_that_cannot_be_written_is_told_and_the_marker_stays(#[values("instance
 
 #[test]
 fn a_create_of_minutes_ago_that_made_nothing_is_sent_again() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         site.arm("instance_create", When::Next(1), FaultAction::Hang { limit_ms: 120_000, processed: false });
         let started = Started::apply(workspace);
@@ -152,7 +152,7 @@ fn a_create_of_minutes_ago_that_made_nothing_is_sent_again() {
 
 #[test]
 fn a_note_that_cannot_be_read_stops_a_create() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.apply_ok(&config(disk("data")));
         let file = workspace.pending().join("instance-broken.json");
         fs::create_dir_all(workspace.pending()).unwrap();
@@ -170,7 +170,7 @@ fn a_note_that_cannot_be_read_stops_a_create() {
 
 #[test]
 fn what_nothing_adopted_is_told_once_by_each_run() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.write(&config(format!("{}{}", Instance::new("x"), disk("data"))));
         Started::killed_when_accepted(workspace, 2);
         let uid = site.live()[0].clone();
@@ -192,7 +192,7 @@ fn what_nothing_adopted_is_told_once_by_each_run() {
 
 #[test]
 fn advice_does_not_ask_for_what_is_set() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let none = FaultAction::Error { code_n: damodel::sandbox::Code::ResourceInsufficient, processed: false };
         site.arm("instance_create", When::Always, none);
         workspace.write(&config(Instance::new("x").text("wait_for_capacity", "1s")));
@@ -206,7 +206,7 @@ fn advice_does_not_ask_for_what_is_set() {
 
 #[test]
 fn a_token_with_a_line_break_is_told_as_such() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         workspace.set_env("DAMODEL_API_TOKEN", &format!("{}\n", site.token()));
         let (done, said) = workspace.try_apply(&[]);

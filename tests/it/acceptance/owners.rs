@@ -6,7 +6,7 @@ use damodel::sandbox::{FaultAction, LedgerObject, Options, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
-    Instance, Site, Started, config, disk, each_workspace, each_workspace_on, refusal, unchecked,
+    Instance, Site, Started, config, disk, each_program, each_workspace_on, refusal, unchecked,
 };
 
 const X: &str = "damodel_instance.x";
@@ -20,7 +20,7 @@ fn alike(count: u32) -> String {
 
 #[test]
 fn alike_creates_of_one_apply_do_not_wait_for_each_other() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let alias = "provider \"damodel\" {\n  alias = \"again\"\n  region = \"cn-east-1\"\n}\n";
         let one = |label: &str| Instance::new(label).text("name", "same");
         let aliases = config(format!("{alias}{}{}", one("x"), one("y").set("provider", "damodel.again")));
@@ -39,7 +39,7 @@ fn alike_creates_of_one_apply_do_not_wait_for_each_other() {
 
 #[test]
 fn a_create_that_another_run_is_at_is_not_made_again() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.write(&config(Instance::new("x").block("timeouts { create = \"60s\" }")));
         site.stick();
         let started = Started::apply(workspace);
@@ -65,7 +65,7 @@ fn a_create_that_another_run_is_at_is_not_made_again() {
 
 #[rstest]
 fn a_provider_whose_core_was_killed_sends_no_create(#[values("instance_list", "cloud_disk_list")] list: &str) {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let (object, create) = match list {
             "instance_list" => (Instance::new("x").text("name", "same").to_string(), "instance_create"),
             _ => (disk("x"), "cloud_disk_create"),
@@ -84,6 +84,7 @@ fn a_provider_whose_core_was_killed_sends_no_create(#[values("instance_list", "c
 #[rstest]
 fn ten_alike_creates_of_a_killed_core_are_made_once(#[values(true, false)] is_rotated: bool) {
     each_workspace_on(&Options { creation: Duration::from_secs(4), ..Site::options() }, |site, workspace| {
+        workspace.run_program();
         workspace.write(&alike(10));
         let mut started = Started::apply(workspace);
         site.await_ledger("ten creates", |ledger| ledger.balance(LedgerObject::Instance).created == 10);
@@ -103,7 +104,7 @@ fn ten_alike_creates_of_a_killed_core_are_made_once(#[values(true, false)] is_ro
 
 #[test]
 fn a_note_whose_process_is_another_one_by_now_is_adopted() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         Started::killed_when_accepted(workspace, 1);
         let mut note = workspace.notes().remove(0);
@@ -118,7 +119,7 @@ fn a_note_whose_process_is_another_one_by_now_is_adopted() {
 
 #[test]
 fn an_answer_that_nobody_is_left_to_hear_is_adopted() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         // The rename is the last request before the answer.
         site.arm("instance_rename", When::Next(1), FaultAction::Slow { ms: 2500 });
@@ -137,7 +138,7 @@ fn an_answer_that_nobody_is_left_to_hear_is_adopted() {
 /// Terraform is ended with an answer in its socket: the provider cannot detect it, so the record has a phase for it.
 #[test]
 fn an_answer_that_was_not_read_is_never_lost_without_a_word() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
         site.stick();
         let mut started = Started::apply(workspace);

@@ -96,7 +96,7 @@ fn live(workspace: &Workspace<'_>, store: bool) {
 fn nothing_that_is_printed_logged_or_noted_holds_a_secret() {
     each_cli(|cli| {
         let site = site();
-        let workspace = Workspace::new(cli, &site);
+        let workspace = Workspace::with_program(cli, &site);
         workspace.set_env("TF_LOG", "TRACE");
         workspace.set_env("TF_LOG_PROVIDER", "TRACE");
         workspace.set_env("TF_LOG_PATH", &workspace.beside("trace.log").display().to_string());
@@ -121,7 +121,7 @@ fn nothing_that_is_printed_logged_or_noted_holds_a_secret() {
 fn credentials_that_are_kept_are_in_the_state_alone() {
     each_cli(|cli| {
         let site = site();
-        let workspace = Workspace::new(cli, &site);
+        let workspace = Workspace::with_program(cli, &site);
         workspace.set_env("TF_LOG_PROVIDER", "TRACE");
         workspace.set_env("TF_LOG_PATH", &workspace.beside("trace.log").display().to_string());
         live(&workspace, true);
@@ -142,7 +142,7 @@ fn credentials_that_are_kept_are_in_the_state_alone() {
 fn a_plan_file_holds_no_secret_that_the_state_does_not_hold() {
     each_cli(|cli| {
         let site = site();
-        let workspace = Workspace::new(cli, &site);
+        let workspace = Workspace::with_program(cli, &site);
         workspace.apply_ok(&config(Instance::new("x").set("store_credentials", false)));
         workspace.write(&config(Instance::new("x").set("store_credentials", false).text("name", "renamed")));
         workspace.plan(&[]);
@@ -158,6 +158,7 @@ fn a_plan_file_holds_no_secret_that_the_state_does_not_hold() {
 #[case("error_shape=text")]
 fn an_answer_that_repeats_the_token_is_cut(#[case] form: &str) {
     each_workspace_on(&Options { form: form.parse().unwrap(), ..Site::options() }, |site, workspace| {
+        workspace.run_program();
         // The service repeats a value of the request, here the token in place of a name.
         let token = site.token().to_owned();
         workspace.set_env("TF_LOG_PROVIDER", "TRACE");

@@ -11,7 +11,7 @@ const CREATE: &str = "ApplyResourceChange";
 
 /// A workspace that redirects the provider's standard error to the file `stderr`.
 fn overheard<'a>(cli: &'a crate::support::terraform::Cli, site: &'a Site) -> Workspace<'a> {
-    let workspace = Workspace::new(cli, site);
+    let workspace = Workspace::with_program(cli, site);
     workspace.set_env("OVERHEARD", &workspace.beside("stderr").display().to_string());
     workspace.wrap_provider("exec \"$PROVIDER\" 2>>\"$OVERHEARD\"");
     workspace

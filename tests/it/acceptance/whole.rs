@@ -6,7 +6,7 @@ use damodel::sandbox::{Form, Ledger, LedgerObject, Options};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::support::terraform::{Cli, Severity, Site, Workspace, config, each_cli, says};
+use crate::support::terraform::{Severity, Site, Workspace, config, each_program, each_workspace_on, says};
 
 /// A disk, an instance, an image saved from it, an instance from that image with both disks, every data source, and a
 /// chat.
@@ -108,17 +108,15 @@ const BUILDER: &str = "damodel_instance.builder";
 const USER: &str = "damodel_instance.user";
 
 /// The whole life cycle: apply, an empty plan, import piece by piece, destroy in the right order.
-fn lives(cli: &Cli, options: Options) {
-    let site = Site::with(options);
+fn lives(site: &Site, workspace: &Workspace<'_>) {
     let before = [LedgerObject::Instance, LedgerObject::CloudDisk, LedgerObject::PrivateImage]
         .map(|object| site.ledger().live(object));
-    let workspace = Workspace::new(cli, &site);
     workspace.set_env("DAMODEL_API_KEY", site.chat_key());
     let config = config(WHOLE);
     workspace.write(&config);
     let plan = workspace.plan(&[]);
     workspace.apply_plan();
-    settled(&workspace);
+    settled(workspace);
     assert_eq!(plan.change(USER).after("exist_disks")[0]["release_with_instance"], json!(false));
     assert!(!workspace.transcript().contains("Check block assertion failed"), "{}", workspace.transcript());
 
@@ -134,9 +132,9 @@ fn lives(cli: &Cli, options: Options) {
     let machine = site.live().len();
     assert_eq!((machine, site.ledger().balance(LedgerObject::CloudDisk).created), (2, before[1].len() + 2));
 
-    imports(&workspace, &config, &site);
-    strangers(&workspace, &site);
-    destroys(&workspace, &site, &before);
+    imports(workspace, &config, site);
+    strangers(workspace, site);
+    destroys(workspace, site, &before);
 }
 
 /// Checks that nothing is left to do, without and with refresh. The chat in the `check` block is read again in every
@@ -233,7 +231,7 @@ fn destroys(workspace: &Workspace<'_>, site: &Site, before: &[Vec<String>; 3]) {
 
 #[test]
 fn the_whole_service_lives_in_one_configuration() {
-    each_cli(|cli| lives(cli, Site::options()));
+    each_program(lives);
 }
 
 /// Together they contain every value of every form except the defaults.
@@ -255,7 +253,7 @@ const FORMS: [&str; 6] = [
 
 #[rstest]
 fn the_whole_service_is_the_same_in_every_form(#[values(0, 1, 2, 3, 4, 5)] number: usize) {
-    each_cli(|cli| lives(cli, Options { form: FORMS[number].parse::<Form>().unwrap(), ..Site::options() }));
+    each_workspace_on(&Options { form: FORMS[number].parse::<Form>().unwrap(), ..Site::options() }, lives);
 }
 
 #[test]

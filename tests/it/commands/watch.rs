@@ -11,7 +11,7 @@ use damodel::sandbox::{Code, FaultAction, Options, When};
 
 use crate::support::{
     plugin::BINARY,
-    terraform::{Instance, Run, Site, Started, Workspace, config, each_cli, each_workspace},
+    terraform::{Instance, Run, Site, Started, Workspace, config, each_cli, each_program},
 };
 
 /// `watch` in a folder, and its output.
@@ -52,7 +52,7 @@ impl Watching {
 
 #[test]
 fn it_shows_which_candidate_is_asked_for_and_which_were_refused() {
-    each_workspace(|site, workspace| {
+    each_program(|site, workspace| {
         let list = "[{ spec_id = 101 }, { spec_id = 103 }]";
         workspace.write(&config(Instance::new("x").without("spec_id").set("candidates", list)));
         let refusal = FaultAction::Error { code_n: Code::ResourceInsufficient, processed: false };
@@ -87,7 +87,7 @@ fn slow(seconds: u64) -> Site {
 fn it_shows_what_an_apply_waits_for_and_ends_with_it() {
     each_cli(|cli| {
         let site = slow(2);
-        let workspace = Workspace::new(cli, &site);
+        let workspace = Workspace::with_program(cli, &site);
         let image = "resource \"damodel_private_image\" \"saved\" {\n  instance_id = damodel_instance.a.id\n  name = \
                      \"saved\"\n}\n";
         workspace.write(&config(format!("{}{image}", Instance::new("a"))));
@@ -126,7 +126,7 @@ fn it_shows_what_an_apply_waits_for_and_ends_with_it() {
 fn it_ends_with_a_provider_that_is_killed() {
     each_cli(|cli| {
         let site = slow(600);
-        let workspace = Workspace::new(cli, &site);
+        let workspace = Workspace::with_program(cli, &site);
         workspace.write(&config(Instance::new("a")));
         let started = Started::apply(&workspace);
         let mut watching = Watching::start(&workspace);
@@ -140,7 +140,7 @@ fn it_ends_with_a_provider_that_is_killed() {
 
 #[test]
 fn an_apply_does_not_fail_where_nothing_can_be_told() {
-    each_workspace(|_, workspace| {
+    each_program(|_, workspace| {
         fs::create_dir(workspace.directory().join(".terraform")).unwrap();
         fs::write(workspace.directory().join(".terraform/damodel-pending-progress"), "no folder").unwrap();
         workspace.apply_ok(&config(Instance::new("a")));
@@ -180,7 +180,7 @@ fn what_is_not_there_is_no_all_clear() {
 fn the_last_run_is_told_after_its_end() {
     each_cli(|cli| {
         let site = slow(1);
-        let workspace = Workspace::new(cli, &site);
+        let workspace = Workspace::with_program(cli, &site);
         let watch = |arguments: &[&str]| Run::of(command(arguments).arg(workspace.directory()).output().unwrap());
         fs::create_dir_all(workspace.directory().join(".terraform/damodel-pending-progress")).unwrap();
         let nothing = watch(&["--last"]);

@@ -3,10 +3,7 @@
 use serde_json::json;
 
 use super::example::Acme;
-use crate::support::{
-    reattach::Reattached,
-    terraform::{Site, Workspace, each_cli},
-};
+use crate::support::terraform::{Site, Workspace, each_cli};
 
 #[test]
 fn the_example_of_the_documentation_is_a_whole_provider() {
@@ -17,8 +14,7 @@ fn the_example_of_the_documentation_is_a_whole_provider() {
         }
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        let served = Reattached::serve(Acme::default(), "acme/acme");
-        workspace.set_env("TF_REATTACH_PROVIDERS", &served.variable);
+        workspace.attach(Acme::default(), "acme/acme");
         let config = |text: &str| {
             format!(
                 "terraform {{\n  required_providers {{\n    acme = {{ source = \"acme/acme\" }}\n  }}\n}}\n\

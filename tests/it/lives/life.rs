@@ -46,7 +46,7 @@ impl Life {
     pub(super) fn live(&self, cli: &Cli) -> (usize, usize) {
         let options = Options { creation: Duration::from_millis(300), seed: self.seed, ..Site::options() };
         let site = Site::with(options);
-        let workspace = Workspace::new(cli, &site);
+        let workspace = Workspace::with_program(cli, &site);
         workspace.set_env(TOKEN_OF_ALIAS, &site.token_of("other"));
         workspace.write(&self.configuration.hcl());
         let has = |token| self.disturbances.iter().any(|it| it.token == token);

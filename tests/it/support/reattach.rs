@@ -1,4 +1,12 @@
-//! A provider of the tests, served in this process to a real command line (plugin protocol, debug / reattach mode).
+//! A provider, served in this process to a real command line (plugin protocol, debug / reattach mode).
+
+use std::{
+    cell::RefCell,
+    fs::File,
+    io::{self, Write},
+    path::Path,
+    sync::Once,
+};
 
 use damodel::{
     framework::{Ends, Provider},
@@ -6,9 +14,30 @@ use damodel::{
 };
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::{net::UnixListener, runtime::Runtime};
+use tokio::{
+    net::UnixListener,
+    runtime::{Builder, Runtime},
+};
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
+
+thread_local! {
+    /// The log of the provider whose thread this is.
+    static LOG: RefCell<Option<File>> = const { RefCell::new(None) };
+}
+
+/// Writes a line of the log of this thread's provider.
+struct LogOfThread;
+
+impl Write for LogOfThread {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        LOG.with_borrow_mut(|log| log.as_mut().map_or(Ok(line.len()), |log| log.write(line)))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// A running provider. It ends when dropped.
 pub(crate) struct Reattached {
@@ -21,9 +50,25 @@ pub(crate) struct Reattached {
 impl Reattached {
     /// Serves a provider under a short address, such as `damodel/echo`, in the registries of both products.
     pub(crate) fn serve(provider: impl Provider, address: &str) -> Self {
+        Self::serve_on(&mut Builder::new_multi_thread(), provider, address)
+    }
+
+    /// The same, and appends its warnings and errors to a file.
+    pub(crate) fn serve_logged(provider: impl Provider, address: &str, log: &Path) -> Self {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_ansi(false);
+            lines.with_writer(|| LogOfThread).init();
+        });
+        let log = log.to_owned();
+        let open = move || LOG.set(File::options().create(true).append(true).open(&log).ok());
+        Self::serve_on(Builder::new_multi_thread().on_thread_start(open), provider, address)
+    }
+
+    fn serve_on(runtime: &mut Builder, provider: impl Provider, address: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("socket");
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
         let listener = {
             let _inside = runtime.enter();
             UnixListener::bind(&socket).unwrap()

@@ -23,6 +23,7 @@ fn a_v100_compiles_at_once() {
 #[test]
 fn a_compile_is_watched_from_a_second_terminal() {
     each_served(|site, workspace| {
+        workspace.run_program();
         make_machine(workspace);
         let held = Held::compile(site);
         workspace.write(&Server::new().text("build", "source").config());
@@ -59,6 +60,7 @@ fn auto_compiles_when_the_prebuilt_server_does_not_infer() {
 
         let server = Server::new().text("package", "~/broken");
         workspace.write(&server.config());
+        workspace.run_program();
         workspace.set_env("TF_LOG_PROVIDER", "INFO");
         workspace.set_env("TF_LOG_PATH", &workspace.beside("info.log").display().to_string());
         let (done, said) = workspace.try_apply(&[]);

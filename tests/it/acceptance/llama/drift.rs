@@ -2,10 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use damodel::{
-    provider::{ADDRESS, Damodel, Environment, Silence},
-    sandbox::StateList,
-};
+use damodel::{provider::Silence, sandbox::StateList};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -13,10 +10,7 @@ use nix::{
 use serde_json::json;
 
 use super::{Server, X, each_served, home, pid, processes, records, runs, servers, site, slay_for_good, until};
-use crate::support::{
-    reattach::Reattached,
-    terraform::{Severity, Workspace, each_cli, says},
-};
+use crate::support::terraform::{Severity, Workspace, each_cli, says};
 
 #[test]
 fn a_dead_server_is_started_again() {
@@ -74,22 +68,12 @@ fn a_server_without_its_supervisor_is_drift() {
     });
 }
 
-/// The provider in this process, with shorter waits for a server that may hang.
-fn with_little_patience(workspace: &Workspace<'_>) -> Reattached {
-    let site = workspace.site;
-    let variables = [("DAMODEL_BASE_URL", site.base_url()), ("DAMODEL_API_TOKEN", site.token())];
-    let silence = Silence { before_second: Duration::from_secs(1), of_each: Duration::from_secs(2) };
-    let environment = Environment::made_of(variables, workspace.directory()).with_silence(silence);
-    let served = Reattached::serve(Damodel::new(environment), ADDRESS);
-    workspace.set_env("TF_REATTACH_PROVIDERS", &served.variable);
-    served
-}
-
 /// Silence is drift only if the server hangs; a refresh that has no time to judge that only warns.
 #[test]
 fn a_server_that_hangs_is_started_again() {
     each_served(|site, workspace| {
-        let _served = with_little_patience(workspace);
+        let (before_second, of_each) = (Duration::from_secs(1), Duration::from_secs(2));
+        workspace.wait_for_servers(Silence { before_second, of_each });
         let server = Server::new().block("timeouts {\n    read = \"11s\"\n  }");
         workspace.apply_ok(&server.config());
         let first = pid(&workspace.state());

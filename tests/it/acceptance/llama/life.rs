@@ -7,6 +7,7 @@ use super::{Server, X, builds, each_served, home, pid, records, runs, servers, s
 #[test]
 fn a_server_lives_its_life() {
     each_served(|site, workspace| {
+        workspace.run_program();
         let probe = "{ prompt = \"ping the pong\", max_tokens = 20, expect = \"pong\" }";
         let server = Server::new().set("probe", probe);
         workspace.apply_ok(&server.config());

@@ -18,7 +18,7 @@ fn secrets_reach_the_server_and_nothing_else() {
             return;
         }
         let site = site();
-        let workspace = Workspace::new(cli, &site);
+        let workspace = Workspace::with_program(cli, &site);
         workspace.set_env("TF_LOG", "TRACE");
         workspace.set_env("TF_LOG_PATH", &workspace.beside("trace.log").display().to_string());
         workspace.set_env("TF_VAR_key", KEY);
@@ -61,6 +61,7 @@ fn secrets_reach_the_server_and_nothing_else() {
 #[test]
 fn an_environment_is_hidden_and_not_written_to_logs() {
     each_served(|site, workspace| {
+        workspace.run_program();
         workspace.set_env("TF_LOG_PROVIDER", "TRACE");
         workspace.set_env("TF_LOG_PATH", &workspace.beside("trace.log").display().to_string());
         let server = Server::new().set("environment", format!("{{ TOKEN = {VALUE:?} }}"));

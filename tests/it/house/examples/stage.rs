@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::files;
-use crate::support::{gguf::Size, plugin::BINARY};
+use crate::support::{gguf::Size, plugin::BINARY, terraform::LIGHT};
 
 /// An example with an environment of its own.
 pub(super) struct Stage {
@@ -41,6 +41,7 @@ impl Stage {
             .with("DAMODEL_API_TOKEN", service.token.expose_secret())
             .with("DAMODEL_API_KEY", service.chat_key.expose_secret())
             .with("DAMODEL_REGION", "cn-east-1");
+        let environment = LIGHT.iter().fold(environment, |known, (name, value)| known.with(name, value));
         let stage = Self { cli: cli.within(environment), service, example: example.to_owned(), folder };
         fs::create_dir(stage.configuration()).unwrap();
         for file in files(example).iter().filter(|file| file.is_file() && !is_import_block(file)) {
@@ -96,9 +97,17 @@ impl Stage {
         self.service.sandbox.ledger().live(object)
     }
 
-    /// Plans without changes. The data source of a check is read again in every apply, which is no change, but has its
+    /// Plans without changes, as [`Workspace::settled`](crate::support::terraform::Workspace::settled) does: if a
+    /// refresh finds drift, without refresh too. The data source of a check is read again in every apply, which is no change, but has its
     /// exit code with -detailed-exitcode.
-    pub(super) async fn expect_nothing_to_do(&self, option: &str) {
+    pub(super) async fn expect_nothing_to_do(&self) {
+        let refreshed = self.expect_no_change("-refresh=true").await;
+        if refreshed["resource_drift"].is_array() {
+            self.expect_no_change("-refresh=false").await;
+        }
+    }
+
+    async fn expect_no_change(&self, option: &str) -> Value {
         self.run(&["plan", "-no-color", "-out=settled", option]).await;
         let plan = self.json(&["show", "-json", "settled"]).await;
         let resources = plan["resource_changes"].as_array().into_iter().flatten();
@@ -108,6 +117,7 @@ impl Stage {
         for actions in actions.chain(outputs.map(|output| &output["actions"])) {
             assert_eq!(*actions, json!(["no-op"]), "{}: {plan:#}", self.name());
         }
+        plan
     }
 
     /// The id of a resource in the state.

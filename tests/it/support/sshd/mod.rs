@@ -17,8 +17,11 @@ use std::{
     net::TcpListener,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
+    process::{self, Child, Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU16, Ordering},
+    },
     thread,
 };
 
@@ -284,9 +287,17 @@ fn program() -> Option<PathBuf> {
     env::split_paths(&path).chain(usual).map(|directory| directory.join("sshd")).find(|file| file.is_file())
 }
 
-/// A port without a listener.
+/// A port where nobody listens: below those that the system gives to others, and each once.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = process::id() % 10_000;
+    loop {
+        let number = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(20_000 + (first + number) % 10_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 fn write_program(path: &Path, text: &str) {

@@ -56,6 +56,14 @@ pub(crate) fn each_workspace(test: impl Fn(&Site, &Workspace<'_>)) {
     each_workspace_on(&Site::options(), test);
 }
 
+/// The same, where the provider is the program: for what a process owns, ends or logs.
+pub(crate) fn each_program(test: impl Fn(&Site, &Workspace<'_>)) {
+    each_workspace(|site, workspace| {
+        workspace.run_program();
+        test(site, workspace);
+    });
+}
+
 /// The same on a sandbox with these options.
 pub(crate) fn each_workspace_on(options: &Options, test: impl Fn(&Site, &Workspace<'_>)) {
     each_cli(|cli| {

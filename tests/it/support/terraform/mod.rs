@@ -21,7 +21,7 @@ mod token_program;
 mod workspace;
 
 pub(crate) use self::{
-    cli::{Cli, each_cli, each_cli_since, each_workspace, each_workspace_on, each_workspace_since},
+    cli::{Cli, each_cli, each_cli_since, each_program, each_workspace, each_workspace_on, each_workspace_since},
     diagnostic::{Diagnostic, Severity, refusal, says},
     hcl::{Instance, config, config_with, disk, image, unchecked},
     notes::Note,
@@ -29,5 +29,5 @@ pub(crate) use self::{
     site::Site,
     started::Started,
     state::State,
-    workspace::{Installation, Run, Workspace},
+    workspace::{Installation, LIGHT, Run, Workspace},
 };

@@ -1,19 +1,25 @@
 //! A directory with a configuration, and the command line that runs in it.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::BTreeMap,
-    env, fs,
+    env,
+    ffi::OsStr,
+    fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
+use damodel::{
+    framework::Provider,
+    provider::{ADDRESS, Damodel, Environment, Silence},
+};
 use tempfile::TempDir;
 
 use super::{Cli, Diagnostic, Plan, Site, State};
-use crate::support::{plugin::BINARY, record};
+use crate::support::{plugin::BINARY, reattach::Reattached, record};
 
-/// How the command line finds the provider.
+/// How the command line finds the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Installation {
     /// From a filesystem mirror, by `init`.
@@ -22,6 +28,10 @@ pub(crate) enum Installation {
     Override,
 }
 
+/// Makes short commands of Go programs cheap: their garbage collection is a seventh of the processor time, and on one
+/// thread, beside others, each is a tenth cheaper.
+pub(crate) const LIGHT: [(&str, &str); 3] = [("GOGC", "off"), ("GOMEMLIMIT", "1GiB"), ("GOMAXPROCS", "1")];
+
 /// A working directory of its own, with an environment of its own.
 pub(crate) struct Workspace<'a> {
     pub(crate) cli: &'a Cli,
@@ -29,6 +39,9 @@ pub(crate) struct Workspace<'a> {
     root: TempDir,
     environment: RefCell<BTreeMap<String, String>>,
     transcript: RefCell<String>,
+    /// The patience of the provider that is served in this process; none if the provider is the program.
+    here: Cell<Option<Silence>>,
+    served: RefCell<Option<Reattached>>,
 }
 
 /// The result of a command.
@@ -40,11 +53,39 @@ pub(crate) struct Run {
 }
 
 impl<'a> Workspace<'a> {
-    /// A workspace whose provider is the binary under test, by `dev_overrides`.
+    /// A workspace whose provider is served in this process, a new one for each command: Terraform starts no program
+    /// three times, which is more than half of the time of a short command.
     pub(crate) fn new(cli: &'a Cli, site: &'a Site) -> Self {
+        let workspace = Self::with_program(cli, site);
+        workspace.here.set(Some(Silence::default()));
+        workspace
+    }
+
+    /// From here on the provider is the program under test, as a user runs it: a process of its own, which can be
+    /// killed, and which owns its records and has a log.
+    pub(crate) fn run_program(&self) {
+        self.here.set(None);
+    }
+
+    /// From here on the provider waits this long for a model server that may hang.
+    pub(crate) fn wait_for_servers(&self, silence: Silence) {
+        self.here.set(Some(silence));
+    }
+
+    /// Serves another provider in this process besides, under a short address; ours is the program from here on.
+    pub(crate) fn attach(&self, other: impl Provider, address: &str) {
+        let served = Reattached::serve(other, address);
+        self.run_program();
+        self.set_env("TF_REATTACH_PROVIDERS", &served.variable);
+        self.served.replace(Some(served));
+    }
+
+    /// A workspace whose provider is the program under test, by `dev_overrides`.
+    pub(crate) fn with_program(cli: &'a Cli, site: &'a Site) -> Self {
         Self::installed(cli, site, Installation::Override)
     }
 
+    /// The same with another way to find it.
     pub(crate) fn installed(cli: &'a Cli, site: &'a Site, installation: Installation) -> Self {
         let root = tempfile::tempdir().unwrap();
         for directory in ["bin", "home", "work"] {
@@ -55,11 +96,20 @@ impl<'a> Workspace<'a> {
         fs::write(root.path().join("cli.tfrc"), cli_config(root.path(), installation)).unwrap();
         let environment = [("DAMODEL_BASE_URL", site.base_url()), ("DAMODEL_API_TOKEN", site.token())];
         let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Self { cli, site, root, environment: RefCell::new(environment.into()), transcript: RefCell::new(String::new()) }
+        Self {
+            cli,
+            site,
+            root,
+            environment: RefCell::new(environment.into()),
+            transcript: RefCell::default(),
+            here: Cell::new(None),
+            served: RefCell::default(),
+        }
     }
 
-    /// Puts a shell script before the provider; it ends with `exec "$PROVIDER"`.
+    /// Puts a shell script before the program; it ends with `exec "$PROVIDER"`.
     pub(crate) fn wrap_provider(&self, script: &str) {
+        self.run_program();
         let program = self.root.path().join("bin").join("terraform-provider-damodel");
         fs::remove_file(&program).unwrap();
         fs::write(&program, format!("#!/bin/sh\nPROVIDER='{BINARY}'\n{script}\n")).unwrap();
@@ -104,19 +154,41 @@ impl<'a> Workspace<'a> {
             .args(arguments)
             .current_dir(self.directory())
             .env("CHECKPOINT_DISABLE", "1")
-            // Go's garbage collection is a seventh of the processor time of a short run.
-            .env("GOGC", "off")
-            .env("GOMEMLIMIT", "1GiB")
+            .envs(LIGHT)
             .env("HOME", self.root.path().join("home"))
             .env("TF_CLI_CONFIG_FILE", self.root.path().join("cli.tfrc"))
             .env("TF_IN_AUTOMATION", "1")
-            // Each process ends before its garbage fills the memory.
-            .env("GOGC", "off")
             .env("TF_LOG_PROVIDER", "WARN")
             .env("TF_LOG_PATH", self.root.path().join("log"))
             .envs(&*self.environment.borrow())
             .stdin(Stdio::null());
+        if let Some(silence) = self.here.get()
+            && !self.has_aliases()
+        {
+            self.serve(&mut command, silence);
+        }
         command
+    }
+
+    /// Whether Terraform needs several processes of the provider: one for each alias.
+    fn has_aliases(&self) -> bool {
+        fs::read_to_string(self.directory().join("main.tf")).is_ok_and(|config| config.contains("  alias "))
+    }
+
+    /// Serves the provider in this process, with the environment of a command, until the next one.
+    fn serve(&self, command: &mut Command, silence: Silence) {
+        let has_log = self.environment.borrow().keys().any(|name| name.starts_with("TF_LOG"));
+        assert!(!has_log, "only the program has a log with levels");
+        let text = |(name, value): (&OsStr, &OsStr)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()));
+        let set: BTreeMap<_, _> = command.get_envs().collect();
+        let inherited: Vec<_> = env::vars_os().filter(|(name, _)| !set.contains_key(&**name)).collect();
+        let inherited = inherited.iter().map(|(name, value)| (&**name, &**value));
+        let own = set.iter().filter_map(|(name, value)| Some((*name, (*value)?)));
+        let variables: Vec<_> = inherited.chain(own).filter_map(text).collect();
+        let environment = Environment::made_of(variables, self.directory()).with_silence(silence);
+        let served = Reattached::serve_logged(Damodel::new(environment), ADDRESS, &self.beside("log"));
+        command.env("TF_REATTACH_PROVIDERS", &served.variable);
+        self.served.replace(Some(served));
     }
 
     /// Runs a command, which may fail.

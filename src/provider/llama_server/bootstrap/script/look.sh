@@ -44,7 +44,9 @@ is_former_serving() {
 
 # emit KEY: a line of the report (report.rs) with all of standard input.
 emit() {
-    printf 'damodel-report/1 %s:%s\n' "$1" "$(base64 | tr -d '\n')"
+    printf 'damodel-report/1 %s:' "$1"
+    base64 | tr -d '\n'
+    echo
 }
 
 # emit_ending KEY FILE BYTES: the last whole lines of a log: half a line may hold half a secret, which the sender does

@@ -68,6 +68,27 @@ pub(super) fn until_in<T>(longest: Duration, what: &str, mut ask: impl FnMut() -
     }
 }
 
+/// Paces the looks of a wait: each is some fifty processes, and without a new status a second one rarely shows more.
+#[derive(Debug, Default)]
+struct Looks {
+    /// The status at the last look, and whether the server was healthy.
+    seen: (Vec<u8>, bool),
+    last: Option<Instant>,
+}
+
+impl Looks {
+    /// Whether something has changed since the last look, or half a second has passed: a server may have died.
+    fn is_due(&mut self, home: &Home, place: &ServerPlace, is_healthy: bool) -> bool {
+        let run = fs::read_to_string(home.state_of(place).join("run")).unwrap_or_default();
+        let seen = (fs::read(Path::new(run.trim_end()).join("status")).unwrap_or_default(), is_healthy);
+        let is_due = self.seen != seen || self.last.is_none_or(|last| last.elapsed().as_millis() >= 500);
+        if is_due {
+            *self = Self { seen, last: Some(Instant::now()) };
+        }
+        is_due
+    }
+}
+
 impl Home {
     /// With a prebuilt server in the package folder, a model, and dash for its `sh`.
     pub(super) fn new() -> Self {
@@ -103,7 +124,11 @@ impl Home {
     }
 
     pub(super) fn state(&self) -> PathBuf {
-        self.path("workspace/.damodel").join(format!("{}-{INSTANCE}", self.port))
+        self.state_of(&self.place())
+    }
+
+    fn state_of(&self, place: &ServerPlace) -> PathBuf {
+        self.path("workspace/.damodel").join(format!("{}-{}", place.port, place.instance))
     }
 
     /// Puts a program in its place, whole: a shell takes an empty file for a program that succeeds.
@@ -239,7 +264,11 @@ impl Home {
     }
 
     pub(super) fn look_until_at(&self, place: &ServerPlace, phase: Phase) -> JobReport {
+        let mut looks = Looks::default();
         let report = until("the phase does not come", || {
+            if !looks.is_due(self, place, false) {
+                return None;
+            }
             let report = self.run_at(place, &Verb::Look);
             (report.phase >= phase).then_some(report)
         });
@@ -254,9 +283,13 @@ impl Home {
 
     /// The same for a server that asks for a key.
     pub(super) fn until_ready_with(&self, place: &ServerPlace, header: &str) -> JobReport {
+        let mut looks = Looks::default();
         let identity = until("it is not healthy", || {
             // One that dies while it loads may be followed by another: health first, so that the look shows who has it.
             let is_healthy = http(place.port, "GET /health", "").0 == 200;
+            if !looks.is_due(self, place, is_healthy) {
+                return None;
+            }
             let report = self.run_at(place, &Verb::Look);
             assert!(report.phase <= Phase::Ready, "{report:#?}\n{}", self.work_log());
             let is_loaded = is_healthy && report.phase >= Phase::Load;
