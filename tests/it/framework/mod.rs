@@ -2,6 +2,6 @@
 
 pub(crate) mod conformance;
 pub(crate) mod echo;
-mod example;
+pub(crate) mod example;
 mod fuzz;
 mod served;

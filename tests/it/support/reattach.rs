@@ -21,6 +21,8 @@ use tokio::{
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 
+use crate::framework::example::Acme;
+
 thread_local! {
     /// The log of the provider whose thread this is.
     static LOG: RefCell<Option<File>> = const { RefCell::new(None) };
@@ -43,7 +45,7 @@ impl Write for LogOfThread {
 pub(crate) struct Reattached {
     /// The value of `TF_REATTACH_PROVIDERS`.
     pub(crate) variable: String,
-    _runtime: Runtime,
+    runtime: Runtime,
     _directory: TempDir,
 }
 
@@ -85,6 +87,19 @@ impl Reattached {
         let key = |host: &str| format!("{host}/{address}");
         let variable =
             json!({ key("registry.terraform.io"): server, key("registry.opentofu.org"): server }).to_string();
-        Self { variable, _runtime: runtime, _directory: directory }
+        Self { variable, runtime, _directory: directory }
     }
+}
+
+#[test]
+fn each_provider_has_a_log_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| {
+        let log = folder.path().join(name);
+        let served = Reattached::serve_logged(Acme::default(), "acme/acme", &log);
+        served.runtime.block_on(served.runtime.spawn(async move { tracing::warn!("of {name}") })).unwrap();
+        std::fs::read_to_string(log).unwrap()
+    });
+    assert!(one.contains("of one") && !one.contains("of other"), "{one}");
+    assert!(other.contains("of other") && !other.contains("of one"), "{other}");
 }

@@ -2,23 +2,11 @@
 
 use std::fs;
 
-use super::{Held, Server, X, builds, each_served, home, make_machine, servers};
+use super::{Held, Server, X, builds, each_served, home, make_machine};
 use crate::{
     commands::watch::Watching,
     support::terraform::{Severity, Started, says},
 };
-
-#[test]
-fn a_v100_compiles_at_once() {
-    each_served(|site, workspace| {
-        let server = Server::new().on_v100();
-        workspace.apply_ok(&server.config());
-        let state = workspace.state();
-        assert_eq!(state.resource(X).value("build_used"), "source");
-        assert_eq!((builds(site).len(), servers(site).len()), (1, 1));
-        workspace.finish();
-    });
-}
 
 #[test]
 fn a_compile_is_watched_from_a_second_terminal() {

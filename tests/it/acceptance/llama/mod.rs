@@ -104,11 +104,6 @@ impl Server {
         format!("resource \"damodel_llama_server\" \"x\" {{\n{arguments}{}}}\n", self.blocks)
     }
 
-    /// On a V100, with an image that supports it.
-    pub(super) fn on_v100(self) -> Self {
-        self.on(|machine| machine.set("spec_id", 105).set("image_id", 904))
-    }
-
     /// The configuration with its instance.
     pub(super) fn config(&self) -> String {
         config(self)

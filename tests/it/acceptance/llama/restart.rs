@@ -1,12 +1,6 @@
 //! The action that restarts a server: through the protocol over a real sshd, and in a Terraform that supports actions.
 
-use std::{
-    collections::BTreeMap,
-    fs::{self, File},
-    io,
-    path::PathBuf,
-    process::Command,
-};
+use std::collections::BTreeMap;
 
 use damodel::{
     framework::{Ends, Provider as _, Type, Value},
@@ -22,10 +16,7 @@ use super::{
 };
 use crate::{
     framework::conformance::core::{Core, dynamic},
-    support::{
-        record::skipped,
-        terraform::{Site, Workspace, each_cli},
-    },
+    support::terraform::{Site, Workspace, each_cli},
 };
 
 const ACTION: &str = "damodel_llama_server_restart";
@@ -122,31 +113,6 @@ fn a_server_is_restarted_as_it_is() {
 }
 
 #[test]
-fn a_restart_on_a_full_disk_ends_no_server() {
-    each_cli(|cli| {
-        let Some(host) = Host::start() else { return };
-        let Some(disk) = SmallDisk::mount(host.sshd.home().join("workspace")) else { return };
-        let site = Site::start();
-        let workspace = workspace(cli, &site);
-        workspace.apply_ok(&config(&host.server()));
-        let running = host.servers();
-        disk.fill();
-        let (told, said) = block_on(invoke(&host, []));
-        let [error] = said.as_slice() else { panic!("{told:?} {said:?}") };
-        for words in ["No space is left in the workspace", "Nothing was restarted"] {
-            assert!(error.detail.contains(words), "{words}: {error:?}");
-        }
-        assert_eq!(host.servers(), running);
-        disk.clear();
-        let (told, said) = block_on(invoke(&host, []));
-        assert_eq!(said, [], "{told:?}");
-        assert!(host.servers() != running && host.servers().len() == 1);
-        workspace.settled();
-        workspace.destroy_ok();
-    });
-}
-
-#[test]
 fn an_operator_restarts_it_by_hand() {
     each_cli(|cli| {
         if !cli.has(14, 99) {
@@ -166,36 +132,4 @@ fn an_operator_restarts_it_by_hand() {
         workspace.settled();
         workspace.finish();
     });
-}
-
-/// A small file system in a folder; only root can mount one.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(folder: PathBuf) -> Option<Self> {
-        fs::create_dir_all(&folder).unwrap();
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(&folder).status();
-        if mounted.is_ok_and(|status| status.success()) {
-            return Some(Self(folder));
-        }
-        skipped("a full disk takes root, who may mount a small file system.");
-        None
-    }
-
-    fn fill(&self) {
-        let mut file = File::create(self.0.join("filler")).unwrap();
-        let full = io::copy(&mut io::repeat(0), &mut file).unwrap_err();
-        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
-    }
-
-    fn clear(&self) {
-        fs::remove_file(self.0.join("filler")).unwrap();
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Lazily: a server may still have its log there.
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
 }

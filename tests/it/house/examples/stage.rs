@@ -98,8 +98,7 @@ impl Stage {
     }
 
     /// Plans without changes, as [`Workspace::settled`](crate::support::terraform::Workspace::settled) does: if a
-    /// refresh finds drift, without refresh too. The data source of a check is read again in every apply, which is no change, but has its
-    /// exit code with -detailed-exitcode.
+    /// refresh finds drift, without refresh too.
     pub(super) async fn expect_nothing_to_do(&self) {
         let refreshed = self.expect_no_change("-refresh=true").await;
         if refreshed["resource_drift"].is_array() {
@@ -107,6 +106,8 @@ impl Stage {
         }
     }
 
+    /// The data source of a check is read again in every apply, which is no change, but has its exit code with
+    /// -detailed-exitcode.
     async fn expect_no_change(&self, option: &str) -> Value {
         self.run(&["plan", "-no-color", "-out=settled", option]).await;
         let plan = self.json(&["show", "-json", "settled"]).await;

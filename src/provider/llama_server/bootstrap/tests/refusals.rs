@@ -168,6 +168,9 @@ fn full_disk_is_told_at_once_and_harms_no_server() {
     let mut job = home.job();
     job.context_size = 1;
     assert_eq!(refusal(&home, &job).0, FailureKind::DiskFull);
+    let process = before.process.clone().unwrap();
+    let restarted = home.run(&Verb::Restart { process: &process.identity });
+    assert_eq!((restarted.is_refused, restarted.failure.unwrap().kind), (true, FailureKind::DiskFull));
     assert_eq!(home.look().process, before.process);
     assert_eq!(home.run(&Verb::Stop { owner: "owner" }).failure, None);
     assert_eq!(home.servers(), [0; 0]);
