@@ -287,7 +287,7 @@ fn program() -> Option<PathBuf> {
     env::split_paths(&path).chain(usual).map(|directory| directory.join("sshd")).find(|file| file.is_file())
 }
 
-/// A port where nobody listens: below those that the system gives to others, and each once.
+/// A port without a listener: each is given once, and the system assigns only higher ones by itself.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = process::id() % 10_000;

@@ -172,6 +172,11 @@ fn full_disk_is_told_at_once_and_harms_no_server() {
     let restarted = home.run(&Verb::Restart { process: &process.identity });
     assert_eq!((restarted.is_refused, restarted.failure.unwrap().kind), (true, FailureKind::DiskFull));
     assert_eq!(home.look().process, before.process);
+    small.clear();
+    assert_eq!(home.run(&Verb::Restart { process: &process.identity }).failure, None);
+    let after = home.until_ready(&home.place()).process;
+    assert!(after.is_some() && after != before.process);
+    small.fill();
     assert_eq!(home.run(&Verb::Stop { owner: "owner" }).failure, None);
     assert_eq!(home.servers(), [0; 0]);
 }
