@@ -44,6 +44,13 @@ impl FileLock {
     }
 }
 
+/// Closing the file does not suffice: a program that this process is starting has it open until its own begins.
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
 /// Creates a directory that only its owner can read, and its parents. On Windows it inherits the permissions.
 pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
@@ -64,6 +71,8 @@ mod system {
     };
 
     use tempfile::NamedTempFile;
+
+    use super::FileLock;
 
     /// Options for a new file that only its owner can read.
     pub(crate) fn private() -> OpenOptions {
@@ -95,7 +104,8 @@ mod system {
 
     /// Whether any process holds the lock of a file.
     pub(crate) fn is_locked(path: &Path) -> bool {
-        File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+        let file = File::open(path).map(FileLock);
+        file.is_ok_and(|file| matches!(file.0.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 }
 
@@ -186,6 +196,17 @@ mod tests {
         drop(held);
         assert!(!is_locked(&path));
         assert!(FileLock::take(&path).unwrap().is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_released_lock_is_free_while_a_program_that_starts_has_the_file_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let held = FileLock::make(&path).unwrap();
+        let _inherited = held.0.try_clone().unwrap();
+        drop(held);
+        assert!(!is_locked(&path));
     }
 
     #[test]
