@@ -373,6 +373,23 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_everyone_reaches_without_a_key_is_warned_of() {
+        let key = || Attr::Known(Secret::new("k"));
+        for (host, api_key, api_key_wo, warnings) in [
+            ("0.0.0.0", Attr::Null, Attr::Null, 1),
+            ("::", Attr::Null, Attr::Null, 1),
+            ("127.0.0.1", Attr::Null, Attr::Null, 0),
+            ("0.0.0.0", key(), Attr::Null, 0),
+            ("0.0.0.0", Attr::Null, key(), 0),
+        ] {
+            let config = LlamaServer { host: host.into(), api_key, api_key_wo, ..ready() };
+            let mut diagnostics = Diagnostics::new();
+            warn_without_key(&config, &config, &mut diagnostics);
+            assert_eq!(diagnostics.iter().count(), warnings, "{host}");
+        }
+    }
+
+    #[test]
     fn a_new_pin_makes_the_key_unknown_and_one_that_is_taken_away_does_not() {
         let pinned =
             |key: &str| LlamaServer { ssh: Attr::Known(Ssh { host_key: key.into(), ..Ssh::default() }), ..ready() };

@@ -72,7 +72,18 @@ fn the_arguments_of_a_target_belong_to_it() {
     });
 }
 
-/// A provisioner sends a request through the tunnel, with a tool that every shell has.
+/// A tunnel with these arguments, and a provisioner that sends a request through it, with a tool that every shell has.
+/// The answer is beside the workspace.
+pub(super) fn asks_through(workspace: &Workspace<'_>, tunnel: &str) -> String {
+    let answer = workspace.beside("answer").display().to_string();
+    format!(
+        "ephemeral \"damodel_llama_tunnel\" \"t\" {{\n{tunnel}\n}}\nresource \"terraform_data\" \"asks\" {{\n  \
+         provisioner \"local-exec\" {{\n    interpreter = [\"/bin/bash\", \"-c\"]\n    environment = {{ URL = \
+         ephemeral.damodel_llama_tunnel.t.local_url }}\n    command = \"exec 3<>/dev/tcp/127.0.0.1/$${{URL##*:}}; \
+         printf 'GET /health HTTP/1.0\\\\r\\\\n\\\\r\\\\n' >&3; cat <&3 > {answer}\"\n  }}\n}}\n"
+    )
+}
+
 #[test]
 fn a_tunnel_leads_to_the_server_while_the_run_lasts() {
     each_cli(|cli| {
@@ -81,17 +92,8 @@ fn a_tunnel_leads_to_the_server_while_the_run_lasts() {
         }
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        let answer = workspace.beside("answer").display().to_string();
-        let tunnel = "ephemeral \"damodel_llama_tunnel\" \"t\" {\n  instance_id = \
-                      damodel_llama_server.x.instance_id\n  port = \
-                      damodel_llama_server.x.port\n  host_key = damodel_llama_server.x.host_key\n}\n";
-        let asks = format!(
-            "resource \"terraform_data\" \"asks\" {{\n  provisioner \"local-exec\" {{\n    interpreter = \
-             [\"/bin/bash\", \"-c\"]\n    environment = {{ URL = ephemeral.damodel_llama_tunnel.t.local_url }}\n \
-                command = \"exec 3<>/dev/tcp/127.0.0.1/$${{URL##*:}}; \
-             printf 'GET /health HTTP/1.0\\\\r\\\\n\\\\r\\\\n' >&3; cat <&3 > {answer}\"\n  }}\n}}\n"
-        );
-        workspace.write(&format!("{}{tunnel}{asks}", Server::new().config()));
+        let tunnel = format!("  instance_id = {X}.instance_id\n  port = {X}.port\n  host_key = {X}.host_key");
+        workspace.write(&format!("{}{}", Server::new().config(), asks_through(&workspace, &tunnel)));
         let (done, said) = workspace.try_apply(&[]);
         assert!(done, "{said:#?}");
         let said = fs::read_to_string(workspace.beside("answer")).unwrap();

@@ -9,38 +9,8 @@ use nix::{
 };
 use serde_json::json;
 
-use super::{Server, X, each_served, home, pid, processes, records, runs, servers, site, slay_for_good, until};
-use crate::support::terraform::{Severity, Workspace, each_cli, says};
-
-#[test]
-fn a_dead_server_is_started_again() {
-    each_served(|_, workspace| {
-        let config = Server::new().text("restart_policy", "never").config();
-        workspace.apply_ok(&config);
-        slay_for_good(pid(&workspace.state()));
-        let plan = workspace.plan(&[]);
-        let change = plan.change(X);
-        assert_eq!(change.actions(), "update");
-        assert_eq!((change.before("status"), change.after("status")), (&json!("stopped"), &json!("ready")));
-        assert!(change.before("pid").is_null() && change.is_unknown("pid"));
-        assert!(says(&workspace.try_plan(&[]), Severity::Warning, "137"), "why it ended is told");
-        workspace.apply_plan();
-        workspace.settled();
-        assert!(runs(pid(&workspace.state())));
-        workspace.finish();
-    });
-}
-
-#[test]
-fn a_refresh_asks_for_no_token() {
-    each_served(|site, workspace| {
-        workspace.apply_ok(&Server::new().model("crash-on-second-chat").config());
-        let first = pid(&workspace.state());
-        workspace.settled();
-        assert!(runs(first) && servers(site).len() == 1);
-        workspace.finish();
-    });
-}
+use super::{Server, X, each_served, home, pid, processes, records, runs, servers, until};
+use crate::support::terraform::{Severity, Workspace, says};
 
 #[test]
 fn a_server_without_its_supervisor_is_drift() {
@@ -114,30 +84,6 @@ fn another_model_in_the_same_file_is_drift() {
             |state: &crate::support::terraform::State| state.resource(X).value("model_fingerprint").clone();
         assert_ne!(fingerprint(&seen), fingerprint(&workspace.state()));
         workspace.finish();
-    });
-}
-
-#[test]
-fn other_options_are_drift() {
-    each_cli(|cli| {
-        let site = site();
-        let (here, there) = (Workspace::new(cli, &site), Workspace::new(cli, &site));
-        here.apply_ok(&Server::new().config());
-        // Another configuration with a state of its own starts it with other options.
-        let uid = here.state().resource("damodel_instance.gpu").id();
-        let foreign =
-            Server::new().text("instance_id", &uid).set("context_size", 1024).set("extra_args", "[\"-t\", \"1\"]");
-        there.write(&crate::support::terraform::config(foreign.alone()));
-        assert!(there.try_apply(&[]).0);
-        let plan = here.plan(&[]);
-        let change = plan.change(X);
-        assert_eq!((change.actions(), change.before("status")), ("update".to_owned(), &json!("ready")));
-        assert_eq!((change.before("context_size"), change.after("context_size")), (&json!(1024), &json!(32768)));
-        assert_eq!(change.before("extra_args"), &json!(["-t", "1"]));
-        here.apply_plan();
-        here.settled();
-        assert_eq!(servers(&site).len(), 1);
-        here.finish();
     });
 }
 

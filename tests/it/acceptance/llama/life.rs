@@ -68,12 +68,14 @@ fn a_server_lives_its_life() {
 #[test]
 fn two_servers_share_a_machine() {
     each_served(|site, workspace| {
-        let other = Server::new().set("port", 8001).alone().replace("\"x\"", "\"y\"");
-        workspace.apply_ok(&format!("{}{other}", Server::new().config()));
+        // The plans ask for no token: a second chat would end these.
+        let server = || Server::new().model("crash-on-second-chat");
+        let other = server().set("port", 8001).alone().replace("\"x\"", "\"y\"");
+        workspace.apply_ok(&format!("{}{other}", server().config()));
         assert_eq!(servers(site).len(), 2);
         // Another port is another server.
-        let moved = Server::new().set("port", 8002).alone().replace("\"x\"", "\"y\"");
-        let plan = workspace.plan_and_apply_ok(&format!("{}{moved}", Server::new().config()));
+        let moved = server().set("port", 8002).alone().replace("\"x\"", "\"y\"");
+        let plan = workspace.plan_and_apply_ok(&format!("{}{moved}", server().config()));
         assert_eq!(plan.change("damodel_llama_server.y").replace_paths(), ["port"]);
         assert_eq!(plan.change(X).actions(), "no-op");
         workspace.finish();

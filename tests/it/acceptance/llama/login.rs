@@ -4,8 +4,8 @@ use std::{fs, process::Command};
 
 use damodel::sandbox::{Mutation, Options};
 
-use super::{Server, X, each_served, options, pid, runs, servers, site, slay_for_good};
-use crate::support::terraform::{Instance, Severity, Site, Workspace, config, config_with, each_cli, refusal, says};
+use super::{Server, X, each_served, options, pid, runs, site, slay_for_good};
+use crate::support::terraform::{Instance, Severity, Site, Workspace, config, each_cli, refusal, says};
 
 #[test]
 fn a_replacement_accepts_a_changed_host_key_and_takes_up_what_it_finds() {
@@ -71,36 +71,6 @@ fn write_only_credentials_alone_are_for_applies() {
         let (done, said) = workspace.try_apply(&["-destroy", &format!("-target={X}")]);
         assert!(done && says(&said, Severity::Warning, &format!("-p {second})'")), "{said:#?}");
         assert!(runs(second) && workspace.state().find(X).is_none());
-        workspace.finish();
-    });
-}
-
-#[test]
-fn a_server_over_plain_ssh_needs_no_service() {
-    each_cli(|cli| {
-        let site = site();
-        let workspace = Workspace::new(cli, &site);
-        workspace.apply_ok(&config(Instance::new("gpu")));
-        let state = workspace.state();
-        let gpu = state.resource("damodel_instance.gpu");
-        let password = gpu.value("ssh_password").as_str().unwrap();
-        let host = format!("host = {}, port = {}", gpu.value("ssh_host"), gpu.value("ssh_port"));
-        let requests = site.ledger().requests.len();
-
-        let alone = Workspace::new(cli, &site);
-        alone.remove_env("DAMODEL_BASE_URL");
-        alone.remove_env("DAMODEL_API_TOKEN");
-        let server = Server::new().without("instance_id");
-        let with = |more: &str| config_with("", server.clone().set("ssh", format!("{{ {host}, {more} }}")).alone());
-        alone.write(&with("password = \"wrong\", timeout = \"2s\""));
-        let (_, said) = alone.try_apply(&[]);
-        refusal(&said, &["the login was refused", "Nothing was started"]);
-        alone.apply_ok(&with(&format!("password = {password:?}")));
-        assert_eq!(alone.state().resource(X).id(), "127.0.0.1:8000");
-        assert_eq!(servers(&site).len(), 1);
-        alone.destroy_ok();
-        assert_eq!(servers(&site), Vec::<u32>::new());
-        assert_eq!(site.ledger().requests.len(), requests, "the service was not asked");
         workspace.finish();
     });
 }

@@ -1,7 +1,5 @@
 //! The plan compares a model with the memory of the instance's GPUs.
 
-use std::time::{Duration, Instant};
-
 use super::{Server, each_served};
 use crate::support::terraform::{Diagnostic, Severity, config, refusal, says, unchecked};
 
@@ -20,14 +18,14 @@ fn weights_that_do_not_fit_are_an_error_of_the_plan() {
         let words =
             ["large.gguf does not fit in GPU memory", "the GPU has 24.0 GiB", "no context fits", "preflight = false"];
         assert_eq!(refusal(&said, &words).attribute.as_deref(), Some("model"), "{said:#?}");
+        // Nobody asked, and nobody can see.
+        let nowhere = server.clone().set("ssh", "{ host = \"127.0.0.1\", port = 1, password = \"p\" }");
+        for unjudged in [server.clone().set("gpu_layers", 1).config(), unchecked(&server), nowhere.config()] {
+            workspace.write(&unjudged);
+            let said = workspace.try_plan(&[]);
+            assert!(!said.iter().any(|said| said.is_error() || said.text().contains("GPU memory")), "{said:#?}");
+        }
         // A destroy plans first, and would have the same error.
-        let layers = server.clone().set("gpu_layers", 1);
-        workspace.write(&layers.config());
-        let said = workspace.try_plan(&[]);
-        assert!(!said.iter().any(|said| said.is_error()), "{said:#?}");
-        workspace.write(&unchecked(&server));
-        let said = workspace.try_plan(&[]);
-        assert!(!said.iter().any(|said| said.is_error()), "{said:#?}");
         workspace.write(&server.config());
         let destroyed = workspace.run(&["destroy", "-no-color", "-auto-approve"]);
         assert!(destroyed.code == Some(0) || destroyed.stderr.contains("-refresh=false"), "{}", destroyed.stderr);
@@ -52,32 +50,6 @@ fn a_server_that_hardly_fits_is_a_warning_and_settles() {
         workspace.write(&server.model("large").config());
         refusal(&workspace.try_plan(&[]), &["large.gguf does not fit in GPU memory"]);
         workspace.write(&tight.config());
-        workspace.finish();
-    });
-}
-
-#[test]
-fn what_cannot_be_seen_keeps_no_plan_from_being_made() {
-    each_served(|_, workspace| {
-        let machine = Server::new().machine;
-        workspace.apply_ok(&config(&machine));
-        let nowhere = "{ host = \"127.0.0.1\", port = 1, password = \"p\" }";
-        let cases = [
-            Server::new().model("not-gguf"),
-            Server::new().model("absent"),
-            Server::new().model("large").set("extra_args", "[\"--n-cpu-moe\", \"9\"]"),
-            Server::new().model("large").set("environment", "{ CUDA_VISIBLE_DEVICES = \"0\" }"),
-            Server::new().model("large").set("ssh", nowhere),
-        ];
-        for server in cases {
-            workspace.write(&server.config());
-            let started = Instant::now();
-            let said = workspace.try_plan(&[]);
-            assert!(!said.iter().any(|said| said.is_error()), "{server}\n{said:#?}");
-            assert!(!says(&said, Severity::Warning, "GPU memory"), "{server}\n{said:#?}");
-            assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
-        }
-        workspace.write(&config(&machine));
         workspace.finish();
     });
 }

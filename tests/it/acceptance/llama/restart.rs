@@ -11,12 +11,12 @@ use tokio_stream::StreamExt as _;
 
 use super::{
     Server, X, pid,
-    plain::{Host, config, workspace},
+    plain::{Host, config, each_host},
     runs, slay,
 };
 use crate::{
     framework::conformance::core::{Core, dynamic},
-    support::terraform::{Site, Workspace, each_cli},
+    support::terraform::{Workspace, each_cli},
 };
 
 const ACTION: &str = "damodel_llama_server_restart";
@@ -76,14 +76,11 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 #[test]
 fn a_server_is_restarted_as_it_is() {
-    each_cli(|cli| {
-        let Some(host) = Host::start() else { return };
-        let site = Site::start();
-        let workspace = workspace(cli, &site);
+    each_host(|host, workspace| {
         let server = host.server().model("slow-1s").text("api_key", "planted-key-1").text("restart_policy", "never");
         workspace.apply_ok(&config(&server));
         let first = pid(&workspace.state());
-        let (told, said) = block_on(invoke(&host, [("api_key", "planted-key-1".into())]));
+        let (told, said) = block_on(invoke(host, [("api_key", "planted-key-1".into())]));
         assert_eq!(said, [], "{told:?}");
         let second = host.servers()[0];
         for line in [format!("ending process {first}"), "loading the model".to_owned()] {
@@ -95,18 +92,18 @@ fn a_server_is_restarted_as_it_is() {
         workspace.settled();
 
         // Without the key the refusal of a chat is enough.
-        let (told, said) = block_on(invoke(&host, []));
+        let (told, said) = block_on(invoke(host, []));
         assert_eq!(said, [], "{told:?}");
         assert!(told.concat().contains("this action has none: no chat is checked"), "{told:?}");
 
         let wrong = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
         let running = host.servers();
-        let (_, said) = block_on(invoke(&host, [("host_key", wrong.into())]));
+        let (_, said) = block_on(invoke(host, [("host_key", wrong.into())]));
         assert!(said[0].summary.contains("its host key has changed"), "{said:?}");
         assert!(said[0].detail.contains("Nothing was restarted") && host.servers() == running, "{said:?}");
 
         slay(running[0]);
-        let (told, said) = block_on(invoke(&host, []));
+        let (told, said) = block_on(invoke(host, []));
         assert!(said[0].summary.contains("no server to restart"), "{told:?} {said:?}");
         workspace.destroy_ok();
     });

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, fs};
 
-use super::{Server, X, each_served, home, servers, site};
+use super::{Server, X, home, servers, site};
 use crate::{
     acceptance::secrets::{leaks, leaks_below},
-    support::terraform::{Workspace, config, each_cli},
+    support::terraform::{Workspace, each_cli},
 };
 
 const KEY: &str = "planted-server-key-93b1";
@@ -26,14 +26,18 @@ fn secrets_reach_the_server_and_nothing_else() {
         let server = Server::new()
             .on(|machine| machine.set("store_credentials", false))
             .set("api_key_wo", "var.key")
-            .set("api_key_wo_version", 1);
+            .set("api_key_wo_version", 1)
+            .set("environment", format!("{{ TOKEN = {VALUE:?} }}"));
         let with = |server: &Server| format!("{}{variable}", server.config());
         workspace.apply_ok(&with(&server));
         let machine = home(&site);
+        let environment = BTreeSet::from([VALUE.to_owned()]);
+        let secrets = || site.secrets().into_iter().chain([KEY.to_owned()]).collect();
         for server in servers(&site) {
-            for name in ["cmdline", "environ"] {
+            for (name, held) in [("cmdline", 0), ("environ", 1)] {
                 let text = fs::read(format!("/proc/{server}/{name}")).unwrap();
-                assert_eq!(leaks(name, &text, &site_secrets(&site)), Vec::<String>::new());
+                let found = [&secrets(), &environment].map(|secrets| leaks(name, &text, secrets).len());
+                assert_eq!(found, [0, held], "{name}: the server has its environment");
             }
         }
         // Another key restarts it, and no error shows one.
@@ -46,42 +50,15 @@ fn secrets_reach_the_server_and_nothing_else() {
         let uid = workspace.state().resource("damodel_instance.gpu").id();
         workspace.run_ok(&["show", "-no-color"]);
         assert_eq!(workspace.state().resource(X).id(), format!("{uid}:8000"));
-        let secrets = site_secrets(&site);
         let log = fs::read(workspace.beside("trace.log")).unwrap();
-        let mut found = leaks("printed", workspace.transcript().as_bytes(), &secrets);
-        found.extend(leaks("logged", &log, &secrets));
-        // State and backups; the plan file is an archive, whose readable form was printed.
-        found.extend(leaks_below(&workspace.directory(), &[], &secrets));
-        found.extend(leaks_below(&machine.join("workspace"), &[], &secrets));
+        // State and backups, which have the environment; the plan file is an archive, whose readable form was printed.
+        let mut found = leaks_below(&workspace.directory(), &[], &secrets());
+        for secrets in [secrets(), environment] {
+            found.extend(leaks("printed", workspace.transcript().as_bytes(), &secrets));
+            found.extend(leaks("logged", &log, &secrets));
+            found.extend(leaks_below(&machine.join("workspace"), &[], &secrets));
+        }
         assert_eq!(found, Vec::<String>::new());
         workspace.finish();
     });
-}
-
-#[test]
-fn an_environment_is_hidden_and_not_written_to_logs() {
-    each_served(|site, workspace| {
-        workspace.run_program();
-        workspace.set_env("TF_LOG_PROVIDER", "TRACE");
-        workspace.set_env("TF_LOG_PATH", &workspace.beside("trace.log").display().to_string());
-        let server = Server::new().set("environment", format!("{{ TOKEN = {VALUE:?} }}"));
-        workspace.apply_ok(&server.config());
-        let environ = |pid: u32| fs::read(format!("/proc/{pid}/environ")).unwrap();
-        let secrets = BTreeSet::from([VALUE.to_owned()]);
-        assert_eq!(leaks("", &environ(servers(site)[0]), &secrets).len(), 1, "the server has it");
-        let log = fs::read(workspace.beside("trace.log")).unwrap();
-        let mut found = leaks("printed", workspace.transcript().as_bytes(), &secrets);
-        found.extend(leaks("logged", &log, &secrets));
-        found.extend(leaks_below(&home(site).join("workspace"), &[], &secrets));
-        assert_eq!(found, Vec::<String>::new());
-        workspace.write(&config(""));
-        workspace.finish();
-    });
-}
-
-/// The secrets of the service, and those of this test.
-fn site_secrets(site: &crate::support::terraform::Site) -> BTreeSet<String> {
-    let mut secrets = site.secrets();
-    secrets.extend([KEY.to_owned(), VALUE.to_owned()]);
-    secrets
 }

@@ -5,78 +5,46 @@ use std::{net::TcpListener, process::Command};
 use serde_json::json;
 
 use super::{
-    Server, X, builds, each_served, pid,
-    plain::{self, Host},
+    Server, X, each_served, pid,
+    plain::{self, each_host},
     runs, servers, slay_for_good, until,
 };
-use crate::support::terraform::{Severity, Site, each_cli, refusal, says};
-
-#[test]
-fn a_probe_that_does_not_match_changes_nothing() {
-    each_served(|site, workspace| {
-        workspace.apply_ok(&Server::new().config());
-        let (server, before) = (pid(&workspace.state()), workspace.state().resource(X).flat());
-        workspace.write(&Server::new().set("probe", "{ prompt = \"ping\", expect = \"never said\" }").config());
-        let (done, said) = workspace.try_apply(&[]);
-        let error = refusal(&said, &["does not answer the probe as expected", "You said: ping", "still runs"]);
-        assert_eq!((done, error.attribute.as_deref()), (false, Some("probe")));
-        assert_eq!((workspace.state().resource(X).flat(), runs(server)), (before, true));
-        assert!(builds(site).is_empty());
-        let plan = workspace
-            .plan_and_apply_ok(&Server::new().set("probe", "{ prompt = \"ping\", expect = \"ping\" }").config());
-        assert_eq!((plan.change(X).actions(), pid(&workspace.state())), ("update".into(), server));
-        workspace.finish();
-    });
-}
-
-#[test]
-fn an_update_that_fails_leads_back_to_the_former_server() {
-    each_served(|site, workspace| {
-        let former = Server::new().text("build", "prebuilt").set("environment", "{ FORMER = \"one\" }");
-        workspace.apply_ok(&former.config());
-        let (mut server, before) = (pid(&workspace.state()), workspace.state());
-        let cases = [
-            (former.clone().set("extra_args", "[\"--no-such-flag\"]"), "refuses its options", true),
-            (former.clone().model("crash-on-load"), "it ended before it was ready", false),
-        ];
-        for (changed, words, is_same) in cases {
-            workspace.write(&changed.config());
-            let (done, said) = workspace.try_apply(&[]);
-            assert!(!done, "{words}");
-            refusal(&said, &[words]);
-            assert_eq!(runs(server), is_same, "{words}: {said:#?}");
-            let state = workspace.state();
-            let x = state.resource(X);
-            assert_eq!((x.is_tainted(), x.value("status")), (false, &json!("ready")), "{words}: {said:#?}");
-            for argument in ["model", "extra_args", "environment", "ready_timeout"] {
-                assert_eq!(x.value(argument), before.resource(X).value(argument), "{words}");
-            }
-            server = pid(&state);
-            assert_eq!(servers(site), [u32::try_from(server.as_raw()).unwrap()], "{words}");
-            workspace.write(&former.config());
-            workspace.settled();
-        }
-        // The corrected change applies.
-        workspace.apply_ok(&former.model("slow-1s").config());
-        workspace.finish();
-    });
-}
+use crate::support::terraform::{Severity, refusal, says};
 
 #[test]
 fn what_becomes_of_a_failed_update_is_the_operators_choice() {
     each_served(|site, workspace| {
-        let server = Server::new().text("build", "prebuilt");
+        let server = Server::new().text("build", "prebuilt").set("environment", "{ FORMER = \"one\" }");
+        workspace.apply_ok(&server.config());
+        let before = workspace.state();
+        // Refused at once: the running server continues.
+        workspace.write(&server.clone().model("nowhere").config());
+        refusal(&workspace.try_apply(&[]).1, &["model not found", "What runs in the instance continues"]);
+        assert!(runs(pid(&before)) && workspace.state().resource(X).flat() == before.resource(X).flat());
+
+        // By default the former server is started again, and the state has its arguments.
+        workspace.write(&server.clone().model("crash-on-load").set("environment", "{ FORMER = \"two\" }").config());
+        refusal(&workspace.try_apply(&[]).1, &["it ended before it was ready"]);
+        let state = workspace.state();
+        let x = state.resource(X);
+        assert_eq!((x.is_tainted(), x.value("status"), runs(pid(&before))), (false, &json!("ready"), false));
+        for argument in ["model", "environment"] {
+            assert_eq!(x.value(argument), before.resource(X).value(argument));
+        }
+        assert_eq!(servers(site), [u32::try_from(pid(&state).as_raw()).unwrap()]);
+        workspace.write(&server.config());
+        workspace.settled();
+
         for (word, left) in [("keep", 1), ("stop", 0)] {
             let server = server.clone().text("on_update_failure", word);
             workspace.apply_ok(&server.config());
             workspace.write(&server.clone().model("error-on-chat").config());
-            let (done, said) = workspace.try_apply(&[]);
-            refusal(&said, &["it generates no tokens"]);
+            refusal(&workspace.try_apply(&[]).1, &["it generates no tokens"]);
             let state = workspace.state();
-            assert_eq!((done, state.resource(X).value("status")), (false, &json!("failed")));
-            assert_eq!(servers(site).len(), left, "{word}");
+            let x = state.resource(X);
+            assert_eq!((x.is_tainted(), x.value("status"), servers(site).len()), (false, &json!("failed"), left));
         }
-        workspace.apply_ok(&server.config());
+        assert_eq!(workspace.plan_and_apply_ok(&server.config()).change(X).actions(), "update");
         workspace.finish();
     });
 }
@@ -104,38 +72,20 @@ fn a_server_is_ended_by_its_owner_alone() {
         let (done, said) = workspace.try_apply(&[&replace]);
         assert!(done && says(&said, Severity::Warning, "Another resource has taken it over"), "{said:#?}");
         workspace.settled();
-        assert!(runs(running(y)));
-        workspace.write(&renamed);
-        assert!(workspace.try_apply(&[&replace]).0);
-        workspace.settled();
-        assert!(runs(running(y)) && !runs(first));
-        assert_eq!(servers(site).len(), 1);
-        workspace.destroy_ok();
-        assert!(site.sandbox().machines().is_empty() || servers(site).is_empty());
-    });
-}
-
-#[test]
-fn a_server_that_everyone_reaches_without_a_key_is_warned_of() {
-    each_served(|_, workspace| {
-        let warned = |server: &Server| {
-            workspace.write(&server.config());
-            says(&workspace.try_plan(&[]), Severity::Warning, "The llama server has no API key")
-        };
-        assert!(warned(&Server::new()));
-        assert!(!warned(&Server::new().text("host", "127.0.0.1")) && !warned(&Server::new().text("api_key", "k")));
+        assert_eq!((runs(running(y)), runs(first), servers(site).len()), (true, false, 1));
+        workspace.finish();
     });
 }
 
 #[test]
 fn what_runs_on_the_port_instead_is_seen_in_the_plan() {
-    each_cli(|cli| {
-        let Some(host) = Host::start() else { return };
-        let site = Site::start();
-        let workspace = plain::workspace(cli, &site);
+    each_host(|host, workspace| {
         let config = plain::config(&host.server().text("restart_policy", "never"));
         workspace.apply_ok(&config);
         slay_for_good(pid(&workspace.state()));
+        let plan = workspace.plan(&[]);
+        assert_eq!((plan.change(X).actions(), plan.change(X).before("status")), ("update".into(), &json!("stopped")));
+        assert!(says(&workspace.try_plan(&[]), Severity::Warning, "137"), "why it ended");
         // Another program, which an apply may not end.
         let mut other = None;
         until("the port is free", || {

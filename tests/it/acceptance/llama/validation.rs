@@ -11,19 +11,12 @@ fn each_with(workspace: &Workspace<'_>, arguments: &[(&str, &str)]) -> Vec<Vec<D
     };
     let servers: String = arguments.iter().enumerate().map(|(number, argument)| server(number, *argument)).collect();
     workspace.write(&config(servers));
-    let all = validated(workspace);
+    let all = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
     let of = |number: usize| {
         let address = format!("damodel_llama_server.case_{number}");
         all.iter().filter(|said| said.address.as_ref() == Some(&address)).cloned().collect()
     };
     (0..arguments.len()).map(of).collect()
-}
-
-/// The diagnostics of `validate` with an address: without the warning about development overrides.
-fn validated(workspace: &Workspace<'_>) -> Vec<Diagnostic> {
-    let mut said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
-    said.retain(|said| said.address.is_some());
-    said
 }
 
 #[test]
@@ -90,24 +83,8 @@ fn each_wrong_value_is_told_at_its_argument() {
 }
 
 #[test]
-fn what_is_missing_without_an_instance_is_told() {
+fn values_that_are_known_only_later_are_no_errors() {
     each_served(|_, workspace| {
-        for (ssh, words) in [
-            (None, "Set instance_id"),
-            (Some("{ agent = true }"), "ssh needs a host"),
-            (Some("{ host = \"h\" }"), "ssh needs a private_key_file"),
-        ] {
-            let server = Server::new().without("instance_id");
-            let server = match ssh {
-                Some(ssh) => server.set("ssh", ssh),
-                None => server,
-            };
-            workspace.write(&config(server.alone()));
-            let said = validated(workspace);
-            let [said] = said.as_slice() else { panic!("{said:#?}") };
-            assert!(said.is_error() && said.detail.contains(words), "{said:#?}");
-        }
-        // Values that are known only later are no errors.
         let unknown = "resource \"terraform_data\" \"x\" {\n  input = \"/m.gguf\"\n}\n";
         let server = Server::new()
             .text("instance_id", "ins-1")
