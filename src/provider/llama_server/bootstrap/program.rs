@@ -104,7 +104,7 @@ pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>) -> SecretString {
             if let Some(job) = job {
                 start::try_servers(job, &mut settings);
             }
-            vec!["look"]
+            vec![":"]
         }
         Verb::Destroy { owner } => vec!["destroy", owner],
         Verb::Ensure(start) => {
@@ -112,7 +112,7 @@ pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>) -> SecretString {
             vec!["ensure"]
         }
         Verb::Failed { process, failure } => vec!["judge", process, "failed", failure.kind.as_str(), &failure.text],
-        Verb::Look => vec!["look"],
+        Verb::Look => vec![":"],
         Verb::Own { seen, owner, job } => vec!["own", seen, owner, start::policy(job.restarts), &job.probe_endpoint],
         Verb::Ready { process } => vec!["judge", process, "ready"],
         Verb::Restart { process } => vec!["restart", process],

@@ -249,8 +249,10 @@ impl JobReport {
 
     fn of(values: &ReportValues, redacted: impl Fn(&str) -> String) -> Result<Self, Malformed> {
         let text = |key: &str| values.text(key).map(&redacted);
+        // The end of a log begins with the rest of a line. Progress is written over itself.
         let lines = |key: &str| -> Vec<String> {
-            text(key).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default()
+            let (_, whole) = values.text(key).and_then(|ending| ending.split_once('\n')).unwrap_or_default();
+            redacted(&whole.replace('\0', "").replace('\r', "\n")).lines().map(str::to_owned).collect()
         };
         let record = JobRecord::read(&text("job_record").unwrap_or_default());
         let is_alive = values.is_yes("server_alive");

@@ -15,8 +15,8 @@ use super::{
 /// The prefix of each line of a report, which distinguishes it from the output of the login.
 const MARK: &str = "damodel-report/1 ";
 
-/// The prefix of a record's name.
-const RECORD: &str = "record_";
+/// The value that is a record: its variables are values themselves.
+const RECORD: &str = "record";
 
 /// The values of a report, by their names; those of records have the names of the program's variables.
 #[derive(Debug, Default)]
@@ -55,32 +55,44 @@ impl<'a> FromIterator<(&'a str, &'a str)> for ReportValues {
     }
 }
 
-/// The values of the last report in the text, and whether it has an end. A value is plain after `=` and base64 after
-/// `:`.
+/// The values of the last report in the text, and whether it is whole. A value is plain after `=`, and base64 after
+/// `:` and in the lines up to the next one of the report.
 pub(super) fn read(text: &str) -> (ReportValues, bool) {
     let mut values = HashMap::new();
-    let mut is_whole = false;
-    for line in text.lines() {
+    let (mut has_end, mut is_sound) = (false, true);
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
         let Some(line) = line.strip_prefix(MARK) else { continue };
         match line.split_once(['=', ':']) {
             None => {
-                is_whole = line == "end";
+                has_end = line == "end";
                 if line == "begin" {
                     values.clear();
+                    is_sound = true;
                 }
             }
             Some((key, value)) => {
                 let is_plain = line.as_bytes().get(key.len()) == Some(&b'=');
-                let decoded = || STANDARD.decode(value).unwrap_or_default();
-                let value = if is_plain { value.to_owned() } else { String::from_utf8_lossy(&decoded()).into_owned() };
-                match key.strip_prefix(RECORD) {
-                    Some(_) => values.extend(assignments(&value).unwrap_or_default()),
-                    None => drop(values.insert(key.to_owned(), value)),
+                let mut value = value.to_owned();
+                if !is_plain {
+                    while let Some(more) = lines.next_if(|line| !line.starts_with(MARK)) {
+                        value.push_str(more);
+                    }
+                    let decoded = STANDARD.decode(value);
+                    is_sound &= decoded.is_ok();
+                    value = String::from_utf8_lossy(&decoded.unwrap_or_default()).into_owned();
+                }
+                if key == RECORD {
+                    let variables = assignments(&value);
+                    is_sound &= variables.is_some();
+                    values.extend(variables.unwrap_or_default());
+                } else {
+                    values.insert(key.to_owned(), value);
                 }
             }
         }
     }
-    (ReportValues(values), is_whole)
+    (ReportValues(values), has_end && is_sound)
 }
 
 /// The assignments of a record: `name='value'`, where a quote in the value is `'\''`. `None` if the record is

@@ -22,11 +22,13 @@ exists() (
 # look: reads the records, and which of the processes exist. $former is the folder of the run that an update replaces,
 # as long as its work or its server exists. Until a run has started its own server, the server is the former one's.
 look() {
-    folder=$(word "$state/run") kept=$(word "$state/former") former=''
-    [ "$kept" = "$folder" ] || ! exists "$kept" || former=$kept
-    status_phase='' status_kind='' status_text='' status_exit='' status_seconds='' status_out_of_memory=''
-    status_next='' status_compile_log='' status_proved='' status_no_gpu='' owner_token='' owner_policy=''
-    owner_endpoint='' worker_identity='' worker_alive='' server_identity='' server_alive=''
+    read_text "$state/run"
+    folder=$text
+    read_text "$state/former"
+    kept=$text former=''
+    [ -z "$kept" ] || [ "$kept" = "$folder" ] || ! exists "$kept" || former=$kept
+    # shellcheck disable=SC2086
+    forget $status_record $owner_record $server_record worker_identity worker_alive server_alive
     load "$folder/status"
     load "$folder/owner"
     load "$folder/worker"
@@ -42,40 +44,42 @@ is_former_serving() {
     [ "$former" ] && [ "$server_folder" = "$former" ] && [ "$server_alive" ]
 }
 
-# emit KEY: a line of the report (report.rs) with all of standard input.
+# emit KEY: a value of the report (wire.rs), all of standard input.
 emit() {
-    printf 'damodel-report/1 %s:' "$1"
-    base64 | tr -d '\n'
-    echo
+    printf 'damodel-report/1 %s:\n' "$1"
+    base64
 }
 
-# emit_ending KEY FILE BYTES: the last whole lines of a log: half a line may hold half a secret, which the sender does
-# not find. The line that is left out is the empty one if the log is short.
+# emit_ending KEY FILE BYTES: the end of a log after the rest of a line, of which the sender uses nothing: half a line
+# may hold half a secret. It is empty if the log is short.
 emit_ending() {
-    { echo && tail -c "$3" "$2"; } | tail -c "$3" | sed 1d | tr -d '\000' | tr '\r' '\n' | emit "$1"
+    { echo && tail -c "$3" "$2"; } | tail -c "$3" | emit "$1"
 }
 
-# processor_time PID: the time that a process has used, in hundredths of a second.
-processor_time() {
-    read -r process_stat <"/proc/$1/stat" || return
+# read_server_time: sets $server_time to the processor time that the server has used, in hundredths of a second.
+read_server_time() {
+    read -r process_stat <"/proc/$server_pid/stat" || return
     # shellcheck disable=SC2086
     set -- ${process_stat##*) }
-    echo "$((${12} + ${13}))"
+    server_time=$((${12} + ${13}))
 }
 
 # report [KIND TEXT]: the current state, and why the verb was refused.
 report() {
     look
     refused=${1-} refused_text=${2-} server_log=$state/server.log model_now='' model_unknown='' server_time=''
-    [ -z "$server_alive" ] || server_time=$(processor_time "$server_pid" 2>/dev/null)
+    job_record=''
+    # shellcheck disable=SC2086
+    forget $restarts_record
+    load "$folder/job"
+    load "$folder/restarts"
+    [ -z "$server_alive" ] || read_server_time 2>/dev/null
     [ -z "$server_identity" ] || model_now=$(in_time 10 ask_model_fingerprint "$server_model") || model_unknown=yes
     printf '\ndamodel-report/1 begin\n'
-    for emitted in "$folder/job" "$folder/owner" "$folder/worker" "$folder/status" "$folder/restarts" \
-        "$server_folder/server"; do
-        [ -z "${emitted%/*}" ] || [ ! -f "$emitted" ] || emit "record_${emitted##*/}" <"$emitted"
-    done
-    assignments refused refused_text boot state folder former server_folder worker_alive server_alive server_time \
-        model_now model_unknown server_log | emit record_now
+    # shellcheck disable=SC2086
+    assignments refused refused_text boot state folder former job_record worker_identity worker_alive $owner_record \
+        $status_record $restarts_record server_folder server_alive server_time $server_record model_now \
+        model_unknown server_log | emit record
     # Looks are frequent during a compile.
     [ ! -f "$status_compile_log" ] ||
         emit_ending compile_tail "$status_compile_log" "$([ "$status_phase" = failed ] && echo 65536 || echo 16384)"

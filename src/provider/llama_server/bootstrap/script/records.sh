@@ -39,7 +39,16 @@ workspace=$DAMODEL_WORKSPACE
 # The work gets the folder that was chosen for it, see choose_state.
 named_state=$workspace/.damodel/$DAMODEL_PORT-$DAMODEL_INSTANCE
 state=${DAMODEL_STATE:-$named_state}
-boot=$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)
+boot=''
+{ read -r boot </proc/sys/kernel/random/boot_id; } 2>/dev/null
+
+# The variables of the records of a run.
+owner_record='owner_token owner_policy owner_endpoint'
+server_record='server_identity server_started server_build server_binary server_version server_model
+    server_model_fingerprint'
+status_record='status_phase status_kind status_text status_exit status_seconds status_out_of_memory status_next
+    status_compile_log status_proved status_no_gpu'
+restarts_record='restarts_count restarts_last'
 
 # say TEXT: a line in the log of the detached work.
 say() {
@@ -79,6 +88,11 @@ save() {
     return 1
 }
 
+# forget VARIABLE...: sets them to nothing.
+forget() {
+    for forgotten in "$@"; do eval "$forgotten=''"; done
+}
+
 # load FILE: sets its variables. Read once, because another verb may remove it, and tried in a subshell first: a file
 # that a power cut damaged would end this shell.
 load() {
@@ -87,12 +101,14 @@ load() {
 
 # write FILE TEXT: a text in a file of its own, whole or not at all.
 write() {
-    [ "$(word "$1")" = "$2" ] || { printf '%s\n' "$2" >"$1.$$" && mv -f "$1.$$" "$1"; } 2>/dev/null
+    [ "$(cat "$1" 2>/dev/null)" = "$2" ] || { printf '%s\n' "$2" >"$1.$$" && mv -f "$1.$$" "$1"; } 2>/dev/null
 }
 
-# word FILE: the text of such a file.
-word() {
-    cat "$1" 2>/dev/null
+# read_text FILE: sets $text to the text of such a file, or to nothing. A folder may have newlines in its name.
+read_text() {
+    text=''
+    { while IFS= read -r text_line || [ "$text_line" ]; do text="${text:+$text
+}$text_line"; done <"$1"; } 2>/dev/null
 }
 
 # take_lock [RUN]: before records change; then reads them. A minute is longer than any verb holds the lock, which all
@@ -122,6 +138,6 @@ fail() {
 # set_status PHASE [KIND TEXT]: the progress of this run; $status_proved says whether its server has served before.
 set_status() {
     status_phase=$1 status_kind=${2-} status_text=${3-}
-    save "$folder/status" status_phase status_kind status_text status_exit status_seconds status_out_of_memory \
-        status_next status_compile_log status_proved status_no_gpu
+    # shellcheck disable=SC2086
+    save "$folder/status" $status_record
 }

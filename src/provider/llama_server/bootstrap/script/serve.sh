@@ -20,8 +20,8 @@ launch() {
     # The number of this subshell, which $$ is not.
     read -r launched _ </proc/self/stat && read_process "$launched" || exit 1
     server_identity=$process_identity server_started=$(date +%s)
-    save "$folder/server" server_identity server_started server_build server_binary server_version server_model \
-        server_model_fingerprint || { echo 'error: the record of the server cannot be written' && exit 1; }
+    # shellcheck disable=SC2086
+    save "$folder/server" $server_record || { echo 'error: the record of the server cannot be written' && exit 1; }
     cd "$workspace" || exit 1
     umask "$login_umask"
     export LD_LIBRARY_PATH="$libraries"
@@ -65,7 +65,8 @@ serve() {
         done
         if [ "$is_restart" ]; then
             restarts_count=$((restarts_count + 1))
-            save "$folder/restarts" restarts_count restarts_last
+            # shellcheck disable=SC2086
+            save "$folder/restarts" $restarts_record
         fi
         [ ! -f "$state/server.log" ] || mv -f "$state/server.log" "$state/server.log.1"
         serve_kills=$(oom_kills)
@@ -142,7 +143,8 @@ was_asked_to_end() {
 
 # is_to_restart: whether the restart of this process was asked for, once.
 is_to_restart() {
-    [ -s "$state/restart" ] && [ "$(word "$state/restart")" = "$server_identity" ] && rm -f "$state/restart"
+    read_text "$state/restart"
+    [ "$text" ] && [ "$text" = "$server_identity" ] && rm -f "$state/restart"
 }
 
 # tend_log: cuts the server's log at 64 MiB, before it fills the disk. It is a process of its own, which ends with the
@@ -161,7 +163,8 @@ tend_log() {
 
 # is_current: whether no update has begun that replaces this run.
 is_current() {
-    [ "$(word "$state/run")" = "$folder" ]
+    read_text "$state/run"
+    [ "$text" = "$folder" ]
 }
 
 # end_former: just before the successor starts, whose records are in the variables of this shell. The former work stays,
@@ -177,7 +180,7 @@ end_former() {
 # run was killed, this work decides after a minute.
 stand_by() {
     say 'standing by for a successor'
-    while [ "$(word "$state/former")" = "$folder" ]; do
+    while read_text "$state/former" && [ "$text" = "$folder" ]; do
         sleep 1
         ! is_unattended || DAMODEL_UNATTENDED=yes sh "$state/bootstrap.sh" rollback </dev/null >/dev/null 2>&1
     done

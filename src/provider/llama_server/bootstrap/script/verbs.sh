@@ -52,7 +52,8 @@ work() {
 own() {
     take_lock "$1"
     owner_token=$2 owner_policy=$3 owner_endpoint=${4-}
-    save "$folder/owner" owner_token owner_policy owner_endpoint || refuse workspace
+    # shellcheck disable=SC2086
+    save "$folder/owner" $owner_record || refuse workspace
 }
 
 # end_all: the work first, since it would start the server again, or has just started it.
@@ -73,10 +74,10 @@ ensure() {
     mkdir -p "$begun" && (
         folder=$begun owner_token=$DAMODEL_OWNER owner_policy=$DAMODEL_RESTART_POLICY
         owner_endpoint=${DAMODEL_PROBE_ENDPOINT-}
-        status_exit='' status_seconds='' status_out_of_memory='' status_next='' status_compile_log=''
-        status_proved='' status_no_gpu=''
-        save "$folder/job" job_record && save "$folder/owner" owner_token owner_policy owner_endpoint &&
-            set_status find
+        # shellcheck disable=SC2086
+        forget $status_record
+        # shellcheck disable=SC2086
+        save "$folder/job" job_record && save "$folder/owner" $owner_record && set_status find
     ) 2>/dev/null || unbegun
     look
     if [ "$former" ]; then
@@ -169,7 +170,7 @@ destroy() {
 [ "$1" = work ] || [ "${DAMODEL_UNATTENDED-}" ] || in_time 10 ask_workspace "$workspace" >/dev/null || {
     refused=no_answer refused_text="the workspace $workspace does not answer"
     printf '\ndamodel-report/1 begin\n'
-    assignments refused refused_text boot | emit record_now
+    assignments refused refused_text boot | emit record
     printf 'damodel-report/1 end\n'
     exit 0
 }

@@ -135,6 +135,8 @@ fn what_is_no_report_is_told_with_its_last_line() {
     for text in [
         "sh: planted: not found",
         "damodel-report/1 begin\ndamodel-report/1 status_phase=ready\nsh: planted: not found",
+        "damodel-report/1 begin\ndamodel-report/1 log_tail:\nYQ==\nnoise\ndamodel-report/1 end\nsh: planted: not found",
+        "damodel-report/1 begin\ndamodel-report/1 record:\nYQ==\ndamodel-report/1 end\nsh: planted: not found",
     ] {
         assert_eq!(parse(text).unwrap_err(), Malformed::Incomplete { last: "sh: (redacted): not found".to_owned() });
     }
@@ -155,7 +157,7 @@ fn progress_of_a_compile_is_that_of_make_or_ninja() {
         ("[184467440737095517/184467440737095517] far\n", None, "[184467440737095517/184467440737095517] far"),
         ("", None, ""),
     ] {
-        let tail = STANDARD.encode(tail);
+        let tail = STANDARD.encode(format!("of a line\n{tail}"));
         let text = format!(
             "damodel-report/1 begin\ndamodel-report/1 status_phase=compile\ndamodel-report/1 worker_alive=yes\n\
              damodel-report/1 status_compile_log=/log\ndamodel-report/1 compile_tail:{tail}\ndamodel-report/1 end\n"
@@ -174,7 +176,7 @@ const REPORTS: [&[&str]; 4] = [
         "boot=boot",
         "folder=/root/.damodel/8000/runs/1",
         "owner_token=tok",
-        "record_job:am9iX3JlY29yZD0neyJmaW5nZXJwcmludCI6ImFiYy9kZWYiLCJidWlsZCI6InNvdXJjZSIsImJlY2F1c2UiOlsib\
+        "record:am9iX3JlY29yZD0neyJmaW5nZXJwcmludCI6ImFiYy9kZWYiLCJidWlsZCI6InNvdXJjZSIsImJlY2F1c2UiOlsib\
          m9fcGFja2FnZSIsImEgcGxhbnRlZCBiIl0sImhhcmR3YXJlIjoiVDQgNy41IiwicGFja2FnZSI6Ii9vcHQvbGxhbWEuY3BwIiwic\
          291cmNlIjoibGxhbWEuY3BwIChnaXQpIGZvciBDVURBIGFyY2hpdGVjdHVyZSA3NSIsInN1cHBseSI6InRoZSBhcmNoaXZlIC9hL\
          nRhci5neiBjYW5ub3QgYmUgdW5wYWNrZWQiLCJub3RlcyI6WyJhbiBvcHRpb24gd2FzIGxlZnQgb3V0Il0sImZsYWdzIjpbIi0ta\
@@ -245,7 +247,7 @@ const RECORDS: [&str; 4] = [
 fn the_records_of_a_report() {
     let secrets = [SecretString::from("planted")];
     let parse = |records: [&[u8]; 4]| {
-        let lines = records.map(|record| format!("damodel-report/1 record_now:{}\n", STANDARD.encode(record)));
+        let lines = records.map(|record| format!("damodel-report/1 record:{}\n", STANDARD.encode(record)));
         let stdout = format!("damodel-report/1 begin\n{}damodel-report/1 end\n", lines.concat());
         JobReport::parse(stdout.as_bytes(), &secrets)
     };
