@@ -93,15 +93,15 @@ forget() {
     for forgotten in "$@"; do eval "$forgotten=''"; done
 }
 
-# load FILE: sets its variables. Read once, because another verb may remove it, and tried in a subshell first: a file
-# that a power cut damaged would end this shell.
-load() {
-    [ "${1%/*}" ] && load_text=$(cat "$1" 2>/dev/null) && (eval "$load_text") >/dev/null 2>&1 && eval "$load_text"
-}
-
 # write FILE TEXT: a text in a file of its own, whole or not at all.
 write() {
     [ "$(cat "$1" 2>/dev/null)" = "$2" ] || { printf '%s\n' "$2" >"$1.$$" && mv -f "$1.$$" "$1"; } 2>/dev/null
+}
+
+# load FILE: sets its variables. Read once, because another verb may remove it, and tried in a subshell first: a file
+# that a power cut damaged would end this shell.
+load() {
+    [ "${1%/*}" ] && read_text "$1" && (eval "$text") >/dev/null 2>&1 && eval "$text"
 }
 
 # read_text FILE: sets $text to the text of such a file, or to nothing. A folder may have newlines in its name.
