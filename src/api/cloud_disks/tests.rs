@@ -1,10 +1,7 @@
 //! Cloud disks: records, creates and changes.
 
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -33,24 +30,22 @@ async fn create_one(client: &Client, journal: &Journal, seconds: u64) -> Result<
     client.cloud_disks().create(request(), journal, options, &context(seconds)).await
 }
 
-/// A service that creates disks, and shows them only in later lists and searches.
-struct Late {
-    lists_until_shown: usize,
+/// A service that creates disks, and shows them or not.
+struct Disks {
+    lists_show: bool,
     searches_show: bool,
     made: Mutex<Vec<String>>,
-    lists: AtomicUsize,
     answer: fn() -> Reply,
 }
 
-impl Late {
-    fn new(lists_until_shown: usize, answer: fn() -> Reply) -> Self {
-        Self { lists_until_shown, searches_show: false, made: Mutex::default(), lists: AtomicUsize::new(0), answer }
+impl Disks {
+    fn new(lists_show: bool, answer: fn() -> Reply) -> Self {
+        Self { lists_show, searches_show: false, made: Mutex::default(), answer }
     }
 
     fn serve(self) -> (Client, Ledger) {
-        let late = Arc::new(self);
         serve(move |request| {
-            let reply = late.reply(&request);
+            let reply = self.reply(&request);
             async move { reply }
         })
     }
@@ -63,7 +58,7 @@ impl Late {
         }
         let shown = match query(request, "name_or_uid") {
             Some(_) => self.searches_show,
-            None => self.lists.fetch_add(1, Ordering::SeqCst) >= self.lists_until_shown,
+            None => self.lists_show,
         };
         let made = self.made.lock().unwrap();
         let records: Vec<Value> = (21..)
@@ -86,7 +81,7 @@ fn creates(ledger: &Ledger) -> usize {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_names_nothing_is_settled_by_the_marker() {
     let (_folder, journal) = journal();
-    let (client, ledger) = Late::new(0, null).serve();
+    let (client, ledger) = Disks::new(true, null).serve();
     let accepted = create_one(&client, &journal, 60).await.unwrap();
     assert_eq!((accepted.made.id, accepted.made.uid.as_deref()), (21, Some("disk-21")));
     assert_eq!(accepted.origin, Origin::Found);
@@ -107,18 +102,9 @@ async fn an_answer_that_names_nothing_is_settled_by_the_marker() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_visibility_is_waited_for() {
-    let (_folder, journal) = journal();
-    let (client, ledger) = Late::new(9, null).serve();
-    let accepted = create_one(&client, &journal, 1800).await.unwrap();
-    assert_eq!(accepted.made.id, 21);
-    assert_eq!(creates(&ledger), 1);
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_acknowledged_disk_that_never_shows_stays_in_the_journal_and_is_made_anew_late() {
     let (_folder, journal) = journal();
-    let (client, ledger) = Late::new(usize::MAX, null).serve();
+    let (client, ledger) = Disks::new(false, null).serve();
     let error = create_one(&client, &journal, 30).await.unwrap_err();
     assert!(matches!(&error, Error::Unsettled(unsettled) if unsettled.cause.is_none()), "{error}");
     let record = journal.list().unwrap().entries.remove(0).record;
@@ -138,13 +124,13 @@ async fn an_acknowledged_disk_that_never_shows_stays_in_the_journal_and_is_made_
 #[tokio::test(start_paused = true)]
 async fn a_cancel_still_learns_the_id_of_what_was_taken_on(#[case] cancelled_after: u64) {
     let (_folder, journal) = journal();
-    let late = Arc::new(Late::new(0, null));
+    let service = Arc::new(Disks::new(true, null));
     let (client, _) = serve(move |request| {
-        let late = Arc::clone(&late);
+        let service = Arc::clone(&service);
         async move {
             let seconds = if request.endpoint == Endpoint::CloudDiskCreate { 5 } else { 3 };
             tokio::time::sleep(Duration::from_secs(seconds)).await;
-            late.reply(&request)
+            service.reply(&request)
         }
     });
     let cancel = CancellationToken::new();
@@ -163,8 +149,8 @@ async fn a_cancel_still_learns_the_id_of_what_was_taken_on(#[case] cancelled_aft
 #[tokio::test(start_paused = true)]
 async fn a_search_has_the_last_word_before_a_second_create() {
     let (_folder, journal) = journal();
-    let late = Late { searches_show: true, ..Late::new(usize::MAX, lost) };
-    let (client, ledger) = late.serve();
+    let service = Disks { searches_show: true, ..Disks::new(false, lost) };
+    let (client, ledger) = service.serve();
     create_one(&client, &journal, 5).await.unwrap_err();
     let accepted = create_one(&client, &next(&journal), 1800).await.unwrap();
     assert_eq!(accepted.made.id, 21);
@@ -215,7 +201,7 @@ async fn fifty_disks_that_show_late_share_their_looks() {
 
 #[tokio::test(start_paused = true)]
 async fn disks_that_are_created_together_share_one_look_and_one_list_of_specifications() {
-    let (client, ledger) = Late::new(0, null).serve();
+    let (client, ledger) = Disks::new(true, null).serve();
     let (_folder, journal) = journal();
     let context = context(60);
     let creates = (0..10).map(|number| {
