@@ -104,8 +104,7 @@ pub(super) fn workspace<'a>(cli: &'a Cli, site: &'a Site) -> Workspace<'a> {
     workspace
 }
 
-/// Runs a test with every command line, such a host and a workspace. Without an sshd it
-/// is skipped.
+/// Runs a test with every command line, such a host and a workspace. Without an sshd it is skipped.
 pub(super) fn each_host(test: impl Fn(&mut Host, &Workspace<'_>)) {
     each_cli(|cli| {
         let Some(mut host) = Host::start() else { return };
