@@ -52,6 +52,9 @@ pub enum RemoteError {
     /// The server does not support ranges.
     #[error("the server does not support range requests")]
     NoRanges,
+    /// A redirect that is not followed: to an address without https, or after too many others.
+    #[error("the server redirects: {0}")]
+    Redirect(Cause),
     /// The server answered with another status.
     #[error("the server answered {0}")]
     Status(StatusCode),
@@ -71,6 +74,7 @@ impl RemoteError {
             | Self::Changed
             | Self::Impossible(_)
             | Self::NoRanges
+            | Self::Redirect(_)
             | Self::Untrusted(_) => false,
         }
     }
@@ -218,9 +222,12 @@ impl RemoteFile {
 
 /// Which part of a connection failed. The library tells name lookups and certificates apart only in its texts.
 fn failure(error: reqwest::Error) -> RemoteError {
+    let is_redirect = error.is_redirect();
     let cause = Cause::new(error.without_url());
     let text = cause.to_string();
-    if text.contains("dns error") {
+    if is_redirect {
+        RemoteError::Redirect(cause)
+    } else if text.contains("dns error") {
         RemoteError::Lookup(cause)
     } else if text.contains("invalid peer certificate") {
         RemoteError::Untrusted(cause)
@@ -367,6 +374,10 @@ mod tests {
         assert!(away.to_string().contains("a redirect to an address without https"), "{away}");
         let endless = file(&server, "/loop").size("/loop").await.unwrap_err();
         assert!(endless.to_string().contains("too many redirects"), "{endless}");
+        // A refused redirect is no failure that passes.
+        let requests = server.received_requests().await.unwrap();
+        let asked = |path: &str| requests.iter().filter(|request| request.url.path() == path).count();
+        assert_eq!((asked("/away"), asked("/loop")), (1, REDIRECTS + 1));
     }
 
     #[test]

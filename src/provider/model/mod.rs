@@ -217,6 +217,7 @@ fn unreadable(name: &str, error: &FileError, argument: &str) -> Box<Diagnostic> 
                  needs one that is signed by it."
             }
             RemoteError::Connection(_) => "Check host and port in url, the network and proxies.",
+            RemoteError::Redirect(_) => "Set url to the final address, with https.",
             RemoteError::Changed => "Run the plan again when the file is complete.",
             _ => "Check url, and that the file can be read without credentials.",
         },
