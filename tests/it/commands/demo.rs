@@ -10,10 +10,11 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, BufReader},
     process::Command,
+    runtime::Runtime,
     time::timeout,
 };
 
-use crate::support::plugin::BINARY;
+use crate::support::{plugin::BINARY, terraform::each_cli};
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
@@ -42,11 +43,14 @@ fn is_empty(folder: &TempDir) -> bool {
     fs::read_dir(folder.path()).unwrap().next().is_none()
 }
 
-#[tokio::test]
-async fn it_takes_a_served_model_from_nothing_and_back() {
+#[test]
+fn it_takes_a_served_model_from_nothing_and_back() {
+    each_cli(|cli| Runtime::new().unwrap().block_on(demonstrate(&cli.program)));
+}
+
+async fn demonstrate(cli: &Path) {
     let temporary = tempfile::tempdir().unwrap();
-    let Some(cli) = crate::house::examples::cli().await else { return };
-    let output = timeout(DEADLINE, demo(&temporary).args(["--verbose", "--cli"]).arg(cli.name()).output());
+    let output = timeout(DEADLINE, demo(&temporary).args(["--verbose", "--cli"]).arg(cli).output());
     let output = output.await.unwrap().unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{stdout}\n{stderr}");

@@ -10,37 +10,25 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
+    sync::mpsc::{RecvTimeoutError, channel},
+    thread,
     time::Duration,
 };
 
 use damodel::{
-    commands::terraform::{Cli, Mirror, ProgramEnvironment},
+    commands::terraform::Mirror,
     framework::{Ends, OfferKind, Server},
     provider::{self, Damodel},
-    sandbox::{LedgerObject, StateList},
+    sandbox::LedgerObject,
 };
-use futures_util::{StreamExt as _, stream};
-use serde_json::json;
+use rstest::rstest;
+use serde_json::{Value, json};
 
-use self::stage::{Stage, is_import_block};
-use crate::support::plugin::BINARY;
-
-/// How many examples run at a time: one waits for its instances while another computes.
-const AT_A_TIME: usize = 4;
-
-/// Terraform, or OpenTofu if only that is installed. Without either the test prints a message, and fails if CI is set.
-pub(crate) async fn cli() -> Option<Cli> {
-    match Cli::find(None, ProgramEnvironment::of(env::vars_os())).await {
-        Ok(cli) => Some(cli),
-        Err(error) => {
-            assert!(env::var_os("CI").is_none_or(|value| value.is_empty()), "{error}");
-            // Output of print macros is captured, and not shown for a test that passes.
-            let mut stderr = io::stderr();
-            writeln!(stderr, "SKIPPED: {error}").unwrap();
-            None
-        }
-    }
-}
+use self::stage::{Stage, each_stage, is_import_block};
+use crate::support::{
+    plugin::BINARY,
+    terraform::{Installation, Run, Site, Workspace, each_cli},
+};
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
@@ -60,44 +48,35 @@ pub(crate) fn folders(below: &Path) -> Vec<PathBuf> {
     own.into_iter().chain(folders.iter().flat_map(|folder| self::folders(folder))).collect()
 }
 
-/// Whether a command line reads an example: only the newest versions support actions.
-fn is_known_to(cli: &Cli, example: &Path) -> bool {
-    const FIRST_WITH_ACTIONS: u64 = 14;
-    let mut numbers = cli.version().split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse::<u64>().ok());
-    let minor = numbers.nth(1).unwrap_or(0);
-    let is_terraform = cli.name().contains("terraform");
-    !example.starts_with(examples().join("actions")) || (is_terraform && minor >= FIRST_WITH_ACTIONS)
-}
-
-async fn prove(cli: Cli, example: &Path) {
-    let stage = Stage::set(cli, example).await;
-    stage.run(&["fmt", "-check", "-diff"]).await;
-    stage.run(&["init", "-no-color"]).await;
-    stage.run(&["validate", "-no-color"]).await;
+fn prove(stage: &Stage<'_>) {
+    let example = stage.example.display();
+    stage.run(&["fmt", "-check", "-diff"]);
+    stage.run(&["validate", "-no-color"]);
     let before = stage.living();
-    stage.run(&["plan", "-no-color", "-out=tfplan"]).await;
+    stage.run(&["plan", "-no-color", "-out=tfplan"]);
+    let applied = stage.run(&["apply", "-no-color", "tfplan"]);
     // A check that fails is a warning. So is the first login to an instance, whose host key nobody can pin before.
-    let applied = stage.run(&["apply", "-no-color", "tfplan"]).await;
-    let first_logins = applied.matches("Warning: The SSH host key of the instance is not pinned").count();
-    assert_eq!(applied.matches("Warning:").count(), first_logins, "{}: {applied}", example.display());
-    stage.expect_nothing_to_do().await;
-    if let Ok(script) = fs::read_to_string(stage.configuration().join("import.sh")) {
-        for file in files(example).iter().filter(|file| is_import_block(file)) {
-            import_by_block(&stage, file, &script).await;
+    let expected = ["The SSH host key of the instance is not pinned", "Provider development overrides are in effect"];
+    let count: usize = expected.map(|summary| applied.matches(&format!("Warning: {summary}")).count()).iter().sum();
+    assert_eq!(applied.matches("Warning:").count(), count, "{example}: {applied}");
+    stage.expect_nothing_to_do();
+    if let Ok(script) = fs::read_to_string(stage.path("import.sh")) {
+        for file in files(stage.example).iter().filter(|file| is_import_block(file)) {
+            import_by_block(stage, file, &script);
         }
-        import(&stage, &script).await;
+        import(stage, &script);
     }
-    stage.run(&["destroy", "-no-color", "-auto-approve"]).await;
-    assert_eq!(stage.living(), before, "{}", example.display());
+    stage.run(&["destroy", "-no-color", "-auto-approve"]);
+    assert_eq!(stage.living(), before, "{example}");
 }
 
 /// Removes the example's resource from the state and imports it again by its script, with the real id.
-async fn import(stage: &Stage, script: &str) {
+fn import(stage: &Stage<'_>, script: &str) {
     let (address, _) = target_of(script);
-    let id = stage.id_of(address).await;
-    stage.run(&["state", "rm", address]).await;
-    stage.run(&["import", "-no-color", address, &id]).await;
-    let plan = stage.run(&["plan", "-no-color"]).await;
+    let id = stage.id_of(address);
+    stage.run(&["state", "rm", address]);
+    stage.run(&["import", "-no-color", address, &id]);
+    let plan = stage.run(&["plan", "-no-color"]);
     assert!(!plan.contains("must be replaced") && !plan.contains("will be created"), "{plan}");
 }
 
@@ -111,176 +90,178 @@ fn target_of(script: &str) -> (&str, &str) {
 
 /// Removes it from the state and plans its import by the block, with the real id instead of the script's; then restores
 /// the state.
-async fn import_by_block(stage: &Stage, file: &Path, script: &str) {
+fn import_by_block(stage: &Stage<'_>, file: &Path, script: &str) {
     let by_identity = file.ends_with("import-by-identity.tf");
-    if by_identity && !stage.knows_identities() {
+    if by_identity && !stage.workspace.cli.has(12, u64::MAX) {
         let _ = writeln!(io::stderr(), "SKIPPED: {} needs Terraform 1.12", file.display());
         return;
     }
     let block = fs::read_to_string(file).unwrap();
     let (address, shown) = target_of(script);
     assert!(block.contains(&format!("to = {address}\n")) && block.contains(shown), "{block}");
-    let id = stage.id_of(address).await;
-    let written = stage.configuration().join("import.tf");
+    let id = stage.id_of(address);
+    let written = stage.path("import.tf");
     // An identity has the instance and the port in two attributes.
     let real = if by_identity { id.split(':').next().unwrap() } else { &id };
     fs::write(&written, block.replace(shown, real)).unwrap();
-    stage.run(&["fmt", "-check", "-diff"]).await;
-    fs::copy(stage.configuration().join("terraform.tfstate"), stage.configuration().join("kept")).unwrap();
-    stage.run(&["state", "rm", address]).await;
-    stage.run(&["plan", "-no-color", "-out=import"]).await;
-    let plan = stage.json(&["show", "-json", "import"]).await;
-    let changes = plan["resource_changes"].as_array().unwrap();
-    let change = changes.iter().find(|change| change["address"] == address).unwrap();
-    let importing = &change["change"]["importing"];
-    assert!(importing["identity"].is_object() || importing["id"] == json!(id), "{change:#}");
-    assert_eq!(importing["id"].is_null(), by_identity, "{change:#}");
-    for change in changes {
-        let actions = &change["change"]["actions"];
-        assert!(
-            [json!(["no-op"]), json!(["update"]), json!(["read"])].contains(actions),
-            "{}: {change:#}",
-            stage.name()
-        );
+    stage.run(&["fmt", "-check", "-diff"]);
+    fs::copy(stage.path("terraform.tfstate"), stage.path("kept")).unwrap();
+    stage.run(&["state", "rm", address]);
+    let plan = stage.workspace.plan(&[]);
+    let change = plan.change(address);
+    let importing = change.importing();
+    assert!(importing["identity"].is_object() || importing["id"] == json!(id), "{change:#?}");
+    assert_eq!(importing["id"].is_null(), by_identity, "{change:#?}");
+    for change in plan.changes() {
+        let is_harmless = ["no-op", "update", "read"].contains(&&*change.actions());
+        assert!(is_harmless, "{}: {change:#?}", stage.example.display());
     }
     fs::remove_file(written).unwrap();
-    fs::rename(stage.configuration().join("kept"), stage.configuration().join("terraform.tfstate")).unwrap();
+    fs::rename(stage.path("kept"), stage.path("terraform.tfstate")).unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_example_lives_its_whole_life() {
-    let Some(cli) = cli().await else { return };
-    let folders: Vec<PathBuf> = folders(&examples()).into_iter().filter(|folder| is_known_to(&cli, folder)).collect();
-    assert!(folders.len() >= 5, "{folders:?}");
-    stream::iter(folders)
-        .for_each_concurrent(AT_A_TIME, |folder| {
-            let cli = cli.clone();
-            async move { prove(cli, &folder).await }
-        })
-        .await;
+/// The test of every example, by the file that each has one of.
+#[rstest]
+fn every_example_lives_its_whole_life(
+    #[files("examples/**/main.tf")]
+    #[files("examples/**/provider.tf")]
+    #[files("examples/**/resource.tf")]
+    #[files("examples/**/data-source.tf")]
+    #[files("examples/**/ephemeral-resource.tf")]
+    #[files("examples/**/function.tf")]
+    #[files("examples/**/action.tf")]
+    file: PathBuf,
+) {
+    each_stage(file.parent().unwrap(), prove);
+}
+
+#[test]
+fn each_example_has_one_file_that_its_test_is_found_by() {
+    for folder in folders(&examples()) {
+        let kinds = ["main", "provider", "resource", "data-source", "ephemeral-resource", "function", "action"];
+        let found = kinds.iter().filter(|kind| folder.join(format!("{kind}.tf")).is_file());
+        assert_eq!(found.count(), 1, "{}", folder.display());
+    }
 }
 
 /// The flow in the comments of image-factory: the builder is removed and the image stays, and a release makes a new
 /// image and new instances before the old ones are removed.
-#[tokio::test]
-async fn an_image_outlives_its_builder_and_gives_way_to_the_next_release() {
-    let Some(cli) = cli().await else { return };
-    let stage = Stage::set(cli, &examples().join("stacks/image-factory")).await;
-    stage.run(&["init", "-no-color"]).await;
-    let seeded = stage.living_of(LedgerObject::PrivateImage);
-    let apply = async |variables: &[&str]| {
-        stage.run(&[&["apply", "-no-color", "-auto-approve"], variables].concat()).await;
-        let image = stage.id_of("damodel_private_image.release").await;
-        let worker = stage.id_of("damodel_instance.worker[0]").await;
-        (image, worker, stage.living_of(LedgerObject::Instance).len())
-    };
-    let first = apply(&[]).await;
-    let without_builder = apply(&["-var=keep_builder=false"]).await;
-    assert_eq!(without_builder, (first.0.clone(), first.1.clone(), first.2 - 1));
-    let second = apply(&["-var=release=2"]).await;
-    assert!(second.0 != first.0 && second.1 != first.1, "{second:?}");
-    let images = stage.living_of(LedgerObject::PrivateImage);
-    assert!(images.contains(&second.0) && !images.contains(&first.0), "{images:?}");
-    stage.run(&["destroy", "-no-color", "-auto-approve"]).await;
-    assert_eq!(
-        (stage.living_of(LedgerObject::Instance), stage.living_of(LedgerObject::PrivateImage)),
-        (vec![], seeded)
-    );
+#[test]
+fn an_image_outlives_its_builder_and_gives_way_to_the_next_release() {
+    each_stage(&examples().join("stacks/image-factory"), |stage| {
+        let seeded = stage.living_of(LedgerObject::PrivateImage);
+        let apply = |variables: &[&str]| {
+            stage.run(&[&["apply", "-no-color", "-auto-approve"], variables].concat());
+            let image = stage.id_of("damodel_private_image.release");
+            let worker = stage.id_of("damodel_instance.worker[0]");
+            (image, worker, stage.living_of(LedgerObject::Instance).len())
+        };
+        let first = apply(&[]);
+        let without_builder = apply(&["-var=keep_builder=false"]);
+        assert_eq!(without_builder, (first.0.clone(), first.1.clone(), first.2 - 1));
+        let second = apply(&["-var=release=2"]);
+        assert!(second.0 != first.0 && second.1 != first.1, "{second:?}");
+        let images = stage.living_of(LedgerObject::PrivateImage);
+        assert!(images.contains(&second.0) && !images.contains(&first.0), "{images:?}");
+        stage.run(&["destroy", "-no-color", "-auto-approve"]);
+        assert_eq!(stage.living_of(LedgerObject::Instance), Vec::<String>::new());
+        assert_eq!(stage.living_of(LedgerObject::PrivateImage), seeded);
+    });
 }
 
 /// The stack that is created in any region with a GPU, while stock changes.
-#[tokio::test]
-async fn a_stack_with_candidates_is_created_while_stock_flaps() {
-    let Some(cli) = cli().await else { return };
-    let stage = Stage::set(cli, &examples().join("stacks/stock-proof")).await;
-    stage.run(&["init", "-no-color"]).await;
-    let set = |spec_id: i64, stock: i64| {
-        stage.sandbox().set(StateList::Specs, &spec_id.to_string(), &json!({ "stock": stock })).unwrap();
-    };
-    set(103, 0);
-    // Always one of the others has stock, but only briefly.
-    let flap = async {
-        for round in 0_usize.. {
-            for (place, spec) in [101, 102, 201].into_iter().enumerate() {
-                set(spec, if place == round % 3 { 8 } else { 0 });
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::select! {
-        () = flap => {}
-        _ = stage.run(&["apply", "-no-color", "-auto-approve"]) => {}
-    }
-    assert_eq!(stage.living_of(LedgerObject::Instance).len(), 2);
-    stage.expect_nothing_to_do().await;
-    stage.run(&["destroy", "-no-color", "-auto-approve"]).await;
-    assert!(stage.living_of(LedgerObject::Instance).is_empty());
+#[test]
+fn a_stack_with_candidates_is_created_while_stock_flaps() {
+    each_stage(&examples().join("stacks/stock-proof"), |stage| {
+        let site = stage.site;
+        site.set_spec(103, None, Some(0));
+        let (end, ended) = channel::<()>();
+        thread::scope(|scope| {
+            // Always one of the others has stock, but only briefly.
+            scope.spawn(move || {
+                for round in 0_usize.. {
+                    for (place, spec) in [101, 102, 201].into_iter().enumerate() {
+                        site.set_spec(spec, None, Some(if place == round % 3 { 8 } else { 0 }));
+                    }
+                    if ended.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Disconnected) {
+                        break;
+                    }
+                }
+            });
+            // Dropped after the apply, however that ends.
+            let _end = end;
+            stage.run(&["apply", "-no-color", "-auto-approve"]);
+        });
+        assert_eq!(stage.living_of(LedgerObject::Instance).len(), 2);
+        stage.expect_nothing_to_do();
+        stage.run(&["destroy", "-no-color", "-auto-approve"]);
+        assert!(stage.living_of(LedgerObject::Instance).is_empty());
+    });
 }
 
 /// The example of `terraform test`, by the script that a person or a pipeline runs.
-#[tokio::test]
-async fn the_tests_of_the_example_module_pass_on_a_sandbox() {
-    let Some(cli) = cli().await else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let mirror = Mirror::make(folder.path(), Path::new(BINARY)).unwrap();
-    let (bin, module) = (folder.path().join("bin"), folder.path().join("module"));
-    fs::create_dir(&bin).unwrap();
-    symlink(BINARY, bin.join("terraform-provider-damodel")).unwrap();
-    let program = Command::new("sh").args(["-c", "command -v \"$0\"", &cli.name()]).output().unwrap();
-    symlink(String::from_utf8(program.stdout).unwrap().trim(), bin.join("terraform")).unwrap();
-    fs::create_dir_all(module.join("tests")).unwrap();
-    for file in ["main.tf", "test.sh", "tests/module.tftest.hcl"] {
-        fs::copy(examples().join("testing").join(file), module.join(file)).unwrap();
-    }
-    let formatted =
-        Command::new(bin.join("terraform")).args(["fmt", "-check", "-recursive"]).current_dir(&module).output();
-    assert!(formatted.unwrap().status.success());
-    let path = env::join_paths([bin].into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap()))).unwrap();
-    let mut script = Command::new(module.join("test.sh"));
-    for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("DAMODEL_")) {
-        script.env_remove(name);
-    }
-    script.current_dir(&module).env("PATH", path).env("TF_CLI_CONFIG_FILE", mirror.cli_config).env("NO_COLOR", "1");
-    let run = tokio::task::spawn_blocking(move || script.output()).await.unwrap().unwrap();
-    let said = String::from_utf8(run.stdout).unwrap();
-    assert!(
-        run.status.success() && said.contains("4 passed, 0 failed"),
-        "{said}{}",
-        String::from_utf8_lossy(&run.stderr)
-    );
+#[test]
+fn the_tests_of_the_example_module_pass_on_a_sandbox() {
+    each_cli(|cli| {
+        let folder = tempfile::tempdir().unwrap();
+        let mirror = Mirror::make(folder.path(), Path::new(BINARY)).unwrap();
+        let (bin, module) = (folder.path().join("bin"), folder.path().join("module"));
+        fs::create_dir(&bin).unwrap();
+        symlink(BINARY, bin.join("terraform-provider-damodel")).unwrap();
+        symlink(&cli.program, bin.join("terraform")).unwrap();
+        fs::create_dir_all(module.join("tests")).unwrap();
+        for file in ["main.tf", "test.sh", "tests/module.tftest.hcl"] {
+            fs::copy(examples().join("testing").join(file), module.join(file)).unwrap();
+        }
+        let mut formatted = Command::new(&cli.program);
+        formatted.args(["fmt", "-check", "-recursive"]).current_dir(&module);
+        assert!(formatted.output().unwrap().status.success());
+        let path = env::join_paths([bin].into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap()))).unwrap();
+        let mut script = Command::new(module.join("test.sh"));
+        for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("DAMODEL_")) {
+            script.env_remove(name);
+        }
+        script.current_dir(&module).env("PATH", path).env("TF_CLI_CONFIG_FILE", mirror.cli_config).env("NO_COLOR", "1");
+        let run = Run::of(script.output().unwrap());
+        let has_passed = run.code == Some(0) && run.stdout.contains("4 passed, 0 failed");
+        assert!(has_passed, "{}{}", run.stdout, run.stderr);
+    });
 }
 
 /// Everything that the provider offers has an example in the registry's layout, and there are no other examples.
-#[tokio::test]
-async fn everything_has_its_example() {
-    let Some(cli) = cli().await else { return };
-    let stage = Stage::set(cli, &examples().join("provider")).await;
-    stage.run(&["init", "-no-color"]).await;
-    let schemas = stage.json(&["providers", "schema", "-json"]).await;
-    // Editors and other programs read nothing but the schema.
-    let text = schemas.to_string();
-    assert!(text.len() < 15_000_000, "{}", text.len());
-    let fact = "`Monthly`. All but `Hourly` are prepaid, and the service may refuse to release a prepaid instance \
-                before its term ends. Default: `Hourly`. Forces replacement.";
-    assert!(text.contains(fact));
-    let [schema] = schemas["provider_schemas"].as_object().unwrap().values().collect::<Vec<_>>().try_into().unwrap();
-    for (kind, folder) in [
-        ("resource_schemas", "resources"),
-        ("data_source_schemas", "data-sources"),
-        ("ephemeral_resource_schemas", "ephemeral-resources"),
-        ("functions", "functions"),
-        ("list_resource_schemas", "list-resources"),
-        ("action_schemas", "actions"),
-    ] {
-        // Older versions do not list the newer kinds.
-        let Some(offered) = schema[kind].as_object() else { continue };
-        let offered: Vec<&String> = offered.keys().collect();
-        let shown: Vec<String> = files(&examples().join(folder))
-            .iter()
-            .map(|folder| folder.file_name().unwrap().to_string_lossy().into_owned())
-            .collect();
-        assert_eq!(shown.iter().collect::<Vec<_>>(), offered, "examples/{folder}");
-    }
+#[test]
+fn everything_has_its_example() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::installed(cli, &site, Installation::Mirror);
+        workspace.write(&fs::read_to_string(examples().join("provider/provider.tf")).unwrap());
+        workspace.init();
+        let text = workspace.run_ok(&["providers", "schema", "-json"]).stdout;
+        // Editors and other programs read nothing but the schema.
+        assert!(text.len() < 15_000_000, "{}", text.len());
+        let fact = "`Monthly`. All but `Hourly` are prepaid, and the service may refuse to release a prepaid instance \
+                    before its term ends. Default: `Hourly`. Forces replacement.";
+        assert!(text.contains(fact));
+        let schemas: Value = serde_json::from_str(&text).unwrap();
+        let schema = schemas["provider_schemas"].as_object().unwrap().values().next().unwrap();
+        for (kind, folder) in [
+            ("resource_schemas", "resources"),
+            ("data_source_schemas", "data-sources"),
+            ("ephemeral_resource_schemas", "ephemeral-resources"),
+            ("functions", "functions"),
+            ("list_resource_schemas", "list-resources"),
+            ("action_schemas", "actions"),
+        ] {
+            // Older versions do not list the newer kinds.
+            let Some(offered) = schema[kind].as_object() else { continue };
+            let offered: Vec<&String> = offered.keys().collect();
+            let shown: Vec<String> = files(&examples().join(folder))
+                .iter()
+                .map(|folder| folder.file_name().unwrap().to_string_lossy().into_owned())
+                .collect();
+            assert_eq!(shown.iter().collect::<Vec<_>>(), offered, "examples/{folder}");
+        }
+    });
 }
 
 /// The same for the kinds that older versions do not list.

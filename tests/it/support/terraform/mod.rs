@@ -29,5 +29,5 @@ pub(crate) use self::{
     site::Site,
     started::Started,
     state::State,
-    workspace::{Installation, LIGHT, Run, Workspace},
+    workspace::{Installation, Run, Workspace},
 };

@@ -25,7 +25,7 @@ impl Plan {
         self.changes().find(|change| change.0["address"] == address)
     }
 
-    fn changes(&self) -> impl Iterator<Item = Change<'_>> {
+    pub(crate) fn changes(&self) -> impl Iterator<Item = Change<'_>> {
         self.0["resource_changes"].as_array().into_iter().flatten().map(Change)
     }
 
@@ -33,6 +33,17 @@ impl Plan {
     pub(crate) fn actions(&self) -> Vec<(String, String)> {
         let changing = self.changes().filter(|change| change.actions() != "no-op");
         changing.map(|change| (change.0["address"].as_str().unwrap().to_owned(), change.actions())).collect()
+    }
+
+    /// The actions on all outputs.
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = String> {
+        let outputs = self.0["output_changes"].as_object().into_iter().flatten();
+        outputs.map(|(_, change)| join(&change["actions"]))
+    }
+
+    /// Whether the refresh found objects that differ from the state.
+    pub(crate) fn has_drift(&self) -> bool {
+        self.0["resource_drift"].is_array()
     }
 
     /// The actions on an output.
@@ -77,7 +88,12 @@ impl Change<'_> {
     }
 
     pub(crate) fn is_import(&self) -> bool {
-        self.0["change"]["importing"].is_object()
+        self.importing().is_object()
+    }
+
+    /// What is imported, with its `id` or its `identity`.
+    pub(crate) fn importing(&self) -> &Value {
+        &self.0["change"]["importing"]
     }
 
     pub(crate) fn previous_address(&self) -> Option<&str> {

@@ -30,7 +30,7 @@ pub(crate) enum Installation {
 
 /// Makes short commands of Go programs cheap: their garbage collection is a seventh of the processor time, and on one
 /// thread, beside others, each is a tenth cheaper.
-pub(crate) const LIGHT: [(&str, &str); 3] = [("GOGC", "off"), ("GOMEMLIMIT", "1GiB"), ("GOMAXPROCS", "1")];
+const LIGHT: [(&str, &str); 3] = [("GOGC", "off"), ("GOMEMLIMIT", "1GiB"), ("GOMAXPROCS", "1")];
 
 /// A working directory of its own, with an environment of its own.
 pub(crate) struct Workspace<'a> {
@@ -172,7 +172,9 @@ impl<'a> Workspace<'a> {
 
     /// Whether Terraform needs several processes of the provider: one for each alias.
     fn has_aliases(&self) -> bool {
-        fs::read_to_string(self.directory().join("main.tf")).is_ok_and(|config| config.contains("  alias "))
+        let files = fs::read_dir(self.directory()).unwrap().map(|file| file.unwrap().path());
+        let mut configurations = files.filter(|file| file.extension().is_some_and(|extension| extension == "tf"));
+        configurations.any(|file| fs::read_to_string(file).is_ok_and(|config| config.contains("  alias ")))
     }
 
     /// Serves the provider in this process, with the environment of a command, until the next one.

@@ -2,8 +2,9 @@
 //!
 //! The oracle is the sandbox: what it sold, at which price, and which specification had stock when. A seed is ten
 //! instances with five candidates each in one configuration; prices move between plan and apply, stock moves for a
-//! while, and answers are lost. To repeat one seed: `STOCK_SEED=<seed> cargo test --test it stock::`; `STOCK_RUNS` is
-//! the number of creates, thirty by default.
+//! while, and answers are lost. To repeat one seed: `STOCK_SEED=<seed> cargo test --test it availability::`;
+//! `STOCK_RUNS` is the number of creates, thirty by default. A create whose answer is lost waits for two minutes until
+//! nothing can become visible any more: the test is the longest, and its name lets it begin with the first ones.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
