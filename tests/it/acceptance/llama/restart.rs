@@ -35,7 +35,10 @@ fn attribute(ty: &Type, name: &str) -> Type {
 
 /// The progress and the diagnostics of the action.
 async fn invoke(host: &Host, more: impl IntoIterator<Item = (&'static str, Value)>) -> (Vec<String>, Vec<Diagnostic>) {
-    let provider = || Damodel::new(Environment::default());
+    // Progress is written below the working directory.
+    let folder = tempfile::tempdir().unwrap();
+    let none: [(&str, &str); 0] = [];
+    let provider = || Damodel::new(Environment::made_of(none, folder.path().to_owned()));
     let server = damodel::framework::Server::new(provider(), Ends::default());
     let action = &server.registry().find(damodel::framework::OfferKind::Action, ACTION).unwrap().schema;
     let mut core = Core::new(provider(), ACTION, action);
