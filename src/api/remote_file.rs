@@ -53,7 +53,7 @@ pub enum RemoteError {
     #[error("the server does not support range requests")]
     NoRanges,
     /// A redirect that is not followed: to an address without https, or after too many others.
-    #[error("the server redirects: {0}")]
+    #[error("{0}")]
     Redirect(Cause),
     /// The server answered with another status.
     #[error("the server answered {0}")]
