@@ -243,7 +243,8 @@ fn everything_has_its_example() {
                     before its term ends. Default: `Hourly`. Forces replacement.";
         assert!(text.contains(fact));
         let schemas: Value = serde_json::from_str(&text).unwrap();
-        let schema = schemas["provider_schemas"].as_object().unwrap().values().next().unwrap();
+        let [schema] =
+            schemas["provider_schemas"].as_object().unwrap().values().collect::<Vec<_>>().try_into().unwrap();
         for (kind, folder) in [
             ("resource_schemas", "resources"),
             ("data_source_schemas", "data-sources"),
