@@ -12,7 +12,7 @@ use std::{
     fmt::Write as _,
     sync::{
         Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -22,7 +22,10 @@ use damodel::sandbox::{FaultAction, StateList, When};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom as _};
 use serde_json::{Value, json};
 
-use crate::support::terraform::{Cli, Diagnostic, Plan, Site, Workspace, config_with, each_cli};
+use crate::support::{
+    seeds::each_seed,
+    terraform::{Cli, Diagnostic, Plan, Site, Workspace, config_with, each_cli},
+};
 
 const RUNS: u64 = 30;
 const MACHINES: usize = 10;
@@ -78,25 +81,15 @@ fn an_instance_is_bought_whenever_there_is_one() {
         None => 1..1 + count,
     };
     each_cli(|cli| {
-        let (next, sum) = (AtomicU64::new(seeds.start), Mutex::new(Outcome::default()));
-        thread::scope(|scope| {
-            for _ in 0..AT_ONCE {
-                scope.spawn(|| {
-                    loop {
-                        let seed = next.fetch_add(1, Ordering::Relaxed);
-                        if seed >= seeds.end {
-                            return;
-                        }
-                        let outcome = Market::of(seed).run(cli);
-                        let mut sum = sum.lock().unwrap();
-                        sum.with_stock += outcome.with_stock;
-                        sum.bought += outcome.bought;
-                        sum.at_once += outcome.at_once;
-                        sum.bought_at_once += outcome.bought_at_once;
-                        sum.requests += outcome.requests;
-                    }
-                });
-            }
+        let sum = Mutex::new(Outcome::default());
+        each_seed(&seeds, AT_ONCE, |seed| {
+            let outcome = Market::of(seed).run(cli);
+            let mut sum = sum.lock().unwrap();
+            sum.with_stock += outcome.with_stock;
+            sum.bought += outcome.bought;
+            sum.at_once += outcome.at_once;
+            sum.bought_at_once += outcome.bought_at_once;
+            sum.requests += outcome.requests;
         });
         let sum = sum.into_inner().unwrap();
         let mut stderr = std::io::stderr();

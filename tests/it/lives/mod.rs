@@ -15,15 +15,11 @@ mod life;
 use std::{
     env,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread,
+    sync::Mutex,
 };
 
 use self::life::Life;
-use crate::support::terraform::each_cli;
+use crate::support::{seeds::each_seed, terraform::each_cli};
 
 const RUNS: u64 = 24;
 const FIRST_SEED: u64 = 1;
@@ -38,30 +34,19 @@ fn nothing_is_lost_or_made_twice_whatever_breaks() {
         (None, runs) => FIRST_SEED..FIRST_SEED + runs.unwrap_or(RUNS),
     };
     each_cli(|cli| {
-        let next = AtomicU64::new(seeds.start);
         let failures = Mutex::new(Vec::new());
         let broken = Mutex::new((0, 0));
-        thread::scope(|scope| {
-            for _ in 0..AT_ONCE {
-                scope.spawn(|| {
-                    loop {
-                        let seed = next.fetch_add(1, Ordering::Relaxed);
-                        if seed >= seeds.end {
-                            return;
-                        }
-                        let life = Life::of(seed);
-                        match catch_unwind(AssertUnwindSafe(|| life.live(cli))) {
-                            Ok((hits, breaks)) => {
-                                let mut broken = broken.lock().unwrap();
-                                *broken = (broken.0 + hits, broken.1 + breaks);
-                            }
-                            Err(panic) => {
-                                let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
-                                failures.lock().unwrap().push(format!("LIVES_SEED={seed}: {life:#?}\n{text}"));
-                            }
-                        }
-                    }
-                });
+        each_seed(&seeds, AT_ONCE, |seed| {
+            let life = Life::of(seed);
+            match catch_unwind(AssertUnwindSafe(|| life.live(cli))) {
+                Ok((hits, breaks)) => {
+                    let mut broken = broken.lock().unwrap();
+                    *broken = (broken.0 + hits, broken.1 + breaks);
+                }
+                Err(panic) => {
+                    let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+                    failures.lock().unwrap().push(format!("LIVES_SEED={seed}: {life:#?}\n{text}"));
+                }
             }
         });
         let failures = failures.into_inner().unwrap();
