@@ -11,11 +11,12 @@ use russh::{
             client::{AgentClient, AgentStream},
         },
         decode_secret_key,
+        ssh_key::encoding::DecodePem,
     },
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Credentials, Error, error::said, login::LoginUnderWay};
+use super::{Credentials, Error, error::said, login::LoginUnderWay, short_key::ShortKey};
 
 /// The keys of a target.
 pub(super) struct Identities {
@@ -107,7 +108,8 @@ fn private_key(text: &SecretString, what: &str) -> Result<PrivateKey, Error> {
         return Err(bad("it is not a private key (a PEM block that begins with `-----BEGIN … PRIVATE KEY-----`)"));
     }
     let text = SecretString::from(lines.join("\n"));
-    match decode_secret_key(text.expose_secret(), None) {
+    let read = decode_secret_key(text.expose_secret(), None);
+    match read.or_else(|error| ShortKey::decode_pem(text.expose_secret()).map(|short| short.0).map_err(|_| error)) {
         Ok(key) if key.is_encrypted() => Err(Error::EncryptedKey { what: what.to_owned() }),
         Ok(key) => match key.algorithm() {
             Algorithm::Ecdsa { .. } | Algorithm::Ed25519 | Algorithm::Rsa { .. } => Ok(key),
@@ -257,6 +259,8 @@ async fn client(pipe: &Path) -> Result<Client, keys::Error> {
 
 #[cfg(test)]
 mod tests {
+    use russh::keys::signature::{Signer as _, Verifier as _};
+
     use super::*;
 
     /// RFC 8410, section 10.3: without and with the public key.
@@ -271,6 +275,16 @@ mod tests {
     -----END PRIVATE KEY-----",
     ];
 
+    /// Its number is 01 02 … 1f, 31 bytes.
+    const SHORT: &str = "-----BEGIN OPENSSH PRIVATE KEY-----
+    b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAaAAAABNlY2RzYS
+    1zaGEyLW5pc3RwMjU2AAAACG5pc3RwMjU2AAAAQQR6WTGAhgxAN8g8EnSYRcjuFCTdKX+t
+    y4leNYJV0sfSsqjKJVgPJib+V5Bi/xuZ/5HCSg2gb7MrW+IBSMkkn1ZQAAAAmKRaprekWq
+    a3AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBHpZMYCGDEA3yDwS
+    dJhFyO4UJN0pf63LiV41glXSx9KyqMolWA8mJv5XkGL/G5n/kcJKDaBvsytb4gFIySSfVl
+    AAAAAfAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHwAAAAAB
+    -----END OPENSSH PRIVATE KEY-----";
+
     fn with_key(text: &str) -> Credentials {
         Credentials { private_key: Some(text.into()), ..Credentials::default() }
     }
@@ -282,6 +296,17 @@ mod tests {
             let shown: Vec<String> = identities.keys.iter().map(ToString::to_string).collect();
             assert_eq!(shown, ["private key ssh-ed25519 SHA256:ebCT4wkJOqO5AIlHG03cHvn3Cr3ZZEEh8m81duHhR3Q"]);
         }
+    }
+
+    /// One ECDSA key of 512 is written so.
+    #[test]
+    fn an_ecdsa_key_whose_number_begins_with_a_zero_byte_signs() {
+        let identities = given(&with_key(SHORT)).unwrap();
+        let identity = &identities.keys[0];
+        let fingerprint = "SHA256:Pnjk6Rp/207/nRFV1BYTYOVuYAbN3g0951glKgFDdzI";
+        assert_eq!(identity.to_string(), format!("private key ecdsa-sha2-nistp256 {fingerprint}"));
+        let signature = identity.key.try_sign(b"a login").unwrap();
+        identity.key.public_key().key_data().verify(b"a login", &signature).unwrap();
     }
 
     #[test]

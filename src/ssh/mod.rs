@@ -21,6 +21,7 @@ pub mod http;
 mod identity;
 mod login;
 mod session;
+mod short_key;
 
 use std::{path::PathBuf, time::Duration};
 
