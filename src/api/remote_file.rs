@@ -262,6 +262,7 @@ fn content_range(headers: &HeaderMap) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::TcpSocket;
     use wiremock::{
         Mock, MockServer, ResponseTemplate,
         matchers::{header, method, path},
@@ -355,8 +356,11 @@ mod tests {
         let unknown = RemoteFile::new("https://models.invalid/m.gguf", &Settings::default()).unwrap();
         let unknown = RemoteFile { max_retries: 0, ..unknown }.size("/m.gguf").await.unwrap_err();
         assert!(matches!(unknown, RemoteError::Lookup(_)), "{unknown}");
-        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let closed = RemoteFile::new(&format!("http://{closed}/m.gguf"), &Settings::default()).unwrap();
+        // Held, and nothing listens.
+        let held = TcpSocket::new_v4().unwrap();
+        held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let closed = format!("http://{}/m.gguf", held.local_addr().unwrap());
+        let closed = RemoteFile::new(&closed, &Settings::default()).unwrap();
         let closed = RemoteFile { max_retries: 0, ..closed }.size("/m.gguf").await.unwrap_err();
         assert!(matches!(closed, RemoteError::Connection(_)), "{closed}");
     }

@@ -10,7 +10,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::support::sshd::{Sshd, free_port};
+use crate::support::{ports::free_port, sshd::Sshd};
 
 async fn session(sshd: &Sshd, limits: SessionLimits, cancel: &CancellationToken) -> Session {
     let deadline = Instant::now() + Duration::from_secs(60);

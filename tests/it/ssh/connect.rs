@@ -20,7 +20,8 @@ use tracing_subscriber::{
 };
 
 use crate::support::{
-    sshd::{Cable, Sshd, free_port},
+    ports::free_port,
+    sshd::{Cable, Sshd},
     wait::wait_until,
 };
 

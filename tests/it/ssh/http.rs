@@ -24,7 +24,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::support::sshd::{Cable, Sshd, free_port};
+use crate::support::{
+    ports::free_port,
+    sshd::{Cable, Sshd},
+};
 
 async fn session(sshd: &Sshd, limits: SessionLimits, cancel: &CancellationToken) -> Session {
     let deadline = Instant::now() + Duration::from_secs(60);

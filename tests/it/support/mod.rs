@@ -3,6 +3,7 @@
 pub(crate) mod damage;
 pub(crate) mod gguf;
 pub(crate) mod plugin;
+pub(crate) mod ports;
 pub(crate) mod proto;
 pub(crate) mod reattach;
 pub(crate) mod record;

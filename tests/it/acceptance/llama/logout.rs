@@ -19,8 +19,8 @@ use super::{
 };
 use crate::support::{
     plugin::BINARY,
+    ports::free_port,
     record::skipped,
-    sshd::free_port,
     terraform::{Severity, Site, each_cli, says},
     wait::found_within,
 };

@@ -15,7 +15,8 @@ use nix::{
 use super::{Server, X, chat::asks_through, pid, record, runs, state_folder, until};
 use crate::support::{
     plugin::BINARY,
-    sshd::{Agent, Cable, Sshd, free_port},
+    ports::free_port,
+    sshd::{Agent, Cable, Sshd},
     terraform::{Cli, Severity, Site, Started, Workspace, config_with, each_cli, refusal, says},
 };
 

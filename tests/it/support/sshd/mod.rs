@@ -14,14 +14,10 @@ mod keys;
 use std::{
     env, fs,
     io::{self, BufRead, BufReader, Write},
-    net::TcpListener,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{self, Child, Command, Stdio},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU16, Ordering},
-    },
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
     thread,
 };
 
@@ -34,7 +30,7 @@ use secrecy::SecretString;
 use tempfile::TempDir;
 
 pub(crate) use self::{agent::Agent, cable::Cable, keys::Keys};
-use super::{record::skipped, wait::wait_until};
+use super::{ports::free_port, record::skipped, wait::wait_until};
 
 /// An sshd whose sessions have [`Sshd::home`] as their home, not the user's. Ends when dropped, with its sessions.
 #[derive(Debug)]
@@ -285,19 +281,6 @@ fn program() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
     env::split_paths(&path).chain(usual).map(|directory| directory.join("sshd")).find(|file| file.is_file())
-}
-
-/// A port without a listener: each is given once, and the system assigns only higher ones by itself.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = process::id() % 10_000;
-    loop {
-        let number = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
-        let port = u16::try_from(20_000 + (first + number) % 10_000).unwrap();
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }
 
 fn write_program(path: &Path, text: &str) {

@@ -6,8 +6,9 @@ use rstest::rstest;
 
 use super::{
     super::{super::decide::Step, Build, FailureKind, Job, JobReport, Phase, ServerPlace, SourceOrigin, Verb},
-    home::{Gpu, Home, PACKAGE, RTX, V100, free_port, no_inference, until},
+    home::{Gpu, Home, PACKAGE, RTX, V100, no_inference, until},
     model,
+    ports::free_port,
     stand_in::CUDA,
 };
 

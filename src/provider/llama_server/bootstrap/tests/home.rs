@@ -4,7 +4,6 @@ use std::{
     cell::Cell,
     fs,
     io::Write,
-    net::TcpListener,
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -19,12 +18,12 @@ use crate::provider::llama_server::bootstrap::{
     CompileSource, Fingerprint, Job, JobReport, Phase, ServerPlace, SourceOrigin, Verb, no_room, program, room_question,
 };
 
-use super::model;
 pub(super) use super::{
     apply::{no_inference, start},
     observe::{chat, http, is_running, kill, processes},
     stand_in::{Gpu, PACKAGE, RTX, V100},
 };
+use super::{model, ports::free_port};
 
 /// The name of the instance.
 const INSTANCE: &str = "ins-1";
@@ -44,11 +43,6 @@ pub(super) struct Home {
     pub(super) inside: Cell<Option<u32>>,
     /// Of the first server.
     pub(super) port: u16,
-}
-
-/// A port where nobody listens.
-pub(super) fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// Waits until something is so.

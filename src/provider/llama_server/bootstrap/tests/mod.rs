@@ -10,6 +10,8 @@ mod home;
 mod model;
 mod observe;
 mod pauses;
+#[path = "../../../../../tests/it/support/ports.rs"]
+mod ports;
 mod real;
 mod refusals;
 mod replace;
