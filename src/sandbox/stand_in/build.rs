@@ -136,9 +136,9 @@ const SOURCE: &[(&str, &str)] = source![
     "cmake/step.sh",
     "ggml/src/ggml-cuda/fattn.cu",
     "ggml/src/ggml-cuda/ggml-cuda.cu",
-    "ggml/src/ggml.c",
+    "ggml/src/ggml.cpp",
     "src/llama.cpp",
-    "tools/server/server.c",
+    "tools/server/server.cpp",
 ];
 
 /// The tools that `.machine/bin` may contain.

@@ -129,7 +129,7 @@ pub(super) struct Held(PathBuf);
 impl Held {
     /// Keeps the compile from completing: its first steps are done, and the last of them waits.
     pub(super) fn compile(site: &Site) -> Self {
-        Self::new(home(site).join(".machine/hold-build"), "server.c")
+        Self::new(home(site).join(".machine/hold-build"), "server.cpp")
     }
 
     /// Keeps a model from being loaded.

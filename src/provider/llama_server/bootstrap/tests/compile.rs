@@ -159,7 +159,7 @@ fn changed_source_is_compiled_again() {
     let mut job = from_source(&home);
     home.serve(&job);
     let first = home.binary();
-    let server = home.path("source/tools/server/server.c");
+    let server = home.path("source/tools/server/server.cpp");
     let changed = fs::read_to_string(&server).unwrap().replace("COMMIT", "\"changed\"");
     fs::write(server, changed).unwrap();
     job.triggers.insert("source".to_owned(), "2".to_owned());

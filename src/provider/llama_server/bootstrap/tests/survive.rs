@@ -331,7 +331,7 @@ fn files_that_a_power_cut_left_in_pieces_are_made_anew() {
     for record in ["status", "worker"] {
         fs::write(home.record(record), "status_phase='lo\0\0\0").unwrap();
     }
-    for object in ["libggml.a", "CMakeFiles/ggml.dir/ggml/src/ggml.c.o"] {
+    for object in ["libggml.a", "CMakeFiles/ggml.dir/ggml/src/ggml.cpp.o"] {
         fs::OpenOptions::new().write(true).truncate(true).open(build.join(object)).unwrap().write_all(b"\0\0").unwrap();
     }
     assert_eq!(home.look().phase, Phase::Absent);

@@ -6,10 +6,10 @@
 
 #include "about.h"
 
-int llama_version(void);
+extern "C" int llama_version(void);
 #ifdef GGML_USE_CUDA
-const char *ggml_cuda_architectures(void);
-int ggml_cuda_flash_attention(void);
+extern "C" const char *ggml_cuda_architectures(void);
+extern "C" int ggml_cuda_flash_attention(void);
 #endif
 
 int main(int count, char **arguments) {
