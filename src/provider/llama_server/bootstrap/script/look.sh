@@ -29,7 +29,6 @@ look() {
     [ -z "$kept" ] || [ "$kept" = "$folder" ] || ! exists "$kept" || former=$kept
     # shellcheck disable=SC2086
     forget $status_record $owner_record $server_record worker_identity worker_alive server_alive
-    load "$folder/status"
     load "$folder/owner"
     load "$folder/worker"
     ! is_alive "$worker_identity" || worker_alive=yes
@@ -37,6 +36,8 @@ look() {
     load "$folder/server" || { server_folder=$kept && load "$kept/server"; }
     ! is_alive "$server_identity" || server_alive=yes
     server_pid=${server_identity%%.*}
+    # Last: work that was seen to have ended has recorded why.
+    load "$folder/status"
 }
 
 # is_former_serving: whether the process that was seen is still the former server.

@@ -2,17 +2,20 @@
 
 use std::{
     fs,
+    io::Write as _,
     process::{Command, Stdio},
     thread,
 };
 
+use nix::{sys::stat::Mode, unistd::mkfifo};
 use rstest::rstest;
+use secrecy::ExposeSecret as _;
 
 use super::{
-    home::{Home, RTX, V100, chat, http, is_running, kill, until},
+    home::{Home, RTX, V100, answer, chat, http, is_running, kill, until},
     model,
 };
-use crate::provider::llama_server::bootstrap::{Build, FailureKind, Job, Phase, Verb};
+use crate::provider::llama_server::bootstrap::{Build, FailureKind, Job, Phase, Verb, program};
 
 #[test]
 fn stop_ends_the_server_and_keeps_its_log() {
@@ -224,6 +227,28 @@ fn server_that_ends_before_it_is_ready_is_told_with_its_words() {
     // The next apply tries again.
     home.model(model::working());
     home.serve(&job);
+}
+
+/// A pipe in the place of a record keeps the look where it reads that.
+#[test]
+fn work_that_ends_during_a_look_was_not_interrupted() {
+    let home = Home::new();
+    home.model(model::truncated());
+    home.ensure(&Job { build: Build::Prebuilt, ..home.job() });
+    home.look_until(Phase::Failed);
+    let [worker, status] = ["worker", "status"].map(|name| home.record(name));
+    let (process, ended) = (fs::read(&worker).unwrap(), fs::read(&status).unwrap());
+    rewrite(&home, "status", "status_phase", "load");
+    rewrite(&home, "status", "status_kind", "");
+    fs::remove_file(&worker).unwrap();
+    mkfifo(&worker, Mode::S_IRWXU).unwrap();
+    let chosen = format!("DAMODEL_STATE='{}'\n", home.state().display());
+    let look = home.feed(&(chosen + program(&home.place(), &Verb::Look).expose_secret()));
+    let mut read = fs::OpenOptions::new().write(true).open(&worker).unwrap();
+    fs::write(&status, ended).unwrap();
+    read.write_all(&process).unwrap();
+    drop(read);
+    assert_eq!(answer(look).failure.unwrap().kind, FailureKind::BrokenModel);
 }
 
 /// Rewrites a value of a record, as time would have.
