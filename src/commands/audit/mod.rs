@@ -27,7 +27,7 @@ use super::{Failure, ServiceArguments, adopt, aligned};
 use crate::{
     api::{Client, Context, ObjectKind},
     provider::Environment,
-    review::{Money, code, visible},
+    review::{Money, visible},
 };
 
 pub use self::states::NotAState;
@@ -79,8 +79,6 @@ pub enum ListFormat {
     Table,
     /// For programs.
     Json,
-    /// For a comment.
-    Markdown,
 }
 
 /// What ends with an exit code of its own.
@@ -117,8 +115,7 @@ async fn audit(
     }
     let text = match arguments.format {
         ListFormat::Json => audit.to_json().map_err(|error| Failure::terminal(error.into()))?,
-        ListFormat::Markdown => markdown(&audit),
-        ListFormat::Table => plain(&audit),
+        ListFormat::Table => table(&audit),
     };
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::terminal)?;
     for line in duplicates(&audit) {
@@ -206,9 +203,9 @@ const NUMBERS: [usize; 2] = [6, 7];
 const LONGEST: usize = 100;
 
 /// The table for a terminal.
-fn plain(audit: &Audit) -> String {
+fn table(audit: &Audit) -> String {
     let mut rows = vec![TITLES.map(str::to_owned)];
-    rows.extend(sorted(audit).into_iter().map(|object| row(object, |text| visible(text, LONGEST))));
+    rows.extend(sorted(audit).into_iter().map(row));
     let mut text = format!("{}\n{}\n", aligned(&rows, &NUMBERS), summary(audit));
     let mut objects = |title: &str, objects: &[MissingObject], rest: &str| {
         for object in objects {
@@ -219,29 +216,6 @@ fn plain(audit: &Audit) -> String {
     };
     objects("Missing", &audit.missing, ", which is not in the account");
     objects("Not of this account", &audit.not_of_this_account, "; no object of its provider configuration is listed");
-    text
-}
-
-/// The table for a comment.
-fn markdown(audit: &Audit) -> String {
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let mut text = format!("## Account audit\n\n{}\n\n", summary(audit));
-    text.push_str(&line(&TITLES.map(str::to_lowercase)));
-    let rule = |column: usize| if NUMBERS.contains(&column) { "---:" } else { "---" }.to_owned();
-    text.push_str(&line(&(0..TITLES.len()).map(rule).collect::<Vec<_>>()));
-    for object in sorted(audit) {
-        text.push_str(&line(&row(object, code)));
-    }
-    let lists = [("Missing in the account", &audit.missing), ("Not of this account", &audit.not_of_this_account)];
-    for (title, objects) in lists.into_iter().filter(|(_, objects)| !objects.is_empty()) {
-        let _ = write!(text, "\n### {title} ({})\n\n", objects.len());
-        text.push_str(&line(&["kind", "id", "address", "state"].map(str::to_owned)));
-        text.push_str(&line(&["---"; 4].map(str::to_owned)));
-        for object in objects {
-            let [id, address, source] = [&object.id, &object.address, &object.source].map(|text| code(text));
-            text.push_str(&line(&[object.kind.noun().to_owned(), id, address, source]));
-        }
-    }
     text
 }
 
@@ -264,9 +238,11 @@ fn sorted(audit: &Audit) -> Vec<&HeldObject> {
     objects
 }
 
-fn row(object: &HeldObject, shown: impl Fn(&str) -> String) -> [String; 9] {
-    let known =
-        |text: &Option<String>| text.as_deref().filter(|text| !text.is_empty()).map_or_else(|| "-".to_owned(), &shown);
+fn row(object: &HeldObject) -> [String; 9] {
+    let known = |text: &Option<String>| match text.as_deref() {
+        None | Some("") => "-".to_owned(),
+        Some(text) => visible(text, LONGEST),
+    };
     let price = |price: &Option<Money>, digits: u32| {
         price.as_ref().map_or_else(|| "-".to_owned(), |price| price.with_digits(digits))
     };
@@ -278,7 +254,7 @@ fn row(object: &HeldObject, shown: impl Fn(&str) -> String) -> [String; 9] {
     };
     [
         object.billed.kind.noun().to_owned(),
-        shown(&object.billed.id),
+        visible(&object.billed.id, LONGEST),
         known(&object.billed.name),
         known(&object.billed.region),
         known(&object.billed.status),
