@@ -6,13 +6,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{
     changes::ChangeAction,
     money::{Money, Price, price},
-    plan::{OwnId, ResourceChange, ReviewedPlan, Stated},
+    plan::{ResourceChange, ReviewedPlan, Stated},
     policy_file::module_of,
     values::{ChangeSide, ShownValue, told},
 };
@@ -90,8 +90,6 @@ pub struct CostRow {
     pub address: String,
     /// Its address before, if it is moved.
     pub previous_address: Option<String>,
-    /// Its own id; of a replaced one, the old one's.
-    pub own_id: OwnId,
     /// The planned action; `None` if the plan does not contain it, or not in a readable form.
     pub action: Option<ChangeAction>,
     /// Whether it is removed from the state and still billed.
@@ -100,9 +98,6 @@ pub struct CostRow {
     pub now: Amount,
     /// After it.
     pub after: Amount,
-    /// The part of it that is at this address, without what is forgotten; `None` if that is nothing of its own, as for
-    /// a forgotten or a deposed object. If the plan becomes a baseline, this is what a later plan is compared with.
-    pub accepted: Option<Amount>,
     /// The monthly difference, if it is known.
     pub monthly_change: Option<Money>,
     /// Whether the price after the plan is a ceiling (`price_ceiling`) instead of a quote.
@@ -112,7 +107,7 @@ pub struct CostRow {
 }
 
 /// The costs on one side of a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Amount {
     /// The price is known.
@@ -202,20 +197,15 @@ impl Total {
 
 impl CostRow {
     /// The change of the monthly costs, or the reason why it is unknown.
-    pub(super) fn change(&self) -> Result<Money, Cow<'static, str>> {
-        self.beyond(self.now.monthly())
-    }
-
-    /// The monthly costs beyond a reference, or the reason why they are unknown.
     ///
     /// An unknown price that ends counts as 0, because its end can only lower the costs.
-    pub(super) fn beyond(&self, reference: Money) -> Result<Money, Cow<'static, str>> {
+    pub(super) fn change(&self) -> Result<Money, Cow<'static, str>> {
         let makes = self.action.is_some_and(ChangeAction::makes);
         match (&self.now, &self.after) {
             // An instance that is not created again keeps its price.
             (Amount::Unknown { .. }, Amount::Unknown { .. }) if !makes => Ok(Money::default()),
             (_, Amount::Unknown { why }) => Err(why.clone()),
-            (_, after) => Ok(after.monthly() - &reference),
+            (now, after) => Ok(after.monthly() - &now.monthly()),
         }
     }
 
@@ -257,8 +247,6 @@ fn row(change: &ResourceChange) -> CostRow {
     let amount = |exists: bool, values: &ChangeSide| if exists { Amount::of(price(values)) } else { Amount::Nothing };
     let now = amount(action != ChangeAction::Create, &side.before);
     let mut after = amount(action.keeps(), &side.after);
-    let is_reference = action != ChangeAction::Forget && change.deposed.is_none();
-    let accepted = is_reference.then(|| after.clone());
     if action.forgets() {
         // It is removed from the state and still billed.
         after = now.clone().and(after);
@@ -267,13 +255,11 @@ fn row(change: &ResourceChange) -> CostRow {
     CostRow {
         address: change.title(),
         previous_address: change.moved_from().cloned(),
-        own_id: OwnId::of(&side.before),
         action: Some(action),
         forgotten: action.forgets(),
         monthly_change: is_known.then(|| after.monthly() - &now.monthly()),
         now,
         after,
-        accepted,
         is_ceiling: action.keeps() && price(&side.after).is_ok_and(|price| price.is_ceiling),
         candidates: action.keeps().then(|| Candidates::of(&side.after)).flatten(),
     }
@@ -286,12 +272,10 @@ fn untouched(stated: &Stated, is_unread: bool) -> CostRow {
     CostRow {
         address: stated.address.clone(),
         previous_address: None,
-        own_id: OwnId::of(&stated.values),
         action: None,
         forgotten: false,
         monthly_change: matches!(after, Amount::Known { .. }).then(Money::default),
         now,
-        accepted: Some(after.clone()),
         after,
         is_ceiling: price(&stated.values).is_ok_and(|price| price.is_ceiling),
         candidates: Candidates::of(&stated.values),

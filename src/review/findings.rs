@@ -1,18 +1,15 @@
 //! Findings: actions of a plan that may be unwanted. The policy decides which of them close the gate.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::{collections::BTreeMap, fmt};
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{
     changes::ChangeAction,
     cost::{CLOUD_DISK, INSTANCE, PRIVATE_IMAGE, TermKind},
-    plan::{OwnId, ResourceChange, ReviewedPlan, Stated},
+    plan::{ResourceChange, ReviewedPlan, is_own},
     policy_file::{names, plain},
     report::{Report, visible},
     values::ChangeSide,
@@ -20,9 +17,6 @@ use super::{
 
 /// The number of bytes of a digest in a fingerprint.
 const FINGERPRINT: usize = 16;
-
-/// What a finding is about, beside its address: the object's own id, and the facts of its rule. Prices are none.
-pub type FindingFacts = BTreeMap<String, Value>;
 
 /// An action or a condition of a plan that may be unwanted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,9 +38,7 @@ pub struct Finding {
     /// The digest of rule, plan, address and kind, equal for the same finding of a later plan, wherever the object is
     /// configured.
     pub fingerprint: String,
-    /// Its facts; `None` if one is hidden or unknown, and for findings that a baseline never lets through.
-    pub facts: Option<FindingFacts>,
-    /// Whether an exception or the baseline lets it through.
+    /// Whether an exception lets it through.
     pub accepted: bool,
     /// The place where the object is configured.
     pub location: Option<Location>,
@@ -74,7 +66,7 @@ pub enum Level {
 }
 
 /// The name of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
     /// A condition of the configuration failed.
@@ -132,8 +124,8 @@ impl Rule {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Check => "A check, precondition or postcondition of the configuration does not hold.",
-            Self::DestroyData => "The plan destroys data, or an object whose data cannot be judged.",
-            Self::Exception => "An exception of the policy is out of date, exceeded, or matches no object.",
+            Self::DestroyData => "The plan destroys data.",
+            Self::Exception => "An exception of the policy is out of date, or matches no object.",
             Self::MaxMonthlyIncrease => {
                 "The plan raises the monthly bill by more than the limit, or by an unknown sum."
             }
@@ -159,22 +151,17 @@ pub(super) struct Observation {
     pub(super) disks: Vec<String>,
     pub(super) message: String,
     pub(super) details: Vec<String>,
-    pub(super) facts: Option<FindingFacts>,
     /// Whether it closes the gate even without a policy.
     pub(super) is_blind: bool,
 }
 
 /// All observations of a plan, independent of the policy.
 pub(super) fn observe(plan: &ReviewedPlan, report: &Report) -> Vec<Observation> {
-    let observer = Observer {
-        plan,
-        by_title: plan.changes.iter().map(|change| (change.title(), change)).collect(),
-        prior: plan.prior.iter().map(|stated| (stated.address.as_str(), stated)).collect(),
-    };
+    let observer = Observer { plan, by_title: plan.changes.iter().map(|change| (change.title(), change)).collect() };
     let all = [
         not_whole(report),
         observer.unknown_prices(report),
-        observer.destroyed_data(report),
+        observer.destroyed(report),
         observer.bought(report),
         observer.unpriced(),
         observer.secrets(report),
@@ -194,7 +181,6 @@ impl Observation {
             disks: Vec::new(),
             message: message.into(),
             details: Vec::new(),
-            facts: None,
             is_blind: false,
         }
     }
@@ -205,13 +191,6 @@ impl Observation {
 
     fn of(self, change: &ResourceChange) -> Self {
         Self { addresses: change.addresses(), ..self.at(&change.title()) }
-    }
-
-    /// The fingerprints under its address and the one that it had before.
-    pub(super) fn fingerprints<'a>(&'a self, plan: Option<&'a str>) -> impl Iterator<Item = String> + 'a {
-        let of = move |address: &String| fingerprint(self.rule, plan, address, self.kind);
-        let of_plan = self.addresses.is_empty().then(String::new);
-        self.addresses.iter().map(of).chain(of_plan.map(move |none| of(&none)))
     }
 }
 
@@ -255,22 +234,18 @@ fn checks(report: &Report) -> Vec<Observation> {
         .collect()
 }
 
-/// A plan, with its changes by the address in reports, and the objects of its prior state.
+/// A plan, with its changes by the address in reports.
 struct Observer<'a> {
     plan: &'a ReviewedPlan,
     by_title: BTreeMap<String, &'a ResourceChange>,
-    prior: BTreeMap<&'a str, &'a Stated>,
 }
 
 impl Observer<'_> {
-    /// An observation about the object of this address, with its own id and these facts.
-    fn about(&self, address: &str, observation: Observation, facts: Option<FindingFacts>) -> Observation {
-        match (self.by_title.get(address), self.prior.get(address)) {
-            (Some(change), _) => Observation { facts: with_id(change, facts), ..observation.of(change) },
-            (None, Some(stated)) => {
-                Observation { facts: own_id(&OwnId::of(&stated.values), facts), ..observation.at(address) }
-            }
-            (None, None) => Observation { facts, ..observation.at(address) },
+    /// An observation about the object of this address.
+    fn about(&self, address: &str, observation: Observation) -> Observation {
+        match self.by_title.get(address) {
+            Some(change) => observation.of(change),
+            None => observation.at(address),
         }
     }
 
@@ -278,43 +253,38 @@ impl Observer<'_> {
         let unknown = report.cost.unknown_increases.iter();
         let observed = unknown.map(|machine| {
             let message = format!("the price is unknown: {}", machine.why);
-            let facts = self.by_title.get(&machine.address).and_then(|change| self.term(change));
-            self.about(&machine.address, Observation::new(Rule::MaxMonthlyIncrease, "unknown-price", message), facts)
+            self.about(&machine.address, Observation::new(Rule::MaxMonthlyIncrease, "unknown-price", message))
         });
         observed.collect()
     }
 
-    /// Destroyed data, and what other providers do to data that cannot be judged.
-    fn destroyed_data(&self, report: &Report) -> Vec<Observation> {
+    /// Destroyed data. What another provider destroys or invokes is only noted.
+    fn destroyed(&self, report: &Report) -> Vec<Observation> {
         let mut found = Vec::new();
         for change in &report.changes {
-            let of_action = change.action == ChangeAction::Invoke;
-            let Some(loss) = change.loss.as_ref().filter(|loss| !(loss.known && loss.data.is_empty())) else {
-                if of_action && !self.is_own_action(&change.address) {
-                    let message = "it is an action of another provider: data loss not assessed";
-                    found.push(Observation::new(Rule::DestroyData, "action", message).at(&change.address));
+            let of = |rule: Rule, kind: &'static str, message: &str| {
+                self.about(&change.address, Observation::new(rule, kind, message))
+            };
+            match &change.loss {
+                Some(loss) if !loss.known => {
+                    let message = "it is destroyed, and belongs to another provider: data loss not assessed";
+                    found.push(of(Rule::Note, "destroy", message));
                 }
-                continue;
-            };
-            let mut words: Vec<&str> = loss.data.iter().map(|item| item.kind.word()).collect();
-            words.dedup();
-            let message = if loss.known {
-                format!("data is destroyed: {}", words.join(", "))
-            } else {
-                "it is destroyed, and belongs to another provider: data loss not assessed".to_owned()
-            };
-            let mut ids = loss.disks.clone();
-            ids.sort();
-            let facts = loss.is_identified.then(|| FindingFacts::from([("data".to_owned(), json!(ids))]));
-            let observation = Observation::new(Rule::DestroyData, "destroy", message);
-            found.push(Observation { disks: loss.disks.clone(), ..self.about(&change.address, observation, facts) });
+                Some(loss) if !loss.data.is_empty() => {
+                    let mut words: Vec<&str> = loss.data.iter().map(|item| item.kind.word()).collect();
+                    words.dedup();
+                    let message = format!("data is destroyed: {}", words.join(", "));
+                    let observation = of(Rule::DestroyData, "destroy", &message);
+                    found.push(Observation { disks: loss.disks.clone(), ..observation });
+                }
+                None if change.action == ChangeAction::Invoke && !is_own(&change.kind) => {
+                    let message = "it is an action of another provider: data loss not assessed";
+                    found.push(of(Rule::Note, "action", message));
+                }
+                Some(_) | None => {}
+            }
         }
         found
-    }
-
-    fn is_own_action(&self, address: &str) -> bool {
-        let mut invoked = self.plan.invocations.iter().filter(|invocation| invocation.address == address);
-        invoked.all(|invocation| ResourceChange::is_own(&invocation.kind, invocation.provider.as_deref()))
     }
 
     fn bought(&self, report: &Report) -> Vec<Observation> {
@@ -327,29 +297,10 @@ impl Observer<'_> {
                 }
                 (None, _) => ("whether it is prepaid is unknown", None),
             };
-            let facts = self.by_title.get(&term.address).and_then(|change| self.term(change));
-            let observation = self.about(&term.address, Observation::new(Rule::Prepaid, "term", message), facts);
+            let observation = self.about(&term.address, Observation::new(Rule::Prepaid, "term", message));
             Observation { details: details.into_iter().collect(), ..observation }
         });
         observed.collect()
-    }
-
-    /// The facts of a purchase. Of the arguments that the provider fills, only the configured ones are facts.
-    fn term(&self, change: &ResourceChange) -> Option<FindingFacts> {
-        let after = &change.side.after;
-        let configured = self.plan.configured.get(&names(&change.address).join("."));
-        let is_set = |name: &&&str| {
-            configured.map_or_else(|| after.fact(name).is_some(), |resource| resource.arguments.contains(**name))
-        };
-        let (fixed, filled): (&[&str], &[&str]) = if change.kind == CLOUD_DISK {
-            (&["purchase_duration", "size_gb", "spec_id"], &[])
-        } else {
-            let fixed: &[&str] =
-                &["payment_type", "purchase_duration", "auto_renew", "candidates", "data_disk_expand_size_gb"];
-            (fixed, &["spec_id", "spec_type", "gpu_num"])
-        };
-        let names = fixed.iter().chain(filled.iter().filter(is_set));
-        names.map(|name| Some(((*name).to_owned(), after.fact(name)?))).collect()
     }
 
     /// Disks and images that are created or grow: the service has no prices for them.
@@ -357,26 +308,19 @@ impl Observer<'_> {
         let mut found = Vec::new();
         for change in self.plan.changes.iter().filter(|change| change.managed) {
             let (after, makes) = (&change.side.after, change.action.makes());
-            let (kind, message, facts) = match change.kind.as_str() {
-                CLOUD_DISK if makes => ("create", format!("a cloud disk is created: {}", size(after)), sizes(&[after])),
+            let (kind, message) = match change.kind.as_str() {
+                CLOUD_DISK if makes => ("create", format!("a cloud disk is created: {}", size(after))),
                 CLOUD_DISK if grows(change) => {
-                    let message = format!("a cloud disk grows: {} → {}", size(&change.side.before), size(after));
-                    ("grow", message, sizes(&[after]))
+                    ("grow", format!("a cloud disk grows: {} → {}", size(&change.side.before), size(after)))
                 }
-                PRIVATE_IMAGE if makes => {
-                    ("create", "a private image is created".to_owned(), Some(FindingFacts::new()))
-                }
+                PRIVATE_IMAGE if makes => ("create", "a private image is created".to_owned()),
                 INSTANCE if makes && !after.is_empty_list("new_disks") => {
-                    let disks = after.elements("new_disks");
-                    let words: Vec<String> = disks.iter().map(size).collect();
-                    let facts = if disks.is_empty() { None } else { sizes(&disks.iter().collect::<Vec<_>>()) };
-                    ("new-disks", format!("cloud disks are created with it: {}", words.join(", ")), facts)
+                    let sizes: Vec<String> = after.elements("new_disks").iter().map(size).collect();
+                    ("new-disks", format!("cloud disks are created with it: {}", sizes.join(", ")))
                 }
                 _ => continue,
             };
-            let facts = with_id(change, facts);
-            let observation = Observation::new(Rule::Unpriced, kind, message).of(change);
-            found.push(Observation { facts, ..observation });
+            found.push(Observation::new(Rule::Unpriced, kind, message).of(change));
         }
         found
     }
@@ -384,10 +328,7 @@ impl Observer<'_> {
     fn secrets(&self, report: &Report) -> Vec<Observation> {
         let found = report.secrets.iter().map(|secrets| {
             let observation = Observation::new(Rule::SecretsInState, "secrets", "secrets would enter the state");
-            let attributes: BTreeSet<&String> = secrets.attributes.iter().collect();
-            let facts = FindingFacts::from([("attributes".to_owned(), json!(attributes))]);
-            let details = secrets.attributes.clone();
-            Observation { details, ..self.about(&secrets.address, observation, Some(facts)) }
+            Observation { details: secrets.attributes.clone(), ..self.about(&secrets.address, observation) }
         });
         found.collect()
     }
@@ -396,10 +337,10 @@ impl Observer<'_> {
     fn provisioners(&self) -> Vec<Observation> {
         let runs = |change: &&ResourceChange| change.managed && (change.action.makes() || change.action.destroys());
         let found = self.plan.changes.iter().filter(runs).filter_map(|change| {
-            let provisioners = &self.plan.configured.get(&names(&change.address).join("."))?.provisioners;
+            let provisioners = self.plan.provisioners.get(&names(&change.address).join("."))?;
             let message = "its provisioners are not assessed";
             let observation = Observation::new(Rule::Note, "provisioners", message).of(change);
-            (!provisioners.is_empty()).then(|| Observation { details: provisioners.clone(), ..observation })
+            Some(Observation { details: provisioners.clone(), ..observation })
         });
         found.collect()
     }
@@ -410,34 +351,11 @@ fn size(disk: &ChangeSide) -> String {
     disk.number(&["size_gb"]).map_or_else(|| "unknown size".to_owned(), |size| format!("{size} GB"))
 }
 
-fn sizes(disks: &[&ChangeSide]) -> Option<FindingFacts> {
-    let mut sizes = disks.iter().map(|disk| disk.fact("size_gb")).collect::<Option<Vec<_>>>()?;
-    sizes.sort_by_key(Value::to_string);
-    Some(FindingFacts::from([("size_gb".to_owned(), Value::Array(sizes))]))
-}
-
 /// Whether a cloud disk grows or may grow. Hidden sizes are compared too.
 fn grows(change: &ResourceChange) -> bool {
     let size = |side: &ChangeSide| side.raw(&["size_gb"]).and_then(Value::as_f64);
     let (before, after) = (size(&change.side.before), size(&change.side.after));
     change.action == ChangeAction::Update && !matches!((before, after), (Some(before), Some(after)) if after <= before)
-}
-
-fn with_id(change: &ResourceChange, facts: Option<FindingFacts>) -> Option<FindingFacts> {
-    own_id(&OwnId::of(&change.side.before), facts)
-}
-
-/// Adds the object's own id to its facts; `None` if it is hidden.
-fn own_id(id: &OwnId, facts: Option<FindingFacts>) -> Option<FindingFacts> {
-    let id = match id {
-        OwnId::Hidden => return None,
-        OwnId::Known(id) => json!(id),
-        OwnId::NotYet => Value::Null,
-    };
-    facts.map(|mut facts| {
-        facts.insert("id".to_owned(), id);
-        facts
-    })
 }
 
 impl Finding {

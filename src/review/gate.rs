@@ -1,4 +1,4 @@
-//! The gate: the limits of a policy and its exceptions, with the findings of an earlier plan (the baseline).
+//! The gate: the limits of a policy and its exceptions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,6 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::{
-    baseline::Baseline,
     findings::{Finding, Level, Observation, Rule, fingerprint},
     money::Money,
     policy_file::{Pattern, plain},
@@ -42,8 +41,6 @@ pub struct Exception {
     pub matching: Vec<Pattern>,
     /// The rules; `None` for all rules about an object.
     pub rules: Option<Vec<Rule>>,
-    /// The most that the monthly costs of all its objects may increase by.
-    pub max_monthly_increase: Option<Money>,
     /// The responsible person or team.
     pub owner: String,
     /// The reason.
@@ -57,7 +54,7 @@ pub struct Exception {
 /// An action that a policy can deny.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Deny {
-    /// Destroy an instance's disks, a cloud disk, an image, or what another provider's object or action may hold.
+    /// Destroy an instance's disks, a cloud disk or an image.
     DestroyData,
     /// Buy an instance by the day, the week or the month, or a cloud disk for more than one period.
     Prepaid,
@@ -98,9 +95,9 @@ impl Policy {
     }
 
     /// The findings of these plans; those that close the gate have the level `error`.
-    pub(super) fn judge(&self, plans: &[Reviewed], mut baseline: Option<Baseline>) -> Vec<Finding> {
-        let rises = Rise::all(plans, baseline.as_ref());
-        let mut uses: Vec<Use<'_>> = self.exceptions.iter().map(|exception| Use::new(exception, &rises)).collect();
+    pub(super) fn judge(&self, plans: &[Reviewed]) -> Vec<Finding> {
+        let rises = Rise::all(plans);
+        let mut uses: Vec<Use<'_>> = self.exceptions.iter().map(Use::new).collect();
         let disks = addresses_of_disks(plans);
         let mut findings = Vec::new();
         for plan in plans {
@@ -113,10 +110,10 @@ impl Policy {
                     if let Some(lifting) = lifting(&mut uses, observation.rule, &addresses) {
                         lifting.objects.insert((plan.name.as_deref(), &observation.addresses));
                         let exception = lifting.exception;
-                        finding.accept(&format!("excepted until {}", exception.expires));
+                        finding.level = Level::Note;
+                        finding.accepted = true;
+                        finding.message = format!("{} (excepted until {})", finding.message, exception.expires);
                         finding.details.extend([exception.owner.clone(), exception.reason.clone()]);
-                    } else if baseline.as_mut().is_some_and(|known| known.take(plan.name.as_deref(), observation)) {
-                        finding.accept("known from the baseline");
                     } else {
                         finding.level = Level::Error;
                     }
@@ -126,7 +123,7 @@ impl Policy {
         }
         findings.extend(self.limits.iter().filter_map(|limits| limits.sum(&rises, &mut uses)));
         findings.extend(uses.iter().map(|used| used.finding(plans)));
-        findings.extend(self.notes(plans, baseline.as_ref()));
+        findings.extend(self.notes(plans));
         findings
     }
 
@@ -142,19 +139,13 @@ impl Policy {
         }
     }
 
-    /// What a reviewer should know of the policy and the baseline.
-    fn notes(&self, plans: &[Reviewed], baseline: Option<&Baseline>) -> Vec<Finding> {
+    /// What a reviewer should know of the policy.
+    fn notes(&self, plans: &[Reviewed]) -> Vec<Finding> {
         let mut notes = Vec::new();
         for file in &self.not_read {
             let message = "this file is not read: a policy counts only if --policy names it";
             notes.push(Finding { details: vec![file.clone()], ..Finding::of_policy(Rule::Note, "not-read", message) });
         }
-        let names = plans.iter().map(|plan| plan.name.clone()).collect();
-        notes.extend(baseline.and_then(|baseline| baseline.unmatched(&names)).map(|what| Finding {
-            level: Level::Warning,
-            details: vec![what],
-            ..Finding::of_policy(Rule::Note, "baseline", "the baseline has plans of other names")
-        }));
         let rules = self.limits.iter().filter_map(|limits| limits.matching.as_ref());
         for patterns in rules.clone() {
             if !plans.iter().any(|plan| plan.addresses.iter().any(|address| any(patterns, address))) {
@@ -195,29 +186,24 @@ struct Rise<'a> {
     plan: Option<&'a str>,
     /// Its address, and the one that it had before.
     addresses: Vec<&'a str>,
-    /// Beyond its reference; `None` if it is unknown.
-    beyond: Option<Money>,
+    /// The change of its monthly costs; `None` if it is unknown.
+    change: Option<Money>,
 }
 
 impl<'a> Rise<'a> {
-    fn all(plans: &'a [Reviewed], baseline: Option<&Baseline>) -> Vec<Self> {
-        let mut rises = Vec::new();
-        for plan in plans {
-            let rows = &plan.report.cost.resources;
-            let references = baseline.map(|baseline| baseline.references(plan.name.as_deref(), rows));
-            let mut references = references.into_iter().flatten();
-            rises.extend(rows.iter().map(|row| {
-                let reference = references.next().flatten().unwrap_or_else(|| row.now.monthly());
-                let addresses = [plain(&row.address)].into_iter().chain(row.previous_address.as_deref()).collect();
-                Self { plan: plan.name.as_deref(), addresses, beyond: row.beyond(reference).ok() }
-            }));
-        }
-        rises
+    fn all(plans: &'a [Reviewed]) -> Vec<Self> {
+        let rows = plans.iter().flat_map(|plan| plan.report.cost.resources.iter().map(move |row| (plan, row)));
+        rows.map(|(plan, row)| Self {
+            plan: plan.name.as_deref(),
+            addresses: [plain(&row.address)].into_iter().chain(row.previous_address.as_deref()).collect(),
+            change: row.change().ok(),
+        })
+        .collect()
     }
 
     /// The known increase; a decrease counts as 0.
     fn increase(&self) -> Money {
-        self.beyond.clone().unwrap_or_default().max(Money::default())
+        self.change.clone().unwrap_or_default().max(Money::default())
     }
 
     fn id(&self) -> (Option<&'a str>, &'a str) {
@@ -228,8 +214,6 @@ impl<'a> Rise<'a> {
 /// What an exception lets through.
 struct Use<'a> {
     exception: &'a Exception,
-    /// The increase of all its objects, if that is more than it allows: the sum, or `None` if it is unknown.
-    exceeded: Option<Option<Money>>,
     /// The objects by plan and addresses.
     objects: BTreeSet<(Option<&'a str>, &'a Vec<String>)>,
     /// The increases by plan and address.
@@ -237,20 +221,13 @@ struct Use<'a> {
 }
 
 impl<'a> Use<'a> {
-    fn new(exception: &'a Exception, rises: &[Rise<'a>]) -> Self {
-        let own = || rises.iter().filter(|rise| exception.means(&rise.addresses));
-        let mut sum = Money::default();
-        own().for_each(|rise| sum += &rise.increase());
-        let sum = own().all(|rise| rise.beyond.is_some()).then_some(sum);
-        let is_exceeded = |most: &Money| sum.as_ref().is_none_or(|sum| sum > most);
-        let exceeded = exception.max_monthly_increase.as_ref().filter(|most| is_exceeded(most)).map(|_| sum.clone());
-        Self { exception, exceeded, objects: BTreeSet::new(), increases: BTreeMap::new() }
+    fn new(exception: &'a Exception) -> Self {
+        Self { exception, objects: BTreeSet::new(), increases: BTreeMap::new() }
     }
 
     fn lifts(&self, rule: Rule, addresses: &[&str]) -> bool {
-        let is_exceeded = rule == Rule::MaxMonthlyIncrease && self.exceeded.is_some();
         let is_of_rule = self.exception.rules.as_ref().is_none_or(|rules| rules.contains(&rule));
-        is_of_rule && !is_exceeded && !self.exception.is_expired && self.exception.means(addresses)
+        is_of_rule && !self.exception.is_expired && self.exception.means(addresses)
     }
 
     /// The finding about the exception itself.
@@ -263,12 +240,6 @@ impl<'a> Use<'a> {
         let mut addresses = plans.iter().flat_map(|plan| &plan.addresses);
         let mut finding = if exception.is_expired {
             of(Level::Error, "expired", format!("an exception of the policy expired on {}", exception.expires))
-        } else if let Some(sum) = &self.exceeded {
-            let most = exception.max_monthly_increase.clone().unwrap_or_default().with_digits(2);
-            let sum = sum.as_ref().map_or_else(|| "an unknown sum".to_owned(), |sum| sum.with_digits(2));
-            let message =
-                format!("the increases of an exception add up to {sum} a month (its limit {most}): they count");
-            of(Level::Error, "exceeded", message)
         } else if !addresses.any(|address| any(&exception.matching, address)) {
             of(Level::Note, "no-match", "an exception of the policy matches no object".to_owned())
         } else {
@@ -308,7 +279,7 @@ impl Limits {
                 Some(used) => drop(used.increases.insert(rise.id(), increase)),
                 None => {
                     increases += &increase;
-                    decreases += &(increase - &rise.beyond.clone().unwrap_or_default());
+                    decreases += &(increase - &rise.change.clone().unwrap_or_default());
                 }
             }
         }
@@ -347,7 +318,6 @@ impl Finding {
             message: message.into(),
             details: Vec::new(),
             fingerprint: fingerprint(rule, None, "", kind),
-            facts: None,
             accepted: false,
             location: None,
         }
@@ -360,12 +330,6 @@ impl Finding {
         let details = patterns.into_iter().map(str::to_owned).collect();
         Self { fingerprint, details, ..self }
     }
-
-    fn accept(&mut self, why: &str) {
-        self.level = Level::Note;
-        self.accepted = true;
-        self.message = format!("{} ({why})", self.message);
-    }
 }
 
 fn finding(plan: &Reviewed, observation: &Observation) -> Finding {
@@ -373,6 +337,7 @@ fn finding(plan: &Reviewed, observation: &Observation) -> Finding {
         Rule::Check | Rule::Exception | Rule::Note | Rule::SecretsInState | Rule::Unpriced => Level::Note,
         Rule::DestroyData | Rule::MaxMonthlyIncrease | Rule::Plan | Rule::Prepaid => Level::Warning,
     };
+    let object = observation.addresses.first().map_or("", String::as_str);
     Finding {
         rule: observation.rule,
         kind: observation.kind,
@@ -381,8 +346,7 @@ fn finding(plan: &Reviewed, observation: &Observation) -> Finding {
         address: observation.address.clone(),
         message: observation.message.clone(),
         details: observation.details.clone(),
-        fingerprint: observation.fingerprints(plan.name.as_deref()).next().unwrap_or_default(),
-        facts: observation.facts.clone(),
+        fingerprint: fingerprint(observation.rule, plan.name.as_deref(), object, observation.kind),
         accepted: false,
         location: None,
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     cost::INSTANCE,
-    plan::{ResourceChange, ReviewedPlan},
+    plan::{ResourceChange, ReviewedPlan, is_own},
     values::{ChangeSide, ShownValue},
 };
 
@@ -25,9 +25,6 @@ pub struct Loss {
     /// The ids of the cloud disks among the data, hidden ones too: to compare, never to show.
     #[serde(skip)]
     pub(super) disks: Vec<String>,
-    /// Whether each of the data is known by an id that may be shown.
-    #[serde(skip)]
-    pub(super) is_identified: bool,
 }
 
 /// A disk or image with data.
@@ -62,7 +59,7 @@ pub enum ItemKind {
 impl Loss {
     pub(super) fn of(change: &ResourceChange, plan: &ReviewedPlan) -> Self {
         let before = &change.side.before;
-        let (mut data, mut staying, mut disks, mut is_identified) = (Vec::new(), Vec::new(), Vec::new(), true);
+        let (mut data, mut staying, mut disks) = (Vec::new(), Vec::new(), Vec::new());
         match change.kind.as_str() {
             INSTANCE => {
                 data.push(Item { size_gb: size(before, "sys_disk_size_gb"), ..Item::of(ItemKind::SystemDisk) });
@@ -74,9 +71,7 @@ impl Loss {
                 let found = Disks::of(before, plan);
                 data.extend(found.items(true));
                 staying.extend(found.items(false));
-                let lost = || found.known.iter().filter(|(_, disk)| disk.dies);
-                is_identified = !found.unnamed.iter().any(|disk| disk.dies) && lost().all(|(_, disk)| !disk.is_hidden);
-                disks.extend(lost().map(|(id, _)| id.clone()));
+                disks.extend(found.known.iter().filter(|(_, disk)| disk.dies).map(|(id, _)| id.clone()));
             }
             "damodel_cloud_disk" => {
                 disks.extend(before.raw(&["id"]).and_then(Value::as_str).map(str::to_owned));
@@ -91,16 +86,15 @@ impl Loss {
             }
             // Its destroy stops the server, and keeps builds and model.
             "damodel_llama_server" => {}
-            kind if kind.starts_with("damodel_") => data.push(Item::of(ItemKind::Unknown)),
+            kind if is_own(kind) => data.push(Item::of(ItemKind::Unknown)),
             _ => {}
         }
         Self {
-            known: ResourceChange::is_own(&change.kind, change.provider.as_deref()) || is_state_only(change),
+            known: is_own(&change.kind) || is_state_only(change),
             data,
             staying,
             protected: before.at(&["deletion_protection"]) == ShownValue::Known(&Value::Bool(true)),
             disks,
-            is_identified,
         }
     }
 }

@@ -8,7 +8,6 @@
 //! No report has a value that the plan marks as sensitive: values are read through `values::ChangeSide`, which keeps
 //! the masks with them.
 
-mod baseline;
 mod changes;
 mod cost;
 mod findings;
@@ -22,16 +21,15 @@ mod report;
 mod values;
 
 pub use self::{
-    baseline::Baseline,
     changes::{Change, ChangeAction, Line, PlannedDisk},
     cost::{Amount, Candidates, Cost, CostRow, Sums, Term, TermKind, Total, Unpriced},
-    findings::{Finding, FindingFacts, Level, Location, Rule},
+    findings::{Finding, Level, Location, Rule},
     gate::{Deny, Exception, Limits, Policy, Verdict},
     losses::{Item, ItemKind, Loss},
     money::Money,
-    plan::{Check, Importing, NotAPlan, OwnId, ReviewedPlan, Trigger},
+    plan::{Check, Importing, NotAPlan, ReviewedPlan, Trigger},
     policy_file::{NotAPolicy, Pattern, names},
-    render::{Format, Style, code, render},
+    render::{Format, Style, render},
     report::{Counts, Report, Review, Reviewed, visible},
     values::Secrets,
 };

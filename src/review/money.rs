@@ -7,7 +7,7 @@ use std::{
 };
 
 use bigdecimal::{BigDecimal, RoundingMode, Zero};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::Number;
 
 use super::values::{ChangeSide, ShownValue};
@@ -110,12 +110,6 @@ impl Sub<&Self> for Money {
 
     fn sub(self, other: &Self) -> Self {
         Self(self.0 - &other.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Money {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::of(&Number::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not a sum of money"))
     }
 }
 

@@ -134,12 +134,9 @@ impl<'a> Section<'a> {
             let known = DENY.map(|deny| deny.rule().as_str());
             deny.push(found.ok_or_else(|| self.unknown_word("deny", word, &known))?);
         }
-        Ok(Limits { matching, max_monthly_increase: self.most()?, deny })
-    }
-
-    fn most(&self) -> Result<Option<Money>, NotAPolicy> {
         let key = "max_monthly_increase";
-        self.table.get(key).map(|value| self.money(key, value)).transpose()
+        let max_monthly_increase = self.table.get(key).map(|value| self.money(key, value)).transpose()?;
+        Ok(Limits { matching, max_monthly_increase, deny })
     }
 
     fn money(&self, key: &'static str, value: &Value) -> Result<Money, NotAPolicy> {
@@ -152,7 +149,7 @@ impl<'a> Section<'a> {
     }
 
     fn exception(&self, today: Date) -> Result<Exception, NotAPolicy> {
-        self.knows(&["match", "rule", "owner", "reason", "expires", "max_monthly_increase"])?;
+        self.knows(&["match", "rule", "owner", "reason", "expires"])?;
         let rules = match self.words("rule")? {
             None => None,
             Some(words) => Some(words.into_iter().map(|word| self.rule(word)).collect::<Result<_, _>>()?),
@@ -169,7 +166,6 @@ impl<'a> Section<'a> {
         Ok(Exception {
             matching: self.patterns()?,
             rules,
-            max_monthly_increase: self.most()?,
             owner: self.text("owner")?,
             reason: self.text("reason")?,
             expires: day.to_string(),
@@ -418,8 +414,8 @@ mod tests {
             ("", "the policy lacks \"version\""),
             ("verson = 1", "the policy has the unknown key \"verson\": did you mean \"version\"?"),
             (
-                &exception("expires = 2026-12-31\nmax_montly_increase = 1"),
-                "[[exception]] 1 has the unknown key \"max_montly_increase\": did you mean \"max_monthly_increase\"?",
+                &exception("expire = 2026-12-31"),
+                "[[exception]] 1 has the unknown key \"expire\": did you mean \"expires\"?",
             ),
             ("version = 2\nlimit = 1", "its version is 2, and"),
             ("version = 1\nlimit = {}", "the policy has the unknown key \"limit\": did you mean \"limits\"?"),

@@ -5,17 +5,16 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    baseline::Baseline,
     changes::{Change, ChangeAction},
     cost::{CLOUD_DISK, Cost, Sums, Term},
     findings::{Finding, Level, Location, Observation, observe},
     gate::{Policy, Verdict},
-    plan::{Check, ReviewedPlan, Side},
+    plan::{Check, ReviewedPlan, Side, is_own},
     values::{ChangeSide, Secrets},
 };
 
 /// The version of the JSON format. A new field does not change it.
-pub(super) const FORMAT: &str = "1.1";
+const FORMAT: &str = "1.1";
 
 /// The report of one plan.
 #[derive(Clone, Debug, Serialize)]
@@ -118,7 +117,7 @@ impl Counts {
             }
             counts.import += usize::from(change.importing.is_some());
             counts.moved += usize::from(change.moved_from().is_some());
-            counts.other_providers += usize::from(changes(&change.side) && !change.kind.starts_with("damodel_"));
+            counts.other_providers += usize::from(changes(&change.side) && !is_own(&change.kind));
         }
         counts
     }
@@ -240,13 +239,8 @@ impl Reviewed {
 impl Review {
     /// Applies a policy to plans. `locate` finds the place where an object of a plan is configured.
     #[must_use]
-    pub fn new(
-        plans: Vec<Reviewed>,
-        policy: &Policy,
-        baseline: Option<&Baseline>,
-        locate: impl Fn(&Finding) -> Option<Location>,
-    ) -> Self {
-        let mut findings = policy.judge(&plans, baseline.cloned());
+    pub fn new(plans: Vec<Reviewed>, policy: &Policy, locate: impl Fn(&Finding) -> Option<Location>) -> Self {
+        let mut findings = policy.judge(&plans);
         for finding in &mut findings {
             finding.location = locate(finding);
         }

@@ -90,20 +90,6 @@ impl ChangeSide {
         set(&self.value, &path).filter(|_| !marks(&self.unknown, &path))
     }
 
-    /// An attribute as a fact, with null if it has no value; `None` if it is sensitive or unknown.
-    pub(super) fn fact(&self, name: &str) -> Option<Value> {
-        match self.at(&[name]) {
-            ShownValue::Known(value) => Some(value.clone()),
-            ShownValue::Null => Some(Value::Null),
-            ShownValue::Sensitive | ShownValue::Unknown => None,
-        }
-    }
-
-    /// Whether this is null: the object does not exist on this side.
-    pub(super) fn is_null(&self) -> bool {
-        self.value.is_null()
-    }
-
     /// Whether a list is known to have no element.
     pub(super) fn is_empty_list(&self, name: &str) -> bool {
         let list = self.value.get(name).and_then(Value::as_array);

@@ -40,14 +40,9 @@ impl FileId {
 }
 
 /// Reads the named inputs in their order, and folders in the order of their file names.
-pub(super) fn read(
-    named: &[PathBuf],
-    baseline: Option<&Path>,
-    input: &mut impl Read,
-) -> Result<Vec<PlanInput>, Failure> {
+pub(super) fn read(named: &[PathBuf], input: &mut impl Read) -> Result<Vec<PlanInput>, Failure> {
     let paths: BTreeSet<PathBuf> = named.iter().map(|path| plain(path)).collect();
     let mut reading = Reading { seen: BTreeMap::new(), is_of_several: paths.len() > 1, inputs: Vec::new() };
-    let baseline = baseline.and_then(|path| Some((FileId::of(path).ok()?, path.display().to_string())));
     let mut arguments = BTreeSet::new();
     for path in named.iter().filter(|path| arguments.insert(plain(path))) {
         if path == Path::new("-") {
@@ -64,7 +59,7 @@ pub(super) fn read(
                 let given = path.display().to_string();
                 let name =
                     if reading.is_of_several { format!("{}/{below}", given.trim_end_matches('/')) } else { below };
-                reading.file(&file, Some(name), baseline.as_ref(), true)?;
+                reading.file(&file, Some(name), true)?;
             }
             if reading.inputs.len() == before && !reading.seen.values().any(|seen| seen.starts_with(plain(path))) {
                 let place = path.display();
@@ -72,7 +67,7 @@ pub(super) fn read(
             }
         } else {
             let name = reading.is_of_several.then(|| path.display().to_string());
-            reading.file(path, name, baseline.as_ref(), false)?;
+            reading.file(path, name, false)?;
         }
     }
     Ok(reading.inputs)
@@ -87,19 +82,9 @@ struct Reading {
 
 impl Reading {
     /// Reads a file, once for each path.
-    fn file(
-        &mut self,
-        path: &Path,
-        name: Option<String>,
-        baseline: Option<&(FileId, String)>,
-        is_found: bool,
-    ) -> Result<(), Failure> {
+    fn file(&mut self, path: &Path, name: Option<String>, is_found: bool) -> Result<(), Failure> {
         let failed = |error| Failure::reading(path.display(), error);
         let id = FileId::of(path).map_err(failed)?;
-        if let Some((_, place)) = baseline.filter(|(baseline, _)| *baseline == id) {
-            let message = format!("{} is the baseline {place} itself: keep the baseline elsewhere", path.display());
-            return Err(Failure::new(message));
-        }
         let document = fs::read(path).map_err(failed)?;
         let plan = match ReviewedPlan::read(&document) {
             // A file of a configuration, or a hidden one of another program.

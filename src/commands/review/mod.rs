@@ -21,7 +21,7 @@ use self::{
 use super::Failure;
 use crate::{
     provider::Environment,
-    review::{Baseline, Deny, Format, Level, Limits, Money, Policy, Review, Reviewed, Rule, Style, render},
+    review::{Deny, Format, Level, Limits, Money, Policy, Review, Reviewed, Style, render},
 };
 
 /// The exit code for a violated gate.
@@ -67,9 +67,6 @@ pub struct Arguments {
     /// A policy (TOML). The options apply too, and its exceptions hold for them. No other policy counts.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// An earlier plan or report (--format json): what it has already does not violate the gate.
-    #[arg(long, value_name = "OLD.json")]
-    pub baseline: Option<PathBuf>,
 }
 
 /// Reads plans, and writes the report to standard output and violations also to standard error.
@@ -97,9 +94,8 @@ fn review(
     told: &mut impl Write,
 ) -> Result<ExitCode, Failure> {
     let environment = Environment::of_process();
-    let inputs = inputs::read(&arguments.plans, arguments.baseline.as_deref(), input)?;
+    let inputs = inputs::read(&arguments.plans, input)?;
     let policy = policy(arguments, &inputs, today)?;
-    let baseline = arguments.baseline.as_deref().map(baseline).transpose()?;
     let sources = arguments.config_dir.as_deref().map(|folder| Sources::read(folder, environment.directory()));
     let sources = sources.transpose()?;
     for PlanInput { name, file, .. } in &inputs {
@@ -109,30 +105,17 @@ fn review(
         style.plan_files.extend(file.as_ref().map(|file| (name.clone(), root(file))));
     }
     let plans = inputs.into_iter().map(|input| Reviewed::new(input.name, &input.plan)).collect();
-    let review = Review::new(plans, &policy, baseline.as_ref(), |finding| {
-        Some(sources.as_ref()?.locate(finding.address.as_deref()))
-    });
+    let review = Review::new(plans, &policy, |finding| Some(sources.as_ref()?.locate(finding.address.as_deref())));
     let text = render(&review, &style).map_err(|error| Failure::because("cannot write the report", error))?;
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::terminal)?;
     for warning in sources.iter().flat_map(Sources::warnings) {
         writeln!(told, "warning: {warning}").map_err(Failure::terminal)?;
     }
-    for finding in &review.findings {
-        let word = match (finding.rule, finding.level) {
-            (_, Level::Error) => "violation",
-            (Rule::Note, Level::Warning) => "warning",
-            _ => continue,
-        };
-        writeln!(told, "{word}: {finding}").map_err(Failure::terminal)?;
+    for finding in review.findings.iter().filter(|finding| finding.level == Level::Error) {
+        writeln!(told, "violation: {finding}").map_err(Failure::terminal)?;
     }
     let is_open = review.gate.is_none_or(|verdict| verdict.passed);
     Ok(if is_open { ExitCode::SUCCESS } else { ExitCode::from(VIOLATED) })
-}
-
-fn baseline(path: &Path) -> Result<Baseline, Failure> {
-    let document = fs::read(path).map_err(|error| Failure::reading(path.display(), error))?;
-    let unread = |error| Failure::because(format!("cannot read {} as a baseline", path.display()), error);
-    Baseline::read(&document).map_err(unread)
 }
 
 /// The limits of the options, with the policy of --policy. A file that is found beside a plan comes from whom the gate

@@ -4,12 +4,11 @@ mod read;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{
     changes::ChangeAction,
-    report::FORMAT,
-    values::{ChangeSide, PathPart, ShownValue},
+    values::{ChangeSide, PathPart},
 };
 
 /// A plan.
@@ -42,17 +41,8 @@ pub struct ReviewedPlan {
     pub(super) prior: Vec<Stated>,
     /// Failed conditions.
     pub(super) failed_checks: Vec<Check>,
-    /// The configured resources, by address without keys.
-    pub(super) configured: BTreeMap<String, Configured>,
-}
-
-/// A resource in the configuration that the plan contains.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Configured {
-    /// The arguments that are set, if only to an expression that is null.
-    pub(super) arguments: BTreeSet<String>,
-    /// The types of its provisioners.
-    pub(super) provisioners: Vec<String>,
+    /// The types of the provisioners of each resource that has some, by its address without keys.
+    pub(super) provisioners: BTreeMap<String, Vec<String>>,
 }
 
 /// The change of one object.
@@ -81,18 +71,6 @@ pub struct Importing {
     pub id: Option<String>,
 }
 
-/// The own id of an object before a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "kind", content = "id")]
-pub enum OwnId {
-    /// It is sensitive, or the object has no attribute `id`.
-    Hidden,
-    /// It is known.
-    Known(String),
-    /// The object does not exist yet.
-    NotYet,
-}
-
 /// The values before and after a change.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
@@ -106,8 +84,6 @@ pub(super) struct Side {
 pub(super) struct Invocation {
     pub(super) address: String,
     pub(super) kind: String,
-    /// The source address of its provider, if the plan has it.
-    pub(super) provider: Option<String>,
     pub(super) trigger: Trigger,
     pub(super) arguments: ChangeSide,
 }
@@ -173,9 +149,6 @@ pub enum NotAPlan {
     /// It is another document.
     #[error("it is JSON, but not the output of `terraform show -json PLANFILE`")]
     Other,
-    /// It is a report in the format of another version of this program.
-    #[error("it is a report in the format {0:?}, and this version reads {FORMAT:?}: make it again with this version")]
-    Report(String),
     /// It is a plan file of `plan -out`.
     #[error("it is a saved plan file. Run `terraform show -json FILE` or `tofu show -json FILE` and pass its output")]
     Saved,
@@ -188,21 +161,6 @@ pub enum NotAPlan {
     /// Its format is newer than this program.
     #[error("its format is {0:?}, and this version reads 0.x and 1.x. Install a newer version of the provider")]
     Version(String),
-}
-
-impl OwnId {
-    /// Whether two objects are provably the same, or neither exists yet.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        *self != Self::Hidden && self == other
-    }
-
-    pub(super) fn of(values: &ChangeSide) -> Self {
-        match values.at(&["id"]) {
-            _ if values.is_null() => Self::NotYet,
-            ShownValue::Known(serde_json::Value::String(id)) => Self::Known(id.clone()),
-            ShownValue::Known(_) | ShownValue::Null | ShownValue::Sensitive | ShownValue::Unknown => Self::Hidden,
-        }
-    }
 }
 
 impl ResourceChange {
@@ -228,9 +186,9 @@ impl ResourceChange {
     pub(super) fn addresses(&self) -> Vec<String> {
         [&self.address].into_iter().chain(self.moved_from()).cloned().collect()
     }
+}
 
-    /// Whether a type of resource or action belongs to this provider.
-    pub(super) fn is_own(kind: &str, provider: Option<&str>) -> bool {
-        kind.starts_with("damodel_") && provider.is_none_or(|provider| provider.ends_with("/damodel/damodel"))
-    }
+/// Whether a type of resource or action belongs to this provider, which a mirror may have under any source address.
+pub(super) fn is_own(kind: &str) -> bool {
+    kind.starts_with("damodel_")
 }

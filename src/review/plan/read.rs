@@ -9,7 +9,7 @@ use super::{
         changes::ChangeAction,
         values::{ChangeSide, PathPart},
     },
-    Check, Configured, Importing, Invocation, NotAPlan, ResourceChange, ReviewedPlan, Side, Stated, Trigger,
+    Check, Importing, Invocation, NotAPlan, ResourceChange, ReviewedPlan, Side, Stated, Trigger,
 };
 
 /// The relevant members of the document. Those that only identify its kind are not kept, because they are the largest.
@@ -214,18 +214,15 @@ impl ReviewedPlan {
         }
     }
 
-    /// Reads which arguments are configured. A missing configuration is no fault: without it fewer facts are known.
+    /// Reads which resources have provisioners. A missing configuration is no fault.
     fn read_configuration(&mut self, module: &Value, prefix: &str) {
         for resource in elements(&module["resources"]) {
             let Some(address) = text(resource, "address") else { continue };
-            let expressions = resource["expressions"].as_object().into_iter().flatten();
-            let set = expressions.filter(|(_, expression)| expression.get("constant_value") != Some(&Value::Null));
             let provisioners = elements(&resource["provisioners"]).iter();
-            let configured = Configured {
-                arguments: set.map(|(name, _)| name.clone()).collect(),
-                provisioners: provisioners.filter_map(|provisioner| text(provisioner, "type")).collect(),
-            };
-            self.configured.insert(format!("{prefix}{address}"), configured);
+            let types: Vec<String> = provisioners.filter_map(|provisioner| text(provisioner, "type")).collect();
+            if !types.is_empty() {
+                self.provisioners.insert(format!("{prefix}{address}"), types);
+            }
         }
         for (name, call) in module["module_calls"].as_object().into_iter().flatten() {
             self.read_configuration(&call["module"], &format!("{prefix}module.{name}."));
@@ -331,7 +328,6 @@ fn invocation(entry: &Value) -> Option<Invocation> {
     Some(Invocation {
         address: text(entry, "address")?,
         kind: text(entry, "type")?,
-        provider: text(entry, "provider_name"),
         trigger,
         arguments: ChangeSide::new(
             entry.get("config_values"),

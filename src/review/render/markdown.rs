@@ -97,8 +97,7 @@ fn cell(cell: &Cell) -> String {
 /// A text of the plan as a code span in a table, so that neither Markdown nor code hosts' links for names and numbers
 /// apply. A pipe is escaped (GitHub Flavored Markdown, tables). A backtick, and a pipe after a backslash, are written
 /// as in a string of HCL, so that every text is one span.
-#[must_use]
-pub fn code(text: &str) -> String {
+fn code(text: &str) -> String {
     let text = visible(text, LONGEST);
     if text.trim().is_empty() {
         return "`\"\"`".to_owned();

@@ -1,9 +1,9 @@
 //! Reviews in formats for people and programs. All texts of a plan are escaped for the format.
 
-mod ci;
 mod document;
 mod html;
 mod markdown;
+mod sarif;
 mod terminal;
 
 use std::collections::BTreeMap;
@@ -13,27 +13,18 @@ use clap::ValueEnum;
 use super::{
     changes::{Change, ChangeAction},
     cost::{Amount, CLOUD_DISK, CostRow, Term, TermKind, UNREAD},
-    findings::{Finding, Location},
     losses::Loss,
     money::Money,
     report::{Counts, Report, Review},
 };
 
-pub use self::markdown::code;
-
 /// A format of reviews.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Commands that annotate a pull request (GitHub Actions, workflow commands).
-    Github,
-    /// A report of GitLab's Code Quality.
-    Gitlab,
     /// A self-contained page with a chart.
     Html,
     /// The review as data; see [`Report`](super::Report).
     Json,
-    /// A report of tests.
-    Junit,
     /// A comment for a pull request: at most 65,536 characters.
     #[default]
     Markdown,
@@ -56,7 +47,7 @@ pub struct Style {
     pub plan_files: BTreeMap<Option<String>, String>,
 }
 
-/// Writes a review. Every format ends with a line break, except annotations without a finding.
+/// Writes a review. Every format ends with a line break.
 ///
 /// # Errors
 ///
@@ -64,25 +55,12 @@ pub struct Style {
 pub fn render(review: &Review, style: &Style) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
     let id = style.id.as_deref();
     Ok(match style.format {
-        Format::Github => ci::github(review),
-        Format::Gitlab => ci::gitlab(review, style)?,
         Format::Html => html::write(review, id)?,
         Format::Json => review.to_json()? + "\n",
-        Format::Junit => ci::junit(review)?,
         Format::Markdown => markdown::write(review, id),
-        Format::Sarif => ci::sarif(review, style)?,
+        Format::Sarif => sarif::write(review, style)?,
         Format::Text => terminal::write(review, style.is_coloured),
     })
-}
-
-/// The file of a finding, if no other is known.
-const PLAN_FILE: &str = "plan.json";
-
-/// The location of a finding: the configuration of its object, or its plan.
-fn place(finding: &Finding, style: &Style) -> Location {
-    let file = || style.plan_files.get(&finding.plan).map_or(PLAN_FILE, String::as_str);
-    let of_plan = || Location { file: file().to_owned(), line: 1 };
-    finding.location.clone().unwrap_or_else(of_plan)
 }
 
 /// The invisible mark of the review of this name.

@@ -1,4 +1,4 @@
-//! Policies of several parts, exceptions and baselines.
+//! Policies of several parts, and exceptions.
 
 use jiff::civil::date;
 
@@ -63,50 +63,6 @@ fn an_exception_lets_one_object_through_until_its_day() {
     let useless = review(&plan_of(&[]), &with("prepaid", "2027-01-01"));
     assert!(useless.gate.as_ref().unwrap().passed);
     assert!(write(&useless, Format::Markdown).contains("an exception of the policy matches no object"));
-}
-
-/// An object that cannot be judged closes the gate, unless the policy excepts it.
-#[test]
-fn an_exception_leaves_out_what_other_providers_destroy() {
-    let mut bucket = destroyed("aws_s3_bucket.logs");
-    bucket["type"] = "aws_s3_bucket".into();
-    let plan = plan_of(&[bucket]);
-    let deny = "[limits]\ndeny = [\"destroy-data\"]\n";
-    assert_eq!(found(&plan, &read(deny)), ["destroy-data aws_s3_bucket.logs"]);
-    let with = |pattern: &str| {
-        read(&format!(
-            "{deny}[[exception]]\nmatch = [{pattern:?}]\nowner = \"o\"\nreason = \"r\"\nexpires = 2027-01-01\n"
-        ))
-    };
-    assert_eq!(found(&plan, &with("aws_s3_bucket.*")), Vec::<String>::new());
-    assert_eq!(found(&plan, &with("module.**.aws_s3_bucket.*")), ["destroy-data aws_s3_bucket.logs"]);
-}
-
-#[test]
-fn only_what_is_new_violates_beside_a_baseline() {
-    let old = plan_of(&[destroyed("damodel_instance.a"), made("damodel_instance.b", 2.0)]);
-    let new = plan_of(&[
-        destroyed("damodel_instance.a"),
-        made("damodel_instance.b", 2.0),
-        destroyed("damodel_instance.c"),
-        made("damodel_instance.d", 0.5),
-    ]);
-    let policy = policy(Some("100"), &[Deny::DestroyData]);
-    let old_plan = old.to_string();
-    let old_report = write(&review(&old, &Policy::default()), Format::Json);
-    for document in [&old_plan, &old_report] {
-        let baseline = Baseline::read(document.as_bytes()).unwrap();
-        let against = |plan: &Value| {
-            let plan = ReviewedPlan::read(plan.to_string().as_bytes()).unwrap();
-            Review::new(vec![Reviewed::new(None, &plan)], &policy, Some(&baseline), |_| None)
-        };
-        assert_eq!(violations(&against(&old)), Vec::<String>::new());
-        assert_eq!(violations(&against(&new)), ["destroy-data damodel_instance.c", "max-monthly-increase -"]);
-        let mut broken = old.clone();
-        broken["errored"] = true.into();
-        assert_eq!(violations(&against(&broken)), ["plan -"]);
-    }
-    assert!(Baseline::read(b"{}").is_err());
 }
 
 #[test]
