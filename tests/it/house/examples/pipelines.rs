@@ -284,9 +284,16 @@ fn a_gpu_ends_with_its_job_and_one_that_did_not_fails_the_audit() {
         for file in files(&examples().join("stacks/ci-gpu")) {
             fs::copy(&file, gpu.join(file.file_name().unwrap())).unwrap();
         }
-        runner.terraform(&gpu, &["init", "-input=false"]);
         let job = |number| [("GPU", "ci-gpu"), ("RUN", number)];
+        // A lock file is never changed. This one lacks the provider.
+        let lock = gpu.join(".terraform.lock.hcl");
+        fs::write(&lock, "").unwrap();
+        runner.script("gpu-up", &checkout, &job("1")).expect_code(1);
+        assert!(site.live().is_empty());
+        // The example has no lock file: the first run writes it.
+        fs::remove_file(&lock).unwrap();
         runner.script("gpu-up", &checkout, &job("1")).expect_code(0);
+        assert!(lock.is_file());
         assert_eq!(site.live().len(), 1);
         let state = fs::metadata(runner.path("work/gpu.tfstate")).unwrap();
         assert_eq!(state.permissions().mode() & 0o077, 0);
