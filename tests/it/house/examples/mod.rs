@@ -2,6 +2,7 @@
 //! sandbox.
 
 mod pipelines;
+mod signals;
 mod stage;
 
 use std::{

@@ -354,8 +354,9 @@ fn each_step_of_a_workflow_is_one_line_that_calls_a_script() {
 }
 
 #[test]
-fn the_scripts_of_pipelines_pass_shellcheck() {
+fn the_scripts_pass_shellcheck() {
     let scripts = files(&examples().join("ci/scripts")).into_iter().chain(files(&root().join("scripts")));
+    let scripts = scripts.chain(["stacks/nightly-batch/run.sh", "testing/test.sh"].map(|name| examples().join(name)));
     let Ok(run) = Command::new("shellcheck").args(scripts).output() else {
         skipped("shellcheck is not on PATH");
         return;
