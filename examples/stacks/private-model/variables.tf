@@ -26,7 +26,6 @@ variable "model" {
 variable "chat_key" {
   description = "The key that the server asks its clients for."
   type        = string
-  default     = "a-key-of-the-sandbox"
   sensitive   = true
 }
 

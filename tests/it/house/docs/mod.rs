@@ -167,6 +167,36 @@ fn no_example_takes_the_first_of_a_list() {
     }
 }
 
+/// A default is a secret that everybody knows.
+#[test]
+fn no_secret_has_a_default() {
+    let variable = Regex::new(r#"(?ms)^variable "(\w+)" \{(.*?)^\}"#).unwrap();
+    let secret = Regex::new(r"(?i)key|token|password|secret").unwrap();
+    let sensitive = Regex::new(r"(?m)^\s*sensitive\s*=\s*true\b").unwrap();
+    let default = Regex::new(r"(?m)^\s*default\s*=\s*(.*)").unwrap();
+    let has_default = |text: &str| {
+        let known = variable.captures_iter(text).find(|found| {
+            let is_secret = secret.is_match(&found[1]) || sensitive.is_match(&found[2]);
+            is_secret && default.captures(&found[2]).is_some_and(|default| default[1].trim() != "null")
+        });
+        known.map(|found| found[1].to_owned())
+    };
+    assert!(has_default("variable \"api_key\" {\n  default = \"k\"\n}\n").is_some());
+    assert!(has_default("variable \"x\" {\n  default = \"k\"\n  sensitive = true\n}\n").is_some());
+    let mut faults = Vec::new();
+    for page in written() {
+        let blocks = page.blocks.iter().filter(|block| ["hcl", "terraform"].contains(&&*block.language));
+        faults.extend(blocks.filter_map(|block| Some((page.path.clone(), has_default(&block.text)?))));
+    }
+    let folders = crate::house::examples::folders(&root().join("examples"));
+    for file in folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(|file| file.unwrap().path()) {
+        if file.extension().is_some_and(|extension| extension == "tf") {
+            faults.extend(has_default(&fs::read_to_string(&file).unwrap()).map(|name| (file, name)));
+        }
+    }
+    assert!(faults.is_empty(), "{faults:?}");
+}
+
 #[test]
 fn links_lead_somewhere() {
     let pages = written();

@@ -16,7 +16,6 @@ provider "damodel" {
 variable "chat_key" {
   description = "The key that clients send."
   type        = string
-  default     = "for-a-test-only"
   sensitive   = true
 }
 
