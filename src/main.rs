@@ -38,7 +38,6 @@ struct Arguments {
 enum Command {
     Adopt(commands::adopt::Arguments),
     Audit(Box<commands::audit::Arguments>),
-    Completions(commands::completions::Arguments),
     /// Serves without a parent and prints TF_REATTACH_PROVIDERS (also written -debug)
     ///
     /// Export what it prints in another terminal, and run Terraform or OpenTofu there. Ctrl-C ends it.
@@ -50,6 +49,7 @@ enum Command {
     Demo(commands::demo::Arguments),
     #[cfg(not(feature = "sandbox"))]
     Demo(commands::sandbox_elsewhere::Arguments),
+    #[cfg(feature = "sandbox")]
     Docs(commands::docs::Arguments),
     Install(commands::install::Arguments),
     Pending(Box<commands::pending::Arguments>),
@@ -96,14 +96,12 @@ fn run(command: Command) -> ExitCode {
     match command {
         Command::Adopt(arguments) => by_command(commands::adopt::run(arguments)),
         Command::Audit(arguments) => by_command(commands::audit::run(*arguments)),
-        Command::Completions(arguments) => {
-            by_command(async move { commands::completions::run(arguments, Arguments::command()) })
-        }
         Command::Debug => plugin::serve_debug(provider::ADDRESS, variable, routes),
         #[cfg(feature = "sandbox")]
         Command::Demo(arguments) => {
             by_command(async { Ok::<_, Box<dyn Error>>(commands::demo::run(arguments, surroundings()?).await?) })
         }
+        #[cfg(feature = "sandbox")]
         Command::Docs(arguments) => by_command(commands::docs::run(arguments)),
         Command::Install(arguments) => {
             by_command(async { Ok::<_, Box<dyn Error>>(commands::install::run(&arguments, &surroundings()?)?) })

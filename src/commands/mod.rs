@@ -4,9 +4,9 @@
 
 pub mod adopt;
 pub mod audit;
-pub mod completions;
 #[cfg(feature = "sandbox")]
 pub mod demo;
+#[cfg(feature = "sandbox")]
 pub mod docs;
 pub mod install;
 pub mod pending;

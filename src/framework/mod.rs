@@ -41,8 +41,8 @@ pub use function::{CallError, Function, FunctionError, Parameter, Signature};
 pub use identity::{Identity, IdentityAttribute, IdentitySchema};
 pub use model::{FromValue, Model, ModelError, ToValue, from_value, is_set, to_value};
 pub use private::Private;
+pub(crate) use registry::Offered;
 pub use registry::{ConfigureContext, OfferKind, Offering, Provider, Registry};
-pub(crate) use registry::{Offered, OfferedFunction};
 pub use resource::{
     Create, CreatePlan, DataSource, DestroyPlan, Outcome, PlanContext, Resource, State, StepContext, Update, UpdatePlan,
 };

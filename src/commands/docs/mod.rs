@@ -33,7 +33,7 @@ use crate::{
 /// Exit codes: 0 the pages were written, or are current; 1 a page cannot be written or, with --check, is not current; 2
 /// wrong usage.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "docs")]
+#[command(name = "docs", hide = true)]
 pub struct Arguments {
     /// Fails when the documentation is not current, and writes nothing.
     #[arg(long)]

@@ -10,8 +10,7 @@ use super::schema::{self, Links, plain_type};
 use crate::{
     commands::Failure,
     framework::{
-        self, IdentityAttribute, IdentitySchema, OfferedFunction, Offering, Parameter, Provider, Schema, Server,
-        Signature, Type,
+        self, IdentityAttribute, IdentitySchema, Offering, Parameter, Provider, Schema, Server, Signature, Type,
     },
     provider::ADDRESS,
 };
@@ -243,10 +242,10 @@ pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -
         };
         paragraphs.extend(listed(kind.plural, server.registry().of(kind.offered).map(line).collect()));
     }
-    let line = |entry: &OfferedFunction| {
+    let functions = server.registry().functions().map(|entry| {
         format!("- [`{}`]({}): {}.", entry.name, function_path(entry.name).display(), entry.signature().summary)
-    };
-    paragraphs.extend(listed("Functions", server.registry().functions().map(line).collect()));
+    });
+    paragraphs.extend(listed("Functions", functions.collect()));
     paragraphs.extend(schema::section(server.schema(), &Links::of_the_index()));
     Ok(text(&paragraphs))
 }

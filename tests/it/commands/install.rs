@@ -211,22 +211,6 @@ fn without_a_home_a_place_is_asked_for() {
     assert_eq!(run.stderr, "error: cannot find the home directory: HOME is not set. Name a directory with --dir\n");
 }
 
-#[test]
-fn every_shell_gets_its_completions() {
-    for (shell, sign) in [
-        ("bash", "complete -F"),
-        ("zsh", "#compdef terraform-provider-damodel"),
-        ("fish", "complete -c terraform-provider-damodel"),
-        ("powershell", "Register-ArgumentCompleter"),
-        ("elvish", "edit:completion"),
-    ] {
-        let run = Run::of(Command::new(BINARY).args(["completions", shell]).output().unwrap());
-        assert_eq!(run.code, Some(0), "{}", run.stderr);
-        assert!(run.stdout.contains(sign) && run.stdout.contains("review"), "{shell}: {}", run.stdout);
-    }
-    assert_eq!(Command::new(BINARY).args(["completions", "cmd"]).output().unwrap().status.code(), Some(2));
-}
-
 /// The commit is that of the sources, or unknown without a repository.
 #[test]
 fn the_version_names_the_commit() {
