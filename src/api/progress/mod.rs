@@ -2,17 +2,16 @@
 //!
 //! Terraform prints only "Still creating..." during a wait, so each run of the provider that waits writes a file of
 //! events beside the journal: JSON lines, each complete and with the version of the format. The run's file in the
-//! pending directory is locked while the run lasts. The files are limited in size and number and contain no secret. If
-//! an event cannot be written, it is skipped.
+//! pending directory is locked while the run lasts, and a later run removes the files of runs that are over. The files
+//! are limited in size and contain no secret. If an event cannot be written, it is skipped.
 
 mod writer;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, btree_map::Entry},
     fs::{self, File},
-    io::{self, Read as _, Seek as _, SeekFrom},
+    io::{self, BufRead as _, BufReader},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -75,9 +74,9 @@ pub enum WaitEnding {
 }
 
 impl Event {
-    /// Reads a line; `None` for a newer format or an incomplete line.
-    fn parse(line: &str) -> Option<Self> {
-        serde_json::from_str(line).ok().filter(|event: &Self| event.version == VERSION)
+    /// Reads a line; `None` for a newer format.
+    fn parse(line: &[u8]) -> Option<Self> {
+        serde_json::from_slice(line).ok().filter(|event: &Self| event.version == VERSION)
     }
 }
 
@@ -86,20 +85,16 @@ impl Event {
 pub struct Follower {
     directory: PathBuf,
     pending: PathBuf,
+    /// The runs that last, by the path of their files.
     runs: BTreeMap<PathBuf, Run>,
-    /// The durations of waits in milliseconds, by the kind and first phase.
-    history: HashMap<(String, String), Vec<u64>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Run {
-    /// How much was read, in bytes of complete lines.
-    offset: u64,
-    /// Whether it was seen running.
-    was_alive: bool,
-    is_over: bool,
-    /// The first phase of each wait.
-    first_phases: HashMap<u64, String>,
+    /// Stays open, because a later run removes the file.
+    file: BufReader<File>,
+    /// The line that is not read to its end.
+    line: Vec<u8>,
     /// The last event of each wait that has not ended.
     open: BTreeMap<u64, Event>,
 }
@@ -107,21 +102,19 @@ struct Run {
 /// The result of a look.
 #[derive(Debug, Default)]
 pub struct Look {
-    /// The new events of runs that were seen running, in the order of each.
+    /// The new events, in the order of each run.
     pub told: Vec<Told>,
     /// The number of running runs.
     pub alive: usize,
 }
 
-/// An event, with its run and usual duration.
+/// An event with its run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Told {
     /// The run, by the name of its file. The number of a wait is unique only within a run.
     pub run: String,
     /// The event.
     pub event: Event,
-    /// The median duration of such waits so far.
-    pub usual: Option<Duration>,
 }
 
 impl Follower {
@@ -129,7 +122,7 @@ impl Follower {
     #[must_use]
     pub fn beside(journal: &Journal) -> Self {
         let pending = journal.directory().to_owned();
-        Self { directory: directory(journal), pending, runs: BTreeMap::new(), history: HashMap::new() }
+        Self { directory: directory(journal), pending, runs: BTreeMap::new() }
     }
 
     /// The directory of the progress files.
@@ -138,86 +131,44 @@ impl Follower {
         &self.directory
     }
 
-    /// Reads the events written since the last look. Events of earlier runs only count for the usual durations.
+    /// Reads the events written since the last look. Runs that were over before the first look are passed over.
     ///
     /// # Errors
     /// A directory that cannot be read; a missing one counts as empty.
     pub fn look(&mut self) -> io::Result<Look> {
+        for path in files(&self.directory)?.into_iter().filter(|path| is_alive(&self.pending, path)) {
+            if let Entry::Vacant(place) = self.runs.entry(path)
+                && let Ok(file) = File::open(place.key())
+            {
+                place.insert(Run { file: BufReader::new(file), line: Vec::new(), open: BTreeMap::new() });
+            }
+        }
         let mut look = Look::default();
-        for path in self.files()? {
+        self.runs.retain(|path, run| {
             // Checked before the read, so that the last events of a run are not missed.
-            let is_alive = is_alive(&self.pending, &path);
-            let run = self.runs.entry(path.clone()).or_default();
-            if run.is_over {
-                continue;
+            let is_alive = is_alive(&self.pending, path);
+            let mut events = run.read();
+            if is_alive {
+                look.alive += 1;
+            } else {
+                events.extend(run.broken_off());
             }
-            let Ok(events) = run.read(&path) else { continue };
-            run.was_alive |= is_alive;
-            run.is_over = !is_alive && (run.was_alive || run.offset > 0);
-            look.alive += usize::from(is_alive);
-            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            for event in events {
-                let first = run.first_phases.entry(event.task).or_insert_with(|| event.phase.clone()).clone();
-                let key = (event.kind.clone(), first);
-                let usual = self.history.get(&key).and_then(|past| middle(past));
-                if event.ended == Some(WaitEnding::Done) {
-                    let took = u64::try_from(event.at.saturating_sub(event.since)).unwrap_or(0);
-                    self.history.entry(key).or_default().push(took);
-                }
-                if run.was_alive {
-                    look.told.push(Told { run: name.clone(), event, usual });
-                }
-            }
-            if run.is_over && run.was_alive {
-                look.told.extend(run.broken_off().map(|event| Told { run: name.clone(), event, usual: None }));
-            }
-        }
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            look.told.extend(events.into_iter().map(|event| Told { run: name.clone().into_owned(), event }));
+            is_alive
+        });
         Ok(look)
-    }
-
-    /// The events of the newest finished run that has some; empty if there is none.
-    ///
-    /// # Errors
-    /// A directory or file that cannot be read; a missing directory counts as empty.
-    pub fn last(&self) -> io::Result<Vec<Told>> {
-        for path in self.files()?.iter().rev().filter(|path| !is_alive(&self.pending, path)) {
-            let mut run = Run::default();
-            let mut events = run.read(path)?;
-            events.extend(run.broken_off());
-            if !events.is_empty() {
-                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                return Ok(events.into_iter().map(|event| Told { run: name.clone(), event, usual: None }).collect());
-            }
-        }
-        Ok(Vec::new())
-    }
-
-    /// The files of runs, oldest first.
-    fn files(&self) -> io::Result<Vec<PathBuf>> {
-        let entries = match fs::read_dir(&self.directory) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let mut files: Vec<PathBuf> =
-            paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect();
-        files.sort();
-        Ok(files)
     }
 }
 
 impl Run {
-    /// The complete unread lines; lines of another format are skipped.
-    fn read(&mut self, path: &Path) -> io::Result<Vec<Event>> {
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(self.offset))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        self.offset += u64::try_from(whole).unwrap_or(0);
-        let text = String::from_utf8_lossy(bytes.get(..whole).unwrap_or_default()).into_owned();
-        let events: Vec<Event> = text.lines().filter_map(Event::parse).collect();
+    /// The events of the complete unread lines; lines of another format are skipped, and an error ends the read.
+    fn read(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        while self.file.read_until(b'\n', &mut self.line).is_ok() && self.line.ends_with(b"\n") {
+            events.extend(Event::parse(&self.line));
+            self.line.clear();
+        }
         for event in &events {
             if event.ended.is_some() {
                 self.open.remove(&event.task);
@@ -225,7 +176,7 @@ impl Run {
                 self.open.insert(event.task, event.clone());
             }
         }
-        Ok(events)
+        events
     }
 
     /// The waits that the run did not end, after its end.
@@ -235,16 +186,21 @@ impl Run {
     }
 }
 
+/// The files of runs; none if the directory does not exist.
+fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    Ok(paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect())
+}
+
 /// Whether the run that writes a file lasts: the names of its file here and in the pending directory are equal.
 fn is_alive(pending: &Path, run: &Path) -> bool {
     let name = run.file_stem().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix("run-"));
     name.is_some_and(|name| pending::run_lasts(pending, name))
-}
-
-fn middle(past: &[u64]) -> Option<Duration> {
-    let mut sorted = past.to_vec();
-    sorted.sort_unstable();
-    sorted.get(sorted.len() / 2).copied().map(Duration::from_millis)
 }
 
 #[cfg(test)]
@@ -267,10 +223,7 @@ mod tests {
     }
 
     fn files(journal: &Journal) -> Vec<PathBuf> {
-        let entries = fs::read_dir(directory(journal)).into_iter().flatten();
-        let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-        files.sort();
-        files
+        super::files(&directory(journal)).unwrap()
     }
 
     fn lines(look: &Look) -> Vec<String> {
@@ -324,33 +277,34 @@ mod tests {
         let mut other = progress.task("instance", "ins-2");
         other.sees(Stage::new("Creating"), None);
         other.done(None);
-        let expected = ["ins-1 Creating", "ins-2 Creating", "ins-2 Creating Done"];
-        assert_eq!(lines(&follower.look().unwrap()), expected);
-        assert!(follower.last().unwrap().is_empty());
+        assert_eq!(lines(&follower.look().unwrap()), ["ins-1 Creating", "ins-2 Creating", "ins-2 Creating Done"]);
         killed.end();
         assert_eq!(lines(&follower.look().unwrap()), ["ins-1 Creating BrokenOff"]);
         assert!(follower.look().unwrap().told.is_empty());
-        let last = Look { told: follower.last().unwrap(), alive: 0 };
-        assert_eq!(lines(&last), [&expected[..], &["ins-1 Creating BrokenOff"]].concat());
     }
 
+    /// The next run removes the file of this one before its last events are read.
     #[test]
-    fn earlier_runs_are_experience() {
+    fn the_last_events_of_a_run_are_read_although_its_file_is_gone() {
         let (_folder, journal) = journal();
-        let progress = run(&journal);
+        let (first, second) = (Journal::new(journal.directory()), run(&journal));
+        let progress = Progress::beside(&first);
+        let mut follower = Follower::beside(&journal);
         let mut task = progress.task("instance", "ins-1");
         task.sees(Stage::new("Creating"), None);
+        assert_eq!(lines(&follower.look().unwrap()), ["ins-1 Creating"]);
         task.done(None);
-        drop(progress);
-        let mut follower = Follower::beside(&journal);
-        assert!(follower.look().unwrap().told.is_empty());
-        let progress = run(&journal);
-        let mut task = progress.task("instance", "ins-2");
-        task.sees(Stage::new("Creating"), None);
-        let mut other = progress.task("instance", "ins-2");
-        other.sees(Stage::new("Releasing"), None);
-        let look = follower.look().unwrap();
-        assert!(look.told[0].usual.is_some() && look.told[1].usual.is_none(), "{look:?}");
+        first.end();
+        let mut next = second.task("instance", "ins-2");
+        next.sees(Stage::new("Creating"), None);
+        assert_eq!(files(&journal).len(), 1);
+        let mut lines = lines(&follower.look().unwrap());
+        lines.sort();
+        assert_eq!(lines, ["ins-1 Creating Done", "ins-2 Creating"]);
+        // What was over before the first look is not shown.
+        drop((next, second));
+        let look = Follower::beside(&journal).look().unwrap();
+        assert_eq!((look.alive, look.told.len()), (0, 0));
     }
 
     #[test]
@@ -359,7 +313,7 @@ mod tests {
         let progress = run(&journal);
         let mut task = progress.task("instance", "ins-1");
         task.sees(Stage::new("Creating"), None);
-        let file = files(&journal).into_iter().find(|file| file.extension().unwrap() == "jsonl").unwrap();
+        let file = files(&journal).remove(0);
         let text = fs::read_to_string(&file).unwrap();
         let newer = text.replace("\"version\":1", "\"version\":2");
         let (begin, end) = text.split_at(10);
@@ -371,26 +325,15 @@ mod tests {
     }
 
     #[test]
-    fn files_are_bounded_in_size_and_number() {
+    fn files_are_bounded_in_size() {
         let (_folder, journal) = journal();
-        for _ in 0..3 {
-            let progress = run(&journal);
-            let mut task = progress.task("instance", "ins-1");
-            for number in 0..4000 {
-                task.sees(Stage { detail: Some("x".repeat(1000)), ..Stage::new(number.to_string()) }, None);
-            }
-            let size: u64 = files(&journal).iter().map(|file| file.metadata().unwrap().len()).max().unwrap();
-            assert!((500_000..=512 * 1024).contains(&size), "{size}");
-            drop((task, progress));
-            fs::remove_dir_all(directory(&journal)).unwrap();
-        }
-        fs::create_dir_all(directory(&journal)).unwrap();
-        for number in 0..40 {
-            fs::write(directory(&journal).join(format!("run-{number:014}-1.jsonl")), "").unwrap();
-        }
         let progress = run(&journal);
-        progress.task("instance", "ins-1").sees(Stage::new("Creating"), None);
-        assert_eq!(files(&journal).iter().filter(|file| file.extension().unwrap() == "jsonl").count(), 17);
+        let mut task = progress.task("instance", "ins-1");
+        for number in 0..4000 {
+            task.sees(Stage { detail: Some("x".repeat(1000)), ..Stage::new(number.to_string()) }, None);
+        }
+        let size = files(&journal)[0].metadata().unwrap().len();
+        assert!((500_000..=512 * 1024).contains(&size), "{size}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::{
 use jiff::Timestamp;
 use tokio::runtime::Handle;
 
-use super::{Event, VERSION, WaitEnding, directory};
+use super::{Event, VERSION, WaitEnding, directory, files, is_alive};
 use crate::{
     api::Journal,
     process::{private, private_directory},
@@ -22,9 +22,6 @@ use crate::{
 
 /// The largest size of a run's file, in bytes.
 const MOST: usize = 512 * 1024;
-
-/// The number of earlier files that are kept: later runs estimate waits from them.
-const KEPT: usize = 16;
 
 /// The longest text of an event, in characters.
 const LONGEST: usize = 160;
@@ -229,27 +226,16 @@ impl Open {
     }
 }
 
-/// Creates the file of this run, and removes those of old runs.
+/// Creates the file of this run, and removes those of runs that are over.
 fn open(shared: &Shared) -> io::Result<Open> {
     let directory = &shared.directory;
     let name = shared.journal.run_name().map_err(io::Error::other)?;
     private_directory(directory)?;
-    clear(shared)?;
-    let file = private().append(true).create_new(true).open(directory.join(format!("run-{name}.jsonl")))?;
-    Ok(Open { file, written: 0 })
-}
-
-fn clear(shared: &Shared) -> io::Result<()> {
-    let mut runs: Vec<PathBuf> = fs::read_dir(&shared.directory)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
-        .collect();
-    runs.sort();
-    let old = runs.len().saturating_sub(KEPT);
-    for run in runs.iter().take(old).filter(|run| !super::is_alive(shared.journal.directory(), run)) {
+    for run in files(directory)?.iter().filter(|run| !is_alive(shared.journal.directory(), run)) {
         let _ = fs::remove_file(run);
     }
-    Ok(())
+    let file = private().append(true).create_new(true).open(directory.join(format!("run-{name}.jsonl")))?;
+    Ok(Open { file, written: 0 })
 }
 
 fn closed(error: &io::Error) -> Output {

@@ -151,7 +151,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
     fn waits(&mut self) -> Result<(), Failure> {
         // The demo does not fail without them.
         let news = self.follower.look().unwrap_or_default().told;
-        news.iter().try_for_each(|told| self.narrator.proves(&watch::line(told, told.event.at)))
+        news.iter().try_for_each(|told| self.narrator.proves(&watch::line(&told.event, told.event.at)))
     }
 
     /// Shows the line with this beginning, which must exist.

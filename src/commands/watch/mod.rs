@@ -6,7 +6,7 @@
 mod view;
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     path::PathBuf,
     time::Duration,
 };
@@ -32,8 +32,8 @@ const OVER: Duration = Duration::from_secs(2);
 
 /// Shows what the apply that runs in a folder is waiting for.
 ///
-/// Run it in a second terminal. Each object has a line with its phase, its progress, its time so far, and the time that
-/// such objects took in earlier runs. The command ends with the apply.
+/// Run it in a second terminal. Each object has a line with its phase, its progress and its time so far. The command
+/// ends with the apply.
 ///
 /// Exit codes: 0 the apply has ended, or Ctrl-C; 1 the folder or the events cannot be read; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
@@ -53,12 +53,6 @@ pub struct Arguments {
     /// Exits at once if no apply is waiting now.
     #[arg(long)]
     pub no_wait: bool,
-    /// Writes only JSON, one line for each step, for programs.
-    #[arg(long)]
-    pub json: bool,
-    /// Shows what the last finished run waited for, and how long.
-    #[arg(long, conflicts_with = "no_wait")]
-    pub last: bool,
 }
 
 /// Shows the waits until the apply ends or the user stops the command.
@@ -67,44 +61,14 @@ pub struct Arguments {
 ///
 /// If the folder or its files cannot be read.
 pub async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let view = match (arguments.json, arguments.last, io::stdout().is_terminal()) {
-        (true, ..) => View::json(io::stdout()),
-        (false, false, true) => View::drawn(),
-        (false, ..) => View::plain(io::stdout()),
-    };
-    watch(&arguments, Environment::of_process(), view, told_to_end()).await
-}
-
-/// The same in another environment, with plain lines written to `out`, until `end` is ready.
-///
-/// # Errors
-///
-/// If the folder or its files cannot be read.
-pub async fn run_to(
-    arguments: &Arguments,
-    environment: Environment,
-    out: impl Write,
-    end: impl Future<Output = io::Result<()>>,
-) -> Result<(), Failure> {
-    let view = if arguments.json { View::json(out) } else { View::plain(out) };
-    watch(arguments, environment, view, end).await
-}
-
-async fn watch(
-    arguments: &Arguments,
-    environment: Environment,
-    mut view: View<impl Write>,
-    end: impl Future<Output = io::Result<()>>,
-) -> Result<(), Failure> {
-    let notes = notes(arguments, environment)?;
+    let mut view = if io::stdout().is_terminal() { View::drawn() } else { View::plain() };
+    let notes = notes(&arguments, Environment::of_process())?;
     let mut follower = Follower::beside(&notes.journal);
-    if arguments.last {
-        return tell_last(&notes, &follower, &mut view);
-    }
     let mut ticks = interval(PACE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last_alive: Option<Instant> = None;
     let mut is_first = true;
+    let end = told_to_end();
     tokio::pin!(end);
     loop {
         tokio::select! {
@@ -135,18 +99,6 @@ async fn watch(
             _ => last_alive = Some(Instant::now()),
         }
         is_first = false;
-    }
-}
-
-/// Shows the last finished run.
-fn tell_last(notes: &PendingFolder, follower: &Follower, view: &mut View<impl Write>) -> Result<(), Failure> {
-    let directory = follower.directory();
-    let told = follower.last().map_err(|error| Failure::reading(directory.display(), error))?;
-    match (told.is_empty(), doubt(notes, follower)) {
-        (true, Some(_)) if notes.are_named => Err(no_directory(notes)),
-        (true, Some(doubt)) => view.say(&doubt).map_err(Failure::terminal),
-        (true, None) => view.say("No finished run recorded.").map_err(Failure::terminal),
-        (false, _) => view.show(&told).map_err(Failure::terminal),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Output of waits with their progress and duration: on a terminal, in plain lines, or as JSON.
+//! Output of waits with their progress and duration: on a terminal, or in plain lines.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +8,6 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
-use serde::Serialize;
 
 use crate::{
     api::{ProgressEvent, Told, WaitEnding},
@@ -19,45 +18,26 @@ use crate::{
 const WORTH_A_LINE: u8 = 10;
 
 /// The form of the output.
-pub(super) enum View<W> {
+pub(super) enum View {
     /// On a terminal: one line for each wait, drawn in place.
     Drawn { lines: MultiProgress, waits: BTreeMap<(String, u64), Drawn> },
-    /// For programs: a line of JSON for each step.
-    Json { out: W },
     /// Elsewhere: a line for each change.
-    Plain { out: W, last: BTreeMap<(String, u64), Told> },
+    Plain { last: BTreeMap<(String, u64), ProgressEvent> },
 }
 
 /// A wait on a terminal.
 pub(super) struct Drawn {
     bar: ProgressBar,
-    told: Told,
+    event: ProgressEvent,
 }
 
-impl View<io::Sink> {
-    pub(super) fn drawn() -> View<io::Stdout> {
-        View::Drawn { lines: MultiProgress::with_draw_target(ProgressDrawTarget::stdout()), waits: BTreeMap::new() }
-    }
-}
-
-/// A step as JSON.
-#[derive(Serialize)]
-struct Line<'a> {
-    /// The run, in which the task numbers are unique.
-    run: &'a str,
-    /// The usual duration of such waits in earlier runs.
-    usual_ms: Option<u128>,
-    #[serde(flatten)]
-    event: &'a ProgressEvent,
-}
-
-impl<W: Write> View<W> {
-    pub(super) fn json(out: W) -> Self {
-        Self::Json { out }
+impl View {
+    pub(super) fn drawn() -> Self {
+        Self::Drawn { lines: MultiProgress::with_draw_target(ProgressDrawTarget::stdout()), waits: BTreeMap::new() }
     }
 
-    pub(super) fn plain(out: W) -> Self {
-        Self::Plain { out, last: BTreeMap::new() }
+    pub(super) fn plain() -> Self {
+        Self::Plain { last: BTreeMap::new() }
     }
 
     /// Shows new events, and the time that current waits have taken so far.
@@ -65,16 +45,15 @@ impl<W: Write> View<W> {
         let now = Timestamp::now().as_millisecond();
         match self {
             Self::Drawn { lines, waits } => {
-                for told in news {
-                    let key = (told.run.clone(), told.event.task);
-                    let wait = waits.entry(key).or_insert_with(|| Drawn { bar: lines.add(bar()), told: told.clone() });
-                    wait.told = told.clone();
+                for Told { run, event } in news {
+                    let new = || Drawn { bar: lines.add(bar()), event: event.clone() };
+                    waits.entry((run.clone(), event.task)).or_insert_with(new).event = event.clone();
                 }
                 // Finished waits scroll up, and current ones stay below.
                 let mut over = Vec::new();
                 waits.retain(|_, wait| {
-                    let text = line(&wait.told, now);
-                    if wait.told.event.ended.is_some() {
+                    let text = line(&wait.event, now);
+                    if wait.event.ended.is_some() {
                         wait.bar.finish_and_clear();
                         lines.remove(&wait.bar);
                         over.push(text);
@@ -85,20 +64,13 @@ impl<W: Write> View<W> {
                 });
                 over.iter().try_for_each(|text| above(lines, text))
             }
-            Self::Json { out } => {
-                for told in news {
-                    let usual_ms = told.usual.map(|usual| usual.as_millis());
-                    serde_json::to_writer(&mut *out, &Line { run: &told.run, usual_ms, event: &told.event })?;
-                    out.write_all(b"\n")?;
-                }
-                out.flush()
-            }
-            Self::Plain { out, last } => {
-                for told in news {
-                    let key = (told.run.clone(), told.event.task);
-                    if last.get(&key).is_none_or(|before| is_worth_a_line(before, told)) {
-                        writeln!(out, "{} {}", clock(told.event.at), line(told, told.event.at))?;
-                        last.insert(key, told.clone());
+            Self::Plain { last } => {
+                let mut out = io::stdout();
+                for Told { run, event } in news {
+                    let key = (run.clone(), event.task);
+                    if last.get(&key).is_none_or(|before| is_worth_a_line(before, event)) {
+                        writeln!(out, "{} {}", clock(event.at), line(event, event.at))?;
+                        last.insert(key, event.clone());
                     }
                 }
                 out.flush()
@@ -110,8 +82,7 @@ impl<W: Write> View<W> {
     pub(super) fn say(&mut self, text: &str) -> io::Result<()> {
         match self {
             Self::Drawn { lines, .. } => above(lines, text),
-            Self::Json { .. } => Ok(()),
-            Self::Plain { out, .. } => writeln!(out, "{text}").and_then(|()| out.flush()),
+            Self::Plain { .. } => writeln!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()),
         }
     }
 }
@@ -130,8 +101,7 @@ fn bar() -> ProgressBar {
     bar
 }
 
-fn is_worth_a_line(before: &Told, now: &Told) -> bool {
-    let (before, now) = (&before.event, &now.event);
+fn is_worth_a_line(before: &ProgressEvent, now: &ProgressEvent) -> bool {
     let grown = now.percent.unwrap_or(0).abs_diff(before.percent.unwrap_or(0));
     before.phase != now.phase || now.ended.is_some() || grown >= WORTH_A_LINE
 }
@@ -148,10 +118,9 @@ const LONGEST: usize = 80;
 /// The percentage from which the elapsed time suffices to estimate the rest.
 const ESTIMATED_FROM: u8 = 5;
 
-/// A wait and its progress, at a time in Unix milliseconds: `instance ins-1 "web": Creating, 12s of about 40s`.
+/// A wait and its progress, at a time in Unix milliseconds: `private image 951 "base": creating 25 %, 30s of about 2m`.
 #[must_use]
-pub fn line(told: &Told, now: i64) -> String {
-    let event = &told.event;
+pub fn line(event: &ProgressEvent, now: i64) -> String {
     let mut title = format!("{} {}", event.kind, visible(&event.id, LONGEST));
     if let Some(name) = event.name.as_deref().filter(|name| !name.is_empty() && *name != event.id) {
         title = format!("{title} \"{}\"", visible(name, LONGEST));
@@ -168,20 +137,15 @@ pub fn line(told: &Told, now: i64) -> String {
     let percent = event.percent.map(|percent| format!(" {percent} %")).unwrap_or_default();
     let detail = event.detail.as_deref().map(|detail| format!(" ({})", visible(detail, LONGEST))).unwrap_or_default();
     let elapsed = elapsed(event, now);
-    let expected =
-        expected(told, elapsed).map(|expected| format!(" of about {}", spoken(expected))).unwrap_or_default();
+    let expected = expected(event, elapsed).map(|expected| format!(" of about {}", spoken(expected)));
+    let expected = expected.unwrap_or_default();
     format!("{title}: {}{percent}{detail}, {}{expected}", visible(&event.phase, LONGEST), spoken(elapsed))
 }
 
-/// The expected total duration: from the percentage, or else from earlier runs; `None` once it is exceeded.
-fn expected(told: &Told, elapsed: SignedDuration) -> Option<SignedDuration> {
-    let by_part = told
-        .event
-        .percent
-        .filter(|percent| (ESTIMATED_FROM..100).contains(percent))
-        .map(|percent| elapsed * 100 / i32::from(percent));
-    let usual = told.usual.and_then(|usual| SignedDuration::try_from(usual).ok());
-    by_part.or(usual).filter(|expected| *expected > elapsed)
+/// The expected total duration, from the percentage.
+fn expected(event: &ProgressEvent, elapsed: SignedDuration) -> Option<SignedDuration> {
+    let percent = event.percent.filter(|percent| (ESTIMATED_FROM..100).contains(percent))?;
+    Some(elapsed * 100 / i32::from(percent))
 }
 
 fn elapsed(event: &ProgressEvent, now: i64) -> SignedDuration {
@@ -194,12 +158,10 @@ fn spoken(duration: SignedDuration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
-    fn told(phase: &str, percent: Option<u8>, ended: Option<WaitEnding>) -> Told {
-        let event = ProgressEvent {
+    fn event(phase: &str, percent: Option<u8>, ended: Option<WaitEnding>) -> ProgressEvent {
+        ProgressEvent {
             version: 1,
             at: 65_000,
             task: 0,
@@ -211,19 +173,16 @@ mod tests {
             percent,
             detail: None,
             ended,
-        };
-        Told { run: "run".to_owned(), event, usual: Some(Duration::from_secs(90)) }
+        }
     }
 
     #[test]
     fn a_line_says_how_far_it_is_and_how_long_it_takes() {
         let title = "private image 951 \"base\u{fffd}[2J\"";
-        let line = |percent, ended, now| line(&told("creating", percent, ended), now);
-        assert_eq!(line(None, None, 31_500), format!("{title}: creating, 30s of about 1m 30s"));
+        let line = |percent, ended, now| line(&event("creating", percent, ended), now);
+        assert_eq!(line(None, None, 31_500), format!("{title}: creating, 30s"));
         assert_eq!(line(Some(25), None, 31_000), format!("{title}: creating 25 %, 30s of about 2m"));
-        assert_eq!(line(Some(2), None, 31_000), format!("{title}: creating 2 %, 30s of about 1m 30s"));
-        // No duration is expected for a wait that takes longer than usual.
-        assert_eq!(line(None, None, 201_000), format!("{title}: creating, 3m 20s"));
+        assert_eq!(line(Some(2), None, 31_000), format!("{title}: creating 2 %, 30s"));
         assert_eq!(line(None, Some(WaitEnding::Done), 0), format!("{title}: creating, done after 1m 4s"));
         let stopped = line(None, Some(WaitEnding::Stopped), 0);
         assert_eq!(stopped, format!("{title}: creating, stopped waiting after 1m 4s"));

@@ -52,19 +52,21 @@ impl Watching {
 
 #[test]
 fn it_shows_which_candidate_is_asked_for_and_which_were_refused() {
-    each_program(|site, workspace| {
+    each_cli(|cli| {
+        let site = slow(2);
+        let workspace = Workspace::with_program(cli, &site);
         let list = "[{ spec_id = 101 }, { spec_id = 103 }]";
         workspace.write(&config(Instance::new("x").without("spec_id").set("candidates", list)));
         let refusal = FaultAction::Error { code_n: Code::ResourceInsufficient, processed: false };
         site.arm("instance_create", When::Nth(1), refusal);
-        let apply = Started::apply(workspace);
-        let said = apply.ended(true);
+        let mut watching = Watching::start(&workspace);
+        watching.says("No apply is waiting for anything here yet");
+        let said = Started::apply(&workspace).ended(true);
         assert!(said.contains("1 added"), "{said}");
-        let mut last = command(&["--last", "--json"]);
-        let last = Run::of(last.arg(workspace.directory()).output().unwrap()).stdout;
-        assert!(last.contains("asking for 1 \u{d7} spec_id 101 in cn-east-1"), "{last}");
-        assert!(last.contains("asking for 1 \u{d7} spec_id 103 in cn-east-1"), "{last}");
-        assert!(last.contains("refused: 1 \u{d7} spec_id 101 in cn-east-1"), "{last}");
+        let said = watching.ended();
+        assert!(said.contains("asking for 1 \u{d7} spec_id 101 in cn-east-1"), "{said}");
+        let refused = "asking for 1 \u{d7} spec_id 103 in cn-east-1 (refused: 1 \u{d7} spec_id 101 in cn-east-1";
+        assert!(said.contains(refused), "{said}");
     });
 }
 
@@ -91,6 +93,7 @@ fn it_shows_what_an_apply_waits_for_and_ends_with_it() {
         let image = "resource \"damodel_private_image\" \"saved\" {\n  instance_id = damodel_instance.a.id\n  name = \
                      \"saved\"\n}\n";
         workspace.write(&config(format!("{}{image}", Instance::new("a"))));
+        workspace.set_env("TF_LOG_PROVIDER", "INFO");
         let mut watching = Watching::start(&workspace);
         watching.says("No apply is waiting for anything here yet");
         let (applied, diagnostics) = workspace.try_apply(&[]);
@@ -109,6 +112,11 @@ fn it_shows_what_an_apply_waits_for_and_ends_with_it() {
             assert!(said.contains(&part), "{part:?} in {said}");
         }
         assert!(!site.secrets().iter().any(|secret| said.contains(secret)));
+        // The log of the apply has them, too.
+        let log = fs::read_to_string(workspace.beside("log")).unwrap();
+        let waited = log.lines().find(|line| line.contains("waited:") && line.contains(uid));
+        let waited = waited.unwrap_or_else(|| panic!("{log}"));
+        assert!(["[INFO]", "waited_ms=", "kind=instance"].iter().all(|part| waited.contains(part)), "{waited}");
         let folder = workspace.directory().join(".terraform/damodel-pending-progress");
         let told: String =
             fs::read_dir(&folder).unwrap().map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
@@ -173,42 +181,4 @@ fn what_is_not_there_is_no_all_clear() {
     fs::create_dir(here.join("notes-progress")).unwrap();
     let run = watch(&["--pending-dir", "~/notes"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "No apply is waiting for anything here.\n"));
-}
-
-/// The waits of a run are shown after its end, as text and as JSON.
-#[test]
-fn the_last_run_is_told_after_its_end() {
-    each_cli(|cli| {
-        let site = slow(1);
-        let workspace = Workspace::with_program(cli, &site);
-        let watch = |arguments: &[&str]| Run::of(command(arguments).arg(workspace.directory()).output().unwrap());
-        fs::create_dir_all(workspace.directory().join(".terraform/damodel-pending-progress")).unwrap();
-        let nothing = watch(&["--last"]);
-        assert_eq!(nothing.stdout, "No finished run recorded.\n", "{}", nothing.stderr);
-        workspace.set_env("TF_LOG_PROVIDER", "INFO");
-        workspace.apply_ok(&config(Instance::new("a")));
-        let uid = &site.live()[0];
-        // The log of the apply has them, too.
-        let log = fs::read_to_string(workspace.beside("log")).unwrap();
-        let waited =
-            log.lines().find(|line| line.contains("waited:") && line.contains(uid)).unwrap_or_else(|| panic!("{log}"));
-        assert!(
-            waited.contains("[INFO]") && waited.contains("waited_ms=") && waited.contains("kind=instance"),
-            "{waited}"
-        );
-        let told = watch(&["--last"]);
-        assert_eq!(told.code, Some(0), "{}", told.stderr);
-        for part in [format!(" instance {uid} \"a-"), ": Creating, ".to_owned(), ": Running, done after ".to_owned()] {
-            assert!(told.stdout.contains(&part), "{part:?} in {}", told.stdout);
-        }
-        let lines = watch(&["--last", "--json"]).stdout;
-        let events: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let last = events.last().unwrap();
-        assert_eq!((&last["id"], &last["ended"], &last["version"]), (&uid.as_str().into(), &"done".into(), &1.into()));
-        assert!(!site.secrets().iter().any(|secret| lines.contains(secret) || told.stdout.contains(secret)));
-        // JSON output has no other lines.
-        let idle = watch(&["--no-wait", "--json"]);
-        assert_eq!((idle.code, idle.stdout.as_str()), (Some(0), ""));
-        workspace.finish();
-    });
 }
