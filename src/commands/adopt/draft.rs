@@ -120,14 +120,9 @@ fn is_unseen(character: char) -> bool {
 /// The longest label that is derived from a name.
 const LONGEST: usize = 60;
 
-/// Gives every draft a label that is unique in its kind and not configured already (`configured`: resource types with
-/// labels). Objects of the same name get labels with their ids. If names differ, a label thus does not depend on the
-/// filters.
-///
-/// Returns the addresses that are in use already, with the addresses given instead.
-pub(super) fn name(drafts: &mut [Draft], configured: &BTreeSet<(String, String)>) -> Vec<Namesake> {
-    let is_configured = |kind: ObjectKind, label: &str| configured.contains(&(type_name(kind), label.to_owned()));
-    let mut namesakes = Vec::new();
+/// Gives every draft a label that is unique in its kind. Objects of the same name get labels with their ids. If names
+/// differ, a label thus does not depend on the filters.
+pub(super) fn name(drafts: &mut [Draft]) {
     let mut of_this_name: BTreeMap<(ObjectKind, String), usize> = BTreeMap::new();
     for draft in drafts.iter() {
         *of_this_name.entry((draft.kind, label(draft.kind, &draft.name, &draft.id))).or_default() += 1;
@@ -135,32 +130,14 @@ pub(super) fn name(drafts: &mut [Draft], configured: &BTreeSet<(String, String)>
     let mut taken: BTreeSet<(ObjectKind, String)> = BTreeSet::new();
     for draft in drafts {
         let plain = label(draft.kind, &draft.name, &draft.id);
-        let has_namesake = is_configured(draft.kind, &plain);
-        let is_alone = of_this_name.get(&(draft.kind, plain.clone())) == Some(&1) && !has_namesake;
-        let wanted = if is_alone { plain.clone() } else { format!("{plain}_{}", words(&draft.id)) };
+        let is_alone = of_this_name.get(&(draft.kind, plain.clone())) == Some(&1);
+        let wanted = if is_alone { plain } else { format!("{plain}_{}", words(&draft.id)) };
         let numbered = (2..).map(|number| format!("{wanted}_{number}"));
-        let is_free =
-            |label: &String| !taken.contains(&(draft.kind, label.clone())) && !is_configured(draft.kind, label);
+        let is_free = |label: &String| !taken.contains(&(draft.kind, label.clone()));
         let free = [wanted.clone()].into_iter().chain(numbered).find(is_free);
         draft.label = free.unwrap_or(wanted);
         taken.insert((draft.kind, draft.label.clone()));
-        if has_namesake {
-            namesakes.push(Namesake {
-                given: draft.address(),
-                taken: format!("{}.{plain}", type_name(draft.kind)),
-                id: draft.id.clone(),
-            });
-        }
     }
-    namesakes
-}
-
-/// An object with the name of a configured resource, which may be the same object.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Namesake {
-    pub(super) given: String,
-    pub(super) taken: String,
-    pub(super) id: String,
 }
 
 /// A name in Terraform's form: lower case with underscores. A name without such a form is replaced by the id.
@@ -249,11 +226,6 @@ mod tests {
     }
 
     fn labels(objects: &[(ObjectKind, &str, &str)]) -> Vec<String> {
-        labels_beside(&[], objects)
-    }
-
-    fn labels_beside(configured: &[(&str, &str)], objects: &[(ObjectKind, &str, &str)]) -> Vec<String> {
-        let configured = configured.iter().map(|(kind, label)| ((*kind).to_owned(), (*label).to_owned())).collect();
         let mut drafts: Vec<Draft> = objects
             .iter()
             .map(|(kind, name, id)| Draft {
@@ -265,7 +237,7 @@ mod tests {
                 untold: Vec::new(),
             })
             .collect();
-        name(&mut drafts, &configured);
+        name(&mut drafts);
         drafts.into_iter().map(|draft| draft.label).collect()
     }
 
@@ -292,14 +264,6 @@ mod tests {
         let (disk, instance) = (ObjectKind::CloudDisk, ObjectKind::Instance);
         assert_eq!(labels(&[(disk, "a", "1"), (disk, "A", "2"), (instance, "a", "ins-1")]), ["a_1", "a_2", "a"]);
         assert_eq!(labels(&[(disk, "a", "1"), (disk, "a 1", "7"), (disk, "a", "2")]), ["a_1", "a_1_2", "a_2"]);
-    }
-
-    #[test]
-    fn what_is_configured_keeps_its_label() {
-        let objects = [(ObjectKind::Instance, "Monthly", "ins-1"), (ObjectKind::CloudDisk, "monthly", "801")];
-        assert_eq!(labels_beside(&[("damodel_instance", "monthly")], &objects), ["monthly_ins_1", "monthly"]);
-        let both = [("damodel_instance", "monthly"), ("damodel_instance", "monthly_ins_1"), ("other", "monthly")];
-        assert_eq!(labels_beside(&both, &objects), ["monthly_ins_1_2", "monthly"]);
     }
 
     proptest! {

@@ -17,29 +17,24 @@ use clap::{Parser, ValueEnum, builder::PossibleValue};
 use regex::Regex;
 
 use self::{
-    draft::{Draft, Namesake},
-    folder::Folder,
+    draft::Draft,
     provider::{ConfiguredProvider, LeftOut},
 };
 use super::Failure;
-use crate::{
-    api::ObjectKind,
-    provider::{ADDRESS, Environment},
-    review::visible,
-};
+use crate::{api::ObjectKind, provider::Environment, review::visible};
 
 /// Writes import blocks and the configuration of the objects that the account already has.
 ///
-/// The next plan imports all of them and changes nothing. Released objects are left out, and no file is overwritten.
-/// Set DAMODEL_BASE_URL and DAMODEL_API_TOKEN. Needs Terraform 1.5 or OpenTofu 1.6; Terraform 1.14 and
-/// newer have `terraform query` for this too.
+/// The next plan imports all of them and changes nothing. Released objects are left out. Set DAMODEL_BASE_URL and
+/// DAMODEL_API_TOKEN. Needs Terraform 1.5 or OpenTofu 1.6; Terraform 1.14 and newer have `terraform query` for this
+/// too.
 ///
-/// Exit codes: 0 the files were written; 1 the account cannot be read or a file exists; 2 wrong usage.
+/// Exit codes: 0 the files were written; 1 the account cannot be read or the folder has a configuration; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "adopt")]
 pub struct Arguments {
-    /// The folder for the files; created if it does not exist.
-    #[arg(long, default_value = ".", value_name = "DIR")]
+    /// The folder for the files, without *.tf and *.tofu files; created if it does not exist.
+    #[arg(long, default_value = "adopted", value_name = "DIR")]
     pub out: PathBuf,
     /// Only objects of this kind. May be repeated.
     #[arg(long, value_name = "KIND")]
@@ -62,7 +57,8 @@ pub struct Arguments {
 ///
 /// # Errors
 ///
-/// If the service does not answer, or a file exists already or cannot be written. No file is written then.
+/// If the folder has a configuration, the service does not answer, or a file cannot be written. No file is written
+/// then.
 pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let said = adopt(&arguments, Environment::of_process(), |_, _| true).await?;
     let mut out = io::stdout();
@@ -87,6 +83,7 @@ async fn adopt(
     environment: Environment,
     is_meant: impl Fn(ObjectKind, &str) -> bool,
 ) -> Result<Summary, Failure> {
+    folder::check(&arguments.out)?;
     let provider = ConfiguredProvider::new(arguments, environment).await?;
     let mut summary = Summary::new(arguments.out.clone());
     let mut drafts: Vec<Draft> = Vec::new();
@@ -104,12 +101,9 @@ async fn adopt(
             }
         }
     }
-    let folder = Folder::open(&arguments.out)?;
-    summary.namesakes = draft::name(&mut drafts, folder.resources());
+    draft::name(&mut drafts);
     if !drafts.is_empty() {
-        summary.lacks_requirement = folder.lacks_requirement();
-        summary.other_name = folder.other_name().cloned();
-        summary.files = folder.write(&drafts, &provider.provider_arguments())?;
+        summary.files = folder::write(&arguments.out, &drafts, &provider.arguments)?;
     }
     summary.drafts = drafts;
     Ok(summary)
@@ -127,12 +121,6 @@ struct Summary {
     drafts: Vec<Draft>,
     /// The names of the files.
     files: Vec<String>,
-    /// Whether the existing configuration requires providers but not this one.
-    lacks_requirement: bool,
-    /// The other local name under which it requires this provider.
-    other_name: Option<String>,
-    /// Objects with the names of configured resources.
-    namesakes: Vec<Namesake>,
     left_out: Vec<LeftOut>,
     /// The number of objects left out because they have no region.
     without_region: usize,
@@ -141,16 +129,7 @@ struct Summary {
 impl Summary {
     /// An empty summary.
     fn new(directory: PathBuf) -> Self {
-        Self {
-            directory,
-            drafts: Vec::new(),
-            files: Vec::new(),
-            lacks_requirement: false,
-            other_name: None,
-            namesakes: Vec::new(),
-            left_out: Vec::new(),
-            without_region: 0,
-        }
+        Self { directory, drafts: Vec::new(), files: Vec::new(), left_out: Vec::new(), without_region: 0 }
     }
 
     fn counts(&self) -> String {
@@ -173,14 +152,6 @@ impl fmt::Display for Summary {
             let names = names.join(", ");
             writeln!(formatter, "{}: the service does not report {names}; set the true values.", draft.address())?;
         }
-        for Namesake { given, taken, id } in &self.namesakes {
-            writeln!(
-                formatter,
-                "{given}: {taken} is in the configuration already. If that is {} too, remove the new one before the \
-                 apply.",
-                visible(id, LONGEST)
-            )?;
-        }
         if self.without_region > 0 {
             let objects = counted(self.without_region, "object");
             writeln!(formatter, "Left out {objects}: their region is unknown, and --region was given.")?;
@@ -193,15 +164,6 @@ impl fmt::Display for Summary {
                 visible(&left.id, LONGEST),
                 visible(&left.why, LONGEST)
             )?;
-        }
-        if let Some(name) = &self.other_name {
-            writeln!(
-                formatter,
-                "The existing required_providers has {ADDRESS} as {name}. Rename it to damodel, or add \
-                 provider = {name} to each new resource and import block."
-            )?;
-        } else if self.lacks_requirement {
-            writeln!(formatter, "Add damodel = {{ source = \"{ADDRESS}\" }} to the existing required_providers.")?;
         }
         if !self.drafts.is_empty() {
             let number = self.drafts.len();

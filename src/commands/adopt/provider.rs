@@ -25,7 +25,7 @@ const ON_THEIR_WAY: usize = 16;
 pub(super) struct ConfiguredProvider {
     server: Server<Damodel>,
     /// The provider's arguments, which later plans need too; the rest comes from the environment.
-    arguments: Vec<(&'static str, Value)>,
+    pub(super) arguments: Vec<(String, Value)>,
 }
 
 /// An object of the account.
@@ -57,13 +57,13 @@ impl ConfiguredProvider {
     /// Configures the provider from its environment.
     pub(super) async fn new(arguments: &Arguments, environment: Environment) -> Result<Self, Failure> {
         let server = Server::new(Damodel::new(environment), Ends::default());
-        let mut told: Vec<(&str, Value)> = Vec::new();
+        let mut told: Vec<(String, Value)> = Vec::new();
         if arguments.allow_http {
-            told.push(("allow_http", true.into()));
+            told.push(("allow_http".to_owned(), true.into()));
         }
         if let Some(file) = &arguments.ca_certificate_file {
             let file = path::absolute(file).map_err(|error| Failure::reading(file.display(), error))?;
-            told.push(("ca_certificate_file", file.to_string_lossy().into_owned().into()));
+            told.push(("ca_certificate_file".to_owned(), file.to_string_lossy().into_owned().into()));
         }
         let mut config = nothing_said(server.schema());
         for (name, value) in &told {
@@ -77,11 +77,6 @@ impl ConfiguredProvider {
             return Err(refused(&errors(&diagnostics)));
         }
         Ok(Self { server, arguments: told })
-    }
-
-    /// The arguments of the provider block.
-    pub(super) fn provider_arguments(&self) -> Vec<(String, Value)> {
-        self.arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
     }
 
     /// The objects of a kind that the filters select, in the order of the list, or the errors.

@@ -157,15 +157,11 @@ fn the_plan_of_an_adoption_imports_everything_and_changes_nothing() {
         }
         assert!(text.contains("ignore_changes = [purchase_duration]"), "{text}");
 
-        // A second run overwrites nothing and adds no files.
-        fs::remove_file(fresh.directory().join("versions.tf")).unwrap();
-        let refused = adopt(&fresh, &[]);
+        // A second run writes nothing.
+        let refused = adopt(&fresh, &["--out", "."]);
         assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""));
-        for name in &names[..4] {
-            assert!(refused.stderr.contains(name), "{}", refused.stderr);
-        }
-        assert_eq!(files(&fresh.directory()), written[..4]);
-        fs::write(fresh.directory().join("versions.tf"), &written[4].1).unwrap();
+        assert!(refused.stderr.contains("already contains a configuration"), "{}", refused.stderr);
+        assert_eq!(files(&fresh.directory()), written);
 
         let leaks: Vec<_> =
             site.secrets().into_iter().filter(|secret| text.contains(secret) || said.contains(secret)).collect();
@@ -193,7 +189,7 @@ fn a_name_of_any_characters_is_read_back_as_it_is() {
             site.set(StateList::Disks, id, &json!({ "name": name }));
         }
         let fresh = Workspace::new(cli, site);
-        adopt_ok(&fresh, &["--kind", "cloud_disk"]);
+        adopt_ok(&fresh, &["--out", ".", "--kind", "cloud_disk"]);
         let text = fs::read_to_string(fresh.directory().join("cloud_disks.tf")).unwrap();
         // A blank name cannot be configured.
         assert!(text.matches("  name ").count() > NUMBER, "{text}");
@@ -203,7 +199,7 @@ fn a_name_of_any_characters_is_read_back_as_it_is() {
 
 #[test]
 fn filters_choose_and_flags_reach_the_configuration() {
-    each(|_, site, workspace| {
+    each(|_, _, workspace| {
         workspace.apply_ok(&config(Instance::new("web")));
         let counts = |arguments: &[&str]| {
             let folder = workspace.beside("out");
@@ -230,38 +226,11 @@ fn filters_choose_and_flags_reach_the_configuration() {
             assert_eq!(adopt(workspace, wrong).code, Some(2), "{wrong:?}");
         }
 
-        // In a folder with a configuration that has its own requirements and provider.
         let refused = adopt(workspace, &["--ca-certificate-file", "missing.pem"]);
         assert!(refused.code == Some(1) && refused.stderr.contains("missing.pem"), "{}", refused.stderr);
-        adopt_ok(workspace, &["--kind", "cloud_disk", "--out", "inner", "--allow-http"]);
-        let versions = fs::read_to_string(workspace.directory().join("inner/versions.tf")).unwrap();
-        assert!(versions.contains("provider \"damodel\" {\n  allow_http = true\n}"), "{versions}");
-        let changes = site.changes();
         adopt_ok(workspace, &["--kind", "cloud_disk", "--allow-http"]);
-        assert!(!workspace.directory().join("versions.tf").exists());
-        workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
-        assert_eq!((site.changes(), workspace.state().addresses().len()), (changes, 5));
-    });
-}
-
-/// A folder with a configuration that already uses a resource's name, and requires the provider in the other syntax.
-#[test]
-fn what_is_written_loads_beside_what_is_there() {
-    each(|cli, site, workspace| {
-        workspace.apply_ok(&config(Instance::new("web")));
-        let uid = workspace.state().resource("damodel_instance.web").id().replace('-', "_");
-        let fresh = Workspace::new(cli, site);
-        let there = r#"{"terraform": {"required_providers": {"damodel": {"source": "damodel/damodel"}}}, "provider": {"damodel": {}}}"#;
-        fs::write(fresh.directory().join("main.tf.json"), there).unwrap();
-        let other = "resource \"damodel_instance\" \"web\" {\n  count      = 0\n  image_id   = 901\n  image_type = \
-                     \"public\"\n  spec_id    = 103\n  gpu_num    = 1\n}\n";
-        fs::write(fresh.directory().join("other.tf"), other).unwrap();
-        let said = adopt_ok(&fresh, &["--kind", "instance"]);
-        let given = format!("damodel_instance.web_{uid}");
-        assert!(said.contains(&format!("{given}: damodel_instance.web is in the configuration already")), "{said}");
-        assert!(!fresh.directory().join("versions.tf").exists());
-        imports(&fresh, 1);
-        assert_eq!(fresh.state().addresses(), [given]);
+        let versions = fs::read_to_string(workspace.directory().join("adopted/versions.tf")).unwrap();
+        assert!(versions.contains("provider \"damodel\" {\n  allow_http = true\n}"), "{versions}");
     });
 }
 
@@ -299,10 +268,9 @@ fn an_incomplete_list_writes_nothing() {
         let form = "order=shuffled_across_pages,page_cap=1,page_cap_for_all".parse().unwrap();
         let site = Site::with(Options { form, generate_instances: 40, ..Site::options() });
         let workspace = Workspace::new(cli, &site);
-        let before = files(&workspace.directory());
         let run = adopt(&workspace, &["--kind", "instance"]);
         assert_eq!(run.code, Some(1), "{}{}", run.stdout, run.stderr);
         assert!(run.stderr.contains("the list is incomplete"), "{}", run.stderr);
-        assert_eq!(files(&workspace.directory()), before);
+        assert!(!workspace.directory().join("adopted").exists());
     });
 }
