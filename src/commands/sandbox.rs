@@ -29,9 +29,6 @@ pub struct Arguments {
     /// The loopback address to listen on. Port 0 selects a free one.
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub listen: SocketAddr,
-    /// Keeps the state in this file, and continues from it if it exists.
-    #[arg(long, value_name = "FILE")]
-    pub state: Option<PathBuf>,
     /// Appends one JSON line per request to this file.
     #[arg(long, value_name = "FILE")]
     pub ledger: Option<PathBuf>,
@@ -152,7 +149,6 @@ async fn announce(
 fn options(arguments: Arguments, executable: PathBuf) -> Options {
     Options {
         listen: arguments.listen,
-        state: arguments.state,
         ledger: arguments.ledger,
         seed: arguments.seed.unwrap_or_else(rand::random),
         form: arguments.form,

@@ -236,7 +236,7 @@ impl ArmedFault {
     }
 }
 
-/// All armed faults. They are not kept in the state file.
+/// All armed faults.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     last_id: u64,

@@ -14,7 +14,6 @@ use super::{
     ledger::Ledger,
     machines::MachineView,
     mutation::{Mutation, MutationError, StateList},
-    options::Error,
     service::Service,
 };
 
@@ -51,13 +50,13 @@ impl Sandbox {
         self.lock().world().accounts.iter().map(account).collect()
     }
 
-    /// The world as JSON, like the state file but without secrets.
+    /// The world as JSON without secrets.
     #[must_use]
     pub fn state(&self) -> Value {
         redacted(self.state_with_secrets())
     }
 
-    /// The world as JSON, like the state file: passwords and tokens in clear.
+    /// The world as JSON, with passwords and tokens in clear.
     #[must_use]
     pub fn state_with_secrets(&self) -> Value {
         // A world holds strings, numbers and lists only, which always have a JSON form.
@@ -128,11 +127,7 @@ impl Sandbox {
     }
 
     /// Advances the life clock and returns it in Unix milliseconds.
-    ///
-    /// # Errors
-    ///
-    /// When the state file cannot be written.
-    pub fn advance(&self, by: Duration) -> Result<i64, Error> {
+    pub fn advance(&self, by: Duration) -> i64 {
         self.lock().advance(by)
     }
 

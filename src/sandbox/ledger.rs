@@ -65,7 +65,7 @@ pub enum LifeKind {
     Renamed,
 }
 
-/// A creation, an end, or a new name. Kept in the state file.
+/// A creation, an end, or a new name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LifeEvent {

@@ -41,7 +41,6 @@ mod running;
 mod server;
 mod service;
 pub mod stand_in;
-mod store;
 mod world;
 
 #[cfg(test)]

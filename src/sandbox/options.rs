@@ -1,4 +1,4 @@
-//! The options of a sandbox, and the errors of its start. Its secrets can be written into its state file and answers.
+//! The options of a sandbox, and the errors of its start. Its secrets can be written into its answers.
 
 use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -22,9 +22,6 @@ pub enum LifeClock {
 pub struct Options {
     /// Where to listen; must be a loopback address. Port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Where the state is kept as one JSON file (mode 0600); `None`: in memory only. An existing file takes precedence
-    /// over the seed.
-    pub state: Option<PathBuf>,
     /// A file that gets one JSON line per request; `None`: in memory only.
     pub ledger: Option<PathBuf>,
     /// The seed of all random values (uids, passwords, tokens, shuffles, odds).
@@ -53,7 +50,7 @@ pub struct Options {
     pub token: Option<SecretString>,
     /// The main account's chat key; `None`: derived from the seed.
     pub chat_key: Option<SecretString>,
-    /// The host of image addresses. Kept in the state file with the images that use it.
+    /// The host of image addresses.
     pub registry_host: String,
     /// The SSH keys that accounts have: the name that an instance is created with (`ssh_pubkey_name`), and the line as
     /// OpenSSH writes it.
@@ -73,7 +70,6 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            state: None,
             ledger: None,
             seed: 1,
             form: Form::default(),
@@ -98,7 +94,7 @@ impl Default for Options {
     }
 }
 
-/// Why a sandbox did not start or could not keep its state.
+/// Why a sandbox did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -124,30 +120,6 @@ pub enum Error {
     /// The folder that holds the homes of the instances cannot be made.
     #[error("make a folder for the instances")]
     Homes(#[source] std::io::Error),
-    /// The state file cannot be read or written.
-    #[error("keep the state in {}", path.display())]
-    State {
-        /// The state file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// The state file is not a JSON document of this sandbox.
-    #[error("understand the state in {}", path.display())]
-    StateContent {
-        /// The state file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: serde_json::Error,
-    },
-    /// The state file was written by another version of the sandbox.
-    #[error("understand version {version} of the state in {}", path.display())]
-    StateVersion {
-        /// The state file.
-        path: PathBuf,
-        /// The version it carries.
-        version: u64,
-    },
     /// The ledger file cannot be opened.
     #[error("append to the ledger {}", path.display())]
     Ledger {
@@ -158,7 +130,7 @@ pub enum Error {
     },
 }
 
-/// A secret of the simulated service. It serializes in clear (state file, answers); its debug output hides it.
+/// A secret of the simulated service. It serializes in clear (answers); its debug output hides it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct SandboxSecret(String);

@@ -39,8 +39,7 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// When the address is not a loopback address or cannot be listened on, or the state file cannot be read or
-    /// written.
+    /// When the address is not a loopback address or cannot be listened on.
     pub async fn start(options: Options) -> Result<Running, Error> {
         if !options.listen.ip().is_loopback() {
             return Err(Error::NotLoopback(options.listen));

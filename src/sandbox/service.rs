@@ -21,7 +21,6 @@ use super::{
     options::{Error, Options},
     random::RandomStream,
     render::{self, Code, Identifiers, ServiceRefusal},
-    store::Store,
     world::World,
 };
 
@@ -70,7 +69,6 @@ pub(super) struct Service {
     pub(super) faults: Faults,
     world: World,
     requests: Vec<RequestEntry>,
-    store: Option<Store>,
     /// `None` without a runtime, and after the end: no logins.
     pub(super) machines: Option<Machines>,
     ledger_file: Option<File>,
@@ -102,19 +100,11 @@ impl Outcome {
 }
 
 impl Service {
-    /// The service with the world of the state file, or of the seed.
+    /// The service with the world of the seed.
     pub(super) fn new(options: &Options) -> Result<Self, Error> {
         let clock = Clock::new(options.life_clock);
-        let store = options.state.clone().map(Store::new);
-        let kept = store.as_ref().map(Store::load).transpose()?.flatten();
-        let world = match kept {
-            Some(mut world) => {
-                world.set_main_secrets(options);
-                world
-            }
-            None => World::seeded(options, clock.life_ms(0, options.form.clock_skew)),
-        };
-        let service = Self {
+        let world = World::seeded(options, clock.life_ms(0, options.form.clock_skew));
+        Ok(Self {
             tempo: Tempo::of(options),
             tolerance_seconds: milliseconds(options.timestamp_tolerance) / 1000,
             clock,
@@ -122,12 +112,9 @@ impl Service {
             faults: Faults::default(),
             world,
             requests: Vec::new(),
-            store,
             machines: None,
             ledger_file: options.ledger.as_ref().map(open_ledger).transpose()?,
-        };
-        service.save()?;
-        Ok(service)
+        })
     }
 
     /// Answers a request.
@@ -166,8 +153,7 @@ impl Service {
         answer
     }
 
-    /// Brings the world up to date and returns the life clock in Unix milliseconds. Not saved: due changes are found
-    /// again in the file.
+    /// Brings the world up to date and returns the life clock in Unix milliseconds.
     pub(super) fn bring_up_to_date(&mut self) -> i64 {
         let now_ms = self.clock.life_ms(self.world.advanced_ms, self.form.clock_skew);
         self.world.apply_due(now_ms);
@@ -178,11 +164,9 @@ impl Service {
     }
 
     /// Advances the life clock and returns it.
-    pub(super) fn advance(&mut self, by: Duration) -> Result<i64, Error> {
+    pub(super) fn advance(&mut self, by: Duration) -> i64 {
         self.world.advanced_ms = self.world.advanced_ms.saturating_add(milliseconds(by));
-        let now_ms = self.bring_up_to_date();
-        self.save()?;
-        Ok(now_ms)
+        self.bring_up_to_date()
     }
 
     /// Applies a mutation to the world.
@@ -202,9 +186,6 @@ impl Service {
         let now_ms = self.bring_up_to_date();
         change(&mut self.world, now_ms)?;
         self.bring_up_to_date();
-        if let Err(error) = self.save() {
-            tracing::error!(%error, "the state was not stored");
-        }
         Ok(())
     }
 
@@ -268,17 +249,9 @@ impl Service {
             wish: wish(actions),
             created: Vec::new(),
             released: Vec::new(),
-            changed: false,
         };
         let result = (endpoint.handle)(&mut context, &incoming.input);
-        let CallContext { created, released, changed, .. } = context;
-        let result = match (result, changed.then(|| self.save()).transpose()) {
-            (result, Ok(_)) => result,
-            (_, Err(error)) => {
-                tracing::error!(%error, "the state was not stored");
-                Err(ServiceRefusal::new(Code::InternalError, "the sandbox could not store its state"))
-            }
-        };
+        let CallContext { created, released, .. } = context;
         Processed { account: Some(account), outcome: Outcome::Enveloped(result), created, released }
     }
 
@@ -357,10 +330,6 @@ impl Service {
             }
         }
         self.requests.push(entry);
-    }
-
-    fn save(&self) -> Result<(), Error> {
-        self.store.as_ref().map_or(Ok(()), |store| store.save(&self.world))
     }
 }
 

@@ -172,7 +172,6 @@ fn handle(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
     };
     let (_, uid) = context.world.add_disk(new, now_ms);
     context.created.push(uid);
-    context.changed = true;
     Ok(Value::Null)
 }
 
@@ -245,7 +244,6 @@ fn rename(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
     disk.name.clone_from(&name);
     let uid = disk.uid.clone();
     context.world.record(context.now_ms, LedgerObject::CloudDisk, LifeKind::Renamed, &uid, &name, context.account);
-    context.changed = true;
     Ok(Value::Null)
 }
 
@@ -267,7 +265,6 @@ fn resize(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
         return Err(forbidden(disk, form, "its status forbids resizing"));
     }
     disk.next = Some(DiskStep { at_ms, to: DiskNext::Grown { size_gb } });
-    context.changed = true;
     Ok(Value::Null)
 }
 
@@ -287,7 +284,6 @@ fn release(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<V
     disk.next = Some(DiskStep { at_ms, to: DiskNext::Released });
     let uid = disk.uid.clone();
     context.released.push(uid);
-    context.changed = true;
     Ok(Value::Null)
 }
 

@@ -188,7 +188,6 @@ fn save(context: &mut CallContext<'_>, instance: &Instance, name: String) -> Val
         account.saves.count(now_ms);
     }
     context.created.push(id_text);
-    context.changed = true;
     json!({ "image_id": id, "image_tag": tag })
 }
 
@@ -224,7 +223,6 @@ fn rename(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
         image.updated_at = now_ms / 1000;
     }
     context.world.record(now_ms, LedgerObject::PrivateImage, LifeKind::Renamed, &id.to_string(), &name, account);
-    context.changed = true;
     Ok(Value::Null)
 }
 
@@ -245,7 +243,6 @@ fn delete(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
     }
     context.world.drop_private_image(index, LifeKind::Released, context.now_ms);
     context.released.push(id.to_string());
-    context.changed = true;
     Ok(Value::Null)
 }
 

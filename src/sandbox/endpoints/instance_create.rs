@@ -176,7 +176,6 @@ fn create(request: InstanceRequest, spec: Spec, image: InstanceImage, context: &
     context.world.instances.push(instance);
     context.world.record(context.now_ms, LedgerObject::Instance, LifeKind::Created, &uid, &alias, context.account);
     context.created.push(uid.clone());
-    context.changed = true;
     json!({
         "instance_id": id,
         "instance_uid": uid,

@@ -215,7 +215,6 @@ fn handle(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
             ));
         }
     }
-    context.changed = true;
     context.world.record(context.now_ms, LedgerObject::Instance, LifeKind::Renamed, &uid, &name, context.account);
     Ok(Value::Null)
 }
@@ -256,7 +255,6 @@ fn release(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<V
         }
     }
     context.released.push(uid);
-    context.changed = true;
     Ok(Value::Null)
 }
 

@@ -114,8 +114,6 @@ pub(super) struct CallContext<'a> {
     pub(super) created: Vec<String>,
     /// The uids or ids whose release the call begins.
     pub(super) released: Vec<String>,
-    /// Whether the call changed the world.
-    pub(super) changed: bool,
 }
 
 impl CallContext<'_> {

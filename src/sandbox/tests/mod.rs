@@ -129,7 +129,7 @@ impl Bench {
     }
 
     fn advance(&mut self, seconds: u64) {
-        self.service.advance(Duration::from_secs(seconds)).unwrap();
+        self.service.advance(Duration::from_secs(seconds));
     }
 
     fn mutate(&mut self, mutation: Value) {

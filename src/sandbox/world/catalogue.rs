@@ -7,8 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Account, BillingType, Binding, Disk, DiskSpec, DiskStatus, PrivateImage, PublicImage, Saves, VERSION, Visibility,
-    World, image::uuid,
+    Account, BillingType, Binding, Disk, DiskSpec, DiskStatus, PrivateImage, PublicImage, Saves, Visibility, World,
+    image::uuid,
 };
 use crate::sandbox::{
     ledger::{LedgerObject, LifeKind},
@@ -22,7 +22,6 @@ const EPOCH: i64 = 1_767_600_000;
 /// The world before the first request.
 pub(super) fn world(seed: u64, registry_host: &str, now_ms: i64) -> World {
     let mut world = World {
-        version: VERSION,
         seed,
         draws: 0,
         last_id: 5000,

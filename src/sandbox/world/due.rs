@@ -13,11 +13,9 @@ enum Due {
 }
 
 impl World {
-    /// Applies all changes that are due by now, in order of their times. Returns true if there were any.
-    pub(in crate::sandbox) fn apply_due(&mut self, now_ms: i64) -> bool {
-        let mut changed = false;
+    /// Applies all changes that are due by now, in order of their times.
+    pub(in crate::sandbox) fn apply_due(&mut self, now_ms: i64) {
         while let Some((at_ms, index, due)) = self.earliest_due(now_ms) {
-            changed = true;
             match due {
                 Due::Disk(next) => self.change_disk(index, next, at_ms),
                 Due::Push { fails: true } => self.drop_private_image(index, LifeKind::Removed, at_ms),
@@ -32,7 +30,6 @@ impl World {
                 Due::TermEnd => self.end_term(index, at_ms),
             }
         }
-        changed
     }
 
     fn earliest_due(&self, now_ms: i64) -> Option<(i64, usize, Due)> {

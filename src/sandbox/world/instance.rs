@@ -266,8 +266,6 @@ pub(in crate::sandbox) fn internal_ip(id: i64) -> String {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::sandbox) struct Host {
-    /// Whether `ssh_port` is a port of the computer; otherwise it is invented.
-    pub(in crate::sandbox) has_port: bool,
     /// Each generation has another host key.
     pub(in crate::sandbox) key_generation: u64,
     /// The number of reboots, and the time of the last one; 0 for never.
@@ -285,7 +283,6 @@ pub(in crate::sandbox) struct Host {
 impl Default for Host {
     fn default() -> Self {
         Self {
-            has_port: false,
             key_generation: 0,
             reboots: 0,
             rebooted_ms: 0,

@@ -1,5 +1,4 @@
-//! The data of the simulated service: accounts, catalogue, instances, disks, images. Its serialized form is the state
-//! file.
+//! The data of the simulated service: accounts, catalogue, instances, disks, images.
 //!
 //! There are no background tasks: a change that takes time is stored with its due time, and [`World::apply_due`],
 //! called before each request, applies the due changes in order. So the same requests at the same times give the same
@@ -12,6 +11,7 @@ mod image;
 mod instance;
 mod mutate;
 
+use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -29,14 +29,9 @@ pub(super) use self::{
     },
 };
 
-/// The version of the state file.
-pub(super) const VERSION: u64 = 3;
-
 /// All data of the simulated service.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct World {
-    pub(super) version: u64,
     pub(super) seed: u64,
     /// How many random streams were drawn.
     pub(super) draws: u64,
@@ -62,7 +57,14 @@ impl World {
     /// The seed catalogue, with what the options add.
     pub(super) fn seeded(options: &Options, now_ms: i64) -> Self {
         let mut world = catalogue::world(options.seed, &options.registry_host, now_ms);
-        world.set_main_secrets(options);
+        if let Some(main) = world.accounts.first_mut() {
+            if let Some(token) = &options.token {
+                main.token = SandboxSecret::new(token.expose_secret());
+            }
+            if let Some(key) = &options.chat_key {
+                main.chat_key = SandboxSecret::new(key.expose_secret());
+            }
+        }
         for number in 1..=options.generate_instances {
             world.generate_instance(number, now_ms);
         }
@@ -73,20 +75,6 @@ impl World {
             world.generate_image(number, now_ms);
         }
         world
-    }
-
-    /// Gives the main account the secrets that the options name.
-    pub(super) fn set_main_secrets(&mut self, options: &Options) {
-        use secrecy::ExposeSecret;
-
-        if let Some(main) = self.accounts.first_mut() {
-            if let Some(token) = &options.token {
-                main.token = SandboxSecret::new(token.expose_secret());
-            }
-            if let Some(key) = &options.chat_key {
-                main.chat_key = SandboxSecret::new(key.expose_secret());
-            }
-        }
     }
 
     /// A new stream of random values.

@@ -240,29 +240,13 @@ fn an_sshd_is_late_by_its_delay() {
     let Some(yard) = Yard::open(options) else { return };
     let guest = yard.create(CPU, &json!({}));
     assert!(is_refused(&guest, "Connection refused"));
-    yard.sandbox().advance(Duration::from_secs(30)).unwrap();
+    yard.sandbox().advance(Duration::from_secs(30));
     wait_until("sshd", || guest.output("true").status.success());
     yard.set(StateList::Instances, &guest.uid, &json!({ "host": { "sshd_delay_ms": 5000 } }));
     yard.mutate(json!({ "reboot_instance": { "uid": guest.uid } }));
     wait_for("a refusal", || (!guest.output("true").status.success()).then_some(()));
-    yard.sandbox().advance(Duration::from_secs(5)).unwrap();
+    yard.sandbox().advance(Duration::from_secs(5));
     wait_until("sshd after the reboot", || guest.output("true").status.success());
-}
-
-#[test]
-fn a_restart_keeps_port_and_host_key() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = || Options { state: Some(folder.path().join("state.json")), ..Options::default() };
-    let Some(mut yard) = Yard::open(options()) else { return };
-    let guest = yard.create(CPU, &json!({}));
-    let before = yard.machine(&guest);
-    // A change saves the state.
-    yard.set(StateList::Instances, &guest.uid, &json!({ "alias": "by hand" }));
-    yard.stop();
-    let Some(yard) = Yard::open(options()) else { return };
-    let after = yard.guest(&guest.uid);
-    assert_eq!((after.port, yard.machine(&after).host_key), (before.ssh_port, before.host_key));
-    after.run("true");
 }
 
 #[test]

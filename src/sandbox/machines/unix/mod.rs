@@ -158,11 +158,8 @@ struct Machine {
 impl Machine {
     /// Switches the machine of a Running instance on, and gives the instance its port.
     fn start(site: &Site, instance: &mut Instance, seed: u64, sshd_start_ms: i64, now_ms: i64) -> io::Result<Self> {
-        // After a restart of the sandbox the port is the same, if it is still free.
-        let kept = if instance.host.has_port { u16::try_from(instance.ssh_port).unwrap_or(0) } else { 0 };
-        let (mut held, port) = Port::reserve(kept).or_else(|_| Port::reserve(0))?;
+        let (mut held, port) = Port::reserve(0)?;
         instance.ssh_port = i64::from(port);
-        instance.host.has_port = true;
         site.neighbours.add(&instance.internal_ip, port);
         let (sshd, changes) = watch::channel(Sshd::Down);
         let guest = Arc::new(Guest::new(site, instance));
