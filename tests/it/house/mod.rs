@@ -73,6 +73,16 @@ fn no_file_is_forgotten() {
     assert_eq!(beside, Vec::<PathBuf>::new());
 }
 
+/// SECURITY.md says of each setting of the cryptographic library why it is safe.
+#[test]
+fn no_setting_of_the_cryptographic_library_is_unexplained() {
+    let [settings, page] =
+        [".cargo/config.toml", "SECURITY.md"].map(|file| fs::read_to_string(root().join(file)).unwrap());
+    let names = settings.lines().filter(|line| line.starts_with("AWS_LC")).filter_map(|line| line.split(' ').next());
+    let unexplained: Vec<&str> = names.filter(|name| !page.contains(name)).collect();
+    assert_eq!(unexplained, Vec::<&str>::new());
+}
+
 /// A module with submodules is `name/mod.rs`, so that all of its files are in one folder.
 #[test]
 fn modules_have_one_form() {
