@@ -12,7 +12,7 @@ use crate::support::plugin::BINARY;
 const PARTS: [&str; 9] = ["api", "commands", "framework", "model", "plugin", "protocol", "provider", "review", "ssh"];
 
 /// Words that no text may contain, each with its replacement.
-const AVOIDED: [(&str, &str); 30] = [
+const AVOIDED: [(&str, &str); 26] = [
     (r"\bnobody\b", "name who, or what is missing"),
     (r"\bthere (is|are) (none|nothing)\b", "what is missing"),
     (r"\bknows? none\b", "what does not exist"),
@@ -37,13 +37,6 @@ const AVOIDED: [(&str, &str); 30] = [
     (r"\bis worth\b|\bworth setting\b", "Recommended"),
     (r"\bservice (never )?(names|tells)\b", "has; reports"),
     (r"\bby the month\b", "per month"),
-    (
-        r"\b(a|an|another|each|every|its|no|same|the|unfinished|whose) (compile|create|destroy)s?\b",
-        "creation, build from source, destroying it",
-    ),
-    (r"\b(compiles|creates|destroys) of\b", "creation, build from source, destroying it"),
-    (r"(?-i:(^|[.!?] )It )", "the object's name"),
-    (r"\bthere\b", "the place, or a noun"),
     (r"\bformer\b", "previous"),
     (r"\bnot known\b", "unknown"),
 ];
