@@ -15,7 +15,6 @@ provider "damodel" {
 resource "damodel_instance" "notebook" {
   name       = "notebook"
   spec_type  = "gpu.rtx4090.1"
-  gpu_num    = 1
   image_id   = data.damodel_public_image.pytorch.image_id
   image_type = "public"
 }

@@ -28,7 +28,6 @@ resource "damodel_instance" "server" {
   for_each   = var.colors
   name       = "${var.name}-${each.key}"
   spec_type  = var.spec_type
-  gpu_num    = 1
   image_id   = data.damodel_public_image.this.image_id
   image_type = "public"
 }

@@ -25,7 +25,6 @@ data "damodel_public_image" "this" {
 resource "damodel_instance" "gpu" {
   name       = "ci-gpu-${var.run}"
   spec_type  = var.spec_type
-  gpu_num    = 1
   image_id   = data.damodel_public_image.this.image_id
   image_type = "public"
 

@@ -38,7 +38,6 @@ resource "damodel_instance" "builder" {
   count      = var.keep_builder ? 1 : 0
   name       = "${var.name}-builder"
   spec_id    = data.damodel_spec.cheapest.spec_id
-  gpu_num    = 1
   image_id   = data.damodel_public_image.base.image_id
   image_type = "public"
 
@@ -75,7 +74,6 @@ resource "damodel_instance" "worker" {
   count      = var.workers
   name       = "${var.name}-worker-${count.index}"
   spec_id    = data.damodel_spec.cheapest.spec_id
-  gpu_num    = 1
   image_id   = damodel_private_image.release.image_id
   image_type = "private"
 

@@ -49,7 +49,6 @@ data "damodel_public_image" "llama" {
 
 resource "damodel_instance" "server" {
   name       = var.name
-  gpu_num    = 1
   candidates = [for spec in data.damodel_specs.fitting.specs : { spec_id = spec.spec_id }]
   image_id   = data.damodel_public_image.llama.image_id
   image_type = "public"

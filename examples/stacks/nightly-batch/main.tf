@@ -21,7 +21,6 @@ data "damodel_public_image" "this" {
 
 resource "damodel_instance" "batch" {
   name       = var.name
-  gpu_num    = 1
   image_id   = data.damodel_public_image.this.image_id
   image_type = "public"
 

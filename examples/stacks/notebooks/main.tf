@@ -39,7 +39,6 @@ resource "damodel_instance" "notebook" {
   for_each   = var.members
   name       = "${var.name}-${each.key}"
   spec_type  = var.spec_type
-  gpu_num    = 1
   image_id   = data.damodel_public_image.this.image_id
   image_type = "public"
 

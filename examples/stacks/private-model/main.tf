@@ -34,7 +34,6 @@ resource "damodel_cloud_disk" "models" {
 resource "damodel_instance" "server" {
   name       = var.name
   spec_type  = var.spec_type
-  gpu_num    = 1
   image_id   = data.damodel_public_image.this.image_id
   image_type = "public"
 

@@ -28,7 +28,6 @@ resource "damodel_instance" "worker" {
   count = var.workers
 
   name       = "${var.name}-${count.index}"
-  gpu_num    = 1
   candidates = var.candidates
   image_id   = data.damodel_public_image.llama.image_id
   image_type = "public"

@@ -11,6 +11,9 @@ use crate::{
     provider::{ProviderClient, rules},
 };
 
+/// The number of GPUs of a new instance whose configuration sets none.
+pub(super) const DEFAULT_GPU_NUM: i64 = 1;
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::provider) struct Candidate {
     pub(super) spec_id: Attr<i64>,
@@ -35,8 +38,12 @@ pub(super) fn attribute() -> Attribute {
             "The region. Default: the instance's, else the provider's `region`.",
         )
         .validate(rules::non_empty()),
-        Attribute::optional("gpu_num", Type::Number, "How many GPUs. Default: the instance's `gpu_num`.")
-            .validate(validator::between(1..=i64::MAX)),
+        Attribute::optional(
+            "gpu_num",
+            Type::Number,
+            "How many GPUs. Either every candidate sets it or none does. Default: the instance's `gpu_num`.",
+        )
+        .validate(validator::between(1..=i64::MAX)),
     ];
     Attribute::optional(
         "candidates",
@@ -74,10 +81,15 @@ pub(super) fn each(config: &Instance, planned: &Instance, client: Option<&Provid
         spec_id: candidate.spec_id,
         spec_type: candidate.spec_type.clone(),
         region: if candidate.region.is_null() { default_region() } else { candidate.region.clone() },
-        gpu_num: if candidate.gpu_num.is_null() { config.gpu_num } else { candidate.gpu_num },
+        gpu_num: if candidate.gpu_num.is_null() { gpu_num(config) } else { candidate.gpu_num },
         ..planned.clone()
     };
     candidates.map(instance).collect()
+}
+
+/// The number of GPUs of a new instance if its candidates set none.
+pub(super) fn gpu_num(config: &Instance) -> Attr<i64> {
+    if config.gpu_num.is_null() { Attr::Known(DEFAULT_GPU_NUM) } else { config.gpu_num }
 }
 
 /// The name of a candidate in diagnostics.
@@ -184,13 +196,6 @@ pub(super) fn plan_adoption(plan: &mut CreatePlan<Instance>) {
 /// Checks the list without the service.
 pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
     if config.candidates.is_null() {
-        if config.gpu_num.is_null() {
-            diagnostics.error_at(
-                Path::to("gpu_num"),
-                "Missing required argument",
-                "Set gpu_num: how many GPUs the instance has.",
-            );
-        }
         return;
     }
     for (name, is_set) in [("spec_id", !config.spec_id.is_null()), ("spec_type", !config.spec_type.is_null())] {
@@ -210,12 +215,23 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
              from.",
         );
     }
+    let has_own = |(_, candidate): (usize, &Candidate)| candidate.gpu_num.known().is_some();
+    let is_counted = config.candidates.elements().any(has_own);
     for (index, candidate) in config.candidates.known().into_iter().flatten().enumerate() {
         let path = Path::to("candidates").index(index);
         match candidate {
             Attr::Unknown => {}
             Attr::Null => diagnostics.error_at(path, "Missing candidate", "A candidate must not be null."),
-            Attr::Known(candidate) => validate_one(candidate, config, &path, diagnostics),
+            Attr::Known(candidate) => {
+                if is_counted && candidate.gpu_num.is_null() && config.gpu_num.is_null() {
+                    diagnostics.error_at(
+                        path.attribute("gpu_num"),
+                        "Missing required argument",
+                        "Another candidate sets gpu_num. Set gpu_num in every candidate, or only in the instance.",
+                    );
+                }
+                validate_one(candidate, config, &path, diagnostics);
+            }
         }
     }
 }
@@ -226,13 +242,6 @@ fn validate_one(candidate: &Candidate, config: &Instance, path: &Path, diagnosti
             path.attribute("spec_id"),
             "Missing specification",
             "A candidate needs spec_id or spec_type.",
-        );
-    }
-    if candidate.gpu_num.is_null() && config.gpu_num.is_null() {
-        diagnostics.error_at(
-            path.attribute("gpu_num"),
-            "Missing required argument",
-            "Set gpu_num in every candidate, or in the instance for all of them.",
         );
     }
     let both = [

@@ -1,7 +1,7 @@
 //! Plans of instances.
 
 use super::{
-    candidates,
+    candidates::{self, DEFAULT_GPU_NUM},
     checks::{self, check_disks},
     choices,
     disks::{self, find_uids, keep_uids, recall_uids},
@@ -41,6 +41,8 @@ fn offline(plan: &mut CreatePlan<Instance>, client: Option<&ProviderClient>) {
     if has_choice {
         let each = candidates::each(config, planned, client);
         candidates::plan_common(config, planned, &each);
+    } else {
+        planned.gpu_num = candidates::gpu_num(config);
     }
     let needs_region = !has_choice || config.candidates.elements().any(|(_, candidate)| candidate.region.is_null());
     if let (Attr::Null, true, Some(client)) = (&config.region, needs_region, client) {
@@ -176,13 +178,21 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
     } else {
         String::new()
     };
+    // The plan within the apply has no state, so a replacement cannot keep the number.
+    let is_open = plan.config.gpu_num.is_null() && !candidates::has_choice(&plan.config);
+    let count = match prior.gpu_num.known() {
+        Some(gpus) if is_open && *gpus != DEFAULT_GPU_NUM => {
+            format!(" gpu_num is not set, so the new instance has {DEFAULT_GPU_NUM} GPU; the old instance has {gpus}.")
+        }
+        _ => String::new(),
+    };
     plan.diagnostics.warning_at(
         path.clone(),
         "The replacement deletes the instance's disks",
         format!(
-            "The change of {path} replaces {}. {losses}{choice} The old instance is released before price and stock \
-             are checked again. With lifecycle {{ create_before_destroy = true }} the new one is created first; with \
-             lifecycle {{ destroy = false }} (OpenTofu) the old one is not released and is still billed.",
+            "The change of {path} replaces {}. {losses}{choice}{count} The old instance is released before price and \
+             stock are checked again. With lifecycle {{ create_before_destroy = true }} the new one is created first; \
+             with lifecycle {{ destroy = false }} (OpenTofu) the old one is not released and is still billed.",
             prior.title()
         ),
     );
@@ -304,12 +314,7 @@ fn login(config: &Instance, diagnostics: &mut Diagnostics) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::framework::Attr;
-
-    fn base() -> Instance {
-        Instance { gpu_num: Attr::Known(1), ..Instance::default() }
-    }
+    use super::{super::candidates::Candidate, *};
 
     fn paths(config: &Instance) -> Vec<String> {
         let mut diagnostics = Diagnostics::new();
@@ -319,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_term_is_needed_unless_hourly() {
-        let mut config = Instance { payment_type: "Monthly".into(), ..base() };
+        let mut config = Instance { payment_type: "Monthly".into(), ..Instance::default() };
         assert_eq!(paths(&config), ["purchase_duration"]);
         config.purchase_duration = Attr::Unknown;
         assert!(paths(&config).is_empty());
@@ -328,32 +333,53 @@ mod tests {
     #[test]
     fn a_term_is_at_most_ten_years() {
         for (payment_type, most) in [("Daily", 3653), ("Weekly", 522), ("Monthly", 120)] {
-            let config =
-                |term| Instance { payment_type: payment_type.into(), purchase_duration: Attr::Known(term), ..base() };
+            let config = |term| Instance {
+                payment_type: payment_type.into(),
+                purchase_duration: Attr::Known(term),
+                ..Instance::default()
+            };
             assert!(paths(&config(most)).is_empty(), "{payment_type}");
             assert_eq!(paths(&config(most + 1)), ["purchase_duration"], "{payment_type}");
         }
     }
 
     #[test]
+    fn each_candidate_has_its_number_of_gpus_or_none_has() {
+        let candidate = |gpu_num| Attr::Known(Candidate { spec_id: Attr::Known(103), gpu_num, ..Candidate::default() });
+        let (two, none) = (Attr::Known(2), Attr::Null);
+        for (gpu_num, counts, expected) in [
+            (none, [none, none], &[][..]),
+            (none, [two, two], &[]),
+            (none, [two, none], &["candidates[1].gpu_num"]),
+            (none, [Attr::Unknown, none], &[]),
+            (two, [none, none], &[]),
+            (two, [two, none], &["candidates[0].gpu_num"]),
+        ] {
+            let candidates = Attr::Known(counts.map(candidate).into());
+            let config = Instance { gpu_num, candidates, ..Instance::default() };
+            assert_eq!(paths(&config), expected, "{gpu_num:?} {counts:?}");
+        }
+    }
+
+    #[test]
     fn half_an_image_pair_is_refused() {
-        let config = Instance { image_id: Attr::Known(1), ..base() };
+        let config = Instance { image_id: Attr::Known(1), ..Instance::default() };
         assert_eq!(paths(&config), ["image_id"]);
-        let config = Instance { image_type: "public".into(), ..base() };
+        let config = Instance { image_type: "public".into(), ..Instance::default() };
         assert_eq!(paths(&config), ["image_type"]);
-        let config = Instance { image_id: Attr::Unknown, image_type: "public".into(), ..base() };
+        let config = Instance { image_id: Attr::Unknown, image_type: "public".into(), ..Instance::default() };
         assert!(paths(&config).is_empty());
     }
 
     #[test]
     fn a_key_needs_its_login_method() {
-        let config = Instance { ssh_pubkey_id: Attr::Known(1), login_method: "password".into(), ..base() };
+        let config = Instance { ssh_pubkey_id: Attr::Known(1), login_method: "password".into(), ..Instance::default() };
         assert_eq!(paths(&config), ["ssh_pubkey_id"]);
     }
 
     #[test]
     fn nothing_renews_what_is_abandoned() {
-        let mut config = Instance { on_unreleasable: "abandon".into(), ..base() };
+        let mut config = Instance { on_unreleasable: "abandon".into(), ..Instance::default() };
         assert_eq!(paths(&config), ["on_unreleasable"], "by the hour");
         config = Instance { payment_type: "Daily".into(), purchase_duration: Attr::Known(1), ..config };
         assert!(paths(&config).is_empty());

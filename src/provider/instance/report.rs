@@ -4,7 +4,11 @@
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::{candidates, disks::is_on_its_way, schema::Instance};
+use super::{
+    candidates::{self, DEFAULT_GPU_NUM},
+    disks::is_on_its_way,
+    schema::Instance,
+};
 use crate::{
     api::{self, Context, CreateInstance, ImageSelector, InstanceDetail, LoginMethod, Payment, Sighting, SpecSelector},
     framework::{Attr, Diagnostic, Diagnostics, Path, Secret},
@@ -211,7 +215,7 @@ pub(super) fn request(planned: &Instance, client: &ProviderClient) -> Result<Cre
             .filter_map(|(_, text)| serde_json::from_str(text).ok())
             .collect(),
         is_candidate: candidates::has_choice(planned),
-        ..CreateInstance::new(region, spec, planned.gpu_num.known().copied().unwrap_or(1), image)
+        ..CreateInstance::new(region, spec, planned.gpu_num.known().copied().unwrap_or(DEFAULT_GPU_NUM), image)
     })
 }
 

@@ -84,8 +84,8 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "gpu_num",
             Type::Number,
-            "How many GPUs, from 1 to the specification's `max_gpu_count`. Required unless every candidate has its \
-             own.",
+            "How many GPUs, from 1 to the specification's `max_gpu_count`. Default: 1 for a new instance, also for one \
+             that replaces another. An existing instance keeps its number while the configuration sets none.",
         ))
         .validate(validator::between(1..=i64::MAX)),
         fixed(Attribute::with_default(

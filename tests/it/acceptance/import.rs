@@ -34,6 +34,21 @@ fn an_imported_machine_plans_nothing() {
 }
 
 #[test]
+fn a_number_of_gpus_that_no_configuration_names_is_that_of_the_machine() {
+    each_workspace(|site, workspace| {
+        let open = Instance::new("x").without("gpu_num");
+        workspace.apply_ok(&config(open.clone().set("gpu_num", 4)));
+        workspace.import_ok(&config(open.clone()), X, &[]).settled();
+        workspace.write(&config(open.clone()));
+        workspace.settled();
+        let choice = open.without("spec_id").set("candidates", "[{ spec_id = 103 }]");
+        workspace.import_ok(&config(choice), X, &["candidates"]);
+        assert_eq!(site.balance().created, 1);
+        workspace.finish();
+    });
+}
+
+#[test]
 fn arguments_that_are_never_reported_are_set_after_an_import_without_a_call() {
     each_workspace(|site, workspace| {
         let config = config(

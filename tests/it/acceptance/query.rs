@@ -101,7 +101,7 @@ fn what_a_query_generates_imports_everything_and_changes_nothing() {
         );
         fresh.run_ok(&["query", "-no-color", "-generate-config-out=generated.tf"]);
         let generated = fs::read_to_string(fresh.directory().join("generated.tf")).unwrap();
-        assert!(generated.contains("instance_uid") && generated.contains("spec_id"), "{generated}");
+        assert!(["instance_uid", "spec_id", "gpu_num"].iter().all(|name| generated.contains(name)), "{generated}");
         for noise in ["estimated_cost", "spec_type ", "ssh_password", "deletion_protection "] {
             let lines: Vec<_> =
                 generated.lines().filter(|line| line.contains(noise) && !line.contains("= null")).collect();

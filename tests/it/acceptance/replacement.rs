@@ -2,7 +2,7 @@
 
 use damodel::sandbox::Balance;
 
-use crate::support::terraform::{Diagnostic, Instance, Severity, config, each_workspace, refusal, unchecked};
+use crate::support::terraform::{Diagnostic, Instance, Severity, config, each_workspace, refusal, says, unchecked};
 
 const X: &str = "damodel_instance.x";
 
@@ -108,6 +108,27 @@ fn what_a_replacement_deletes_is_said() {
         assert!(warned(&said, &["gpu_num", "system disk", "create_before_destroy"]), "{said:?}");
         let said = workspace.try_plan(&["-destroy"]);
         assert!(warned(&said, &["system disk", "/root/damodel-tmp"]), "{said:?}");
+        workspace.finish();
+    });
+}
+
+/// The plan within the apply of a replacement has neither the state nor, in most versions, the first plan's data.
+#[test]
+fn a_replacement_without_a_number_of_gpus_has_one() {
+    each_workspace(|_, workspace| {
+        let open = Instance::new("x").without("gpu_num");
+        let plan = workspace.plan_and_apply_ok(&config(open.clone()));
+        assert_eq!(plan.change(X).after("gpu_num"), 1);
+        assert_eq!(plan.change(X).after("estimated_cost")["unit_price"], 1.98);
+
+        workspace.apply_ok(&config(open.clone().set("gpu_num", 4)));
+        let renewed = config(open.text("hostname", "renewed"));
+        workspace.write(&renewed);
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "gpu_num is not set, so the new instance has 1 GPU"), "{said:#?}");
+        let plan = workspace.plan_and_apply_ok(&renewed);
+        assert_eq!([plan.change(X).before("gpu_num"), plan.change(X).after("gpu_num")], [4, 1]);
+        assert_eq!(workspace.state().resource(X).value("gpu_num"), 1);
         workspace.finish();
     });
 }

@@ -6,7 +6,6 @@ use crate::support::terraform::{Instance, config_with, each_workspace};
 #[test]
 fn arguments_that_do_not_go_together() {
     let cases = [
-        Case::instance_with(&[("gpu_num", "")], None, "gpu_num"),
         Case::instance_with(&[("payment_type", "\"Daily\"")], None, "purchase_duration is required"),
         Case::instance_with(&[("payment_type", "\"Weekly\"")], None, "purchase_duration is required"),
         Case::instance_with(&[("payment_type", "\"Monthly\"")], None, "purchase_duration is required"),

@@ -33,7 +33,6 @@ resource "damodel_instance" "reader" {
   count      = 2
   name       = "reader-${count.index}"
   spec_type  = "gpu.rtx4090.1"
-  gpu_num    = 1
   image_id   = data.damodel_public_image.pytorch.image_id
   image_type = "public"
 

@@ -21,7 +21,6 @@ data "damodel_public_image" "pytorch" {
 # The first candidate that is in stock is bought, at or below its quote. The choice is kept when stock or prices change.
 resource "damodel_instance" "trainer" {
   name       = "trainer"
-  gpu_num    = 1
   image_id   = data.damodel_public_image.pytorch.image_id
   image_type = "public"
 

@@ -20,7 +20,6 @@ data "damodel_public_image" "pytorch" {
 resource "damodel_instance" "gpu" {
   name       = "chat"
   spec_type  = "gpu.rtx4090.1"
-  gpu_num    = 1
   image_id   = data.damodel_public_image.pytorch.image_id
   image_type = "public"
 }
