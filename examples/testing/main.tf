@@ -71,12 +71,11 @@ resource "damodel_cloud_disk" "data" {
 }
 
 resource "damodel_instance" "workbench" {
-  name              = var.name
-  spec_id           = data.damodel_spec.cheapest.spec_id
-  gpu_num           = var.gpu_num
-  image_id          = data.damodel_public_image.pytorch.image_id
-  image_type        = "public"
-  store_credentials = false
+  name       = var.name
+  spec_id    = data.damodel_spec.cheapest.spec_id
+  gpu_num    = var.gpu_num
+  image_id   = data.damodel_public_image.pytorch.image_id
+  image_type = "public"
 
   exist_disks = [{
     disk_id = damodel_cloud_disk.data.disk_id

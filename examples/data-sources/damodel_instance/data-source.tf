@@ -23,7 +23,7 @@ data "damodel_public_image" "pytorch" {
   name = "PyTorch 2.5.1"
 }
 
-# By its name, which must be unique, or by its id (ins-…). Its password and token are stored in the state.
+# By its name, which must be unique, or by its id (ins-…).
 data "damodel_instance" "notebook" {
   name       = "notebook"
   depends_on = [damodel_instance.notebook] # only because this configuration creates it

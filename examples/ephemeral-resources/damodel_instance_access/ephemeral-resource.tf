@@ -16,14 +16,11 @@ data "damodel_public_image" "pytorch" {
   name = "PyTorch 2.5.1"
 }
 
-# Its password and token are not stored in the state; the ephemeral resource reads them when they are needed.
 resource "damodel_instance" "trainer" {
-  name              = "trainer"
-  spec_type         = "gpu.rtx4090.1"
-  gpu_num           = 1
-  image_id          = data.damodel_public_image.pytorch.image_id
-  image_type        = "public"
-  store_credentials = false
+  name       = "trainer"
+  spec_type  = "gpu.rtx4090.1"
+  image_id   = data.damodel_public_image.pytorch.image_id
+  image_type = "public"
 }
 
 ephemeral "damodel_instance_access" "trainer" {

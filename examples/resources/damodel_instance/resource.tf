@@ -31,9 +31,6 @@ resource "damodel_instance" "trainer" {
   # If the specification is out of stock, repeat the request for this long.
   wait_for_capacity = "10m"
 
-  # Keep the password and the notebook's token out of the state.
-  store_credentials = false
-
   timeouts {
     create = "45m"
   }

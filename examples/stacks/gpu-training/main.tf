@@ -73,9 +73,6 @@ resource "damodel_instance" "trainer" {
   # If no instance is in stock, wait for one.
   wait_for_capacity = "30m"
 
-  # Log in with the password of the console, or with a key: no secret is in the state.
-  store_credentials = false
-
   timeouts {
     create = "1h"
   }

@@ -53,9 +53,6 @@ resource "damodel_instance" "server" {
   image_id   = data.damodel_public_image.llama.image_id
   image_type = "public"
 
-  # No secret is in the state: the server's address and password come from the service.
-  store_credentials = false
-
   lifecycle {
     # Keep the instance when another image is newer.
     ignore_changes = [image_id]

@@ -41,9 +41,6 @@ resource "damodel_instance" "server" {
     disk_id    = damodel_cloud_disk.models.disk_id
     mount_path = damodel_cloud_disk.models.mount_path
   }]
-
-  # Address and password come from the service when they are needed, and are not in the state.
-  store_credentials = false
 }
 
 resource "damodel_llama_server" "model" {

@@ -35,9 +35,6 @@ resource "damodel_instance" "worker" {
   # If no candidate has stock, request all of them again for this long.
   wait_for_capacity = "30m"
 
-  # No secret is in the state: log in with the password of the console.
-  store_credentials = false
-
   lifecycle {
     # Keep the worker when another image is newer.
     ignore_changes = [image_id]

@@ -36,9 +36,8 @@ impl EphemeralResource for InstanceAccessResource {
 
     fn schema(&self) -> Schema {
         Schema::new(
-            "How to log in to an instance, read during the run. The values never reach the state or the plan, so this \
-             works with `store_credentials = false` of the instance. An instance that is still being created is waited \
-             for.",
+            "How to log in to an instance, read during the run. The values never reach the state or the plan. An \
+             instance that is still being created is waited for.",
             vec![
                 Attribute::required("id", Type::String, "The instance's UID.").validate(rules::non_empty()),
                 Attribute::computed("ssh_host", Type::String, "The address for SSH."),
@@ -63,7 +62,7 @@ impl EphemeralResource for InstanceAccessResource {
             Ok(record) => record,
             Err(failed) => return Opened::failed(failed.at(Path::to("id"))),
         };
-        let mut instance = Instance::default();
+        let mut instance = Instance { store_credentials: Attr::Known(true), ..Instance::default() };
         instance.take_instance(&record);
         Opened::ready(InstanceAccess {
             id: config.id,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::schema::{Instance, schema};
+use super::schema::{Instance, schema, store_credentials};
 use crate::{
     api::{self, InstanceFilter, InstanceUid},
     framework::{StepContext, Type, Value, from_value, schema::Attribute, to_value},
@@ -69,12 +69,12 @@ pub(in crate::provider) fn singular() -> Singular {
     Singular {
         source: Source {
             type_name: "damodel_instance",
-            description: "One instance, by id or by name, with everything that the service reports. Its password and \
-                          token are stored in the state.",
+            description: "One instance, by id or by name, with everything that the service reports.",
             columns: reported(),
             filters: vec![
                 either("name", "The instance's name, which must be unique. Either this or `id`."),
                 either("id", "The instance's UID. Either this or `name`."),
+                Filter::Read(store_credentials()),
             ],
             list: by_id_or_name,
         },
@@ -147,7 +147,8 @@ fn existing<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> 
 /// The instance of the configured id, for which no list is needed, or all that are not released.
 fn by_id_or_name<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
     let Some(id) = config.attribute("id").as_str() else { return existing(config, context) };
-    let named = Instance { id: id.into(), ..Instance::default() };
+    let store_credentials = source::flag(config.attribute("store_credentials")).into();
+    let named = Instance { id: id.into(), store_credentials, ..Instance::default() };
     Box::pin(async move { Ok(ListedRows::known(vec![to_value(&named).unwrap_or_default()])) })
 }
 
@@ -170,6 +171,7 @@ async fn list(
         let mut rows = rows::<Instance>(instances, is_shown);
         for row in &mut rows {
             row.set_attribute("instance_uid", row.attribute("id").clone());
+            row.set_attribute("store_credentials", config.attribute("store_credentials").clone());
         }
         rows
     })

@@ -39,10 +39,6 @@ pub(super) use self::{
     listed::{COLUMNS, list_all, plural, singular},
 };
 
-/// The private entry with which an import marks the refresh that completes it: whether credentials are kept is not
-/// known yet.
-const IMPORTING: &str = "importing";
-
 pub(super) type Resource = lifecycle::Resource<Instance>;
 
 impl Managed for Instance {
@@ -114,13 +110,7 @@ impl Managed for Instance {
         self.complete_image(client, limits).await;
     }
 
-    /// Removes the credentials in the refresh that belongs to an import. The next refresh keeps them if the state
-    /// allows it.
-    fn refreshed(&mut self, private: &mut Private) -> Diagnostics {
-        if private.entry::<bool>(IMPORTING) == Some(true) {
-            private.remove(IMPORTING);
-            self.forget_credentials();
-        }
+    fn refreshed(&self) -> Diagnostics {
         if self.status() != Some(InstanceStatus::Failed.as_str()) {
             return Diagnostics::new();
         }
@@ -138,12 +128,6 @@ impl Managed for Instance {
             Presence::Released => ImportTarget::Released,
             _ => ImportTarget::None,
         })
-    }
-
-    /// An import has no configuration, which may exclude credentials from the state.
-    fn imported(&mut self, private: &mut Private) {
-        private.insert(IMPORTING, true);
-        self.forget_credentials();
     }
 }
 

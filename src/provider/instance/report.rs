@@ -48,8 +48,8 @@ impl Instance {
         self.release_time = time(record.release_time).into();
         let secrets = secrets(record);
         self.jupyter_url = record.jupyter_url.as_ref().map(|url| without_token(url.expose(), &secrets)).into();
-        let stored = self.store_credentials.known() != Some(&false);
-        let kept = |secret: &Option<SecretString>| secret.clone().filter(|_| stored).map(Secret::from);
+        let is_stored = self.store_credentials.known() == Some(&true);
+        let kept = |secret: &Option<SecretString>| secret.clone().filter(|_| is_stored).map(Secret::from);
         self.ssh_password = kept(&record.ssh_password).into();
         self.jupyter_token = kept(&record.jupyter_token).into();
     }

@@ -198,14 +198,18 @@ fn behaviour() -> Vec<Attribute> {
              environment variable `DAMODEL_ON_UNRELEASABLE` overrides it for prepaid instances.",
         )
         .validate(validator::one_of(&["fail", "abandon"])),
-        Attribute::with_default(
-            "store_credentials",
-            Type::Bool,
-            true,
-            "Whether `ssh_password` and `jupyter_token` are kept in the state. An import leaves them out; the next \
-             apply stores them unless this is `false`.",
-        ),
+        store_credentials(),
     ]
+}
+
+/// The argument that allows credentials in the state, of the resource and of the data source.
+pub(super) fn store_credentials() -> Attribute {
+    Attribute::with_default(
+        "store_credentials",
+        Type::Bool,
+        false,
+        "Whether `ssh_password` and `jupyter_token` are stored in the state.",
+    )
 }
 
 /// The attributes that the service reports (service API, Instance).
@@ -266,10 +270,10 @@ fn reported() -> Vec<Attribute> {
         text("shutdown_status", "The status of a shutdown task, as JSON."),
         text("shutdown_stage", "The stage of a shutdown task, as JSON."),
         text("shutdown_push_progress", "How far a shutdown task has pushed the image, as JSON."),
-        text("ssh_password", "The password for SSH. Null with `store_credentials = false`.")
+        text("ssh_password", "The password for SSH. Null unless `store_credentials = true`.")
             .sensitive()
             .follows(CREDENTIALS),
-        text("jupyter_token", "The notebook's token. Null with `store_credentials = false`.")
+        text("jupyter_token", "The notebook's token. Null unless `store_credentials = true`.")
             .sensitive()
             .follows(CREDENTIALS),
     ]

@@ -105,8 +105,8 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
         async {}
     }
 
-    /// Finishes a refresh; `private` shows whether it belongs to an import.
-    fn refreshed(&mut self, _private: &mut Private) -> Diagnostics {
+    /// The messages of a refresh.
+    fn refreshed(&self) -> Diagnostics {
         Diagnostics::new()
     }
 
@@ -116,9 +116,6 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
         client: &ProviderClient,
         limits: &Context,
     ) -> impl Future<Output = Result<ImportTarget<Self>, api::Error>> + Send;
-
-    /// Marks a state that was imported.
-    fn imported(&mut self, _private: &mut Private) {}
 }
 
 /// How a kind is created.

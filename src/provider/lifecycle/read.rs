@@ -23,7 +23,7 @@ pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContex
             absence::seen(&mut current.private, &subject.witness, client, &limits).await;
             current.state.take(&shown);
             current.state.complete(client, &limits).await;
-            let diagnostics = current.state.refreshed(&mut current.private);
+            let diagnostics = current.state.refreshed();
             Outcome::present(current.state, current.private).with(diagnostics)
         }
         Ok(Presence::Released) => absence::released(&current.private, &subject, client),
@@ -85,7 +85,6 @@ pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<ProviderC
             state.take(&shown);
             state.complete(client, &limits).await;
             absence::seen(&mut private, &state.subject().witness, client, &limits).await;
-            state.imported(&mut private);
             Outcome::present(state, private)
         }
         Ok(ImportTarget::Released) => failed(

@@ -34,7 +34,7 @@ fn a_password_reaches_what_needs_it_and_is_stored_nowhere() {
         workspace.set_env("TF_LOG", "TRACE");
         workspace.set_env("TF_LOG_PATH", &workspace.beside("trace.log").display().to_string());
         let signals = echo(workspace);
-        let machine = Instance::new("x").set("store_credentials", false);
+        let machine = Instance::new("x");
         let body = |size: u8| {
             with_echo(&format!(
                 "{machine}\nephemeral \"damodel_instance_access\" \"x\" {{\n  id = {X}.id\n}}\n\

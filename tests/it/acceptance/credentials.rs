@@ -7,7 +7,10 @@ const X: &str = "damodel_instance.x";
 #[test]
 fn credentials_are_kept_or_not_as_wanted() {
     each_workspace(|site, workspace| {
-        let storing = |store: bool| config(Instance::new("x").set("store_credentials", store));
+        let storing = |store: bool| {
+            let machine = Instance::new("x");
+            config(if store { machine.set("store_credentials", true) } else { machine })
+        };
         let stored = || {
             let state = workspace.state();
             ["ssh_password", "jupyter_token"].map(|name| state.resource(X).value(name).is_string())
@@ -29,6 +32,26 @@ fn credentials_are_kept_or_not_as_wanted() {
 }
 
 #[test]
+fn a_data_source_stores_credentials_only_when_told() {
+    each_workspace(|_, workspace| {
+        let found = |name: &str, store: &str| {
+            format!("data \"damodel_instance\" {name:?} {{\n  {store}\n  name = {X}.name\n  depends_on = [{X}]\n}}\n")
+        };
+        let by_id = format!("data \"damodel_instance\" \"by_id\" {{\n  id = {X}.id\n}}\n");
+        let found = [found("without", ""), found("with", "store_credentials = true"), by_id].concat();
+        workspace.apply_ok(&config(format!("{}{found}", Instance::new("x"))));
+        let state = workspace.state();
+        for (name, stored) in [("without", false), ("with", true), ("by_id", false)] {
+            let data = state.resource(&format!("data.damodel_instance.{name}"));
+            for secret in ["ssh_password", "jupyter_token"] {
+                assert_eq!(data.value(secret).is_string(), stored, "{name} {secret}");
+            }
+        }
+        workspace.finish();
+    });
+}
+
+#[test]
 fn a_machine_with_a_key_has_no_password() {
     each_workspace(|_, workspace| {
         let keyed = Instance::new("x").text("login_method", "ssh_key");
@@ -38,6 +61,7 @@ fn a_machine_with_a_key_has_no_password() {
         assert_eq!(errors.len(), 2, "{said:?}");
         assert!(errors[0].contains("ssh_pubkey_id") && errors[1].contains("ssh_pubkey_name"), "{said:?}");
 
+        let keyed = keyed.set("store_credentials", true);
         workspace.apply_ok(&config(keyed.set("ssh_pubkey_id", 17).text("ssh_pubkey_name", "laptop")));
         let state = workspace.state();
         assert!(state.resource(X).value("ssh_password").is_null());

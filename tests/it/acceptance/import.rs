@@ -86,7 +86,7 @@ fn what_an_import_cannot_know_is_filled_by_defaults() {
                 .set("purchase_duration", 3)
                 .set("data_disk_expand_size_gb", 20)
                 .text("data_disk_mount_path", "/data/fast")
-                .set("store_credentials", false)
+                .set("store_credentials", true)
                 .set("deletion_protection", true),
         );
         workspace.apply_ok(&config);
@@ -101,7 +101,7 @@ fn what_an_import_cannot_know_is_filled_by_defaults() {
         assert_eq!(site.changes(), changes, "nothing was sent");
         let state = fresh.state();
         assert_eq!(state.resource(X).value("data_disk_mount_path"), &json!("/data/fast"));
-        assert!(state.resource(X).value("ssh_password").is_null());
+        assert!(state.resource(X).value("ssh_password").is_string());
     });
 }
 

@@ -135,11 +135,13 @@ fn a_machine_shows_every_attribute() {
             .set("ssh_pubkey_id", 17)
             .text("ssh_pubkey_name", "laptop")
             .text("external_ip", "203.0.113.7")
+            .set("store_credentials", true)
             .set("new_disks", "[{ size_gb = 25, spec_id = 31, mount_path = \"/data/b\" }]");
         let sources = "data \"damodel_instances\" \"all\" {\n  depends_on = [damodel_instance.x]\n}\n\
                        output \"machines\" {\n  value = data.damodel_instances.all.instances\n}\n\
-                       data \"damodel_instance\" \"one\" {\n  name = \"trainer\"\n  depends_on = [damodel_instance.x]\n\
-                       }\ndata \"damodel_cloud_disks\" \"all\" {\n  depends_on = [damodel_instance.x]\n}\n\
+                       data \"damodel_instance\" \"one\" {\n  name = \"trainer\"\n  store_credentials = true\n  \
+                       depends_on = [damodel_instance.x]\n}\n\
+                       data \"damodel_cloud_disks\" \"all\" {\n  depends_on = [damodel_instance.x]\n}\n\
                        output \"disks\" {\n  value = data.damodel_cloud_disks.all.cloud_disks\n}\n";
         workspace.apply_ok(&config(format!("{machine}{sources}")));
         let state = workspace.state();

@@ -143,8 +143,8 @@ fn a_plan_file_holds_no_secret_that_the_state_does_not_hold() {
     each_cli(|cli| {
         let site = site();
         let workspace = Workspace::with_program(cli, &site);
-        workspace.apply_ok(&config(Instance::new("x").set("store_credentials", false)));
-        workspace.write(&config(Instance::new("x").set("store_credentials", false).text("name", "renamed")));
+        workspace.apply_ok(&config(Instance::new("x")));
+        workspace.write(&config(Instance::new("x").text("name", "renamed")));
         workspace.plan(&[]);
         // The content of the plan file, unpacked by the program that wrote it.
         let shown = workspace.command(&["show", "-json", "plan"]).output().unwrap().stdout;

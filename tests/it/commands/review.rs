@@ -48,7 +48,7 @@ const DISK: &str = "resource \"damodel_cloud_disk\" \"data\" {\n  name = \"data\
 #[test]
 fn a_create_is_priced_by_its_quote() {
     each_workspace(|_, workspace| {
-        let body = format!("{}{DISK}", Instance::new("a").set("count", 2));
+        let body = format!("{}{DISK}", Instance::new("a").set("count", 2).set("store_credentials", true));
         let planned = plan(workspace, &config(body), &[]);
         let report = json(&planned);
         assert_eq!(report["counts"]["create"], 3);
@@ -66,7 +66,7 @@ fn a_create_is_priced_by_its_quote() {
             assert_eq!(run.stderr.contains("violation: "), code == 3, "{}", run.stderr);
             assert!(run.stdout.contains("`damodel_instance.a[1]`") && run.stdout.contains("2890.80"), "{}", run.stdout);
         }
-        let quiet = Instance::new("b").set("store_credentials", false).without("name");
+        let quiet = Instance::new("b").without("name");
         let planned = plan(workspace, &config(quiet), &[]);
         assert_eq!(review(&["-", "--deny", "secrets-in-state"], &planned).code, Some(0));
     });
@@ -91,9 +91,8 @@ fn candidates_are_told_with_their_ceiling_and_the_choice_after_the_apply() {
     });
 }
 
-/// An import reads the values of a list; the passwords come with the refresh of the next plan.
 #[test]
-fn what_the_refresh_after_an_import_reads_enters_the_state() {
+fn an_import_with_stored_credentials_puts_them_into_the_state() {
     each_cli_since(5, 6, |cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
@@ -101,20 +100,18 @@ fn what_the_refresh_after_an_import_reads_enters_the_state() {
         let uid = workspace.state().resource("damodel_instance.a").id();
         let fresh = Workspace::new(cli, &site);
         let import = format!("import {{\n  to = damodel_instance.a\n  id = \"{uid}\"\n}}\n");
-        let body = config(format!("{}{import}", Instance::new("a")));
-        fresh.apply_ok(&body);
-        let holds_secrets = || {
-            let state = std::fs::read_to_string(fresh.directory().join("terraform.tfstate")).unwrap();
-            site.secrets().iter().any(|secret| state.contains(secret))
-        };
-        assert!(!holds_secrets());
+        let body = |machine: Instance| config(format!("{machine}{import}"));
+        let quiet = plan(&fresh, &body(Instance::new("a")), &[]);
+        assert_eq!(review(&["-", "--deny", "secrets-in-state"], &quiet).code, Some(0));
+        let body = body(Instance::new("a").set("store_credentials", true));
         let planned = plan(&fresh, &body, &[]);
         let run = review(&["-", "--deny", "secrets-in-state"], &planned);
         assert_eq!(run.code, Some(3), "{}", run.stdout);
         let expected = "damodel_instance.a: secrets would enter the state: jupyter_token, ssh_password";
         assert!(run.stderr.contains(expected), "{}", run.stderr);
         fresh.run_ok(&["apply", "-no-color", "-input=false", "plan"]);
-        assert!(holds_secrets());
+        let state = std::fs::read_to_string(fresh.directory().join("terraform.tfstate")).unwrap();
+        assert!(site.secrets().iter().any(|secret| state.contains(secret)));
         assert_eq!(review(&["-", "--deny", "secrets-in-state"], &plan(&fresh, &body, &[])).code, Some(0));
     });
 }

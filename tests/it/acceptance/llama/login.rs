@@ -54,7 +54,7 @@ fn write_only_credentials_alone_are_for_applies() {
         }
         let site = site();
         let workspace = Workspace::new(cli, &site);
-        workspace.apply_ok(&config(Instance::new("gpu")));
+        workspace.apply_ok(&config(Instance::new("gpu").set("store_credentials", true)));
         let state = workspace.state();
         let gpu = state.resource("damodel_instance.gpu");
         let ssh = format!("{{ host = {}, port = {} }}", gpu.value("ssh_host"), gpu.value("ssh_port"));

@@ -24,7 +24,6 @@ fn secrets_reach_the_server_and_nothing_else() {
         workspace.set_env("TF_VAR_key", KEY);
         let variable = "variable \"key\" {\n  type = string\n  ephemeral = true\n}\n";
         let server = Server::new()
-            .on(|machine| machine.set("store_credentials", false))
             .set("api_key_wo", "var.key")
             .set("api_key_wo_version", 1)
             .set("environment", format!("{{ TOKEN = {VALUE:?} }}"));
