@@ -96,7 +96,6 @@ impl framework::Provider for Damodel {
             .resource(instance::Resource::default())
             .resource(llama_server::Resource)
             .resource(private_image::Resource::default())
-            .action(chat_completion::ChatAction)
             .action(llama_server::Restart)
             .data_source(chat_completion::ChatCompletion)
             .data_source(cloud_disk::plural())

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc::UnboundedSender;
 
 use crate::api::lenient::Lenient as _;
 
@@ -51,8 +50,6 @@ pub struct ChatAssembly {
     message: Map<String, Value>,
     finish_reason: Option<String>,
     begun: bool,
-    /// Receives the pieces of the text.
-    heard_by: Option<UnboundedSender<String>>,
 }
 
 impl fmt::Debug for ChatAssembly {
@@ -73,12 +70,6 @@ pub enum Pushed {
 }
 
 impl ChatAssembly {
-    /// An assembly that also sends each piece of the answer's text to `pieces`.
-    #[must_use]
-    pub fn heard_by(pieces: UnboundedSender<String>) -> Self {
-        Self { heard_by: Some(pieces), ..Self::default() }
-    }
-
     /// Adds the data of one event.
     pub fn push(&mut self, data: &str) -> Pushed {
         if data.trim() == "[DONE]" {
@@ -122,9 +113,6 @@ impl ChatAssembly {
         let Some(Value::Object(delta)) = choice.remove("delta").or(whole) else {
             return;
         };
-        if let (Some(pieces), Some(Value::String(text))) = (&self.heard_by, delta.get("content")) {
-            let _ = pieces.send(text.clone());
-        }
         for (name, value) in delta {
             match (self.message.get_mut(&name), value) {
                 (_, Value::Null) => {}

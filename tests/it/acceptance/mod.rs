@@ -3,7 +3,6 @@
 mod absence;
 mod access;
 mod accounts;
-mod actions;
 mod availability;
 mod budget;
 mod candidates;

@@ -16,10 +16,7 @@ use reqwest::{
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT},
 };
 use secrecy::ExposeSecret;
-use tokio::{
-    sync::mpsc::UnboundedSender,
-    time::{Instant, timeout},
-};
+use tokio::time::{Instant, timeout};
 
 use crate::api::{
     chat::{ChatAnswer, ChatAssembly, ChatRequest, EventError, EventStream, Pushed},
@@ -64,37 +61,16 @@ impl Client {
     /// ```
     pub async fn chat(&self, request: &ChatRequest, context: &Context) -> Result<ChatAnswer, Error> {
         context.check().map_err(|ended| ended.error(ENDPOINT))?;
-        let chat = self.persist_chat(request, None, context);
+        let chat = self.persist_chat(request, context);
         context.run(chat).await.map_err(|ended| ended.error(ENDPOINT))?
     }
 
-    /// Like [`Self::chat`], and sends the pieces of the answer's text to `pieces` as they arrive. An answer in one
-    /// document sends no pieces.
-    ///
-    /// # Errors
-    /// Those of [`Self::chat`]; the pieces sent until then are not part of any answer.
-    pub async fn chat_in_pieces(
-        &self,
-        request: &ChatRequest,
-        pieces: UnboundedSender<String>,
-        context: &Context,
-    ) -> Result<ChatAnswer, Error> {
-        context.check().map_err(|ended| ended.error(ENDPOINT))?;
-        let chat = self.persist_chat(request, Some(pieces), context);
-        context.run(chat).await.map_err(|ended| ended.error(ENDPOINT))?
-    }
-
-    async fn persist_chat(
-        &self,
-        request: &ChatRequest,
-        pieces: Option<UnboundedSender<String>>,
-        context: &Context,
-    ) -> Result<ChatAnswer, Error> {
+    async fn persist_chat(&self, request: &ChatRequest, context: &Context) -> Result<ChatAnswer, Error> {
         let body = Bytes::from(request.body().to_string());
         let mut waits = REQUEST.tries(self.settings().max_retries).waits(self.random());
         let mut attempt = 1;
         loop {
-            let mut assembly = pieces.clone().map_or_else(ChatAssembly::default, ChatAssembly::heard_by);
+            let mut assembly = ChatAssembly::default();
             let error = match self.attempt_chat(body.clone(), attempt, &mut assembly).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) if assembly.has_content() || !error.is_retryable() => return Err(error),

@@ -1,8 +1,6 @@
 //! The data source `damodel_chat_completion`: a question to a hosted model, or to a llama server in an instance, and
 //! its answer (service API, Chat completions and In-instance inference server guide).
 
-mod action;
-
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -20,15 +18,13 @@ use super::{
     ssh_schema as ssh,
 };
 use crate::{
-    api::{ChatAnswer, ChatMessage, ChatRequest, Error, InstanceUid},
+    api::{ChatAnswer, ChatMessage, ChatRequest, InstanceUid},
     framework::{
         Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, Secret, StepContext, Type,
         schema::{Attribute, AttributeType, Nesting, validator},
         value::Number,
     },
 };
-
-pub(super) use self::action::ChatAction;
 
 /// The timeout of an answer. A long answer of a large model takes longer than the usual timeout of a data source.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
@@ -54,7 +50,7 @@ pub(super) struct Chat {
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct MessageModel {
+struct MessageModel {
     role: Attr<String>,
     content: Attr<String>,
 }
@@ -88,45 +84,39 @@ impl DataSource for ChatCompletion {
     }
 
     async fn read(&self, config: Chat, context: StepContext<ProviderClient>) -> Outcome<Chat> {
-        let request = request(&config.model, &config.messages, &config.temperature, &config.max_tokens);
+        let request = config.request();
         if config.target.as_str() == Some(LLAMA_SERVER) {
             return Box::pin(read(config, &request, &context)).await;
         }
         match context.client.api.chat(&request, &limits(&context)).await {
             Ok(answer) => Outcome::present(config.answered(answer), Private::default()),
-            Err(error) => Outcome::absent().with(failed(&error, &request, |name| match name {
-                "messages" | "model" => true,
-                "max_tokens" => !config.max_tokens.is_null(),
-                "temperature" => !config.temperature.is_null(),
-                _ => false,
-            })),
+            Err(error) => {
+                let failure =
+                    Failure { error: &error, tried: format!("chat with {:?}", request.model), now: String::new() };
+                Outcome::absent().with(failure.diagnostic(|name| match name {
+                    "messages" | "model" => true,
+                    "max_tokens" => !config.max_tokens.is_null(),
+                    "temperature" => !config.temperature.is_null(),
+                    _ => false,
+                }))
+            }
         }
     }
 }
 
-/// The request to send.
-fn request(
-    model: &Attr<String>,
-    messages: &Attr<Vec<Attr<MessageModel>>>,
-    temperature: &Attr<Number>,
-    max_tokens: &Attr<i64>,
-) -> ChatRequest {
-    let text = |text: &Attr<String>| text.known().cloned().unwrap_or_default();
-    let messages = messages.known().into_iter().flatten().filter_map(Attr::known);
-    let messages = messages.map(|m| ChatMessage { role: text(&m.role), content: text(&m.content) }).collect();
-    ChatRequest {
-        temperature: temperature.known().map(|number| number.clone().into()),
-        max_tokens: max_tokens.known().copied(),
-        ..ChatRequest::new(text(model), messages)
-    }
-}
-
-/// The diagnostic for a failed request to a hosted model.
-fn failed(error: &Error, request: &ChatRequest, is_set: impl Fn(&str) -> bool) -> Diagnostic {
-    Failure { error, tried: format!("chat with {:?}", request.model), now: String::new() }.diagnostic(is_set)
-}
-
 impl Chat {
+    /// The request to send.
+    fn request(&self) -> ChatRequest {
+        let text = |text: &Attr<String>| text.known().cloned().unwrap_or_default();
+        let messages = self.messages.known().into_iter().flatten().filter_map(Attr::known);
+        let messages = messages.map(|m| ChatMessage { role: text(&m.role), content: text(&m.content) }).collect();
+        ChatRequest {
+            temperature: self.temperature.known().map(|number| number.clone().into()),
+            max_tokens: self.max_tokens.known().copied(),
+            ..ChatRequest::new(text(&self.model), messages)
+        }
+    }
+
     /// The result with this answer.
     fn answered(mut self, answer: ChatAnswer) -> Self {
         self.content = Attr::Known(answer.content);
