@@ -122,8 +122,6 @@ pub(super) struct Login {
     pub(super) ssh: Ssh,
     /// Write-only credentials of the host.
     pub(super) write_only: WriteOnly,
-    /// Write-only credentials of the bastion.
-    pub(super) bastion_write_only: WriteOnly,
     /// The host key of an earlier login, an OpenSSH public-key line. A configured key takes precedence.
     pub(super) known_host: Option<String>,
     /// The bastion's host key of an earlier login.
@@ -159,7 +157,7 @@ impl Login {
         }
         let bastion = match ssh.bastion.known() {
             Some(bastion) => {
-                let own = bastion.credentials(&self.bastion_write_only, client);
+                let own = bastion.credentials(&WriteOnly::default(), client);
                 let credentials = own.map_err(refused(Path::to("ssh").attribute("bastion").attribute("agent")))?;
                 Some(Box::new(ssh::Target {
                     host: bastion.host.as_str().unwrap_or_default().to_owned(),
@@ -210,7 +208,6 @@ impl Login {
         configured: &Attr<Ssh>,
         has_instance: bool,
         write_only: &WriteOnly,
-        bastion_write_only: &WriteOnly,
         diagnostics: &mut Diagnostics,
     ) {
         let path = Path::to("ssh");
@@ -249,33 +246,21 @@ impl Login {
             &path,
             diagnostics,
         );
-        match &ssh.bastion {
-            Attr::Unknown => {}
-            Attr::Null if bastion_write_only.is_null() => {}
-            Attr::Null => diagnostics.error_at(
-                path,
-                "Credentials without a bastion",
-                "bastion_private_key_wo and bastion_password_wo are for ssh.bastion, which is not set.",
-            ),
-            Attr::Known(bastion) => {
-                let path = path.attribute("bastion");
-                if !bastion.has_credentials() && bastion_write_only.is_null() {
-                    diagnostics.error_at(
-                        path.clone(),
-                        "Missing SSH credentials",
-                        "The bastion needs a private_key_file, a private_key, a password, or agent = true of its own.",
-                    );
-                }
-                let (key, password) = (&bastion_write_only.private_key, &bastion_write_only.password);
-                twice(&bastion.private_key, key, "ssh.bastion.private_key", "bastion_private_key_wo", diagnostics);
-                twice(&bastion.password, password, "ssh.bastion.password", "bastion_password_wo", diagnostics);
-                check_certificate(
-                    &bastion.certificate,
-                    bastion.private_key.is_null() && bastion.private_key_file.is_null() && key.is_null(),
-                    &path,
-                    diagnostics,
+        if let Attr::Known(bastion) = &ssh.bastion {
+            let path = path.attribute("bastion");
+            if !bastion.has_credentials() {
+                diagnostics.error_at(
+                    path.clone(),
+                    "Missing SSH credentials",
+                    "The bastion needs a private_key_file, a private_key, a password, or agent = true of its own.",
                 );
             }
+            check_certificate(
+                &bastion.certificate,
+                bastion.private_key.is_null() && bastion.private_key_file.is_null(),
+                &path,
+                diagnostics,
+            );
         }
     }
 }

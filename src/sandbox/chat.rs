@@ -115,7 +115,7 @@ fn read(mut fields: Fields) -> Result<(String, ReceivedChat), ServiceRefusal> {
         return Err(fields.invalid("temperature", "is not within 0 and 2"));
     }
     fields.finish()?;
-    Ok((model.clone(), ReceivedChat { model: Some(model), messages, stream, include_usage, max_tokens }))
+    Ok((model, ReceivedChat { messages, stream, include_usage, max_tokens }))
 }
 
 fn message(mut fields: Fields) -> Result<ReceivedMessage, ServiceRefusal> {

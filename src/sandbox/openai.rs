@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 /// A chat request.
 #[derive(Debug)]
 pub(super) struct ReceivedChat {
-    pub(super) model: Option<String>,
     pub(super) messages: Vec<ReceivedMessage>,
     pub(super) stream: bool,
     /// Whether a chunk with the usage is requested.

@@ -57,7 +57,7 @@ impl LlamaServer {
         owner: &'a str,
     ) -> Work<'a> {
         let task = machine.progress.task("llama server", self.id.as_str().unwrap_or_default());
-        let rolls_back = !matches!(self.on_update_failure.as_str(), Some("keep" | "stop"));
+        let rolls_back = !matches!(self.on_failure.as_str(), Some("keep" | "stop"));
         let is_key_same = prior.api_key_wo_version == self.api_key_wo_version;
         let mut former = Trial::of(prior, prior.key(if is_key_same { config } else { prior }));
         former.is_key_unknown = !is_key_same || std::ptr::eq(prior, self);

@@ -276,7 +276,7 @@ fn meaning(
         FailureKind::BadOption => {
             options::argument_in(&failure.text).or_else(|| (!server.extra_args.is_null()).then_some("extra_args"))
         }
-        FailureKind::KeyIgnored | FailureKind::Unsupported if server.api_key.is_null() => Some("api_key_wo"),
+        FailureKind::KeyIgnored if server.api_key.is_null() => Some("api_key_wo"),
         kind => kind.argument(),
     };
     let advice = match (kind, source) {
@@ -341,8 +341,8 @@ mod tests {
             [FailureKind::MissingToolkit, FailureKind::Architecture, FailureKind::Compile, FailureKind::NoSource]
         {
             let error = failed(&server("auto"), &report(Some(FailureKind::Unsupported), second), "now");
-            assert!(error.summary.ends_with("this build does not support the requested feature"), "{}", error.summary);
-            assert_eq!(blamed(&error).as_deref(), Some("api_key_wo"));
+            assert!(error.summary.ends_with("this build lacks a required option"), "{}", error.summary);
+            assert_eq!(blamed(&error).as_deref(), Some("build"));
             let order = ["seen of unsupported", "Then a build from source was tried", second.as_str(), "now"];
             let found: Vec<_> = order.iter().map(|words| error.detail.find(words).expect(words)).collect();
             assert!(found.is_sorted(), "{}", error.detail);

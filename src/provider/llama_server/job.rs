@@ -34,7 +34,6 @@ impl LlamaServer {
         let triggers = self.triggers.known().into_iter().flatten();
         Ok(Job {
             place: self.records().ok_or_else(|| missing("workspace"))?,
-            public_storage: text(&self.public_storage, "public_storage")?,
             model: text(&self.model, "model")?,
             build: self.wanted_build(),
             package: config.package.known().cloned(),
@@ -98,7 +97,7 @@ impl LlamaServer {
 
     fn wanted_source(&self) -> CompileSource {
         let Some(source) = self.source.known() else {
-            return CompileSource { origin: SourceOrigin::Default, cuda_architectures: Vec::new(), jobs: None };
+            return CompileSource { origin: SourceOrigin::Default, cuda_architectures: Vec::new() };
         };
         let origin = match (source.path.as_str(), source.url.as_str(), source.reference.as_str()) {
             (Some(path), _, _) => SourceOrigin::Path(path.to_owned()),
@@ -117,7 +116,6 @@ impl LlamaServer {
         CompileSource {
             origin,
             cuda_architectures: architectures.filter_map(|architecture| architecture.known().cloned()).collect(),
-            jobs: source.jobs.known().and_then(|jobs| u32::try_from(*jobs).ok()),
         }
     }
 }

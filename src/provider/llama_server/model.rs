@@ -17,8 +17,6 @@ pub(in crate::provider) struct LlamaServer {
     pub(super) ssh: Attr<Ssh>,
     pub(super) ssh_private_key_wo: Attr<Secret>,
     pub(super) ssh_password_wo: Attr<Secret>,
-    pub(super) bastion_private_key_wo: Attr<Secret>,
-    pub(super) bastion_password_wo: Attr<Secret>,
     pub(super) api_key: Attr<Secret>,
     pub(super) api_key_wo: Attr<Secret>,
     pub(super) api_key_wo_version: Attr<i64>,
@@ -26,7 +24,6 @@ pub(in crate::provider) struct LlamaServer {
     pub(super) build: Attr<String>,
     pub(super) package: Attr<String>,
     pub(super) workspace: Attr<String>,
-    pub(super) public_storage: Attr<String>,
     pub(super) source: Attr<BuildSource>,
     pub(super) ready_timeout: Attr<String>,
     pub(super) host: Attr<String>,
@@ -45,7 +42,6 @@ pub(in crate::provider) struct LlamaServer {
     pub(super) probe: Attr<Probe>,
     pub(super) on_unreachable: Attr<String>,
     pub(super) on_failure: Attr<String>,
-    pub(super) on_update_failure: Attr<String>,
     pub(super) restart_policy: Attr<String>,
     pub(super) status: Attr<String>,
     pub(super) endpoint: Attr<String>,
@@ -73,7 +69,6 @@ pub(in crate::provider) struct BuildSource {
     pub(super) reference: Attr<String>,
     pub(super) path: Attr<String>,
     pub(super) cuda_architectures: Attr<Vec<Attr<String>>>,
-    pub(super) jobs: Attr<i64>,
 }
 
 /// The request that decides whether the server serves.
@@ -106,7 +101,6 @@ impl LlamaServer {
         Login {
             ssh: self.ssh.known().cloned().unwrap_or_default(),
             write_only: secrets.write_only(),
-            bastion_write_only: secrets.bastion_write_only(),
             known_host: self.host_key.known().cloned(),
             known_bastion,
         }
@@ -122,10 +116,6 @@ impl LlamaServer {
 
     pub(super) fn write_only(&self) -> WriteOnly {
         WriteOnly { private_key: self.ssh_private_key_wo.clone(), password: self.ssh_password_wo.clone() }
-    }
-
-    pub(super) fn bastion_write_only(&self) -> WriteOnly {
-        WriteOnly { private_key: self.bastion_private_key_wo.clone(), password: self.bastion_password_wo.clone() }
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
     ];
     if facts.answers.contains_key("model") && !is_file(facts) {
         let folder = if is_folder(facts) { &job.model } else { folder_of(&job.model) };
-        questions.push(Question::new("models").on(folder).on(&format!("{}/model", job.public_storage)));
+        questions.push(Question::new("models").on(folder).on_storage("model"));
     }
     questions
 }
@@ -26,11 +26,11 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
     let model = facts.absolute(&job.model);
     let missing = |text: String| Err(JobFailure { kind: FailureKind::MissingModel, text });
     if is_folder(facts) {
-        return missing(format!("the model {model} is a directory. {}", others(job, facts, &model)));
+        return missing(format!("the model {model} is a directory. {}", others(facts, &model)));
     }
     if !is_file(facts) {
         let folder = folder_of(&model).to_owned();
-        return missing(format!("no model at {model}. {}", others(job, facts, &folder)));
+        return missing(format!("no model at {model}. {}", others(facts, &folder)));
     }
     match facts.text("model_magic") {
         "GGUF" => {}
@@ -78,10 +78,10 @@ fn parts(model: &str) -> Vec<String> {
 }
 
 /// The other models, as a suggestion.
-fn others(job: &Job, facts: &Facts, folder: &str) -> String {
+fn others(facts: &Facts, folder: &str) -> String {
     match list(facts.lines("models")) {
         Some(models) => format!("Available:\n{models}"),
-        None => format!("{folder} and {}/model contain no *.gguf file", facts.absolute(&job.public_storage)),
+        None => format!("No *.gguf file is in {folder} or {}", facts.storage("model")),
     }
 }
 

@@ -11,6 +11,9 @@ const FLOATS: &[&str] = &["f32", "f16", "bf16"];
 /// The default port.
 pub(super) const PORT: u16 = 8000;
 
+/// The service's shared storage in an instance: the first of these folders that has what is looked for counts.
+pub(super) const PUBLIC_STORAGE: [&str; 2] = ["~/public-storage", "/root/public-storage"];
+
 /// The default workspace.
 pub(super) const WORKSPACE: &str = "~/workspace";
 

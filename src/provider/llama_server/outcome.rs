@@ -152,24 +152,20 @@ impl Conclusion<'_> {
 
     /// Leaves a server that failed, or stops it if the configuration says so: what is said about it.
     async fn leave_or_stop(&mut self, next: &str) -> (String, Diagnostics) {
-        let (argument, policy) = match self.operation {
-            Operation::Create => ("on_failure", &self.planned.on_failure),
-            Operation::Update | Operation::Restart => ("on_update_failure", &self.planned.on_update_failure),
-        };
-        if policy.as_str() != Some("stop") {
+        if self.planned.on_failure.as_str() != Some("stop") {
             return (failure::left_alone(self.job, next), Diagnostics::new());
         }
         let why = match self.machine.run(&Verb::Stop { owner: self.owner }).await {
             Ok(stopped) if !stopped.is_refused => {
                 self.planned.take_report(&stopped);
-                let now = format!("{argument} = \"stop\" has stopped it; its logs remain. {next}");
+                let now = format!("on_failure = \"stop\" has stopped it; its logs remain. {next}");
                 return (now, Diagnostics::new());
             }
             Ok(refused) => refused.failure.map(|failure| failure.text).unwrap_or_default(),
             Err(trouble) => trouble.to_string(),
         };
         let warning = Diagnostic::warning(
-            format!("{argument} = \"stop\" did not stop it"),
+            "on_failure = \"stop\" did not stop it",
             format!("{}. The server still runs; the next apply stops it.", capitalized(&why)),
         );
         (next.to_owned(), warning.into())

@@ -7,14 +7,20 @@ use super::{
     model_file::list,
 };
 
+/// The folder of prebuilt servers in the public storage.
+const FOLDER: &str = "package";
+
 /// The questions about it: more if nothing is found.
 pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
-    let root = root(job);
-    let mut questions = vec![Question::new("package").on(&root), Question::new("servers").on(&root)];
-    let is_found = !facts.text("servers").is_empty() || (is_file(facts) && !is_archive(&root));
+    let at_root = |key| match &job.package {
+        Some(path) => Question::new(key).on(path),
+        None => Question::new(key).on_storage(FOLDER),
+    };
+    let mut questions = vec![at_root("package"), at_root("servers")];
+    let is_found = !facts.text("servers").is_empty() || given_server(job, facts).is_some();
     if facts.answers.contains_key("servers") && !is_found {
-        questions.push(Question::new("server_archives").on(&root));
-        questions.push(Question::new("packages").on(&format!("{}/package", job.public_storage)));
+        questions.push(at_root("server_archives"));
+        questions.push(Question::new("packages").on_storage(FOLDER));
     }
     questions
 }
@@ -23,7 +29,7 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
 pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
     match &job.package {
         Some(path) if facts.answers.contains_key("package") && facts.text("package").is_empty() => {
-            Err(none(job, facts, &format!("no file or folder at {}", facts.absolute(path))))
+            Err(none(facts, &format!("no file or folder at {}", facts.absolute(path))))
         }
         _ => Ok(()),
     }
@@ -32,13 +38,12 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
 /// The best one. A path may be a file, a folder to search, or an archive to unpack.
 pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Prebuilt, JobFailure> {
     check(job, facts)?;
-    let root = facts.absolute(&root(job));
     let prebuilt = |path: String, provided| {
         let hardware = hardware_of(&path, facts);
         Ok(Prebuilt { path, provided, hardware })
     };
-    if is_file(facts) && !is_archive(&root) {
-        return prebuilt(root, None);
+    if let Some(path) = given_server(job, facts) {
+        return prebuilt(facts.absolute(path), None);
     }
     if let Some(best) = best(facts, last(facts)) {
         return prebuilt(best, None);
@@ -50,7 +55,10 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Prebuilt, JobFailure> {
             let path = facts.absolute(&format!("{folder}/{}", entry.trim_start_matches("./")));
             prebuilt(path, Some(Provided { folder, from: Supply::Archive((*archive).to_owned()) }))
         }
-        None => Err(none(job, facts, &format!("no executable llama-server is in {root}"))),
+        None => {
+            let root = job.package.as_ref().map_or_else(|| facts.storage(FOLDER), |path| facts.absolute(path));
+            Err(none(facts, &format!("no executable llama-server is in {root}")))
+        }
     }
 }
 
@@ -73,12 +81,10 @@ fn last(facts: &Facts) -> Option<&str> {
     Some(path.as_str()).filter(|path| file(hardware) == file(&hardware_of(path, facts)))
 }
 
-fn root(job: &Job) -> String {
-    job.package.clone().unwrap_or_else(|| format!("{}/package", job.public_storage))
-}
-
-fn is_file(facts: &Facts) -> bool {
-    facts.text("package").starts_with("regular")
+/// The path of the configuration, if it is that of a server itself.
+fn given_server<'a>(job: &'a Job, facts: &Facts) -> Option<&'a str> {
+    let is_file = facts.text("package").starts_with("regular");
+    job.package.as_deref().filter(|path| is_file && !is_archive(path))
 }
 
 fn is_archive(path: &str) -> bool {
@@ -101,11 +107,11 @@ fn best(facts: &Facts, last: Option<&str>) -> Option<String> {
     facts.entries("servers").into_iter().max_by_key(rank).map(|[path, ..]| path.to_owned())
 }
 
-fn none(job: &Job, facts: &Facts, what: &str) -> JobFailure {
-    let folder = facts.absolute(&format!("{}/package", job.public_storage));
+fn none(facts: &Facts, what: &str) -> JobFailure {
+    let folder = facts.storage(FOLDER);
     let text = match list(facts.lines("packages")) {
-        Some(found) => format!("{what}. {folder} contains:\n{found}"),
-        None => format!("{what}. {folder} is empty"),
+        Some(found) => format!("{what}. Files in {folder}:\n{found}"),
+        None => format!("{what}. No files are in {folder}"),
     };
     JobFailure { kind: FailureKind::NoPackage, text }
 }
@@ -168,15 +174,15 @@ mod tests {
 
     #[test]
     fn a_package_without_a_server_is_an_error_with_what_there_is() {
-        for (package, folder, packages, words) in [
+        for (package, found, packages, words) in [
             (Some("~/llama-b1"), "", "llama-cuda\n", "no file or folder at /root/llama-b1. "),
             (None, "directory/1", "b\na\n", "no executable llama-server is in /root/public-storage/package. "),
-            (None, "directory/1", "", "/root/public-storage/package is empty"),
+            (None, "directory/1", "", "No files are in /root/public-storage/package"),
         ] {
-            let answers = [("home", "/root"), ("package", folder), ("servers", ""), ("packages", packages)];
+            let answers = [("home", "/root"), ("package", found), ("servers", ""), ("packages", packages)];
             let facts = Facts::of(answers.map(|(key, answer)| (key.to_owned(), answer.to_owned())).into());
             let failure = choose(&Job { package: package.map(str::to_owned), ..Job::sample() }, &facts).unwrap_err();
-            let sorted = if packages == "b\na\n" { "contains:\na\nb" } else { "" };
+            let sorted = if packages == "b\na\n" { "/package:\na\nb" } else { "" };
             assert_eq!(failure.kind, FailureKind::NoPackage);
             assert!(failure.text.contains(words) && failure.text.ends_with(sorted), "{}", failure.text);
         }

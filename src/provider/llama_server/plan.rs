@@ -53,7 +53,6 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
         model,
         build,
         package,
-        public_storage,
         source,
         host,
         context_size,
@@ -77,15 +76,12 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
         ssh: _,
         ssh_private_key_wo: _,
         ssh_password_wo: _,
-        bastion_private_key_wo: _,
-        bastion_password_wo: _,
         host_key: _,
         // Its version stands for it.
         api_key_wo: _,
         // The provider's behaviour.
         on_unreachable: _,
         on_failure: _,
-        on_update_failure: _,
         restart_policy: _,
         probe: _,
         ready_timeout: _,
@@ -110,7 +106,6 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
         || *model != prior.model
         || *build != prior.build
         || *package != prior.package
-        || *public_storage != prior.public_storage
         || *source != prior.source
         || *host != prior.host
         || *context_size != prior.context_size
@@ -273,11 +268,7 @@ fn has_unknown_credentials(config: &LlamaServer) -> bool {
                     || bastion.agent.is_unknown()
             })
     });
-    is_open
-        || config.ssh_private_key_wo.is_unknown()
-        || config.ssh_password_wo.is_unknown()
-        || config.bastion_private_key_wo.is_unknown()
-        || config.bastion_password_wo.is_unknown()
+    is_open || config.ssh_private_key_wo.is_unknown() || config.ssh_password_wo.is_unknown()
 }
 
 #[cfg(test)]

@@ -98,8 +98,7 @@ impl framework::Action for Restart {
     }
 
     fn validate(&self, config: &RestartTarget, diagnostics: &mut Diagnostics) {
-        let none = WriteOnly::default();
-        Login::validate(&config.ssh, !config.instance_id.is_null(), &none, &none, diagnostics);
+        Login::validate(&config.ssh, !config.instance_id.is_null(), &WriteOnly::default(), diagnostics);
     }
 
     async fn invoke(

@@ -49,8 +49,6 @@ fn place() -> Vec<Attribute> {
         ),
         secret("ssh_private_key_wo", "As `ssh.private_key`.").validate(ssh::private_key()),
         secret("ssh_password_wo", "As `ssh.password`."),
-        secret("bastion_private_key_wo", "As `ssh.bastion.private_key`.").validate(ssh::private_key()),
-        secret("bastion_password_wo", "As `ssh.bastion.password`."),
     ]
 }
 
@@ -118,7 +116,8 @@ fn build() -> Vec<Attribute> {
         Attribute::optional_computed(
             "package",
             Type::String,
-            "The prebuilt server's path in the instance. Default: the one under `package` of the public storage.",
+            "The prebuilt server's path in the instance. Default: the one in `~/public-storage/package`, then in \
+             `/root/public-storage/package`.",
         )
         .validate(path()),
         Attribute::with_default(
@@ -129,18 +128,11 @@ fn build() -> Vec<Attribute> {
         )
         .replaces(Replacement::IfKnown)
         .validate(path()),
-        Attribute::with_default(
-            "public_storage",
-            Type::String,
-            "~/public-storage",
-            "The service's shared storage in the instance.",
-        )
-        .validate(path()),
         Attribute::optional(
             "source",
             AttributeType::Nested(Nesting::Single, source()),
             format!(
-                "The source to compile. Default: a source tree or archive under `package` of the public storage, else \
+                "The source to compile. Default: a source tree or archive where `package` is found by default, else \
                  the public repository of llama.cpp at `{REFERENCE}`. A finished build is reused while source, \
                  architectures and toolkit stay the same."
             ),
@@ -174,12 +166,6 @@ fn source() -> Vec<Attribute> {
             let digits = architecture.chars().take_while(char::is_ascii_digit).count();
             (2..=3).contains(&digits) && architecture.chars().skip(digits).all(|c| c.is_ascii_lowercase() || c == '-')
         })),
-        Attribute::optional(
-            "jobs",
-            Type::Number,
-            "How many compilers run at once. Default: what cores and memory allow.",
-        )
-        .validate(validator::between(1..=1024)),
     ]
 }
 
@@ -294,18 +280,11 @@ fn behaviour() -> Vec<Attribute> {
         Attribute::with_default(
             "on_failure",
             Type::String,
-            "keep",
-            "What happens to a new server that was started but does not serve: `keep` leaves the process and its logs, \
-             `stop` stops it.",
-        )
-        .validate(validator::one_of(&["keep", "stop"])),
-        Attribute::with_default(
-            "on_update_failure",
-            Type::String,
             "rollback",
-            "What happens to a changed server that does not serve: `rollback` ends it and starts the previous one with \
-             its previous options; the update is an error, and the state keeps the previous arguments. `keep` leaves \
-             the failed one, `stop` stops it. The previous server is ended only when the new one is found or built and \
+            "What happens to a server that was started but does not serve. `rollback`: an update ends it and starts \
+             the previous one with its previous options; the update is an error, and the state keeps the previous \
+             arguments. A new server has no previous one, and is left with its logs. `keep` leaves the failed one, \
+             `stop` stops it. The previous server is ended only when the new one is found or built and \
              accepts its options.",
         )
         .validate(validator::one_of(&["rollback", "keep", "stop"])),

@@ -18,10 +18,9 @@ enum KnownSource {
 pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
     let mut questions = match &job.source.origin {
         SourceOrigin::Default => {
-            let folder = package_folder(job);
-            let mut questions = vec![Question::new("trees").on(&folder)];
+            let mut questions = vec![Question::new("trees").on_storage("package")];
             if facts.answers.contains_key("trees") && facts.text("trees").is_empty() {
-                questions.push(Question::new("source_archives").on(&folder));
+                questions.push(Question::new("source_archives").on_storage("package"));
             }
             questions
         }
@@ -147,10 +146,6 @@ fn commit(url: &str, reference: &str, facts: &Facts) -> Result<(String, Option<S
 
 fn is_commit(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
-}
-
-fn package_folder(job: &Job) -> String {
-    format!("{}/package", job.public_storage)
 }
 
 /// The file that records the commit of a reference.

@@ -76,8 +76,7 @@ impl EphemeralResource for Tunnel {
     }
 
     fn validate(&self, config: &TunnelTarget, diagnostics: &mut Diagnostics) {
-        let (write_only, none) = (config.secrets(), WriteOnly::default());
-        Login::validate(&config.ssh, !config.instance_id.is_null(), &write_only, &none, diagnostics);
+        Login::validate(&config.ssh, !config.instance_id.is_null(), &config.secrets(), diagnostics);
     }
 
     async fn open(&self, config: TunnelTarget, context: StepContext<ProviderClient>) -> Opened<TunnelTarget, Forward> {

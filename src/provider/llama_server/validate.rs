@@ -14,8 +14,7 @@ use crate::{
 
 /// Checks the rules between arguments.
 pub(super) fn validate(config: &LlamaServer, diagnostics: &mut Diagnostics) {
-    let (write_only, bastion) = (config.write_only(), config.bastion_write_only());
-    Login::validate(&config.ssh, !config.instance_id.is_null(), &write_only, &bastion, diagnostics);
+    Login::validate(&config.ssh, !config.instance_id.is_null(), &config.write_only(), diagnostics);
     api_key(config, diagnostics);
     build(config, diagnostics);
     extra_args(config, diagnostics);
@@ -250,8 +249,6 @@ mod tests {
         let bastion = Bastion { host: "b".into(), ..Bastion::default() };
         assert_eq!(errors(&through(bastion.clone())), ["ssh.bastion"]);
         assert_eq!(errors(&through(Bastion { agent: Attr::Known(true), ..bastion })), Vec::<String>::new());
-        let lonely = LlamaServer { bastion_password_wo: Attr::Known(Secret::new("planted")), ..sound() };
-        assert_eq!(errors(&lonely), ["ssh"]);
     }
 
     #[test]

@@ -99,8 +99,7 @@ impl DataSource for File {
             diagnostics.push(*unreadable("the model", &error.into(), "url"));
         }
         if is_in_an_instance {
-            let none = WriteOnly::default();
-            Login::validate(&config.ssh, !config.instance_id.is_null(), &none, &none, diagnostics);
+            Login::validate(&config.ssh, !config.instance_id.is_null(), &WriteOnly::default(), diagnostics);
         } else if !config.host_key.is_null() {
             let text = "host_key needs instance_id or ssh. Set one of them, or remove host_key.";
             diagnostics.error_at(Path::to("host_key"), "Conflicting arguments", text);

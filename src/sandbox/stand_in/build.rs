@@ -1,4 +1,4 @@
-//! The build of a server (its generation, and the GPUs it was compiled for), and the installation of the stand-ins in a
+//! The build of a server (its commit, and the GPUs it was compiled for), and the installation of the stand-ins in a
 //! home.
 
 use std::{
@@ -18,21 +18,10 @@ const VARIABLE: &str = "LLAMA_STAND_IN_BUILD";
 /// The build, beside a prebuilt server.
 pub(super) const FILE: &str = "build.json";
 
-/// The two generations of servers: options, log lines and ends differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Generation {
-    /// 0.5.0-dev of autumn 2026.
-    New,
-    /// b4748 of February 2025.
-    Old,
-}
-
-/// A build.
+/// A build of 0.5.0-dev of autumn 2026.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StandInBuild {
-    pub(super) generation: Generation,
     pub(super) commit: String,
     /// CUDA architectures, such as 75; empty for a build without CUDA.
     pub(super) architectures: Vec<u32>,
@@ -40,59 +29,31 @@ pub(super) struct StandInBuild {
 
 impl StandInBuild {
     /// A prebuilt one of the public storage. Like CUDA 13, it has no architecture below 75.
-    pub(super) fn prebuilt(generation: Generation) -> Self {
-        let commit = match generation {
-            Generation::New => "0c1e57098",
-            Generation::Old => "c392e5094",
-        };
-        Self { generation, commit: commit.to_owned(), architectures: vec![75, 80, 86, 89, 90] }
+    pub(super) fn prebuilt() -> Self {
+        Self { commit: "0c1e57098".to_owned(), architectures: vec![75, 80, 86, 89, 90] }
     }
 
     /// The build that was started: from the launcher's variable, or from the file beside the program.
     pub(super) fn of(call: &Call<'_>) -> Self {
         let told = call.text(VARIABLE).and_then(|text| Self::parse(&text));
-        told.or_else(|| beside(&found(call))).unwrap_or_else(|| Self::prebuilt(Generation::New))
+        told.or_else(|| beside(&found(call))).unwrap_or_else(Self::prebuilt)
     }
 
-    /// `new f1e2d3c4b 70,75`.
+    /// `f1e2d3c4b 70,75`.
     fn parse(text: &str) -> Option<Self> {
-        let mut words = text.split(' ');
-        let generation = match words.next()? {
-            "new" => Generation::New,
-            "old" => Generation::Old,
-            _ => return None,
-        };
-        let commit = words.next()?.to_owned();
-        let architectures = words.next().unwrap_or_default().split(',').filter_map(|text| text.parse().ok()).collect();
-        Some(Self { generation, commit, architectures })
-    }
-
-    pub(super) fn is_old(&self) -> bool {
-        self.generation == Generation::Old
+        let (commit, architectures) = text.split_once(' ')?;
+        let architectures = architectures.split(',').filter_map(|text| text.parse().ok()).collect();
+        Some(Self { commit: commit.to_owned(), architectures })
     }
 
     /// As in `system_fingerprint` and `build_info`.
     pub(super) fn info(&self) -> String {
-        match self.generation {
-            Generation::New => format!("b0-{}", self.commit),
-            Generation::Old => format!("b4748-{}", self.commit),
-        }
+        format!("b0-{}", self.commit)
     }
 
     /// As `--version` prints it.
     pub(super) fn version(&self) -> String {
-        match self.generation {
-            Generation::New => {
-                format!(
-                    "version: 0.5.0-dev (build 0, commit {})\nbuilt with GNU 12.2.0 for Linux x86_64\n",
-                    self.commit
-                )
-            }
-            Generation::Old => {
-                let by = "built with cc (Debian 12.2.0-14) 12.2.0 for x86_64-linux-gnu";
-                format!("version: 4748 ({})\n{by}\n", self.commit)
-            }
-        }
+        format!("version: 0.5.0-dev (build 0, commit {})\nbuilt with GNU 12.2.0 for Linux x86_64\n", self.commit)
     }
 
     /// Whether its kernels run on this architecture: the driver compiles those for an older one again, not those for a
@@ -129,7 +90,7 @@ macro_rules! source {
     ($($path:literal),+ $(,)?) => { &[$(($path, include_str!(concat!("source/", $path)))),+] };
 }
 
-/// The source, without `cmake/about.cmake`, which depends on the home and the generation.
+/// The source, without `cmake/about.cmake`, which depends on the home.
 const SOURCE: &[(&str, &str)] = source![
     "CMakeLists.txt",
     "cmake/CMakeTestCUDACompiler.cmake",
@@ -163,18 +124,16 @@ pub fn install(home: &Path, machine: &Machine, executable: Option<&Path>) -> io:
     fs::create_dir_all(&package)?;
     equip(home, machine, executable)?;
     let Some(executable) = executable else { return Ok(()) };
-    for (name, generation) in [("llama.cpp-new", Generation::New), ("llama.cpp-old", Generation::Old)] {
-        let folder = package.join(name).join("bin");
-        fs::create_dir_all(&folder)?;
-        link(executable, &folder.join("llama-server"))?;
-        fs::write(folder.join(FILE), serde_json::to_vec(&StandInBuild::prebuilt(generation))?)?;
-    }
+    let folder = package.join("llama.cpp/bin");
+    fs::create_dir_all(&folder)?;
+    link(executable, &folder.join("llama-server"))?;
+    fs::write(folder.join(FILE), serde_json::to_vec(&StandInBuild::prebuilt())?)?;
     // The compiled server runs this one.
     let server = home.join(".machine/stand-in/llama-server");
     fs::create_dir_all(server.parent().unwrap_or(home))?;
     link(executable, &server)?;
     let source = package.join("llama.cpp-src");
-    write_source(&source, Generation::New, &server)?;
+    write_source(&source, &server)?;
     archive(&package)?;
     repository(&storage.join("git"), &server)
 }
@@ -216,19 +175,13 @@ fn remove(file: &Path) -> io::Result<()> {
     }
 }
 
-fn write_source(folder: &Path, generation: Generation, server: &Path) -> io::Result<()> {
+fn write_source(folder: &Path, server: &Path) -> io::Result<()> {
     for (path, content) in SOURCE {
         let file = folder.join(path);
         fs::create_dir_all(file.parent().unwrap_or(folder))?;
         fs::write(file, content)?;
     }
-    let (word, commit) = match generation {
-        Generation::New => ("new", "f1e2d3c4b"),
-        Generation::Old => ("old", "a9b8c7d6e"),
-    };
-    let server = server.display();
-    let about =
-        format!("set(LLAMA_GENERATION {word})\nset(LLAMA_COMMIT {commit})\nset(LLAMA_STAND_IN [=[{server}]=])\n");
+    let about = format!("set(LLAMA_COMMIT f1e2d3c4b)\nset(LLAMA_STAND_IN [=[{}]=])\n", server.display());
     fs::write(folder.join("cmake/about.cmake"), about)
 }
 
@@ -239,7 +192,10 @@ fn archive(package: &Path) -> io::Result<()> {
     run(&mut tar)
 }
 
-/// `llama.cpp.git`, if the system has git: two commits with their tags.
+/// The tag of the source's commit.
+const TAG: &str = "b6500";
+
+/// `llama.cpp.git`, if the system has git: one commit with its tag.
 fn repository(folder: &Path, server: &Path) -> io::Result<()> {
     let repository = folder.join("llama.cpp.git");
     if repository.exists() {
@@ -259,12 +215,10 @@ fn repository(folder: &Path, server: &Path) -> io::Result<()> {
         run(&mut git)
     };
     git(&["init", "--quiet", "--template=", "--initial-branch=master"])?;
-    for (generation, tag) in [(Generation::Old, "b4748"), (Generation::New, "b6500")] {
-        write_source(work.path(), generation, server)?;
-        git(&["add", "--all"])?;
-        git(&["commit", "--quiet", "--message", tag])?;
-        git(&["tag", tag])?;
-    }
+    write_source(work.path(), server)?;
+    git(&["add", "--all"])?;
+    git(&["commit", "--quiet", "--message", TAG])?;
+    git(&["tag", TAG])?;
     let git_folder = work.path().join(".git");
     if git_folder.exists() {
         git(&["config", "core.bare", "true"])?;

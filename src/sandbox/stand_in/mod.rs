@@ -10,10 +10,9 @@
 //!
 //! | below the home | |
 //! |---|---|
-//! | `public-storage/package/llama.cpp-new/bin/llama-server` | a prebuilt server as of autumn 2026, for CUDA architectures 75, 80, 86, 89 and 90 |
-//! | `public-storage/package/llama.cpp-old/bin/llama-server` | one as of February 2025 (b4748), for the same |
-//! | `public-storage/package/llama.cpp-src`, `….tar.gz` | the source of the new one: a cmake project with the target `llama-server` |
-//! | `public-storage/git/llama.cpp.git` | the source as a bare repository with the branch `master` and the tags `b4748` (old) and `b6500` (new) |
+//! | `public-storage/package/llama.cpp/bin/llama-server` | a prebuilt server as of autumn 2026, for CUDA architectures 75, 80, 86, 89 and 90 |
+//! | `public-storage/package/llama.cpp-src`, `….tar.gz` | its source: a cmake project with the target `llama-server` |
+//! | `public-storage/git/llama.cpp.git` | the source as a bare repository with the branch `master` and the tag `b6500` |
 //! | `public-storage/model/*.gguf` | the models below |
 //! | `.machine/machine.json` | the hardware, and the version of the CUDA toolkit |
 //! | `.machine/bin` | `ss`, `nvidia-smi` if there is a GPU, and `nvcc` if there is a toolkit; to be first on PATH |
@@ -31,7 +30,7 @@
 //! | `slow-1s`, `slow-3s`, `slow-5s`, `slow-60s`, `slow-600s` | takes this long to load |
 //! | `slow-chat` | works; takes a second for each token |
 //! | `no-template` | works; has no chat template |
-//! | `bad-template` | new: refuses the template and exits. Old: works |
+//! | `bad-template` | refuses the template and exits |
 //! | `crash-on-load` | aborts while it loads (134) |
 //! | `oom-on-load` | is killed while it loads (137), without a line in the log |
 //! | `gpu-full` | does not fit into memory |

@@ -68,14 +68,14 @@ impl Home {
         command
     }
 
-    /// A prebuilt server of this generation, `new` or `old`.
-    pub(crate) fn server(&self, generation: &str) -> Command {
-        self.command(self.path().join(format!("public-storage/package/llama.cpp-{generation}/bin/llama-server")))
+    /// The prebuilt server.
+    pub(crate) fn server(&self) -> Command {
+        self.command(self.path().join("public-storage/package/llama.cpp/bin/llama-server"))
     }
 
     /// Starts a server with a model and more options.
-    pub(crate) fn start(&self, generation: &str, model: &str, options: &str) -> Server {
-        let mut command = self.server(generation);
+    pub(crate) fn start(&self, model: &str, options: &str) -> Server {
+        let mut command = self.server();
         command.arg("-m").arg(self.model(model)).args(options.split_whitespace());
         self.spawn(command)
     }
@@ -88,8 +88,8 @@ impl Home {
     }
 
     /// Starts a server and waits until it is ready, at port 8000.
-    pub(crate) fn ready(&self, generation: &str, model: &str, options: &str) -> Server {
-        let mut server = self.start(generation, model, &format!("--port 8000 {options}"));
+    pub(crate) fn ready(&self, model: &str, options: &str) -> Server {
+        let mut server = self.start(model, &format!("--port 8000 {options}"));
         server.await_ready();
         server
     }

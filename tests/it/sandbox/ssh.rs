@@ -199,7 +199,7 @@ fn the_ports_of_two_instances_do_not_collide() {
     let [one, other] = [0; 2].map(|_| yard.create(CPU, &json!({})));
     let start = |model: &str| {
         format!(
-            "~/public-storage/package/llama.cpp-new/bin/llama-server -m ~/public-storage/model/{model}.gguf --port 8000"
+            "~/public-storage/package/llama.cpp/bin/llama-server -m ~/public-storage/model/{model}.gguf --port 8000"
         )
     };
     assert_eq!((one.health(8000), other.health(8000)), (0, 0));

@@ -1,4 +1,4 @@
-//! The inference server in the sandbox's instances and the tools there, compared with measurements of two real servers.
+//! The inference server in the sandbox's instances and the tools there, compared with measurements of a real server.
 
 use std::{
     fs,
@@ -17,19 +17,17 @@ use crate::{
     support::wait::wait_for,
 };
 
-/// The options of the service's guide, without the model and flash attention.
-const GUIDE: &str = "--host 0.0.0.0 --port 8000 -c 32768 -np 1 -ngl 999 -ctk q8_0 -ctv q8_0 --jinja --metrics";
+/// The options of the service's guide, without the model.
+const GUIDE: &str = "--host 0.0.0.0 --port 8000 -c 32768 -np 1 -ngl 999 -fa on -ctk q8_0 -ctv q8_0 --jinja --metrics";
 
 fn content(reply: &Reply) -> Value {
     reply.json()["choices"][0]["message"]["content"].take()
 }
 
-#[rstest]
-#[case::new("new", "-fa on")]
-#[case::old("old", "-fa")]
-fn it_loads_and_then_serves(#[case] generation: &str, #[case] flash_attention: &str) {
+#[test]
+fn it_loads_and_then_serves() {
     let home = Home::usual();
-    let mut server = home.start(generation, "slow-1s", &format!("{GUIDE} {flash_attention}"));
+    let mut server = home.start("slow-1s", GUIDE);
     wait_for("the port", || server.try_connect());
     for path in ["/health", "/props", "/v1/models"] {
         let reply = server.get(path);
@@ -40,7 +38,7 @@ fn it_loads_and_then_serves(#[case] generation: &str, #[case] flash_attention: &
     assert_eq!(server.get("/").status, 404);
     server.await_ready();
     assert_eq!(server.get("/health").json(), json!({ "status": "ok" }));
-    assert_eq!(server.ask("GET", "/v1/health", "", None).unwrap().status, if generation == "new" { 200 } else { 404 });
+    assert_eq!(server.ask("GET", "/v1/health", "", None).unwrap().status, 200);
     assert_eq!(content(&server.chat("hello there").unwrap()), "You said: hello there");
     assert!(!server.log().contains("no usable GPU found"), "{}", server.log());
     let arguments = fs::read(format!("/proc/{}/cmdline", server.child.id())).unwrap();
@@ -48,94 +46,74 @@ fn it_loads_and_then_serves(#[case] generation: &str, #[case] flash_attention: &
 }
 
 #[rstest]
-#[case("missing-file", "failed to open GGUF file", 1, 134)]
-#[case("directory", "gguf_init_from_reader: failed to read magic", 1, 134)]
-#[case("empty", "gguf_init_from_reader: failed to read magic", 1, 134)]
-#[case("not-gguf", "invalid magic characters: 'vers', expected 'GGUF'", 1, 134)]
-#[case("header-cut", "failed to read key-value pairs", 1, 134)]
-#[case("truncated", "data is not within the file bounds, model is corrupted or incomplete", 1, 134)]
-#[case("newer", "unknown model architecture: 'zzzzz'", 1, 134)]
-#[case("missing-key", "key not found in model: llama.context_length", 1, 134)]
-#[case("gpu-full", "cudaMalloc failed: out of memory", 1, 134)]
-#[case("crash-on-load", "GGML_ASSERT", 134, 134)]
-fn a_model_that_cannot_be_loaded_ends_it(#[case] model: &str, #[case] line: &str, #[case] new: i32, #[case] old: i32) {
+#[case("missing-file", "failed to open GGUF file", 1)]
+#[case("directory", "gguf_init_from_reader: failed to read magic", 1)]
+#[case("empty", "gguf_init_from_reader: failed to read magic", 1)]
+#[case("not-gguf", "invalid magic characters: 'vers', expected 'GGUF'", 1)]
+#[case("header-cut", "failed to read key-value pairs", 1)]
+#[case("truncated", "data is not within the file bounds, model is corrupted or incomplete", 1)]
+#[case("newer", "unknown model architecture: 'zzzzz'", 1)]
+#[case("missing-key", "key not found in model: llama.context_length", 1)]
+#[case("gpu-full", "cudaMalloc failed: out of memory", 1)]
+#[case("crash-on-load", "GGML_ASSERT", 134)]
+fn a_model_that_cannot_be_loaded_ends_it(#[case] model: &str, #[case] line: &str, #[case] code: i32) {
     let home = Home::usual();
-    for (generation, code) in [("new", new), ("old", old)] {
-        let mut server = home.start(generation, model, "--port 8000 -ngl 999");
-        assert_eq!(server.code(), code, "{}", server.log());
-        assert!(server.log().contains(line), "{}", server.log());
-        let last = if generation == "new" {
-            "srv  llama_server: exiting due to model loading error"
-        } else {
-            "terminate called"
-        };
-        assert!(model == "crash-on-load" || server.log().contains(last), "{}", server.log());
-    }
+    let mut server = home.start(model, "--port 8000 -ngl 999");
+    assert_eq!(server.code(), code, "{}", server.log());
+    assert!(server.log().contains(line), "{}", server.log());
+    let last = "srv  llama_server: exiting due to model loading error";
+    assert!(model == "crash-on-load" || server.log().contains(last), "{}", server.log());
 }
 
 #[test]
 fn quantized_values_need_flash_attention() {
     let home = Home::usual();
-    for (generation, options, line) in [
-        ("new", "-fa off -ctv q8_0", "quantized V cache requires flash_attn to be enabled"),
-        ("old", "-ctv q8_0", "V cache quantization requires flash_attn"),
-    ] {
-        let mut server = home.start(generation, "tiny", &format!("--port 8000 {options}"));
-        assert_eq!(server.code(), if generation == "new" { 1 } else { 134 });
-        assert!(server.log().contains(line), "{}", server.log());
-    }
-    home.ready("new", "tiny", "-ctv q8_0");
+    let mut server = home.start("tiny", "--port 8000 -fa off -ctv q8_0");
+    assert_eq!(server.code(), 1);
+    assert!(server.log().contains("quantized V cache requires flash_attn to be enabled"), "{}", server.log());
+    home.ready("tiny", "-ctv q8_0");
 }
 
 #[rstest]
-#[case("new", "-fa on --no-such-flag", "error: invalid argument: --no-such-flag")]
-#[case("old", "-fa on", "error: invalid argument: on")]
-#[case("new", "--host 192.0.2.1 --port 8000", "couldn't bind HTTP server socket, hostname: 192.0.2.1, port: 8000")]
-#[case("old", "--host 192.0.2.1 --port 8000", "couldn't bind HTTP server socket, hostname: 192.0.2.1, port: 8000")]
-fn a_wrong_start_ends_with_1(#[case] generation: &str, #[case] options: &str, #[case] line: &str) {
+#[case("-fa on --no-such-flag", "error: invalid argument: --no-such-flag")]
+#[case("--host 192.0.2.1 --port 8000", "couldn't bind HTTP server socket, hostname: 192.0.2.1, port: 8000")]
+fn a_wrong_start_ends_with_1(#[case] options: &str, #[case] line: &str) {
     let home = Home::usual();
-    let mut server = home.start(generation, "tiny", options);
+    let mut server = home.start("tiny", options);
     assert_eq!(server.code(), 1);
     assert!(server.log().contains(line), "{}", server.log());
 }
 
 #[test]
-fn a_port_that_is_taken_is_refused_by_the_new_one_and_shared_by_the_old_one() {
+fn a_port_that_is_taken_is_refused() {
     let home = Home::usual();
-    let _first = home.ready("new", "tiny", "-a first");
-    let mut second = home.start("new", "tiny", "--port 8000 -a second");
+    let _first = home.ready("tiny", "-a first");
+    let mut second = home.start("tiny", "--port 8000 -a second");
     assert_eq!(second.code(), 1);
     assert!(second.log().contains("couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 8000"));
     assert!(second.log().contains("srv  llama_server: exiting due to HTTP server error"));
-    let mut old = home.start("old", "tiny", "--port 8000 -a third");
-    wait_for("both to listen", || {
-        let (listening, ..) = home.tool("ss", &["-ltnpH", "sport = :8000"]);
-        (listening.lines().count() == 2).then_some(())
-    });
-    assert!(old.child.try_wait().unwrap().is_none());
 }
 
 #[rstest]
-#[case("new", Signal::SIGTERM, 0)]
-#[case("new", Signal::SIGINT, 0)]
-#[case("old", Signal::SIGTERM, 134)]
-#[case("new", Signal::SIGUSR1, 138)]
-fn an_idle_server_ends_on_a_signal(#[case] generation: &str, #[case] signal: Signal, #[case] code: i32) {
+#[case(Signal::SIGTERM, 0)]
+#[case(Signal::SIGINT, 0)]
+#[case(Signal::SIGUSR1, 138)]
+fn an_idle_server_ends_on_a_signal(#[case] signal: Signal, #[case] code: i32) {
     let home = Home::usual();
-    let mut server = home.ready(generation, "tiny", "");
+    let mut server = home.ready("tiny", "");
     // A connection without a request does not delay the end.
     let _idle = server.try_connect();
     // Signals are handled once this line is logged, which is later than 200.
     wait_for("its word", || server.log().contains("all slots are idle").then_some(()));
     server.signal(signal);
     assert_eq!(server.code(), code, "{}", server.log());
-    home.ready(generation, "tiny", "");
+    home.ready("tiny", "");
 }
 
 #[test]
-fn a_request_in_flight_keeps_the_new_one_until_the_second_term() {
+fn a_request_in_flight_keeps_it_until_the_second_term() {
     let home = Home::usual();
-    let mut server = home.ready("new", "slow-chat", "");
+    let mut server = home.ready("slow-chat", "");
     let mut stream = server.try_connect().unwrap();
     let body = json!({ "messages": [{ "role": "user", "content": "a b c d e f g h" }] });
     stream.write_all(request("POST", "/v1/chat/completions", "", Some(&body)).as_bytes()).unwrap();
@@ -144,7 +122,7 @@ fn a_request_in_flight_keeps_the_new_one_until_the_second_term() {
     server.signal(Signal::SIGTERM);
     wait_for("a closed port", || server.try_connect().is_none().then_some(()));
     // Another server can listen while the first one still runs.
-    let other = home.ready("new", "tiny", "");
+    let other = home.ready("tiny", "");
     assert!(server.child.try_wait().unwrap().is_none());
     server.signal(Signal::SIGTERM);
     assert_eq!(server.code(), 1);
@@ -155,7 +133,7 @@ fn a_request_in_flight_keeps_the_new_one_until_the_second_term() {
 #[test]
 fn a_stream_is_cut_when_the_server_shuts_down() {
     let home = Home::usual();
-    let mut server = home.ready("new", "slow-chat", "");
+    let mut server = home.ready("slow-chat", "");
     wait_for("its word", || server.log().contains("all slots are idle").then_some(()));
     let mut stream = server.try_connect().unwrap();
     let body = json!({ "messages": [{ "role": "user", "content": "a b c d e f g h" }], "stream": true });
@@ -173,7 +151,7 @@ fn a_stream_is_cut_when_the_server_shuts_down() {
 #[test]
 fn a_signal_ends_a_server_that_loads_at_once() {
     let home = Home::usual();
-    let mut server = home.start("new", "slow-600s", "--port 8000");
+    let mut server = home.start("slow-600s", "--port 8000");
     wait_for("the port", || server.try_connect());
     server.signal(Signal::SIGTERM);
     assert_eq!(server.code(), 128 + 15);
@@ -182,7 +160,7 @@ fn a_signal_ends_a_server_that_loads_at_once() {
 /// As in the real one: 73,536 is port 8000.
 #[test]
 fn the_number_of_a_port_is_cut_to_16_bits() {
-    Home::usual().start("new", "tiny", "--port 73536").await_ready();
+    Home::usual().start("tiny", "--port 73536").await_ready();
 }
 
 #[rstest]
@@ -190,15 +168,13 @@ fn the_number_of_a_port_is_cut_to_16_bits() {
 #[case::p40("NVIDIA-P40")]
 fn a_prebuilt_server_aborts_at_the_first_chat_on_an_old_gpu(#[case] gpu: &str) {
     let home = Home::new(&Machine::with(gpu, "12.2"));
-    for generation in ["new", "old"] {
-        let mut server = home.ready(generation, "tiny", "-ngl 999");
-        assert!(server.chat("x").is_none());
-        assert_eq!(server.code(), 134);
-        let line = "CUDA error: no kernel image is available for execution on the device";
-        assert!(server.log().contains(line), "{}", server.log());
-    }
+    let mut server = home.ready("tiny", "-ngl 999");
+    assert!(server.chat("x").is_none());
+    assert_eq!(server.code(), 134);
+    let line = "CUDA error: no kernel image is available for execution on the device";
+    assert!(server.log().contains(line), "{}", server.log());
     // On the CPU it works.
-    assert_eq!(home.ready("new", "tiny", "-ngl 0").chat("x").unwrap().status, 200);
+    assert_eq!(home.ready("tiny", "-ngl 0").chat("x").unwrap().status, 200);
 }
 
 #[rstest]
@@ -206,67 +182,54 @@ fn a_prebuilt_server_aborts_at_the_first_chat_on_an_old_gpu(#[case] gpu: &str) {
 #[case::no_driver(Machine { has_driver: false, ..Machine::with("NVIDIA-A100-80G", "12.4") })]
 fn a_gpu_that_cannot_be_used_is_a_warning_and_no_more(#[case] machine: Machine) {
     let home = Home::new(&machine);
-    for (generation, none) in [("new", "Available devices:\n  (none)\n"), ("old", "Available devices:\n")] {
-        let server = home.ready(generation, "tiny", "-ngl 999");
-        assert_eq!(server.chat("x").unwrap().status, 200);
-        let log = server.log();
-        assert!(log.contains("warning: no usable GPU found, --gpu-layers option will be ignored"), "{log}");
-        assert!(log.contains("ggml_cuda_init: failed to initialize CUDA: no CUDA-capable device is detected"), "{log}");
-        let output = home.server(generation).arg("--list-devices").output().unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), none);
-    }
-    let mut full = home.start("new", "gpu-full", "--port 8000");
+    let server = home.ready("tiny", "-ngl 999");
+    assert_eq!(server.chat("x").unwrap().status, 200);
+    let log = server.log();
+    assert!(log.contains("warning: no usable GPU found, --gpu-layers option will be ignored"), "{log}");
+    assert!(log.contains("ggml_cuda_init: failed to initialize CUDA: no CUDA-capable device is detected"), "{log}");
+    let output = home.server().arg("--list-devices").output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "Available devices:\n  (none)\n");
+    drop(server);
+    let mut full = home.start("gpu-full", "--port 8000");
     assert_eq!(full.code(), 1);
     assert!(full.log().contains("ggml_aligned_malloc: insufficient memory"), "{}", full.log());
 }
 
 #[test]
-fn without_a_model_the_new_one_starts_and_the_old_one_does_not() {
+fn without_a_model_it_starts_and_serves_none() {
     let home = Home::usual();
-    let mut command = home.server("new");
+    let mut command = home.server();
     command.args(["--port", "8000"]);
     let mut server = home.spawn(command);
     server.await_ready();
     assert_eq!(server.chat("x").unwrap().status, 400);
-    drop(server);
-    let mut command = home.server("old");
-    command.args(["--port", "8000", "-m", ""]);
-    let mut server = home.spawn(command);
-    assert_eq!(server.code(), 134);
-    assert!(server.log().contains("'models/7B/ggml-model-f16.gguf'"), "{}", server.log());
 }
 
 #[test]
 fn it_says_what_it_is() {
     let home = Home::usual();
     let path = home.model("tiny").display().to_string();
-    for (generation, build) in [("new", "b0-0c1e57098"), ("old", "b4748-c392e5094")] {
-        let is_new = generation == "new";
-        let server = home.ready(generation, "tiny", "-c 4096 -np 2 --metrics");
-        let models = server.get("/v1/models").json();
-        assert_eq!(
-            (&models["data"][0]["id"], &models["data"][0]["meta"]["n_ctx_train"]),
-            (&json!(path), &json!(32_768))
-        );
-        assert_eq!(models["data"][0]["meta"]["n_ctx"].is_null(), !is_new);
-        let props = server.get("/props").json();
-        assert_eq!((&props["model_path"], &props["build_info"]), (&json!(path), &json!(build)));
-        assert_eq!((&props["total_slots"], &props["default_generation_settings"]["n_ctx"]), (&json!(2), &json!(2048)));
-        assert_eq!(props["model_alias"].is_null(), !is_new);
-        assert_eq!(server.post("/props", &json!({})).status, 501);
-        assert_eq!(server.get("/slots").status, if is_new { 200 } else { 501 });
+    let server = home.ready("tiny", "-c 4096 -np 2 --metrics");
+    let models = server.get("/v1/models").json();
+    assert_eq!((&models["data"][0]["id"], &models["data"][0]["meta"]["n_ctx_train"]), (&json!(path), &json!(32_768)));
+    assert_eq!(models["data"][0]["meta"]["n_ctx"], 2048);
+    let props = server.get("/props").json();
+    assert_eq!((&props["model_path"], &props["build_info"]), (&json!(path), &json!("b0-0c1e57098")));
+    assert_eq!((&props["total_slots"], &props["default_generation_settings"]["n_ctx"]), (&json!(2), &json!(2048)));
+    assert_eq!(props["model_alias"], json!(path));
+    assert_eq!(server.post("/props", &json!({})).status, 501);
+    assert_eq!(server.get("/slots").status, 200);
 
-        server.chat("one two").unwrap();
-        let metrics = server.get("/metrics");
-        assert_eq!(metrics.headers["content-type"], "text/plain; version=0.0.4");
-        assert!(metrics.headers.contains_key("process-start-time-unix"));
-        let text = String::from_utf8(metrics.body).unwrap();
-        assert!(text.contains("\nllamacpp:tokens_predicted_total 4\n"), "{text}");
-        assert_eq!(text.contains("llamacpp:kv_cache_usage_ratio"), !is_new);
-        assert_eq!(server.get("/v1/nothing").status, 404);
-        assert_eq!(server.get("/v1/chat/completions").status, 404);
-    }
-    let plain = home.ready("new", "tiny", "-a my-model");
+    server.chat("one two").unwrap();
+    let metrics = server.get("/metrics");
+    assert_eq!(metrics.headers["content-type"], "text/plain; version=0.0.4");
+    assert!(metrics.headers.contains_key("process-start-time-unix"));
+    let text = String::from_utf8(metrics.body).unwrap();
+    assert!(text.contains("\nllamacpp:tokens_predicted_total 4\n"), "{text}");
+    assert_eq!(server.get("/v1/nothing").status, 404);
+    assert_eq!(server.get("/v1/chat/completions").status, 404);
+    drop(server);
+    let plain = home.ready("tiny", "-a my-model");
     assert_eq!(plain.get("/metrics").status, 501);
     assert_eq!(plain.get("/v1/models").json()["data"][0]["id"], "my-model");
     assert_eq!(plain.chat("x").unwrap().json()["model"], "my-model");
@@ -275,7 +238,7 @@ fn it_says_what_it_is() {
 #[test]
 fn a_chat_is_answered_as_measured() {
     let home = Home::usual();
-    let server = home.ready("new", "tiny", "-c 32");
+    let server = home.ready("tiny", "-c 32");
     let ask = |body: Value| server.post("/v1/chat/completions", &body);
     let messages = json!([{ "role": "user", "content": "one two three" }]);
 
@@ -313,7 +276,7 @@ fn a_chat_is_answered_as_measured() {
 #[test]
 fn a_chat_is_streamed() {
     let home = Home::usual();
-    let server = home.ready("new", "tiny", "");
+    let server = home.ready("tiny", "");
     let body = json!({
         "messages": [{ "role": "user", "content": "hi" }],
         "stream": true,
@@ -340,9 +303,9 @@ fn a_key_is_asked_for_everywhere_but_for_health() {
     let home = Home::usual();
     let file = home.path().join("keys");
     fs::write(&file, "from-a-file\n").unwrap();
-    let mut by_option = home.server("new");
+    let mut by_option = home.server();
     by_option.args(["--port", "8000", "--api-key", "first,second", "--api-key-file"]).arg(&file);
-    let mut by_variable = home.server("old");
+    let mut by_variable = home.server();
     by_variable.args(["--port", "8000"]).env("LLAMA_API_KEY", "from-the-environment");
     for (mut command, right) in [(by_option, "from-a-file"), (by_variable, "from-the-environment")] {
         command.arg("-m").arg(home.model("tiny"));
@@ -362,23 +325,18 @@ fn a_key_is_asked_for_everywhere_but_for_health() {
 #[test]
 fn it_answers_questions_without_serving() {
     let home = Home::usual();
-    for (generation, version, flash_attention) in [
-        ("new", "version: 0.5.0-dev (build 0, commit 0c1e57098)\nbuilt with GNU 12.2.0 for Linux x86_64\n", true),
-        ("old", "version: 4748 (c392e5094)\nbuilt with cc ", false),
-    ] {
-        let ask = |option: &str| {
-            let output = home.server(generation).arg(option).output().unwrap();
-            assert!(output.status.success());
-            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
-        };
-        let (out, error) = ask("--version");
-        assert!(out.is_empty() && error.contains(version), "{error}");
-        let (help, _) = ask("--help");
-        let is_hinted = |line: &str| line.starts_with("-fa") && line.contains("[on|off|auto]");
-        assert_eq!(help.lines().any(is_hinted), flash_attention);
-        let (devices, _) = ask("--list-devices");
-        assert!(devices.starts_with("Available devices:\n  CUDA0: NVIDIA A100"), "{devices}");
-    }
+    let ask = |option: &str| {
+        let output = home.server().arg(option).output().unwrap();
+        assert!(output.status.success());
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (out, error) = ask("--version");
+    let version = "version: 0.5.0-dev (build 0, commit 0c1e57098)\nbuilt with GNU 12.2.0 for Linux x86_64\n";
+    assert!(out.is_empty() && error.contains(version), "{error}");
+    let (help, _) = ask("--help");
+    assert!(help.lines().any(|line| line.starts_with("-fa") && line.contains("[on|off|auto]")), "{help}");
+    let (devices, _) = ask("--list-devices");
+    assert!(devices.starts_with("Available devices:\n  CUDA0: NVIDIA A100"), "{devices}");
 }
 
 #[test]
@@ -399,6 +357,6 @@ fn the_gpu_is_told_as_its_driver_tells_it() {
 
     let users = || home.tool("nvidia-smi", &["--query-compute-apps=pid,used_memory", "--format=csv,noheader"]).0;
     assert_eq!(users(), "");
-    let server = home.ready("new", "tiny", "");
+    let server = home.ready("tiny", "");
     assert_eq!(users(), format!("{}, 512 MiB\n", server.child.id()));
 }

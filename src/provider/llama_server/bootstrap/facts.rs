@@ -106,6 +106,13 @@ impl Facts {
             _ => format!("{home}/{path}"),
         }
     }
+
+    /// The places of a folder of the public storage, for people.
+    pub(crate) fn storage(&self, folder: &str) -> String {
+        let mut places = options::PUBLIC_STORAGE.map(|storage| self.absolute(&format!("{storage}/{folder}"))).to_vec();
+        places.dedup();
+        places.join(" or ")
+    }
 }
 
 impl Toolkit {
@@ -160,6 +167,11 @@ impl Question {
         self.arguments.push(' ');
         self.arguments.push_str(&path(text));
         self
+    }
+
+    /// Adds a folder of the public storage, in each place where the storage may be.
+    pub(crate) fn on_storage(self, folder: &str) -> Self {
+        options::PUBLIC_STORAGE.iter().fold(self, |question, storage| question.on(&format!("{storage}/{folder}")))
     }
 
     /// Adds an argument.
@@ -273,6 +285,9 @@ mod tests {
         {
             assert_eq!(facts.absolute(path), absolute);
         }
+        assert_eq!(facts.storage("model"), "/root/public-storage/model");
+        facts.learn(read("home", "/home/me"));
+        assert_eq!(facts.storage("model"), "/home/me/public-storage/model or /root/public-storage/model");
     }
 
     #[test]

@@ -28,13 +28,11 @@ pub(crate) struct ServerPlace {
 pub(crate) struct Job {
     /// Its place.
     pub(crate) place: ServerPlace,
-    /// The shared storage, with `package/` and `model/` in it.
-    pub(crate) public_storage: String,
     /// The GGUF file.
     pub(crate) model: String,
     /// Which binary serves.
     pub(crate) build: Build,
-    /// The prebuilt server, a file or a folder that holds it; `None`: looked for under `public_storage`.
+    /// The prebuilt server, a file or a folder that holds it; `None`: looked for in the public storage.
     pub(crate) package: Option<String>,
     /// The source of a compile.
     pub(crate) source: CompileSource,
@@ -48,7 +46,7 @@ pub(crate) struct Job {
     pub(crate) parallel: i64,
     /// `-ngl`.
     pub(crate) gpu_layers: i64,
-    /// `-fa`: "on", "off" or "auto". For "on" and "auto" old servers get the flag without a value.
+    /// `-fa`: "on", "off" or "auto".
     pub(crate) flash_attention: String,
     /// `-ctk`.
     pub(crate) cache_type_k: String,
@@ -101,8 +99,6 @@ pub(crate) struct CompileSource {
     pub(crate) origin: SourceOrigin,
     /// CUDA architectures as cmake takes them ("70", "86-real"); empty: the card's.
     pub(crate) cuda_architectures: Vec<String>,
-    /// How many files are compiled at once; `None`: as many as cores and memory allow.
-    pub(crate) jobs: Option<u32>,
 }
 
 /// The origin of the source.
@@ -128,11 +124,10 @@ impl Job {
         let text = |text: &str| text.to_owned();
         Self {
             place: ServerPlace { workspace: text("~/workspace"), port: 8000, instance: text("ins-1") },
-            public_storage: text("~/public-storage"),
             model: text("~/public-storage/model/tiny.gguf"),
             build: Build::Auto,
             package: None,
-            source: CompileSource { origin: SourceOrigin::Default, cuda_architectures: Vec::new(), jobs: None },
+            source: CompileSource { origin: SourceOrigin::Default, cuda_architectures: Vec::new() },
             gpu_name: None,
             host: text("127.0.0.1"),
             context_size: 32768,
@@ -187,7 +182,6 @@ impl fmt::Display for Fingerprint {
 fn settings(job: &Job) -> String {
     let Job {
         place,
-        public_storage,
         model,
         build,
         package,
@@ -210,7 +204,7 @@ fn settings(job: &Job) -> String {
         restarts: _,
     } = job;
     let mut hash = Parts::new("settings");
-    for text in [&place.workspace, public_storage, model, host, flash_attention, cache_type_k, cache_type_v] {
+    for text in [&place.workspace, model, host, flash_attention, cache_type_k, cache_type_v] {
         hash.add(text);
     }
     hash.add(build.as_str());

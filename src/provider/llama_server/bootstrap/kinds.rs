@@ -143,8 +143,8 @@ kinds! {
     /// The work or the server outlives even SIGKILL, as a process does that waits for a device.
     Stuck = "stuck", "a process in the instance does not end", None,
         "Even SIGKILL does not end it, for example because it waits for a device. Reboot the instance, then apply.";
-    /// The build has no option that reads an API key.
-    Unsupported = "unsupported", "this build does not support the requested feature", Some("api_key"),
+    /// The build lacks an option that the job needs.
+    Unsupported = "unsupported", "this build lacks a required option", Some("build"),
         "Use the source of a newer server: source.url and source.ref, or source.path.";
     /// The workspace cannot be written, for another reason than space.
     Workspace = "workspace", "the workspace cannot be written", Some("workspace"),

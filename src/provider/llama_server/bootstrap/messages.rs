@@ -60,9 +60,7 @@ pub(super) fn failure(
         FailureKind::NoPackage | FailureKind::NoSource => format!("{}: {}", record.supply, failure.text),
         FailureKind::NotRunning => "no server that can be restarted is running".to_owned(),
         FailureKind::PortInUse => taken(report),
-        FailureKind::Unsupported => {
-            format!("{} has no option for a file with API keys", server())
-        }
+        FailureKind::Unsupported => format!("{} is not supported: {}", server(), failure.text),
         FailureKind::Workspace if failure.text.is_empty() => "the records of the server cannot be written".to_owned(),
         FailureKind::Workspace => format!("the detached work did not start: {}", failure.text),
         // Another process was faster, though the port was free a moment ago.

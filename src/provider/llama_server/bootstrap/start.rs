@@ -190,7 +190,7 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
     }
     settings.hand_path("MODEL", &job.model);
     settings.hand("BUILD", start.binary.build().as_str());
-    settings.hand("ON_UPDATE_FAILURE", if start.rolls_back { "rollback" } else { "" });
+    settings.hand("ROLLS_BACK", yes(start.rolls_back));
     settings.hand("ARGUMENTS", &arguments(job));
     settings.hand("HAS_KEY", yes(job.api_key.is_some()));
     settings.hand("WANTS_GPU", yes(wants_gpu(job)));
@@ -217,11 +217,9 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
     }
 }
 
-/// Settings that are given only if the source has the option: their names have changed, and an old name may be an error
-/// today. The web page, which is not used, would be downloaded. In old sources the server is one of the examples.
+/// Settings that are given only if the source has the option. The web page, which is not used, would be downloaded. In
+/// a source without tools the server is one of the examples.
 pub(crate) const CMAKE_WHERE_KNOWN: &[&str] = &[
-    "LLAMA_CUBLAS:LLAMA_CUBLAS=ON",
-    "LLAMA_CUDA:LLAMA_CUDA=ON",
     "LLAMA_CURL:LLAMA_CURL=OFF",
     "LLAMA_BUILD_UI:LLAMA_BUILD_UI=OFF",
     "LLAMA_USE_PREBUILT_UI:LLAMA_USE_PREBUILT_UI=OFF",
@@ -279,7 +277,7 @@ fn provide(provided: Option<&Provided>, kind: FailureKind, settings: &mut Progra
 }
 
 /// Statements that set the parameters of the shell to the server's arguments: those of every server, and those that
-/// the help of this one contains.
+/// the help of this one contains. A build that lacks a required option is a failure.
 fn arguments(job: &Job) -> String {
     // "localhost" may be ::1, and the probe uses 127.0.0.1.
     let host = if job.host == "localhost" { "127.0.0.1" } else { &job.host };
@@ -292,13 +290,17 @@ fn arguments(job: &Job) -> String {
     let numbers: String = numbers.iter().map(|(name, number)| format!(" {} {number}", spelling(name))).collect();
     let adds = |words: &str| format!("set -- \"$@\"{words}");
     let offers = |pattern: &str, then: &str| format!("if offers {}; then {then}", quote(pattern));
-    // The flag takes a value since August 2025.
+    let requires = |pattern: &str, what: &str| {
+        let text = format!("its help shows no {what}");
+        format!("offers {} || {{ fail unsupported {}; return; }}", quote(pattern), quote(&text))
+    };
+    // After its names comes the value, in brackets that differ between the forks: [on|off|auto], (auto|on|off|0|1).
     let flash = spelling("flash_attention");
-    let valued = adds(&quoted(&[flash, &job.flash_attention]));
-    let bare = adds(&if job.flash_attention == "off" { String::new() } else { format!(" {flash}") });
+    let value = format!(r"(^|[ ,]){flash}(,? +--?[a-z-]+)*[ =][[(<{{][^])>}}]*off");
     let mut lines = vec![
         format!("set -- {} \"$server_model\" {} {}{numbers}", spelling("model"), spelling("host"), quote(host)),
-        format!("{}; else {bare}; fi", offers(&format!(r"^ *{flash}.*\[on\|off\|auto\]"), &valued)),
+        requires(&value, &format!("value for {flash}")),
+        adds(&quoted(&[flash, &job.flash_attention])),
         adds(&quoted(&[spelling("cache_type_k"), &job.cache_type_k, spelling("cache_type_v"), &job.cache_type_v])),
     ];
     for flag in flags(job) {
@@ -309,8 +311,8 @@ fn arguments(job: &Job) -> String {
         lines.push(offers("--no-jinja", &format!("{}; fi", adds(" --no-jinja"))));
     }
     if job.api_key.is_some() {
-        let file = offers(API_KEY_FILE, &adds(&format!(" {API_KEY_FILE} \"$key_file\"")));
-        lines.push(format!("{file}; else fail unsupported; return; fi"));
+        lines.push(requires(API_KEY_FILE, &format!("option {API_KEY_FILE}")));
+        lines.push(adds(&format!(" {API_KEY_FILE} \"$key_file\"")));
     }
     lines.push(adds(&quoted(&job.extra_args)));
     lines.join("\n")

@@ -34,20 +34,16 @@ struct Cut;
 
 /// `POST /v1/chat/completions`.
 pub(super) async fn complete(State(app): State<Arc<App>>, body: Bytes) -> Response {
-    let request = match read(&app, &body) {
+    let request = match read(&body) {
         Ok(request) => request,
         Err(refused) => return *refused,
     };
     let Some(model) = app.model().cloned() else {
-        return error(&app, 400, "invalid_request_error", "model name is missing from the request");
+        return error(400, "invalid_request_error", "model name is missing from the request");
     };
-    if app.context.settings.embeds && app.context.build.is_old() {
-        let text = "This server does not support completions. Start it without `--embeddings`";
-        return error(&app, 501, "not_supported_error", text);
-    }
     if model.is_for_embeddings {
         let text = "the current context does not support logits computation. skipping";
-        return error(&app, 500, "server_error", text);
+        return error(500, "server_error", text);
     }
     let prompt_tokens = request.prompt_tokens(TEMPLATE_TOKENS);
     if prompt_tokens as u64 > model.context {
@@ -56,19 +52,17 @@ pub(super) async fn complete(State(app): State<Arc<App>>, body: Bytes) -> Respon
     let number = app.chats.fetch_add(1, Ordering::Relaxed);
     let mut reply = request.reply();
     match happens(&app, &model, number) {
-        OnChat::Busy => return error(&app, 503, "unavailable_error", "no slot available"),
-        OnChat::Error => return error(&app, 500, "server_error", "Compute error."),
+        OnChat::Busy => return error(503, "unavailable_error", "no slot available"),
+        OnChat::Error => return error(500, "server_error", "Compute error."),
         OnChat::Hang => return std::future::pending().await,
         OnChat::Empty => reply.words.clear(),
         OnChat::Answer | OnChat::Crash | OnChat::Killed => {}
     }
-    // The new generation answers with its own name; the old one repeats the requested name.
-    let asked = request.model.filter(|_| app.context.build.is_old());
     let further = json!({ "system_fingerprint": app.context.build.info() });
     let frame = ChatFrame {
         id: format!("chatcmpl-{:032x}", rand::random::<u128>()),
         created: Timestamp::now().as_second(),
-        model: asked.unwrap_or_else(|| app.context.settings.name()),
+        model: app.context.settings.name(),
         prompt_tokens,
         include_usage: request.include_usage,
         opening: Value::Null,
@@ -77,17 +71,17 @@ pub(super) async fn complete(State(app): State<Arc<App>>, body: Bytes) -> Respon
     if request.stream { streamed(app, frame, &model, reply) } else { whole(app, frame, &model, reply).await }
 }
 
-fn read(app: &App, body: &[u8]) -> Result<ReceivedChat, Box<Response>> {
+fn read(body: &[u8]) -> Result<ReceivedChat, Box<Response>> {
     let body: Value = serde_json::from_slice(body).map_err(|_| {
         let text = "[json.exception.parse_error.101] parse error at line 1, column 1: syntax error while parsing \
                     value - invalid literal";
-        Box::new(error(app, 500, "server_error", text))
+        Box::new(error(500, "server_error", text))
     })?;
     let Some(messages) = body.get("messages") else {
-        return Err(Box::new(error(app, 400, "invalid_request_error", "Missing required parameter: messages")));
+        return Err(Box::new(error(400, "invalid_request_error", "Missing required parameter: messages")));
     };
     let Some(messages) = messages.as_array() else {
-        return Err(Box::new(error(app, 400, "invalid_request_error", "Expected 'messages' to be an array")));
+        return Err(Box::new(error(400, "invalid_request_error", "Expected 'messages' to be an array")));
     };
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     let message = |value: &Value| ReceivedMessage {
@@ -97,7 +91,6 @@ fn read(app: &App, body: &[u8]) -> Result<ReceivedChat, Box<Response>> {
     let is_set = |pointer: &str| body.pointer(pointer).and_then(Value::as_bool).unwrap_or(false);
     let limit = ["max_tokens", "max_completion_tokens", "n_predict"].iter().find_map(|name| body.get(*name)?.as_i64());
     Ok(ReceivedChat {
-        model: text(&body, "model"),
         messages: messages.iter().map(message).collect(),
         stream: is_set("/stream"),
         include_usage: is_set("/stream_options/include_usage"),

@@ -94,20 +94,20 @@ impl ModelFile {
 }
 
 /// Opens the file and reads its header.
-pub(super) fn find(context: &ServerContext, path: PathBuf) -> Result<ModelFile, LoadFailure> {
-    let file = ModelKeys::read(&path).map_err(|line| refused(context, &path, vec![line]))?;
+pub(super) fn find(path: PathBuf) -> Result<ModelFile, LoadFailure> {
+    let file = ModelKeys::read(&path).map_err(|line| refused(&path, vec![line]))?;
     let size = std::fs::metadata(&path).map(|data| data.len()).unwrap_or_default();
     let architecture = file.text("general.architecture").unwrap_or_default();
     if !ARCHITECTURES.contains(&architecture) {
         let line = format!("llama_model_load: error loading model: unknown model architecture: '{architecture}'");
-        return Err(refused(context, &path, vec![line]));
+        return Err(refused(&path, vec![line]));
     }
     let key = format!("{architecture}.context_length");
     if file.number(&key).is_none() {
         let line = format!(
             "llama_model_load: error loading model: error loading model hyperparameters: key not found in model: {key}"
         );
-        return Err(refused(context, &path, vec![line]));
+        return Err(refused(&path, vec![line]));
     }
     Ok(ModelFile { file, path, size })
 }
@@ -122,21 +122,17 @@ pub(super) fn load(context: &ServerContext, found: &ModelFile) -> Result<LoadedM
             return Err(ended(line, LoadEnding::Aborted));
         }
         Some("killed") => return Err(LoadFailure { lines: Vec::new(), ending: LoadEnding::Killed }),
-        Some("no_memory") => return Err(refused(context, path, no_memory(context))),
+        Some("no_memory") => return Err(refused(path, no_memory(context))),
         _ => {}
     }
     let is_quantized = !["bf16", "f16", "f32"].contains(&context.settings.cache_v.as_str());
     if is_quantized && context.settings.flash_attention == FlashAttention::Off {
-        let line = if context.build.is_old() {
-            "llama_init_from_model: V cache quantization requires flash_attn"
-        } else {
-            "llama_init_from_model: quantized V cache requires flash_attn to be enabled"
-        };
+        let line = "llama_init_from_model: quantized V cache requires flash_attn to be enabled";
         let context_failed = "common_init_from_params: failed to create context with model".to_owned();
-        return Err(refused(context, path, vec![line.to_owned(), context_failed]));
+        return Err(refused(path, vec![line.to_owned(), context_failed]));
     }
     let template = file.text(TEMPLATE).unwrap_or_default().to_owned();
-    if template == BAD_TEMPLATE && context.settings.jinja && !context.build.is_old() {
+    if template == BAD_TEMPLATE && context.settings.jinja {
         let lines = vec![
             "init: chat template parsing error: Expected identifier".to_owned(),
             "init: please consider disabling jinja via --no-jinja, or use a custom chat template via --chat-template"
@@ -169,12 +165,12 @@ pub(super) fn load(context: &ServerContext, found: &ModelFile) -> Result<LoadedM
     })
 }
 
-/// The context of one request. The new generation limits it to the trained context.
+/// The context of one request, at most the trained context.
 fn slot_context(context: &ServerContext, trained: u64) -> u64 {
     let asked = if context.settings.context == 0 { trained } else { context.settings.context };
     let shares = u64::try_from(context.settings.parallel).unwrap_or(1).max(1);
     let each = asked / shares;
-    if !context.build.is_old() && each > trained {
+    if each > trained {
         context.log.warn(&format!(
             "srv    load_model: the slot context ({each}) exceeds the training context of the model ({trained}) - \
              capping"
@@ -196,17 +192,10 @@ fn no_memory(context: &ServerContext) -> Vec<String> {
 }
 
 /// A failure with the lines that end each failure.
-fn refused(context: &ServerContext, path: &Path, mut lines: Vec<String>) -> LoadFailure {
+fn refused(path: &Path, mut lines: Vec<String>) -> LoadFailure {
     let path = path.display();
-    if context.build.is_old() {
-        lines.push("llama_model_load_from_file_impl: failed to load model".to_owned());
-        lines.push(format!("common_init_from_params: failed to load model '{path}'"));
-        lines.push(format!("srv    load_model: failed to load model, '{path}'"));
-        lines.push("main: exiting due to model loading error".to_owned());
-    } else {
-        lines.push("llama_model_load_from_file_impl: failed to load model".to_owned());
-        lines.push(format!("srv    load_model: failed to load model, '{path}'"));
-        lines.push("srv  llama_server: exiting due to model loading error".to_owned());
-    }
+    lines.push("llama_model_load_from_file_impl: failed to load model".to_owned());
+    lines.push(format!("srv    load_model: failed to load model, '{path}'"));
+    lines.push("srv  llama_server: exiting due to model loading error".to_owned());
     LoadFailure { lines, ending: LoadEnding::Exits }
 }

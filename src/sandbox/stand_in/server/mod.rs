@@ -1,4 +1,4 @@
-//! The inference server: start, run and ends, as measured on two builds of the real one.
+//! The inference server: start, run and ends, as measured on the real one.
 
 mod chat;
 mod embed;
@@ -16,10 +16,7 @@ use std::{
 use nix::sys::signal::{Signal, raise};
 
 use self::options::{Asked, StandInSettings};
-use super::{
-    Call, Machine,
-    build::{Generation, StandInBuild},
-};
+use super::{Call, Machine, build::StandInBuild};
 
 /// The constants of a server's run.
 #[derive(Debug)]
@@ -45,12 +42,12 @@ impl ServerContext {
 pub(super) fn main(call: &Call<'_>) -> ExitCode {
     let build = StandInBuild::of(call);
     let machine = call.machine();
-    let settings = match options::read(call, &build) {
+    let settings = match options::read(call) {
         Ok(Asked::Devices) => {
             greet(&build, &machine);
             return print(&devices(&build, &machine));
         }
-        Ok(Asked::Help) => return print(&options::help(&build)),
+        Ok(Asked::Help) => return print(&options::help()),
         Ok(Asked::Serve(settings)) => *settings,
         Ok(Asked::Version) => {
             greet(&build, &machine);
@@ -63,7 +60,7 @@ pub(super) fn main(call: &Call<'_>) -> ExitCode {
         }
     };
     greet(&build, &machine);
-    let log = Log::new(build.generation);
+    let log = Log { begun: Instant::now() };
     let ports = call.path(super::PORTS);
     serve::run(ServerContext { build, settings, machine, log }, ports)
 }
@@ -93,7 +90,6 @@ fn devices(build: &StandInBuild, machine: &Machine) -> String {
                 .map(|index| format!("  CUDA{index}: {name} ({all} MiB, {free} MiB free)\n"))
                 .collect()
         }
-        None if build.is_old() => String::new(),
         None => "  (none)\n".to_owned(),
     };
     format!("Available devices:\n{devices}")
@@ -116,7 +112,7 @@ fn killed() {
     let _ = raise(Signal::SIGKILL);
 }
 
-/// The level of a line; the new generation writes its letter.
+/// The level of a line, which begins with its letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     Error,
@@ -124,18 +120,13 @@ enum Level {
     Warning,
 }
 
-/// The log, in the format of a generation.
+/// The log.
 #[derive(Debug)]
 struct Log {
-    generation: Generation,
     begun: Instant,
 }
 
 impl Log {
-    fn new(generation: Generation) -> Self {
-        Self { generation, begun: Instant::now() }
-    }
-
     fn info(&self, text: &str) {
         self.line(Level::Info, text);
     }
@@ -154,17 +145,12 @@ impl Log {
     }
 
     fn line(&self, level: Level, text: &str) {
-        write(&match self.generation {
-            Generation::New => {
-                let letter = match level {
-                    Level::Error => 'E',
-                    Level::Info => 'I',
-                    Level::Warning => 'W',
-                };
-                format!("{} {letter} {text}\n", stamp(self.begun.elapsed().as_micros()))
-            }
-            Generation::Old => format!("{text}\n"),
-        });
+        let letter = match level {
+            Level::Error => 'E',
+            Level::Info => 'I',
+            Level::Warning => 'W',
+        };
+        write(&format!("{} {letter} {text}\n", stamp(self.begun.elapsed().as_micros())));
     }
 }
 

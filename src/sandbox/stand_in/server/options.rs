@@ -1,8 +1,8 @@
-//! The command line of both generations.
+//! The command line.
 
 use std::path::{Path, PathBuf};
 
-use crate::sandbox::stand_in::{Call, build::StandInBuild};
+use crate::sandbox::stand_in::Call;
 
 /// Permitted types of a cache.
 const CACHE_TYPES: [&str; 9] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"];
@@ -27,7 +27,7 @@ pub(super) enum FlashAttention {
 /// The settings of a server.
 #[derive(Clone, Debug)]
 pub(super) struct StandInSettings {
-    /// `None`: a new server starts without one and chooses models by request, an old one uses its default path.
+    /// `None`: the server starts without one, and chooses models by request.
     pub(super) model: Option<PathBuf>,
     pub(super) alias: Option<String>,
     pub(super) host: String,
@@ -53,42 +53,43 @@ pub(super) struct StandInSettings {
     pub(super) keys: Vec<String>,
 }
 
-impl StandInSettings {
-    fn new(build: &StandInBuild) -> Self {
-        let is_old = build.is_old();
+impl Default for StandInSettings {
+    fn default() -> Self {
         Self {
             model: None,
             alias: None,
             host: "127.0.0.1".to_owned(),
             port: 8080,
-            context: if is_old { 4096 } else { 0 },
-            parallel: if is_old { 1 } else { -1 },
-            gpu_layers: is_old.then_some(0),
-            flash_attention: if is_old { FlashAttention::Off } else { FlashAttention::Auto },
+            context: 0,
+            parallel: -1,
+            gpu_layers: None,
+            flash_attention: FlashAttention::Auto,
             cache_k: "f16".to_owned(),
             cache_v: "f16".to_owned(),
-            jinja: !is_old,
+            jinja: true,
             metrics: false,
-            slots: !is_old,
+            slots: true,
             props: false,
             embeds: false,
             ranks: false,
             keys: Vec::new(),
         }
     }
+}
 
+impl StandInSettings {
     /// The name in answers: the alias, or else the path as given.
     pub(super) fn name(&self) -> String {
         let path = self.model.as_deref().unwrap_or_else(|| Path::new(""));
         self.alias.clone().unwrap_or_else(|| path.display().to_string())
     }
 
-    /// How many requests are computed at once; -1 is the new generation's own choice.
+    /// How many requests are computed at once; -1 is the server's own choice.
     pub(super) fn slot_count(&self) -> usize {
         usize::try_from(self.parallel).unwrap_or(4).max(1)
     }
 
-    fn set(&mut self, option: &Opt, value: &str, build: &StandInBuild) -> Result<(), String> {
+    fn set(&mut self, option: &Opt, value: &str) -> Result<(), String> {
         let number = || value.parse::<i64>().map_err(|_| "stoi".to_owned());
         match option.names.last().copied().unwrap_or_default() {
             "--alias" => self.alias = Some(value.to_owned()),
@@ -102,10 +103,10 @@ impl StandInSettings {
             "--cache-type-k" => self.cache_k = cache_type(value)?,
             "--cache-type-v" => self.cache_v = cache_type(value)?,
             "--ctx-size" => self.context = u64::try_from(number()?).unwrap_or(0),
-            "--flash-attn" => self.flash_attention = flash_attention(value, build)?,
+            "--flash-attn" => self.flash_attention = flash_attention(value)?,
             "--gpu-layers" | "--n-gpu-layers" => {
                 self.gpu_layers = match value {
-                    "all" | "auto" if !build.is_old() => None,
+                    "all" | "auto" => None,
                     _ => Some(number()?).filter(|layers| *layers >= 0),
                 };
             }
@@ -136,12 +137,12 @@ impl StandInSettings {
 /// # Errors
 ///
 /// What the server writes on standard error before it ends with 1.
-pub(super) fn read(call: &Call<'_>, build: &StandInBuild) -> Result<Asked, String> {
-    let mut settings = StandInSettings::new(build);
+pub(super) fn read(call: &Call<'_>) -> Result<Asked, String> {
+    let mut settings = StandInSettings::default();
     let mut given = Vec::new();
     let mut words = call.arguments.iter();
     while let Some(word) = words.next() {
-        let Some(option) = by_name(word, build) else {
+        let Some(option) = by_name(word) else {
             return Err(format!("error: invalid argument: {word}\n"));
         };
         match option.names.last().copied().unwrap_or_default() {
@@ -163,20 +164,19 @@ pub(super) fn read(call: &Call<'_>, build: &StandInBuild) -> Result<Asked, Strin
                 words.next().ok_or_else(|| fault("expected value for argument".to_owned()))?
             }
         };
-        settings.set(option, value, build).map_err(fault)?;
+        settings.set(option, value).map_err(fault)?;
         given.push(option.names);
     }
-    for option in OPTIONS.iter().filter(|option| option.is_in(build) && !given.contains(&option.names)) {
+    for option in OPTIONS.iter().filter(|option| !given.contains(&option.names)) {
         let Some(value) = option.variable.and_then(|name| call.text(name)) else { continue };
         let is_wanted = match option.kind {
-            ValueKind::Flag if build.is_old() => ["1", "true"].contains(&value.as_str()),
             ValueKind::Flag => ["1", "true", "on", "enabled"].contains(&value.as_str()),
             ValueKind::Decimal | ValueKind::Number | ValueKind::Text => !value.is_empty(),
         };
         if is_wanted {
             let name = option.variable.unwrap_or_default();
             let fault = |error| format!("error while handling environment variable \"{name}\": {error}\n\n");
-            settings.set(option, &value, build).map_err(fault)?;
+            settings.set(option, &value).map_err(fault)?;
         }
     }
     Ok(Asked::Serve(Box::new(settings)))
@@ -189,10 +189,8 @@ fn cache_type(value: &str) -> Result<String, String> {
     }
 }
 
-fn flash_attention(value: &str, build: &StandInBuild) -> Result<FlashAttention, String> {
+fn flash_attention(value: &str) -> Result<FlashAttention, String> {
     match value {
-        // The old option is a flag without a value.
-        _ if build.is_old() => Ok(FlashAttention::On),
         "1" | "enabled" | "on" | "true" => Ok(FlashAttention::On),
         "0" | "disabled" | "false" | "off" => Ok(FlashAttention::Off),
         "-1" | "auto" => Ok(FlashAttention::Auto),
@@ -210,21 +208,12 @@ enum ValueKind {
     Text,
 }
 
-/// The generations that have an option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum In {
-    Both,
-    New,
-    Old,
-}
-
 /// An option.
 #[derive(Debug)]
 struct Opt {
     /// The last one is the name in this code.
     names: &'static [&'static str],
     kind: ValueKind,
-    generations: In,
     hint: &'static str,
     about: &'static str,
     /// The environment variable of the option.
@@ -232,14 +221,6 @@ struct Opt {
 }
 
 impl Opt {
-    fn is_in(&self, build: &StandInBuild) -> bool {
-        match self.generations {
-            In::Both => true,
-            In::New => !build.is_old(),
-            In::Old => build.is_old(),
-        }
-    }
-
     /// The lines of `--help`.
     fn help(&self) -> String {
         let mut names = match self.names {
@@ -257,23 +238,21 @@ impl Opt {
 }
 
 /// The option of this name.
-fn by_name(name: &str, build: &StandInBuild) -> Option<&'static Opt> {
-    OPTIONS.iter().find(|option| option.is_in(build) && option.names.contains(&name))
+fn by_name(name: &str) -> Option<&'static Opt> {
+    OPTIONS.iter().find(|option| option.names.contains(&name))
 }
 
 /// The whole help, for standard output.
-pub(super) fn help(build: &StandInBuild) -> String {
-    let options = OPTIONS.iter().filter(|option| option.is_in(build));
-    let lines: Vec<String> = options.map(Opt::help).collect();
+pub(super) fn help() -> String {
+    let lines: Vec<String> = OPTIONS.iter().map(Opt::help).collect();
     format!("----- common params -----\n\n{}\n", lines.join("\n"))
 }
 
 macro_rules! option {
-    ($kind:ident $generations:ident $hint:literal $variable:expr; $($name:literal),+; $about:literal) => {
+    ($kind:ident $hint:literal $variable:expr; $($name:literal),+; $about:literal) => {
         Opt {
             names: &[$($name),+],
             kind: ValueKind::$kind,
-            generations: In::$generations,
             hint: $hint,
             about: $about,
             variable: $variable,
@@ -283,79 +262,77 @@ macro_rules! option {
 
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
-    option!(Flag Both "" None; "-h", "--usage", "--help"; "print usage and exit"),
-    option!(Flag Both "" None; "--version"; "show version and build info"),
-    option!(Flag Both "" None; "--list-devices"; "print list of available devices and exit"),
-    option!(Text Both "FNAME" Some("LLAMA_ARG_MODEL"); "-m", "--model"; "model path (default: `models/$filename` with \
+    option!(Flag "" None; "-h", "--usage", "--help"; "print usage and exit"),
+    option!(Flag "" None; "--version"; "show version and build info"),
+    option!(Flag "" None; "--list-devices"; "print list of available devices and exit"),
+    option!(Text "FNAME" Some("LLAMA_ARG_MODEL"); "-m", "--model"; "model path (default: `models/$filename` with \
         filename from `--hf-file` or `--model-url`)"),
-    option!(Text Both "STRING" Some("LLAMA_ARG_ALIAS"); "-a", "--alias"; "set alias for model name (to be used by \
+    option!(Text "STRING" Some("LLAMA_ARG_ALIAS"); "-a", "--alias"; "set alias for model name (to be used by \
         REST API)"),
-    option!(Text Both "HOST" Some("LLAMA_ARG_HOST"); "--host"; "ip address to listen (default: 127.0.0.1)"),
-    option!(Number Both "PORT" Some("LLAMA_ARG_PORT"); "--port"; "port to listen (default: 8080)"),
-    option!(Number Both "N" Some("LLAMA_ARG_CTX_SIZE"); "-c", "--ctx-size"; "size of the prompt context"),
-    option!(Number Both "N" Some("LLAMA_ARG_N_PARALLEL"); "-np", "--parallel"; "number of parallel sequences to \
+    option!(Text "HOST" Some("LLAMA_ARG_HOST"); "--host"; "ip address to listen (default: 127.0.0.1)"),
+    option!(Number "PORT" Some("LLAMA_ARG_PORT"); "--port"; "port to listen (default: 8080)"),
+    option!(Number "N" Some("LLAMA_ARG_CTX_SIZE"); "-c", "--ctx-size"; "size of the prompt context"),
+    option!(Number "N" Some("LLAMA_ARG_N_PARALLEL"); "-np", "--parallel"; "number of parallel sequences to \
         decode"),
-    option!(Text Both "N" Some("LLAMA_ARG_N_GPU_LAYERS"); "-ngl", "--gpu-layers", "--n-gpu-layers"; "number of layers \
+    option!(Text "N" Some("LLAMA_ARG_N_GPU_LAYERS"); "-ngl", "--gpu-layers", "--n-gpu-layers"; "number of layers \
         to store in VRAM"),
-    option!(Text New "[on|off|auto]" Some("LLAMA_ARG_FLASH_ATTN"); "-fa", "--flash-attn"; "set Flash Attention use \
+    option!(Text "[on|off|auto]" Some("LLAMA_ARG_FLASH_ATTN"); "-fa", "--flash-attn"; "set Flash Attention use \
         ('on', 'off', or 'auto', default: 'auto')"),
-    option!(Flag Old "" Some("LLAMA_ARG_FLASH_ATTN"); "-fa", "--flash-attn"; "enable Flash Attention (default: \
-        disabled)"),
-    option!(Text Both "TYPE" Some("LLAMA_ARG_CACHE_TYPE_K"); "-ctk", "--cache-type-k"; "KV cache data type for K \
+    option!(Text "TYPE" Some("LLAMA_ARG_CACHE_TYPE_K"); "-ctk", "--cache-type-k"; "KV cache data type for K \
         (default: f16)"),
-    option!(Text Both "TYPE" Some("LLAMA_ARG_CACHE_TYPE_V"); "-ctv", "--cache-type-v"; "KV cache data type for V \
+    option!(Text "TYPE" Some("LLAMA_ARG_CACHE_TYPE_V"); "-ctv", "--cache-type-v"; "KV cache data type for V \
         (default: f16)"),
-    option!(Flag Both "" Some("LLAMA_ARG_JINJA"); "--jinja"; "use jinja template for chat"),
-    option!(Flag New "" None; "--no-jinja"; "do not use jinja template for chat"),
-    option!(Text Both "JINJA_TEMPLATE" Some("LLAMA_ARG_CHAT_TEMPLATE"); "--chat-template"; "set custom jinja chat \
+    option!(Flag "" Some("LLAMA_ARG_JINJA"); "--jinja"; "use jinja template for chat"),
+    option!(Flag "" None; "--no-jinja"; "do not use jinja template for chat"),
+    option!(Text "JINJA_TEMPLATE" Some("LLAMA_ARG_CHAT_TEMPLATE"); "--chat-template"; "set custom jinja chat \
         template"),
-    option!(Flag Both "" Some("LLAMA_ARG_ENDPOINT_METRICS"); "--metrics"; "enable prometheus compatible metrics \
+    option!(Flag "" Some("LLAMA_ARG_ENDPOINT_METRICS"); "--metrics"; "enable prometheus compatible metrics \
         endpoint (default: disabled)"),
-    option!(Flag Both "" Some("LLAMA_ARG_ENDPOINT_SLOTS"); "--slots"; "enable slots monitoring endpoint"),
-    option!(Flag New "" None; "--no-slots"; "disable slots monitoring endpoint"),
-    option!(Flag Both "" Some("LLAMA_ARG_ENDPOINT_PROPS"); "--props"; "enable changing global properties via POST \
+    option!(Flag "" Some("LLAMA_ARG_ENDPOINT_SLOTS"); "--slots"; "enable slots monitoring endpoint"),
+    option!(Flag "" None; "--no-slots"; "disable slots monitoring endpoint"),
+    option!(Flag "" Some("LLAMA_ARG_ENDPOINT_PROPS"); "--props"; "enable changing global properties via POST \
         /props (default: disabled)"),
-    option!(Text Both "KEY" Some("LLAMA_API_KEY"); "--api-key"; "API key to use for authentication (default: none)"),
-    option!(Text Both "FNAME" None; "--api-key-file"; "path to file containing API keys (default: none)"),
-    option!(Number Both "N" Some("LLAMA_ARG_TIMEOUT"); "-to", "--timeout"; "server read/write timeout in seconds \
+    option!(Text "KEY" Some("LLAMA_API_KEY"); "--api-key"; "API key to use for authentication (default: none)"),
+    option!(Text "FNAME" None; "--api-key-file"; "path to file containing API keys (default: none)"),
+    option!(Number "N" Some("LLAMA_ARG_TIMEOUT"); "-to", "--timeout"; "server read/write timeout in seconds \
         (default: 600)"),
-    option!(Number Both "N" Some("LLAMA_ARG_THREADS"); "-t", "--threads"; "number of threads to use during generation \
+    option!(Number "N" Some("LLAMA_ARG_THREADS"); "-t", "--threads"; "number of threads to use during generation \
         (default: -1)"),
-    option!(Number Both "N" None; "-tb", "--threads-batch"; "number of threads to use during batch and prompt \
+    option!(Number "N" None; "-tb", "--threads-batch"; "number of threads to use during batch and prompt \
         processing"),
-    option!(Number Both "N" Some("LLAMA_ARG_THREADS_HTTP"); "--threads-http"; "number of threads used to process HTTP \
+    option!(Number "N" Some("LLAMA_ARG_THREADS_HTTP"); "--threads-http"; "number of threads used to process HTTP \
         requests (default: -1)"),
-    option!(Number Both "N" Some("LLAMA_ARG_BATCH"); "-b", "--batch-size"; "logical maximum batch size (default: \
+    option!(Number "N" Some("LLAMA_ARG_BATCH"); "-b", "--batch-size"; "logical maximum batch size (default: \
         2048)"),
-    option!(Number Both "N" Some("LLAMA_ARG_UBATCH"); "-ub", "--ubatch-size"; "physical maximum batch size (default: \
+    option!(Number "N" Some("LLAMA_ARG_UBATCH"); "-ub", "--ubatch-size"; "physical maximum batch size (default: \
         512)"),
-    option!(Number Both "N" Some("LLAMA_ARG_N_PREDICT"); "-n", "--predict", "--n-predict"; "number of tokens to \
+    option!(Number "N" Some("LLAMA_ARG_N_PREDICT"); "-n", "--predict", "--n-predict"; "number of tokens to \
         predict (default: -1)"),
-    option!(Number Both "N" None; "-s", "--seed"; "RNG seed (default: -1, use random seed for -1)"),
-    option!(Decimal Both "N" None; "--temp"; "temperature (default: 0.8)"),
-    option!(Number Both "N" None; "--top-k"; "top-k sampling (default: 40)"),
-    option!(Decimal Both "N" None; "--top-p"; "top-p sampling (default: 0.9)"),
-    option!(Decimal Both "N" None; "--min-p"; "min-p sampling (default: 0.1)"),
-    option!(Flag Both "" Some("LLAMA_ARG_MLOCK"); "--mlock"; "force system to keep model in RAM rather than swapping \
+    option!(Number "N" None; "-s", "--seed"; "RNG seed (default: -1, use random seed for -1)"),
+    option!(Decimal "N" None; "--temp"; "temperature (default: 0.8)"),
+    option!(Number "N" None; "--top-k"; "top-k sampling (default: 40)"),
+    option!(Decimal "N" None; "--top-p"; "top-p sampling (default: 0.9)"),
+    option!(Decimal "N" None; "--min-p"; "min-p sampling (default: 0.1)"),
+    option!(Flag "" Some("LLAMA_ARG_MLOCK"); "--mlock"; "force system to keep model in RAM rather than swapping \
         or compressing"),
-    option!(Flag Both "" Some("LLAMA_ARG_NO_MMAP"); "--no-mmap"; "do not memory-map model"),
-    option!(Flag Both "" None; "--no-warmup"; "skip warming up the model with an empty run"),
-    option!(Flag Both "" Some("LLAMA_ARG_CONT_BATCHING"); "-cb", "--cont-batching"; "enable continuous batching"),
-    option!(Flag Both "" Some("LLAMA_ARG_EMBEDDINGS"); "--embedding", "--embeddings"; "restrict to only support \
+    option!(Flag "" Some("LLAMA_ARG_NO_MMAP"); "--no-mmap"; "do not memory-map model"),
+    option!(Flag "" None; "--no-warmup"; "skip warming up the model with an empty run"),
+    option!(Flag "" Some("LLAMA_ARG_CONT_BATCHING"); "-cb", "--cont-batching"; "enable continuous batching"),
+    option!(Flag "" Some("LLAMA_ARG_EMBEDDINGS"); "--embedding", "--embeddings"; "restrict to only support \
         embedding use case"),
-    option!(Flag Both "" Some("LLAMA_ARG_RERANKING"); "--rerank", "--reranking"; "enable reranking endpoint on server \
+    option!(Flag "" Some("LLAMA_ARG_RERANKING"); "--rerank", "--reranking"; "enable reranking endpoint on server \
         (default: disabled)"),
-    option!(Flag Both "" Some("LLAMA_ARG_NO_WEBUI"); "--no-webui"; "disable the Web UI"),
-    option!(Text Both "{none,layer,row}" Some("LLAMA_ARG_SPLIT_MODE"); "-sm", "--split-mode"; "how to split the model \
+    option!(Flag "" Some("LLAMA_ARG_NO_WEBUI"); "--no-webui"; "disable the Web UI"),
+    option!(Text "{none,layer,row}" Some("LLAMA_ARG_SPLIT_MODE"); "-sm", "--split-mode"; "how to split the model \
         across multiple GPUs"),
-    option!(Text Both "N0,N1,N2,..." Some("LLAMA_ARG_TENSOR_SPLIT"); "-ts", "--tensor-split"; "fraction of the model \
+    option!(Text "N0,N1,N2,..." Some("LLAMA_ARG_TENSOR_SPLIT"); "-ts", "--tensor-split"; "fraction of the model \
         to offload to each GPU"),
-    option!(Number Both "INDEX" Some("LLAMA_ARG_MAIN_GPU"); "-mg", "--main-gpu"; "the GPU to use for the model \
+    option!(Number "INDEX" Some("LLAMA_ARG_MAIN_GPU"); "-mg", "--main-gpu"; "the GPU to use for the model \
         (default: 0)"),
-    option!(Text Both "FNAME" None; "--log-file"; "log to file"),
-    option!(Flag Both "" None; "--log-disable"; "log disable"),
-    option!(Flag Both "" None; "-v", "--verbose", "--log-verbose"; "set verbosity level to infinity"),
-    option!(Number Both "N" None; "-lv", "--verbosity", "--log-verbosity"; "set the verbosity threshold"),
+    option!(Text "FNAME" None; "--log-file"; "log to file"),
+    option!(Flag "" None; "--log-disable"; "log disable"),
+    option!(Flag "" None; "-v", "--verbose", "--log-verbose"; "set verbosity level to infinity"),
+    option!(Number "N" None; "-lv", "--verbosity", "--log-verbosity"; "set the verbosity threshold"),
 ];
 
 #[cfg(test)]
@@ -365,85 +342,61 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::sandbox::stand_in::build::Generation;
 
-    /// The guide's command line, without flash attention, whose option differs between the generations.
-    const GUIDE: &str = "-m M --host 0.0.0.0 --port 8000 -c 32768 -np 1 -ngl 999 -ctk q8_0 -ctv q8_0 --jinja --metrics";
-
-    fn read_with(generation: Generation, line: &str, variables: &[(&str, &str)]) -> Result<Asked, String> {
+    fn read_with(line: &str, variables: &[(&str, &str)]) -> Result<Asked, String> {
         let variable =
             |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| OsString::from(value));
         let arguments = line.split_whitespace().map(str::to_owned).collect();
         let call = Call { program: PathBuf::from("llama-server"), arguments, variable: &variable };
-        read(&call, &StandInBuild::prebuilt(generation))
+        read(&call)
     }
 
-    fn settings(generation: Generation, line: &str, variables: &[(&str, &str)]) -> StandInSettings {
-        match read_with(generation, line, variables) {
+    fn settings(line: &str, variables: &[(&str, &str)]) -> StandInSettings {
+        match read_with(line, variables) {
             Ok(Asked::Serve(settings)) => *settings,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn the_guides_options_are_taken_by_both() {
-        let new = settings(Generation::New, &format!("{GUIDE} -fa on"), &[]);
-        let old = settings(Generation::Old, &format!("{GUIDE} -fa"), &[]);
-        for settings in [new, old] {
-            assert_eq!((settings.port, settings.context, settings.parallel), (8000, 32_768, 1));
-            assert_eq!((settings.gpu_layers, settings.flash_attention), (Some(999), FlashAttention::On));
-            assert_eq!((settings.cache_k.as_str(), settings.cache_v.as_str()), ("q8_0", "q8_0"));
-            assert!(settings.jinja && settings.metrics && settings.keys.is_empty());
-        }
+    fn the_guides_options_are_taken() {
+        let guide = "-m M --host 0.0.0.0 --port 8000 -c 32768 -np 1 -ngl 999 -fa on -ctk q8_0 -ctv q8_0 --jinja \
+                     --metrics";
+        let settings = settings(guide, &[]);
+        assert_eq!((settings.port, settings.context, settings.parallel), (8000, 32_768, 1));
+        assert_eq!((settings.gpu_layers, settings.flash_attention), (Some(999), FlashAttention::On));
+        assert_eq!((settings.cache_k.as_str(), settings.cache_v.as_str()), ("q8_0", "q8_0"));
+        assert!(settings.jinja && settings.metrics && settings.keys.is_empty());
     }
 
     #[rstest]
-    #[case(Generation::Old, "-m M -fa on", "error: invalid argument: on\n")]
-    #[case(Generation::New, "-m M --no-such-flag", "error: invalid argument: --no-such-flag\n")]
-    #[case(Generation::Old, "-m M --no-such-flag", "error: invalid argument: --no-such-flag\n")]
+    #[case("-m M --no-such-flag", "error: invalid argument: --no-such-flag\n")]
     #[case(
-        Generation::New,
         "-fa -ctk q8_0",
         "error while handling argument \"-fa\": error: unknown value for --flash-attn: '-ctk'\n\n\nusage:\n\
          -fa,   --flash-attn [on|off|auto]"
     )]
-    #[case(
-        Generation::New,
-        "-m M -fa",
-        "error while handling argument \"-fa\": expected value for argument\n\nusage:\n-fa,"
-    )]
-    #[case(Generation::New, "--port eight", "error while handling argument \"--port\": stoi\n\nusage:\n--port PORT")]
-    #[case(
-        Generation::Old,
-        "-ctk q9_9",
-        "error while handling argument \"-ctk\": Unsupported cache type: q9_9\n\nusage:\n-ctk,"
-    )]
-    #[case(Generation::Old, "--no-jinja", "error: invalid argument: --no-jinja\n")]
-    fn what_is_not_understood_is_said(#[case] generation: Generation, #[case] line: &str, #[case] text: &str) {
-        let error = read_with(generation, line, &[]).unwrap_err();
+    #[case("-m M -fa", "error while handling argument \"-fa\": expected value for argument\n\nusage:\n-fa,")]
+    #[case("--port eight", "error while handling argument \"--port\": stoi\n\nusage:\n--port PORT")]
+    #[case("-ctk q9_9", "error while handling argument \"-ctk\": Unsupported cache type: q9_9\n\nusage:\n-ctk,")]
+    fn what_is_not_understood_is_said(#[case] line: &str, #[case] text: &str) {
+        let error = read_with(line, &[]).unwrap_err();
         assert!(error.starts_with(text), "{error}");
     }
 
     #[test]
     fn the_environment_fills_what_the_line_leaves_out() {
         let variables = [("LLAMA_ARG_CTX_SIZE", "512"), ("LLAMA_ARG_PORT", "9000"), ("LLAMA_API_KEY", "k1,k2")];
-        let settings = settings(Generation::New, "-m M --port 8000", &variables);
+        let settings = settings("-m M --port 8000", &variables);
         assert_eq!((settings.context, settings.port), (512, 8000));
         assert_eq!(settings.keys, ["k1", "k2"]);
     }
 
     #[rstest]
-    #[case(Generation::New, "1", FlashAttention::On)]
-    #[case(Generation::New, "on", FlashAttention::On)]
-    #[case(Generation::Old, "1", FlashAttention::On)]
-    #[case(Generation::Old, "true", FlashAttention::On)]
-    #[case(Generation::Old, "on", FlashAttention::Off)]
-    fn flash_attention_by_the_environment(
-        #[case] generation: Generation,
-        #[case] value: &str,
-        #[case] meant: FlashAttention,
-    ) {
-        let settings = settings(generation, "-m M", &[("LLAMA_ARG_FLASH_ATTN", value)]);
+    #[case("1", FlashAttention::On)]
+    #[case("on", FlashAttention::On)]
+    fn flash_attention_by_the_environment(#[case] value: &str, #[case] meant: FlashAttention) {
+        let settings = settings("-m M", &[("LLAMA_ARG_FLASH_ATTN", value)]);
         assert_eq!(settings.flash_attention, meant);
     }
 
@@ -452,6 +405,6 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "one\n\n# of the team\n two \n").unwrap();
         let line = format!("-m M --api-key zero --api-key-file {}", file.path().display());
-        assert_eq!(settings(Generation::New, &line, &[]).keys, ["zero", "one", "two"]);
+        assert_eq!(settings(&line, &[]).keys, ["zero", "one", "two"]);
     }
 }

@@ -58,8 +58,9 @@ impl App {
 }
 
 pub(super) fn router(app: Arc<App>) -> Router {
-    let mut router = Router::new()
+    Router::new()
         .route("/health", get(health))
+        .route("/v1/health", get(health))
         .route("/v1/models", get(models))
         .route("/models", get(models))
         .route("/props", get(props).post(set_props))
@@ -68,11 +69,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route("/chat/completions", post(chat::complete))
         .route("/v1/chat/completions", post(chat::complete))
         .route("/v1/embeddings", post(embed::embeddings))
-        .route("/v1/rerank", post(embed::rerank));
-    if !app.context.build.is_old() {
-        router = router.route("/v1/health", get(health));
-    }
-    router
+        .route("/v1/rerank", post(embed::rerank))
         .method_not_allowed_fallback(not_found)
         .fallback(not_found)
         .layer(middleware::from_fn_with_state(app.clone(), guard))
@@ -84,12 +81,12 @@ async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     let path = request.uri().path();
     let is_health = path == "/health" || path == "/v1/health";
     if !is_health && !has_key(&app, request.headers()) {
-        return error(&app, 401, "authentication_error", "Invalid API Key");
+        return error(401, "authentication_error", "Invalid API Key");
     }
     if app.model.get().is_none() {
         return match path {
-            "/" => not_found(State(app)).await,
-            _ => error(&app, 503, "unavailable_error", "Loading model"),
+            "/" => not_found().await,
+            _ => error(503, "unavailable_error", "Loading model"),
         };
     }
     next.run(request).await
@@ -99,19 +96,14 @@ fn has_key(app: &App, headers: &HeaderMap) -> bool {
     let keys = &app.context.settings.keys;
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let bearer = text(header::AUTHORIZATION.as_str()).strip_prefix("Bearer ").unwrap_or_default();
-    let own = if bearer.is_empty() && !app.context.build.is_old() { text("x-api-key") } else { bearer };
+    let own = if bearer.is_empty() { text("x-api-key") } else { bearer };
     keys.is_empty() || keys.iter().any(|key| key == own)
 }
 
-/// An error in the shape of both generations; the order of the keys differs.
-pub(super) fn error(app: &App, code: u16, kind: &str, message: &str) -> Response {
+/// An error.
+pub(super) fn error(code: u16, kind: &str, message: &str) -> Response {
     let message = json!(message);
-    let text = if app.context.build.is_old() {
-        format!(r#"{{"error":{{"code":{code},"message":{message},"type":"{kind}"}}}}"#)
-    } else {
-        format!(r#"{{"error":{{"message":{message},"type":"{kind}","code":{code}}}}}"#)
-    };
-    raw(code, text)
+    raw(code, format!(r#"{{"error":{{"message":{message},"type":"{kind}","code":{code}}}}}"#))
 }
 
 pub(super) fn raw(code: u16, text: String) -> Response {
@@ -137,30 +129,30 @@ async fn set_props(State(app): State<Arc<App>>) -> Response {
         return raw(200, r#"{"success":true}"#.to_owned());
     }
     let text = "This server does not support changing global properties. Start it with `--props`";
-    error(&app, 501, "not_supported_error", text)
+    error(501, "not_supported_error", text)
 }
 
 async fn slots(State(app): State<Arc<App>>) -> Response {
     if app.context.settings.slots {
         return Json(slots_document(&app)).into_response();
     }
-    error(&app, 501, "not_supported_error", "This server does not support slots endpoint. Start it with `--slots`")
+    error(501, "not_supported_error", "This server does not support slots endpoint. Start it with `--slots`")
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> Response {
     if !app.context.settings.metrics {
         let text = "This server does not support metrics endpoint. Start it with `--metrics`";
-        return error(&app, 501, "not_supported_error", text);
+        return error(501, "not_supported_error", text);
     }
-    let mut response = app.metrics.text(app.context.build.is_old()).into_response();
+    let mut response = app.metrics.text().into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4"));
     headers.insert("Process-Start-Time-Unix", HeaderValue::from(app.metrics.started_us()));
     response
 }
 
-async fn not_found(State(app): State<Arc<App>>) -> Response {
-    error(&app, 404, "not_found_error", "File Not Found")
+async fn not_found() -> Response {
+    error(404, "not_found_error", "File Not Found")
 }
 
 /// The counters of a server.
@@ -214,7 +206,7 @@ impl Metrics {
     }
 
     /// The format of Prometheus.
-    pub(super) fn text(&self, is_old: bool) -> String {
+    pub(super) fn text(&self) -> String {
         let counts = *self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let seconds = counts.predicted.as_secs_f64();
         let speed = if seconds > 0.0 {
@@ -252,10 +244,6 @@ impl Metrics {
         write("gauge", "predicted_tokens_seconds", "Average generation throughput in tokens/s.", format!("{speed:.3}"));
         write("gauge", "requests_processing", "Number of requests processing.", counts.processing.to_string());
         write("gauge", "requests_deferred", "Number of requests deferred.", counts.deferred.to_string());
-        if is_old {
-            write("gauge", "kv_cache_usage_ratio", "KV-cache usage. 1 means 100 percent usage.", "0".to_owned());
-            write("gauge", "kv_cache_tokens", "KV-cache tokens.", "0".to_owned());
-        }
         text
     }
 
@@ -270,18 +258,16 @@ pub(super) fn models_document(app: &App) -> Value {
         return json!({ "object": "list", "data": [] });
     };
     let name = app.context.settings.name();
-    let mut meta = json!({
+    let meta = json!({
         "vocab_type": 1,
         "n_vocab": 32_000,
         "n_ctx_train": model.trained_context,
         "n_embd": 16,
         "n_params": 16,
         "size": model.size,
+        "n_ctx": model.context,
+        "ftype": "all F32",
     });
-    if !app.context.build.is_old() {
-        meta["n_ctx"] = json!(model.context);
-        meta["ftype"] = json!("all F32");
-    }
     let own = json!({
         "id": name,
         "object": "model",
@@ -296,22 +282,19 @@ pub(super) fn models_document(app: &App) -> Value {
 pub(super) fn props_document(app: &App) -> Value {
     let settings = &app.context.settings;
     let model = app.model();
-    let mut props = json!({
+    json!({
         "default_generation_settings": { "n_ctx": model.map_or(0, |model| model.context) },
         "total_slots": settings.slot_count(),
         "model_path": settings.model.as_deref().map(|path| path.display().to_string()).unwrap_or_default(),
         "chat_template": model.map(|model| model.template.as_str()).unwrap_or_default(),
         "build_info": app.context.build.info(),
-    });
-    if !app.context.build.is_old() {
-        props["model_alias"] = json!(settings.name());
-        props["modalities"] = json!({ "vision": false, "audio": false });
-        props["endpoint_slots"] = json!(settings.slots);
-        props["endpoint_props"] = json!(settings.props);
-        props["endpoint_metrics"] = json!(settings.metrics);
-        props["is_sleeping"] = json!(false);
-    }
-    props
+        "model_alias": settings.name(),
+        "modalities": { "vision": false, "audio": false },
+        "endpoint_slots": settings.slots,
+        "endpoint_props": settings.props,
+        "endpoint_metrics": settings.metrics,
+        "is_sleeping": false,
+    })
 }
 
 /// `/slots`.

@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     os::unix::net::UnixStream as Probe,
     path::{Path, PathBuf},
-    process::{self, ExitCode},
+    process::ExitCode,
     sync::Arc,
     time::Duration,
 };
@@ -30,9 +30,6 @@ use super::{
 /// How often a held server checks whether it may continue.
 const HOLD_POLL: Duration = Duration::from_millis(20);
 
-/// The default model path of an old server.
-const OLD_MODEL: &str = "models/7B/ggml-model-f16.gguf";
-
 /// Runs a server to its end.
 pub(super) fn run(context: ServerContext, ports: Option<PathBuf>) -> ExitCode {
     let runtime = match runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
@@ -53,35 +50,28 @@ async fn serve(app: Arc<App>, ports: Option<&Path>) -> ExitCode {
     log.info(&format!("build: {} with stand-in for Linux x86_64", build.info()));
     log.info("system info: n_threads = 2, n_threads_batch = 2, total_threads = 2");
     let (host, port) = (settings.host.as_str(), settings.port);
-    let Ok(listening) = ServedPort::listen(ports, host, port, build.is_old()).await else {
+    let Ok(listening) = ServedPort::listen(ports, host, port).await else {
         // The same message for every reason.
-        let prefix = if build.is_old() { "main" } else { "srv         start" };
-        log.error(&format!("{prefix}: couldn't bind HTTP server socket, hostname: {host}, port: {port}"));
-        if !build.is_old() {
-            log.error("srv  llama_server: exiting due to HTTP server error");
-        }
+        log.error(&format!("srv         start: couldn't bind HTTP server socket, hostname: {host}, port: {port}"));
+        log.error("srv  llama_server: exiting due to HTTP server error");
         return ExitCode::FAILURE;
     };
     let connections = TaskTracker::new();
     let accepting = tokio::spawn(accept(listening, app.clone(), connections.clone()));
-    log.info(&format!("{}: HTTP server is listening, hostname: {host}, port: {port}", main_name(&app)));
+    log.info(&format!("srv  llama_server: HTTP server is listening, hostname: {host}, port: {port}"));
     match load_model(&app).await {
         Ok(model) => app.is_loaded(model),
         Err(failure) => return fail(&app, &failure),
     }
-    log.info(&format!("{}: model loaded", main_name(&app)));
+    log.info("srv  llama_server: model loaded");
     // Signals are handled from here on: before, they end the process at once.
     let signals = signal(SignalKind::terminate()).and_then(|term| Ok((term, signal(SignalKind::interrupt())?)));
     let Ok((mut term, mut interrupt)) = signals else { return ExitCode::FAILURE };
-    log.info(&format!("{}: server is listening on http://{host}:{port}", main_name(&app)));
+    log.info(&format!("srv  llama_server: server is listening on http://{host}:{port}"));
     log.info("srv  update_slots: all slots are idle");
     tokio::select! {
         _ = term.recv() => {}
         _ = interrupt.recv() => {}
-    }
-    if build.is_old() {
-        log.raw("terminate called without an active exception");
-        super::abort();
     }
     log.info("srv    operator(): operator(): cleaning up before exit...");
     // The port closes at once; open requests keep the process running until their clients disconnect.
@@ -101,10 +91,6 @@ async fn serve(app: Arc<App>, ports: Option<&Path>) -> ExitCode {
         }
         () = connections.wait() => ExitCode::SUCCESS,
     }
-}
-
-fn main_name(app: &App) -> &'static str {
-    if app.context.build.is_old() { "main" } else { "srv  llama_server" }
 }
 
 async fn accept(port: ServedPort, app: Arc<App>, connections: TaskTracker) {
@@ -132,19 +118,15 @@ async fn converse(stream: Box<dyn ServedStream>, router: axum::Router, app: Arc<
     }
 }
 
-/// The model; `None` for a new server that chooses models by request.
+/// The model; `None` for a server that chooses models by request.
 async fn load_model(app: &App) -> Result<Option<LoadedModel>, LoadFailure> {
     let context = &app.context;
-    let path = match (&context.settings.model, context.build.is_old()) {
-        (Some(path), _) => path.clone(),
-        (None, true) => PathBuf::from(OLD_MODEL),
-        (None, false) => {
-            context.log.info("srv  llama_server: starting router server, no model will be loaded in this process");
-            return Ok(None);
-        }
+    let Some(path) = context.settings.model.clone() else {
+        context.log.info("srv  llama_server: starting router server, no model will be loaded in this process");
+        return Ok(None);
     };
     context.log.info(&format!("srv    load_model: loading model '{}'", path.display()));
-    let found = load::find(context, path)?;
+    let found = load::find(path)?;
     if !context.is_on_gpu() && context.settings.gpu_layers != Some(0) {
         context.log.raw("warning: no usable GPU found, --gpu-layers option will be ignored");
         context.log.raw("warning: one possible reason is that llama.cpp was compiled without GPU support");
@@ -154,11 +136,7 @@ async fn load_model(app: &App) -> Result<Option<LoadedModel>, LoadFailure> {
     while found.is_held() {
         sleep(HOLD_POLL).await;
     }
-    let model = load::load(context, &found)?;
-    if context.is_on_gpu() && context.build.is_old() {
-        context.log.info("load_tensors: offloaded 2/2 layers to GPU");
-    }
-    Ok(Some(model))
+    load::load(context, &found).map(Some)
 }
 
 fn fail(app: &App, failure: &LoadFailure) -> ExitCode {
@@ -169,11 +147,6 @@ fn fail(app: &App, failure: &LoadFailure) -> ExitCode {
     match failure.ending {
         LoadEnding::Aborted => super::abort(),
         LoadEnding::Killed => super::killed(),
-        // The message of an old server that exits while its threads run.
-        LoadEnding::Exits if app.context.build.is_old() => {
-            log.raw("terminate called without an active exception");
-            super::abort();
-        }
         LoadEnding::Exits => {}
     }
     ExitCode::FAILURE
@@ -192,14 +165,14 @@ pub(super) enum ServedPort {
 }
 
 impl ServedPort {
-    /// Listens. `shares`: whether another server may listen on the port too, as in the old generation (SO_REUSEPORT).
-    pub(super) async fn listen(ports: Option<&Path>, host: &str, port: u64, shares: bool) -> io::Result<Self> {
+    /// Listens.
+    pub(super) async fn listen(ports: Option<&Path>, host: &str, port: u64) -> io::Result<Self> {
         // As in the real one: the number is cut to 16 bits.
         let port = u16::try_from(port % 65_536).unwrap_or(0);
         match ports {
-            Some(folder) if is_own(host) => unix(folder, port, shares),
+            Some(folder) if is_own(host) => unix(folder, port),
             Some(_) => Err(io::ErrorKind::AddrNotAvailable.into()),
-            None => tcp(host, port, shares).await,
+            None => tcp(host, port).await,
         }
     }
 
@@ -228,26 +201,22 @@ fn is_own(host: &str) -> bool {
     ["0.0.0.0", "127.0.0.1", "::", "::1", "localhost"].contains(&host)
 }
 
-fn unix(folder: &Path, port: u16, shares: bool) -> io::Result<ServedPort> {
+fn unix(folder: &Path, port: u16) -> io::Result<ServedPort> {
     let path = folder.join(format!("{port}.sock"));
     match UnixListener::bind(&path) {
         Ok(listener) => return Ok(ServedPort::Unix { listener, path }),
         Err(error) if error.kind() != io::ErrorKind::AddrInUse => return Err(error),
         Err(_) => {}
     }
-    let path = if Probe::connect(&path).is_err() {
-        // Left behind by a killed server.
-        fs::remove_file(&path)?;
-        path
-    } else if shares {
-        folder.join(format!("{port}.{}.sock", process::id()))
-    } else {
+    if Probe::connect(&path).is_ok() {
         return Err(io::ErrorKind::AddrInUse.into());
-    };
+    }
+    // Left behind by a killed server.
+    fs::remove_file(&path)?;
     Ok(ServedPort::Unix { listener: UnixListener::bind(&path)?, path })
 }
 
-async fn tcp(host: &str, port: u16, shares: bool) -> io::Result<ServedPort> {
+async fn tcp(host: &str, port: u16) -> io::Result<ServedPort> {
     let mut failure = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in lookup_host((host, port)).await? {
         let socket = match address {
@@ -255,9 +224,6 @@ async fn tcp(host: &str, port: u16, shares: bool) -> io::Result<ServedPort> {
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
         socket.set_reuseaddr(true)?;
-        if shares {
-            socket.set_reuseport(true)?;
-        }
         match socket.bind(address).and_then(|()| socket.listen(512)) {
             Ok(listener) => return Ok(ServedPort::Tcp(listener)),
             Err(error) => failure = error,

@@ -33,7 +33,11 @@ fn a_server_that_fails_is_tainted_and_the_next_apply_tries_again() {
                 0,
             ),
             (prebuilt().model("slow-60s").text("ready_timeout", "1s"), vec!["still loading the model after 1s"], 1),
-            (prebuilt().model("hang-on-chat").text("ready_timeout", "1s"), vec!["probe was not answered within 1s"], 1),
+            (
+                prebuilt().model("hang-on-chat").text("ready_timeout", "1s").text("on_failure", "keep"),
+                vec!["probe was not answered within 1s"],
+                1,
+            ),
         ];
         for (server, words, left) in cases {
             workspace.write(&server.config());

@@ -36,7 +36,7 @@ fn what_becomes_of_a_failed_update_is_the_operators_choice() {
         workspace.settled();
 
         for (word, left) in [("keep", 1), ("stop", 0)] {
-            let server = server.clone().text("on_update_failure", word);
+            let server = server.clone().text("on_failure", word);
             workspace.apply_ok(&server.config());
             workspace.write(&server.clone().model("error-on-chat").config());
             refusal(&workspace.try_apply(&[]).1, &["it generates no tokens"]);
@@ -98,7 +98,7 @@ fn what_runs_on_the_port_instead_is_seen_in_the_plan() {
         drop(other);
         // A server that was started by hand: its process and options are reported, and the apply takes the port back.
         let home = host.sshd.home();
-        let mut by_hand = Command::new(home.join("public-storage/package/llama.cpp-new/bin/llama-server"))
+        let mut by_hand = Command::new(home.join("public-storage/package/llama.cpp/bin/llama-server"))
             .args([
                 "--host",
                 "127.0.0.1",

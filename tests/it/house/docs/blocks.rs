@@ -134,6 +134,18 @@ fn every_configuration_is_formatted_and_valid() {
     });
 }
 
+/// A server on a page is not open to everyone who reaches its port.
+#[test]
+fn servers_listen_on_the_loopback_address_or_have_a_key() {
+    let server = Regex::new("(?ms)^resource \"damodel_llama_server\" .*?^\\}").unwrap();
+    let closed = Regex::new("(?m)^ *(host += \"127.0.0.1\"|api_key(_wo)? +=)").unwrap();
+    for configuration in configurations(&published()) {
+        for found in server.find_iter(&configuration.text) {
+            assert!(closed.is_match(found.as_str()), "{}:\n{}", configuration.place, found.as_str());
+        }
+    }
+}
+
 /// HCL that is not a configuration: settings of the command line, queries, and tests of modules.
 #[test]
 fn other_hcl_is_formatted() {

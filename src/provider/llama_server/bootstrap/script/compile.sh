@@ -49,7 +49,7 @@ make_server() {
     make_jobs=$DAMODEL_JOBS
     while :; do
         make_kills=$(oom_kills) make_begin=$(($(wc -c <"$build.log") + 1))
-        logged cmake --build "$build" --config Release --target "$target" -j "$make_jobs" && return
+        logged cmake --build "$build" --config Release --target llama-server -j "$make_jobs" && return
         make_exit=$?
         [ "$make_jobs" -gt 1 ] && ran_out_of_memory || return 1
         # Compilers that have lost their parent would write into the same folder.
@@ -72,7 +72,7 @@ kill_others() {
     done
 }
 
-# compile: some settings are given only if the source has the option, see recipe.rs.
+# compile: some settings are given only if the source has the option, see start.rs.
 compile() {
     mkdir -p "$build" || return 1
     set --
@@ -81,13 +81,8 @@ compile() {
             "$DAMODEL_SOURCE/ggml/CMakeLists.txt" || set -- "$@" "-D${setting#*:}"
     done
     eval "logged cmake -S \"\$DAMODEL_SOURCE\" -B \"\$build\" $DAMODEL_CMAKE \"\$@\"" || return 1
-    # The target was called "server" until June 2024.
-    target=server
-    ! grep -qs llama-server "$DAMODEL_SOURCE"/CMakeLists.txt "$DAMODEL_SOURCE"/*/server/CMakeLists.txt ||
-        target=llama-server
     make_server || return 1
-    done_binary=$build/$target
-    [ ! -x "$build/bin/$target" ] || done_binary=$build/bin/$target
+    done_binary=$build/bin/llama-server
     # The log then names a missing library.
     use "$done_binary" && server_says --version >>"$build.log" && save "$build.done" done_binary
 }

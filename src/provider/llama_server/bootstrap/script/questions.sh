@@ -28,8 +28,7 @@ hides_gpus() (
     case ${CUDA_VISIBLE_DEVICES-0}/${HIP_VISIBLE_DEVICES-0} in /* | */ | -1/* | */-1) ;; *) return 1 ;; esac
 )
 
-# sees_no_gpu FILE: whether a server that is to use GPUs certainly sees none. A full GPU ends it, and an old server
-# knows no such option.
+# sees_no_gpu FILE: whether a server that is to use GPUs certainly sees none. A full GPU ends it.
 sees_no_gpu() {
     [ "${DAMODEL_WANTS_GPU-}" ] && ! hides_gpus && listed=$(run_server 20 "$1" --list-devices) &&
         ! printf '%s\n' "$listed" | grep -v -i llvmpipe | grep -Eq '^ *(CUDA|ROCm|Vulkan|SYCL)[0-9]'
@@ -115,13 +114,16 @@ ask_ends_at_logout() {
 }
 
 ask_package() {
-    stat -L -c %F/%Y "$1"
+    stat -L -c %F/%Y "$@"
 }
 
-# ask_servers FOLDER: each executable server there, at most 8: its path, its time, how its --version ended, what that
-# printed, and whether it sees no GPU, which is asked if there are several.
+# ask_servers FOLDER...: each executable server in the first folder that has one, at most 8: its path, its time, how its
+# --version ended, what that printed, and whether it sees no GPU, which is asked if there are several.
 ask_servers() {
-    find -L "$1" -maxdepth 5 -type f -name llama-server -perm -u+x | sort | head -n 8 >"$question_file.list"
+    for folder; do
+        find -L "$folder" -maxdepth 5 -type f -name llama-server -perm -u+x | sort | head -n 8 >"$question_file.list"
+        [ ! -s "$question_file.list" ] || break
+    done
     several=$(sed 1d "$question_file.list")
     while IFS= read -r file; do
         printed=$(run_server 20 "$file" --version)
@@ -141,25 +143,28 @@ archived() {
     case $1 in *.zip) unzip -p "$1" "$2" ;; *) tar -xOf "$1" "$2" ;; esac </dev/null
 }
 
-# find_archive FOLDER PATTERN [WORD]: the first of at most 8 archives with an entry like this, which contains the word:
-# its path, its size and time, and the entry.
+# find_archive PATTERN WORD FOLDER_OR_FILE...: the first of at most 8 archives with an entry like this, which contains
+# the word: its path, its size and time, and the entry.
 find_archive() {
-    find -L "$1" -maxdepth 3 -type f \( -name '*.t?z' -o -name '*.tar*' -o -name '*.zip' \) | sort | head -n 8 |
-        while IFS= read -r file; do
-            entry=$(archive_table "$file" | grep -E "$2" | head -n 1)
-            [ "$entry" ] && { [ -z "${3-}" ] || archived "$file" "$entry" | grep -qi "$3"; } || continue
-            printf '%s\0%s\0%s\0' "$file" "$(stat -L -c %s:%Y "$file")" "$entry"
-            break
-        done
+    archive_pattern=$1 archive_word=$2
+    shift 2
+    for folder; do
+        find -L "$folder" -maxdepth 3 -type f \( -name '*.t?z' -o -name '*.tar*' -o -name '*.zip' \) | sort
+    done | head -n 8 | while IFS= read -r file; do
+        entry=$(archive_table "$file" | grep -E "$archive_pattern" | head -n 1)
+        [ "$entry" ] && { [ -z "$archive_word" ] || archived "$file" "$entry" | grep -qi "$archive_word"; } || continue
+        printf '%s\0%s\0%s\0' "$file" "$(stat -L -c %s:%Y "$file")" "$entry"
+        break
+    done
 }
 
 ask_server_archives() {
-    find_archive "$1" '(^|/)llama-server$'
+    find_archive '(^|/)llama-server$' '' "$@"
 }
 
-# ask_packages FOLDER: what is there, for people.
+# ask_packages FOLDER...: what is there, for people.
 ask_packages() {
-    cd "$1" && find . -maxdepth 3 ! -name . | sed 's|^\./||'
+    for folder; do (cd "$folder" && find . -maxdepth 3 ! -name . | sed 's|^\./||'); done
 }
 
 ask_capabilities() {
@@ -203,16 +208,19 @@ ask_compiler() {
     { c++ --version || g++ --version || clang++ --version; } | head -n 1
 }
 
-# ask_trees FOLDER: each source tree of llama.cpp there: its time and its path.
+# ask_trees FOLDER...: each source tree of llama.cpp in the first folder that has one: its time and its path.
 ask_trees() {
-    find -L "$1" -maxdepth 4 -type f -name CMakeLists.txt | while IFS= read -r file; do
-        ! grep -qi llama "$file" || printf '%s\0%s\0' "$(stat -L -c %Y "${file%/*}")" "${file%/*}"
+    for folder; do
+        find -L "$folder" -maxdepth 4 -type f -name CMakeLists.txt | while IFS= read -r file; do
+            ! grep -qi llama "$file" || printf '%s\0%s\0' "$(stat -L -c %Y "${file%/*}")" "${file%/*}"
+        done >"$question_file.list"
+        [ ! -s "$question_file.list" ] || { cat "$question_file.list" && break; }
     done
 }
 
-# ask_source_archives FOLDER_OR_FILE: an archive with such a tree, and its CMakeLists.txt.
+# ask_source_archives FOLDER_OR_FILE...: an archive with such a tree, and its CMakeLists.txt.
 ask_source_archives() {
-    find_archive "$1" '^(\./)?([^/]+/)?CMakeLists\.txt$' llama
+    find_archive '^(\./)?([^/]+/)?CMakeLists\.txt$' llama "$@"
 }
 
 ask_source() {

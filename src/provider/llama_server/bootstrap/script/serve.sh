@@ -35,7 +35,8 @@ launch() {
 serve() {
     server_build=$DAMODEL_BUILD server_binary=$binary server_model=$DAMODEL_MODEL
     set_status start
-    server_help=$(server_says --help)
+    # A binary that does not run prints an error, which is no help.
+    server_help=$(server_says --help) || server_help=''
     server_version=$(server_says --version | sed -n 's/^version: *//p' | head -n 1)
     say "starting $binary (${server_version:-unknown version})"
     # Where the server reads its key.
@@ -128,17 +129,9 @@ pause() {
     set_status start
 }
 
-# was_asked_to_end: whether the server ended as after a signal that asks for it. Older ones then abort, with these words
-# as the last ones; if they could not load the model, an error comes before.
+# was_asked_to_end: whether the server ended as after a signal that asks for it.
 was_asked_to_end() {
-    case $exit_code in
-    0 | 130 | 143) return 0 ;;
-    134) ;;
-    *) return 1 ;;
-    esac
-    last_lines=$(tail -n 3 "$state/server.log")
-    [ "${last_lines##*
-}" = 'terminate called without an active exception' ] && ! printf '%s\n' "$last_lines" | grep -q error
+    case $exit_code in 0 | 130 | 143) ;; *) return 1 ;; esac
 }
 
 # is_to_restart: whether the restart of this process was asked for, once.
@@ -173,7 +166,7 @@ is_current() {
 end_former() {
     (look && { ! is_former_serving || end_process "$server_identity"; }) && end_process "$DAMODEL_RIVAL" ||
         fail stuck 'the server that is to be replaced does not end' || return
-    [ "$DAMODEL_ON_UPDATE_FAILURE" = rollback ] || rm -f "$state/former"
+    [ "$DAMODEL_ROLLS_BACK" ] || rm -f "$state/former"
 }
 
 # stand_by: in the former server's work, after its server has ended. Succeeds when it is to serve again. If the sender's

@@ -5,8 +5,11 @@ use std::{fs, path::Path, process::Command};
 use rstest::rstest;
 
 use super::{
-    super::{super::decide::Step, Build, FailureKind, Job, JobReport, Phase, ServerPlace, SourceOrigin, Verb},
-    home::{Gpu, Home, PACKAGE, RTX, V100, no_inference, until},
+    super::{
+        super::decide::Step, Binary, Build, FailureKind, Job, JobReport, Phase, Recipe, ServerPlace, SourceOrigin,
+        Start, Verb,
+    },
+    home::{Gpu, Home, PACKAGE, RTX, V100, no_inference, start, until},
     model,
     ports::free_port,
     stand_in::CUDA,
@@ -54,7 +57,7 @@ fn p40_is_known_by_the_services_name_where_the_driver_says_nothing() {
 #[test]
 fn prebuilt_that_aborts_at_the_first_chat_is_followed_by_a_compile() {
     let home = Home::new().with_cuda(RTX);
-    home.package(PACKAGE, "new", &[90]);
+    home.package(PACKAGE, &[90]);
     let report = home.serve(&home.job());
     let because = report.because.unwrap();
     assert_eq!((because.kind, report.build_used.as_deref()), (FailureKind::Exited, Some("source")));
@@ -67,7 +70,7 @@ fn prebuilt_that_aborts_at_the_first_chat_is_followed_by_a_compile() {
 #[test]
 fn prebuilt_that_the_card_rules_out_is_not_tried_again() {
     let home = Home::new().with_cuda(RTX);
-    home.package(PACKAGE, "new", &[90]);
+    home.package(PACKAGE, &[90]);
     let because = home.serve(&home.job()).because;
     let tries = |home: &Home| home.work_log().matches("starting ").count();
     let report = home.serve(&Job { context_size: 4096, ..home.job() });
@@ -360,21 +363,22 @@ fn compile_that_fails_says_what_the_compiler_said() {
 #[case::not_with_one(1, false)]
 fn compile_that_runs_out_of_memory_goes_on_with_half_the_jobs(#[case] jobs: u32, #[case] goes_on: bool) {
     let home = Home::new().with_cuda(RTX);
-    let mut job = from_source(&home);
-    job.source.jobs = Some(jobs);
+    let job = from_source(&home);
     let nvcc = fs::read_to_string(home.path("bin/nvcc")).unwrap();
     let killed = "#!/bin/sh\ncase $* in */ggml-cuda.cu*) if [ -e ~/kills ]; then\n\
                   [ \"$(wc -c <~/kills)\" -gt 1 ] && printf x >~/kills || rm ~/kills\n\
                   echo 'c++: fatal error: Killed signal terminated program cc1plus' >&2; exit 1; fi ;; esac\n";
     home.script("bin/nvcc", &nvcc.replacen("#!/bin/sh\n", killed, 1));
     fs::write(home.path("kills"), "xx").unwrap();
+    let binary = Binary::Source(Box::new(Recipe { jobs, ..home.recipe(&job).unwrap() }));
+    home.run(&Verb::Ensure(&Start { binary: &binary, ..start(&home, &job) }));
     if goes_on {
-        home.serve(&job);
+        home.until_ready(&home.place());
         let log = home.work_log();
         assert!(log.contains("going on with 2 files at once") && log.contains("going on with 1 files"), "{log}");
         assert_eq!(home.compiles(), ["89"]);
     } else {
-        assert_eq!(failure(&home, &job).0, FailureKind::Compile);
+        assert_eq!(home.look_until(Phase::Failed).failure.unwrap().kind, FailureKind::Compile);
     }
 }
 

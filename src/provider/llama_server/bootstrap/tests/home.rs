@@ -175,7 +175,7 @@ impl Home {
     /// A job as the resource's defaults make it.
     pub(super) fn job(&self) -> Job {
         let origin = SourceOrigin::Path("~/source".to_owned());
-        let source = CompileSource { origin, cuda_architectures: Vec::new(), jobs: None };
+        let source = CompileSource { origin, cuda_architectures: Vec::new() };
         Job { place: self.place(), source, ..Job::sample() }
     }
 

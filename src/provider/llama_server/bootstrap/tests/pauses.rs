@@ -5,7 +5,7 @@ use std::fs;
 use rstest::rstest;
 
 use super::{
-    home::{Home, PACKAGE, is_running, kill, until},
+    home::{Home, is_running, kill, until},
     model,
 };
 use crate::provider::llama_server::bootstrap::{FailureKind, Job, JobReport, Phase};
@@ -52,13 +52,11 @@ fn pausing_server_is_tried_at_once_when_the_update_fails() {
     assert_eq!(home.works().len(), 1);
 }
 
-/// Older servers abort when they are asked to end.
 #[rstest]
 #[case::asked("TERM", false)]
 #[case::aborted("ABRT", true)]
-fn older_server_that_was_asked_to_end_stays_ended(#[case] signal: &str, #[case] comes_back: bool) {
+fn server_that_was_asked_to_end_stays_ended(#[case] signal: &str, #[case] comes_back: bool) {
     let home = Home::new();
-    home.package(PACKAGE, "old", &[75, 80, 86, 89, 90]);
     let job = Job { restarts: true, ..home.job() };
     let first = home.serve(&job).process.unwrap();
     kill(first.pid, signal);

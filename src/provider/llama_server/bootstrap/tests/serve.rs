@@ -10,7 +10,7 @@ use super::{
     model,
 };
 use crate::provider::llama_server::{
-    bootstrap::{Binary, Build, Facts, FailureKind, Fingerprint, Job, Phase, Start, Verb, program},
+    bootstrap::{Binary, Build, Facts, FailureKind, Fingerprint, Job, Phase, Question, Start, Verb, program},
     decide::Step,
     work::choose,
 };
@@ -115,25 +115,38 @@ fn server_finds_its_libraries(#[case] folder: &str, #[case] named: Option<&str>)
     assert_eq!(home.serve(&job).server_version.as_deref(), Some("0.5.0-dev (build 0, commit 0c1e57098)"));
 }
 
-/// Makes the prebuilt server an old one, whose help lacks the lines with this option.
-fn older(home: &Home, option: &str) {
-    home.package("stand-in/old", "old", &[89]);
+/// Changes the help of the prebuilt server with this command.
+fn with_help(home: &Home, command: &str) {
+    home.package("stand-in/other", &[75, 80, 86, 89, 90]);
     home.script(
         &format!("{PACKAGE}/llama-server"),
         &format!(
-            "#!/bin/sh\nserver=~/stand-in/old/llama-server\n[ \"$1\" = --help ] || exec \"$server\" \"$@\"\n\
-             \"$server\" --help | grep -v -e '{option}'\n"
+            "#!/bin/sh\nserver=~/stand-in/other/llama-server\n[ \"$1\" = --help ] || exec \"$server\" \"$@\"\n\
+             \"$server\" --help | {command}\n"
         ),
     );
 }
 
-#[test]
-fn old_server_is_given_the_flags_that_it_knows() {
+/// The forks show the value in different brackets, and some have no help.
+#[rstest]
+#[case("sed 's/.on|off|auto./(auto|on|off|0|1)/'")]
+#[case("sed 's/.on|off|auto./<on|off|auto>/'")]
+#[case("sed 's/.on|off|auto./{on,off,auto}/; s/-fa, *--flash-attn/--flash-attn, -fa/'")]
+#[case("true")]
+fn value_of_flash_attention_is_known_by_any_brackets(#[case] command: &str) {
     let home = Home::new();
-    older(&home, "--jinja");
+    with_help(&home, command);
+    let line = home.serve(&home.job()).process.unwrap().command_line.join(" ");
+    assert!(line.contains(" -fa on -ctk "), "{line}");
+}
+
+#[test]
+fn server_is_given_the_flags_that_it_knows() {
+    let home = Home::new();
+    with_help(&home, "grep -v -e --jinja");
     let report = home.serve(&home.job());
     let line = report.process.unwrap().command_line.join(" ");
-    assert!(line.ends_with("-ngl 999 -fa -ctk q8_0 -ctv q8_0 --metrics"), "{line}");
+    assert!(line.ends_with("-ngl 999 -fa on -ctk q8_0 -ctv q8_0 --metrics"), "{line}");
     assert!(
         report.notes.iter().any(|note| note.starts_with("the server is too old for --jinja, and runs without it: ")),
         "{:?}",
@@ -141,18 +154,47 @@ fn old_server_is_given_the_flags_that_it_knows() {
     );
 }
 
-#[test]
-fn old_server_that_takes_no_key_does_not_serve_without() {
-    let home = Home::new();
-    older(&home, "api-key");
-    let mut job = home.job();
-    job.build = Build::Prebuilt;
-    job.api_key = Some(SecretString::from("planted-key-1"));
-    home.ensure(&job);
+/// A build that lacks a required option ends before the previous server does, or is followed by a compile.
+#[rstest]
+#[case::flag_without_a_value("sed 's/.on|off|auto./             /'", "its help shows no value for -fa")]
+#[case::no_key("grep -v -e api-key", "its help shows no option --api-key-file")]
+fn build_without_a_required_option_is_unsupported(#[case] command: &str, #[case] words: &str) {
+    let home = Home::new().with_cuda(RTX);
+    let job = Job { api_key: Some(SecretString::from("planted-key-1")), build: Build::Prebuilt, ..home.job() };
+    let former = home.serve(&job).process.unwrap();
+    with_help(&home, command);
+    home.ensure(&Job { context_size: 4096, ..job.clone() });
     let failure = home.look_until(Phase::Failed).failure.unwrap();
     assert_eq!(failure.kind, FailureKind::Unsupported);
-    assert!(failure.text.contains("has no option for a file with API keys"), "{}", failure.text);
-    assert_eq!(home.servers(), [0; 0]);
+    assert!(failure.text.ends_with(words), "{}", failure.text);
+    assert_eq!(home.servers(), [former.pid]);
+    let report = home.serve(&Job { build: Build::Auto, ..job });
+    assert_eq!(report.build_used.as_deref(), Some("source"));
+    assert_eq!(report.because.unwrap().kind, FailureKind::Unsupported);
+}
+
+/// The public storage may be in the home of the user, or in that of root.
+#[test]
+fn first_folder_that_has_it_counts() {
+    let home = Home::new();
+    fs::create_dir_all(home.path("empty")).unwrap();
+    let trees = |folder: &str| {
+        fs::create_dir_all(home.path(folder).join("tree")).unwrap();
+        fs::write(home.path(folder).join("tree/CMakeLists.txt"), "project(llama)\n").unwrap();
+    };
+    trees("one");
+    trees("two");
+    home.package("one/cuda", &[89]);
+    home.package("two/cuda", &[89]);
+    for (folders, found) in [(["empty", "two"], "two"), (["one", "two"], "one"), (["missing", "one"], "one")] {
+        let ask = |key| folders.iter().fold(Question::new(key), |question, folder| question.on(&format!("~/{folder}")));
+        let questions = [ask("servers"), ask("trees")];
+        let facts = home.run(&Verb::Check { questions: &questions, job: None }).facts;
+        let servers: Vec<&str> = facts.entries::<5>("servers").iter().map(|[path, ..]| *path).collect();
+        assert_eq!(servers, [home.path(found).join("cuda/llama-server").to_str().unwrap()]);
+        let trees: Vec<&str> = facts.entries::<2>("trees").iter().map(|[_, path]| *path).collect();
+        assert_eq!(trees, [home.path(found).join("tree").to_str().unwrap()]);
+    }
 }
 
 #[test]
@@ -309,7 +351,7 @@ fn server_that_sees_no_gpu_is_a_failure_if_the_instance_has_one(
 ) {
     let home = Home::new().with_cuda(if has_gpu { RTX } else { Gpu { driver: "", ..RTX } });
     let former = home.serve(&home.job()).process.unwrap();
-    home.package(PACKAGE, "new", &[]);
+    home.package(PACKAGE, &[]);
     let mut job = Job { build, extra_args: words.iter().map(|word| (*word).to_owned()).collect(), ..home.job() };
     job.triggers.insert("a".to_owned(), "change".to_owned());
     if !emptied.is_empty() {
@@ -336,7 +378,7 @@ fn server_that_sees_no_gpu_is_a_failure_if_the_instance_has_one(
 fn package_that_sees_the_gpu_comes_before_a_newer_one() {
     let home = Home::new().with_cuda(RTX);
     let package = home.path("public-storage/package");
-    home.package("public-storage/package/newer-cuda", "new", &[]);
+    home.package("public-storage/package/newer-cuda", &[]);
     let job = Job { build: Build::Prebuilt, ..home.job() };
     let checked = home.check(&job);
     assert_eq!(hardware_path(&job, &checked.facts), package.join("llama-cuda/llama-server"));

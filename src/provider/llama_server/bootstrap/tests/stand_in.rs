@@ -61,16 +61,16 @@ impl Home {
         for name in ["llama-server", "nvcc"] {
             symlink(stand_in(), self.path("stand-in").join(name)).unwrap();
         }
-        self.package(PACKAGE, "new", &[75, 80, 86, 89, 90]);
+        self.package(PACKAGE, &[75, 80, 86, 89, 90]);
     }
 
-    /// Puts a prebuilt server into a folder: of this generation, with code for these CUDA architectures.
-    pub(super) fn package(&self, folder: &str, generation: &str, architectures: &[u32]) {
+    /// Puts a prebuilt server into a folder: with code for these CUDA architectures.
+    pub(super) fn package(&self, folder: &str, architectures: &[u32]) {
         let folder = self.path(folder);
         fs::create_dir_all(&folder).unwrap();
         let _ = fs::remove_file(folder.join("llama-server"));
         symlink(stand_in(), folder.join("llama-server")).unwrap();
-        let build = json!({ "generation": generation, "commit": "0c1e57098", "architectures": architectures });
+        let build = json!({ "commit": "0c1e57098", "architectures": architectures });
         fs::write(folder.join("build.json"), build.to_string()).unwrap();
     }
 
@@ -124,10 +124,7 @@ impl Home {
         symlink(stand_in(), self.path("bin/nvidia-smi")).unwrap();
         copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sandbox/stand_in/source"), &self.path("source"));
         let server = self.path("stand-in/llama-server");
-        let about = format!(
-            "set(LLAMA_GENERATION new)\nset(LLAMA_COMMIT f1e2d3c4b)\nset(LLAMA_STAND_IN [=[{}]=])\n",
-            server.display()
-        );
+        let about = format!("set(LLAMA_COMMIT f1e2d3c4b)\nset(LLAMA_STAND_IN [=[{}]=])\n", server.display());
         fs::write(self.path("source/cmake/about.cmake"), about).unwrap();
         self
     }

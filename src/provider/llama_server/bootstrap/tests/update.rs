@@ -193,7 +193,7 @@ fn random_updates_leave_a_server_that_serves() {
     ] {
         home.model_named(name, model);
     }
-    home.package("other", "new", &[90]);
+    home.package("other", &[90]);
     home.serve(&home.job());
     for seed in first..first + updates {
         let mut random = StdRng::seed_from_u64(seed);

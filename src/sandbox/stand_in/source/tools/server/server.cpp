@@ -1,4 +1,4 @@
-/* Becomes the stand-in, and tells it what was built: the generation, the commit, the CUDA architectures. */
+/* Becomes the stand-in, and tells it what was built: the commit, the CUDA architectures. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ extern "C" int ggml_cuda_flash_attention(void);
 #endif
 
 int main(int count, char **arguments) {
-    char build[256] = GENERATION " " COMMIT " ";
+    char build[256] = COMMIT " ";
     int is_first = 1;
     (void)count;
     if (!llama_version()) {
