@@ -12,8 +12,8 @@ use super::{
 /// It must depend on its arguments alone: the core calls it on unconfigured processes, any number of times, and refuses
 /// answers that differ (plugin protocol, functions).
 pub trait Function: Send + Sync + 'static {
-    /// A struct with a field for each parameter, the variadic one as a `Vec`. A parameter that takes null is an
-    /// [`super::Attr`]. Or [`Value`]: an object of all arguments.
+    /// A struct with a field for each parameter. A parameter that takes null is an [`super::Attr`]. Or [`Value`]: an
+    /// object of all arguments.
     type Arguments: FromValue + Send + 'static;
     /// The typed form of the result.
     type Output: ToValue + FromValue + Send + 'static;
@@ -37,8 +37,6 @@ pub struct Signature {
     pub description: String,
     /// The parameters, in their order.
     pub parameters: Vec<Parameter>,
-    /// The parameter of all further arguments.
-    pub variadic: Option<Parameter>,
     /// The type of the result.
     pub returns: Type,
 }
@@ -47,18 +45,13 @@ impl Signature {
     /// The same with the rules of the parameters in their descriptions.
     #[must_use]
     pub(super) fn described(mut self) -> Self {
-        for parameter in self.parameters.iter_mut().chain(&mut self.variadic) {
+        for parameter in &mut self.parameters {
             for rule in rules(&parameter.validators, &parameter.description, Some(&parameter.ty)) {
                 parameter.description.push(' ');
                 parameter.description.push_str(&rule);
             }
         }
         self
-    }
-
-    /// The parameter of an argument, by its position; `None` for one argument too many.
-    pub fn parameter(&self, position: usize) -> Option<&Parameter> {
-        self.parameters.get(position).or(self.variadic.as_ref())
     }
 }
 
@@ -125,7 +118,7 @@ impl FunctionError {
 pub struct CallError {
     /// The reason, as a fragment.
     pub text: String,
-    /// The argument, counted from 0, variadic ones included.
+    /// The argument, counted from 0.
     pub argument: Option<usize>,
 }
 
@@ -149,8 +142,7 @@ impl OfferedFunction {
         if arguments.len() < signature.parameters.len() {
             return Err(CallError::whole(format!("it takes {} arguments", signature.parameters.len())));
         }
-        let parameters = (0..).map_while(|position| signature.parameter(position));
-        for (position, (parameter, argument)) in parameters.zip(&arguments).enumerate() {
+        for (position, (parameter, argument)) in signature.parameters.iter().zip(&arguments).enumerate() {
             if let Some(text) = objection(parameter, argument) {
                 return Err(CallError { text, argument: Some(position) });
             }
@@ -160,12 +152,9 @@ impl OfferedFunction {
         }
         let mut arguments = arguments.into_iter();
         let names = signature.parameters.iter().map(|parameter| parameter.name.clone());
-        let mut object = Value::object(names.map(|name| (name, arguments.next().unwrap_or_default())));
-        if let Some(variadic) = &signature.variadic {
-            object.set_attribute(&variadic.name, Value::List(arguments.collect()));
-        }
+        let object = Value::object(names.map(|name| (name, arguments.next().unwrap_or_default())));
         self.steps.call(&object).map_err(|FunctionError { text, parameter }| {
-            let mut parameters = signature.parameters.iter().chain(&signature.variadic);
+            let mut parameters = signature.parameters.iter();
             let argument = parameter.and_then(|blamed| parameters.position(|parameter| parameter.name == blamed));
             CallError { text, argument }
         })

@@ -211,7 +211,7 @@ fn identity_faults(identity: &IdentitySchema, schema: &Schema) -> Vec<String> {
 fn function_faults(entry: &OfferedFunction) -> Vec<String> {
     let signature = entry.signature();
     let mut faults = Vec::new();
-    let parameters: Vec<_> = signature.parameters.iter().chain(&signature.variadic).collect();
+    let parameters = &signature.parameters;
     let mut texts = parameters.iter().map(|it| &it.description).chain([&signature.summary, &signature.description]);
     if texts.any(String::is_empty) {
         faults.push("no description".to_owned());
@@ -226,13 +226,11 @@ fn function_faults(entry: &OfferedFunction) -> Vec<String> {
         let number = if *ty == Type::Number { number(rules) } else { 1.into() };
         sample(ty, &number, &[Value::Null])
     };
-    let single = signature.parameters.iter().map(|it| (it.name.clone(), sample(&it.ty, &it.validators)));
-    let rest = signature.variadic.iter().map(|it| (it.name.clone(), Value::List(vec![sample(&it.ty, &it.validators)])));
-    let arguments = Value::object(single.chain(rest));
+    let arguments = Value::object(parameters.iter().map(|it| (it.name.clone(), sample(&it.ty, &it.validators))));
     faults.extend(read(entry.readers[0], &arguments));
     // A function that reads its arguments by name reads any value.
     let is_read_by_name = entry.readers[0](&Value::Null).is_ok();
-    for parameter in parameters.into_iter().filter(|_| !is_read_by_name) {
+    for parameter in parameters.iter().filter(|_| !is_read_by_name) {
         let Value::Object(mut fewer) = arguments.clone() else { continue };
         fewer.remove(&*parameter.name);
         if entry.readers[0](&Value::Object(fewer)).is_ok() {
@@ -399,7 +397,7 @@ mod tests {
 
         fn signature(&self) -> Signature {
             let (summary, description) = ("Says yes".to_owned(), "Always says yes.".to_owned());
-            Signature { summary, description, parameters: vec![], variadic: None, returns: Type::Bool }
+            Signature { summary, description, parameters: vec![], returns: Type::Bool }
         }
 
         fn call(&self, _: Nothing) -> Result<bool, FunctionError> {

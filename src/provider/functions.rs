@@ -1,67 +1,7 @@
-//! Functions without service calls: the parts of an image address, and the cost of an instance.
+//! The function `estimate_cost`.
 
-use serde::{Deserialize, Serialize};
-
-use super::{
-    images::Address,
-    pricing::{self, EstimatedCost, PAYMENT_TYPES, PriceTerms, Prices, cost},
-};
-use crate::framework::{Attr, Function, FunctionError, Parameter, Signature, Type, Value, schema::validator};
-
-/// `parse_image_address(address)`.
-#[derive(Debug)]
-pub(super) struct ParseImageAddress;
-
-#[derive(Debug, Deserialize)]
-pub(in crate::provider) struct AddressArguments {
-    address: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::provider) struct CostParts {
-    registry_host: Attr<String>,
-    kind: Attr<String>,
-    repository: Attr<String>,
-    tag: Attr<String>,
-}
-
-impl Function for ParseImageAddress {
-    type Arguments = AddressArguments;
-    type Output = CostParts;
-
-    fn name(&self) -> &'static str {
-        "parse_image_address"
-    }
-
-    fn signature(&self) -> Signature {
-        Signature {
-            summary: "The parts of an image's full address".to_owned(),
-            description: "Splits the full address of an image, as in `image` of `damodel_instance`, `image_url` of a \
-                          public image and `image_tag` of a private one, into `registry_host`, `kind` (`public` or \
-                          `private`), `repository`, and `tag`, which is null if the address has none."
-                .to_owned(),
-            parameters: vec![Parameter::new(
-                "address",
-                Type::String,
-                "The address: `host/repository[:tag]`. A public image has `model_library` in it, a private one \
-                 `user_private`.",
-            )],
-            variadic: None,
-            returns: Type::object(["registry_host", "kind", "repository", "tag"].map(|name| (name, Type::String))),
-        }
-    }
-
-    fn call(&self, arguments: AddressArguments) -> Result<CostParts, FunctionError> {
-        let address =
-            Address::parse(&arguments.address).map_err(|problem| FunctionError::on("address", problem.to_string()))?;
-        Ok(CostParts {
-            registry_host: address.registry_host.into(),
-            kind: if address.public { "public" } else { "private" }.into(),
-            repository: address.repository.into(),
-            tag: address.tag.map(str::to_owned).into(),
-        })
-    }
-}
+use super::pricing::{self, EstimatedCost, PAYMENT_TYPES, PriceTerms, Prices, cost};
+use crate::framework::{Function, FunctionError, Parameter, Signature, Type, Value, schema::validator};
 
 /// `estimate_cost(spec, gpu_num, data_disk_expand_size_gb, payment_type, purchase_duration)`.
 #[derive(Debug)]
@@ -113,7 +53,6 @@ impl Function for EstimateCost {
                 .takes_null()
                 .validate(validator::between(1..=i64::MAX)),
             ],
-            variadic: None,
             returns: pricing::ty(),
         }
     }

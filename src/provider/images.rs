@@ -74,42 +74,6 @@ fn is_public(path: &str) -> Option<bool> {
     }
 }
 
-/// The parts of a full address (service API, POST /api/instance/create, rule 4).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Address<'a> {
-    pub(super) registry_host: &'a str,
-    pub(super) public: bool,
-    pub(super) repository: &'a str,
-    pub(super) tag: Option<&'a str>,
-}
-
-impl<'a> Address<'a> {
-    /// Splits an address into its parts; the error is a fragment.
-    pub(super) fn parse(address: &'a str) -> Result<Self, &'static str> {
-        const FORM: &str = "must be an image address of the form host/repository[:tag]";
-        if address.contains(char::is_whitespace) {
-            return Err(FORM);
-        }
-        let (registry_host, path) = address.split_once('/').ok_or(FORM)?;
-        if path.contains('@') {
-            return Err("contains a digest, but the service lists images by their tags");
-        }
-        let (folders, name) = path.rsplit_once('/').map_or(("", path), |(folders, name)| (folders, name));
-        let (repository, tag) = match name.split_once(':') {
-            Some((_, tag)) => (path.get(..path.len() - tag.len() - 1).unwrap_or_default(), Some(tag)),
-            None => (path, None),
-        };
-        let is_empty = registry_host.is_empty() || repository.split('/').any(str::is_empty);
-        if is_empty || folders.contains(':') || tag.is_some_and(|tag| tag.is_empty() || tag.contains(':')) {
-            return Err(FORM);
-        }
-        let public = is_public(path).ok_or(
-            "does not show its kind: a public image has model_library in its address, a private image user_private",
-        )?;
-        Ok(Self { registry_host, public, repository, tag })
-    }
-}
-
 /// The CUDA version that a public image needs, if its labels or names contain it. The error is the reason why the image
 /// cannot be used.
 pub(super) fn public(
@@ -218,38 +182,6 @@ mod tests {
         assert!(wanted(None, None, address).is_some_and(|image| image.is_public()));
         assert_eq!(wanted(None, None, Some("reg/other/a:1")), None);
         assert_eq!(wanted(None, None, Some("reg/model_library/user_private/a:1")), None);
-    }
-
-    #[test]
-    fn an_address_is_taken_apart() {
-        let address = |public, repository, tag| Address { registry_host: "reg.test:5000", public, repository, tag };
-        for (text, expected) in [
-            ("model_library/pytorch:2.5.1-cuda12.4", address(true, "model_library/pytorch", Some("2.5.1-cuda12.4"))),
-            ("user_private/u1/base", address(false, "user_private/u1/base", None)),
-        ] {
-            assert_eq!(Address::parse(&format!("reg.test:5000/{text}")), Ok(expected));
-        }
-    }
-
-    #[test]
-    fn what_is_no_address_is_refused() {
-        for text in [
-            "",
-            "pytorch",
-            "/model_library/a",
-            "reg/",
-            "reg/model_library/",
-            "reg/model_library//a",
-            "reg/model_library/a:",
-            "reg/model_library/a:1:2",
-            "reg/model_library:1/a",
-            "reg/model_library/a b",
-            "reg/model_library/a@sha256:00",
-            "reg/elsewhere/a:1",
-            "reg/model_library/user_private/a:1",
-        ] {
-            assert!(Address::parse(text).is_err(), "{text}");
-        }
     }
 
     #[test]

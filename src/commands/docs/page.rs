@@ -324,20 +324,17 @@ pub(super) fn function_page(name: &str, signature: &Signature, examples: &Exampl
 /// The signature in one line, with type constraints.
 fn line(name: &str, signature: &Signature) -> String {
     let parameter = |parameter: &Parameter| format!("{} {}", parameter.name, constraint(&parameter.ty));
-    let variadic = signature.variadic.iter().map(|it| format!("{}...", parameter(it)));
-    let parameters: Vec<String> = signature.parameters.iter().map(parameter).chain(variadic).collect();
+    let parameters: Vec<String> = signature.parameters.iter().map(parameter).collect();
     format!("{name}({}) {}", parameters.join(", "), constraint(&signature.returns))
 }
 
 fn arguments(signature: &Signature) -> String {
-    let item = |parameter: &Parameter, variadic: &str| {
+    let item = |parameter: &Parameter| {
         let nullable = if parameter.takes_null { ", Nullable" } else { "" };
         let ty = plain_type(&parameter.ty);
-        format!("1. `{}` ({variadic}{ty}{nullable}) {}", parameter.name, parameter.description)
+        format!("1. `{}` ({ty}{nullable}) {}", parameter.name, parameter.description)
     };
-    let variadic = signature.variadic.iter().map(|parameter| item(parameter, "Variadic, "));
-    let parameters = signature.parameters.iter().map(|parameter| item(parameter, ""));
-    parameters.chain(variadic).collect::<Vec<_>>().join("\n")
+    signature.parameters.iter().map(item).collect::<Vec<_>>().join("\n")
 }
 
 fn constraint(ty: &Type) -> String {

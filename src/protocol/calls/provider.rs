@@ -233,7 +233,8 @@ fn call<P: Provider>(
     let mut arguments = Vec::with_capacity(request.arguments.len());
     for (position, argument) in request.arguments.iter().enumerate() {
         let parameter = signature
-            .parameter(position)
+            .parameters
+            .get(position)
             .ok_or_else(|| CallError::whole(format!("it takes {} arguments", signature.parameters.len())))?;
         // An empty value is null, in OpenTofu's form (plugin protocol, functions).
         let argument = convert::argument(&parameter.ty, argument);

@@ -103,7 +103,6 @@ pub(in crate::protocol) fn identity_schema(schema: &IdentitySchema) -> ResourceI
 pub(in crate::protocol) fn function(signature: &Signature) -> Function {
     Function {
         parameters: signature.parameters.iter().map(parameter).collect(),
-        variadic_parameter: signature.variadic.as_ref().map(parameter),
         r#return: Some(Return { r#type: encode_type(&signature.returns) }),
         summary: signature.summary.clone(),
         description: signature.description.clone(),

@@ -76,7 +76,6 @@ impl Function for ModelMemory {
                      `batch` is 2048, `ubatch` 512 and `unified` false.",
                 ),
             ],
-            variadic: None,
             returns: Type::object(parts.into_iter().chain([("notes".to_owned(), Type::list(Type::String))])),
         }
     }

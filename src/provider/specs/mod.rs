@@ -1,7 +1,5 @@
 //! The data sources of specifications: one, and all of a region, with their prices (service API, GET /api/spec/list).
 
-mod cheapest;
-
 use std::cmp::Reverse;
 
 use futures_util::future::BoxFuture;
@@ -22,8 +20,6 @@ use crate::framework::{
     StepContext, Type, Value,
     schema::{Attribute, validator},
 };
-
-pub(super) use self::cheapest::CheapestSpec;
 
 /// A specification (service API, Instance specification). Its region is that of the query.
 pub(super) static COLUMNS: &[Column] = &[

@@ -410,8 +410,7 @@ fn lists_of_the_data_source_are_candidates_as_they_are() {
         set(site, 103, None, Some(0.1));
         workspace.settled();
         workspace.destroy_ok();
-        let cheapest = choice("[provider::damodel::cheapest_spec(data.damodel_specs.x.specs, 1)]");
-        workspace.apply_ok(&config(format!("{specs}{cheapest}")));
+        workspace.apply_ok(&whole);
         assert_eq!(spec_of(workspace), 103, "the cheapest of now");
         workspace.finish();
     });

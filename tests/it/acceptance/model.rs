@@ -168,17 +168,9 @@ fn the_memory_of_a_model_is_a_number_in_the_plan() {
                 call("m", "{ context_size = 1000, parallel = 4, cache_type_k = \"f16\", flash_attention = \"on\" }"),
             ),
             ("recurrent", call("r", "{}")),
-            (
-                "spec",
-                format!(
-                    "provider::damodel::cheapest_spec(data.damodel_specs.all.specs, 1, ceil({}.total / 1048576) + \
-                     40000).spec_id",
-                    call("m", "{}")
-                ),
-            ),
         ];
         let outputs = outputs.map(|(name, value)| format!("output {name:?} {{\n  value = {value}\n}}\n")).concat();
-        let sources = "data \"damodel_specs\" \"all\" {}\ndata \"damodel_model\" \"m\" {\n  path = \"m.gguf\"\n}\ndata \
+        let sources = "data \"damodel_model\" \"m\" {\n  path = \"m.gguf\"\n}\ndata \
                        \"damodel_model\" \"r\" {\n  path = \"recurrent.gguf\"\n}\n";
         workspace.apply_ok(&config(format!("{sources}{outputs}")));
         let state = workspace.state();
@@ -200,7 +192,6 @@ fn the_memory_of_a_model_is_a_number_in_the_plan() {
         let recurrent = state.output("recurrent");
         assert_eq!((&recurrent["cache"], &recurrent["total"]), (&json!(null), &json!(null)));
         assert!(recurrent["notes"].to_string().contains("keeps a recurrent state"), "{recurrent:#}");
-        assert_eq!(state.output("spec"), &json!(101), "the cheapest with 40 GB");
 
         for (options, word) in [
             ("{ ctx = 1 }", "an option is unknown; the options are context_size"),

@@ -153,7 +153,6 @@ impl Function for Shout {
             summary: "Shouts a word".to_owned(),
             description: "Turns a word into capital letters.".to_owned(),
             parameters: vec![Parameter::new("text", Type::String, "The word.")],
-            variadic: None,
             returns: Type::String,
         }
     }

@@ -11,7 +11,6 @@ pub(crate) struct Arguments {
     word: String,
     count: Attr<i64>,
     open: String,
-    rest: Vec<i64>,
 }
 
 impl Function for Describe {
@@ -32,7 +31,6 @@ impl Function for Describe {
                 parameter("count", Type::Number).takes_null().validate(validator::between(0..=9)),
                 parameter("open", Type::String),
             ],
-            variadic: Some(parameter("rest", Type::Number)),
             returns: Type::String,
         }
     }
@@ -43,10 +41,10 @@ impl Function for Describe {
             "null" => return Ok(Attr::Null),
             "unknown" => return Ok(Attr::Unknown),
             "refused" => return Err(FunctionError::whole("no such word")),
-            "rest" => return Err(FunctionError::on("rest", "too many")),
+            "open" => return Err(FunctionError::on("open", "too wide")),
             _ => {}
         }
         let count = arguments.count.known().map_or_else(|| "none".to_owned(), ToString::to_string);
-        Ok(Attr::Known(format!("{} {count} {} {:?}", arguments.word, arguments.open, arguments.rest)))
+        Ok(Attr::Known(format!("{} {count} {}", arguments.word, arguments.open)))
     }
 }
