@@ -112,7 +112,7 @@ fn filters(statuses: &str) -> Vec<Filter> {
 
 /// The attributes of the resource that the service reports, all computed.
 fn reported() -> Vec<Attribute> {
-    const NEVER_REPORTED: [&str; 17] = [
+    const NEVER_REPORTED: [&str; 16] = [
         "auto_renew",
         "data_disk_expand_size_gb",
         "data_disk_mount_path",
@@ -129,7 +129,6 @@ fn reported() -> Vec<Attribute> {
         "ssh_pubkey_id",
         "store_credentials",
         "wait_for_capacity",
-        "wait_for_running",
     ];
     let reported = schema().attributes.into_iter().filter(|attribute| !NEVER_REPORTED.contains(&&*attribute.name));
     let computed = |attribute: Attribute| Attribute {

@@ -182,10 +182,6 @@ impl Creatable for Instance {
         self.wait_for_capacity.as_str().and_then(parse_duration)
     }
 
-    fn waits(&self) -> bool {
-        self.wait_for_running.known() != Some(&false)
-    }
-
     fn creation_ended(instance: &api::Instance) -> bool {
         matches!(instance.status, Some(InstanceStatus::Running | InstanceStatus::Failed | InstanceStatus::Released))
     }

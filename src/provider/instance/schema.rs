@@ -167,12 +167,6 @@ fn arguments() -> Vec<Attribute> {
 /// The arguments for the provider's own behaviour, which are not sent.
 fn behaviour() -> Vec<Attribute> {
     vec![
-        Attribute::with_default(
-            "wait_for_running",
-            Type::Bool,
-            true,
-            "Whether the apply waits until a new instance is Running.",
-        ),
         Attribute::optional(
             "wait_for_capacity",
             Type::String,
@@ -308,7 +302,6 @@ pub(in crate::provider) struct Instance {
     pub(super) exist_disks: Attr<Vec<Attr<Existing>>>,
     pub(super) new_disks: Attr<Vec<Attr<New>>>,
     pub(super) object_mounts: Attr<Vec<Attr<String>>>,
-    pub(super) wait_for_running: Attr<bool>,
     pub(super) wait_for_capacity: Attr<String>,
     pub(super) deletion_protection: Attr<bool>,
     pub(super) on_unreleasable: Attr<String>,

@@ -191,9 +191,6 @@ impl<M: Creatable> ManagedCreate<'_, M> {
 
     /// Waits until the object is ready.
     async fn wait(&mut self, accepted: &Accepted<M::Object>) {
-        if !self.state.waits() {
-            return;
-        }
         let objects = self.client.api.objects::<M::Object>();
         let creation_ended = |seen: &Sighting<M::Object>| seen.record().is_some_and(M::creation_ended);
         match objects.wait(&api::Record::key(&accepted.made), &self.limits, creation_ended).await {

@@ -188,11 +188,6 @@ pub(super) trait Creatable: Managed {
         None
     }
 
-    /// Whether the create waits until the object is ready.
-    fn waits(&self) -> bool {
-        true
-    }
-
     /// Whether the creation of an object has ended.
     fn creation_ended(record: &Self::Object) -> bool;
 

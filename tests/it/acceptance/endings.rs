@@ -104,18 +104,6 @@ fn a_wait_that_runs_out_is_replaced_without_the_advice() {
 }
 
 #[test]
-fn nobody_waits_who_does_not_want_to() {
-    each_workspace_on(&Options { creation: Duration::from_secs(3600), ..Site::options() }, |site, workspace| {
-        workspace.apply_ok(&config(Instance::new("x").set("wait_for_running", false)));
-        assert_eq!(workspace.state().resource(X).value("status"), &json!("Creating"));
-        // Values that appear later change no plan.
-        site.sandbox().advance(Duration::from_secs(3600));
-        workspace.settled();
-        workspace.finish();
-    });
-}
-
-#[test]
 fn a_release_that_takes_too_long_leaves_the_machine_in_the_state() {
     each_workspace_on(&Options { release: Duration::from_secs(3600), ..Site::options() }, |site, workspace| {
         workspace.apply_ok(&config(Instance::new("x").block("timeouts { delete = \"1s\" }")));

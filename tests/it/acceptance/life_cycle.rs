@@ -112,7 +112,6 @@ fn what_is_not_sent_changes_in_place_and_sends_nothing() {
         workspace.apply_ok(&config(monthly()));
         let changes = site.changes();
         let instance = monthly()
-            .set("wait_for_running", false)
             .text("wait_for_capacity", "1m")
             .text("on_unreleasable", "abandon")
             .block("timeouts { create = \"7m\" }");

@@ -1,9 +1,11 @@
 //! Instances that must not be destroyed, and instances that cannot be.
 
-use damodel::sandbox::{Options, StateList};
+use damodel::sandbox::{FaultAction, Options, StateList, When};
 use serde_json::json;
 
-use crate::support::terraform::{Diagnostic, Instance, Severity, Site, Workspace, config, each_cli, each_workspace};
+use crate::support::terraform::{
+    Diagnostic, Instance, Severity, Site, Started, Workspace, config, each_cli, each_workspace,
+};
 
 const X: &str = "damodel_instance.x";
 
@@ -109,14 +111,17 @@ fn what_renews_itself_is_not_abandoned() {
 #[test]
 fn a_machine_that_is_being_created_is_released_when_it_can_be() {
     each_cli(|cli| {
-        let form = "creating_unreleasable".parse().unwrap();
-        let creation = std::time::Duration::from_secs(4);
-        let site = Site::with(Options { form, creation, ..Site::options() });
+        let site = Site::with(Options { form: "creating_unreleasable".parse().unwrap(), ..Site::options() });
         let workspace = Workspace::new(cli, &site);
         workspace.set_env("DAMODEL_ON_UNRELEASABLE", "abandon");
-        workspace.apply_ok(&config(Instance::new("x").set("wait_for_running", false)));
-        let (done, said) = workspace.try_destroy();
-        assert!(done && site.live().is_empty(), "{said:?}");
+        workspace.write(&config(Instance::new("x")));
+        site.arm("instance_create", When::Next(1), FaultAction::StickCreation);
+        Started::stopped_while_creating(&workspace);
+        let mut destroy = Started::apply_with(&workspace, &["-destroy"]);
+        destroy.until("the service refuses the release", || site.requests("instance_release") == 1);
+        site.unstick();
+        let said = destroy.ended(true);
+        assert!(site.live().is_empty(), "{said}");
     });
 }
 

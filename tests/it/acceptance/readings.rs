@@ -85,8 +85,8 @@ fn zeros_of_an_instance_that_is_being_created_replace_nothing() {
             ..Site::options()
         });
         let workspace = Workspace::new(cli, &site);
-        let unready = config(Instance::new("x").set("wait_for_running", false));
-        workspace.apply_ok(&unready);
+        workspace.write(&config(Instance::new("x")));
+        Started::stopped_while_creating(&workspace);
         let known = |name: &str| workspace.state().resource(X).value(name).clone();
         assert_eq!([known("spec_id"), known("image_id"), known("gpu_num")], [103, 902, 1]);
         site.sandbox().advance(std::time::Duration::from_secs(3600));
@@ -119,7 +119,7 @@ fn the_card_is_in_the_plan_and_the_answer_repeats_it(#[case] form: &str, #[case]
     each_cli(|cli| {
         let site = formed(form);
         let workspace = Workspace::new(cli, &site);
-        let machine = config(Instance::new("x").set("wait_for_running", false));
+        let machine = config(Instance::new("x"));
         let is_as_planned = || {
             let state = workspace.state();
             assert!(!state.resource(X).is_tainted());
@@ -139,23 +139,14 @@ fn the_card_is_in_the_plan_and_the_answer_repeats_it(#[case] form: &str, #[case]
         workspace.finish();
 
         // A create that a killed run left is adopted, and one that Ctrl-C stops is kept.
-        workspace.write(&config(Instance::new("x")));
-        site.arm("instance_create", When::Next(1), FaultAction::StickCreation);
-        Started::killed_when_accepted(&workspace, 1);
         workspace.write(&machine);
+        Started::killed_when_accepted(&workspace, 1);
         assert!(workspace.try_apply(&[]).0);
         is_as_planned();
-        site.unstick();
         workspace.finish();
-        workspace.write(&config(Instance::new("x")));
+        workspace.write(&machine);
         site.arm("instance_create", When::Next(1), FaultAction::StickCreation);
-        let mut started = Started::apply(&workspace);
-        site.await_ledger("a look at the new machine", |ledger| {
-            let is_after_a_create = ledger.requests.last().is_some_and(|request| request.created.is_empty());
-            is_after_a_create && site.live().len() == 1
-        });
-        started.interrupt();
-        started.ended(true);
+        Started::stopped_while_creating(&workspace);
         is_as_planned();
         site.unstick();
         workspace.finish();

@@ -106,8 +106,7 @@ fn the_plan_of_an_adoption_imports_everything_and_changes_nothing() {
             Instance::new("of_private")
                 .set("image_id", "damodel_private_image.x.image_id")
                 .text("image_type", "private")
-                .set("store_credentials", true)
-                .set("wait_for_running", false),
+                .set("store_credentials", true),
             Instance::new("released"),
             Instance::new("failed"),
         ];

@@ -36,7 +36,6 @@ fn of_an_instance() {
         Case::instance("external_ip", r#""not-an-address""#, "an IP address"),
         Case::instance("external_ip", r#""203.0.113.256""#, "an IP address"),
         Case::instance("auto_renew", r#""sometimes""#, "bool"),
-        Case::instance("wait_for_running", r#""no way""#, "bool"),
         Case::instance("deletion_protection", "[]", "bool"),
         Case::instance("store_credentials", "{}", "bool"),
         Case::instance("on_unreleasable", r#""forget""#, "\"fail\", \"abandon\""),

@@ -59,6 +59,17 @@ impl<'a> Started<'a> {
         workspace.site.unstick();
     }
 
+    /// Applies, and presses Ctrl-C when the provider looks at an instance that it created and that is not ready.
+    pub(crate) fn stopped_while_creating(workspace: &'a Workspace<'a>) {
+        let (site, before) = (workspace.site, workspace.site.live().len());
+        let mut started = Self::apply(workspace);
+        site.await_ledger("a look at the new instance", |ledger| {
+            site.live().len() > before && ledger.requests.last().is_some_and(|request| request.created.is_empty())
+        });
+        started.interrupt();
+        started.ended(true);
+    }
+
     /// The id of Terraform's process.
     pub(crate) fn core(&self) -> u32 {
         self.core.id()
