@@ -134,7 +134,7 @@ const TELLING: [(&str, &[&str]); 4] = [
             "data_disk_expand_size_gb",
         ],
     ),
-    ("damodel_cloud_disk", &["name", "size_gb", "spec_id", "mount_path", "purchase_duration"]),
+    ("damodel_cloud_disk", &["name", "size_gb", "spec_id", "mount_path"]),
     ("damodel_private_image", &["name", "instance_id"]),
     ("damodel_llama_server", &["instance_id", "model", "host", "port"]),
 ];

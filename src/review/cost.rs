@@ -290,14 +290,11 @@ fn unpriced(plan: &ReviewedPlan) -> usize {
     plan.changes.iter().filter(is_unpriced).filter(|change| change.action.keeps()).count()
 }
 
-/// The term of a prepaid instance that a plan buys or ends early, or of a cloud disk that it buys for several periods.
+/// The term of a prepaid instance that a plan buys or ends early.
 #[derive(Clone, Debug, Serialize)]
 pub struct Term {
     /// The object's address.
     pub address: String,
-    /// Its resource type.
-    #[serde(rename = "type")]
-    pub object: String,
     /// The planned action.
     pub action: ChangeAction,
     /// Whether the term is bought or given up.
@@ -327,12 +324,11 @@ pub enum TermKind {
 impl Term {
     pub(super) fn all(plan: &ReviewedPlan) -> Vec<Self> {
         let (mut bought, mut given_up) = (Vec::new(), Vec::new());
-        for change in plan.changes.iter().filter(|change| change.is(INSTANCE) || change.is(CLOUD_DISK)) {
-            let is_prepaid = if change.kind == INSTANCE { is_prepaid } else { has_periods };
+        for change in plan.changes.iter().filter(|change| change.is(INSTANCE)) {
             if change.action.makes() && is_prepaid(&change.side.after) {
                 bought.push(Self::of(change, TermKind::Bought, &change.side.after));
             }
-            if change.kind == INSTANCE && change.action.destroys() && is_prepaid(&change.side.before) {
+            if change.action.destroys() && is_prepaid(&change.side.before) {
                 given_up.push(Self::of(change, TermKind::GivenUp, &change.side.before));
             }
         }
@@ -344,7 +340,6 @@ impl Term {
         let until = ["release_time", "rent_deadline"].iter().find_map(|name| machine.text(&[name]));
         Self {
             address: change.title(),
-            object: change.kind.clone(),
             action: change.action,
             kind,
             payment_type: machine.text(&["payment_type"]).map(str::to_owned),
@@ -361,15 +356,6 @@ fn is_prepaid(machine: &ChangeSide) -> bool {
     match machine.at(&["payment_type"]) {
         ShownValue::Known(payment) => payment != "Hourly",
         // The default of the argument is Hourly.
-        ShownValue::Null => false,
-        ShownValue::Sensitive | ShownValue::Unknown => true,
-    }
-}
-
-/// Whether a cloud disk is or may be bought for more than one period.
-fn has_periods(disk: &ChangeSide) -> bool {
-    match disk.at(&["purchase_duration"]) {
-        ShownValue::Known(periods) => periods != 1,
         ShownValue::Null => false,
         ShownValue::Sensitive | ShownValue::Unknown => true,
     }

@@ -290,12 +290,9 @@ impl Observer<'_> {
     fn bought(&self, report: &Report) -> Vec<Observation> {
         let bought = report.prepaid.iter().filter(|term| term.kind == TermKind::Bought);
         let observed = bought.map(|term| {
-            let (message, details) = match (&term.payment_type, term.periods) {
-                (Some(payment), _) => ("it is prepaid", Some(payment.clone())),
-                (None, Some(periods)) if term.object == CLOUD_DISK => {
-                    ("it is prepaid", Some(format!("{periods} periods")))
-                }
-                (None, _) => ("whether it is prepaid is unknown", None),
+            let (message, details) = match &term.payment_type {
+                Some(payment) => ("it is prepaid", Some(payment.clone())),
+                None => ("whether it is prepaid is unknown", None),
             };
             let observation = self.about(&term.address, Observation::new(Rule::Prepaid, "term", message));
             Observation { details: details.into_iter().collect(), ..observation }

@@ -56,7 +56,7 @@ pub struct Exception {
 pub enum Deny {
     /// Destroy an instance's disks, a cloud disk or an image.
     DestroyData,
-    /// Buy an instance by the day, the week or the month, or a cloud disk for more than one period.
+    /// Buy an instance by the day, the week or the month.
     Prepaid,
     /// Create or enlarge a cloud disk, or create an image: they have no price.
     Unpriced,

@@ -219,15 +219,13 @@ pub struct CreateCloudDisk {
     pub name: Option<String>,
     /// `mount_path`, absolute.
     pub mount_path: Option<String>,
-    /// `purchase_duration`. Default: 1, which the service API requires while disks are billed by use only.
-    pub purchase_duration: Option<i64>,
 }
 
 impl CreateCloudDisk {
     /// A create with only the required fields.
     #[must_use]
     pub fn new(size_gb: i64, spec_id: i64) -> Self {
-        Self { size_gb, spec_id, name: None, mount_path: None, purchase_duration: None }
+        Self { size_gb, spec_id, name: None, mount_path: None }
     }
 }
 
@@ -249,7 +247,8 @@ impl Creation for CreateCloudDisk {
         if let Some(path) = &self.mount_path {
             put("mount_path", json!(path));
         }
-        put("purchase_duration", json!(self.purchase_duration.unwrap_or(1)));
+        // The service API requires 1 while disks are billed by use only.
+        put("purchase_duration", json!(1));
         Value::Object(body)
     }
 }

@@ -119,7 +119,6 @@ impl Creatable for CloudDisk {
         Some(CreateCloudDisk {
             name: self.name.known().cloned(),
             mount_path: self.mount_path.known().cloned(),
-            purchase_duration: self.purchase_duration.known().copied(),
             ..CreateCloudDisk::new(*self.size_gb.known()?, *self.spec_id.known()?)
         })
     }

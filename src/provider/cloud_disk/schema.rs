@@ -74,15 +74,6 @@ pub(super) fn schema() -> Schema {
         .validate(validator::text("an absolute path without `.` or `..`", rules::is_absolute_path))
         .validate(validator::text(rules::DISK_PATH_RULE, rules::is_allowed_disk_path)),
         Attribute::with_default(
-            "purchase_duration",
-            Type::Number,
-            1,
-            "For how many periods the disk is bought; the service accepts 1 for on-demand disks.",
-        )
-        .replaces(Replacement::IfKnown)
-        // Ten years of days, the shortest period.
-        .validate(validator::between(1..=3653)),
-        Attribute::with_default(
             "deletion_protection",
             Type::Bool,
             false,
@@ -105,7 +96,6 @@ pub(super) fn schema() -> Schema {
 /// A `damodel_cloud_disk`, as configured, planned or stored. Its attributes are described in the schema.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::provider) struct CloudDisk {
-    pub(super) purchase_duration: Attr<i64>,
     pub(super) deletion_protection: Attr<bool>,
     pub(super) timeouts: Attr<Timeouts>,
     pub(super) id: Attr<String>,

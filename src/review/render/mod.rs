@@ -12,7 +12,7 @@ use clap::ValueEnum;
 
 use super::{
     changes::{Change, ChangeAction},
-    cost::{Amount, CLOUD_DISK, CostRow, Term, TermKind, UNREAD},
+    cost::{Amount, CostRow, Term, TermKind, UNREAD},
     losses::Loss,
     money::Money,
     report::{Counts, Report, Review},
@@ -176,7 +176,6 @@ fn periods(term: &Term) -> String {
         Some("Daily") => "day",
         Some("Weekly") => "week",
         Some("Monthly") => "month",
-        _ if term.object == CLOUD_DISK => "period",
         _ => return "an unknown term".to_owned(),
     };
     match term.periods {

@@ -85,14 +85,6 @@ fn what_has_no_price_can_be_denied() {
     let image = json!({"address": "damodel_private_image.i", "mode": "managed", "type": "damodel_private_image",
         "change": {"actions": ["create"], "before": null, "after": {"name": "i"}}});
     assert_eq!(found(&plan_of(&[image]), &denied), ["unpriced damodel_private_image.i"]);
-    // A disk for several periods is prepaid.
-    let term = |periods: Value| {
-        disk(&["create"], Value::Null, json!({"size_gb": 30, "spec_id": 1, "purchase_duration": periods}))
-    };
-    let prepaid = policy(None, &[Deny::Prepaid]);
-    assert_eq!(found(&plan_of(&[term(120.into())]), &prepaid), ["prepaid damodel_cloud_disk.d"]);
-    assert_eq!(found(&plan_of(&[term(1.into())]), &prepaid), Vec::<String>::new());
-    assert_eq!(found(&plan_of(&[term(Value::Null)]), &prepaid), Vec::<String>::new());
 }
 
 #[test]

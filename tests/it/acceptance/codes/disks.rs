@@ -127,8 +127,7 @@ fn of_a_refresh() {
 fn an_invalid_parameter_lands_on_the_argument_that_the_service_names() {
     each_workspace(|_, workspace| {
         let long = format!("{:?}", "x".repeat(150));
-        for (attribute, value) in [("name", &*long), ("size_gb", "4001"), ("spec_id", "77"), ("purchase_duration", "2")]
-        {
+        for (attribute, value) in [("name", &*long), ("size_gb", "4001"), ("spec_id", "77")] {
             workspace.write(&unchecked(disk("x", &[(attribute, value)])));
             let (done, said) = workspace.try_apply(&[]);
             assert!(!done);
