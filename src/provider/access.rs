@@ -97,7 +97,8 @@ pub(super) async fn running(
 ) -> Result<api::Instance, Diagnostic> {
     let instance = once_created(uid, client, limits).await.map_err(|error| {
         let tried = format!("read the SSH address of {}", title("instance", None, Some(uid.as_str())));
-        Failure { error: &error, tried, now: now.to_owned() }.diagnostic(|_| false).at(Path::to("instance_id"))
+        let failure = Failure { error: &error, tried, now: now.to_owned() }.on_instance(uid.as_str());
+        failure.whole().at(Path::to("instance_id"))
     })?;
     let access = Access::of(&instance);
     if access.runs() { Ok(instance) } else { Err(access.not_running(now)) }

@@ -23,6 +23,15 @@ pub(super) struct Failure<'a> {
 }
 
 impl Failure<'_> {
+    /// The same with [`database_id_advice`].
+    pub(super) fn on_instance(mut self, instance_id: &str) -> Self {
+        if let Some(advice) = database_id_advice(self.error, instance_id) {
+            let separator = if self.now.is_empty() { "" } else { " " };
+            self.now = format!("{}{separator}{advice}", self.now);
+        }
+        self
+    }
+
     /// The diagnostic, at the first blamed attribute that is set in the configuration.
     pub(super) fn diagnostic(&self, is_set: impl Fn(&str) -> bool) -> Diagnostic {
         let meaning = meaning(self.error);
@@ -115,6 +124,13 @@ impl Failure<'_> {
         let words = service.message.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         words.filter_map(attribute_of).collect()
     }
+}
+
+/// The advice for an instance that the service does not have, if its `instance_id` is a number.
+pub(super) fn database_id_advice(error: &Error, instance_id: &str) -> Option<String> {
+    let is_number = instance_id.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && error.code() == Some(Code::InstanceNotExistOrNoPrivilege))
+        .then(|| format!("{instance_id} looks like the database_id of an instance: use its id."))
 }
 
 /// The error of a region without specifications, with the regions that the account uses: the service has no list of

@@ -35,7 +35,7 @@ impl Instance {
         keep(&mut self.ssh_pubkey_name, record.ssh_pubkey_name.clone());
         keep(&mut self.external_ip, record.external_ip.clone());
         self.id = record.uid.as_str().into();
-        keep(&mut self.instance_id, record.instance_id);
+        keep(&mut self.database_id, record.instance_id);
         self.status = record.status.as_ref().map(ToString::to_string).into();
         keep(&mut self.capacity_type, record.capacity_type.clone());
         keep(&mut self.gpu_name, record.gpu_name.clone());

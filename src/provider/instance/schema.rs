@@ -212,7 +212,7 @@ fn reported() -> Vec<Attribute> {
     let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
     vec![
         text("id", "The instance's UID."),
-        number("instance_id", "The service's database number of the instance."),
+        number("database_id", "The service's database number of the instance. Other resources take its `id`."),
         pricing::attribute(
             "estimated_cost",
             "What the instance costs, from the prices of its specification. For on-demand capacity it is known in the \
@@ -307,7 +307,7 @@ pub(in crate::provider) struct Instance {
     pub(super) on_unreleasable: Attr<String>,
     pub(super) store_credentials: Attr<bool>,
     pub(super) id: Attr<String>,
-    pub(super) instance_id: Attr<i64>,
+    pub(super) database_id: Attr<i64>,
     pub(super) estimated_cost: Attr<EstimatedCost>,
     pub(super) price_ceiling: Attr<Number>,
     pub(super) status: Attr<String>,

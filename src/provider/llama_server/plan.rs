@@ -229,7 +229,7 @@ async fn check_access(
             let tried = format!("check {}", title("instance", None, Some(id)));
             let is_missing = error.code() == Some(api::Code::InstanceNotExistOrNoPrivilege);
             let now = if is_missing { WILL_FAIL } else { "The plan continues without this check." };
-            let failure = Failure { error: &error, tried, now: now.to_owned() };
+            let failure = Failure { error: &error, tried, now: now.to_owned() }.on_instance(id);
             // A destroy plans too, and an error would end it.
             if is_missing {
                 diagnostics.push(as_warning(failure.whole()).at(Path::to("instance_id")));

@@ -7,7 +7,7 @@ use self::schema::PrivateImage;
 use super::{
     ProviderClient,
     client::planning_limits,
-    errors::Failure,
+    errors::{Failure, database_id_advice},
     images,
     lifecycle::{
         self, AfterRefusal, Common, Creatable, Free, ImportTarget, Managed, ManagedExt as _, Releasable, Release,
@@ -147,7 +147,7 @@ impl Creatable for PrivateImage {
 
     async fn explain_refusal(&self, error: &api::Error, client: &ProviderClient, limits: &Context) -> Option<String> {
         if error.code() != Some(Code::ImageNameExisted) {
-            return None;
+            return database_id_advice(error, self.instance_id.as_str()?);
         }
         let listing = client.api.private_images().fresh(limits).await.ok()?;
         let holder = listing.records.iter().find(|image| image.image_name.as_deref() == self.name())?;

@@ -182,7 +182,7 @@ fn a_machine_shows_every_attribute() {
             assert_eq!((name, one.value(name)), (name, value));
         }
         for name in
-            ["instance_id", "rent_deadline", "jupyter_token", "services", "cloud_disks", "jupyter_url", "start_time"]
+            ["database_id", "rent_deadline", "jupyter_token", "services", "cloud_disks", "jupyter_url", "start_time"]
         {
             assert!(!resource.value(name).is_null(), "{name}");
             assert_eq!(resource.value(name), one.value(name), "{name}");

@@ -4,7 +4,9 @@ use damodel::sandbox::{Code, FaultAction, Form, LedgerObject, Options, StateList
 use serde_json::json;
 
 use super::{ONCE, Row, arm, check};
-use crate::support::terraform::{Instance, Site, Workspace, config_with, each_cli, each_workspace, refusal, unchecked};
+use crate::support::terraform::{
+    Instance, Severity, Site, Workspace, config_with, each_cli, each_workspace, refusal, says, unchecked,
+};
 
 const BUILDER: &str = "damodel_instance.builder";
 
@@ -40,6 +42,30 @@ fn of_a_save() {
         assert!(!done && workspace.state().addresses() == [BUILDER]);
         assert_eq!(site.balance_of(LedgerObject::PrivateImage).created, created);
         check(site, &said, &rows);
+        workspace.finish();
+    });
+}
+
+/// A `database_id` looks like an id, and only the apply knows its value.
+#[test]
+fn of_a_database_id_in_place_of_the_uid() {
+    each_workspace(|_, workspace| {
+        let wrong = format!("{BUILDER}.database_id");
+        let server =
+            format!("resource \"damodel_llama_server\" \"x\" {{\n  instance_id = {wrong}\n  model = \"/m.gguf\"\n}}\n");
+        workspace.write(&config_with(ONCE, format!("{}{server}{}", Instance::new("builder"), image("x", "x", &wrong))));
+        let (done, said) = workspace.try_apply(&[]);
+        let errors: Vec<_> = said.iter().filter(|said| said.is_error()).collect();
+        assert!(!done && errors.len() == 2, "{said:?}");
+        for error in errors {
+            assert_eq!(error.attribute.as_deref(), Some("instance_id"));
+            assert!(
+                error.text().contains("160003") && error.text().contains("looks like the database_id"),
+                "{error:?}"
+            );
+        }
+        // The instance exists now, so the plan knows the value.
+        assert!(says(&workspace.try_plan(&[]), Severity::Warning, "database_id"));
         workspace.finish();
     });
 }
