@@ -99,7 +99,7 @@ pub use redact::LOGGABLE;
 pub use remote_file::{RemoteError, RemoteFile};
 pub use reservations::{Reservation, Reservations};
 pub use save_image::SaveImage;
-pub use settings::{BaseUrl, InvalidBaseUrl, PlainHttp, Random, RequestRate, Settings, TokenSource, UserAgent};
+pub use settings::{BaseUrl, InvalidBaseUrl, PlainHttp, Random, Settings, TokenSource, UserAgent};
 pub use transport::{Answering, IncomingAnswer, Outgoing, SendFailure, Transport};
 pub use watch::Sighting;
 pub use witness::AccountFingerprints;

@@ -1,16 +1,15 @@
-//! The schedules of repeated requests, the service's Retry-After, and the limits on concurrent requests and on requests
-//! per second.
+//! The schedules of repeated requests, the service's Retry-After, and the limit on concurrent requests.
 
-use std::{sync::Mutex, time::Duration};
+use std::time::Duration;
 
 use jiff::{Timestamp, fmt::rfc2822::DateTimeParser};
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use tokio::{
     sync::{Semaphore, SemaphorePermit, watch},
-    time::{Instant, sleep_until},
+    time::Instant,
 };
 
-use super::settings::{Random, RequestRate, Settings};
+use super::settings::{Random, Settings};
 
 /// Whether a failed request is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +115,6 @@ fn http_date(text: &str) -> Option<i64> {
 #[derive(Debug)]
 pub(super) struct Pace {
     slots: Semaphore,
-    bucket: Option<Bucket>,
     hold: watch::Sender<Hold>,
 }
 
@@ -145,13 +143,11 @@ impl Pace {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             slots: Semaphore::new(settings.max_concurrent_requests.get().min(Semaphore::MAX_PERMITS)),
-            bucket: settings.requests_per_second.map(Bucket::new),
             hold: watch::Sender::new(Hold::Open),
         }
     }
 
-    /// Waits for the end of a hold, for a slot and for the rate. Cancel-safe: a dropped wait returns its slot (not its
-    /// token).
+    /// Waits for the end of a hold and for a slot. Cancel-safe: a dropped wait returns its slot.
     pub(super) async fn enter(&self) -> Admission<'_> {
         loop {
             let first = self.end_of_hold().await;
@@ -164,11 +160,7 @@ impl Pace {
 
     /// The same for the chat endpoint, whose limits are its own.
     pub(super) async fn enter_chat(&self) -> Option<SemaphorePermit<'_>> {
-        let slot = self.slots.acquire().await.ok();
-        if let Some(bucket) = &self.bucket {
-            bucket.take().await;
-        }
-        slot
+        self.slots.acquire().await.ok()
     }
 
     /// Waits until no hold is in force. Cancel-safe.
@@ -221,35 +213,6 @@ impl Drop for FirstRequest<'_> {
     }
 }
 
-/// A token bucket with the tokens of one second, at least one.
-#[derive(Debug)]
-struct Bucket {
-    interval: Duration,
-    burst: Duration,
-    /// When the bucket is full again without further requests.
-    full_at: Mutex<Instant>,
-}
-
-impl Bucket {
-    fn new(rate: RequestRate) -> Self {
-        let interval = Duration::try_from_secs_f64(1.0 / rate.per_second()).unwrap_or(Duration::MAX / 4);
-        let burst = interval.max(Duration::from_secs(1));
-        Self { interval, burst, full_at: Mutex::new(Instant::now()) }
-    }
-
-    async fn take(&self) {
-        let turn = {
-            let mut full_at = self.full_at.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            let filled = (*full_at).max(Instant::now()) + self.interval;
-            *full_at = filled;
-            filled.checked_sub(self.burst)
-        };
-        if let Some(turn) = turn {
-            sleep_until(turn).await;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -288,29 +251,6 @@ mod tests {
     fn wait_for_stock_does_not_end() {
         let last = STOCK.waits(&Random::default()).nth(200).unwrap();
         assert!(last >= Duration::from_secs(60) && last <= Duration::from_secs(120), "{last:?}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn bucket_lets_a_second_through_at_once_and_then_keeps_the_rate() {
-        let bucket = Bucket::new(RequestRate::try_new(5.0).unwrap());
-        let start = Instant::now();
-        for _ in 0..5 {
-            bucket.take().await;
-        }
-        assert!(start.elapsed() < Duration::from_millis(10));
-        for _ in 0..10 {
-            bucket.take().await;
-        }
-        assert_eq!(start.elapsed().as_millis().div_ceil(100), 20);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn slow_rate_holds_one_token() {
-        let bucket = Bucket::new(RequestRate::try_new(0.5).unwrap());
-        let start = Instant::now();
-        bucket.take().await;
-        bucket.take().await;
-        assert_eq!(start.elapsed().as_secs(), 2);
     }
 
     #[tokio::test(start_paused = true)]

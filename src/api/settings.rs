@@ -38,8 +38,6 @@ pub struct Settings {
     pub max_retries: usize,
     /// The largest number of concurrent requests. Default: 16.
     pub max_concurrent_requests: NonZeroUsize,
-    /// The largest number of requests started per second. Default: no limit.
-    pub requests_per_second: Option<RequestRate>,
     /// A PEM bundle of root certificates that are trusted in addition to the computer's own.
     pub extra_roots_pem: Option<Vec<u8>>,
     /// The `User-Agent` header.
@@ -63,7 +61,6 @@ impl Default for Settings {
             request_timeout: Duration::from_secs(30),
             max_retries: 5,
             max_concurrent_requests: NonZeroUsize::MIN.saturating_add(15),
-            requests_per_second: None,
             extra_roots_pem: None,
             user_agent: UserAgent::default(),
             random: Random::default(),
@@ -165,24 +162,6 @@ impl Default for Random {
 impl fmt::Debug for Random {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Random")
-    }
-}
-
-/// A number of requests per second that is positive and finite.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RequestRate(f64);
-
-impl RequestRate {
-    /// A rate; `None` for zero, negative and non-finite numbers.
-    #[must_use]
-    pub fn try_new(per_second: f64) -> Option<Self> {
-        (per_second.is_finite() && per_second > 0.0).then_some(Self(per_second))
-    }
-
-    /// Requests per second.
-    #[must_use]
-    pub fn per_second(self) -> f64 {
-        self.0
     }
 }
 
@@ -339,13 +318,6 @@ mod tests {
         for token in [TokenSource::Command(command), TokenSource::Value("planted".into())] {
             let settings = Settings { token: Some(token), api_key: Some("planted".into()), ..Settings::default() };
             assert!(!format!("{settings:?}").contains("planted"), "{settings:?}");
-        }
-    }
-
-    #[test]
-    fn rate_refuses_nonsense() {
-        for nonsense in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(RequestRate::try_new(nonsense).is_none());
         }
     }
 }

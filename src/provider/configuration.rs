@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DestroyFallback, Environment, OnLeftover, ProviderClient, account_budget::AccountBudget, rules};
 use crate::{
-    api::{
-        BaseUrl, Context, InvalidBaseUrl, Journal, PlainHttp, Progress, RequestRate, Settings, TokenSource, UserAgent,
-    },
+    api::{BaseUrl, Context, InvalidBaseUrl, Journal, PlainHttp, Progress, Settings, TokenSource, UserAgent},
     framework::{
         Attr, ConfigureContext, Diagnostics, Path, Schema, Secret, Type,
         schema::{Attribute, validator},
@@ -30,7 +28,6 @@ pub struct Configuration {
     pub(super) request_timeout: Attr<String>,
     pub(super) max_retries: Attr<i64>,
     pub(super) max_concurrent_requests: Attr<i64>,
-    pub(super) requests_per_second: Attr<f64>,
     pub(super) ca_certificate_file: Attr<String>,
     pub(super) preflight: Attr<bool>,
     pub(super) max_hourly_price: Attr<Number>,
@@ -109,12 +106,6 @@ pub(super) fn schema() -> Schema {
                 format!("How many requests may run at the same time. Default: `{}`.", defaults.max_concurrent_requests),
             )
             .validate(validator::between(1..=1000)),
-            Attribute::optional(
-                "requests_per_second",
-                Type::Number,
-                "How many requests may start per second. Default: no limit.",
-            )
-            .validate(validator::positive()),
             Attribute::optional(
                 "ca_certificate_file",
                 Type::String,
@@ -249,7 +240,6 @@ pub(super) async fn configure(
         max_concurrent_requests: whole(&configuration.max_concurrent_requests)
             .and_then(NonZeroUsize::new)
             .unwrap_or(defaults.max_concurrent_requests),
-        requests_per_second: configuration.requests_per_second.known().copied().and_then(RequestRate::try_new),
         extra_roots_pem: extra_roots(&configuration, environment, limits, &mut diagnostics).await,
         user_agent: UserAgent {
             core: Some(format!("Terraform/{}", context.core_version)).filter(|_| !context.core_version.is_empty()),

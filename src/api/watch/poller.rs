@@ -21,7 +21,6 @@ use crate::api::{
     listing::Listing,
     object::Object,
     retry::{FAILED_LOOK, Retry},
-    settings::RequestRate,
 };
 
 /// The time limit of one look.
@@ -62,7 +61,6 @@ struct LastLook<K: Object> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
     took: Duration,
-    requests: usize,
     records: usize,
 }
 
@@ -149,7 +147,7 @@ impl<K: Object> Poller<K> {
                     running.ended = true;
                     return;
                 };
-                let pause = pause(youngest.elapsed(), cost, client.settings().requests_per_second, fraction);
+                let pause = pause(youngest.elapsed(), cost, fraction);
                 tokio::select! {
                     () = sleep_until(last_look + pause.max(held)) => break,
                     () = self.joined.notified() => {}
@@ -187,19 +185,19 @@ impl<K: Object> Poller<K> {
         if keys.len() > K::DETAILS_AT_MOST {
             return match objects.ask(&context, Retry::Never).await {
                 Ok(listing) => {
-                    let cost = Cost { requests: 1, records: listing.records.len(), ..Cost::default() };
+                    let cost = Cost { records: listing.records.len(), ..Cost::default() };
                     (keys.into_iter().filter_map(|key| sighted(key, &listing)).collect(), None, cost)
                 }
                 Err(error) => {
                     let seen = keys.into_iter().map(|key| (key, Err(error.clone()))).collect();
-                    (seen, Some(error), Cost { requests: 1, ..Cost::default() })
+                    (seen, Some(error), Cost::default())
                 }
             };
         }
         let outcomes = join_all(keys.iter().map(|key| K::one(&objects, key, &context))).await;
         let failure = outcomes.iter().find_map(|outcome| outcome.as_ref().err().cloned());
         let failure = failure.filter(|_| outcomes.iter().all(Result::is_err));
-        let cost = Cost { requests: keys.len(), records: keys.len(), ..Cost::default() };
+        let cost = Cost { records: keys.len(), ..Cost::default() };
         let outcomes = outcomes.into_iter().map(|outcome| outcome.map(|record| Arc::new(sighting(record))));
         (keys.into_iter().zip(outcomes).collect(), failure, cost)
     }
@@ -300,16 +298,12 @@ const FEW: usize = 200;
 const LONGEST: Duration = Duration::from_secs(4);
 
 /// The pause before the next look: a tenth of the age of the youngest wait or a little less, so that a change is seen
-/// within a tenth of the wait's duration, and within 5 s. It is at least four times what the last look took, and leaves
-/// other requests three quarters of their rate. `fraction` (0 to 1) is the jitter.
-fn pause(youngest: Duration, last: Cost, rate: Option<RequestRate>, fraction: f64) -> Duration {
+/// within a tenth of the wait's duration, and within 5 s. It is at least four times what the last look took. `fraction`
+/// (0 to 1) is the jitter.
+fn pause(youngest: Duration, last: Cost, fraction: f64) -> Duration {
     let shortest = if last.records > FEW { SHORTEST_OF_MANY } else { SHORTEST };
     let by_age = youngest.div_f64(10.0).min(LONGEST).mul_f64(0.85 + 0.15 * fraction).max(shortest);
-    let requests = u32::try_from(last.requests).unwrap_or(u32::MAX);
-    let by_rate = rate.map_or(Duration::ZERO, |rate| {
-        Duration::try_from_secs_f64(4.0 * f64::from(requests) / rate.per_second()).unwrap_or(LOOK_LIMIT)
-    });
-    by_age.max(last.took.saturating_mul(4).min(LOOK_LIMIT)).max(by_rate)
+    by_age.max(last.took.saturating_mul(4).min(LOOK_LIMIT))
 }
 
 #[cfg(test)]
@@ -318,25 +312,17 @@ mod tests {
 
     use super::*;
 
-    const FREE: Cost = Cost { took: Duration::ZERO, requests: 1, records: 1 };
+    const FREE: Cost = Cost { took: Duration::ZERO, records: 1 };
 
     #[rstest]
-    #[case::at_first(0, FREE, None, 50)]
-    #[case::a_tenth_of_the_age(3000, FREE, None, 300)]
-    #[case::never_more_than_four_seconds(3_600_000, FREE, None, 4000)]
-    #[case::many_records(0, Cost { records: 201, ..FREE }, None, 500)]
-    #[case::few_records(0, Cost { records: 200, ..FREE }, None, 50)]
-    #[case::four_times_what_it_took(0, Cost { took: Duration::from_millis(300), ..FREE }, None, 1200)]
-    #[case::a_quarter_of_the_rate(0, FREE, Some(20.0), 200)]
-    #[case::a_quarter_of_the_rate_for_each_detail(0, Cost { requests: 3, ..FREE }, Some(20.0), 600)]
-    fn pause_keeps_to_its_bounds(
-        #[case] age_ms: u64,
-        #[case] last: Cost,
-        #[case] rate: Option<f64>,
-        #[case] longest_ms: u64,
-    ) {
-        let rate = rate.and_then(RequestRate::try_new);
-        let [shortest, longest] = [0.0, 1.0].map(|it| pause(Duration::from_millis(age_ms), last, rate, it));
+    #[case::at_first(0, FREE, 50)]
+    #[case::a_tenth_of_the_age(3000, FREE, 300)]
+    #[case::never_more_than_four_seconds(3_600_000, FREE, 4000)]
+    #[case::many_records(0, Cost { records: 201, ..FREE }, 500)]
+    #[case::few_records(0, Cost { records: 200, ..FREE }, 50)]
+    #[case::four_times_what_it_took(0, Cost { took: Duration::from_millis(300), ..FREE }, 1200)]
+    fn pause_keeps_to_its_bounds(#[case] age_ms: u64, #[case] last: Cost, #[case] longest_ms: u64) {
+        let [shortest, longest] = [0.0, 1.0].map(|it| pause(Duration::from_millis(age_ms), last, it));
         assert_eq!(longest, Duration::from_millis(longest_ms));
         assert!(shortest >= longest.mul_f64(0.84), "{shortest:?}");
     }

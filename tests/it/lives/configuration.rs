@@ -51,7 +51,7 @@ pub(super) enum OnLeftover {
 pub(super) struct Configuration {
     pub(super) resources: Vec<Resource>,
     pub(super) on_leftover: OnLeftover,
-    /// Whether requests are so slow that creates are not sent yet when a run is broken.
+    /// Whether requests go one at a time, so that some creates are not sent yet when a run is broken.
     is_slow: bool,
 }
 
@@ -119,7 +119,7 @@ impl Configuration {
             OnLeftover::Default => "",
             OnLeftover::Warn => "on_leftover = \"warn\"\n",
         };
-        let pace = if self.is_slow { "requests_per_second = 8\n" } else { "" };
+        let pace = if self.is_slow { "max_concurrent_requests = 1\n" } else { "" };
         let provider = format!("region = \"cn-east-1\"\nmax_retries = 2\n{leftover}{pace}");
         let mut body = String::new();
         if self.resources.iter().any(|resource| resource.is_other) {

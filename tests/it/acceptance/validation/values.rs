@@ -113,8 +113,6 @@ fn of_the_provider() {
         Case::provider("max_retries", "1.5", "whole number"),
         Case::provider("max_concurrent_requests", "0", "whole number"),
         Case::provider("max_concurrent_requests", "1001", "whole number"),
-        Case::provider("requests_per_second", "0", "above zero"),
-        Case::provider("requests_per_second", "-2", "above zero"),
     ];
     check(&cases, validate);
 }
