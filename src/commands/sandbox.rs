@@ -186,21 +186,19 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// The provider's settings for it. The secrets are valid only for this sandbox, so they are printed.
 fn introduction(running: &Running) -> String {
-    let (base_url, registry_host) = (&running.base_url, &running.registry_host);
+    let base_url = &running.base_url;
     let (token, chat_key) = (running.token.expose_secret(), running.chat_key.expose_secret());
     format!(
         r#"export DAMODEL_BASE_URL='{base_url}'
 export DAMODEL_API_TOKEN='{token}'
 export DAMODEL_API_KEY='{chat_key}'
-export DAMODEL_REGISTRY_HOST='{registry_host}'
 export DAMODEL_REGION='cn-east-1'
 
 provider "damodel" {{
-  base_url      = "{base_url}"
-  api_token     = "{token}"
-  api_key       = "{chat_key}"
-  registry_host = "{registry_host}"
-  region        = "cn-east-1"
+  base_url  = "{base_url}"
+  api_token = "{token}"
+  api_key   = "{chat_key}"
+  region    = "cn-east-1"
 }}
 
 sandbox listening on {base_url}

@@ -24,8 +24,6 @@ pub struct ProviderClient {
     pub(super) quotes: Quotes,
     /// The default region.
     pub(super) region: Option<String>,
-    /// The image registry.
-    pub(super) registry_host: Option<String>,
     /// Whether plans are checked against the service.
     pub(super) preflight: bool,
     /// The budget of each instance.
@@ -113,7 +111,6 @@ impl ProviderClient {
             quotes: Quotes::beside(&journal),
             journal,
             region: None,
-            registry_host: None,
             preflight: true,
             max_hourly_price: None,
             max_prepaid_total: None,

@@ -23,7 +23,6 @@ pub struct Configuration {
     pub(super) api_token: Attr<Secret>,
     pub(super) api_token_command: Attr<Vec<Attr<String>>>,
     pub(super) api_key: Attr<Secret>,
-    pub(super) registry_host: Attr<String>,
     pub(super) region: Attr<String>,
     pub(super) request_timeout: Attr<String>,
     pub(super) max_retries: Attr<i64>,
@@ -78,15 +77,6 @@ pub(super) fn schema() -> Schema {
                 "The key of the chat endpoint. Environment: `DAMODEL_API_KEY`.",
             )
             .sensitive(),
-            Attribute::optional(
-                "registry_host",
-                Type::String,
-                "The image registry's host; lets image addresses be checked while planning. Environment: \
-                 `DAMODEL_REGISTRY_HOST`.",
-            )
-            .validate(validator::text("a host name without a path", |host| {
-                !host.is_empty() && !host.contains('/') && !host.contains(char::is_whitespace)
-            })),
             Attribute::optional("region", Type::String, "The default region. Environment: `DAMODEL_REGION`."),
             Attribute::optional(
                 "request_timeout",
@@ -258,8 +248,7 @@ pub(super) async fn configure(
     }
     let client = ProviderClient {
         region: text(&configuration.region, "DAMODEL_REGION"),
-        registry_host: text(&configuration.registry_host, "DAMODEL_REGISTRY_HOST"),
-        preflight: configuration.preflight.known() != Some(&false),
+        preflight: preflight.unwrap_or(true),
         max_hourly_price: configuration.max_hourly_price.known().cloned(),
         max_prepaid_total: configuration.max_prepaid_total.known().cloned(),
         account_budget: configuration

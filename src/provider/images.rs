@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::{ProviderClient, words::the_nearest};
-use crate::api::{Context, Error, Listing, PrivateImage, PublicImage, PublicImageFilter, WithJson};
+use crate::api::{Context, Error, PrivateImage, PublicImage, PublicImageFilter};
 
 /// The CUDA version that an image needs, and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,121 +17,118 @@ pub(super) struct Cuda {
 }
 
 /// An image that a create selects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WantedImage<'a> {
-    /// By its full address, which shows whether it is public.
-    Address { address: &'a str, public: bool },
+    /// By its full address, which one of the two lists has exactly.
+    Address(&'a str),
     /// By number and kind.
     Number { id: i64, public: bool },
 }
 
 impl WantedImage<'_> {
     /// The attribute that selects it.
-    pub(super) fn attribute(&self) -> &'static str {
+    pub(super) fn attribute(self) -> &'static str {
         match self {
-            Self::Address { .. } => "image",
+            Self::Address(_) => "image",
             Self::Number { .. } => "image_id",
         }
     }
 
-    /// The text for an image that does not exist, with the most similar known address.
-    fn unknown<'a>(&self, place: &str, known: impl Iterator<Item = &'a String>) -> String {
-        let kind = if self.is_public() { "public" } else { "private" };
-        let (named, nearest) = match self {
-            Self::Address { address, .. } => {
-                (format!("image {address:?}"), the_nearest(address, known.map(String::as_str)))
-            }
-            Self::Number { id, .. } => (format!("image_id {id}"), String::new()),
-        };
-        format!("{named} is not a {kind} image of {place}.{nearest} The data source damodel_{kind}_images lists them.")
-    }
-
-    pub(super) fn is_public(&self) -> bool {
+    fn is(self, number: i64, listed: Option<&str>) -> bool {
         match self {
-            Self::Address { public, .. } | Self::Number { public, .. } => *public,
+            Self::Address(address) => listed == Some(address),
+            Self::Number { id, .. } => number == id,
+        }
+    }
+
+    /// The text for an image that does not exist, with the most similar known address.
+    fn unknown(self, known: &[String]) -> String {
+        match self {
+            Self::Address(address) => format!(
+                "image {address:?} is not the address of a public or private image of this account, or the image is \
+                 disabled.{} The data sources damodel_public_images and damodel_private_images list the addresses.",
+                the_nearest(address, known.iter().map(String::as_str))
+            ),
+            Self::Number { id, public: true } => format!(
+                "image_id {id} is not a public image of this service, or it is disabled. The data source \
+                 damodel_public_images lists them."
+            ),
+            Self::Number { id, public: false } => format!(
+                "image_id {id} is not a private image of this account. The data source damodel_private_images lists \
+                 them."
+            ),
         }
     }
 }
 
-/// The image that a configuration selects; `None` if it is unknown, or if an address does not show its kind.
+/// The image that a configuration selects; `None` if it is unknown.
 pub(super) fn wanted<'a>(id: Option<i64>, kind: Option<&str>, address: Option<&'a str>) -> Option<WantedImage<'a>> {
-    match (id, kind, address) {
-        (Some(id), Some(kind), _) => Some(WantedImage::Number { id, public: kind == "public" }),
-        (_, _, Some(address)) => {
-            let (_, path) = address.split_once('/')?;
-            is_public(path).map(|public| WantedImage::Address { address, public })
-        }
-        _ => None,
+    match (id, kind) {
+        (Some(id), Some(kind)) => Some(WantedImage::Number { id, public: kind == "public" }),
+        _ => address.map(WantedImage::Address),
     }
 }
 
-/// Whether an image is public, from its address without the host; `None` if the address does not show it.
-fn is_public(path: &str) -> Option<bool> {
-    match (path.contains("model_library"), path.contains("user_private")) {
-        (true, false) => Some(true),
-        (false, true) => Some(false),
-        _ => None,
-    }
+/// What the lists show of an image.
+#[derive(Debug, Default)]
+pub(super) struct ListedImage {
+    /// The CUDA version that it needs, if its labels or names contain it.
+    pub(super) cuda: Option<Cuda>,
+    /// The region of a private image. The service API has no rule for it (service API, Private image), so an image of
+    /// another region may work.
+    pub(super) region: Option<String>,
+    /// Why it cannot be used, as a sentence.
+    pub(super) fault: Option<String>,
 }
 
-/// The CUDA version that a public image needs, if its labels or names contain it. The error is the reason why the image
-/// cannot be used.
-pub(super) fn public(
-    listing: &Listing<WithJson<PublicImage>>,
-    wanted: &WantedImage<'_>,
-) -> Result<Option<Cuda>, String> {
-    let found = listing.records.iter().find(|image| match wanted {
-        WantedImage::Address { address, .. } => image.image_url.as_deref() == Some(*address),
-        WantedImage::Number { id, .. } => image.id == *id,
-    });
-    match found {
-        Some(image) => {
-            let labelled = newest(image.labels.iter());
-            let guessed = || newest(image.softwares.iter().chain(&image.name).chain(&image.image_url));
-            let is_labelled = labelled.is_some();
-            Ok(labelled.or_else(guessed).map(|version| Cuda { version, is_labelled }))
+/// Looks up an image: a number in the list of its kind, an address in both lists.
+pub(super) async fn look_up(
+    wanted: WantedImage<'_>,
+    client: &ProviderClient,
+    limits: &Context,
+) -> Result<ListedImage, Error> {
+    let (mut known, mut complete) = (Vec::new(), true);
+    if !matches!(wanted, WantedImage::Number { public: false, .. }) {
+        let listing = client.api.public_images(&PublicImageFilter::default(), limits).await?;
+        if let Some(image) = listing.records.iter().find(|image| wanted.is(image.id, image.image_url.as_deref())) {
+            return Ok(public(image));
         }
-        None if listing.complete => {
-            let addresses = listing.records.iter().filter_map(|image| image.image_url.as_ref());
-            Err(wanted.unknown("this service, or it is disabled", addresses))
-        }
-        None => Ok(None),
+        complete &= listing.complete;
+        known.extend(listing.records.iter().filter_map(|image| image.image_url.clone()));
     }
+    if !matches!(wanted, WantedImage::Number { public: true, .. }) {
+        let listing = client.api.private_images().snapshot(limits).await?;
+        let mut records = listing.records.iter();
+        if let Some(image) = records.find(|image| wanted.is(image.image_id, image.image_tag.as_deref())) {
+            return Ok(private(image));
+        }
+        complete &= listing.complete;
+        known.extend(listing.records.iter().filter_map(|image| image.image_tag.clone()));
+    }
+    Ok(ListedImage { fault: complete.then(|| wanted.unknown(&known)), ..ListedImage::default() })
 }
 
-/// Like [`public`], for a private image, which must be ready.
-pub(super) fn private(listing: &Listing<PrivateImage>, wanted: &WantedImage<'_>) -> Result<Option<Cuda>, String> {
-    let Some(image) = find_private(listing, wanted) else {
-        return if listing.complete {
-            let addresses = listing.records.iter().filter_map(|image| image.image_tag.as_ref());
-            Err(wanted.unknown("this account", addresses))
-        } else {
-            Ok(None)
-        };
-    };
-    if image.image_status == Some(0) {
+fn public(image: &PublicImage) -> ListedImage {
+    let labelled = newest(image.labels.iter());
+    let guessed = || newest(image.softwares.iter().chain(&image.name).chain(&image.image_url));
+    let is_labelled = labelled.is_some();
+    let cuda = labelled.or_else(guessed).map(|version| Cuda { version, is_labelled });
+    ListedImage { cuda, ..ListedImage::default() }
+}
+
+/// A private image must be ready.
+fn private(image: &PrivateImage) -> ListedImage {
+    let fault = (image.image_status == Some(0)).then(|| {
         let progress = image.push_progress.map(|percent| format!(" ({percent} % pushed)")).unwrap_or_default();
-        return Err(format!("The private image is still being created{progress}."));
-    }
+        format!("The private image is still being created{progress}.")
+    });
     let guessed = newest(image.image_name.iter().chain(&image.original_image).chain(&image.image_tag));
-    Ok(guessed.map(|version| Cuda { version, is_labelled: false }))
+    let cuda = guessed.map(|version| Cuda { version, is_labelled: false });
+    ListedImage { cuda, region: image.region.clone(), fault }
 }
 
 fn newest<'a>(texts: impl Iterator<Item = &'a String>) -> Option<Vec<u64>> {
     texts.filter_map(|text| cuda(text)).max()
-}
-
-/// The region of a private image. The service API has no rule for it (service API, Private image), so an image of
-/// another region may work.
-pub(super) fn region<'a>(listing: &'a Listing<PrivateImage>, wanted: &WantedImage<'_>) -> Option<&'a str> {
-    find_private(listing, wanted)?.region.as_deref()
-}
-
-fn find_private<'a>(listing: &'a Listing<PrivateImage>, wanted: &WantedImage<'_>) -> Option<&'a PrivateImage> {
-    listing.records.iter().find(|image| match wanted {
-        WantedImage::Address { address, .. } => image.image_tag.as_deref() == Some(*address),
-        WantedImage::Number { id, .. } => image.image_id == *id,
-    })
 }
 
 /// The address of an image with this number and kind; `None` if the lists lack it.
@@ -179,9 +176,7 @@ mod tests {
     fn the_pair_wins_over_the_address() {
         let address = Some("reg/model_library/a:1");
         assert_eq!(wanted(Some(7), Some("private"), address), Some(WantedImage::Number { id: 7, public: false }));
-        assert!(wanted(None, None, address).is_some_and(|image| image.is_public()));
-        assert_eq!(wanted(None, None, Some("reg/other/a:1")), None);
-        assert_eq!(wanted(None, None, Some("reg/model_library/user_private/a:1")), None);
+        assert_eq!(wanted(None, Some("private"), address), address.map(WantedImage::Address));
     }
 
     #[test]

@@ -175,7 +175,6 @@ impl Workspace {
             .with("TF_INPUT", "0")
             .with("DAMODEL_BASE_URL", &service.base_url)
             .with("DAMODEL_API_TOKEN", service.token.expose_secret())
-            .with("DAMODEL_REGISTRY_HOST", &service.registry_host)
             .with("DAMODEL_REGION", "cn-east-1")
             .with("TF_VAR_model", MODEL)
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     api::{
-        CloudDisk, CloudDiskSpecFilter, Context, Error, Listing, PublicImageFilter, Spec, WithJson,
+        CloudDisk, CloudDiskSpecFilter, Context, Error, Listing, Spec, WithJson,
         disk_status::{IN_ARREARS, MOUNTED, MOUNTING, RELEASED, RELEASING},
     },
     framework::{Diagnostic, Diagnostics, Path},
@@ -187,22 +187,20 @@ impl Findings {
             planned.image.as_str().filter(|_| planned.image_id.is_null() || planned.image_id.is_unknown()),
         )?;
         let path = Path::to(image.attribute());
-        let mut region = None;
-        let found = if image.is_public() {
-            let listing = client.api.public_images(&PublicImageFilter::default(), limits).await;
-            listing.map(|listing| images::public(&listing, &image))
-        } else {
-            let listing = client.api.private_images().snapshot(limits).await;
-            region = listing.as_ref().ok().and_then(|listing| images::region(listing, &image)).map(str::to_owned);
-            listing.map(|listing| images::private(&listing, &image))
-        };
-        match found {
-            Err(error) => self.unanswered(&error, "check the image", client),
-            Ok(Err(fault)) => self.diagnostics.error_at(path.clone(), "The image cannot be used", fault),
-            Ok(Ok(cuda)) => return Some(Image { path, cuda, region }),
+        match images::look_up(image, client, limits).await {
+            Err(error) => {
+                self.unanswered(&error, "check the image", client);
+                None
+            }
+            Ok(images::ListedImage { cuda, region, fault }) => {
+                // The region is checked even if the image cannot be used.
+                let cuda = cuda.filter(|_| fault.is_none());
+                if let Some(fault) = fault {
+                    self.diagnostics.error_at(path.clone(), "The image cannot be used", fault);
+                }
+                Some(Image { path, cuda, region })
+            }
         }
-        // The region is checked even if the image cannot be used.
-        region.map(|region| Image { path, cuda: None, region: Some(region) })
     }
 
     /// Checks the image against the region and the specification. A wrong region rules out a candidate; without

@@ -53,11 +53,6 @@ fn offline(plan: &mut CreatePlan<Instance>, client: Option<&ProviderClient>) {
         }
     }
     needs(config, &mut plan.diagnostics);
-    if let (Some(host), Some(address)) =
-        (client.and_then(|client| client.registry_host.as_deref()), image_address(config))
-    {
-        check_address(address, host, &mut plan.diagnostics);
-    }
 }
 
 /// Checks the create against the live service, and plans its price.
@@ -117,26 +112,6 @@ fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
             }
         }
     }
-}
-
-/// The image address that a create would send.
-fn image_address(config: &Instance) -> Option<&str> {
-    config.image.as_str().filter(|_| config.image_id.is_null())
-}
-
-/// Checks an address as the service does (service API, POST /api/instance/create, rule 4).
-fn check_address(address: &str, host: &str, diagnostics: &mut Diagnostics) {
-    let detail = match address.strip_prefix(host).and_then(|rest| rest.strip_prefix('/')) {
-        None => format!("The address must start with {host}/, the provider's registry_host."),
-        Some(path) => match (path.contains("model_library"), path.contains("user_private")) {
-            (true, true) | (false, false) => {
-                "Its path must contain either model_library (a public image) or user_private (a private one)."
-                    .to_owned()
-            }
-            _ => return,
-        },
-    };
-    diagnostics.error_at(Path::to("image"), "Not an address of this registry", format!("{address:?}: {detail}"));
 }
 
 /// Warns about the disks that a replacement deletes.

@@ -23,12 +23,8 @@ fn error_of<'a>(said: &'a [Diagnostic], label: &str) -> &'a Diagnostic {
 #[test]
 fn what_the_service_would_refuse_is_told_on_its_argument() {
     let private = |id: u32| Instance::new("").set("image_id", id).text("image_type", "private");
-    let address = |path: &str| {
-        Instance::new("")
-            .without("image_id")
-            .without("image_type")
-            .text("image", &format!("registry.damodel.test/{path}"))
-    };
+    let image = |address: &str| Instance::new("").without("image_id").without("image_type").text("image", address);
+    let address = |path: &str| image(&format!("registry.damodel.test/{path}"));
     let public = |id: u32| Instance::new("").set("image_id", id);
     let with = |name: &str, value: &str| Instance::new("").set(name, value);
     let cases: Vec<(Instance, &str, &[&str])> = vec![
@@ -40,8 +36,11 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
         (
             address("model_library/pytorch:0.1"),
             "image",
-            &["model_library/pytorch:0.1\" is not a public image", "The nearest is", "model_library/pytorch:2"],
+            &["model_library/pytorch:0.1\" is not the address", "The nearest is", "model_library/pytorch:2"],
         ),
+        (image("elsewhere.example.com/model_library/ubuntu:22.04"), "image", &["is not the address of a public"]),
+        (address("ubuntu:22.04"), "image", &["ubuntu:22.04\" is not the address", "model_library/ubuntu:22.04"]),
+        (address("model_library/user_private/ubuntu"), "image", &["is not the address", "damodel_private_images"]),
         (address("user_private/main/half-pushed:v952"), "image", &["still being created"]),
         (public(902).set("spec_id", 105), "image_id", &["CUDA 12.4", "at most 12.2"]),
         (public(901).set("spec_id", 106), "spec_id", &["sold out", "Available now", "103"]),

@@ -52,26 +52,6 @@ fn what_a_create_needs_is_said_by_its_plan() {
 }
 
 #[test]
-fn an_image_address_is_checked_against_the_registry() {
-    each_workspace(|site, workspace| {
-        let provider = format!("region = \"cn-east-1\"\nregistry_host = {:?}", site.registry_host());
-        for (address, says) in [
-            ("elsewhere.example.com/model_library/ubuntu:22.04", "must start with"),
-            ("registry.damodel.test/ubuntu:22.04", "model_library"),
-            ("registry.damodel.test/model_library/user_private/ubuntu", "either"),
-        ] {
-            let machine = Instance::new("x").without("image_id").without("image_type").text("image", address);
-            workspace.write(&config_with(&provider, machine));
-            let said = workspace.try_plan(&[]);
-            let errors: Vec<_> = said.iter().filter(|said| said.is_error()).collect();
-            assert_eq!(errors.len(), 1, "{said:?}");
-            assert_eq!(errors[0].attribute.as_deref(), Some("image"));
-            assert!(errors[0].text().contains(says), "{said:?}");
-        }
-    });
-}
-
-#[test]
 fn a_term_without_effect_is_a_warning() {
     each_workspace(|_, workspace| {
         workspace.write(&crate::support::terraform::config(Instance::new("x").set("purchase_duration", 3)));

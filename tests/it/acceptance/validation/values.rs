@@ -104,8 +104,6 @@ fn of_the_provider() {
         Case::provider("api_token_command", "[]", "must name a program"),
         Case::provider("api_token_command", r#"[""]"#, "must name a program"),
         Case::provider("api_token_command", r#""print-token""#, "list of string"),
-        Case::provider("registry_host", r#""""#, "host name"),
-        Case::provider("registry_host", r#""registry.example.com/path""#, "host name"),
         Case::provider("request_timeout", r#""30""#, "duration"),
         Case::provider("request_timeout", r#""0s""#, "duration"),
         Case::provider("max_retries", "-1", "whole number"),
