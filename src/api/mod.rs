@@ -45,10 +45,10 @@ mod pending;
 mod presence;
 mod private_images;
 mod progress;
+mod quotes;
 mod records;
 mod redact;
 mod remote_file;
-mod reservations;
 mod retry;
 mod save_image;
 mod settings;
@@ -63,7 +63,7 @@ pub use self::catalogue::Specs;
 pub use self::cloud_disks::CreateCloudDisk;
 pub use self::instances::{CreateInstance, ExistDisk, ImageSelector, LoginMethod, NewDisk, Payment, SpecSelector};
 pub use self::object::is_marked;
-pub use self::reservations::Quotes;
+pub use self::quotes::Quotes;
 pub use self::witness::Witness;
 pub use chat::{
     ChatAnswer, ChatAssembly, ChatMessage, ChatRequest, ChatUsage, EventError, EventStream, Pushed, ServerEvent,
@@ -97,7 +97,6 @@ pub use records::{
 };
 pub use redact::LOGGABLE;
 pub use remote_file::{RemoteError, RemoteFile};
-pub use reservations::{Reservation, Reservations};
 pub use save_image::SaveImage;
 pub use settings::{BaseUrl, InvalidBaseUrl, PlainHttp, Random, Settings, TokenSource, UserAgent};
 pub use transport::{Answering, IncomingAnswer, Outgoing, SendFailure, Transport};

@@ -1,10 +1,9 @@
 //! The budget of the whole account (`max_account_hourly_price`): the hourly cost of all its instances, including those
-//! that this run and others on this computer are about to create.
+//! that this process plans and creates. Another process is known only from the account's list.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bigdecimal::BigDecimal;
@@ -17,24 +16,39 @@ use super::{
     pricing::{PriceTerms, Prices, cost, select},
 };
 use crate::{
-    api::{self, Code, Context, Instance, ObjectKind, Reservation, Reservations},
+    api::{self, Code, Context, Instance, ObjectKind},
     framework::{Attr, Diagnostic, Diagnostics, value::Number},
 };
 
 /// The number of most expensive instances in an error.
 const DEAREST: usize = 3;
 
-/// The budget, and the planned instances of this run.
+/// The budget, and what this process adds to the account's cost.
 #[derive(Debug)]
 pub(super) struct AccountBudget {
     most: Number,
-    /// The directory of the files that runs share.
-    directory: PathBuf,
-    reservations: OnceCell<Reservations>,
-    /// The planned instances of this process, by the plan's id.
-    planned: Mutex<BTreeMap<String, Item>>,
+    own: Mutex<OwnItems>,
     /// What only the details of instances show, by uid.
     own_terms: Mutex<BTreeMap<String, Arc<OnceCell<Option<OwnTerms>>>>>,
+}
+
+/// The cost items of this process.
+#[derive(Debug, Default)]
+struct OwnItems {
+    /// The planned instances, by the plan's id.
+    planned: BTreeMap<String, Item>,
+    /// The creates, from just before their requests: the list shows an accepted one late.
+    creates: Vec<OwnCreate>,
+}
+
+/// A create of this process.
+#[derive(Debug)]
+struct OwnCreate {
+    /// The name that it sends.
+    marker: String,
+    /// The instance's id, once accepted.
+    uid: Option<String>,
+    item: Item,
 }
 
 /// What an instance itself says about its price.
@@ -55,9 +69,8 @@ struct Item {
 #[derive(Debug)]
 pub(super) struct AccountBill<'a> {
     budget: &'a AccountBudget,
-    reservations: &'a Reservations,
     items: Vec<Item>,
-    /// Ids and names of instances that do not count, although reservations may name them.
+    /// Ids and names of instances that do not count, although this process created them.
     gone: BTreeSet<String>,
 }
 
@@ -78,8 +91,8 @@ pub(super) struct Replaced<'a> {
 }
 
 impl AccountBudget {
-    pub(super) fn new(most: Number, directory: PathBuf) -> Self {
-        Self { most, directory, reservations: OnceCell::new(), planned: Mutex::default(), own_terms: Mutex::default() }
+    pub(super) fn new(most: Number) -> Self {
+        Self { most, own: Mutex::default(), own_terms: Mutex::default() }
     }
 
     /// The limit.
@@ -89,31 +102,29 @@ impl AccountBudget {
 
     /// Removes a planned instance: its create has started, or it is not created.
     pub(super) fn forget_plan(&self, plan: &str) {
-        self.planned.lock().unwrap_or_else(PoisonError::into_inner).remove(plan);
+        self.own().planned.remove(plan);
     }
 
-    /// Records the outcome of a create.
-    pub(super) async fn ended(&self, marker: &str, uid: Option<&str>) {
-        if let Some(reservations) = self.reservations.get() {
-            reservations.ended(marker, uid).await;
+    /// Records the outcome of a create: the id of its instance. Without an id the create no longer counts.
+    pub(super) fn ended(&self, marker: &str, uid: Option<&str>) {
+        let mut own = self.own();
+        own.creates.retain(|create| create.marker != marker || uid.is_some());
+        for create in own.creates.iter_mut().filter(|create| create.marker == marker) {
+            create.uid = uid.map(str::to_owned);
         }
     }
 
-    /// Removes the reservation of a released instance.
-    pub(super) async fn released(&self, uid: &str) {
-        if let Some(reservations) = self.reservations.get() {
-            reservations.released(uid).await;
-        }
+    /// Removes the create of a released instance.
+    pub(super) fn released(&self, uid: &str) {
+        self.own().creates.retain(|create| create.uid.as_deref() != Some(uid));
     }
 
-    async fn reservations(&self, client: &ProviderClient, limits: &Context) -> Result<&Reservations, api::Error> {
-        self.reservations
-            .get_or_try_init(|| async {
-                let account = client.api.fingerprint(limits).await?;
-                let file = self.directory.join(format!("{account}.json"));
-                Ok(Reservations::new(Some(file), &client.api.settings().random))
-            })
-            .await
+    fn own_names(&self) -> BTreeSet<String> {
+        self.own().creates.iter().flat_map(OwnCreate::names).map(str::to_owned).collect()
+    }
+
+    fn own(&self) -> MutexGuard<'_, OwnItems> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The current costs of the account, from lists requested at `since` or later, otherwise from a snapshot.
@@ -124,7 +135,6 @@ impl AccountBudget {
         since: Option<Instant>,
         limits: &Context,
     ) -> Result<AccountBill<'a>, Refusal> {
-        let reservations = self.reservations(client, limits).await?;
         let instances = client.api.instances();
         let listing = match since {
             Some(since) => instances.since(since, limits).await?,
@@ -135,16 +145,12 @@ impl AccountBudget {
         }
         let is_gone = |instance: &&Instance| instance.is_released() || replaced.is(instance, client);
         let gone: BTreeSet<String> = listing.records.iter().filter(is_gone).flat_map(names).collect();
-        let reserved = reservations.change(limits, |own, others| {
-            let names = |it: &Reservation| [Some(it.marker.clone()), it.uid.clone()];
-            own.iter().chain(&*others).flat_map(names).flatten().collect::<BTreeSet<String>>()
-        });
-        let reserved = reserved.await;
-        let counts = |instance: &&Instance| !is_gone(instance) && !names(instance).any(|name| reserved.contains(&name));
+        let own = self.own_names();
+        let counts = |instance: &&Instance| !is_gone(instance) && !names(instance).any(|name| own.contains(&name));
         let counted = listing.records.iter().filter(counts);
         let items = try_join_all(counted.map(|instance| self.item(instance, client, since, limits))).await?;
         let items = items.into_iter().flatten().collect();
-        Ok(AccountBill { budget: self, reservations, items, gone })
+        Ok(AccountBill { budget: self, items, gone })
     }
 
     /// The cost item of an instance at its live price, or else at its own; `None` if it is gone.
@@ -224,6 +230,13 @@ impl From<api::Error> for Refusal {
     }
 }
 
+impl OwnCreate {
+    /// What identifies its instance in a list.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        [Some(self.marker.as_str()), self.uid.as_deref()].into_iter().flatten()
+    }
+}
+
 impl Replaced<'_> {
     fn is(&self, instance: &Instance, client: &ProviderClient) -> bool {
         let is_tainted = || client.is_tainted(ObjectKind::Instance, instance.uid.as_str());
@@ -232,7 +245,7 @@ impl Replaced<'_> {
     }
 }
 
-/// The names under which a reservation may identify an instance.
+/// The names under which a create may identify an instance.
 fn names(instance: &Instance) -> impl Iterator<Item = String> {
     [Some(instance.uid.to_string()), instance.name.clone()].into_iter().flatten()
 }
@@ -287,60 +300,31 @@ fn unpriced(reason: &str) -> Diagnostic {
 }
 
 impl AccountBill<'_> {
-    /// Runs `decide` for a planned instance under the lock of the reservations. The price that it returns counts for
-    /// later plans.
-    pub(super) async fn plan<T>(
-        &self,
-        plan: &str,
-        title: &str,
-        limits: &Context,
-        decide: impl FnOnce(&Room<'_>) -> (T, Option<Number>),
-    ) -> T {
-        let decided = self.reservations.change(limits, |own, others| {
-            let mut planned = self.budget.planned.lock().unwrap_or_else(PoisonError::into_inner);
-            planned.remove(plan);
-            let items = planned.values().cloned();
-            let room = self.room(own.iter().chain(&*others), items);
-            let (decided, hourly) = decide(&room);
-            if let Some(hourly) = hourly {
-                planned.insert(plan.to_owned(), Item { title: title.to_owned(), hourly });
-            }
-            decided
-        });
-        decided.await
+    /// Runs `decide` for a planned instance, one plan at a time. The price that it returns counts for later plans.
+    pub(super) fn plan<T>(&self, plan: &str, title: &str, decide: impl FnOnce(&Room<'_>) -> (T, Option<Number>)) -> T {
+        let mut own = self.budget.own();
+        own.planned.remove(plan);
+        let (decided, hourly) = decide(&self.room(&own));
+        if let Some(hourly) = hourly {
+            own.planned.insert(plan.to_owned(), Item { title: title.to_owned(), hourly });
+        }
+        decided
     }
 
-    /// Reserves the price of a create, unless the budget forbids it.
-    pub(super) async fn reserve(
-        &self,
-        marker: &str,
-        title: &str,
-        hourly: &Number,
-        limits: &Context,
-    ) -> Result<(), Diagnostic> {
-        let reserved = self.reservations.change(limits, |own, others| {
-            own.retain(|reservation| reservation.marker != marker);
-            let planned = self.budget.planned.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let room = self.room(own.iter().chain(&*others), planned.into_values());
-            room.hold(title, hourly)?;
-            own.push(self.reservations.reservation(marker, title.to_owned(), hourly.to_string()));
-            Ok(())
-        });
-        reserved.await
+    /// Counts a create from now on, unless the budget forbids it.
+    pub(super) fn reserve(&self, marker: &str, title: &str, hourly: &Number) -> Result<(), Diagnostic> {
+        let mut own = self.budget.own();
+        own.creates.retain(|create| create.marker != marker);
+        self.room(&own).hold(title, hourly)?;
+        let item = Item { title: title.to_owned(), hourly: hourly.clone() };
+        own.creates.push(OwnCreate { marker: marker.to_owned(), uid: None, item });
+        Ok(())
     }
 
-    fn room<'r>(
-        &self,
-        reserved: impl Iterator<Item = &'r Reservation>,
-        planned: impl Iterator<Item = Item>,
-    ) -> Room<'_> {
-        let is_gone = |it: &Reservation| {
-            self.gone.contains(&it.marker) || it.uid.as_ref().is_some_and(|uid| self.gone.contains(uid))
-        };
-        let reserved = reserved.filter(|reservation| !is_gone(reservation)).filter_map(|reservation| {
-            Some(Item { title: reservation.title.clone(), hourly: reservation.hourly.parse().ok()? })
-        });
-        Room { most: &self.budget.most, items: self.items.iter().cloned().chain(reserved).chain(planned).collect() }
+    fn room(&self, own: &OwnItems) -> Room<'_> {
+        let creates = own.creates.iter().filter(|create| !create.names().any(|name| self.gone.contains(name)));
+        let own = creates.map(|create| &create.item).chain(own.planned.values());
+        Room { most: &self.budget.most, items: self.items.iter().chain(own).cloned().collect() }
     }
 }
 

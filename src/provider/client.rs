@@ -184,9 +184,9 @@ impl ProviderClient {
     }
 
     /// Removes the pending record of an object that was released.
-    pub(super) async fn released(&self, kind: ObjectKind, id: &str, uid: Option<&str>) {
+    pub(super) fn released(&self, kind: ObjectKind, id: &str, uid: Option<&str>) {
         if let (ObjectKind::Instance, Some(budget)) = (kind, &self.account_budget) {
-            budget.released(id).await;
+            budget.released(id);
         }
         let Some(base_url) = self.base_url() else { return };
         if let Err(error) = self.journal.seen(kind, id, uid, &base_url) {

@@ -119,8 +119,8 @@ pub(super) fn schema() -> Schema {
                 Type::Number,
                 "The maximum hourly cost of the whole account: all instances that are not Released, at live prices, \
                  and those that this run creates. An instance that exceeds it is an error in the plan and before the \
-                 purchase, and so is an instance without a known price. Runs on one computer count each other's \
-                 creates; runs on several computers can exceed it together.",
+                 purchase, and so is an instance without a known price. Aliases, units and runs that start together \
+                 can exceed it together: give each a share, or run them one after the other.",
             )
             .validate(validator::positive()),
             Attribute::optional(
@@ -251,10 +251,7 @@ pub(super) async fn configure(
         preflight: preflight.unwrap_or(true),
         max_hourly_price: configuration.max_hourly_price.known().cloned(),
         max_prepaid_total: configuration.max_prepaid_total.known().cloned(),
-        account_budget: configuration
-            .max_account_hourly_price
-            .into_known()
-            .map(|most| AccountBudget::new(most, environment.path("~/.terraform.d/damodel-reservations"))),
+        account_budget: configuration.max_account_hourly_price.into_known().map(AccountBudget::new),
         on_unreleasable,
         on_unreachable,
         on_leftover: configuration.on_leftover.as_str().and_then(OnLeftover::parse).unwrap_or_default(),

@@ -110,13 +110,12 @@ pub(super) async fn plan(
     let decision = match billed {
         Some(billed) => {
             let (title, id) = (survey.planned.title(), plan_id(&mut plan.private, client));
-            let decided = billed.plan(&id, &title, limits, |room| {
+            billed.plan(&id, &title, |room| {
                 survey.rule_out_by(room);
                 let decision = survey.decide(plan);
                 let ceiling = decision.ceiling.clone();
                 (decision, ceiling)
-            });
-            decided.await
+            })
         }
         None => survey.decide(plan),
     };

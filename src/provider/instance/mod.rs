@@ -159,9 +159,9 @@ impl Creatable for Instance {
         price::confirm(self, attempt, client, limits).await
     }
 
-    async fn create_ended(marker: &str, made: Option<&str>, client: &ProviderClient) {
+    fn create_ended(marker: &str, made: Option<&str>, client: &ProviderClient) {
         if let Some(budget) = &client.account_budget {
-            budget.ended(marker, made).await;
+            budget.ended(marker, made);
         }
     }
 

@@ -91,8 +91,7 @@ pub(super) async fn confirm(
     if let (Some(billed), Some(hourly)) =
         (client.billed_for_create(attempt.since, limits).await?, live.hourly_equivalent.known())
     {
-        let reserved = billed.reserve(&attempt.marker, &planned.title(), hourly, limits).await;
-        reserved.map_err(|mut over| {
+        billed.reserve(&attempt.marker, &planned.title(), hourly).map_err(|mut over| {
             over.detail.push_str(" Nothing was bought.");
             over.at(blame(planned, attempt.choice))
         })?;

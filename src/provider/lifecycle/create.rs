@@ -67,7 +67,7 @@ pub(super) async fn create<M: Creatable>(change: Create<M>, context: &StepContex
     let (guard, accepted) = objects.create_one_of(requests, guard, &client.journal, options, &limits).await;
     let Guard { mut choices, confirmed, withheld, marker, mut diagnostics, .. } = guard;
     if let Some(marker) = marker.filter(|_| !matches!(accepted, Err(Error::Unsettled(_)))) {
-        M::create_ended(&marker, accepted.as_ref().ok().map(Accepted::id).as_deref(), client).await;
+        M::create_ended(&marker, accepted.as_ref().ok().map(Accepted::id).as_deref(), client);
     }
     let accepted = match accepted {
         Ok(accepted) => accepted,

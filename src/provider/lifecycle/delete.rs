@@ -22,7 +22,7 @@ pub(super) async fn delete<M: Releasable>(current: State<M>, context: &StepConte
     match release.run().await {
         Ok(End::Gone) => {
             if let Some(id) = current.state.id() {
-                client.released(M::Object::KIND, id, current.state.uid()).await;
+                client.released(M::Object::KIND, id, current.state.uid());
             }
             Outcome::absent()
         }

@@ -179,9 +179,7 @@ pub(super) trait Creatable: Managed {
     }
 
     /// Records the outcome of a create that was confirmed with this marker: the id of its object, or `None`.
-    fn create_ended(_marker: &str, _made: Option<&str>, _client: &ProviderClient) -> impl Future<Output = ()> + Send {
-        async {}
-    }
+    fn create_ended(_marker: &str, _made: Option<&str>, _client: &ProviderClient) {}
 
     /// How long the create is repeated while there is no stock.
     fn wait_for_capacity(&self) -> Option<Duration> {
