@@ -35,7 +35,6 @@ pub struct Configuration {
     pub(super) on_leftover: Attr<String>,
     pub(super) unique_names: Attr<bool>,
     pub(super) stack: Attr<String>,
-    pub(super) pending_dir: Attr<String>,
 }
 
 pub(super) fn schema() -> Schema {
@@ -105,7 +104,7 @@ pub(super) fn schema() -> Schema {
                 "preflight",
                 Type::Bool,
                 "Whether plans are checked against the live service: stock, limits, prices, images, disks and names, \
-                 and a model against the GPU memory of its instance. Default: `true`.",
+                 and a model against the GPU memory of its instance. Environment: `DAMODEL_PREFLIGHT`. Default: `true`.",
             ),
             Attribute::optional(
                 "max_hourly_price",
@@ -155,12 +154,6 @@ pub(super) fn schema() -> Schema {
                  Set it if the directory differs from run to run. Environment: `DAMODEL_STACK`.",
             )
             .validate(rules::non_empty()),
-            Attribute::optional(
-                "pending_dir",
-                Type::String,
-                "The directory of the pending records, which make a killed run recoverable. Default \
-                 `.terraform/damodel-pending` (or below `TF_DATA_DIR`). Environment: `DAMODEL_PENDING_DIR`.",
-            ),
         ],
     )
 }
@@ -208,8 +201,8 @@ pub(super) async fn configure(
         Attr::Known(argv) => Some(TokenSource::Command(argv.iter().filter_map(Attr::known).cloned().collect())),
         Attr::Null | Attr::Unknown => secret(&configuration.api_token, "DAMODEL_API_TOKEN").map(TokenSource::Value),
     };
-    let pending = match text(&configuration.pending_dir, "DAMODEL_PENDING_DIR") {
-        Some(directory) => environment.path(&directory),
+    let pending = match environment.variable("DAMODEL_PENDING_DIR") {
+        Some(directory) => environment.path(directory),
         None => environment.data_directory().join("damodel-pending"),
     };
     let stack = text(&configuration.stack, "DAMODEL_STACK");
@@ -243,6 +236,7 @@ pub(super) async fn configure(
     };
     let on_unreleasable = destroy_fallback("DAMODEL_ON_UNRELEASABLE", environment, &mut diagnostics);
     let on_unreachable = destroy_fallback("DAMODEL_ON_UNREACHABLE", environment, &mut diagnostics);
+    let preflight = configuration.preflight.into_known().or_else(|| preflight(environment, &mut diagnostics));
     if diagnostics.has_errors() {
         return Err(diagnostics);
     }
@@ -264,10 +258,29 @@ pub(super) async fn configure(
 
 /// The variable of this name.
 fn destroy_fallback(name: &str, environment: &Environment, diagnostics: &mut Diagnostics) -> Option<DestroyFallback> {
+    parsed_variable(name, DestroyFallback::parse, r#""fail" or "abandon""#, environment, diagnostics)
+}
+
+fn preflight(environment: &Environment, diagnostics: &mut Diagnostics) -> Option<bool> {
+    let parse = |word: &str| match word {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
+    };
+    parsed_variable("DAMODEL_PREFLIGHT", parse, r#""true", "1", "false" or "0""#, environment, diagnostics)
+}
+
+fn parsed_variable<T>(
+    name: &str,
+    parse: impl Fn(&str) -> Option<T>,
+    valid: &str,
+    environment: &Environment,
+    diagnostics: &mut Diagnostics,
+) -> Option<T> {
     let word = environment.variable(name)?;
-    let parsed = DestroyFallback::parse(word);
+    let parsed = parse(word);
     if parsed.is_none() {
-        let text = format!("{name} is {word:?}. The value must be \"fail\" or \"abandon\", or not set.");
+        let text = format!("{name} is {word:?}. The value must be {valid}, or not set.");
         diagnostics.error("Invalid environment variable", text);
     }
     parsed

@@ -331,8 +331,7 @@ fn of_this_side(error: &Error) -> Row {
         Error::Journal(_) => (
             "its pending record could not be written",
             "Each request to create an object is recorded before it is sent, so that a killed run does not lose a \
-             billed object. Make the directory writable, or choose another with the provider's pending_dir (or \
-             DAMODEL_PENDING_DIR).",
+             billed object. Make the directory writable, or choose another with DAMODEL_PENDING_DIR.",
         ),
         Error::Missing(Missing::BaseUrl) => (
             "the service's address is not set",

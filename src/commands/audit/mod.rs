@@ -52,7 +52,7 @@ pub struct Arguments {
     /// States; `-` reads one from standard input.
     #[arg(value_name = "STATE|-")]
     pub states: Vec<PathBuf>,
-    /// A pending directory of the provider (pending_dir). May be repeated.
+    /// A pending directory of the provider (DAMODEL_PENDING_DIR). May be repeated.
     #[arg(long, value_name = "DIR")]
     pub pending: Vec<PathBuf>,
     /// The form of the list.

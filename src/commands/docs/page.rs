@@ -255,9 +255,10 @@ fn listed(heading: &str, lines: Vec<String>) -> Vec<String> {
     if lines.is_empty() { Vec::new() } else { vec![format!("## {heading}"), lines.join("\n")] }
 }
 
-/// The environment variables in descriptions, each with its argument.
+/// The environment variables in descriptions, each with its argument, and the one that has no argument.
 fn variables<P: Provider>(server: &Server<P>) -> String {
-    let mut named: BTreeMap<&str, String> = BTreeMap::new();
+    let pending = "[Interrupted runs](guides/interrupted-runs.md): the directory of the pending records";
+    let mut named = BTreeMap::from([("DAMODEL_PENDING_DIR", pending.to_owned())]);
     for resource in server.registry().of(framework::OfferKind::Resource) {
         for (variable, argument) in variables_of(&resource.schema) {
             let page = PageKind::RESOURCE.path(resource.name);

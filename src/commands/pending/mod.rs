@@ -37,8 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Clone, Debug, Parser)]
 #[command(name = "pending")]
 pub struct Arguments {
-    /// The directory of the pending records: the provider's pending_dir. Default: damodel-pending in Terraform's data
-    /// directory.
+    /// The directory of the pending records. Default: damodel-pending in Terraform's data directory.
     #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
     pub dir: Option<PathBuf>,
     /// Terraform's data directory.
@@ -77,8 +76,8 @@ pub async fn run_to(
     if notes.are_named && !is_there {
         let directory = notes.directory().display();
         return Err(Failure::new(format!(
-            "no pending directory at {directory}. Give the provider's pending_dir relative to this folder; the first \
-             apply makes it"
+            "no pending directory at {directory}. Give the DAMODEL_PENDING_DIR of the apply, relative to this folder; \
+             the first apply makes it"
         )));
     }
     let service = AskedService::new(Client::new(arguments.service.settings(environment)?));
@@ -89,7 +88,7 @@ pub async fn run_to(
         // No create has run in this folder, or the user meant another one.
         None => format!(
             "No pending directory at {}: nothing was created from here. Run this in the folder of the configuration, \
-             or give its pending_dir with --dir.\n",
+             or give the DAMODEL_PENDING_DIR of its apply with --dir.\n",
             notes.directory().display()
         ),
     };

@@ -42,8 +42,7 @@ pub struct Arguments {
     /// The folder of the configuration.
     #[arg(default_value = ".", value_name = "DIR")]
     pub dir: PathBuf,
-    /// The provider's pending directory, if pending_dir sets one. Default: damodel-pending in Terraform's data
-    /// directory.
+    /// The directory of the pending records. Default: damodel-pending in Terraform's data directory.
     #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
     pub pending_dir: Option<PathBuf>,
     /// Terraform's data directory.
@@ -106,7 +105,7 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
 fn no_directory(notes: &PendingFolder) -> Failure {
     let directory = notes.directory().display();
     Failure::new(format!(
-        "no pending directory at {directory}. Give the provider's pending_dir relative to the folder of the \
+        "no pending directory at {directory}. Give the DAMODEL_PENDING_DIR of the apply, relative to the folder of the \
          configuration"
     ))
 }
@@ -125,8 +124,8 @@ fn doubt(notes: &PendingFolder, follower: &Follower) -> Option<String> {
     let is_there = notes.directory().exists() || follower.directory().exists();
     (!is_there).then(|| {
         format!(
-            "No pending directory at {}: nothing was created from here. Give the folder of the configuration, or its \
-             pending_dir with --pending-dir.",
+            "No pending directory at {}: nothing was created from here. Give the folder of the configuration, or the \
+             DAMODEL_PENDING_DIR of its apply with --pending-dir.",
             notes.directory().display()
         )
     })

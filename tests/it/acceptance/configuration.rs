@@ -122,3 +122,18 @@ fn the_token_may_come_from_a_program() {
         assert!(errors(&said).iter().any(|error| error.text().contains("api_token_command")), "{said:?}");
     });
 }
+
+#[test]
+fn a_wrong_word_in_a_variable_is_refused() {
+    each_workspace(|_, workspace| {
+        workspace.write(&config(Instance::new("x")));
+        for (variable, word, valid) in [
+            ("DAMODEL_ON_UNRELEASABLE", "forget", r#""fail" or "abandon""#),
+            ("DAMODEL_PREFLIGHT", "no", r#""true", "1", "false" or "0""#),
+        ] {
+            workspace.set_env(variable, word);
+            refusal(&workspace.try_plan(&[]), &[&format!("{variable} is {word:?}"), valid]);
+            workspace.remove_env(variable);
+        }
+    });
+}

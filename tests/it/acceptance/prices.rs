@@ -263,11 +263,19 @@ fn without_preflight_a_plan_checks_nothing() {
             Instance::new("x").set("spec_id", 106).set("exist_disks", "[{ disk_id = 999 }]").set("image_id", 77);
         workspace.write(&config(&wrong));
         assert!(workspace.try_plan(&[]).iter().filter(|said| said.is_error()).count() >= 3);
-        workspace.write(&config_with("region = \"cn-east-1\"\npreflight = false", wrong));
         let asked = site.ledger().requests.len();
-        let plan = workspace.plan(&[]);
-        assert_eq!(site.ledger().requests.len(), asked);
-        assert!(plan.change(X).is_unknown("estimated_cost"), "no price is known");
+        for value in ["false", "0"] {
+            workspace.set_env("DAMODEL_PREFLIGHT", value);
+            assert!(workspace.plan(&[]).change(X).is_unknown("estimated_cost"), "no price is known");
+        }
+        workspace.set_env("DAMODEL_PREFLIGHT", "true");
+        workspace.write(&config_with("region = \"cn-east-1\"\npreflight = false", &wrong));
+        workspace.plan(&[]);
+        assert_eq!(site.ledger().requests.len(), asked, "the argument wins");
+        workspace.set_env("DAMODEL_PREFLIGHT", "0");
+        workspace.write(&config_with("region = \"cn-east-1\"\npreflight = true", wrong));
+        assert!(workspace.try_plan(&[]).iter().filter(|said| said.is_error()).count() >= 3, "the argument wins");
+        workspace.remove_env("DAMODEL_PREFLIGHT");
         // Without a price in the plan, a valid configuration is bought.
         workspace.apply_ok(&config_with("region = \"cn-east-1\"\npreflight = false", Instance::new("x")));
         workspace.finish();

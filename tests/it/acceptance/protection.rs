@@ -145,13 +145,3 @@ fn a_machine_that_is_busy_is_released_later() {
         workspace.finish();
     });
 }
-
-#[test]
-fn a_wrong_word_in_the_variable_is_refused() {
-    each_workspace(|_, workspace| {
-        workspace.write(&config(Instance::new("x")));
-        workspace.set_env("DAMODEL_ON_UNRELEASABLE", "forget");
-        let said = workspace.try_plan(&[]);
-        assert!(said.iter().any(|said| said.is_error() && said.text().contains("DAMODEL_ON_UNRELEASABLE")), "{said:?}");
-    });
-}

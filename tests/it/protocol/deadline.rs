@@ -1,6 +1,6 @@
 //! A plan against a service that does not answer: its live checks end together, and warn.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use damodel::{
     framework::{Ends, OfferKind, Server, Type, Value},
@@ -29,13 +29,12 @@ async fn live_checks_without_an_answer_end_together_and_warn() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::new(Damodel::new(Environment::default()), Ends::default());
     let offering = server.registry().find(OfferKind::Resource, "damodel_instance").unwrap();
-    let mut core = Core::new(Damodel::new(Environment::default()), "damodel_instance", &offering.schema);
+    let pending = ("DAMODEL_PENDING_DIR", folder.path().display().to_string());
+    let environment = Environment::made_of([pending], PathBuf::new());
+    let mut core = Core::new(Damodel::new(environment), "damodel_instance", &offering.schema);
     let provider = server.schema().ty();
-    let arguments = [
-        ("base_url", format!("http://{}", mute.local_addr().unwrap()).into()),
-        ("api_token", "token".into()),
-        ("pending_dir", folder.path().display().to_string().into()),
-    ];
+    let arguments =
+        [("base_url", format!("http://{}", mute.local_addr().unwrap()).into()), ("api_token", "token".into())];
     assert_eq!(core.configure(&provider, &object(&provider, &arguments)).await, []);
 
     let config = object(
