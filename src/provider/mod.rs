@@ -186,8 +186,8 @@ fn line(record: &PendingRecord, account: Option<&str>, client: &ProviderClient) 
     };
     match id {
         Some(id) => format!(
-            "- {noun} {id} ({name:?}) {what} {whose}. To manage it under another address: terraform import {}.<name> \
-             {id}",
+            "- {noun} {id} ({name:?}) {what} {whose}. If no state has it, and for another address: terraform import \
+             {}.<name> {id}",
             type_name(record.kind)
         ),
         None => format!("- {noun} {name:?} {what} {whose}"),

@@ -79,7 +79,10 @@ fn refusal<M: Managed>(first: &Leftover, found: &[Leftover], client: &ProviderCl
     let others: Vec<String> = found
         .iter()
         .filter(|other| (&other.id, &other.name) != (&first.id, &first.name))
-        .map(|other| format!("- {}{}", summary::<M>(other), import::<M>(other, client)))
+        .map(|other| {
+            let import = import::<M>(other, client).map(|command| format!(": {command}")).unwrap_or_default();
+            format!("- {}{import}", summary::<M>(other))
+        })
         .collect();
     if !others.is_empty() {
         detail = format!("{detail}\n\nFor other addresses:\n{}", others.join("\n"));
@@ -106,41 +109,40 @@ fn summary<M: Managed>(leftover: &Leftover) -> String {
 
 fn advice<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> String {
     let (noun, name) = (noun::<M>(), &leftover.name);
-    let import = import::<M>(leftover, client);
+    let import = import::<M>(leftover, client).map(|command| format!(", or import it: {command}")).unwrap_or_default();
     let forget = match &leftover.record {
         Some(record) => format!("terraform-provider-damodel pending --forget {record}"),
         None => String::new(),
     };
-    let advice = match leftover.kind {
+    let managed = "If another configuration, workspace or stage manages it, leave it and use another name here";
+    match leftover.kind {
         LeftoverKind::Unfinished => format!(
-            "Otherwise apply once more: another block may be resuming it in this run. If this comes back, an earlier \
-             run began to create the {noun} {name:?} with other arguments{import}; or release it in the console, then \
-             {forget}."
+            "{managed}, or give each its own `stack`. Otherwise apply once more: another block may be resuming it in \
+             this run. If this comes back, an earlier run began to create the {noun} {name:?} with other arguments. If \
+             no state has it, release it in the console, then {forget}{import}."
         ),
         LeftoverKind::Finished => format!(
-            "Otherwise run a whole plan once: it may be in a state that this run does not read, as with -target. If \
-             Terraform could not store the state: terraform state push errored.tfstate. If no state has it{import} \
-             (where the address is taken, terraform state rm it first, or release the new one), or {forget}."
+            "{managed}, or give each its own `stack`. Otherwise run a whole plan once: it may be in a state that this \
+             run does not read, as with -target. If Terraform could not store the state: terraform state push \
+             errored.tfstate. If no state has it, {forget}{import} (where the address is taken, \
+             terraform state rm it first, or release the new one)."
         ),
         LeftoverKind::Marked => format!(
-            "Its name {name:?} has the marker of this configuration, and it has no pending record, for example because \
-             .terraform was deleted. If it is in the state, apply again: its name is being repaired. Otherwise release \
-             it in the console, or keep it{import}."
+            "{managed}, or give each its own `stack`. Its name {name:?} has the marker of this configuration, and it \
+             has no pending record, for example because .terraform was deleted. If it is in the state, apply again: \
+             its name is being repaired. If no state has it, release it in the console{import}."
         ),
         LeftoverKind::Named => format!(
-            "With unique_names = true, no other {noun} may have the name {name:?}. Choose another name, or keep this \
-             one{import}."
+            "With unique_names = true, no other {noun} may have the name {name:?}. {managed}. If no state has it, \
+             release it in the console{import}."
         ),
-    };
-    format!("If another configuration or state manages it, leave it, and give each its own `stack`. {advice}")
+    }
 }
 
 /// The import command. What a state or a create of this run has shown is not imported.
-fn import<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> String {
-    match &leftover.id {
-        Some(id) if !is_shown::<M>(leftover, client) => format!(": terraform import {}.<name> {id}", M::TYPE_NAME),
-        _ => String::new(),
-    }
+fn import<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> Option<String> {
+    let id = leftover.id.as_ref().filter(|_| !is_shown::<M>(leftover, client))?;
+    Some(format!("terraform import {}.<name> {id}", M::TYPE_NAME))
 }
 
 fn is_shown<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> bool {

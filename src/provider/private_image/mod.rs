@@ -191,8 +191,9 @@ async fn taken(holder: &api::PrivateImage, client: &ProviderClient, limits: &Con
         ""
     };
     format!(
-        "Private image {id} has this name.{origin} To manage that image: terraform import {}.<name> {id}. Otherwise \
-         delete it in the console, or choose another name.",
+        "Private image {id} has this name.{origin} If another configuration, workspace or stage manages it, use \
+         another name here. If no state has it, delete it in the console, or import it: terraform import {}.<name> \
+         {id}.",
         PrivateImage::TYPE_NAME
     )
 }

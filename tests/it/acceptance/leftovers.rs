@@ -28,6 +28,17 @@ fn warns(said: &[Diagnostic], words: &[&str]) -> bool {
     warnings.map(Diagnostic::text).any(|text| words.iter().all(|word| text.contains(word)))
 }
 
+/// Whether a text advises another name before anything else, and the import only for what no state has.
+fn advises_another_name_first(text: &str, last: &[&str]) -> bool {
+    let first = ["another configuration, workspace or stage", "another name here"];
+    let mut rest = text;
+    first.iter().chain(last).chain(&["If no state has it", "terraform import damodel_"]).all(|words| {
+        let found = rest.split_once(words);
+        rest = found.map_or("", |(_, after)| after);
+        found.is_some()
+    })
+}
+
 /// The names under which objects were created.
 fn sent_names(site: &Site, object: LedgerObject) -> Vec<String> {
     let life = site.ledger().life.into_iter();
@@ -71,7 +82,8 @@ fn a_leftover_of_the_same_configuration_stops_a_create(#[case] argument: &str, #
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done, "{said:#?}");
         let id = if is_disk { id_of(site, &uid) } else { uid };
-        let error = refusal(&said, &["`stack`", &format!("terraform import {}", address.split('.').next().unwrap())]);
+        let error = refusal(&said, &[&format!("terraform import {}", address.split('.').next().unwrap())]);
+        assert!(advises_another_name_first(&error.text(), &["`stack`"]), "{error:#?}");
         assert!(error.text().contains(&id), "{id}: {error:#?}");
         assert_eq!(site.balance_of(object).created, created, "{said:#?}");
 
@@ -169,10 +181,8 @@ fn an_answered_create_whose_state_was_lost_is_refused_with_its_id(#[values("fail
             assert!(warns(&said, &[&lost, "terraform import damodel_instance."]), "{said:#?}");
             return;
         }
-        refusal(
-            &said,
-            &[&lost, "whole plan", "errored.tfstate", "terraform import damodel_instance.", "pending --forget"],
-        );
+        let error = refusal(&said, &[&lost, "whole plan", "errored.tfstate", "pending --forget"]);
+        assert!(advises_another_name_first(&error.text(), &["`stack`"]), "{error:#?}");
         workspace.run_ok(&["import", "-no-color", "-input=false", X, &lost]);
         workspace.apply_ok(&config);
         assert_eq!(site.balance().created, 2);
@@ -193,7 +203,9 @@ fn unique_names_stop_a_create_of_a_taken_name() {
         here.write(&config);
         let (done, said) = here.try_apply(&[]);
         assert!(!done, "{said:#?}");
-        refusal(&said, &[&uid, "unique_names", &format!("terraform import damodel_instance.<name> {uid}")]);
+        let import = format!("terraform import damodel_instance.<name> {uid}");
+        let error = refusal(&said, &[&uid, "unique_names", &import]);
+        assert!(advises_another_name_first(&error.text(), &[]) && !error.text().contains("`stack`"), "{error:#?}");
         assert_eq!(site.balance().created, 1);
         there.destroy_ok();
         here.apply_ok(&config);
