@@ -75,7 +75,7 @@ impl<K: Object> Default for Poller<K> {
 }
 
 impl<K: Object> Poller<K> {
-    /// Registry until `until` returns true. Cancel-safe: a dropped wait is removed.
+    /// Waits until `until` returns true for what a look shows of the object. Cancel-safe: a dropped wait is removed.
     #[tracing::instrument(name = "wait", level = "info", skip_all, fields(kind = noun::<K>(), id = %key))]
     pub(in crate::api) async fn wait(
         self: &Arc<Self>,
