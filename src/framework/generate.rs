@@ -105,7 +105,7 @@ mod tests {
             Attribute::computed("path", Type::String, "Path."),
         ];
         let text = |name| Attribute::optional(name, Type::String, "Any.");
-        let schema = Schema::new(
+        let mut schema = Schema::new(
             "A machine.",
             vec![
                 Attribute::computed("id", Type::String, "Id."),
@@ -116,8 +116,8 @@ mod tests {
                 Attribute::optional_computed("region", Type::String, "Region."),
                 Attribute::optional("disks", AttributeType::Nested(Nesting::List, disk), "Disks."),
             ],
-        )
-        .with_block(Block {
+        );
+        schema.blocks.push(Block {
             name: "timeouts".into(),
             description: "Timeouts.".to_owned(),
             attributes: vec![text("create")],

@@ -235,15 +235,15 @@ mod tests {
             description: "Timeouts.".to_owned(),
             attributes: vec![Attribute::optional("create", Type::String, "Create.")],
         };
-        let schema = Schema::new(
+        let mut schema = Schema::new(
             "A thing.",
             vec![
                 Attribute::computed("id", Type::String, "The id."),
                 Attribute::optional("disks", AttributeType::Nested(Nesting::List, inner), "Disks."),
                 Attribute::required("name", Type::String, "The name."),
             ],
-        )
-        .with_block(timeouts);
+        );
+        schema.blocks.push(timeouts);
         let expected = "## Schema
 
 ### Required

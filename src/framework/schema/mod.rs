@@ -43,13 +43,6 @@ impl Schema {
         Self { version: 0, description: description.into(), attributes, blocks: Vec::new() }
     }
 
-    /// The same with a block.
-    #[must_use]
-    pub fn with_block(mut self, block: Block) -> Self {
-        self.blocks.push(block);
-        self
-    }
-
     /// The type of a whole value of this schema (plugin protocol, value encoding: implied type).
     pub fn ty(&self) -> Type {
         let mut attributes = object_type(&self.attributes);

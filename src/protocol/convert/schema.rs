@@ -130,15 +130,15 @@ mod tests {
     #[test]
     fn a_schema_says_what_the_core_needs() {
         let disk = vec![Attribute::required("size", Type::Number, "Size.")];
-        let source = Schema::new(
+        let mut source = Schema::new(
             "A **thing**.",
             vec![
                 Attribute::with_default("region", Type::String, "a", "Region."),
                 Attribute::optional("password", Type::String, "Password.").sensitive().write_only(),
                 Attribute::computed("disks", AttributeType::Nested(Nesting::List, disk), "Disks."),
             ],
-        )
-        .with_block(Block { name: "timeouts".into(), description: "Timeouts.".to_owned(), attributes: vec![] });
+        );
+        source.blocks.push(Block { name: "timeouts".into(), description: "Timeouts.".to_owned(), attributes: vec![] });
         let block = schema(&source).block.unwrap();
         assert_eq!((block.description.as_str(), block.description_kind), ("A **thing**.", 1));
         let [region, password, disks] = block.attributes.as_slice() else { panic!("three attributes") };

@@ -33,7 +33,7 @@ impl Fixture {
 }
 
 pub(crate) fn schema() -> Schema {
-    ThingResource.schema().with_block(ThingResource.timeouts().unwrap().block())
+    Schema { blocks: vec![ThingResource.timeouts().unwrap().block()], ..ThingResource.schema() }
 }
 
 pub(crate) fn provider_type() -> Type {

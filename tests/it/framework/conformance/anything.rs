@@ -37,7 +37,7 @@ pub(crate) struct AnyResource {
 
 impl AnyResource {
     pub(crate) fn new(schema: Schema, choices: Choices, meddles: bool) -> Self {
-        let ty = schema.clone().with_block(default_timeouts().block()).ty();
+        let ty = with_timeouts(schema.clone()).ty();
         Self { schema, ty, choices: Arc::new(Mutex::new(choices)), meddles }
     }
 
@@ -51,9 +51,14 @@ impl AnyResource {
     }
 }
 
+/// The schema of a resource, as the framework serves it.
+pub(crate) fn with_timeouts(schema: Schema) -> Schema {
+    Schema { blocks: vec![default_timeouts().block()], ..schema }
+}
+
 /// The `Core` of a resource.
 pub(crate) fn core_of(resource: AnyResource) -> Core {
-    let schema = resource.schema.clone().with_block(default_timeouts().block());
+    let schema = with_timeouts(resource.schema.clone());
     let identity = Resource::identity(&resource);
     let core = Core::new(AnyProvider(resource), TYPE_NAME, &schema);
     match identity {
@@ -62,7 +67,7 @@ pub(crate) fn core_of(resource: AnyResource) -> Core {
     }
 }
 
-pub(crate) fn default_timeouts() -> DefaultTimeouts {
+fn default_timeouts() -> DefaultTimeouts {
     let minute = Duration::from_secs(60);
     DefaultTimeouts { create: minute, read: minute, update: minute, delete: minute }
 }

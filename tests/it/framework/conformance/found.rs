@@ -6,7 +6,7 @@ use damodel::framework::{
 };
 
 use super::{
-    anything::{AnyResource, core_of, default_timeouts},
+    anything::{AnyResource, core_of, with_timeouts},
     core::{Answer, Core},
     proposed::proposed_new,
     random::Choices,
@@ -32,7 +32,7 @@ fn object<const N: usize>(attributes: [(&'static str, Value); N]) -> Value {
 async fn core(attribute: Attribute, meddles: bool, tape: &[u8]) -> (Core, Schema) {
     let schema = Schema::new("One.", vec![attribute]);
     let resource = AnyResource::new(schema.clone(), Choices::new(tape.to_vec()), meddles);
-    let schema = schema.with_block(default_timeouts().block());
+    let schema = with_timeouts(schema);
     let mut core = core_of(resource);
     let said = core.configure(&Type::object::<&str>([]), &object([])).await;
     assert!(said.is_empty());

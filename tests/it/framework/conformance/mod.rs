@@ -22,7 +22,7 @@ use damodel::framework::{
 use proptest::{prelude::*, test_runner::RngSeed};
 
 use self::{
-    anything::{AnyResource, core_of, default_timeouts},
+    anything::{AnyResource, core_of, with_timeouts},
     compatible::compatibility_faults,
     core::{Answer, Core},
     plan_valid::{plan_faults, write_only_faults},
@@ -68,7 +68,7 @@ fn runtime() -> &'static tokio::runtime::Runtime {
 
 /// The life cycle of one object: created with the first configuration, changed to the second, destroyed.
 async fn life(resource: AnyResource, configs: [Vec<u8>; 2]) {
-    let schema = resource.schema.clone().with_block(default_timeouts().block());
+    let schema = with_timeouts(resource.schema.clone());
     let meddles = resource.meddles;
     let mut core = core_of(resource);
     let empty: Type = Type::object::<&str>([]);

@@ -106,8 +106,7 @@ pub(super) fn schema(block: &Json) -> Option<Schema> {
         {
             return None;
         }
-        schema =
-            schema.with_block(Block { name: name.clone().into(), description: "Recorded.".to_owned(), attributes });
+        schema.blocks.push(Block { name: name.clone().into(), description: "Recorded.".to_owned(), attributes });
     }
     Some(schema)
 }
