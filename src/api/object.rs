@@ -131,55 +131,21 @@ impl Client {
 }
 
 impl<K: Object> Objects<K> {
-    /// Creates one object exactly once: see [`Accepted`].
+    /// Creates one object exactly once, with the first of these requests that the service accepts: see [`Accepted`].
     ///
     /// A create of the same request that a killed run left in the journal is resumed instead of sending another one.
+    /// A refusal for lack of stock or of CUDA support leads to the next request, any other error ends it. Each
+    /// request is recorded before it is sent. `guard` judges what earlier runs left, is asked before each request, and
+    /// is returned with the result.
+    ///
     /// Runs on a task of its own; when `context` ends, a request in flight has [`GRACE`](crate::api::GRACE) to return
     /// its id. The caller then waits until the object is ready and renames it, with [`Self::wait`] and
     /// [`Self::rename`].
     ///
     /// # Errors
     /// The service's refusal; a journal that cannot be written (then nothing was sent); [`Error::Unsettled`] if the
-    /// outcome of the request is unknown, and [`Error::SeveralMatches`].
-    ///
-    /// ```no_run
-    /// # use damodel::api::{Client, Context};
-    /// # async fn example(client: Client, context: Context) -> Result<(), Box<dyn std::error::Error>> {
-    /// use damodel::api::{CreateInstance, CreateOptions, ImageSelector, Journal, SpecSelector};
-    ///
-    /// let image = ImageSelector::Address("registry/image:1".to_owned());
-    /// let request = CreateInstance {
-    ///     name: Some("trainer".to_owned()),
-    ///     ..CreateInstance::new("region-1", SpecSelector::Id(7), 1, image)
-    /// };
-    /// let journal = Journal::new("pending");
-    /// let options = CreateOptions::default();
-    /// let accepted = client.instances().create(request, &journal, options, &context).await?;
-    /// println!("{}", accepted.made.uid);
-    /// if let Some(name) = &accepted.rename_to {
-    ///     client.instances().rename(&accepted.made.uid, name, &context).await?;
-    /// }
-    /// accepted.entry.finish()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn create<C: Creation<Object = K>>(
-        &self,
-        request: C,
-        journal: &Journal,
-        options: CreateOptions,
-        context: &Context,
-    ) -> Result<Accepted<K>, Error> {
-        self.create_one_of(request.into(), (), journal, options, context).await.1
-    }
-
-    /// Like [`Self::create`], with the first of these requests that the service accepts; at most one object is created.
-    /// A refusal for lack of stock or of CUDA support leads to the next request, any other error ends it. Each
-    /// request is recorded before it is sent. `guard` is asked before each one, and returned with the result.
-    ///
-    /// # Errors
-    /// As [`Self::create`]; [`Error::NoneAccepted`] for several requests.
-    pub async fn create_one_of<C: Creation<Object = K>, G: Guard>(
+    /// outcome of the request is unknown, and [`Error::SeveralMatches`]; [`Error::NoneAccepted`] for several requests.
+    pub async fn create<C: Creation<Object = K>, G: Guard>(
         &self,
         choices: Choices<C>,
         guard: G,

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::api::{
         Accepted, Code, CreateOptions, CreatePhase, Error, Journal, ObjectKind, Origin, WhileBusy,
-        testing::{Ledger, Reply, context, journal, lost, next, ok, page, phases, query, raw, refusal, serve},
+        testing::{self, Ledger, Reply, context, journal, lost, next, ok, page, phases, query, raw, refusal, serve},
     };
 
     const ORIGIN: &str = "registry.example.com/model_library/pytorch:2.4";
@@ -105,7 +105,7 @@ mod tests {
         options: CreateOptions,
         seconds: u64,
     ) -> Result<Accepted<PrivateImage>, Error> {
-        client.private_images().create(request(), journal, options, &context(seconds)).await
+        testing::create(client, request().into(), journal, options, &context(seconds)).await
     }
 
     async fn save_one(client: &Client, journal: &Journal, seconds: u64) -> Result<Accepted<PrivateImage>, Error> {

@@ -21,8 +21,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Level, subscriber::DefaultGuard};
 
 use crate::api::{
-    BaseUrl, Cause, Client, Context, CreatePhase, Endpoint, IncomingAnswer, Journal, Outgoing, PlainHttp, Random,
-    SendFailure, Settings, TokenSource, Transport,
+    Accepted, Attempt, BaseUrl, Cause, Choices, Client, Context, CreateOptions, CreatePhase, Creation, Endpoint, Error,
+    Guard, IncomingAnswer, Journal, Leftover, Outgoing, Permission, PlainHttp, Random, SendFailure, Settings,
+    TokenSource, Transport,
 };
 
 /// The token of every test client. No output may contain it.
@@ -48,6 +49,30 @@ pub(super) fn journal() -> (tempfile::TempDir, Journal) {
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::new(folder.path());
     (folder, journal)
+}
+
+/// A guard that permits everything.
+struct Permits;
+
+impl Guard for Permits {
+    async fn judge(&mut self, _: Result<Vec<Leftover>, Error>, _: &Context) -> Permission {
+        Permission::Send
+    }
+
+    async fn permit(&mut self, _: Attempt) -> Permission {
+        Permission::Send
+    }
+}
+
+/// Creates what nothing forbids.
+pub(super) async fn create<C: Creation>(
+    client: &Client,
+    choices: Choices<C>,
+    journal: &Journal,
+    options: CreateOptions,
+    context: &Context,
+) -> Result<Accepted<C::Object>, Error> {
+    client.objects().create(choices, Permits, journal, options, context).await.1
 }
 
 /// The journal of the next run.

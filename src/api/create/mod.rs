@@ -78,28 +78,16 @@ pub struct Attempt {
 
 /// A check before the requests of a create. An earlier run's object is adopted without it.
 pub trait Guard: Send + 'static {
-    /// Whether it judges what earlier runs left. Finding that costs a list in each run.
-    const JUDGES_LEFTOVERS: bool = false;
-
     /// Judges, once before the first request, what earlier runs left under the same name, or the error of looking for
     /// it.
     fn judge(
         &mut self,
-        _found: Result<Vec<Leftover>, Error>,
-        _context: &Context,
-    ) -> impl Future<Output = Permission> + Send {
-        async { Permission::Send }
-    }
+        found: Result<Vec<Leftover>, Error>,
+        context: &Context,
+    ) -> impl Future<Output = Permission> + Send;
 
     /// Decides about a request: asked for each choice in each round, because the price and more may have changed.
     fn permit(&mut self, attempt: Attempt) -> impl Future<Output = Permission> + Send;
-}
-
-/// No guard.
-impl Guard for () {
-    async fn permit(&mut self, _attempt: Attempt) -> Permission {
-        Permission::Send
-    }
 }
 
 /// What to do while the service is busy with another request of the same kind.

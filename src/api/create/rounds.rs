@@ -32,12 +32,10 @@ impl<C: Creation> Flow<C> {
             Some(entry) => entry.record().marker.clone(),
             None => self.choices.at(0).marker(self.journal.scope(), self.client.random()),
         };
-        if G::JUDGES_LEFTOVERS {
-            let found = self.leftovers(others, account).await;
-            if guard.judge(found, &self.context).await == Permission::Refuse {
-                self.discard_any(entry).await;
-                return Err(Error::Withdrawn { endpoint: C::ENDPOINT });
-            }
+        let found = self.leftovers(others, account).await;
+        if guard.judge(found, &self.context).await == Permission::Refuse {
+            self.discard_any(entry).await;
+            return Err(Error::Withdrawn { endpoint: C::ENDPOINT });
         }
         let patient_until = self.options.wait_for_capacity.map(|wait| Instant::now() + wait);
         let limit = self.context.remaining();

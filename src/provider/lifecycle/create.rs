@@ -64,7 +64,7 @@ pub(super) async fn create<M: Creatable>(change: Create<M>, context: &StepContex
     };
     let objects = client.api.objects::<M::Object>();
     let requests = Choices::new(first, requests.collect());
-    let (guard, accepted) = objects.create_one_of(requests, guard, &client.journal, options, &limits).await;
+    let (guard, accepted) = objects.create(requests, guard, &client.journal, options, &limits).await;
     let Guard { mut choices, confirmed, withheld, marker, mut diagnostics, .. } = guard;
     if let Some(marker) = marker.filter(|_| !matches!(accepted, Err(Error::Unsettled(_)))) {
         M::create_ended(&marker, accepted.as_ref().ok().map(Accepted::id).as_deref(), client);
@@ -141,8 +141,6 @@ impl<M: Creatable> Guard<M> {
 }
 
 impl<M: Creatable> api::Guard for Guard<M> {
-    const JUDGES_LEFTOVERS: bool = true;
-
     async fn judge(&mut self, found: Result<Vec<Leftover>, Error>, context: &Context) -> Permission {
         self.diagnostics.extend(leftovers::judge(found, &self.planned, &self.client, context).await);
         if self.diagnostics.has_errors() { Permission::Refuse } else { Permission::Send }

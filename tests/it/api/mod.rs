@@ -11,8 +11,8 @@ use std::{
 };
 
 use damodel::api::{
-    BaseUrl, Client, CloudDiskSpecFilter, Context, CreateInstance, CreateOptions, Error, ImageSelector, InstanceStatus,
-    InstanceUid, Journal, Origin, PlainHttp, PublicImageFilter, Random, Settings, SpecSelector, TokenSource,
+    BaseUrl, Client, CloudDiskSpecFilter, Context, CreateInstance, Error, ImageSelector, InstanceStatus, InstanceUid,
+    Journal, Origin, PlainHttp, PublicImageFilter, Random, Settings, SpecSelector, TokenSource,
 };
 use rstest::rstest;
 use secrecy::ExposeSecret;
@@ -25,6 +25,8 @@ use wiremock::{
     Mock, MockServer, ResponseTemplate,
     matchers::{header, method, path, query_param},
 };
+
+use crate::support::create::create;
 
 fn context() -> Context {
     Context::within(Duration::from_secs(20), &CancellationToken::new())
@@ -128,7 +130,7 @@ async fn recorded_create_is_accepted() {
     let (_server, client) = recorded("instance_create").await;
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::new(folder.path());
-    let accepted = client.instances().create(request(), &journal, CreateOptions::default(), &context()).await.unwrap();
+    let accepted = create(&client, request(), &journal, &context()).await.unwrap();
     assert_eq!(accepted.made.uid.as_str(), "ins-7a1");
     assert_eq!(accepted.sent_name, "web-1f830badcafe");
     let files: String = std::fs::read_dir(folder.path())
@@ -231,11 +233,7 @@ async fn a_create_whose_bytes_were_sent_is_never_sent_again(#[case] how: Break) 
     let (address, creates) = breaking(how).await;
     let client = Client::new(Settings { max_retries: 5, ..settings(&address) });
     let folder = tempfile::tempdir().unwrap();
-    let accepted = client
-        .instances()
-        .create(request(), &Journal::new(folder.path()), CreateOptions::default(), &context())
-        .await
-        .unwrap();
+    let accepted = create(&client, request(), &Journal::new(folder.path()), &context()).await.unwrap();
     assert_eq!(accepted.origin, Origin::Found);
     assert_eq!(accepted.made.uid.as_str(), "ins-1");
     assert_eq!(creates.load(Ordering::SeqCst), 1);
@@ -249,7 +247,7 @@ async fn a_refused_connection_is_known_to_have_sent_nothing() {
     let client = Client::new(settings(&address));
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::new(folder.path());
-    let error = client.instances().create(request(), &journal, CreateOptions::default(), &context()).await.unwrap_err();
+    let error = create(&client, request(), &journal, &context()).await.unwrap_err();
     assert!(error.nothing_was_processed(), "{error}");
     assert!(matches!(error, Error::NeverSent { .. }), "{error}");
     assert!(!error.to_string().contains("planted"));

@@ -5,8 +5,8 @@ use std::{fs, path::Path, process::Command, time::Duration};
 use clap::Parser;
 use damodel::{
     api::{
-        Accepted, BaseUrl, Client, Context, CreateCloudDisk, CreateInstance, CreateOptions, ImageSelector, Instance,
-        Journal, PlainHttp, Settings, SpecSelector, TokenSource,
+        Accepted, BaseUrl, Client, Context, CreateCloudDisk, CreateInstance, ImageSelector, Instance, Journal,
+        PlainHttp, Settings, SpecSelector, TokenSource,
     },
     commands::{
         Failure,
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     sandbox::client::Site,
-    support::{plugin::BINARY, terraform::Run},
+    support::{create::create, plugin::BINARY, terraform::Run},
 };
 
 /// A folder with the pending record of one create, and a service with the created object.
@@ -46,7 +46,7 @@ impl Scene {
         };
         let context = Context::within(Duration::from_secs(60), &CancellationToken::new());
         let journal = Journal::new(self.folder.path());
-        client.instances().create(request, &journal, CreateOptions::default(), &context).await.unwrap()
+        create(&client, request, &journal, &context).await.unwrap()
     }
 
     fn client(&self) -> Client {
@@ -108,8 +108,7 @@ async fn a_cloud_disk_of_a_killed_run_is_asked_for_too() {
     let request = CreateCloudDisk { name: Some("data".to_owned()), ..CreateCloudDisk::new(20, 31) };
     let context = Context::within(Duration::from_secs(60), &CancellationToken::new());
     let journal = Journal::new(scene.folder.path());
-    let disks = scene.client().cloud_disks();
-    let accepted = disks.create(request, &journal, CreateOptions::default(), &context).await.unwrap();
+    let accepted = create(&scene.client(), request, &journal, &context).await.unwrap();
     let (id, name) = (accepted.made.id, accepted.sent_name.clone());
     drop((accepted, journal));
     let said = scene.says(&[]).await.unwrap();

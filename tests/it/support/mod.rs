@@ -1,5 +1,6 @@
 //! Support for tests of several topics.
 
+pub(crate) mod create;
 pub(crate) mod damage;
 pub(crate) mod gguf;
 pub(crate) mod plugin;

@@ -14,7 +14,7 @@ async fn create_one_of(
     journal: &Journal,
     options: CreateOptions,
 ) -> Result<Accepted<Instance>, Error> {
-    client.instances().create_one_of(candidates(), (), journal, options, &context(1800)).await.1
+    testing::create(client, candidates(), journal, options, &context(1800)).await
 }
 
 /// Serves creates with these answers in order, and repeats the last one.
@@ -47,7 +47,7 @@ async fn a_refusal_for_want_of_stock_or_cuda_leads_to_the_next_candidate() {
     assert_eq!((accepted.choice, accepted.made.uid.as_str(), asked_for(&ledger)), (2, "ins-1", vec![7, 8, 9]));
     let record = accepted.entry.record();
     assert_eq!((record.candidate.as_deref(), record.refused), (Some("1 \u{d7} spec_id 9 in r1"), false));
-    assert_eq!(ledger.of(Endpoint::InstanceList).len(), 0);
+    assert_eq!(ledger.of(Endpoint::InstanceList).len(), 1, "the search for leftovers");
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,8 +92,7 @@ async fn without_a_wait_one_refusal_of_each_candidate_is_not_the_end() {
     accepted.entry.discard().unwrap();
     // A single specification is requested once.
     let (client, ledger) = answering(&[|| refusal(160_001)]);
-    let (objects, limits) = (client.instances(), context(60));
-    let error = objects.create(request(), &journal, CreateOptions::default(), &limits).await.unwrap_err();
+    let error = create_one(&client, &journal, 60).await.unwrap_err();
     assert_eq!((error.code(), ledger.of(Endpoint::InstanceCreate).len()), (Some(Code::ResourceInsufficient), 1));
 }
 
@@ -130,7 +129,7 @@ async fn a_run_killed_after_a_refusal_goes_on_with_the_next_candidate_at_once() 
     let start = Instant::now();
     let accepted = create_one_of(&client, &journal, CreateOptions::default()).await.unwrap();
     assert_eq!((accepted.choice, accepted.sent_name.as_str()), (1, "web-beef00000001"));
-    assert_eq!((asked_for(&ledger), ledger.of(Endpoint::InstanceList).len()), (vec![8], 0));
+    assert_eq!((asked_for(&ledger), ledger.of(Endpoint::InstanceList).len()), (vec![8], 1));
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
@@ -143,8 +142,8 @@ async fn what_a_killed_run_made_of_another_candidate_is_left_alone() {
     // The second candidate is no longer in the list.
     let (client, ledger) = answering(&[made]);
     let only = CreateInstance { is_candidate: true, ..request() };
-    let (journal, objects, limits) = (next(&journal), client.instances(), context(60));
-    let made = objects.create(only, &journal, CreateOptions::default(), &limits).await.unwrap();
+    let (journal, options) = (next(&journal), CreateOptions::default());
+    let made = testing::create(&client, only.into(), &journal, options, &context(60)).await.unwrap();
     assert_eq!((made.origin, asked_for(&ledger)), (Origin::Answered, vec![7]));
     assert_eq!(phases(&journal).len(), 2);
 }

@@ -59,8 +59,6 @@ fn scope(from: Place) -> Scope {
 struct Told(Option<Result<Vec<Leftover>, Error>>);
 
 impl Guard for Told {
-    const JUDGES_LEFTOVERS: bool = true;
-
     async fn judge(&mut self, found: Result<Vec<Leftover>, Error>, _: &Context) -> Permission {
         self.0 = Some(found);
         Permission::Send
