@@ -104,7 +104,8 @@ pub(super) fn schema() -> Schema {
                 "preflight",
                 Type::Bool,
                 "Whether plans are checked against the live service: stock, limits, prices, images, disks and names, \
-                 and a model against the GPU memory of its instance. Environment: `DAMODEL_PREFLIGHT`. Default: `true`.",
+                 and a model against the GPU memory of its instance. Environment: `DAMODEL_PREFLIGHT`. Default: \
+                 `true`.",
             ),
             Attribute::optional(
                 "max_hourly_price",
