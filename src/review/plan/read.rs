@@ -121,6 +121,9 @@ impl ReviewedPlan {
     fn read_changes(&mut self, list: &Value, key: &str) -> Vec<ResourceChange> {
         let mut changes = Vec::new();
         for (index, entry) in self.list(list, key).iter().enumerate() {
+            if is_ephemeral(entry) {
+                continue;
+            }
             let fault = |part: &str| {
                 let address = text(entry, "address").map(|address| format!(" ({address})")).unwrap_or_default();
                 format!("{key}[{index}]{part}{address}")
@@ -243,6 +246,13 @@ impl ReviewedPlan {
         }
         value.as_bool()
     }
+}
+
+/// Whether an entry is an ephemeral resource, which OpenTofu 1.11 lists although no apply changes it.
+fn is_ephemeral(entry: &Value) -> bool {
+    let actions = elements(&entry["change"]["actions"]);
+    let is_opened = matches!(actions, [action] if ["open", "renew", "close"].map(Value::from).contains(action));
+    entry["mode"] == "ephemeral" && is_opened
 }
 
 /// A change, if its action and its masks have the documented form.

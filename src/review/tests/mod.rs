@@ -284,6 +284,29 @@ fn prices_as_large_as_no_memory_are_not_known() {
     assert_eq!(report(&plan_of(&[change])).cost.unknown_increases.len(), 1);
 }
 
+/// OpenTofu 1.11 lists ephemeral resources among the changes.
+#[test]
+fn what_is_only_opened_is_no_change() {
+    let address = "ephemeral.damodel_instance_access.a";
+    let entry = |mode: &str, action: &str| {
+        json!({"address": address, "mode": mode, "type": "damodel_instance_access", "name": "a",
+            "change": {"actions": [action], "before": null, "after": null, "after_unknown": false,
+            "before_sensitive": false, "after_sensitive": false}})
+    };
+    let unreadable = |mode: &str, action: &str| report(&plan_of(&[entry(mode, action)])).unreadable;
+    let all = policy(Some("0"), &[Deny::DestroyData, Deny::Prepaid, Deny::Unpriced, Deny::SecretsInState]);
+    for action in ["open", "renew", "close"] {
+        let mut plan = plan_of(&[entry("ephemeral", action)]);
+        plan["resource_drift"] = json!([entry("ephemeral", action)]);
+        assert_eq!(found(&plan, &all), Vec::<String>::new(), "{action}");
+        assert_eq!(report(&plan).changes.len(), 0, "{action}");
+        for mode in ["managed", "data"] {
+            assert_eq!(unreadable(mode, action), [format!("resource_changes[0] ({address})")], "{mode} {action}");
+        }
+    }
+    assert_eq!(unreadable("ephemeral", "delete"), [format!("resource_changes[0] ({address})")]);
+}
+
 #[test]
 fn what_is_no_plan_is_told_from_one() {
     let is = |document: &[u8]| ReviewedPlan::read(document).unwrap_err();
