@@ -10,6 +10,7 @@
 
 mod changes;
 mod cost;
+mod document;
 mod findings;
 mod gate;
 mod losses;
@@ -23,6 +24,7 @@ mod values;
 pub use self::{
     changes::{Change, ChangeAction, Line, PlannedDisk},
     cost::{Amount, Candidates, Cost, CostRow, Sums, Term, TermKind, Total, Unpriced},
+    document::{DocumentError, decoded, is_wrapped},
     findings::{Finding, Level, Location, Rule},
     gate::{Deny, Exception, Limits, Policy, Verdict},
     losses::{Item, ItemKind, Loss},

@@ -69,7 +69,6 @@ impl Policy {
     ///
     /// If it is not a policy, or has unknown keys or values.
     pub fn read(text: &str, today: Date) -> Result<Self, NotAPolicy> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let root: Table =
             toml::from_str(text).map_err(|error| NotAPolicy::Syntax(error.to_string().trim_end().to_owned()))?;
         // The version is checked first, because a newer one may have other keys.

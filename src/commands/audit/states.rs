@@ -8,6 +8,7 @@ use crate::{
     api::{CreatePhase, Journal, ObjectKind},
     commands::Failure,
     provider::{Environment, type_name},
+    review::{DocumentError, decoded, is_wrapped},
 };
 
 /// The format of state files.
@@ -52,6 +53,9 @@ pub(super) struct OrderedDisk {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAState {
+    /// It is not the bare output of a program.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
     /// OpenTofu encrypted it.
     #[error("it is encrypted by OpenTofu. Pipe the output of `tofu state pull` instead, which decrypts it")]
     Encrypted,
@@ -78,16 +82,20 @@ pub enum NotAState {
 impl AuditedState {
     /// Reads a state file, or the output of `show -json` for one.
     pub(super) fn read(source: &str, document: &[u8]) -> Result<Self, NotAState> {
-        let document = document.strip_prefix("\u{feff}".as_bytes()).unwrap_or(document);
+        let document = &*decoded(document)?;
         if document.iter().all(u8::is_ascii_whitespace) {
             return Err(NotAState::Empty);
         }
         if document.starts_with(b"PK\x03\x04") {
             return Err(NotAState::Plan);
         }
-        // The error has only line and column, never a part of the document.
-        let root: Value = serde_json::from_slice(document)
-            .map_err(|error| NotAState::Syntax(format!("line {}, column {}", error.line(), error.column())))?;
+        let root: Value = serde_json::from_slice(document).map_err(|error| {
+            if is_wrapped(document) {
+                return DocumentError::Wrapper.into();
+            }
+            // Only line and column, never a part of the document.
+            NotAState::Syntax(format!("line {}, column {}", error.line(), error.column()))
+        })?;
         if root.get("encrypted_data").is_some() {
             return Err(NotAState::Encrypted);
         }
@@ -314,5 +322,10 @@ mod tests {
             r#"{"version":4,"resources":[{"mode":"managed","type":"damodel_instance","name":"i","instances":[{}]}]}"#;
         assert_eq!(is(without_id), NotAState::Odd("resources[0]".to_owned()));
         assert!(!is(r#"{"password": "hunter2" oops"#).to_string().contains("hunter2"));
+        for wrapped in ["[command]/tmp/terraform-bin state pull\n{}", "{}\n::debug::exited with code 0\n"] {
+            assert!(is(wrapped).to_string().contains("terraform_wrapper: false"), "{}", is(wrapped));
+        }
+        let odd = AuditedState::read("x", b"\xff\xfe{\0}").unwrap_err().to_string();
+        assert!(odd.contains("not valid UTF-16"), "{odd}");
     }
 }

@@ -21,7 +21,7 @@ use self::{
 use super::Failure;
 use crate::{
     provider::Environment,
-    review::{Deny, Format, Level, Limits, Money, Policy, Review, Reviewed, Style, render},
+    review::{Deny, Format, Level, Limits, Money, Policy, Review, Reviewed, Style, decoded, render},
 };
 
 /// The exit code for a violated gate.
@@ -124,9 +124,11 @@ fn policy(arguments: &Arguments, inputs: &[PlanInput], today: Date) -> Result<Po
     let mut policy = match &arguments.policy {
         Some(file) => {
             let place = file.display();
-            let text = fs::read_to_string(file).map_err(|error| Failure::reading(place, error))?;
-            let unread = |error| Failure::because(format!("cannot read {} as a policy", file.display()), error);
-            Policy::read(&text, today).map_err(unread)?
+            let document = fs::read(file).map_err(|error| Failure::reading(&place, error))?;
+            let title = format!("cannot read {place} as a policy");
+            let text = decoded(&document).map_err(|error| Failure::because(&title, error))?;
+            let text = str::from_utf8(&text).map_err(|error| Failure::because(&title, error))?;
+            Policy::read(text, today).map_err(|error| Failure::because(&title, error))?
         }
         None => Policy::default(),
     };

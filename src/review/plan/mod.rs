@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{
     changes::ChangeAction,
+    document::DocumentError,
     values::{ChangeSide, PathPart},
 };
 
@@ -134,6 +135,9 @@ pub struct Check {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAPlan {
+    /// It is not the bare output of a program.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
     /// OpenTofu encrypted it: a saved plan, or a state.
     #[error("OpenTofu encrypted it. Run `tofu show -json PLANFILE` and pass its output")]
     Encrypted,

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{
     super::{
         changes::ChangeAction,
+        document::{DocumentError, decoded, is_wrapped},
         values::{ChangeSide, PathPart},
     },
     Check, Importing, Invocation, NotAPlan, ResourceChange, ReviewedPlan, Side, Stated, Trigger,
@@ -40,6 +41,12 @@ struct Root {
     configuration: Value,
 }
 
+impl NotAPlan {
+    fn syntax(document: &[u8], reason: String) -> Self {
+        if is_wrapped(document) { DocumentError::Wrapper.into() } else { Self::Syntax(reason) }
+    }
+}
+
 impl ReviewedPlan {
     /// Reads a plan.
     ///
@@ -47,8 +54,7 @@ impl ReviewedPlan {
     ///
     /// If this is not a plan.
     pub fn read(document: &[u8]) -> Result<Self, NotAPlan> {
-        // Some shells write a byte order mark before redirected output.
-        let document = document.strip_prefix("\u{feff}".as_bytes()).unwrap_or(document);
+        let document = &*decoded(document)?;
         if document.iter().all(u8::is_ascii_whitespace) {
             return Err(NotAPlan::Empty);
         }
@@ -59,13 +65,13 @@ impl ReviewedPlan {
         let root = match documents.next().unwrap_or_else(|| Ok(Root::default())) {
             Ok(root) => root,
             Err(error) if error.is_data() => return Err(NotAPlan::Other),
-            Err(error) => return Err(NotAPlan::Syntax(error.to_string())),
+            Err(error) => return Err(NotAPlan::syntax(document, error.to_string())),
         };
         if root.level.is_some() {
             return Err(NotAPlan::Log);
         }
         if !document.get(documents.byte_offset()..).unwrap_or_default().iter().all(u8::is_ascii_whitespace) {
-            return Err(NotAPlan::Syntax("more text follows after its end".to_owned()));
+            return Err(NotAPlan::syntax(document, "more text follows after its end".to_owned()));
         }
         let Some(version) = root.format_version.as_str() else {
             return Err(match (root.lineage.is_some(), root.encrypted_data.is_some()) {

@@ -307,6 +307,38 @@ fn what_is_only_opened_is_no_change() {
     assert_eq!(unreadable("ephemeral", "delete"), [format!("resource_changes[0] ({address})")]);
 }
 
+/// `>` of Windows PowerShell 5 writes UTF-16 with a byte order mark.
+#[test]
+fn a_plan_in_utf_16_is_read() {
+    let utf_16 = |text: &str, bytes: fn(u16) -> [u8; 2]| -> Vec<u8> { text.encode_utf16().flat_map(bytes).collect() };
+    let read = |document: &[u8]| ReviewedPlan::read(document).map(|plan| format!("{plan:?}"));
+    for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+        for text in [format!("\u{feff}{EVERYTHING}"), EVERYTHING.to_owned()] {
+            let mut document = utf_16(&text, bytes);
+            assert_eq!(read(&document), read(EVERYTHING.as_bytes()));
+            document.pop();
+            let cut = read(&document).unwrap_err().to_string();
+            assert!(cut.contains("not valid UTF-16"), "{cut}");
+            let mut lone = utf_16(&text, bytes);
+            lone.extend(bytes(0xd800));
+            let lone = read(&lone).unwrap_err().to_string();
+            assert!(lone.contains("not valid UTF-16"), "{lone}");
+        }
+        assert_eq!(read(&utf_16("\u{feff}\r\n", bytes)), Err(NotAPlan::Empty));
+    }
+}
+
+/// What the wrappers of setup-terraform and setup-opentofu print around the output.
+#[test]
+fn a_wrapper_s_lines_are_named() {
+    let first = "[command]/home/runner/work/_temp/a/terraform-bin show -json tfplan\n";
+    let last = "\n::debug::Terraform exited with code 0.%0A\n::set-output name=exitcode::0\n";
+    for document in [format!("{first}{EVERYTHING}{last}"), format!("{first}{{}}"), format!("{EVERYTHING}{last}")] {
+        let error = ReviewedPlan::read(document.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("terraform_wrapper: false") && error.contains("[command]"), "{error}");
+    }
+}
+
 #[test]
 fn what_is_no_plan_is_told_from_one() {
     let is = |document: &[u8]| ReviewedPlan::read(document).unwrap_err();

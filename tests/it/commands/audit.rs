@@ -88,6 +88,10 @@ fn what_is_billed_is_held_by_a_state_or_by_nobody() {
         let output = workspace.command(&["show", "-json"]).output().unwrap();
         let shown = String::from_utf8(output.stdout).unwrap();
         assert_eq!(held(&audit_with(&site, &folder, site.token(), &["-", "--format", "json"], &shown)), known);
+        // The same as Windows PowerShell 5 redirects it.
+        let redirected: Vec<u8> = format!("\u{feff}{shown}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        fs::write(folder.join("shown.json"), redirected).unwrap();
+        assert_eq!(held(&audit(&site, &folder, &["shown.json", "--format", "json"])), known);
         // Both states together hold both instances.
         let path = other.directory().join("terraform.tfstate");
         let both = audit(&site, &folder, &["terraform.tfstate", path.to_str().unwrap(), "--format", "json"]);

@@ -229,6 +229,23 @@ fn a_file_is_read_too() {
     assert!(run.stdout.starts_with("<!doctype html>") && run.stdout.ends_with("</html>\n"), "{}", run.stdout);
 }
 
+/// `>` and Out-File of Windows PowerShell 5 write UTF-16.
+#[test]
+fn files_of_powershell_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let units = format!("\u{feff}{text}");
+        std::fs::write(folder.path().join(name), units.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>())
+            .unwrap();
+    };
+    write("plan.json", &std::fs::read_to_string(EVERYTHING).unwrap());
+    write("gate.toml", "version = 1\r\n[limits]\r\ndeny = [\"prepaid\"]\r\n");
+    let run = review_in(folder.path(), &["plan.json", "--policy", "gate.toml"]);
+    assert_eq!(run.code, Some(3), "{}", run.stderr);
+    assert_eq!(run.stderr.matches("violation: prepaid: ").count(), 2, "{}", run.stderr);
+    assert_eq!(review_in(folder.path(), &["."]).code, Some(0));
+}
+
 /// Findings have the file and line of their block, in modules too, whatever keys they have.
 #[test]
 fn findings_are_located_in_the_configuration() {
