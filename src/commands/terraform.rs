@@ -26,6 +26,18 @@ use crate::{
 /// The default hosts of source addresses: Terraform's and OpenTofu's.
 pub const HOSTS: [&str; 2] = ["registry.terraform.io", "registry.opentofu.org"];
 
+/// Whether Terraform and OpenTofu ignore a file of this name: a hidden file, or a copy of an editor.
+#[must_use]
+pub fn is_ignored(name: &str) -> bool {
+    name.starts_with('.') || name.ends_with('~') || (name.starts_with('#') && name.ends_with('#'))
+}
+
+/// HCL without its byte order mark, which Terraform and OpenTofu skip.
+#[must_use]
+pub fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// The path of this version of the provider in a mirror, for a host (plugin protocol, local installation).
 #[must_use]
 pub fn package(host: &str) -> PathBuf {

@@ -16,7 +16,10 @@ use serde_json::Value;
 
 use super::{DIRECTORY, FILES, HOME, Place};
 use crate::{
-    commands::{Surroundings, terraform::HOSTS},
+    commands::{
+        Surroundings,
+        terraform::{HOSTS, is_ignored},
+    },
     provider::ADDRESS,
 };
 
@@ -106,10 +109,7 @@ pub(super) fn unread_by_tofu(surroundings: &Surroundings) -> Vec<PathBuf> {
 
 /// The files of a configuration directory: those with these endings, without hidden files and copies of editors.
 fn within(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let is_read = |name: &str| {
-        let is_ignored = name.starts_with('.') || name.ends_with('~') || (name.starts_with('#') && name.ends_with('#'));
-        (name.ends_with(".tfrc") || name.ends_with(JSON)) && !is_ignored
-    };
+    let is_read = |name: &str| (name.ends_with(".tfrc") || name.ends_with(JSON)) && !is_ignored(name);
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()?,

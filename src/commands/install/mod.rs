@@ -22,7 +22,7 @@ use tempfile::NamedTempFile;
 use self::cli_config::Obstacle;
 use super::{
     Failure, Surroundings,
-    terraform::{HOSTS, package, platform},
+    terraform::{HOSTS, package, platform, without_mark},
 };
 use crate::{process::replace, provider::ADDRESS};
 
@@ -321,7 +321,7 @@ fn package_hash(files: &[(&str, &[u8])]) -> String {
 fn differences(folder: &Path, installed: &[Installed]) -> Vec<String> {
     let file = folder.join(".terraform.lock.hcl");
     let Ok(text) = fs::read_to_string(&file) else { return Vec::new() };
-    let Ok(lock) = text.parse::<Body>() else {
+    let Ok(lock) = without_mark(&text).parse::<Body>() else {
         return vec!["The .terraform.lock.hcl of this folder cannot be parsed; init reports the reason.".to_owned()];
     };
     HOSTS.iter().filter_map(|host| difference(&lock, host, installed)).collect()

@@ -10,7 +10,10 @@ use hcl_edit::structure::{Block, Body, Structure};
 use serde::Deserialize;
 
 use crate::{
-    commands::Failure,
+    commands::{
+        Failure,
+        terraform::{is_ignored, without_mark},
+    },
     review::{Location, names, visible},
 };
 
@@ -99,8 +102,9 @@ impl Sources {
         }
         for file in files {
             let text = fs::read_to_string(&file).unwrap_or_default();
-            match hcl_edit::parser::parse_body(&text) {
-                Ok(body) => self.read_file(reading, folder, module, &reading.root.name(&file), &text, &body),
+            let text = without_mark(&text);
+            match hcl_edit::parser::parse_body(text) {
+                Ok(body) => self.read_file(reading, folder, module, &reading.root.name(&file), text, &body),
                 Err(error) => self.warnings.push(format!(
                     "{} cannot be parsed, so findings have no line in it: {}",
                     file.display(),
@@ -230,7 +234,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let is_source = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        ENDINGS.iter().any(|ending| name.ends_with(ending)) && path.is_file()
+        ENDINGS.iter().any(|ending| name.ends_with(ending)) && !is_ignored(&name) && path.is_file()
     };
     let mut files: Vec<PathBuf> = paths.filter(is_source).collect();
     files.sort();

@@ -113,7 +113,11 @@ fn init_and_plan_find_what_was_installed() {
         files.sort();
         assert_eq!(files, ["LICENSE".into(), package.file_name().unwrap().to_owned()]);
         assert_eq!(fs::read(package.with_file_name("LICENSE")).unwrap(), include_bytes!("../../../LICENSE"));
-        // The lock file has the same build, so there is no warning.
+        // The lock file has the same build, so there is no warning; a byte order mark is skipped, as Terraform does.
+        let lock = scene.work().join(".terraform.lock.hcl");
+        fs::write(&lock, format!("\u{feff}{}", fs::read_to_string(&lock).unwrap())).unwrap();
+        let init = scene.run(cli, &site, &["init", "-no-color", "-input=false"]);
+        assert_eq!(init.code, Some(0), "{}{}", init.stdout, init.stderr);
         let again = scene.install(&[]);
         assert!(again.starts_with("Already installed: ") && !again.contains("Warning"), "{again}");
 

@@ -257,8 +257,12 @@ fn findings_are_located_in_the_configuration() {
         "# a comment\n\nmodule \"m\" {\n  source   = \"./mod\"\n  for_each = {}\n}\n",
     )
     .unwrap();
-    std::fs::write(path("infra/mod/disks.tf"), "\n\nresource \"damodel_cloud_disk\" \"d\" {\n  count = 2\n}\n")
-        .unwrap();
+    // A byte order mark is skipped, and copies of editors are no configuration, as for Terraform.
+    let disks = "\u{feff}\n\nresource \"damodel_cloud_disk\" \"d\" {\n  count = 2\n}\n";
+    std::fs::write(path("infra/mod/disks.tf"), disks).unwrap();
+    for copy in ["infra/.#main.tf", "infra/.hidden.tf", "infra/main.tf~", "infra/#main.tf#"] {
+        std::fs::write(path(copy), "resource {{{").unwrap();
+    }
     std::fs::write(path("infra/gone.tf"), "removed {\n  from = damodel_cloud_disk.old\n}\n").unwrap();
     let change = |address: &str| {
         serde_json::json!({"address": address, "mode": "managed", "type": "damodel_cloud_disk",
@@ -278,7 +282,9 @@ fn findings_are_located_in_the_configuration() {
         command.args(["review", "plan.json", "--deny", "destroy-data", "--format", format, "--config-dir", directory]);
         Run::of(command.current_dir(folder.path()).output().unwrap())
     };
-    let sarif: Value = serde_json::from_str(&run("sarif", "infra").stdout).unwrap();
+    let located = run("sarif", "infra");
+    assert!(!located.stderr.contains("warning"), "{}", located.stderr);
+    let sarif: Value = serde_json::from_str(&located.stdout).unwrap();
     for ((address, file, line), result) in addresses.iter().zip(sarif["runs"][0]["results"].as_array().unwrap()) {
         let place = &result["locations"][0]["physicalLocation"];
         assert_eq!(
