@@ -19,6 +19,48 @@ fn a_wrong_address_is_an_error_of_the_plan_that_names_it(#[case] address: fn(&Si
     });
 }
 
+/// The troubleshooting page has the texts of Terraform and OpenTofu, so that a search finds them, and the block to add.
+#[test]
+fn a_configuration_without_required_providers_finds_its_error_on_a_page() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guides/troubleshooting.md");
+    let page = fs::read_to_string(page).unwrap();
+    let hosts = ["registry.terraform.io", "registry.opentofu.org"];
+    let texts = |host: &str| {
+        [
+            format!("provider registry {host} does not have a provider named {host}/hashicorp/damodel"),
+            format!("provider {host}/hashicorp/damodel: required by this configuration but no version is selected"),
+        ]
+    };
+    for text in hosts.iter().flat_map(|host| texts(host)) {
+        assert!(page.contains(&text), "{text}");
+    }
+    each_workspace(|site, workspace| {
+        let registry = |host: &&str| {
+            let address = site.base_url();
+            format!("host {host:?} {{\n  services = {{ \"providers.v1\" = \"{address}/v1/providers/\" }}\n}}\n")
+        };
+        let settings = workspace.beside("registries.tfrc");
+        fs::write(&settings, hosts.iter().map(registry).collect::<String>()).unwrap();
+        workspace.set_env("TF_CLI_CONFIG_FILE", settings.to_str().unwrap());
+        let whole = config(Instance::new("x"));
+        let body = &whole[whole.find("provider \"damodel\"").unwrap()..];
+        let [missing, unlocked] = texts(hosts[usize::from(workspace.cli.is_tofu)]);
+        for (command, text) in [("init", missing), ("plan", unlocked)] {
+            workspace.write(body);
+            let run = workspace.run(&[command, "-no-color", "-input=false"]);
+            assert_ne!(run.code, Some(0), "{}", run.stdout);
+            let printed = format!("{} {}", run.stdout, run.stderr);
+            let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(printed.contains(&text), "{text}: {printed}");
+        }
+        let (_, block) = page.split_once("```terraform\nterraform {").unwrap();
+        let (block, _) = block.split_once("```").unwrap();
+        workspace.write(&format!("terraform {{{block}{body}"));
+        workspace.remove_env("TF_CLI_CONFIG_FILE");
+        workspace.plan(&[]);
+    });
+}
+
 #[test]
 fn a_certificate_file_that_is_no_pem_is_an_error_of_its_argument() {
     each_workspace(|_, workspace| {
