@@ -84,7 +84,13 @@ fn schema_faults(schema: &Schema) -> Vec<String> {
     faults.extend(names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| format!("{} is used twice", pair[0])));
     attribute_faults(&schema.attributes, &Path::root(), &mut faults);
     nested_faults(&schema.attributes, &Path::root(), None, &mut faults);
+    if !is_described(&schema.description) {
+        faults.push("no description".to_owned());
+    }
     for block in &schema.blocks {
+        if !is_described(&block.description) {
+            faults.push(format!("{}: no description", block.name));
+        }
         attribute_faults(&block.attributes, &Path::to(&block.name), &mut faults);
         let is_plain =
             |attribute: &Attribute| !attribute.is_computed() && matches!(attribute.ty, AttributeType::Plain(_));
@@ -108,7 +114,7 @@ fn attribute_faults(attributes: &[Attribute], parent: &Path, faults: &mut Vec<St
         if !is_name(&attribute.name) {
             fault("the name is not lower case letters, digits and underscores");
         }
-        if attribute.description.is_empty() {
+        if !is_described(&attribute.description) {
             fault("no description");
         }
         if attribute.default.is_some() && attribute.requirement != Requirement::OptionalComputed {
@@ -144,6 +150,12 @@ fn nested_faults(attributes: &[Attribute], parent: &Path, nesting: Option<Nestin
             nested_faults(children, &path, nesting, faults);
         }
     }
+}
+
+/// Whether a text describes something alone: a word ("Both.") needs its neighbours, which editors do not show.
+fn is_described(description: &str) -> bool {
+    let sentence = description.split(". ").next().unwrap_or_default();
+    sentence.split_whitespace().nth(1).is_some()
 }
 
 fn is_name(name: &str) -> bool {
@@ -200,7 +212,7 @@ fn identity_faults(identity: &IdentitySchema, schema: &Schema) -> Vec<String> {
         });
         let element = if let Type::List(element) = &attribute.ty { element } else { &attribute.ty };
         let is_taken = matches!(element, Type::Bool | Type::Number | Type::String);
-        if !is_copy || !is_taken || attribute.description.is_empty() {
+        if !is_copy || !is_taken || !is_described(&attribute.description) {
             let name = &attribute.name;
             faults.push(format!("the identity's {name} is no described copy of a plain attribute that is no secret"));
         }
@@ -213,7 +225,7 @@ fn function_faults(entry: &OfferedFunction) -> Vec<String> {
     let mut faults = Vec::new();
     let parameters = &signature.parameters;
     let mut texts = parameters.iter().map(|it| &it.description).chain([&signature.summary, &signature.description]);
-    if texts.any(String::is_empty) {
+    if !texts.all(|text| is_described(text)) {
         faults.push("no description".to_owned());
     }
     for (position, name) in parameters.iter().map(|it| it.name.as_str()).chain([entry.name]).enumerate() {
@@ -317,7 +329,7 @@ mod tests {
     use super::*;
     use crate::framework::{
         Attr, ConfigureContext, Diagnostics, Ends, Function, FunctionError, IdentityAttribute, Registry, Signature,
-        schema::validator,
+        schema::{Block, validator},
     };
 
     #[derive(Serialize, Deserialize)]
@@ -367,7 +379,7 @@ mod tests {
         let mut defaulted = Attribute::optional("defaulted", Type::Bool, "A default without computed.");
         defaulted.default = Some(Value::Bool(true));
         let schema = Schema::new(
-            "Faults.",
+            "Some faults.",
             vec![
                 Attribute::optional("Upper", Type::String, "Upper case."),
                 Attribute::optional("silent", Type::String, ""),
@@ -376,9 +388,12 @@ mod tests {
                 Attribute::optional("mixed", Type::list(Type::Dynamic), "Dynamic in a list."),
                 Attribute::optional("set", Type::set(Type::String), "A set."),
                 Attribute::optional("silent", Type::String, "The name again.").follows(&["nothing"]),
+                Attribute::optional("brief", Type::String, "Both."),
             ],
         );
-        assert_eq!(schema_faults(&schema).len(), 8);
+        assert_eq!(schema_faults(&schema).len(), 9);
+        let timeouts = Block { name: "timeouts".into(), description: String::new(), attributes: vec![] };
+        assert_eq!(schema_faults(&Schema::new("", vec![]).with_block(timeouts)).len(), 2);
     }
 
     /// A function, and a provider that offers it twice.

@@ -217,7 +217,7 @@ fn answer() -> Vec<Attribute> {
                 vec![
                     number("prompt_tokens", "Tokens of the chat so far."),
                     number("completion_tokens", "Tokens of the answer."),
-                    number("total_tokens", "Both."),
+                    number("total_tokens", "Tokens of the chat so far and of the answer."),
                 ],
             ),
             "Tokens used, if the server reports them.",

@@ -48,7 +48,7 @@ fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "region",
             Type::String,
-            "Region. Default: the provider's `region`. Also used for `candidates` without a region.",
+            "The region. Default: the provider's `region`. Also used for `candidates` without a region.",
         ))
         .validate(rules::non_empty()),
         fixed(Attribute::with_default(

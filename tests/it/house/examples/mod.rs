@@ -244,6 +244,7 @@ fn everything_has_its_example() {
                     before its term ends. Default: `Hourly`. Forces replacement.";
         assert!(text.contains(fact));
         let schemas: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(undescribed(&schemas, ""), Vec::<String>::new());
         let [schema] =
             schemas["provider_schemas"].as_object().unwrap().values().collect::<Vec<_>>().try_into().unwrap();
         for (kind, folder) in [
@@ -264,6 +265,31 @@ fn everything_has_its_example() {
             assert_eq!(shown.iter().collect::<Vec<_>>(), offered, "examples/{folder}");
         }
     });
+}
+
+/// The attributes, parameters, blocks and functions in a schema that have no description of at least two words.
+fn undescribed(schema: &Value, place: &str) -> Vec<String> {
+    let is_in = |kind: &str| place.ends_with(&format!(".{kind}"));
+    let (members, are_described): (Vec<(String, &Value)>, bool) = match schema {
+        Value::Object(members) => (
+            members.iter().map(|(name, member)| (name.clone(), member)).collect(),
+            is_in("attributes") || is_in("functions"),
+        ),
+        Value::Array(members) => {
+            (members.iter().enumerate().map(|(name, member)| (name.to_string(), member)).collect(), is_in("parameters"))
+        }
+        _ => return Vec::new(),
+    };
+    let mut found = Vec::new();
+    for (name, member) in members {
+        let place = format!("{place}.{name}");
+        let words = member["description"].as_str().unwrap_or_default().split_whitespace().count();
+        if (are_described || ["block", "variadic_parameter"].contains(&&*name)) && words < 2 {
+            found.push(place.clone());
+        }
+        found.extend(undescribed(member, &place));
+    }
+    found
 }
 
 /// The same for the kinds that older versions do not list.
