@@ -7,7 +7,12 @@ use std::{
 };
 
 use super::draft::{self, Draft};
-use crate::{api::ObjectKind, commands::Failure, framework::Value, provider::ADDRESS};
+use crate::{
+    api::ObjectKind,
+    commands::{Failure, terraform::is_ignored},
+    framework::Value,
+    provider::ADDRESS,
+};
 
 /// The endings of the files that Terraform and OpenTofu read.
 const ENDINGS: [&str; 4] = [".tf", ".tofu", ".tf.json", ".tofu.json"];
@@ -35,7 +40,7 @@ pub(super) fn check(directory: &Path) -> Result<(), Failure> {
 /// Whether Terraform or OpenTofu reads this file of a folder (configuration language, files and directories).
 fn is_configuration(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    !path.is_dir() && !name.starts_with('.') && ENDINGS.iter().any(|ending| name.ends_with(ending))
+    !path.is_dir() && !is_ignored(&name) && ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// Writes the drafts, all or nothing. Returns the names of the files.
