@@ -392,8 +392,9 @@ mod tests {
             ],
         );
         assert_eq!(schema_faults(&schema).len(), 9);
-        let timeouts = Block { name: "timeouts".into(), description: String::new(), attributes: vec![] };
-        assert_eq!(schema_faults(&Schema::new("", vec![]).with_block(timeouts)).len(), 2);
+        let mut timed = Schema::new("", vec![]);
+        timed.blocks.push(Block { name: "timeouts".into(), description: String::new(), attributes: vec![] });
+        assert_eq!(schema_faults(&timed).len(), 2);
     }
 
     /// A function, and a provider that offers it twice.
