@@ -323,7 +323,7 @@ fn unit(argument: &str, values: &[&str]) -> Option<Piece> {
 }
 
 fn created(change: &Change) -> Vec<Cell> {
-    let mut what: Vec<CellLine> = change.lines.iter().map(line).chain(change.disks.iter().map(planned_disk)).collect();
+    let mut what: Vec<CellLine> = change.disks.iter().map(planned_disk).chain(change.lines.iter().map(line)).collect();
     if what.is_empty() {
         what.push(plan_line(&change.kind));
     }

@@ -42,7 +42,7 @@ fn actions_are_told_with_what_sets_them_off() {
             "action_trigger_event": event, "action_trigger_block_index": 0, "actions_list_index": 0,
             "on_failure": "ActionOnFailureHalt"}})
     };
-    let invoked = json!({"address": "action.damodel_chat_completion.c", "type": "damodel_chat_completion", "name": "c",
+    let invoked = json!({"address": "action.damodel_llama_server_restart.c", "type": "damodel_llama_server_restart", "name": "c",
         "invoke_action_trigger": {}});
     let plan = with("action_invocations", json!([lifecycle("BeforeDestroy"), lifecycle("AfterUpdate"), invoked]));
     let review = review(&plan, &Policy::default());
@@ -52,7 +52,7 @@ fn actions_are_told_with_what_sets_them_off() {
         "| `action.damodel_llama_server_restart.r` | before the deletion of `damodel_llama_server.s` | `instance_id` = \
          `\"ins-1\"`",
         "after the update of `damodel_llama_server.s`",
-        "| `action.damodel_chat_completion.c` | invoked directly (-invoke) |",
+        "| `action.damodel_llama_server_restart.c` | invoked directly (-invoke) |",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -283,8 +283,8 @@ fn every_plan_of_every_core_is_read_whole() {
 /// Texts in the comment of each plan.
 #[rstest]
 #[case("terraform-1.17-action-after-create", &["\n1 to create, 1 action to invoke.\n",
-    "| `action.damodel_chat_completion.smoke` | after the creation of `damodel_instance.gpu`<br>an error is a warning \
-     | `messages` = "])]
+    "| `action.damodel_llama_server_restart.smoke` | after the creation of `damodel_instance.gpu`<br>an error is a \
+     warning | `api_key` = `(sensitive)`"])]
 #[case("terraform-1.17-action-before-destroy", &["\n1 to destroy, 1 action to invoke.\n",
     "| before the deletion of `damodel_instance.gpu`<br>an error is a warning |"])]
 #[case("terraform-1.17-action-on-replace", &["\n1 to replace, 2 actions to invoke.\n", "| before the deletion of \
