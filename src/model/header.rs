@@ -254,20 +254,60 @@ impl Tensor {
 
 /// The size of the smallest key: the length of its name, its type and one byte.
 const MIN_KEY_BYTES: u64 = 13;
-/// The largest size in memory of all keys that are kept. Real models have fewer than a hundred keys.
-const MAX_KEPT_BYTES: u64 = 64 << 20;
+/// The largest size in memory of all keys that are kept. With the needed keys of one model it is never reached.
+const MAX_KEPT_BYTES: u64 = 1 << 20;
 /// An allowance for what a key takes in memory beside its name and value.
 const KEPT_OVERHEAD: u64 = 128;
 /// The longest name of a key in the format.
 const MAX_KEY: usize = 65_535;
-/// The longest name of a key that is kept.
-const MAX_KEPT_NAME: usize = 128;
 /// The longest text that is kept.
 const MAX_TEXT: u64 = 1024;
 /// The longest array that is kept, with one value for each layer.
 pub(super) const MAX_LAYERS: u64 = 1024;
 
-/// The keys of a file that are kept.
+/// The key with the name of the architecture, usually the first one.
+pub(super) const ARCHITECTURE: &str = "general.architecture";
+/// The keys that are needed. A file may have any number of others, so they are not kept.
+const NEEDED: &[&str] = &[
+    ARCHITECTURE,
+    "general.alignment",
+    "general.file_type",
+    "general.name",
+    "split.count",
+    "split.no",
+    "tokenizer.chat_template",
+    "tokenizer.ggml.tokens",
+];
+/// The needed keys that begin with the name of the architecture.
+const NEEDED_OF_ARCHITECTURE: &[&str] = &[
+    "attention.head_count",
+    "attention.head_count_kv",
+    "attention.key_length",
+    "attention.sliding_window",
+    "attention.sliding_window_pattern",
+    "attention.value_length",
+    "block_count",
+    "context_length",
+    "embedding_length",
+    "expert_count",
+    "expert_feed_forward_length",
+    "expert_used_count",
+    "feed_forward_length",
+    "leading_dense_block_count",
+    "nextn_predict_layers",
+    "vocab_size",
+];
+
+/// Whether a key is needed for a model of this architecture; `None` if it is unknown.
+fn is_needed(key: &str, architecture: Option<&str>) -> bool {
+    let is_of_architecture = |own: &&str| {
+        let name = key.strip_suffix(*own).and_then(|name| name.strip_suffix('.'));
+        name.is_some_and(|name| architecture.is_none_or(|architecture| architecture == name))
+    };
+    NEEDED.contains(&key) || NEEDED_OF_ARCHITECTURE.iter().any(is_of_architecture)
+}
+
+/// The needed keys of a file.
 #[derive(Debug, Default)]
 pub(super) struct Keys(BTreeMap<String, Value>);
 
@@ -300,12 +340,12 @@ impl Keys {
         count: u64,
     ) -> Result<Self, Error<S::Error>> {
         stream.has_room(count.saturating_mul(MIN_KEY_BYTES))?;
-        let (mut keys, mut kept) = (BTreeMap::new(), 0);
+        let (mut keys, mut kept) = (Self::default(), 0);
         for _ in 0..count {
             let key = stream.text("key", MAX_KEY).await?;
             let number = stream.u32().await?;
             let value = value(stream, &key, number).await?;
-            if key.len() > MAX_KEPT_NAME {
+            if !is_needed(&key, keys.text(ARCHITECTURE)) {
                 continue;
             }
             kept += KEPT_OVERHEAD + key.len() as u64 + value.bytes();
@@ -313,16 +353,22 @@ impl Keys {
                 let fault = FileFault::TooMany { what: "bytes of keys", count: kept, most: MAX_KEPT_BYTES };
                 return Err(stream.fault(fault));
             }
-            if keys.insert(key.clone(), value).is_some() {
+            if keys.0.insert(key.clone(), value).is_some() {
                 return Err(stream.fault(FileFault::RepeatedKey { key }));
             }
         }
-        Ok(Self(keys))
+        Ok(keys)
+    }
+
+    /// The value of a key, which must be one of those that are kept.
+    fn get(&self, key: &str) -> Option<&Value> {
+        debug_assert!(is_needed(key, None), "{key} is not kept");
+        self.0.get(key)
     }
 
     /// A text; `None` if it is empty.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
-        match self.0.get(key)? {
+        match self.get(key)? {
             Value::Text(text) => text.as_deref().filter(|text| !text.is_empty()),
             _ => None,
         }
@@ -330,7 +376,7 @@ impl Keys {
 
     /// Whether a key has a text, kept or not.
     pub(super) fn has_text(&self, key: &str) -> bool {
-        matches!(self.0.get(key), Some(Value::Text(text)) if text.as_deref() != Some(""))
+        matches!(self.get(key), Some(Value::Text(text)) if text.as_deref() != Some(""))
     }
 
     /// A number that is not negative.
@@ -338,7 +384,7 @@ impl Keys {
     /// # Errors
     /// A value of another kind.
     pub(super) fn number(&self, key: &str) -> Result<Option<u64>, FileFault> {
-        match self.0.get(key) {
+        match self.get(key) {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(*number)),
             Some(_) => Err(FileFault::InvalidKey { key: key.to_owned() }),
@@ -364,7 +410,7 @@ impl Keys {
     /// # Errors
     /// A value of another kind.
     pub(super) fn numbers(&self, key: &str) -> Result<Option<Numbers>, FileFault> {
-        match self.0.get(key) {
+        match self.get(key) {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(Numbers::One(*number))),
             Some(Value::Numbers(numbers)) => Ok(Some(Numbers::Each(numbers.clone()))),
@@ -374,7 +420,7 @@ impl Keys {
 
     /// The length of an array.
     pub(super) fn length(&self, key: &str) -> Option<u64> {
-        match self.0.get(key)? {
+        match self.get(key)? {
             Value::Length(length) => Some(*length),
             Value::Numbers(numbers) => Some(numbers.len() as u64),
             _ => None,
@@ -497,4 +543,79 @@ async fn scalar<S: ModelBytes>(
 
 fn unknown<S: ModelBytes>(stream: &FileStream<'_, S>, key: &str, number: u32) -> Error<S::Error> {
     stream.fault(FileFault::UnknownType { key: key.to_owned(), number })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    /// A file that is made while it is read: parts, each so many times. A part that is repeated begins with a text,
+    /// whose first letters are its number.
+    struct Generated(Vec<(Vec<u8>, u64)>);
+
+    impl ModelBytes for Generated {
+        type Error = Infallible;
+
+        async fn size(&self, _: &str) -> Result<u64, Infallible> {
+            Ok(self.0.iter().map(|(part, count)| part.len() as u64 * count).sum())
+        }
+
+        async fn bytes(&self, _: &str, offset: u64, length: usize) -> Result<Vec<u8>, Infallible> {
+            let (mut bytes, mut start) = (Vec::new(), 0);
+            for (part, count) in &self.0 {
+                let size = part.len() as u64;
+                let end = start + size * count;
+                while bytes.len() < length && offset + (bytes.len() as u64) < end {
+                    let at = offset + bytes.len() as u64 - start;
+                    let mut part = part.clone();
+                    if *count > 1 {
+                        part[8..16].copy_from_slice(format!("{:08}", at / size).as_bytes());
+                    }
+                    bytes.extend(&part[usize::try_from(at % size).unwrap()..]);
+                }
+                start = end;
+            }
+            bytes.truncate(length);
+            Ok(bytes)
+        }
+    }
+
+    fn text(text: &str) -> Vec<u8> {
+        [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat()
+    }
+
+    fn key(name: &str, value: &[u8]) -> Vec<u8> {
+        [&text(name)[..], &4_u32.to_le_bytes(), value].concat()
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_the_keys_of_a_header() {
+        const MANY: u64 = 300_000;
+        let array =
+            |name: &str| [&text(name)[..], &ARRAY.to_le_bytes(), &STRING.to_le_bytes(), &MANY.to_le_bytes()].concat();
+        let word = text(&"x".repeat(128));
+        let (foreign, unused) = (format!("{:08}.block_count", 0), format!("{:08}.{}", 0, "y".repeat(120)));
+        let start = [&b"GGUF"[..], &3_u32.to_le_bytes(), &0_u64.to_le_bytes(), &(4 + 2 * MANY).to_le_bytes()].concat();
+        let file = Generated(vec![
+            (start, 1),
+            ([&text("general.architecture")[..], &STRING.to_le_bytes(), &text("llama")].concat(), 1),
+            (array("tokenizer.ggml.tokens"), 1),
+            (word.clone(), MANY),
+            (array("tokenizer.ggml.merges"), 1),
+            (word, MANY),
+            (key(&foreign, &7_u32.to_le_bytes()), MANY),
+            (key(&unused, &7_u32.to_le_bytes()), MANY),
+            (key("llama.block_count", &2_u32.to_le_bytes()), 1),
+        ]);
+        let Header { keys, file_bytes, .. } =
+            Header::read(&file, "m", &mut Budget::new()).now_or_never().unwrap().unwrap();
+        assert!(file_bytes > 120 << 20, "{file_bytes}");
+        assert_eq!((keys.number("llama.block_count"), keys.length("tokenizer.ggml.tokens")), (Ok(Some(2)), Some(MANY)));
+        let kept: u64 = keys.0.iter().map(|(key, value)| KEPT_OVERHEAD + key.len() as u64 + value.bytes()).sum();
+        assert!(kept < 1024, "{kept}");
+    }
 }

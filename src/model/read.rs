@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     Error, FileFault,
-    header::{Header, Keys, MAX_LAYERS, Numbers, Tensors},
+    header::{ARCHITECTURE, Header, Keys, MAX_LAYERS, Numbers, Tensors},
 };
 use crate::model::memory::Architecture;
 
@@ -102,7 +102,6 @@ pub async fn read<S: ModelBytes>(source: &S, name: &str) -> Result<GgufModel, Er
 }
 
 fn model(keys: &Keys, tensors: Tensors, file_bytes: u64, fingerprint: String) -> Result<GgufModel, FileFault> {
-    const ARCHITECTURE: &str = "general.architecture";
     let architecture = keys.text(ARCHITECTURE).ok_or(FileFault::MissingKey { key: ARCHITECTURE })?.to_owned();
     let own = |key: &str| format!("{architecture}.{key}");
     let number = |key: &str| keys.number(&own(key));
