@@ -1,7 +1,7 @@
 //! The memory that a llama-server needs for a model.
 //!
-//! The rules are those of llama.cpp, measured on a build of 2026: weights and cache follow exactly from the header,
-//! compute buffers from a formula fitted to the output of the server.
+//! The rules are those of llama.cpp, measured on builds of 2026 for the CPU and for an NVIDIA H200: weights and cache
+//! follow exactly from the header, compute buffers from a formula fitted to the output of the server.
 
 mod options;
 #[cfg(test)]
@@ -11,8 +11,13 @@ use super::GgufModel;
 
 pub use self::options::{CacheType, InvalidOption, MAX_SLOTS, ServerOptions};
 
-/// An allowance for each card's driver, libraries and fragmentation. It is not measured.
-const OVERHEAD: u64 = 512 << 20;
+/// What the driver and the libraries took of an H200, at most.
+const LIBRARIES: u64 = 614 << 20;
+/// The same with cuBLAS.
+const LIBRARIES_WITH_CUBLAS: u64 = 714 << 20;
+/// What two measured runs needed beyond the formula for compute buffers: 36 MiB with experts, 38 MiB with some of the
+/// layers on the card. The allowance has room for it, because two runs are too few for a rule.
+const UNEXPLAINED: u64 = 38 << 20;
 
 /// Bytes by purpose. A part that is unknown is `None`, and `notes` has the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,7 +79,8 @@ pub fn memory(model: &GgufModel, options: &ServerOptions) -> Memory {
         Some(cache) => {
             let (card, host): (Vec<_>, Vec<_>) =
                 cache.layers.iter().enumerate().partition(|(layer, _)| offload.has(*layer));
-            let sum = |layers: Vec<(usize, &u64)>| layers.iter().map(|(_, bytes)| **bytes).fold(0, u64::saturating_add);
+            let sum =
+                |layers: Vec<(usize, &Layer)>| layers.iter().map(|(_, layer)| layer.bytes).fold(0, u64::saturating_add);
             (Some(sum(card)), Some(sum(host)))
         }
         None => (None, None),
@@ -82,7 +88,7 @@ pub fn memory(model: &GgufModel, options: &ServerOptions) -> Memory {
     memory.weights = Some(weights.card);
     memory.cache = on_card;
     if let Some(cache) = &cache {
-        let (bytes, note) = match compute(model, cache, options) {
+        let (bytes, note) = match compute(model, cache, offload, options) {
             Ok(bytes) => {
                 let (batch, cells) = (cache.micro_batch, cache.cells);
                 let note = format!(
@@ -98,10 +104,11 @@ pub fn memory(model: &GgufModel, options: &ServerOptions) -> Memory {
             .notes
             .push("host: the token embeddings, and the layers that are not on the card with their cache".to_owned());
     }
-    memory.overhead = Some(OVERHEAD);
+    let overhead = overhead(model, options);
+    memory.overhead = Some(overhead);
     memory.notes.push(format!(
-        "overhead: {} MiB, an allowance for each card's driver and libraries; it is not measured",
-        OVERHEAD >> 20
+        "overhead: {} MiB, an allowance for each card's driver and libraries, measured on an NVIDIA H200",
+        overhead >> 20
     ));
     memory.host = on_host.map(|cache| cache.saturating_add(weights.host));
     let parts = [memory.weights, memory.cache, memory.compute, memory.overhead];
@@ -139,6 +146,14 @@ pub fn largest_context(
     (fitting > 0).then_some(fitting * step)
 }
 
+/// An allowance for each card. The measured runs without cuBLAS are those of dense models with heads 128 wide and flash
+/// attention.
+fn overhead(model: &GgufModel, options: &ServerOptions) -> u64 {
+    let is_without_cublas = options.flash_attention && model.expert_count == 0 && model.key_length == Some(128);
+    let libraries = if is_without_cublas { LIBRARIES } else { LIBRARIES_WITH_CUBLAS };
+    libraries + UNEXPLAINED
+}
+
 struct Weights {
     card: u64,
     host: u64,
@@ -173,7 +188,7 @@ const MOST_EXPERTS: u64 = 8;
 
 /// The memory of the largest step of a batch, plus the mask of its tokens. The steps were fitted to the output of a
 /// server.
-fn compute(model: &GgufModel, cache: &Cache, options: &ServerOptions) -> Result<u64, &'static str> {
+fn compute(model: &GgufModel, cache: &Cache, offload: Offload, options: &ServerOptions) -> Result<u64, &'static str> {
     if Architecture::of(&model.architecture) == Some(Architecture::Latent) {
         return Err("multi-latent attention was not measured");
     }
@@ -181,13 +196,14 @@ fn compute(model: &GgufModel, cache: &Cache, options: &ServerOptions) -> Result<
     let (Some(width), Some(wide), Some(heads), Some(key_length)) = widths else {
         return Err("the file does not name the widths of its layers");
     };
-    batch_bytes(model, cache, options, [width, wide, heads, key_length]).ok_or("it is too large")
+    batch_bytes(model, cache, offload, options, [width, wide, heads, key_length]).ok_or("it is too large")
 }
 
 /// The sum; `None` if it overflows.
 fn batch_bytes(
     model: &GgufModel,
     cache: &Cache,
+    offload: Offload,
     options: &ServerOptions,
     [width, wide, heads, key_length]: [u64; 4],
 ) -> Option<u64> {
@@ -208,7 +224,15 @@ fn batch_bytes(
         let projections = sum(&[(3, width), (key_length.checked_mul(2)?, heads), (key_length.checked_mul(2)?, keys)])?;
         (4, sum(&[(heads, cache.cells), (1, projections)])?)
     };
-    sum(&[(cells.checked_mul(mask)?, batch), (feed_forward.max(experts).max(scores).checked_mul(4)?, batch)])
+    let step = feed_forward.max(experts).max(scores).checked_mul(4)?.checked_mul(batch)?;
+    // Flash attention on a card computes with 16-bit floats, and copies keys and values of other types (llama.cpp,
+    // ggml_cuda_flash_attn_ext_get_f16_extra_data). A CPU makes no copies.
+    let on_card = cache.layers.iter().enumerate().filter(|(layer, _)| offload.has(*layer));
+    let attention = match on_card.map(|(_, layer)| layer.copies).max() {
+        Some(copies) if options.flash_attention => sum(&[(1, copies), (width.checked_mul(5 * 4)?, batch)])?,
+        _ => 0,
+    };
+    sum(&[(cells.checked_mul(mask)?, batch), (1, step.max(attention))])
 }
 
 /// The reason why an architecture is not supported.
@@ -227,8 +251,7 @@ const PADDING: u64 = 256;
 /// The keys and values of a context.
 #[derive(Debug)]
 struct Cache {
-    /// Bytes of each layer.
-    layers: Vec<u64>,
+    layers: Vec<Layer>,
     /// The number of tokens computed at once.
     micro_batch: u64,
     /// The cells of a layer with the whole context, in one stream.
@@ -236,6 +259,14 @@ struct Cache {
     streams: u64,
     /// The cells of a layer with a window.
     windowed: Option<u64>,
+}
+
+/// The keys and values of a layer.
+#[derive(Debug)]
+struct Layer {
+    bytes: u64,
+    /// The bytes of those that are not 16-bit floats, as 16-bit floats.
+    copies: u64,
 }
 
 /// The widths of keys and values in a layer.
@@ -283,12 +314,13 @@ impl Cache {
             value_length: (!is_latent).then_some(value_length),
             most_heads: model.head_count_kv.iter().max().copied().unwrap_or_default(),
         };
-        let bytes = model.head_count_kv.iter().zip(0_u64..).map(|(heads, layer)| {
+        let layers = model.head_count_kv.iter().zip(0_u64..).map(|(heads, layer)| {
             let has_window = windows.is_some_and(|(_, period)| layer % period != period - 1);
-            let cells = if has_window { windowed.unwrap_or(cells) } else { cells };
-            rows.bytes(*heads)?.checked_mul(cells)?.checked_mul(streams)
+            let cells = if has_window { windowed.unwrap_or(cells) } else { cells }.checked_mul(streams)?;
+            let (bytes, copies) = (rows.bytes(*heads)?, rows.copies(*heads)?);
+            Some(Layer { bytes: bytes.checked_mul(cells)?, copies: copies.checked_mul(cells)? })
         });
-        let layers: Option<Vec<u64>> = bytes.collect();
+        let layers: Option<Vec<Layer>> = layers.collect();
         let layers = layers.ok_or_else(|| rows.refusal())?;
         Ok(Self { layers, micro_batch, cells, streams, windowed })
     }
@@ -323,6 +355,14 @@ impl Rows<'_> {
             Some(length) => format!("values of width {length} cannot have the type {}", v.name()),
             None => "it is too large".to_owned(),
         }
+    }
+
+    /// The bytes of one cell's keys and values that are not 16-bit floats, as 16-bit floats.
+    fn copies(&self, heads: u64) -> Option<u64> {
+        let sides =
+            [(self.options.cache_type_k, Some(self.key_length)), (self.options.cache_type_v, self.value_length)];
+        let copied = sides.into_iter().filter(|(ty, _)| *ty != CacheType::F16).filter_map(|(_, length)| length);
+        copied.map(|length| CacheType::F16.row(length, heads)).try_fold(0_u64, |sum, row| sum.checked_add(row?))
     }
 }
 

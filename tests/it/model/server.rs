@@ -233,7 +233,7 @@ fn a_real_server_prints_what_is_computed() {
             // Without a GPU all weights are on the host, and a tied output is not a copy.
             let on_host = memory(&model, &ServerOptions { gpu_layers: 0, ..options.clone() });
             let mib = |bytes: u64| bytes as f64 / MIB;
-            let (cache, compute) = (mib(found.cache.unwrap()), mib(found.compute.unwrap()));
+            let (cache, compute) = (mib(found.cache.unwrap()), mib(on_host.compute.unwrap()));
             let weights = mib(on_host.host.unwrap() - found.cache.unwrap());
             let real = printed(&program, &file, set);
             let mut differs = |part: &str, own: f64, printed: f64, most: f64| {

@@ -43,8 +43,8 @@ fn a_server_that_hardly_fits_is_a_warning_and_settles() {
     each_served(|_, workspace| {
         let server = Server::new();
         workspace.apply_ok(&server.config());
-        // The small model has 136 bytes of cache for a token, and a batch needs 1,024 for each.
-        let tight = server.clone().set("context_size", 21_000_000);
+        // The small model has 136 bytes of cache for a token, and 128 of copies; a batch needs 1,024 for each.
+        let tight = server.clone().set("context_size", 18_700_000);
         workspace.write(&tight.config());
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "Model tiny.gguf needs 96 % of the GPU memory"), "{said:#?}");
