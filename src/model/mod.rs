@@ -14,6 +14,6 @@ mod read;
 
 pub use self::{
     error::{Error, FileFault},
-    memory::{CacheType, InvalidOption, MAX_SLOTS, Memory, ServerOptions, largest_context, memory},
+    memory::{CacheType, InvalidOption, Memory, ServerOptions, largest_context, memory, refused},
     read::{GgufModel, MAX_HEADER, ModelBytes, read},
 };

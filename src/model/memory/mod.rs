@@ -9,7 +9,7 @@ mod tests;
 
 use super::GgufModel;
 
-pub use self::options::{CacheType, InvalidOption, MAX_SLOTS, ServerOptions};
+pub use self::options::{CacheType, InvalidOption, ServerOptions};
 
 /// What the driver and the libraries took of an H200, at most.
 const LIBRARIES: u64 = 614 << 20;
@@ -120,6 +120,20 @@ pub fn memory(model: &GgufModel, options: &ServerOptions) -> Memory {
     };
     memory.notes.push(format!("total: {total}"));
     memory
+}
+
+/// The options with which a server of this model exits: a head must be a whole number of blocks of the cache's type.
+pub fn refused<'a>(model: &'a GgufModel, options: &'a ServerOptions) -> impl Iterator<Item = InvalidOption> {
+    let architecture = Architecture::of(&model.architecture);
+    let values = model.value_length.filter(|_| architecture != Some(Architecture::Latent));
+    let sides = [
+        ("cache_type_k", "keys", model.key_length, options.cache_type_k),
+        ("cache_type_v", "values", values, options.cache_type_v),
+    ];
+    sides.into_iter().filter(move |_| architecture.is_some()).filter_map(|(name, what, width, ty)| {
+        let width = width.filter(|width| !width.is_multiple_of(ty.block()))?;
+        Some(InvalidOption::Width { name, what, width, ty: ty.name() })
+    })
 }
 
 /// The largest context, in tokens, for which `needed` is at most `most` bytes; `None` if no context fits or a part is
@@ -290,6 +304,9 @@ impl Cache {
         let (Some(key_length), Some(value_length)) = (model.key_length, model.value_length) else {
             return Err("the file does not name the widths of keys and values".to_owned());
         };
+        if let Some(refused) = refused(model, options).next() {
+            return Err(refused.to_string());
+        }
         let asked = if options.context_size == 0 { model.context_length } else { Some(options.context_size) };
         let asked = asked.ok_or("the file does not name the context it was trained for")?;
         let slots = options.slots();
@@ -321,7 +338,7 @@ impl Cache {
             Some(Layer { bytes: bytes.checked_mul(cells)?, copies: copies.checked_mul(cells)? })
         });
         let layers: Option<Vec<Layer>> = layers.collect();
-        let layers = layers.ok_or_else(|| rows.refusal())?;
+        let layers = layers.ok_or("it is too large")?;
         Ok(Self { layers, micro_batch, cells, streams, windowed })
     }
 
@@ -342,19 +359,6 @@ impl Rows<'_> {
         // Without flash attention, values are transposed, and all layers are as wide as the widest one.
         let heads = if self.options.flash_attention { heads } else { self.most_heads };
         keys.checked_add(self.options.cache_type_v.row(length, heads)?)
-    }
-
-    /// The reason why the size is unknown.
-    fn refusal(&self) -> String {
-        let fits = |ty: CacheType, length: u64| length.is_multiple_of(ty.block());
-        let (k, v) = (self.options.cache_type_k, self.options.cache_type_v);
-        if !fits(k, self.key_length) {
-            return format!("keys of width {} cannot have the type {}", self.key_length, k.name());
-        }
-        match self.value_length.filter(|length| !fits(v, *length)) {
-            Some(length) => format!("values of width {length} cannot have the type {}", v.name()),
-            None => "it is too large".to_owned(),
-        }
     }
 
     /// The bytes of one cell's keys and values that are not 16-bit floats, as 16-bit floats.

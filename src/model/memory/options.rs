@@ -1,7 +1,7 @@
 //! The server options that affect its memory.
 
 /// The largest number of slots (llama.cpp, LLAMA_MAX_SEQ).
-pub const MAX_SLOTS: u64 = 256;
+const MAX_SLOTS: u64 = 256;
 /// The default number of slots, which share one cache.
 const AUTOMATIC_SLOTS: u64 = 4;
 
@@ -62,6 +62,30 @@ pub enum InvalidOption {
     /// Quantized values need flash attention: without it the server exits.
     #[error("cache_type_v can be quantized with flash_attention only")]
     NeedsFlashAttention,
+    /// A head of the model is not a whole number of blocks.
+    #[error("{what} of width {width} cannot have the type {ty}")]
+    Width {
+        /// The option.
+        name: &'static str,
+        /// The noun for the side of the cache.
+        what: &'static str,
+        /// The width of a head.
+        width: u64,
+        /// The type's name.
+        ty: &'static str,
+    },
+}
+
+impl InvalidOption {
+    /// The option's name; `None` if it is unknown.
+    #[must_use]
+    pub fn option(&self) -> Option<&'static str> {
+        match self {
+            Self::Name => None,
+            Self::Value { name, .. } | Self::Width { name, .. } => Some(name),
+            Self::NeedsFlashAttention => Some("cache_type_v"),
+        }
+    }
 }
 
 /// The names of the options.

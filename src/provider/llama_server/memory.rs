@@ -11,7 +11,7 @@ use super::{
 use crate::{
     api::InstanceUid,
     framework::{Attr, Diagnostic, Diagnostics, Path, PlanContext, Private},
-    model::{self, GgufModel, Memory, ServerOptions, largest_context, memory},
+    model::{self, GgufModel, InvalidOption, Memory, ServerOptions, largest_context, memory, refused},
     provider::{ProviderClient, access::Access, client::planning_limits, model_files::InstanceFiles, ssh::Login},
     ssh::{self, Session},
 };
@@ -24,6 +24,9 @@ const CHECK: Duration = Duration::from_secs(40);
 const QUERY: &str = "nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits";
 /// The part of the GPUs' memory, in percent, above which a plan warns.
 const WARN: u64 = 95;
+/// The end of each error.
+const TURNED_OFF: &str = "preflight = false in the provider turns this check off. To destroy while this error remains, \
+                          use terraform destroy -refresh=false.";
 
 /// Compares the model of a planned server with the memory of the instance's GPUs.
 pub(super) async fn check(
@@ -35,15 +38,11 @@ pub(super) async fn check(
 ) -> Diagnostics {
     let mut said = Diagnostics::new();
     let Some(client) = context.client.filter(|client| client.preflight) else { return said };
-    if planned.parallel.known().is_some_and(|parallel| *parallel > model::MAX_SLOTS.cast_signed()) {
-        let text = format!(
-            "Sizes are not computed for more than {} parallel chats: whether the model fits in GPU memory shows when \
-             the server starts.",
-            model::MAX_SLOTS
-        );
-        said.warning_at(Path::to("parallel"), "Memory of the server is not checked", text);
-    }
-    let Some(options) = started_with(planned) else { return said };
+    let options = match started_with(planned) {
+        Ok(Some(options)) => options,
+        Ok(None) => return said,
+        Err(refused) => return (*refused).into(),
+    };
     let login = Login { known_host, ..config.login_with(config, private) };
     let looking = look(planned, &login, client, context);
     match timeout_at(context.deadline.min(Instant::now() + CHECK), Box::pin(looking)).await {
@@ -57,42 +56,67 @@ pub(super) async fn check(
     said
 }
 
-/// The options that memory depends on; `None` if one is unknown, or is set among the extra arguments.
-fn started_with(server: &LlamaServer) -> Option<ServerOptions> {
-    let whole = |number: &Attr<i64>| u64::try_from(*number.known()?).ok();
-    let mut options = ServerOptions {
-        context_size: whole(&server.context_size)?,
-        parallel: Some(whole(&server.parallel).filter(|parallel| *parallel <= model::MAX_SLOTS)?),
-        cache_type_k: model::CacheType::parse(server.cache_type_k.as_str()?)?,
-        cache_type_v: model::CacheType::parse(server.cache_type_v.as_str()?)?,
-        gpu_layers: whole(&server.gpu_layers)?,
-        flash_attention: server.flash_attention.as_str()? != "off",
-        ..ServerOptions::default()
-    };
-    // A variable such as CUDA_VISIBLE_DEVICES may hide cards, and the values are secret.
-    if !matches!(&server.environment, Attr::Null) && server.environment.known().is_none_or(|all| !all.is_empty()) {
-        return None;
-    }
+/// The options that memory depends on; `None` if one is unknown, or if memory is moved in a way that is not computed.
+///
+/// # Errors
+/// An option with which the server exits.
+fn started_with(server: &LlamaServer) -> Result<Option<ServerOptions>, Box<Diagnostic>> {
+    let number = |number: &Attr<i64>| number.known().map(i64::to_string);
+    let text = |text: &Attr<String>| text.as_str().map(str::to_owned);
+    let arguments = [
+        ("context_size", number(&server.context_size)),
+        ("parallel", number(&server.parallel)),
+        ("gpu_layers", number(&server.gpu_layers)),
+        ("flash_attention", text(&server.flash_attention)),
+        ("cache_type_k", text(&server.cache_type_k)),
+        ("cache_type_v", text(&server.cache_type_v)),
+    ];
+    let arguments = arguments.into_iter().map(|(name, value)| Some((name, value?, Path::to(name))));
+    let Some(mut set) = arguments.collect::<Option<Vec<_>>>() else { return Ok(None) };
     let words: Option<Vec<&str>> = match &server.extra_args {
         Attr::Null => Some(Vec::new()),
         Attr::Known(words) => words.iter().map(Attr::as_str).collect(),
         Attr::Unknown => None,
     };
-    let words = words?;
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match options::find(word).map(|option| option.memory) {
-            Some(MemoryEffect::Batch) => options.batch = words.next()?.parse().ok()?,
-            Some(MemoryEffect::MicroBatch) => options.ubatch = words.next()?.parse().ok()?,
-            Some(MemoryEffect::Unified) => options.unified = true,
-            Some(MemoryEffect::Uncomputed) => return None,
-            None => {}
+    let Some(words) = words else { return Ok(None) };
+    let mut words = words.into_iter().enumerate();
+    while let Some((_, word)) = words.next() {
+        let name = match options::find(word).map(|option| option.memory) {
+            Some(MemoryEffect::Batch) => "batch",
+            Some(MemoryEffect::MicroBatch) => "ubatch",
+            Some(MemoryEffect::Unified) => {
+                set.push(("unified", "true".to_owned(), Path::to("extra_args")));
+                continue;
+            }
+            Some(MemoryEffect::Uncomputed) => return Ok(None),
+            None => continue,
+        };
+        let Some((index, size)) = words.next() else { return Ok(None) };
+        // The server takes 0 as the size of the batch.
+        if (name, size) == ("ubatch", "0") {
+            return Ok(None);
         }
+        set.push((name, size.to_owned(), Path::to("extra_args").index(index)));
     }
-    Some(options)
+    ServerOptions::parse(set.iter().map(|(name, value, _)| (*name, &**value))).map(Some).map_err(|refused| {
+        let place = set.iter().rfind(|(name, ..)| refused.option() == Some(name)).map(|(.., path)| path.clone());
+        Box::new(exits(&refused).at(place.unwrap_or_default()))
+    })
 }
 
-/// Reads the model's header and the memory of the GPUs.
+/// The error about an option with which the server exits.
+fn exits(refused: &InvalidOption) -> Diagnostic {
+    let advice = match refused {
+        InvalidOption::Width { name, .. } => format!(" Set {name} to \"f16\"."),
+        _ => String::new(),
+    };
+    Diagnostic::error(
+        "The server would exit at its start",
+        format!("The server does not accept an option: {refused}.{advice} Nothing was changed. {TURNED_OFF}"),
+    )
+}
+
+/// Reads the model's header and the memory of the GPUs, which is empty if it is unknown.
 ///
 /// # Errors
 /// Why not, for the log.
@@ -119,8 +143,14 @@ async fn look(
     let patience = Instant::now() + LOGIN.min(login.timeout());
     let session =
         ssh::connect(&target, &limits, patience, &context.stopping).await.map_err(|error| error.to_string())?;
-    let cards = cards(&session).await?;
     let model = model::read(&InstanceFiles(&session), path).await.map_err(|error| error.to_string())?;
+    // A variable such as CUDA_VISIBLE_DEVICES may hide cards, and the values are secret.
+    let has_variables = !planned.environment.is_null() && planned.environment.known().is_none_or(|all| !all.is_empty());
+    let cards = if has_variables { Err("the server has an environment".to_owned()) } else { cards(&session).await };
+    let cards = cards.unwrap_or_else(|reason| {
+        tracing::info!(reason, "the model is not compared with the memory of the GPUs");
+        Vec::new()
+    });
     Ok((model, cards, planned.unpinned(login, &session, client)))
 }
 
@@ -135,8 +165,15 @@ async fn cards(session: &Session) -> Result<Vec<u64>, String> {
         .ok_or_else(|| "nvidia-smi reports no memory".to_owned())
 }
 
-/// The error or the warning about a model on these GPUs.
+/// The errors or the warning about a model on these GPUs; without GPUs only the options are judged.
 fn judge(path: &Attr<String>, model: &GgufModel, options: &ServerOptions, cards: &[u64]) -> Diagnostics {
+    let mut said = Diagnostics::new();
+    for refused in refused(model, options) {
+        said.push(exits(&refused).at(refused.option().map(Path::to).unwrap_or_default()));
+    }
+    if cards.is_empty() {
+        return said;
+    }
     let needed = |memory: &Memory| needed(memory, cards.len() as u64);
     let room: u64 = cards.iter().fold(0, |sum, card| sum.saturating_add(*card));
     let found = memory(model, options);
@@ -148,17 +185,15 @@ fn judge(path: &Attr<String>, model: &GgufModel, options: &ServerOptions, cards:
     if weights > room {
         let text = format!(
             "Its weights alone need {}, but {count} {}, so no context fits. Nothing was changed. Use an instance with \
-             more GPU memory, a smaller quantization, or fewer gpu_layers; preflight = false in the provider turns \
-             this check off. To destroy while this error remains, use terraform destroy -refresh=false.",
+             more GPU memory, a smaller quantization, or fewer gpu_layers. {TURNED_OFF}",
             gib(weights),
             gib(room)
         );
-        return Diagnostic::error(format!("Model {name} does not fit in GPU memory"), text)
-            .at(Path::to("model"))
-            .into();
+        said.push(Diagnostic::error(format!("Model {name} does not fit in GPU memory"), text).at(Path::to("model")));
+        return said;
     }
     let most = room / 100 * WARN;
-    let Some(total) = needed(&found).filter(|total| *total > most) else { return Diagnostics::new() };
+    let Some(total) = needed(&found).filter(|total| *total > most) else { return said };
     let fits = match largest_context(model, options, needed, most) {
         Some(context) if context < options.context_size.max(1) || options.context_size == 0 => {
             format!("A context_size of {context} stays below {WARN} %.")
@@ -175,7 +210,8 @@ fn judge(path: &Attr<String>, model: &GgufModel, options: &ServerOptions, cards:
     );
     let percent = u128::from(total) * 100 / u128::from(room.max(1));
     let summary = format!("Model {name} needs {percent} % of the GPU memory");
-    Diagnostic::warning(summary, text).at(Path::to("context_size")).into()
+    said.push(Diagnostic::warning(summary, text).at(Path::to("context_size")));
+    said
 }
 
 /// What so many cards need: weights and cache are spread over them, and each has buffers of its own.
@@ -245,6 +281,31 @@ mod tests {
         assert!(full.detail.ends_with("No context_size stays below 95 %."), "{}", full.detail);
     }
 
+    /// The server exits with these, and a compile would not help.
+    #[test]
+    fn a_cache_that_the_heads_cannot_have_is_an_error_at_its_type() {
+        let path = Attr::Known("phi-2.gguf".to_owned());
+        let phi2 =
+            GgufModel { architecture: "phi2".to_owned(), key_length: Some(80), value_length: Some(80), ..model() };
+        let refused = |model: &GgufModel, set: &[(&str, &str)], cards: &[u64]| {
+            let options = ServerOptions::parse(set.iter().copied()).unwrap();
+            let found = judge(&path, model, &options, cards).into_iter().filter(Diagnostic::is_error);
+            found.map(|found| (found.path.unwrap().to_string(), found.detail)).collect::<Vec<_>>()
+        };
+        let found = refused(&phi2, &[], &[24 * GIB]);
+        let [(keys, detail), (values, _)] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((&**keys, &**values), ("cache_type_k", "cache_type_v"));
+        for part in ["keys of width 80 cannot have the type q8_0", "\"f16\"", "preflight = false", "-refresh=false"] {
+            assert!(detail.contains(part), "{part}: {detail}");
+        }
+        assert_eq!(refused(&phi2, &[], &[]), found, "the memory of the GPUs does not matter");
+        let [(only, _)] = &refused(&phi2, &[("cache_type_k", "f16")], &[24 * GIB])[..] else { panic!("one") };
+        assert_eq!(only, "cache_type_v");
+        let floats = [("cache_type_k", "bf16"), ("cache_type_v", "f16")];
+        assert_eq!(refused(&phi2, &floats, &[24 * GIB]), []);
+        assert_eq!(refused(&model(), &[], &[]), []);
+    }
+
     #[test]
     fn what_fits_or_is_not_known_is_not_told() {
         assert_eq!(judged(&model(), 32_768, &[24 * GIB]), None);
@@ -265,19 +326,28 @@ mod tests {
             ..LlamaServer::default()
         };
         assert_eq!(
-            started_with(&server(&[])).unwrap(),
+            started_with(&server(&[])).unwrap().unwrap(),
             ServerOptions { context_size: 4096, ..ServerOptions::default() }
         );
-        let batches = started_with(&server(&["-b", "4096", "--ubatch_size", "1024", "-kvu"])).unwrap();
+        let batches = started_with(&server(&["-b", "4096", "--ubatch_size", "1024", "-kvu"])).unwrap().unwrap();
         assert_eq!((batches.batch, batches.ubatch, batches.unified), (4096, 1024, true));
-        for words in [&["--n-cpu-moe", "4"][..], &["-ts", "1,1"], &["-c", "0"], &["-ub", "x"], &["--swa_full"]] {
-            assert_eq!(started_with(&server(words)), None, "{words:?}");
+        for words in [&["--n-cpu-moe", "4"][..], &["-ts", "1,1"], &["-c", "0"], &["-ub", "0"], &["--swa_full"]] {
+            assert_eq!(started_with(&server(words)), Ok(None), "{words:?}");
         }
-        assert!(started_with(&server(&["--threads", "8", "--embedding"])).is_some());
+        assert!(started_with(&server(&["--threads", "8", "--embedding"])).unwrap().is_some());
         let unknown = LlamaServer { context_size: Attr::Unknown, ..server(&[]) };
-        assert_eq!(started_with(&unknown), None);
-        let environment = [("CUDA_VISIBLE_DEVICES".to_owned(), Attr::Known(crate::framework::Secret::new("0")))];
-        let hidden = LlamaServer { environment: Attr::Known(environment.into()), ..server(&[]) };
-        assert_eq!(started_with(&hidden), None);
+        assert_eq!(started_with(&unknown), Ok(None));
+        let slots = |parallel: i64| LlamaServer { parallel: parallel.into(), ..server(&[]) };
+        assert!(started_with(&slots(256)).unwrap().is_some());
+        let without = LlamaServer { flash_attention: "off".into(), ..server(&[]) };
+        for (server, path) in [
+            (slots(257), "parallel"),
+            (without, "cache_type_v"),
+            (server(&["--threads", "8", "-b", "0"]), "extra_args[3]"),
+            (server(&["-ub", "x"]), "extra_args[1]"),
+        ] {
+            let refused = started_with(&server).unwrap_err();
+            assert_eq!(refused.path.as_ref().unwrap().to_string(), path, "{refused:?}");
+        }
     }
 }

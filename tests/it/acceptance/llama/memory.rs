@@ -2,8 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Server, each_served};
-use crate::support::terraform::{Diagnostic, Severity, config, refusal, says, unchecked};
+use super::{Server, each_served, home};
+use crate::support::{
+    gguf::Size,
+    terraform::{Diagnostic, Severity, config, refusal, says, unchecked},
+};
 
 #[test]
 fn weights_that_do_not_fit_are_an_error_of_the_plan() {
@@ -54,6 +57,47 @@ fn a_server_that_hardly_fits_is_a_warning_and_settles() {
         workspace.write(&server.model("large").config());
         refusal(&workspace.try_plan(&[]), &["large.gguf does not fit in GPU memory"]);
         workspace.write(&tight.config());
+        workspace.finish();
+    });
+}
+
+/// The server would exit, be compiled, and exit again.
+#[test]
+fn an_option_with_which_the_server_exits_is_an_error_of_the_plan() {
+    each_served(|site, workspace| {
+        let server = Server::new();
+        workspace.apply_ok(&config(&server.machine));
+        // The first login creates the home.
+        workspace.write(&server.config());
+        assert!(!workspace.try_plan(&[]).iter().any(Diagnostic::is_error));
+        let narrow = Size { architecture: "phi2", head: 80, ..Size::dense() };
+        narrow.model().write(&home(site).join("phi-2.gguf")).unwrap();
+        let narrow = server.clone().text("model", "~/phi-2.gguf");
+        let values = narrow.clone().text("cache_type_k", "f16").text("cache_type_v", "q8_0");
+        let hidden = values.clone().set("environment", "{ CUDA_VISIBLE_DEVICES = \"0\" }");
+        for (server, attribute, words) in [
+            (
+                &narrow.text("cache_type_k", "q8_0").text("cache_type_v", "f16"),
+                "cache_type_k",
+                "keys of width 80 cannot have the type q8_0",
+            ),
+            (&values, "cache_type_v", "values of width 80 cannot have the type q8_0"),
+            (&hidden, "cache_type_v", "values of width 80 cannot have the type q8_0"),
+            (&server.clone().set("parallel", 300), "parallel", "parallel must be a whole number from 1 to 256"),
+            (
+                &server.clone().set("extra_args", "[\"--threads\", \"2\", \"-ub\", \"many\"]"),
+                "extra_args",
+                "ubatch must be a whole number above 0",
+            ),
+        ] {
+            workspace.write(&server.config());
+            let said = workspace.try_plan(&[]);
+            assert_eq!(refusal(&said, &[words]).attribute.as_deref(), Some(attribute), "{said:#?}");
+        }
+        workspace.write(&values.text("cache_type_v", "f16").config());
+        let said = workspace.try_plan(&[]);
+        assert!(!said.iter().any(Diagnostic::is_error), "{said:#?}");
+        workspace.write(&config(&server.machine));
         workspace.finish();
     });
 }
