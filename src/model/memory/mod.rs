@@ -24,6 +24,8 @@ const UNEXPLAINED: u64 = 38 << 20;
 pub struct Memory {
     /// Weights on the card.
     pub weights: Option<u64>,
+    /// Those of them in layers that only predict further tokens: some builds of the server skip these layers.
+    pub predicting: u64,
     /// Keys and values on the card.
     pub cache: Option<u64>,
     /// Intermediate results on the card.
@@ -86,6 +88,7 @@ pub fn memory(model: &GgufModel, options: &ServerOptions) -> Memory {
         None => (None, None),
     };
     memory.weights = Some(weights.card);
+    memory.predicting = weights.predicting;
     memory.cache = on_card;
     if let Some(cache) = &cache {
         let (bytes, note) = match compute(model, cache, offload, options) {
@@ -170,15 +173,20 @@ fn overhead(model: &GgufModel, options: &ServerOptions) -> u64 {
 
 struct Weights {
     card: u64,
+    /// Those of the card in layers that only predict further tokens.
+    predicting: u64,
     host: u64,
 }
 
 /// The token embeddings stay on the host; if they are also the output, the card has a copy.
 fn weights(model: &GgufModel, offload: Offload, notes: &mut Vec<String>) -> Weights {
-    let mut weights = Weights { card: 0, host: model.embedding_bytes };
+    let mut weights = Weights { card: 0, predicting: 0, host: model.embedding_bytes };
     for (layer, bytes) in model.layer_bytes.iter().enumerate() {
         let part = if offload.has(layer) { &mut weights.card } else { &mut weights.host };
         *part = part.saturating_add(*bytes);
+        if offload.has(layer) && model.layers.is_some_and(|layers| layer as u64 >= layers) {
+            weights.predicting = weights.predicting.saturating_add(*bytes);
+        }
     }
     let tied = if model.tied_output && offload.has_output { model.embedding_bytes } else { 0 };
     let part = if offload.has_output { &mut weights.card } else { &mut weights.host };

@@ -182,14 +182,33 @@ fn judge(path: &Attr<String>, model: &GgufModel, options: &ServerOptions, cards:
     let count =
         if cards.len() == 1 { "the GPU has".to_owned() } else { format!("the {} GPUs together have", cards.len()) };
     let weights = found.weights.unwrap_or_default();
-    if weights > room {
+    let least = weights.saturating_sub(found.predicting);
+    if least > room {
         let text = format!(
             "Its weights alone need {}, but {count} {}, so no context fits. Nothing was changed. Use an instance with \
              more GPU memory, a smaller quantization, or fewer gpu_layers. {TURNED_OFF}",
-            gib(weights),
+            gib(least),
             gib(room)
         );
         said.push(Diagnostic::error(format!("Model {name} does not fit in GPU memory"), text).at(Path::to("model")));
+        return said;
+    }
+    if weights > room {
+        let (first, last) = (model.layers.unwrap_or_default(), model.layer_bytes.len().saturating_sub(1) as u64);
+        let (layers, them, predict) = if first == last {
+            (format!("layer {first}"), "it", "predicts")
+        } else {
+            (format!("layers {first} to {last}"), "them", "predict")
+        };
+        let text = format!(
+            "With {layers}, which only {predict} further tokens (nextn_predict_layers), its weights need {}, and \
+             without {them} {}; {count} {}. Some builds of the server load {them}, others do not. If the server does \
+             not start, use an instance with more GPU memory, a smaller quantization, or fewer gpu_layers.",
+            gib(weights),
+            gib(least),
+            gib(room)
+        );
+        said.push(Diagnostic::warning(format!("Model {name} may not fit in GPU memory"), text).at(Path::to("model")));
         return said;
     }
     let most = room / 100 * WARN;
@@ -304,6 +323,23 @@ mod tests {
         let floats = [("cache_type_k", "bf16"), ("cache_type_v", "f16")];
         assert_eq!(refused(&phi2, &floats, &[24 * GIB]), []);
         assert_eq!(refused(&model(), &[], &[]), []);
+    }
+
+    /// Some builds of the server skip them.
+    #[test]
+    fn layers_that_only_predict_tokens_are_named_where_they_decide() {
+        let predicting = GgufModel { layer_bytes: vec![GIB / 2; 34], ..model() };
+        let found = judged(&predicting, 256, &[15 * GIB]).unwrap();
+        assert!(found.is_error() && found.detail.contains("weights alone need 16.0 GiB"), "{}", found.detail);
+        let found = judged(&predicting, 256, &[16 * GIB]).unwrap();
+        assert!(!found.is_error(), "{}", found.detail);
+        assert_eq!(found.summary, "Model big.gguf may not fit in GPU memory");
+        for part in ["layers 32 to 33", "nextn_predict_layers", "need 17.0 GiB", "without them 16.0 GiB"] {
+            assert!(found.detail.contains(part), "{part}: {}", found.detail);
+        }
+        let one = GgufModel { layer_bytes: vec![GIB / 2; 33], ..model() };
+        assert!(judged(&one, 256, &[16 * GIB]).unwrap().detail.contains("layer 32"));
+        assert_eq!(judged(&one, 256, &[24 * GIB]), None);
     }
 
     #[test]
