@@ -34,8 +34,8 @@ locals {
   gpu_mem_mb = local.memory.total == null ? null : ceil(local.memory.total / 0.95 / 1048576)
 }
 
-# The specifications that the model fits on, cheapest first. A sold-out one stays in the list, so that an
-# existing instance keeps it.
+# The specifications that the model fits on, cheapest first. The plan rules out what is sold out or above the budget, so
+# no filter does.
 data "damodel_specs" "fitting" {
   capacity_type  = "ondemand"
   gpu_name       = var.gpus

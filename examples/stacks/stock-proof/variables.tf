@@ -11,7 +11,7 @@ variable "workers" {
 }
 
 variable "candidates" {
-  description = "Specifications in order of preference. Removing the chosen one replaces the worker."
+  description = "Specifications in order of preference. A changed list never replaces a worker that exists."
   type = list(object({
     spec_type = string
     region    = string

@@ -7,8 +7,9 @@ use crate::{
     framework::{
         Attr, CreatePlan, Diagnostics, Path, Type, UpdatePlan,
         schema::{Attribute, AttributeType, Nesting, validator},
+        to_value,
     },
-    provider::{ProviderClient, rules},
+    provider::{ProviderClient, lifecycle::ManagedExt as _, rules, words::capitalized},
 };
 
 /// The number of GPUs of a new instance whose configuration sets none.
@@ -49,9 +50,9 @@ pub(super) fn attribute() -> Attribute {
         "candidates",
         AttributeType::Nested(Nesting::List, candidate),
         "Specifications in order of preference, instead of `spec_id` or `spec_type`. The apply takes the first one \
-         that has stock, at or below its quote. The choice is kept: another order, stock, prices or more candidates do \
-         not change it. Removing the chosen one from the list replaces the instance. `specs` of `damodel_specs` can be \
-         used directly.",
+         that has stock, at or below its quote. The list only decides what a create buys: a changed list never changes \
+         or replaces an existing instance. If its specification leaves the list, the plan warns. `specs` of \
+         `damodel_specs` can be used directly, without a filter by stock or price: the plan checks both.",
     )
 }
 
@@ -164,21 +165,29 @@ fn same<T: PartialEq>(wanted: &Attr<T>, own: &Attr<T>) -> Option<bool> {
     }
 }
 
-/// Keeps the specification of an existing instance while it is among the candidates, otherwise plans a replacement.
+/// Keeps an existing instance, whatever the list holds: candidates say what to buy, never what an instance must be.
 pub(super) fn pin(plan: &mut UpdatePlan<Instance>) {
-    let UpdatePlan { config, prior, planned, .. } = plan;
+    let UpdatePlan { config, prior, planned, replace, diagnostics, .. } = plan;
     if !has_choice(config) {
         return;
     }
-    match includes(config, prior) {
-        // A different list with the same specification does not change the instance.
-        Some(true) if !prior.candidates.is_null() => planned.candidates = prior.candidates.clone(),
-        Some(true) | None => {}
-        Some(false) => {
-            plan_common(config, planned, &[]);
-            plan.replace
-                .insert(0, Path::to(if planned.candidates == prior.candidates { "spec_id" } else { "candidates" }));
-        }
+    if replace.is_empty() && includes(config, prior) == Some(false) {
+        let code = prior.spec_type.as_str().map(|code| format!(" ({code})")).unwrap_or_default();
+        diagnostics.warning_at(
+            Path::to("candidates"),
+            "The instance's specification is not among the candidates",
+            format!(
+                "{} has {}{code}. It is kept: candidates only decide what a create buys. To buy one of the candidates \
+                 instead, replace the instance: terraform apply -replace=<address>.",
+                capitalized(&prior.title()),
+                title(prior)
+            ),
+        );
+    }
+    // Terraform permits the state's value of a configured attribute if neither is null.
+    let kept = Instance { candidates: prior.candidates.clone(), ..planned.clone() };
+    if !prior.candidates.is_null() && to_value(&kept).ok() == to_value(&*prior).ok() {
+        *planned = kept;
     }
 }
 
@@ -206,14 +215,6 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
                 format!("Set either {name} or candidates, not both."),
             );
         }
-    }
-    if config.candidates.known().is_some_and(Vec::is_empty) {
-        diagnostics.error_at(
-            Path::to("candidates"),
-            "No candidates",
-            "The list is empty. Add at least one specification, or check the filters of the data source that it comes \
-             from.",
-        );
     }
     let has_own = |(_, candidate): (usize, &Candidate)| candidate.gpu_num.known().is_some();
     let is_counted = config.candidates.elements().any(has_own);

@@ -88,6 +88,14 @@ fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
             "Set spec_id, spec_type or candidates. The data source damodel_specs lists the specifications of a region.",
         );
     }
+    if config.candidates.known().is_some_and(Vec::is_empty) {
+        diagnostics.error_at(
+            Path::to("candidates"),
+            "No candidates",
+            "The list is empty. Add at least one specification, or check the filters of the data source that it comes \
+             from.",
+        );
+    }
     if config.image.is_null() && config.image_id.is_null() {
         diagnostics.error_at(
             Path::to("image"),
@@ -148,11 +156,6 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
     }
     let losses = disks::told(prior, client, limits).await;
     plan.diagnostics.extend(disks::prepaid(prior).map(Into::into).unwrap_or_default());
-    let choice = if path == Path::to("candidates") {
-        format!(" Its specification, {}, is not among the candidates.", candidates::title(prior))
-    } else {
-        String::new()
-    };
     // The plan within the apply has no state, so a replacement cannot keep the number.
     let is_open = plan.config.gpu_num.is_null() && !candidates::has_choice(&plan.config);
     let count = match prior.gpu_num.known() {
@@ -165,7 +168,7 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
         path.clone(),
         "The replacement deletes the instance's disks",
         format!(
-            "The change of {path} replaces {}. {losses}{choice}{count} The old instance is released before price and \
+            "The change of {path} replaces {}. {losses}{count} The old instance is released before price and \
              stock are checked again. With lifecycle {{ create_before_destroy = true }} the new one is created first; \
              with lifecycle {{ destroy = false }} (OpenTofu) the old one is not released and is still billed.",
             prior.title()

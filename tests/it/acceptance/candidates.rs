@@ -97,6 +97,9 @@ fn none_that_fits_is_an_error_with_each_reason() {
             &["No candidate", "1 \u{d7} spec_id 101 in cn-east-1", "max_hourly_price is 5", "spec_id 999"],
         );
         assert_eq!(error.attribute.as_deref(), Some("candidates"));
+        workspace.write(&config_with(provider, choice("[]")));
+        let said = workspace.try_plan(&[]);
+        assert_eq!(refusal(&said, &["No candidates"]).attribute.as_deref(), Some("candidates"));
         // One candidate is above the budget and one has no stock: the error is about the missing stock.
         let sold_out = |list| choice(list).set("image_id", "901");
         workspace.write(&config_with(provider, sold_out("[{ spec_id = 101 }, { spec_id = 106 }]")));
@@ -246,29 +249,97 @@ fn the_choice_is_kept() {
         }
         workspace.apply_ok(&config(choice("[{ spec_id = 103, gpu_num = 1 }]").without("gpu_num")));
         assert_eq!((site.balance().created, site.requests("instance_rename")), (1, 1));
-        // The bought specification is removed from the list.
-        let without = config(choice("[{ spec_id = 104 }, { spec_id = 101 }]").set("deletion_protection", true));
-        workspace.write(&without);
-        let said = workspace.try_plan(&[]);
-        assert!(says(&said, Severity::Warning, "is not among the candidates"), "{said:#?}");
-        assert!(says(&said, Severity::Warning, "deletes the instance's disks"), "{said:#?}");
-        let plan = workspace.plan_and_apply_ok(&config(choice("[{ spec_id = 104 }, { spec_id = 101 }]")));
-        assert_eq!(plan.change(X).actions(), "delete, create");
-        assert!(plan.change(X).replace_paths().contains(&"candidates".to_owned()));
-        assert_eq!((spec_of(workspace), site.balance().created), (104, 2));
         workspace.finish();
     });
 }
 
+/// Whether a warning at `candidates` names the specification of the instance and the way to another one.
+fn names_the_card(said: &[Diagnostic], card: &str) -> bool {
+    let is_it = |said: &&Diagnostic| said.summary.contains("not among the candidates");
+    let Some(warning) = said.iter().find(is_it) else { return false };
+    assert_eq!((warning.severity, warning.attribute.as_deref()), (Severity::Warning, Some("candidates")));
+    [card, "-replace=<address>"].iter().all(|word| warning.detail.contains(word))
+}
+
+/// A list by stock and price lost the card of a running instance, which was then replaced.
 #[test]
-fn a_protected_instance_keeps_its_choice() {
+fn a_list_that_loses_the_bought_specification_changes_nothing() {
     each_workspace(|site, workspace| {
-        let protected = |list| config(choice(list).set("deletion_protection", true));
-        workspace.apply_ok(&protected("[{ spec_id = 103 }]"));
-        workspace.write(&protected("[{ spec_id = 104 }]"));
-        refusal(&workspace.try_plan(&[]), &["deletion_protection = true", "candidates"]);
-        workspace.apply_ok(&config(choice("[{ spec_id = 103 }]")));
+        let specs = "data \"damodel_specs\" \"x\" {\n  gpu_name = \"4090\"\n  sort_by = \"price\"\n  \
+                     max_hourly_price = 2\n  available_only = true\n}\n";
+        let whole = config(format!("{specs}{}", choice("data.damodel_specs.x.specs").without("gpu_num")));
+        workspace.apply_ok(&whole);
+        assert_eq!(spec_of(workspace), 104);
+        let (bought, changes) = (workspace.state(), site.changes());
+        let keeps = |list: &str| {
+            workspace.write(list);
+            let said = workspace.try_plan(&[]);
+            assert!(names_the_card(&said, "1 \u{d7} spec_id 104 in cn-east-1"), "{list}: {said:#?}");
+            workspace.settled();
+            workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
+            assert_eq!(workspace.state().resource(X).flat(), bought.resource(X).flat(), "{list}");
+        };
+        set(site, 104, None, Some(3.0));
+        keeps(&whole);
+        sell_out(site, &[103]);
+        keeps(&whole);
+        site.withdraw_spec(104);
+        keeps(&whole);
+        for list in [
+            "[]",
+            "[{ spec_id = 101 }]",
+            "[{ spec_id = 104, region = \"cn-north-2\" }]",
+            "[{ spec_id = 104, gpu_num = 2 }]",
+        ] {
+            keeps(&config(choice(list).without("gpu_num").set("deletion_protection", "false")));
+        }
+        assert_eq!((site.changes(), site.balance().created), (changes, 1));
+
+        // The next change stores the list.
+        let named = |list: &str| choice(list).without("gpu_num").text("name", "other");
+        workspace.apply_ok(&config(named("[{ spec_id = 101 }]")));
+        assert_eq!(workspace.state().resource(X).value("candidates")[0]["spec_id"], json!(101));
         assert_eq!(site.balance().created, 1);
+        // The instance's own arguments and another form are no candidates.
+        for other in [
+            named("[{ spec_id = 101 }]").set("gpu_num", 2),
+            named("[{ spec_id = 101 }]").text("region", "cn-north-2"),
+            Instance::new("x").without("spec_id").text("name", "other").text("spec_type", "gpu.a100-80g.1"),
+        ] {
+            workspace.write(&config(other));
+            let said = workspace.try_plan(&[]);
+            assert!(says(&said, Severity::Warning, "deletes the instance's disks"), "{said:#?}");
+            assert!(!names_the_card(&said, ""), "{said:#?}");
+        }
+        workspace.apply_ok(&config(named("[{ spec_id = 101 }]")));
+        workspace.finish();
+    });
+}
+
+/// Where the state has no list, the list is stored, whatever it holds.
+#[rstest]
+#[case("[{ spec_id = 101 }]")]
+#[case("[]")]
+fn a_first_list_without_the_specification_is_an_update_that_sends_nothing(#[case] list: &str) {
+    each_workspace(|site, workspace| {
+        workspace.apply_ok(&config(Instance::new("x")));
+        let (changes, uid) = (site.changes(), site.live().remove(0));
+        for is_imported in [false, true] {
+            if is_imported {
+                workspace.run_ok(&["state", "rm", X]);
+                workspace.run_ok(&["import", "-no-color", "-input=false", X, &uid]);
+            }
+            workspace.write(&config(choice(list)));
+            let said = workspace.try_plan(&[]);
+            assert!(names_the_card(&said, "1 \u{d7} spec_id 103 in cn-east-1 (gpu.rtx4090.1)"), "{said:#?}");
+            let plan = workspace.plan_and_apply_ok(&config(choice(list)));
+            assert_eq!(plan.change(X).actions(), "update", "{is_imported}");
+            assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
+            assert_eq!((spec_of(workspace), site.changes()), (103, changes));
+        }
+        workspace.write(&config(choice("[]")));
+        let said = workspace.try_plan(&[&format!("-replace={X}")]);
+        refusal(&said, &["No candidates", "at least one specification"]);
         workspace.finish();
     });
 }
@@ -417,7 +488,6 @@ fn lists_of_the_data_source_are_candidates_as_they_are() {
 }
 
 #[rstest]
-#[case("candidates = []", "candidates")]
 #[case("candidates = [{ spec_id = 103 }]\n  gpu_num = 1\n  spec_id = 103", "spec_id")]
 #[case("candidates = [{ spec_id = 103, gpu_num = 1 }, { spec_id = 104 }]", "candidates")]
 #[case("candidates = [{ spec_id = 103, gpu_num = 1 }]\n  gpu_num = 1", "candidates")]
