@@ -326,7 +326,8 @@ fn of_this_side(error: &Error) -> Row {
         Error::Journal(journal) if journal.action == "read" => (
             "a pending record cannot be read",
             "The record may belong to an object that is billed. Run terraform-provider-damodel pending, look for the \
-             object in the console, then remove the file and apply again.",
+             object in the console, which shows a new one after up to ten minutes, then remove the file and apply \
+             again.",
         ),
         Error::Journal(_) => (
             "its pending record could not be written",

@@ -301,6 +301,14 @@ pub(super) fn window_left(record: &PendingRecord) -> Duration {
     window.saturating_sub(age(record.begun_at))
 }
 
+impl PendingRecord {
+    /// Whether the service may not show the object yet, by this computer's clock.
+    #[must_use]
+    pub fn is_young(&self) -> bool {
+        !self.refused && !window_left(self).is_zero()
+    }
+}
+
 /// The object of an earlier create.
 enum EarlierCreate<K> {
     Alive(Box<K>),

@@ -21,6 +21,8 @@ pub(super) enum Fate {
     Owned,
     /// No object has the name that was sent.
     Nothing,
+    /// The service does not show its object, and may not show it yet.
+    NotShown,
     /// Unknown, with the reason and what is needed to find out.
     Unknown { why: String, lacking: Lacking },
 }
@@ -106,10 +108,11 @@ impl AskedService {
         }
     }
 
-    async fn by_id<K: Object>(&self, id: &str, context: &Context) -> Result<Fate, Error> {
+    async fn by_id<K: Object>(&self, id: &str, record: &PendingRecord, context: &Context) -> Result<Fate, Error> {
         let objects = self.client.objects::<K>();
         let Some(object) = K::of_id(id) else { return Ok(Fate::unreadable_id()) };
         Ok(match objects.look(&object.key(), None, context).await? {
+            Presence::Absent if record.is_young() => Fate::NotShown,
             Presence::Absent => Fate::Gone { status: "no longer exists".to_owned() },
             Presence::Present(_) => {
                 let listing = objects.snapshot(context).await?;
@@ -122,9 +125,9 @@ impl AskedService {
     }
 
     /// Finds the object by the name that was sent. One list serves all records, because no object is changed here.
-    async fn by_name<K: Object>(&self, marker: &str, context: &Context) -> Result<Fate, Error> {
+    async fn by_name<K: Object>(&self, record: &PendingRecord, context: &Context) -> Result<Fate, Error> {
         let listing = self.client.objects::<K>().snapshot(context).await?;
-        let mut found = listing.records.iter().filter(|object| object.name() == Some(marker));
+        let mut found = listing.records.iter().filter(|object| object.name() == Some(&record.marker));
         Ok(match (found.next(), found.next()) {
             (Some(object), None) if object.is_released() => Fate::Gone { status: object.status_text() },
             (Some(object), None) => Fate::Alive { uid: object.key().to_string(), status: object.status_text() },
@@ -132,6 +135,7 @@ impl AskedService {
                 why: format!("several objects have its name, among them {} and {}", one.key(), other.key()),
                 lacking: Lacking::Decision,
             },
+            (None, _) if listing.complete && record.is_young() => Fate::NotShown,
             (None, _) if listing.complete => Fate::Nothing,
             (None, _) => {
                 Fate::Unknown { why: "the service's list is not complete".to_owned(), lacking: Lacking::WholeAnswer }
@@ -141,8 +145,8 @@ impl AskedService {
 
     async fn of_kind<K: Object>(&self, record: &PendingRecord, context: &Context) -> Result<Fate, Error> {
         match &record.ids {
-            Some(ids) => self.by_id::<K>(&ids.id, context).await,
-            None => self.by_name::<K>(&record.marker, context).await,
+            Some(ids) => self.by_id::<K>(&ids.id, record, context).await,
+            None => self.by_name::<K>(record, context).await,
         }
     }
 }
@@ -154,7 +158,9 @@ impl Fate {
         let why = match &self {
             Self::Alive { .. } | Self::Owned => return self,
             Self::Gone { status } if status == RELEASED => return self,
-            Self::Gone { .. } | Self::Nothing => "not found with this token: it was sent with another token".to_owned(),
+            Self::Gone { .. } | Self::Nothing | Self::NotShown => {
+                "not found with this token: it was sent with another token".to_owned()
+            }
             Self::Unknown { why, .. } => format!("it was sent with another token, and with this one: {why}"),
         };
         Self::Unknown { why, lacking: Lacking::Credentials }
@@ -191,6 +197,7 @@ impl Fate {
                 format!("the next apply resolves it; without another apply: pending --forget {entry}")
             }
             (Self::Nothing, _) => format!("pending --forget {entry}"),
+            (Self::NotShown, _) => "it may exist and be billed: run this again in a few minutes".to_owned(),
             (Self::Unknown { lacking, .. }, _) => lacking.advice().to_owned(),
         }
     }
@@ -202,6 +209,7 @@ impl fmt::Display for Fate {
             Self::Alive { status, .. } | Self::Gone { status } => formatter.write_str(status),
             Self::Owned => formatter.write_str("in progress"),
             Self::Nothing => formatter.write_str("no object has its name"),
+            Self::NotShown => formatter.write_str("it may not be shown yet"),
             Self::Unknown { why, .. } => formatter.write_str(why),
         }
     }

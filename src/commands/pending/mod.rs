@@ -87,7 +87,7 @@ pub async fn run_to(
         None if is_there => list(&notes.journal, &service, &context).await?,
         // No create has run in this folder, or the user meant another one.
         None => format!(
-            "No pending directory at {}: nothing was created from here. Run this in the folder of the configuration, \
+            "No pending directory at {}: no create is recorded here. Run this in the folder of the configuration, \
              or give the DAMODEL_PENDING_DIR of its apply with --dir.\n",
             notes.directory().display()
         ),

@@ -124,7 +124,7 @@ fn doubt(notes: &PendingFolder, follower: &Follower) -> Option<String> {
     let is_there = notes.directory().exists() || follower.directory().exists();
     (!is_there).then(|| {
         format!(
-            "No pending directory at {}: nothing was created from here. Give the folder of the configuration, or the \
+            "No pending directory at {}: no create is recorded here. Give the folder of the configuration, or the \
              DAMODEL_PENDING_DIR of its apply with --pending-dir.",
             notes.directory().display()
         )

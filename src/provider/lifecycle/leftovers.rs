@@ -116,6 +116,9 @@ fn advice<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> String {
     };
     let managed = "If another configuration, workspace or stage manages it, leave it and use another name here";
     match leftover.kind {
+        LeftoverKind::Finished | LeftoverKind::Unfinished if leftover.evidence == Evidence::Lacking => {
+            format!("{managed}. Otherwise apply again in a few minutes: the service may not show it yet.")
+        }
         LeftoverKind::Unfinished => format!(
             "{managed}, or give each its own `stack`. Otherwise apply once more: another block may be resuming it in \
              this run. If this comes back, an earlier run began to create the {noun} {name:?} with other arguments. If \

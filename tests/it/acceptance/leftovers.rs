@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use damodel::sandbox::{FaultAction, LedgerObject, When};
+use damodel::sandbox::{FaultAction, LedgerObject, Mutation, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
@@ -155,6 +155,23 @@ fn siblings_of_one_name_resume_their_own_creates(
         }
         workspace.settled();
         workspace.finish();
+    });
+}
+
+/// Who forgets the record of an instance that the service does not show yet removes its only trace.
+#[test]
+fn a_young_create_that_is_not_shown_is_not_to_be_forgotten() {
+    each_program(|site, workspace| {
+        workspace.write(&with("", Instance::new("x")));
+        Started::killed_when_accepted(workspace, 1);
+        let uid = site.live().remove(0);
+        site.mutate(Mutation::RemoveInstance { uid: uid.clone() });
+        workspace.write(&with("", Instance::new("x").set("gpu_num", 2)));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done, "{said:#?}");
+        let error = refusal(&said, &[&uid, "may not show it yet"]);
+        assert!(!error.text().contains("--forget"), "{error:#?}");
+        assert_eq!(site.balance().created, 1);
     });
 }
 

@@ -83,11 +83,32 @@ impl Scene {
 
     /// Removes the answer from the pending record, as if it had not arrived.
     fn forget_the_answer(&self) {
+        self.edit_note(|note| {
+            note["phase"] = "sent".into();
+            note["ids"] = Value::Null;
+        });
+    }
+
+    /// Sets the age of the pending record, in seconds.
+    fn set_age(&self, age: i64) {
+        let now = jiff::Timestamp::now().as_second();
+        self.edit_note(|note| note["begun_at"] = (now - age).into());
+    }
+
+    fn edit_note(&self, edit: impl FnOnce(&mut Value)) {
         let path = self.folder.path().join(format!("{}.json", self.entry()));
         let mut note: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-        note["phase"] = "sent".into();
-        note["ids"] = Value::Null;
+        edit(&mut note);
         fs::write(&path, note.to_string()).unwrap();
+    }
+
+    /// Checks whether a record whose object the service does not show is said to be young: who forgets it removes the
+    /// only trace of what may be billed.
+    async fn is_young(&self, is_young: bool) {
+        let said = self.says(&[]).await.unwrap();
+        assert_eq!(said.contains("it may not be shown yet"), is_young, "{said}");
+        assert_eq!(said.contains("--forget"), !is_young, "{said}");
+        assert!(!is_young || !said.contains("nothing is billed"), "{said}");
     }
 
     fn mutate(&self, mutation: Mutation) {
@@ -143,6 +164,18 @@ async fn an_accepted_create_of_a_killed_run_is_shown_until_it_is_gone() {
 }
 
 #[tokio::test]
+async fn an_accepted_object_that_is_not_shown_may_be_too_young() {
+    let scene = Scene::set().await;
+    let uid = scene.create().await.made.uid.to_string();
+    scene.mutate(Mutation::RemoveInstance { uid });
+    scene.is_young(true).await;
+    scene.set_age(121);
+    scene.is_young(false).await;
+    let said = scene.says(&[]).await.unwrap();
+    assert!(said.contains("nothing is billed"), "{said}");
+}
+
+#[tokio::test]
 async fn a_create_without_an_answer_is_found_by_the_name_that_was_sent() {
     let scene = Scene::set().await;
     let accepted = scene.create().await;
@@ -153,6 +186,15 @@ async fn a_create_without_an_answer_is_found_by_the_name_that_was_sent() {
     assert!(said.contains("sent") && said.contains(&uid) && said.contains("Creating"), "{said}");
 
     scene.mutate(Mutation::RemoveInstance { uid: uid.clone() });
+    for (acknowledged, age, is_young) in
+        [(false, 0, true), (false, 60, true), (true, 121, true), (false, -9000, true), (true, 601, false)]
+    {
+        scene.edit_note(|note| note["acknowledged"] = acknowledged.into());
+        scene.set_age(age);
+        scene.is_young(is_young).await;
+    }
+    scene.edit_note(|note| note["acknowledged"] = false.into());
+    scene.set_age(121);
     let said = scene.says(&[]).await.unwrap();
     assert!(said.contains("no object has its name") && !said.contains(&uid), "{said}");
 }
