@@ -262,6 +262,24 @@ impl Instance {
     fn is_prepaid(&self) -> bool {
         self.payment_type.as_str().is_some_and(|payment| payment != "Hourly")
     }
+
+    /// The warning about a variable that does not act on an instance whose billing does not end by itself.
+    fn never_abandoned(&self, client: &ProviderClient) -> Option<Diagnostic> {
+        client.on_unreleasable.filter(|wanted| *wanted == DestroyFallback::Abandon)?;
+        let whose = match (self.is_prepaid(), self.auto_renew.known()) {
+            (false, _) => "hourly instances",
+            (true, Some(true)) => "instances with auto_renew = true",
+            (true, _) => return None,
+        };
+        Some(Diagnostic::warning(
+            "DAMODEL_ON_UNRELEASABLE is ignored",
+            format!(
+                "DAMODEL_ON_UNRELEASABLE is ignored for {whose}: they would be billed indefinitely. If the service \
+                 refuses to release {}, it stays in the state.",
+                self.title()
+            ),
+        ))
+    }
 }
 
 /// Updates in place. Except for the name, attributes that change without a replacement are not sent to the service.
@@ -325,7 +343,7 @@ impl Release<'_, Instance> {
                 let waited = instances.wait(&self.key, &limits, changes).await;
                 let is_over = self.limits.cancel.is_cancelled() || self.limits.remaining().is_zero();
                 match waited {
-                    Err(ended) if is_over => Some(Forbidden::Kept(self.not_yet(&ended).into())),
+                    Err(ended) if is_over => Some(self.kept(self.not_yet(&ended))),
                     Ok(_) | Err(_) => Some(Forbidden::Later),
                 }
             }
@@ -342,15 +360,7 @@ impl Release<'_, Instance> {
         if !state.is_prepaid() {
             let now = "The resource stays in the state, and is billed by the hour until it is released. Destroy again \
                        later, or release it in the console.";
-            let mut said = Diagnostics::from(failed(now.to_owned()));
-            if is_abandoned {
-                said.warning(
-                    format!("{title} was not abandoned"),
-                    "DAMODEL_ON_UNRELEASABLE=abandon does not hold for instances that are paid by the hour: nothing \
-                     would end their billing.",
-                );
-            }
-            return Forbidden::Kept(said);
+            return self.kept(failed(now.to_owned()));
         }
         let until = state.release_time.as_str().or(state.rent_deadline.as_str());
         let until = until.unwrap_or("a time that the service does not report");
@@ -381,6 +391,15 @@ impl Release<'_, Instance> {
                  keeps running, and is paid for until {until}."
             ),
         ))
+    }
+
+    /// The handling of an instance that stays in the state, whatever the variable says.
+    fn kept(&self, error: Diagnostic) -> Forbidden {
+        let mut said = Diagnostics::from(error);
+        if let Some(ignored) = self.current.state.never_abandoned(self.client) {
+            said.push(ignored);
+        }
+        Forbidden::Kept(said)
     }
 
     /// The diagnostic for a release that its status did not allow in time.

@@ -156,6 +156,9 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
     }
     let losses = disks::told(prior, client, limits).await;
     plan.diagnostics.extend(disks::prepaid(prior).map(Into::into).unwrap_or_default());
+    if let Some(ignored) = context.client.and_then(|client| prior.never_abandoned(client)) {
+        plan.diagnostics.push(ignored);
+    }
     // The plan within the apply has no state, so a replacement cannot keep the number.
     let is_open = plan.config.gpu_num.is_null() && !candidates::has_choice(&plan.config);
     let count = match prior.gpu_num.known() {
@@ -193,6 +196,9 @@ pub(super) async fn destroy(plan: &mut DestroyPlan<Instance>, context: &PlanCont
     let client = context.client.map(AsRef::as_ref).filter(|client| client.preflight);
     let losses = disks::told(prior, client, &planning_limits(context)).await;
     plan.diagnostics.extend(disks::prepaid(prior).map(Into::into).unwrap_or_default());
+    if let Some(ignored) = context.client.and_then(|client| prior.never_abandoned(client)) {
+        plan.diagnostics.push(ignored);
+    }
     plan.diagnostics.warning(
         "The instance's disks are deleted with it",
         format!("{} is destroyed. {losses}", capitalized(&prior.title())),

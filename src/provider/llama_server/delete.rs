@@ -22,6 +22,10 @@ const STAYS_UNLESS_ABANDONED: &str = "The resource stays in the state; destroy a
                                       the server running and remove it from the state, set \
                                       DAMODEL_ON_UNREACHABLE=abandon.";
 
+const STAYS_THOUGH_ABANDONED: &str = "The resource stays in the state; destroy again when this is corrected. \
+                                      DAMODEL_ON_UNREACHABLE is ignored, and so is on_unreachable: both only act on an \
+                                      instance that cannot be reached.";
+
 /// The state of the instance before the login.
 enum Home {
     /// It no longer exists, and neither do its processes.
@@ -48,6 +52,17 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext<Pr
     }
 }
 
+/// Whether the operator gives up a server that cannot be reached.
+fn abandons(state: &LlamaServer, client: &ProviderClient) -> bool {
+    let wanted = state.on_unreachable.as_str().and_then(DestroyFallback::parse);
+    client.on_unreachable.or(wanted) == Some(DestroyFallback::Abandon)
+}
+
+/// The advice after an error that does not prove the instance to be out of reach.
+fn stays(state: &LlamaServer, client: &ProviderClient) -> &'static str {
+    if abandons(state, client) { STAYS_THOUGH_ABANDONED } else { STAYS }
+}
+
 /// Stops the server: a warning if it is left running and leaves the state.
 ///
 /// # Errors
@@ -58,8 +73,7 @@ async fn stop(
     context: &StepContext<ProviderClient>,
 ) -> Result<Diagnostics, Box<Diagnostic>> {
     let (state, private) = (&current.state, &current.private);
-    let wanted = state.on_unreachable.as_str().and_then(DestroyFallback::parse);
-    let abandons = context.client.on_unreachable.or(wanted) == Some(DestroyFallback::Abandon);
+    let abandons = abandons(state, &context.client);
     let left = |why: &str| Ok(left_running(state, access, why, &[]).into());
     let unreachable = |error: Diagnostic| match abandons {
         true => left(&format!("{}, and on_unreachable is \"abandon\".", error.summary)),
@@ -87,7 +101,7 @@ async fn stop(
             Some(FailureKind::NoAnswer | FailureKind::Stuck) => {
                 unreachable(failure::not_stopped(state, &report, STAYS_UNLESS_ABANDONED))
             }
-            _ => Err(Box::new(failure::not_stopped(state, &report, STAYS))),
+            _ => Err(Box::new(failure::not_stopped(state, &report, stays(state, &context.client)))),
         },
         // The process may belong to a successor.
         Ok(report) if owner.is_none() && report.runs().next().is_some() => {
@@ -109,9 +123,9 @@ async fn find_home(
 ) -> Result<Home, Box<Diagnostic>> {
     let Some(uid) = current.state.instance_id.as_str().map(InstanceUid::new) else { return Ok(Home::There(None)) };
     let (client, limits) = (context.client.as_ref(), limits(context));
-    let subject = subject(&current.state, &uid);
+    let (subject, stays) = (subject(&current.state, &uid), stays(&current.state, client));
     let failed = |error: &crate::api::Error| {
-        let failure = Failure { error, tried: format!("stop {}", subject.title), now: STAYS.to_owned() };
+        let failure = Failure { error, tried: format!("stop {}", subject.title), now: stays.to_owned() };
         Box::new(failure.whole())
     };
     match client.api.instances().look(&uid, None, &limits).await {
@@ -124,7 +138,7 @@ async fn find_home(
         },
         Ok(Presence::Unproved { reason }) => Err(Box::new(Diagnostic::error(
             format!("Unclear whether instance {uid} exists"),
-            format!("The answers of the service contradict each other: {reason}. {STAYS}"),
+            format!("The answers of the service contradict each other: {reason}. {stays}"),
         ))),
         Err(error) => Err(failed(&error)),
     }

@@ -4,7 +4,7 @@ use damodel::sandbox::{FaultAction, Options, StateList, When};
 use serde_json::json;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Started, Workspace, config, each_cli, each_workspace,
+    Diagnostic, Instance, Severity, Site, Started, Workspace, config, each_cli, each_workspace, says,
 };
 
 const X: &str = "damodel_instance.x";
@@ -102,6 +102,8 @@ fn what_renews_itself_is_not_abandoned() {
     each_workspace(|_, workspace| {
         workspace.apply_ok(&monthly(Instance::new("x").set("auto_renew", true)));
         workspace.set_env("DAMODEL_ON_UNRELEASABLE", "abandon");
+        let said = workspace.try_plan(&["-destroy"]);
+        assert!(says(&said, Severity::Warning, "is ignored for instances with auto_renew = true"), "{said:#?}");
         let (done, said) = workspace.try_destroy();
         assert!(!done && said.iter().any(|said| said.text().contains("billed indefinitely")), "{said:?}");
         assert_eq!(workspace.state().addresses(), [X]);
@@ -134,11 +136,19 @@ fn a_machine_that_is_busy_is_released_later() {
         unreleasable(true);
         // By the hour there is no end, so nothing is abandoned.
         workspace.set_env("DAMODEL_ON_UNRELEASABLE", "abandon");
+        let ignored = "is ignored for hourly instances: they would be billed indefinitely";
+        let said = workspace.try_plan(&["-destroy"]);
+        assert!(says(&said, Severity::Warning, ignored), "{said:#?}");
+        workspace.write(&config(Instance::new("x").set("gpu_num", 2)));
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, ignored), "a replacement releases it too: {said:#?}");
+        workspace.write(&config(Instance::new("x")));
         let (done, said) = workspace.try_destroy();
         assert!(!done);
         let text = said.iter().map(Diagnostic::text).collect::<String>();
         assert!(text.contains("billed by the hour until it is released"), "{text}");
-        assert!(text.contains("does not hold") && !text.contains("paid for until"), "{text}");
+        assert_eq!(text.matches(ignored).count(), 2, "in the plan and at the refusal: {text}");
+        assert!(!text.contains("paid for until"), "{text}");
         assert_eq!(workspace.state().addresses(), [X]);
         assert_eq!(site.requests("instance_release"), 2, "once more after a look that showed it Running");
         unreleasable(false);

@@ -2,6 +2,8 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
+use damodel::sandbox::{Code, FaultAction, When};
+
 use super::{Server, X, builds, each_served, home, pid, processes, runs, servers, until};
 use crate::support::terraform::{Severity, refusal, says};
 
@@ -112,6 +114,16 @@ fn a_server_that_does_not_end_or_whose_workspace_is_silent_fails_or_is_abandoned
             refusal(&said, &[obstacle, "The resource stays in the state", "DAMODEL_ON_UNREACHABLE=abandon"]);
             assert!(!done && pid(&workspace.state()) == server);
             workspace.set_env("DAMODEL_ON_UNREACHABLE", "abandon");
+            // The variable does not act while it is unknown whether the instance exists.
+            site.arm(
+                "instance_detail",
+                When::Always,
+                FaultAction::Error { code_n: Code::PermissionDenied, processed: false },
+            );
+            let (done, said) = workspace.try_apply(&destroy);
+            refusal(&said, &["The resource stays in the state", "DAMODEL_ON_UNREACHABLE is ignored"]);
+            assert!(!done && runs(server));
+            site.sandbox().clear_faults();
             let (done, said) = workspace.try_apply(&destroy);
             workspace.remove_env("DAMODEL_ON_UNREACHABLE");
             assert!(done && says(&said, Severity::Warning, "was left running"), "{said:#?}");
