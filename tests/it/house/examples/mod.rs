@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use self::stage::{Stage, each_stage, is_import_block};
 use crate::support::{
     plugin::BINARY,
-    terraform::{Installation, Run, Site, Workspace, each_cli},
+    terraform::{Installation, Run, Site, Workspace, each_cli, each_cli_since},
 };
 
 fn examples() -> PathBuf {
@@ -226,6 +226,33 @@ fn the_tests_of_the_example_module_pass_on_a_sandbox() {
         let run = Run::of(script.output().unwrap());
         let has_passed = run.code == Some(0) && run.stdout.contains("4 passed, 0 failed");
         assert!(has_passed, "{}{}", run.stdout, run.stderr);
+    });
+}
+
+/// The example of `mock_provider`, by the command of the guide, without a service.
+#[test]
+fn the_mocked_tests_of_the_example_module_pass_without_a_service() {
+    each_cli_since(7, 8, |cli| {
+        let folder = tempfile::tempdir().unwrap();
+        let mirror = Mirror::make(folder.path(), Path::new(BINARY)).unwrap();
+        let module = folder.path().join("module");
+        fs::create_dir_all(module.join("mocked")).unwrap();
+        for file in ["main.tf", "mocked/module.tftest.hcl"] {
+            fs::copy(examples().join("testing").join(file), module.join(file)).unwrap();
+        }
+        let run = |arguments: &[&str]| {
+            let mut command = Command::new(&cli.program);
+            for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("DAMODEL_")) {
+                command.env_remove(name);
+            }
+            command.args(arguments).current_dir(&module).env("TF_CLI_CONFIG_FILE", &mirror.cli_config);
+            Run::of(command.output().unwrap())
+        };
+        assert_eq!(run(&["fmt", "-check", "-recursive"]).code, Some(0));
+        assert_eq!(run(&["init", "-no-color"]).code, Some(0));
+        let tested = run(&["test", "-no-color", "-test-directory=mocked"]);
+        let has_passed = tested.code == Some(0) && tested.stdout.contains("1 passed, 0 failed");
+        assert!(has_passed, "{}{}", tested.stdout, tested.stderr);
     });
 }
 
