@@ -152,7 +152,12 @@ fn by_command<T: Termination, E: Into<Box<dyn Error>>>(command: impl Future<Outp
 }
 
 fn surroundings() -> io::Result<commands::Surroundings> {
-    Ok(commands::Surroundings { executable: env::current_exe()?, variables: env::vars_os().collect() })
+    let mut variables: Vec<_> = env::vars_os().collect();
+    if cfg!(unix) && env::var_os("HOME").is_none_or(|home| home.is_empty()) {
+        variables.retain(|(name, _)| name != "HOME");
+        variables.extend(provider::home_of_user().map(|home| ("HOME".into(), home.into())));
+    }
+    Ok(commands::Surroundings { executable: env::current_exe()?, variables })
 }
 
 fn variable(name: &str) -> Option<OsString> {

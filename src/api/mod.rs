@@ -45,6 +45,7 @@ mod pending;
 mod presence;
 mod private_images;
 mod progress;
+mod proxies;
 mod quotes;
 mod records;
 mod redact;
@@ -91,6 +92,7 @@ pub use pending::{
 };
 pub use presence::{Absence, AccountMatch, LastSeen, Presence};
 pub use progress::{Event as ProgressEvent, Follower, Look, Progress, Stage, Task, Told, WaitEnding};
+pub use proxies::Proxies;
 pub use records::{
     CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
     PrivateImage, PublicImage, Record, Spec, WithJson, disk_status,
@@ -98,7 +100,7 @@ pub use records::{
 pub use redact::LOGGABLE;
 pub use remote_file::{RemoteError, RemoteFile};
 pub use save_image::SaveImage;
-pub use settings::{BaseUrl, InvalidBaseUrl, PlainHttp, Random, Settings, TokenSource, UserAgent};
+pub use settings::{BaseUrl, InvalidBaseUrl, PlainHttp, Random, Settings, TokenSource, UserAgent, credential};
 pub use transport::{Answering, IncomingAnswer, Outgoing, SendFailure, Transport};
 pub use watch::Sighting;
 pub use witness::AccountFingerprints;

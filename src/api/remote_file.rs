@@ -17,6 +17,7 @@ use url::Url;
 
 use crate::api::{
     error::Cause,
+    proxies::Proxies,
     settings::{Settings, is_loopback},
     transport::{roots, trusting},
 };
@@ -88,6 +89,7 @@ pub struct RemoteFile {
     user_agent: String,
     /// [`Settings::max_retries`].
     max_retries: usize,
+    proxies: Proxies,
     /// The versions of the files that were read: pieces of different ones are no file.
     versions: Arc<Mutex<HashMap<String, FileVersion>>>,
 }
@@ -120,15 +122,15 @@ impl RemoteFile {
     /// [`RemoteError::BadAddress`], [`RemoteError::Impossible`].
     pub fn new(address: &str, settings: &Settings) -> Result<Self, RemoteError> {
         let url = Self::address(address)?;
-        let (timeout, is_local) = (settings.request_timeout, is_loopback(&url));
+        let timeout = settings.request_timeout;
         let builder = || {
-            let builder = reqwest::Client::builder()
+            let builder = settings.proxies.set(reqwest::Client::builder());
+            builder
                 .redirect(redirect::Policy::custom(follow))
                 .retry(retry::never())
                 .referer(false)
                 .connect_timeout((timeout / 2).min(Duration::from_secs(10)))
-                .timeout(timeout);
-            if is_local { builder.no_proxy() } else { builder }
+                .timeout(timeout)
         };
         let client = if url.scheme() == "http" {
             builder().tls_certs_only([]).build().map_err(|error| Cause::new(error).to_string())
@@ -137,7 +139,8 @@ impl RemoteFile {
         };
         let client = client.map_err(RemoteError::Impossible)?;
         let user_agent = settings.user_agent.to_string();
-        Ok(Self { client, url, user_agent, max_retries: settings.max_retries, versions: Arc::default() })
+        let (max_retries, proxies) = (settings.max_retries, settings.proxies.clone());
+        Ok(Self { client, url, user_agent, max_retries, proxies, versions: Arc::default() })
     }
 
     /// The path of the address, which identifies the file.
@@ -183,7 +186,7 @@ impl RemoteFile {
             .header(RANGE, format!("bytes={offset}-{last}"))
             .header(ACCEPT_ENCODING, "identity")
             .header(USER_AGENT, &self.user_agent);
-        let mut answer = request.send().await.map_err(failure)?;
+        let mut answer = request.send().await.map_err(|error| failure(error, &self.proxies))?;
         match answer.status() {
             StatusCode::PARTIAL_CONTENT => {}
             // The answer would be the whole file, which is not read.
@@ -209,7 +212,7 @@ impl RemoteFile {
             return Err(RemoteError::Changed);
         }
         let mut bytes = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(failure)? {
+        while let Some(chunk) = answer.chunk().await.map_err(|error| failure(error, &self.proxies))? {
             let room = length - bytes.len();
             bytes.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
             if bytes.len() == length {
@@ -221,9 +224,9 @@ impl RemoteFile {
 }
 
 /// Which part of a connection failed. The library tells name lookups and certificates apart only in its texts.
-fn failure(error: reqwest::Error) -> RemoteError {
+fn failure(error: reqwest::Error, proxies: &Proxies) -> RemoteError {
     let is_redirect = error.is_redirect();
-    let cause = Cause::new(error.without_url());
+    let cause = proxies.cause(error);
     let text = cause.to_string();
     if is_redirect {
         RemoteError::Redirect(cause)

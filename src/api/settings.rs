@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
-use crate::api::progress::Progress;
+use crate::api::{progress::Progress, proxies::Proxies};
 
 /// The settings of a [`Client`](crate::api::Client).
 ///
@@ -40,6 +40,8 @@ pub struct Settings {
     pub max_concurrent_requests: NonZeroUsize,
     /// A PEM bundle of root certificates that are trusted in addition to the computer's own.
     pub extra_roots_pem: Option<Vec<u8>>,
+    /// The proxies of requests to the service and to models. Default: none.
+    pub proxies: Proxies,
     /// The `User-Agent` header.
     pub user_agent: UserAgent,
     /// The random source of markers and jitter.
@@ -62,6 +64,7 @@ impl Default for Settings {
             max_retries: 5,
             max_concurrent_requests: NonZeroUsize::MIN.saturating_add(15),
             extra_roots_pem: None,
+            proxies: Proxies::default(),
             user_agent: UserAgent::default(),
             random: Random::default(),
             progress: Progress::default(),
@@ -80,6 +83,14 @@ pub enum TokenSource {
     Command(Vec<String>),
     /// The token itself.
     Value(SecretString),
+}
+
+/// A token or key without the white space around it, which files and secret stores add; `None` if the rest cannot be
+/// sent in a header.
+#[must_use]
+pub fn credential(given: &SecretString) -> Option<SecretString> {
+    let text = given.expose_secret().trim();
+    text.chars().all(|c| matches!(c, ' '..='~')).then(|| text.into())
 }
 
 impl fmt::Debug for TokenSource {

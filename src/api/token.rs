@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::{
     io::AsyncReadExt,
     process::Command,
@@ -20,7 +20,7 @@ use crate::api::{
     error::{Error, Missing, TokenError},
     flight::{Flight, Freshness},
     retry::{TOKEN_PROGRAM, Waits},
-    settings::{Random, TokenSource},
+    settings::{Random, TokenSource, credential},
 };
 
 /// The time limit of the program.
@@ -167,19 +167,14 @@ async fn run(program: &str, arguments: &[String]) -> Result<SecretString, TokenE
     if !status.success() {
         return Err(TokenError::Failed { program: named(), status: status.to_string() });
     }
-    let text = String::from_utf8(printed).map_err(|_| TokenError::NoToken { program: named() })?;
-    let token = text.trim();
-    if token.is_empty() || token.chars().any(|c| !matches!(c, ' '..='~')) {
-        return Err(TokenError::NoToken { program: named() });
-    }
-    Ok(SecretString::from(token))
+    let token = String::from_utf8(printed).ok().and_then(|text| credential(&text.into()));
+    token.filter(|token| !token.expose_secret().is_empty()).ok_or_else(|| TokenError::NoToken { program: named() })
 }
 
 #[cfg(all(test, unix))]
 mod tests {
     use futures_util::future::join_all;
     use rstest::rstest;
-    use secrecy::ExposeSecret;
 
     use super::*;
 

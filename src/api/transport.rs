@@ -20,6 +20,7 @@ use url::Url;
 use crate::api::{
     endpoint::{Effect, Endpoint},
     error::{Cause, Error, TooMuch},
+    proxies::Proxies,
     settings::Settings,
 };
 
@@ -123,7 +124,7 @@ struct Options {
     request_timeout: Duration,
     extra_roots_pem: Option<Vec<u8>>,
     plain: bool,
-    loopback: bool,
+    proxies: Proxies,
 }
 
 impl Http {
@@ -134,7 +135,7 @@ impl Http {
                 request_timeout: settings.request_timeout,
                 extra_roots_pem: settings.extra_roots_pem.clone(),
                 plain: base.is_some_and(|base| base.is_plain()),
-                loopback: base.is_some_and(|base| base.is_loopback()),
+                proxies: settings.proxies.clone(),
             },
             pooled: Mutex::new(None),
             fresh: Mutex::new(None),
@@ -148,7 +149,13 @@ impl Http {
         if let Some(body) = request.body {
             builder = builder.body(body);
         }
-        builder.send().await.map_err(failure)
+        builder.send().await.map_err(|error| self.failure(error))
+    }
+
+    fn failure(&self, error: reqwest::Error) -> SendFailure {
+        let never_sent = error.is_connect() || error.is_builder();
+        let cause = self.options.proxies.cause(error);
+        if never_sent { SendFailure::NeverSent(cause) } else { SendFailure::NoAnswer(cause) }
     }
 
     fn client(&self, effect: Effect) -> Result<reqwest::Client, SendFailure> {
@@ -175,14 +182,14 @@ impl Options {
     fn builder(&self, effect: Effect) -> reqwest::ClientBuilder {
         // Shorter than the request timeout: a failed connection is then reported as one, not as a lost answer.
         let connect = (self.request_timeout / 2).min(Duration::from_secs(10));
-        let builder = reqwest::Client::builder()
+        let builder = self.proxies.set(reqwest::Client::builder());
+        let builder = builder
             .redirect(redirect::Policy::none())
             .retry(retry::never())
             .referer(false)
             .https_only(!self.plain)
             .connect_timeout(connect)
             .pool_idle_timeout(Duration::from_secs(20));
-        let builder = if self.loopback { builder.no_proxy() } else { builder };
         if effect == Effect::Creates { builder.http1_only().pool_max_idle_per_host(0) } else { builder }
     }
 }
@@ -226,7 +233,7 @@ impl Transport for Http {
         let status = answer.status().as_u16();
         let headers = std::mem::take(answer.headers_mut());
         let mut body = BytesMut::new();
-        while let Some(chunk) = answer.chunk().await.map_err(failure)? {
+        while let Some(chunk) = answer.chunk().await.map_err(|error| self.failure(error))? {
             if body.len() + chunk.len() > LARGEST_ANSWER {
                 return Err(SendFailure::NoAnswer(Cause::new(TooMuch::Large)));
             }
@@ -254,12 +261,6 @@ fn inflated(body: &[u8]) -> Result<Bytes, Cause> {
     let limit = u64::try_from(LARGEST_ANSWER).unwrap_or(u64::MAX);
     GzDecoder::new(body).take(limit + 1).read_to_end(&mut text).map_err(Cause::new)?;
     if text.len() > LARGEST_ANSWER { Err(Cause::new(TooMuch::Large)) } else { Ok(Bytes::from(text)) }
-}
-
-fn failure(error: reqwest::Error) -> SendFailure {
-    let never_sent = error.is_connect() || error.is_builder();
-    let cause = Cause::new(error.without_url());
-    if never_sent { SendFailure::NeverSent(cause) } else { SendFailure::NoAnswer(cause) }
 }
 
 #[cfg(test)]

@@ -22,10 +22,11 @@ pub mod watch;
 use std::{
     error::Error,
     ffi::{OsStr, OsString},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 pub use self::service::ServiceArguments;
+use crate::provider::{Environment, NoHome};
 
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,12 @@ impl Failure {
     }
 }
 
+impl From<NoHome> for Failure {
+    fn from(error: NoHome) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
 /// Rows with aligned columns, and the columns of these numbers to the right.
 fn aligned<const N: usize>(rows: &[[String; N]], numbers: &[usize]) -> String {
     let mut widths = [0; N];
@@ -90,6 +97,12 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
+    /// The provider's environment in a folder.
+    pub(crate) fn environment(&self, folder: &Path) -> Environment {
+        let text = |(name, value): &(OsString, OsString)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()));
+        Environment::made_of(self.variables.iter().filter_map(text), folder.to_owned())
+    }
+
     /// A variable as a path; an empty one counts as unset.
     #[must_use]
     pub fn path(&self, name: &str) -> Option<PathBuf> {

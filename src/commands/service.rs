@@ -13,8 +13,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::Failure;
 use crate::{
-    api::{BaseUrl, Journal, PlainHttp, Settings, TokenSource},
-    provider::{Environment, loggable_fields},
+    api::{BaseUrl, Journal, PlainHttp, Settings, TokenSource, credential},
+    provider::{Environment, NoHome, loggable_fields},
 };
 
 /// How the service is reached.
@@ -38,18 +38,24 @@ impl ServiceArguments {
     /// The client's settings.
     pub(super) fn settings(&self, environment: &Environment) -> Result<Settings, Failure> {
         let plain_http = if self.allow_http { PlainHttp::Anywhere } else { PlainHttp::LoopbackOnly };
-        let address = self.base_url.as_deref().filter(|address| !address.is_empty());
+        let address = self.base_url.as_deref().filter(|address| !address.trim().is_empty());
         let base_url = address.map(|address| BaseUrl::parse(address, plain_http)).transpose();
-        let token = self.token.as_ref().filter(|token| !token.expose_secret().is_empty());
+        let token = self.token.as_ref().map(|token| {
+            let text = "the API token (--token or DAMODEL_API_TOKEN) contains a line break or another character that \
+                        cannot be sent";
+            credential(token).ok_or_else(|| Failure::new(text))
+        });
+        let token = token.transpose()?.filter(|token| !token.expose_secret().is_empty());
         let roots = self.ca_certificate_file.as_deref().map(|file| {
-            let path = environment.path(file);
+            let path = environment.path(file)?;
             fs::read(&path).map_err(|error| Failure::reading(path.display(), error))
         });
         Ok(Settings {
             base_url: base_url.map_err(|error| Failure::because("cannot use the base address", error))?,
-            token: token.cloned().map(TokenSource::Value),
+            token: token.map(TokenSource::Value),
             max_retries: 2,
             extra_roots_pem: roots.transpose()?,
+            proxies: environment.proxies(),
             loggable: loggable_fields(),
             ..Settings::default()
         })
@@ -70,17 +76,21 @@ pub(super) struct PendingFolder {
 impl PendingFolder {
     /// The records in the named directory, or else below Terraform's data directory. Paths are resolved as in the
     /// provider; an empty one counts as unset.
-    pub(super) fn find(named: Option<&Path>, data: &Path, environment: &Environment) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// The home directory is not known.
+    pub(super) fn find(named: Option<&Path>, data: &Path, environment: &Environment) -> Result<Self, NoHome> {
         let is_set = |path: &&Path| !path.as_os_str().is_empty();
         let named = named.filter(is_set);
-        let directory = named.map_or_else(
-            || {
+        let directory = match named {
+            Some(named) => environment.path(named)?,
+            None => {
                 let data = Some(data).filter(is_set).unwrap_or_else(|| Path::new(DATA_DIRECTORY));
                 environment.directory().join(data).join("damodel-pending")
-            },
-            |named| environment.path(named),
-        );
-        Self { journal: Journal::new(directory), are_named: named.is_some() }
+            }
+        };
+        Ok(Self { journal: Journal::new(directory), are_named: named.is_some() })
     }
 
     /// Their directory.
@@ -110,12 +120,12 @@ mod tests {
             (Some("~/notes"), "data", "/home/me/notes", true),
             (Some("~other/notes"), "data", "/stack/~other/notes", true),
         ] {
-            let notes = PendingFolder::find(named.map(Path::new), Path::new(data), &environment);
+            let notes = PendingFolder::find(named.map(Path::new), Path::new(data), &environment).unwrap();
             assert_eq!((notes.directory(), notes.are_named), (Path::new(expected), are_named), "{named:?}");
         }
         let there = environment.within("inner");
         assert_eq!(
-            PendingFolder::find(None, Path::new("x"), &there).directory(),
+            PendingFolder::find(None, Path::new("x"), &there).unwrap().directory(),
             Path::new("/stack/inner/x/damodel-pending")
         );
     }

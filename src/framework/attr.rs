@@ -142,6 +142,12 @@ impl Secret {
         Self(SecretString::from(text.into()))
     }
 
+    /// The text without the white space around it, which files and secret stores add.
+    #[must_use]
+    pub fn trimmed(&self) -> SecretString {
+        SecretString::from(self.0.expose_secret().trim())
+    }
+
     /// The inner type, for a library that takes it.
     pub fn into_inner(self) -> SecretString {
         self.0

@@ -201,7 +201,8 @@ fn target() -> Vec<Attribute> {
         ),
         ssh::visited_host_key(),
         Attribute::optional("api_key", Type::String, "The llama server's API key, if it has one; stored in the state.")
-            .sensitive(),
+            .sensitive()
+            .validate(rules::one_line()),
     ]
 }
 
@@ -287,7 +288,7 @@ async fn ask(
     let link =
         TunnelLogin { login: &login, access: access.as_ref() }.open(&tried(), context).await.map_err(Box::new)?;
     let session = link.session().await.map_err(|error| Box::new(unanswered(&tried(), port, &error.into())))?;
-    let key = config.api_key.known().cloned().map(Secret::into_inner);
+    let key = config.api_key.known().map(Secret::trimmed);
     let asked = tokio::select! {
         () = context.stopping.cancelled() => return Err(Box::new(stopped(&tried(), "it was stopped"))),
         asked = timeout_at(context.deadline, llama_chat::ask(&session, port, key.as_ref(), request)) => asked,

@@ -1,12 +1,13 @@
 //! The provider's configuration: its arguments, the environment variables behind them, and the client built from both.
 
-use std::{num::NonZeroUsize, sync::Arc};
+use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
 
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use super::{DestroyFallback, Environment, OnLeftover, ProviderClient, account_budget::AccountBudget, rules};
+use super::{DestroyFallback, Environment, NoHome, OnLeftover, ProviderClient, account_budget::AccountBudget, rules};
 use crate::{
-    api::{BaseUrl, Context, InvalidBaseUrl, Journal, PlainHttp, Progress, Settings, TokenSource, UserAgent},
+    api::{self, BaseUrl, Context, InvalidBaseUrl, Journal, PlainHttp, Progress, Settings, TokenSource, UserAgent},
     framework::{
         Attr, ConfigureContext, Diagnostics, Path, Schema, Secret, Type,
         schema::{Attribute, validator},
@@ -190,20 +191,22 @@ pub(super) async fn configure(
 ) -> Result<(Arc<ProviderClient>, Diagnostics), Diagnostics> {
     let mut diagnostics = Diagnostics::new();
     let text = |argument: &Attr<String>, variable: &str| {
-        argument.as_str().or_else(|| environment.variable(variable)).map(str::to_owned)
-    };
-    let secret = |argument: &Attr<Secret>, variable: &str| {
-        argument.known().cloned().or_else(|| environment.variable(variable).map(Secret::new)).map(Secret::into_inner)
+        argument.as_str().map(str::trim).or_else(|| environment.variable(variable)).map(str::to_owned)
     };
     let defaults = Settings::default();
     let base_url = text(&configuration.base_url, "DAMODEL_BASE_URL")
         .and_then(|url| parse_base_url(&url, &configuration, Path::to("base_url"), &mut diagnostics));
     let token = match &configuration.api_token_command {
         Attr::Known(argv) => Some(TokenSource::Command(argv.iter().filter_map(Attr::known).cloned().collect())),
-        Attr::Null | Attr::Unknown => secret(&configuration.api_token, "DAMODEL_API_TOKEN").map(TokenSource::Value),
+        Attr::Null | Attr::Unknown => {
+            credential(&configuration.api_token, "api_token", environment, &mut diagnostics).map(TokenSource::Value)
+        }
     };
     let pending = match environment.variable("DAMODEL_PENDING_DIR") {
-        Some(directory) => environment.path(directory),
+        Some(directory) => environment.path(directory).unwrap_or_else(|error| {
+            diagnostics.error("No home directory for DAMODEL_PENDING_DIR", error.to_string());
+            PathBuf::new()
+        }),
         None => environment.data_directory().join("damodel-pending"),
     };
     let stack = text(&configuration.stack, "DAMODEL_STACK");
@@ -214,7 +217,7 @@ pub(super) async fn configure(
     let settings = Settings {
         base_url,
         token,
-        api_key: secret(&configuration.api_key, "DAMODEL_API_KEY"),
+        api_key: credential(&configuration.api_key, "api_key", environment, &mut diagnostics),
         request_timeout: configuration
             .request_timeout
             .as_str()
@@ -225,6 +228,7 @@ pub(super) async fn configure(
             .and_then(NonZeroUsize::new)
             .unwrap_or(defaults.max_concurrent_requests),
         extra_roots_pem: extra_roots(&configuration, environment, limits, &mut diagnostics).await,
+        proxies: environment.proxies(),
         user_agent: UserAgent {
             core: Some(format!("Terraform/{}", context.core_version)).filter(|_| !context.core_version.is_empty()),
             append: environment.variable("TF_APPEND_USER_AGENT").map(str::to_owned),
@@ -252,9 +256,32 @@ pub(super) async fn configure(
         on_leftover: configuration.on_leftover.as_str().and_then(OnLeftover::parse).unwrap_or_default(),
         unique_names: configuration.unique_names.known() == Some(&true),
         environment: environment.clone(),
-        ..ProviderClient::new(crate::api::Client::new(settings), journal)
+        ..ProviderClient::new(api::Client::new(settings), journal)
     };
     Ok((Arc::new(client), diagnostics))
+}
+
+/// The token or key of an argument, else of its environment variable.
+fn credential(
+    argument: &Attr<Secret>,
+    name: &str,
+    environment: &Environment,
+    diagnostics: &mut Diagnostics,
+) -> Option<SecretString> {
+    let variable = format!("DAMODEL_{}", name.to_uppercase());
+    let (given, place) = match argument.known() {
+        Some(secret) => (secret.clone().into_inner(), name),
+        None => (environment.variable(&variable)?.into(), variable.as_str()),
+    };
+    let credential = api::credential(&given);
+    if credential.is_none() {
+        let text = format!(
+            "{place} contains a line break or another character that cannot be sent: it must be one line of printable \
+             ASCII. White space around it is ignored."
+        );
+        diagnostics.error_at(Path::to(name), "Invalid credential", text);
+    }
+    credential
 }
 
 /// The variable of this name.
@@ -327,6 +354,10 @@ async fn extra_roots(
     diagnostics: &mut Diagnostics,
 ) -> Option<Vec<u8>> {
     let file = environment.path(configuration.ca_certificate_file.as_str()?);
+    let no_home = |error: NoHome| {
+        diagnostics.error_at(Path::to("ca_certificate_file"), "No home directory", error.to_string());
+    };
+    let file = file.map_err(no_home).ok()?;
     let path = file.clone();
     let reason = match limits.blocking(move || std::fs::read(path)).await {
         Some(Ok(pem)) if pem.windows(PEM.len()).any(|text| text == PEM) => return Some(pem),

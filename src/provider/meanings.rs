@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::api::{Cause, Code, ConnectFailure, Endpoint, Error, Missing, ServiceError, TokenError};
+use crate::api::{Cause, Code, ConnectFailure, Endpoint, Error, Missing, ServiceError};
 
 /// The meaning of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,17 +32,34 @@ pub(super) fn meaning(error: &Error) -> Meaning {
     Meaning { title: title.into(), attributes, advice }
 }
 
+/// The advice for a server whose certificate is that of an authority: TLS here refuses it, whoever is trusted.
+pub(super) const AUTHORITY: &str = "\
+    The certificate of the server is that of a certificate authority (CA:TRUE), as openssl req -x509 makes it by \
+    default. It is not accepted as the certificate of a server, also if ca_certificate_file has it. Make another with \
+    the option -addext basicConstraints=CA:FALSE for the server, and set the provider's ca_certificate_file to it. \
+    Nothing was sent.";
+
+/// The advice for a proxy that is not reached, or that does not reach the server. The error names its variable.
+pub(super) const PROXY: &str = "\
+    Check the address in that environment variable, and that the proxy runs and permits this host. For a host that \
+    needs no proxy, add it to NO_PROXY. Nothing was sent.";
+
 /// The meaning of a connection that failed. Nothing was sent.
 fn unreachable_service(address: &str, cause: &Cause) -> Meaning {
     let host = address.split("://").last().unwrap_or(address);
+    let proxy = cause.proxy().map(|variable| format!(" through the proxy in {variable}")).unwrap_or_default();
     let (title, advice) = match cause.connect_failure() {
+        ConnectFailure::Authority => (format!("no TLS connection to {host}{proxy}"), AUTHORITY),
+        ConnectFailure::Name | ConnectFailure::Connection if !proxy.is_empty() => {
+            (format!("{host} cannot be reached{proxy}"), PROXY)
+        }
         ConnectFailure::Name => (
             format!("cannot resolve {}", host.rsplit_once(':').map_or(host, |(name, _)| name)),
             "Check base_url (DAMODEL_BASE_URL) and this computer's name servers. Behind a proxy, set HTTPS_PROXY. \
              Nothing was sent.",
         ),
         ConnectFailure::Tls => (
-            format!("no TLS connection to {host}"),
+            format!("no TLS connection to {host}{proxy}"),
             "For a private gateway, set the provider's ca_certificate_file to its root certificate. Otherwise check \
              that the port of base_url (DAMODEL_BASE_URL) serves https. Nothing was sent.",
         ),
@@ -353,11 +370,6 @@ fn of_this_side(error: &Error) -> Row {
             "Redirects are refused, because they would send the API token to another address. Set base_url to the \
              final address.",
         ),
-        Error::Token(TokenError::Unsendable) => (
-            "the API token contains a line break or another character that cannot be sent",
-            "Check the value of DAMODEL_API_TOKEN, or of the provider's api_token: a token is one line of printable \
-             characters. A line break at the end often comes from the file or secret store that holds it.",
-        ),
         Error::Token(_) => (
             "the API token could not be fetched",
             "The program of api_token_command must print the token and exit with code 0 within 30 seconds.",
@@ -409,6 +421,11 @@ mod tests {
                 "invalid peer certificate: UnknownIssuer",
                 "no TLS connection to gateway.example:8443",
                 "ca_certificate_file",
+            ),
+            (
+                "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))",
+                "no TLS connection to gateway.example:8443",
+                "basicConstraints=CA:FALSE",
             ),
             ("tunnel error: unsuccessful", "gateway.example:8443 cannot be reached", "HTTPS_PROXY"),
         ] {

@@ -38,7 +38,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 pub use client::{DestroyFallback, OnLeftover, ProviderClient};
 pub use configuration::Configuration;
-pub use environment::{Environment, Silence};
+pub use environment::{Environment, NoHome, Silence, home_of_user};
 
 use self::words::capitalized;
 use crate::{

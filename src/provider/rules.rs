@@ -7,6 +7,11 @@ pub(super) fn non_empty() -> Validator {
     validator::text("a non-empty string", |text| !text.trim().is_empty())
 }
 
+/// The rule for a key that is sent in a header.
+pub(super) fn one_line() -> Validator {
+    validator::text("one line of printable ASCII", |key| key.trim().chars().all(|c| matches!(c, ' '..='~')))
+}
+
 /// The rule for an argument that names an instance. A llama server's `id`, which has a port, is none.
 pub(super) fn instance_uid() -> Validator {
     validator::text("an instance's UID", |uid| !uid.is_empty() && !uid.contains([' ', ':', '/']))

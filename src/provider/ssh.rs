@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -61,20 +61,31 @@ macro_rules! login {
                 &self,
                 write_only: &WriteOnly,
                 client: &ProviderClient,
-            ) -> Result<ssh::Credentials, &'static str> {
+                at: &Path,
+            ) -> Result<ssh::Credentials, NoTarget> {
                 let secret = |own: &Attr<Secret>, other: &Attr<Secret>| -> Option<SecretString> {
                     own.known().or(other.known()).cloned().map(Secret::into_inner)
                 };
+                // A password may end with blanks, but not with the line end of the file that has it.
+                let one_line =
+                    |text: SecretString| SecretString::from(text.expose_secret().trim_end_matches(['\r', '\n']));
+                let refused = |diagnostic| NoTarget::Refused(Box::new(diagnostic));
+                let file = |path| {
+                    client.environment.path(path).map_err(|error| {
+                        let diagnostic = Diagnostic::error("No home directory", error.to_string());
+                        refused(diagnostic.at(at.clone().attribute("private_key_file")))
+                    })
+                };
                 let agent = match (self.agent.known(), client.environment.ssh_agent()) {
-                    (Some(true), None) => return Err("agent"),
+                    (Some(true), None) => return Err(refused(no_agent(at.clone().attribute("agent")))),
                     (Some(true), socket) => socket,
                     _ => None,
                 };
                 Ok(ssh::Credentials {
                     private_key: secret(&self.private_key, &write_only.private_key),
-                    private_key_file: self.private_key_file.as_str().map(|path| client.environment.path(path)),
+                    private_key_file: self.private_key_file.as_str().map(file).transpose()?,
                     certificate: self.certificate.known().cloned(),
-                    password: secret(&self.password, &write_only.password),
+                    password: secret(&self.password, &write_only.password).map(one_line),
                     agent,
                 })
             }
@@ -149,16 +160,15 @@ impl Login {
         let host = host.ok_or_else(|| NoTarget::Refused(Box::new(no_address(access)))).map(str::to_owned)?;
         // The service's port is only valid for the service's address.
         let told = access.filter(|_| ssh.host.known().is_none()).and_then(|access| access.port);
-        let refused = |at: Path| move |_| NoTarget::Refused(Box::new(no_agent(at)));
-        let own = ssh.credentials(&self.write_only, client);
-        let mut credentials = own.map_err(refused(Path::to("ssh").attribute("agent")))?;
+        let path = Path::to("ssh");
+        let mut credentials = ssh.credentials(&self.write_only, client, &path)?;
         if credentials.password.is_none() && user == USER {
             credentials.password = access.and_then(|access| access.password.clone());
         }
         let bastion = match ssh.bastion.known() {
             Some(bastion) => {
-                let own = bastion.credentials(&WriteOnly::default(), client);
-                let credentials = own.map_err(refused(Path::to("ssh").attribute("bastion").attribute("agent")))?;
+                let path = path.attribute("bastion");
+                let credentials = bastion.credentials(&WriteOnly::default(), client, &path)?;
                 Some(Box::new(ssh::Target {
                     host: bastion.host.as_str().unwrap_or_default().to_owned(),
                     port: port(&bastion.port).unwrap_or(PORT),
@@ -370,4 +380,23 @@ fn unpinned(whose: &str, key: &ssh::HostKey, path: Path) -> Diagnostic {
     let own = if is_of_a_visit { "host_key = damodel_llama_server.<name>.host_key, or with " } else { "" };
     let text = format!("The key {} was accepted without a check. Pin it with {own}this text: {key}", key.fingerprint());
     Diagnostic::warning(summary, text).at(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{Client, Journal, Settings};
+
+    #[test]
+    fn a_password_loses_line_ends_only_and_a_path_in_an_unknown_home_is_refused() {
+        let client = ProviderClient::new(Client::new(Settings::default()), Journal::new("none"));
+        let password = Attr::Known(Secret::new(" two words \r\n"));
+        let ssh = Ssh { host: "h".into(), password, ..Ssh::default() };
+        let target = Login { ssh: ssh.clone(), ..Login::default() }.target(None, &client).unwrap();
+        assert_eq!(target.credentials.password.unwrap().expose_secret(), " two words ");
+        let ssh = Ssh { private_key_file: "~/.ssh/id".into(), ..ssh };
+        let refused = Login { ssh, ..Login::default() }.target(None, &client).unwrap_err();
+        let text = format!("{refused:?}");
+        assert!(text.contains("HOME is not set") && text.contains("private_key_file"), "{text}");
+    }
 }

@@ -23,7 +23,7 @@ use super::{
     context::{Context, CorrectedClock},
     endpoint::{ChangeUnderWay, Effect, Endpoint, Request},
     envelope::{self, Answer},
-    error::{Cause, Error, Missing, TokenError, TooMuch},
+    error::{Cause, Error, Missing, TooMuch},
     flight::{Flight, Freshness},
     redact,
     retry::{Admission, Pace, REQUEST, ROUNDS, Retry, Waits},
@@ -362,8 +362,8 @@ impl Client {
         if !request.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&request.query);
         }
-        let mut secret =
-            HeaderValue::from_str(token.secret.expose_secret()).map_err(|_| Error::Token(TokenError::Unsendable))?;
+        let mut secret = HeaderValue::from_str(token.secret.expose_secret())
+            .map_err(|_| Error::Unsendable { credential: "API token" })?;
         secret.set_sensitive(true);
         let mut headers = HeaderMap::new();
         headers.insert("x-service-token", secret);

@@ -88,6 +88,13 @@ pub enum Error {
         /// The error of the HTTP library.
         reason: String,
     },
+    /// A token or key contains characters that a header must not contain. Usual cause: it did not pass
+    /// [`credential`](crate::api::credential).
+    #[error("the {credential} contains characters that cannot be sent in a header")]
+    Unsendable {
+        /// The credential.
+        credential: &'static str,
+    },
     /// A successful answer that cannot be read. Usual cause: a proxy's page, a truncated body.
     #[error("{} was answered in a form that cannot be read: {}{}", .0.endpoint, .0.reason, .0.ids)]
     Undecodable(Box<UnreadAnswer>),
@@ -193,7 +200,11 @@ impl Error {
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         match self {
-            Self::Missing(_) | Self::Token(_) | Self::Transport { .. } | Self::Redirected { .. } => true,
+            Self::Missing(_)
+            | Self::Redirected { .. }
+            | Self::Token(_)
+            | Self::Transport { .. }
+            | Self::Unsendable { .. } => true,
             Self::Service(_) | Self::UndocumentedStatus(_) => !self.is_retryable(),
             _ => false,
         }
@@ -449,6 +460,17 @@ impl Cause {
         Self(Arc::from(error.into()))
     }
 
+    /// An error of a request that went through the proxy of an environment variable.
+    pub(super) fn through_proxy(variable: &'static str, source: reqwest::Error) -> Self {
+        Self::new(ThroughProxy { variable, source })
+    }
+
+    /// The environment variable of the proxy that the request went through.
+    #[must_use]
+    pub fn proxy(&self) -> Option<&'static str> {
+        self.0.downcast_ref::<ThroughProxy>().map(|through| through.variable)
+    }
+
     /// Why a connection failed. The HTTP library has no types for it, so its texts decide.
     #[must_use]
     pub fn connect_failure(&self) -> ConnectFailure {
@@ -456,6 +478,8 @@ impl Cause {
         let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
         if has(&["dns error", "failed to lookup address"]) {
             ConnectFailure::Name
+        } else if has(&["causedasendentity"]) {
+            ConnectFailure::Authority
         } else if has(&["certificate", "tls", "handshake", "corrupt message"]) {
             ConnectFailure::Tls
         } else {
@@ -464,9 +488,18 @@ impl Cause {
     }
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("through the proxy in {variable}")]
+struct ThroughProxy {
+    variable: &'static str,
+    source: reqwest::Error,
+}
+
 /// Why a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectFailure {
+    /// TLS: the server's certificate is that of an authority. Usual cause: `openssl req -x509`.
+    Authority,
     /// No connection, or a proxy refused it.
     Connection,
     /// The host's name was not resolved.
@@ -528,7 +561,4 @@ pub enum TokenError {
         /// The program, without its arguments.
         program: String,
     },
-    /// The token contains characters that a header must not contain.
-    #[error("the API token contains characters that cannot be sent in a header")]
-    Unsendable,
 }

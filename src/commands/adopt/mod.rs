@@ -83,9 +83,12 @@ async fn adopt(
     environment: Environment,
     is_meant: impl Fn(ObjectKind, &str) -> bool,
 ) -> Result<Summary, Failure> {
-    folder::check(&arguments.out)?;
+    // Other paths are shown as they were given.
+    let is_in_home = arguments.out.starts_with("~");
+    let out = if is_in_home { environment.path(&arguments.out)? } else { arguments.out.clone() };
+    folder::check(&out)?;
     let provider = ConfiguredProvider::new(arguments, environment).await?;
-    let mut summary = Summary::new(arguments.out.clone());
+    let mut summary = Summary::new(out.clone());
     let mut drafts: Vec<Draft> = Vec::new();
     for (position, kind) in asked(&arguments.kind).enumerate() {
         let found = provider.objects(kind, arguments).await.map_err(|told| {
@@ -103,7 +106,7 @@ async fn adopt(
     }
     draft::name(&mut drafts);
     if !drafts.is_empty() {
-        summary.files = folder::write(&arguments.out, &drafts, &provider.arguments)?;
+        summary.files = folder::write(&out, &drafts, &provider.arguments)?;
     }
     summary.drafts = drafts;
     Ok(summary)

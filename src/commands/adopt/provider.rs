@@ -1,8 +1,6 @@
 //! The provider in this process, whose list resources have the whole attributes of the account's objects, and which
 //! generates and validates their configuration.
 
-use std::path;
-
 use tokio::sync::mpsc;
 
 use super::{Arguments, draft::Draft, refused};
@@ -56,13 +54,13 @@ pub(super) struct LeftOut {
 impl ConfiguredProvider {
     /// Configures the provider from its environment.
     pub(super) async fn new(arguments: &Arguments, environment: Environment) -> Result<Self, Failure> {
+        let file = arguments.ca_certificate_file.as_deref().map(|file| environment.path(file)).transpose()?;
         let server = Server::new(Damodel::new(environment), Ends::default());
         let mut told: Vec<(String, Value)> = Vec::new();
         if arguments.allow_http {
             told.push(("allow_http".to_owned(), true.into()));
         }
-        if let Some(file) = &arguments.ca_certificate_file {
-            let file = path::absolute(file).map_err(|error| Failure::reading(file.display(), error))?;
+        if let Some(file) = file {
             told.push(("ca_certificate_file".to_owned(), file.to_string_lossy().into_owned().into()));
         }
         let mut config = nothing_said(server.schema());

@@ -158,7 +158,7 @@ fn read_states(
         let (place, read) = if path.as_os_str() == "-" {
             ("standard input".to_owned(), input.read_to_end(&mut document).map(drop))
         } else {
-            (path.display().to_string(), std::fs::read(environment.path(path)).map(|content| document = content))
+            (path.display().to_string(), std::fs::read(environment.path(path)?).map(|content| document = content))
         };
         read.map_err(|error| Failure::reading(&place, error))?;
         let unread = |error| Failure::because(format!("cannot read {place} as a state"), error);
@@ -176,14 +176,14 @@ async fn adopt_these(
     let token = arguments.service.token.as_ref().map(|token| token.expose_secret().to_owned());
     let named = [("DAMODEL_BASE_URL", arguments.service.base_url.clone()), ("DAMODEL_API_TOKEN", token)];
     let variables = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    let told = Environment::made_of(variables, environment.directory().to_owned());
+    let told = environment.clone().with(variables);
     let adoption = adopt::Arguments {
-        out: environment.path(folder),
+        out: environment.path(folder)?,
         kind: Vec::new(),
         name: None,
         region: None,
         allow_http: arguments.service.allow_http,
-        ca_certificate_file: arguments.service.ca_certificate_file.as_deref().map(|file| environment.path(file)),
+        ca_certificate_file: arguments.service.ca_certificate_file.clone(),
     };
     let adopted = adopt::only(&adoption, told, |kind, id| unmanaged.contains(&(kind, id.to_owned()))).await;
     adopted.map_err(|error| Failure::because("cannot adopt the unmanaged objects", error))

@@ -236,7 +236,7 @@ pub(super) struct Note {
 pub(super) fn read(directories: &[PathBuf], environment: &Environment) -> Result<Vec<Note>, Failure> {
     let mut notes = Vec::new();
     for directory in directories {
-        let path = environment.path(directory);
+        let path = environment.path(directory)?;
         if !path.is_dir() {
             return Err(Failure::new(format!("no pending directory at {}", directory.display())));
         }

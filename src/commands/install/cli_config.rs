@@ -75,7 +75,7 @@ fn files(surroundings: &Surroundings) -> Vec<(PathBuf, Vec<&'static str>)> {
         return vec![(file, HOSTS.to_vec())];
     }
     let [terraform, tofu] = HOSTS;
-    let home = surroundings.path(HOME).unwrap_or_default();
+    let Some(home) = surroundings.path(HOME) else { return Vec::new() };
     let [old, new] = FILES.map(|name| home.join(name));
     // On Windows neither reads it.
     let xdg = surroundings.path("XDG_CONFIG_HOME").filter(|_| !cfg!(windows)).map(|xdg| xdg.join("opentofu"));
@@ -101,8 +101,8 @@ fn files(surroundings: &Surroundings) -> Vec<(PathBuf, Vec<&'static str>)> {
 
 /// The files under XDG that OpenTofu does not read, because it reads the directory in the home directory.
 pub(super) fn unread_by_tofu(surroundings: &Surroundings) -> Vec<PathBuf> {
-    let home = surroundings.path(HOME).unwrap_or_default();
-    let xdg = surroundings.path("XDG_CONFIG_HOME").filter(|_| !cfg!(windows) && home.join(DIRECTORY).is_dir());
+    let is_hidden = surroundings.path(HOME).is_some_and(|home| home.join(DIRECTORY).is_dir());
+    let xdg = surroundings.path("XDG_CONFIG_HOME").filter(|_| !cfg!(windows) && is_hidden);
     let files = xdg.map(|xdg| within(&xdg.join("opentofu")).unwrap_or_default());
     files.unwrap_or_default()
 }

@@ -195,7 +195,7 @@ impl Place {
         let home = surroundings.path(HOME);
         let implied = home.map(|home| home.join(DIRECTORY).join("plugins"));
         let directory = match (wanted, &implied) {
-            (Some(wanted), _) => folder.join(wanted),
+            (Some(wanted), _) => surroundings.environment(folder).path(wanted)?,
             (None, Some(implied)) => implied.clone(),
             (None, None) => {
                 let message = format!("cannot find the home directory: {HOME} is not set. Name a directory with --dir");

@@ -48,7 +48,7 @@ impl Lacking {
             | Error::NoAnswer { .. }
             | Error::Redirected { .. }
             | Error::Transport { .. } => Self::Connection,
-            Error::Missing(_) | Error::Token(_) => Self::Credentials,
+            Error::Missing(_) | Error::Token(_) | Error::Unsendable { .. } => Self::Credentials,
             error if matches!(error.code(), Some(Code::InvalidToken | Code::PermissionDenied)) => Self::Credentials,
             _ => Self::WholeAnswer,
         }

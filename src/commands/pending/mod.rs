@@ -71,7 +71,7 @@ pub async fn run_to(
     environment: &Environment,
     out: &mut (impl Write + Send),
 ) -> Result<(), Failure> {
-    let notes = PendingFolder::find(arguments.dir.as_deref(), &arguments.data_dir, environment);
+    let notes = PendingFolder::find(arguments.dir.as_deref(), &arguments.data_dir, environment)?;
     let is_there = notes.directory().exists();
     if notes.are_named && !is_there {
         let directory = notes.directory().display();

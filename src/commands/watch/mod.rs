@@ -116,7 +116,7 @@ fn notes(arguments: &Arguments, environment: Environment) -> Result<PendingFolde
         return Err(Failure::new(format!("cannot read the folder {}: it does not exist", arguments.dir.display())));
     }
     let there = environment.within(&arguments.dir);
-    Ok(PendingFolder::find(arguments.pending_dir.as_deref(), &arguments.data_dir, &there))
+    Ok(PendingFolder::find(arguments.pending_dir.as_deref(), &arguments.data_dir, &there)?)
 }
 
 /// A hint if no provider process has written files yet: either no apply has run, or the user meant another folder.

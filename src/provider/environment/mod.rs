@@ -9,11 +9,31 @@ use std::{
     time::Duration,
 };
 
-use crate::api::Scope;
+#[cfg(unix)]
+use nix::unistd::{User, getuid};
+
+use crate::api::{Proxies, Scope};
 
 /// The home directory: Windows has the second one.
 const HOMES: [&str; 2] = ["HOME", "USERPROFILE"];
 const SSH_AGENT: &str = "SSH_AUTH_SOCK";
+
+/// A path in the home directory, which is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("The path {} needs the home directory, and HOME is not set. Set HOME, or give the whole path.", path.display())]
+pub struct NoHome {
+    path: PathBuf,
+}
+
+/// The home directory of the entry of this process's user, for programs that are started without `HOME`, as by cron and
+/// systemd. Windows always sets its variable.
+#[must_use]
+pub fn home_of_user() -> Option<PathBuf> {
+    #[cfg(unix)]
+    return User::from_uid(getuid()).ok().flatten().map(|user| user.dir).filter(|home| home.is_absolute());
+    #[cfg(not(unix))]
+    None
+}
 
 /// The environment variables and the working directory that Terraform passes to the provider.
 ///
@@ -43,20 +63,22 @@ impl Default for Silence {
 impl Environment {
     /// The environment of this process.
     pub fn of_process() -> Self {
-        Self {
-            variables: env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-                .filter(|(name, _)| {
-                    name.starts_with("DAMODEL_")
-                        || name.starts_with("TF_")
-                        || HOMES.contains(&name.as_str())
-                        || name == SSH_AGENT
-                        || backend::VARIABLES.contains(&name.as_str())
-                })
-                .collect(),
-            directory: env::current_dir().unwrap_or_default(),
-            silence: Silence::default(),
+        let mut variables: BTreeMap<String, String> = env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(name, _)| {
+                name.starts_with("DAMODEL_")
+                    || name.starts_with("TF_")
+                    || HOMES.contains(&name.as_str())
+                    || name == SSH_AGENT
+                    || backend::VARIABLES.contains(&name.as_str())
+                    || name.to_ascii_uppercase().ends_with("_PROXY")
+            })
+            .collect();
+        if !HOMES.iter().any(|name| variables.get(*name).is_some_and(|home| !home.is_empty())) {
+            let home = home_of_user().and_then(|home| home.into_os_string().into_string().ok());
+            variables.extend(home.map(|home| (HOMES[0].to_owned(), home)));
         }
+        Self { variables, directory: env::current_dir().unwrap_or_default(), silence: Silence::default() }
     }
 
     /// An environment with these variables and this working directory.
@@ -74,9 +96,17 @@ impl Environment {
         Self { silence, ..self }
     }
 
-    /// The value of a variable; an empty one counts as unset.
+    /// The value of a variable; an empty one counts as unset. Ours lose the white space around them, which files and
+    /// secret stores add.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
-        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+        let value = self.variables.get(name).map(String::as_str);
+        let value = value.map(|value| if name.starts_with("DAMODEL_") { value.trim() } else { value });
+        value.filter(|value| !value.is_empty())
+    }
+
+    /// The proxies of the usual variables.
+    pub fn proxies(&self) -> Proxies {
+        Proxies::read(|name| self.variable(name))
     }
 
     /// The data directory of Terraform for this working directory.
@@ -105,13 +135,22 @@ impl Environment {
     }
 
     /// A path given by the operator: relative to the working directory, or in the home directory with `~/`.
-    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+    ///
+    /// # Errors
+    ///
+    /// The home directory is not known.
+    pub fn path(&self, path: impl AsRef<Path>) -> Result<PathBuf, NoHome> {
         let path = path.as_ref();
+        let Ok(rest) = path.strip_prefix("~") else { return Ok(self.directory.join(path)) };
         let home = HOMES.iter().find_map(|name| self.variable(name));
-        match (path.strip_prefix("~"), home) {
-            (Ok(rest), Some(home)) => Path::new(home).join(rest),
-            _ => self.directory.join(path),
-        }
+        home.map(|home| Path::new(home).join(rest)).ok_or_else(|| NoHome { path: path.to_owned() })
+    }
+
+    /// The same environment with these variables instead of those with their names.
+    #[must_use]
+    pub fn with<N: Into<String>, V: Into<String>>(mut self, variables: impl IntoIterator<Item = (N, V)>) -> Self {
+        self.variables.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
+        self
     }
 
     /// The working directory.
@@ -158,8 +197,16 @@ mod tests {
             (vec![("HOME", ""), ("USERPROFILE", "/users/me")], "/users/me"),
         ] {
             let environment = Environment::made_of(variables, PathBuf::from("/stack"));
-            assert_eq!(environment.path("~/.ssh/id"), Path::new(home).join(".ssh/id"));
-            assert_eq!(environment.path("id"), Path::new("/stack/id"));
+            assert_eq!(environment.path("~/.ssh/id"), Ok(Path::new(home).join(".ssh/id")));
+            assert_eq!(environment.path("id"), Ok("/stack/id".into()));
         }
+    }
+
+    #[test]
+    fn without_a_home_a_path_in_it_is_an_error() {
+        let environment = Environment::made_of([("HOME", "")], PathBuf::from("/stack"));
+        let error = environment.path("~/.ssh/id").unwrap_err().to_string();
+        assert!(error.contains("~/.ssh/id") && error.contains("HOME is not set"), "{error}");
+        assert_eq!(environment.path("~other/id"), Ok("/stack/~other/id".into()));
     }
 }

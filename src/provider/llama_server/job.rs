@@ -78,7 +78,7 @@ impl LlamaServer {
 
     /// The key that the server asks of its clients.
     pub(super) fn key(&self, config: &Self) -> Option<SecretString> {
-        self.api_key.known().or_else(|| config.api_key_wo.known()).cloned().map(Secret::into_inner)
+        self.api_key.known().or_else(|| config.api_key_wo.known()).map(Secret::trimmed)
     }
 
     /// The environment variables of the server.

@@ -79,7 +79,8 @@ impl framework::Action for Restart {
                         "The server's API key, if it has one. Without it, no chat is checked, only that the server \
                          refuses one without a key.",
                     )
-                    .sensitive(),
+                    .sensitive()
+                    .validate(schema::api_key()),
                     Attribute::with_default(
                         "ready_timeout",
                         Type::String,

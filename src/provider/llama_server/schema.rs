@@ -84,8 +84,8 @@ fn keys() -> Vec<Attribute> {
     ]
 }
 
-fn api_key() -> validator::Validator {
-    validator::text(options::API_KEY, options::is_api_key)
+pub(super) fn api_key() -> validator::Validator {
+    validator::text(options::API_KEY, |key| options::is_api_key(key.trim()))
 }
 
 /// A path in the instance.

@@ -12,15 +12,16 @@ use tokio::time::timeout_at;
 pub(super) use self::memory::ModelMemory;
 use self::record::attributes;
 use super::{
-    ProviderClient,
+    NoHome, ProviderClient,
     access::Access,
+    meanings::{AUTHORITY, PROXY},
     model_files::{FileError, InstanceFiles, LocalFiles, RemoteFiles},
     ssh::{Login, Ssh, TunnelLogin, WriteOnly},
     ssh_failure::SshFailure,
     ssh_schema,
 };
 use crate::{
-    api::{RemoteError, RemoteFile},
+    api::{ConnectFailure, RemoteError, RemoteFile},
     framework::{
         Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, StepContext, Type, Value,
         from_value,
@@ -139,6 +140,8 @@ async fn read(
     let path = config.path.as_str().unwrap_or_default();
     if config.instance_id.is_null() && config.ssh.is_null() {
         let file = context.client.environment.path(path);
+        let homeless = |error: NoHome| Diagnostic::error(format!("Cannot read model {path}"), error.to_string());
+        let file = file.map_err(|error| Box::new(homeless(error).at(Path::to("path"))))?;
         let file = file.to_str().ok_or_else(|| unreadable(path, &FileError::NotAFile, "path"))?;
         return in_time(model::read(&LocalFiles, file), file, "path", context).await.map(without_warnings);
     }
@@ -209,11 +212,12 @@ fn unreadable(name: &str, error: &FileError, argument: &str) -> Box<Diagnostic> 
                  local copy with path."
             }
             RemoteError::Impossible(_) => "Check ca_certificate_file of the provider.",
+            RemoteError::Connection(cause) | RemoteError::Lookup(cause) if cause.proxy().is_some() => PROXY,
             RemoteError::Lookup(_) => "Check the host name in url, and the DNS of this computer.",
+            RemoteError::Untrusted(cause) if cause.connect_failure() == ConnectFailure::Authority => AUTHORITY,
             RemoteError::Untrusted(_) => {
                 "Set ca_certificate_file of the provider to the certificate authority that signed the server's \
-                 certificate. A certificate authority's own certificate is not accepted as a server's: the server \
-                 needs one that is signed by it."
+                 certificate."
             }
             RemoteError::Connection(_) => "Check host and port in url, the network and proxies.",
             RemoteError::Redirect(_) => "Set url to the final address, with https.",

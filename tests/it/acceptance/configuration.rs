@@ -137,3 +137,56 @@ fn a_wrong_word_in_a_variable_is_refused() {
         }
     });
 }
+
+#[test]
+fn without_a_home_no_folder_is_made_for_the_pending_records() {
+    each_workspace(|_, workspace| {
+        workspace.set_env("HOME", "");
+        workspace.set_env("DAMODEL_PENDING_DIR", "~/pending");
+        workspace.write(&config(Instance::new("x")));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done && !workspace.directory().join("~").exists(), "{said:#?}");
+        refusal(&said, &["HOME", "~/pending", "DAMODEL_PENDING_DIR"]);
+    });
+}
+
+#[test]
+fn white_space_around_values_is_ignored() {
+    each_workspace(|site, workspace| {
+        let machine = Instance::new("x").without("spec_id").text("spec_type", "gpu.a100-80g.1");
+        workspace.set_env("DAMODEL_BASE_URL", &format!(" {}\r\n", site.base_url()));
+        workspace.set_env("DAMODEL_API_TOKEN", &format!("{}\r\n", site.token()));
+        workspace.set_env("DAMODEL_REGION", "cn-north-2\n");
+        workspace.apply_ok(&config_with("", &machine));
+        assert_eq!(workspace.state().resource(X).value("region"), "cn-north-2");
+        workspace.remove_env("DAMODEL_API_TOKEN");
+        let arguments = format!(
+            "region = \"cn-north-2\\r\\n\"\napi_token = \"{}\\n\"\napi_key = \"\\t{}\\n\"",
+            site.token(),
+            site.chat_key()
+        );
+        let chat = "data \"damodel_chat_completion\" \"c\" {\n  model = \"deepseek-r1\"\n  \
+                    messages = [{ role = \"user\", content = \"x\" }]\n}\n";
+        let plan = workspace.plan_and_apply_ok(&config_with(&arguments, format!("{machine}{chat}")));
+        assert_eq!(plan.actions(), []);
+        workspace.finish();
+    });
+}
+
+#[test]
+fn a_line_break_inside_a_credential_is_an_error_at_its_argument() {
+    each_workspace(|_, workspace| {
+        for argument in ["api_token", "api_key"] {
+            workspace.write(&config_with(&format!("{argument} = \"planted\\nline\""), Instance::new("x")));
+            let said = workspace.try_plan(&[]);
+            let error = refusal(&said, &[argument, "line break"]);
+            assert_eq!(error.attribute.as_deref(), Some(argument));
+            assert!(!error.text().contains("planted"), "{error:?}");
+            let variable = format!("DAMODEL_{}", argument.to_uppercase());
+            workspace.set_env(&variable, "planted\nline");
+            workspace.write(&config_with("", Instance::new("x")));
+            refusal(&workspace.try_plan(&[]), &[&variable, "line break"]);
+            workspace.remove_env(&variable);
+        }
+    });
+}

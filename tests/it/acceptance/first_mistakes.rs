@@ -4,7 +4,10 @@ use std::fs;
 
 use rstest::rstest;
 
-use crate::support::terraform::{Instance, Site, config, config_with, each_workspace, refusal};
+use crate::support::{
+    terraform::{Instance, Site, config, config_with, each_workspace, refusal},
+    tls::ClientIdentity,
+};
 
 #[rstest]
 #[case::refused(|_: &Site| "http://127.0.0.1:1".to_owned(), &["127.0.0.1:1 cannot be reached", "NO_PROXY"])]
@@ -70,6 +73,23 @@ fn a_certificate_file_that_is_no_pem_is_an_error_of_its_argument() {
         let said = workspace.try_plan(&[]);
         let error = refusal(&said, &["Not a PEM file", "gateway.crt", "-----BEGIN CERTIFICATE-----"]);
         assert_eq!(error.attribute.as_deref(), Some("ca_certificate_file"));
+    });
+}
+
+#[test]
+fn a_server_whose_certificate_is_an_authority_is_told_how_to_make_another() {
+    each_workspace(|_, workspace| {
+        let identity = ClientIdentity::generate();
+        fs::write(workspace.directory().join("gateway.crt"), identity.pem()).unwrap();
+        let address = format!("https://localhost:{}", identity.listen());
+        workspace.set_env("DAMODEL_BASE_URL", &address);
+        let provider = "region = \"cn-east-1\"\nca_certificate_file = \"gateway.crt\"";
+        let model = format!("data \"damodel_model\" \"x\" {{\n  url = \"{address}/m.gguf\"\n}}\n");
+        for body in [Instance::new("x").to_string(), model] {
+            workspace.write(&config_with(provider, body));
+            let words = ["-addext basicConstraints=CA:FALSE", "certificate of the server", "ca_certificate_file"];
+            refusal(&workspace.try_plan(&[]), &words);
+        }
     });
 }
 

@@ -35,6 +35,7 @@ mod owners;
 mod plan_options;
 mod prices;
 mod protection;
+mod proxies;
 mod query;
 mod readings;
 mod replacement;

@@ -1,6 +1,7 @@
 //! The service's client over real HTTP: the recorded answers of the document, and connections that break.
 
 mod chat;
+mod connections;
 
 use std::{
     sync::{

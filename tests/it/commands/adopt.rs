@@ -257,7 +257,14 @@ fn what_goes_wrong_is_told_and_nothing_is_written() {
         let request = run.stderr.split("request_id").nth(1).unwrap();
         assert!(run.stderr.contains("--kind") && request.contains(char::is_alphanumeric), "{}", run.stderr);
         assert!(!workspace.directory().join("new").exists());
-        adopt_ok(workspace, &["--out", "new", "--kind", "private_image"]);
+        let home = workspace.beside("home");
+        let run = adopt_with(
+            workspace,
+            &[address, token, ("HOME", home.to_str().unwrap())],
+            &["--out", "~/new", "--kind", "private_image"],
+        );
+        assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+        assert!(home.join("new").exists() && !workspace.directory().join("~").exists());
     });
 }
 

@@ -210,9 +210,18 @@ fn what_is_printed_for_another_place_works_there() {
 #[test]
 fn without_a_home_a_place_is_asked_for() {
     let scene = Scene::set();
-    let run = Run::of(scene.command(Path::new(BINARY)).arg("install").env_remove("HOME").output().unwrap());
-    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
-    assert_eq!(run.stderr, "error: cannot find the home directory: HOME is not set. Name a directory with --dir\n");
+    let surroundings = Surroundings { executable: BINARY.into(), variables: Vec::new() };
+    let error = run_to(&Arguments::default(), &surroundings, &scene.work(), &mut Vec::new()).unwrap_err();
+    let text = "cannot find the home directory: HOME is not set. Name a directory with --dir";
+    assert_eq!(error.to_string(), text);
+    scene.install(&["--dir", "~/mirror"]);
+    assert!(scene.home().join("mirror").exists() && !scene.work().join("~").exists());
+    // The working directory does not stand for it.
+    let overrides = "provider_installation {\n  dev_overrides {\n    \"damodel/damodel\" = \"/build\"\n  }\n}\n";
+    fs::write(scene.work().join(".terraformrc"), overrides).unwrap();
+    let mut install = scene.command(Path::new(BINARY));
+    let run = Run::of(install.args(["install", "--dir", "../mirror"]).env_remove("HOME").output().unwrap());
+    assert!(run.code == Some(0) && !run.stdout.contains("overrides"), "{}{}", run.stdout, run.stderr);
 }
 
 /// The commit is that of the sources, or unknown without a repository.

@@ -15,6 +15,7 @@ use damodel::{
     provider::Environment,
     sandbox::{Mutation, Options},
 };
+use nix::unistd::{User, getuid};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -121,6 +122,30 @@ async fn nothing_is_pending_where_nothing_was_created() {
     let scene = Scene::set().await;
     let said = scene.says(&[]).await.unwrap();
     assert_eq!(said, format!("Nothing is pending in {}.\n", scene.folder.path().display()));
+}
+
+#[tokio::test]
+async fn white_space_around_the_token_and_the_address_is_ignored() {
+    let scene = Scene::set().await;
+    scene.create().await;
+    scene.forget_the_answer();
+    let running = &scene.site.running;
+    let (base_url, token) = (format!("{}\n", running.base_url), format!("{}\r\n", running.token.expose_secret()));
+    let plain = scene.says(&[]).await.unwrap();
+    assert_eq!(scene.says_with(&base_url, &token, &[]).await.unwrap(), plain);
+    let error = scene.says_with(&base_url, "planted\nline", &[]).await.unwrap_err().to_string();
+    assert!(error.contains("--token") && error.contains("line break") && !error.contains("planted"), "{error}");
+}
+
+/// As cron and systemd start programs.
+#[test]
+fn without_the_variable_the_home_is_that_of_the_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(BINARY);
+    command.args(["pending", "--dir", "~/damodel-none"]).current_dir(folder.path()).env_remove("HOME");
+    let run = Run::of(command.output().unwrap());
+    let home = User::from_uid(getuid()).unwrap().unwrap().dir;
+    assert!(run.stderr.contains(&format!("at {}/damodel-none.", home.display())), "{}", run.stderr);
 }
 
 #[tokio::test]

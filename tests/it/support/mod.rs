@@ -9,6 +9,7 @@ pub(crate) mod proto;
 pub(crate) mod reattach;
 pub(crate) mod record;
 pub(crate) mod seeds;
+pub(crate) mod socks;
 pub(crate) mod sshd;
 pub(crate) mod terraform;
 pub(crate) mod tls;

@@ -1,6 +1,6 @@
 //! The client's half of go-plugin's mutual TLS.
 
-use std::sync::Arc;
+use std::{net::TcpListener, sync::Arc, thread};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rcgen::{
@@ -8,7 +8,8 @@ use rcgen::{
     PKCS_ECDSA_P521_SHA512,
 };
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme, SupportedProtocolVersion,
+    CertificateError, ClientConfig, DigitallySignedStruct, ServerConfig, ServerConnection, SignatureScheme,
+    SupportedProtocolVersion,
     client::{
         ResolvesClientCert,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -35,9 +36,18 @@ impl Clone for ClientIdentity {
 
 impl ClientIdentity {
     pub(crate) fn generate() -> Self {
+        Self::generate_as(IsCa::Ca(BasicConstraints::Unconstrained))
+    }
+
+    /// One for a server alone, as `openssl req -x509 -addext basicConstraints=CA:FALSE` makes it.
+    pub(crate) fn generate_leaf() -> Self {
+        Self::generate_as(IsCa::ExplicitNoCa)
+    }
+
+    fn generate_as(is_ca: IsCa) -> Self {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P521_SHA512).unwrap();
         let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.is_ca = is_ca;
         params.key_usages = vec![
             KeyUsagePurpose::DigitalSignature,
             KeyUsagePurpose::KeyEncipherment,
@@ -59,6 +69,20 @@ impl ClientIdentity {
     pub(crate) fn web_server(&self) -> ServerConfig {
         let builder = ServerConfig::builder().with_no_client_auth();
         builder.with_single_cert(vec![self.certificate.clone()], self.key.clone_key()).unwrap()
+    }
+
+    /// Answers handshakes on the port that is returned, and nothing else.
+    pub(crate) fn listen(&self) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let config = Arc::new(self.web_server());
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let mut tls = ServerConnection::new(Arc::clone(&config)).unwrap();
+                let _ = tls.complete_io(&mut client.unwrap());
+            }
+        });
+        port
     }
 
     pub(crate) fn pem(&self) -> String {

@@ -24,7 +24,7 @@ use crate::api::{
     context::Context,
     endpoint::Endpoint,
     envelope,
-    error::{Cause, Error, Missing, TokenError, UnreadAnswer},
+    error::{Cause, Error, Missing, UnreadAnswer},
     retry::REQUEST,
     transport::{IncomingAnswer, LARGEST_ANSWER, Outgoing},
 };
@@ -105,7 +105,7 @@ impl Client {
         let base = self.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?;
         let key = self.settings().api_key.as_ref().ok_or(Error::Missing(Missing::ApiKey))?;
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
-            .map_err(|_| Error::Token(TokenError::Unsendable))?;
+            .map_err(|_| Error::Unsendable { credential: "API key" })?;
         bearer.set_sensitive(true);
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, bearer);

@@ -19,8 +19,8 @@ const PINNED: &str = "  llama_server_id = damodel_llama_server.x.id\n  host_key 
 #[test]
 fn a_chat_goes_through_ssh() {
     each_served(|_, workspace| {
-        let server = Server::new().text("api_key", "planted-key-1").text("restart_policy", "never");
-        let with_key = format!("{PINNED}\n  api_key = \"planted-key-1\"");
+        let server = Server::new().text("api_key", "planted-key-1\n").text("restart_policy", "never");
+        let with_key = format!("{PINNED}\n  api_key = \" planted-key-1\\r\\n\"");
         let both = |arguments: &str| format!("{}{}", server.config(), chat(arguments));
         workspace.apply_ok(&both(&with_key));
         assert_eq!(workspace.state().output("said"), "You said: the word pong");
@@ -65,6 +65,8 @@ fn the_arguments_of_a_target_belong_to_it() {
         let hosted = chat("  api_key = \"k\"").replace("target = \"llama_server\"", "target = \"hosted\"");
         workspace.write(&config(hosted));
         refusal(&workspace.try_plan(&[]), &["needs target = \"llama_server\"", "the provider's api_key"]);
+        workspace.write(&config(chat("  llama_server_id = \"ins-1:8000\"\n  api_key = \"planted\\nline\"")));
+        assert_eq!(refusal(&workspace.try_plan(&[]), &["printable"]).attribute.as_deref(), Some("api_key"));
         workspace.write(&config(chat("  llama_server_id = \"ins-1\"")));
         refusal(&workspace.try_plan(&[]), &["the id of a damodel_llama_server"]);
         workspace.write(&config(chat("  llama_server_id = \"ins-nowhere:8000\"")));

@@ -83,7 +83,7 @@ fn a_server_is_restarted_as_it_is() {
         let server = host.server().model("slow-1s").text("api_key", "planted-key-1").text("restart_policy", "never");
         workspace.apply_ok(&config(&server));
         let first = pid(&workspace.state());
-        let (told, said) = block_on(invoke(host, [("api_key", "planted-key-1".into())]));
+        let (told, said) = block_on(invoke(host, [("api_key", "planted-key-1\n".into())]));
         assert_eq!(said, [], "{told:?}");
         let second = host.servers()[0];
         for line in [format!("ending process {first}"), "loading the model".to_owned()] {

@@ -1,0 +1,36 @@
+//! Certificates and proxies of connections to a file at an address.
+
+use damodel::api::{ConnectFailure, Proxies, RemoteError, RemoteFile, Settings};
+
+use crate::support::{ports::free_port, socks::Socks, tls::ClientIdentity};
+
+/// The failure of reading a file at a server with this certificate, which is trusted.
+async fn failure(identity: &ClientIdentity) -> RemoteError {
+    let pem = Some(identity.pem().into_bytes());
+    let settings = Settings { extra_roots_pem: pem, max_retries: 0, ..Settings::default() };
+    let address = format!("https://localhost:{}/m.gguf", identity.listen());
+    RemoteFile::new(&address, &settings).unwrap().size("/m.gguf").await.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_its_own_root_is_accepted_if_it_is_no_authority() {
+    let RemoteError::Untrusted(cause) = failure(&ClientIdentity::generate()).await else { panic!("it is trusted") };
+    assert_eq!(cause.connect_failure(), ConnectFailure::Authority, "{cause}");
+    let failure = failure(&ClientIdentity::generate_leaf()).await;
+    assert!(matches!(failure, RemoteError::Connection(_)), "{failure}");
+}
+
+#[tokio::test]
+async fn a_file_is_read_through_a_socks_proxy() {
+    let identity = ClientIdentity::generate();
+    let proxy = Socks::leading_to(([127, 0, 0, 1], identity.listen()).into());
+    let closed = format!("socks5://127.0.0.1:{}", free_port());
+    for url in [&proxy.url, &closed] {
+        let proxies = Proxies::read(|name| (name == "ALL_PROXY").then_some(url));
+        let settings = Settings { proxies, max_retries: 0, ..Settings::default() };
+        let file = RemoteFile::new("https://models.example/m.gguf", &settings).unwrap();
+        let error = file.size("/m.gguf").await.unwrap_err().to_string();
+        assert!(error.contains("through the proxy in ALL_PROXY"), "{error}");
+    }
+    assert_eq!(proxy.asked(), ["models.example:443"]);
+}
