@@ -89,7 +89,7 @@ fn started_with(server: &LlamaServer) -> Result<Option<ServerOptions>, Box<Diagn
                 continue;
             }
             Some(MemoryEffect::Uncomputed) => return Ok(None),
-            None => continue,
+            Some(MemoryEffect::None) | None => continue,
         };
         let Some((index, size)) = words.next() else { return Ok(None) };
         // The server takes 0 as the size of the batch.

@@ -37,8 +37,8 @@ pub(super) enum Clash {
     Secret(&'static str),
     /// The argument of this name sets it already.
     Set(&'static str),
-    /// With it no server would ever count as ready, and why.
-    Unready(&'static str),
+    /// The provider does not support it, and why.
+    Unsupported(&'static str),
 }
 
 /// The effect of an option on the memory that a server needs.
@@ -48,10 +48,23 @@ pub(super) enum MemoryEffect {
     Batch,
     /// It is the size of a physical batch.
     MicroBatch,
+    /// It has none.
+    None,
     /// It moves memory in a way that is not computed here.
     Uncomputed,
     /// The chats share one cache.
     Unified,
+}
+
+/// The files of the instance that an option names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OptionFiles {
+    /// Its value is a list of files with commas, each with `:SCALE` behind it or not.
+    Many,
+    /// It names none.
+    None,
+    /// Its value is a file or a folder.
+    One,
 }
 
 /// An option of the server.
@@ -63,6 +76,8 @@ pub(super) struct ServerOption {
     clash: Option<Clash>,
     /// Its effect on memory.
     pub(super) memory: MemoryEffect,
+    /// The files that must be there.
+    files: OptionFiles,
 }
 
 /// The options that the provider knows. It passes all others on as they are.
@@ -80,34 +95,85 @@ const OPTIONS: &[ServerOption] = &[
     set("metrics", &["--metrics"]),
     clashes(&[API_KEY_FILE, "--api-key"], Clash::Secret("Set api_key instead.")),
     clashes(&["-hft", "--hf-token"], Clash::Secret("Set HF_TOKEN in environment instead.")),
-    clashes(&["--api-prefix"], Clash::Unready("The provider's health check, probe and chats do not support a prefix.")),
+    clashes(
+        &["--api-prefix"],
+        Clash::Unsupported("The provider's health check, probe and chats do not support a prefix."),
+    ),
     clashes(
         &["--ssl-key-file", "--ssl-cert-file"],
-        Clash::Unready(
+        Clash::Unsupported(
             "The provider connects to the server through SSH, without TLS. For TLS, put a proxy in front of the \
              server.",
         ),
     ),
     clashes(
-        &["-h", "--help", "--usage", "--version", "--list-devices"],
-        Clash::Unready("With this option the server prints information and exits."),
+        &["-h", "--help", "--usage", "--version", "--list-devices", "-cl", "--cache-list", "--completion-bash"],
+        Clash::Unsupported("With this option the server prints information and exits."),
     ),
+    clashes(
+        &[
+            "-mu",
+            "--model-url",
+            "-dr",
+            "--docker-repo",
+            "-hf",
+            "-hfr",
+            "--hf-repo",
+            "-hff",
+            "--hf-file",
+            "--models-dir",
+            "--models-preset",
+            "--embd-gemma-default",
+            "--fim-qwen-1.5b-default",
+            "--fim-qwen-3b-default",
+            "--fim-qwen-7b-default",
+            "--fim-qwen-7b-spec",
+            "--fim-qwen-14b-spec",
+            "--fim-qwen-30b-default",
+            "--gpt-oss-20b-default",
+            "--gpt-oss-120b-default",
+            "--vision-gemma-4b-default",
+            "--vision-gemma-12b-default",
+        ],
+        Clash::Unsupported("Put the model's file into the instance, and set model to its path."),
+    ),
+    clashes(
+        &["-hfd", "-hfrd", "--hf-repo-draft", "--spec-draft-hf"],
+        Clash::Unsupported("Put the draft model's file into the instance, and name it with --model-draft."),
+    ),
+    clashes(
+        &["-hfv", "-hfrv", "--hf-repo-v", "-hffv", "--hf-file-v"],
+        Clash::Unsupported("Put the vocoder's file into the instance, and name it with --model-vocoder."),
+    ),
+    clashes(
+        &["-mmu", "--mmproj-url"],
+        Clash::Unsupported("Put the projector's file into the instance, and name it with --mmproj."),
+    ),
+    names_files(MemoryEffect::None, OptionFiles::One, &["--chat-template-file"]),
+    names_files(MemoryEffect::None, OptionFiles::One, &["--grammar-file"]),
+    names_files(MemoryEffect::None, OptionFiles::One, &["-jf", "--json-schema-file"]),
+    names_files(MemoryEffect::None, OptionFiles::One, &["-lcs", "--lookup-cache-static"]),
+    names_files(MemoryEffect::None, OptionFiles::One, &["--mcp-servers-config"]),
+    names_files(MemoryEffect::None, OptionFiles::One, &["--media-path"]),
+    names_files(MemoryEffect::None, OptionFiles::One, &["--path"]),
+    names_files(MemoryEffect::None, OptionFiles::One, &["--slot-save-path"]),
+    names_files(MemoryEffect::None, OptionFiles::One, &["--ui-config-file", "--webui-config-file"]),
+    names_files(MemoryEffect::Uncomputed, OptionFiles::Many, &["--control-vector", "--control-vector-scaled"]),
+    names_files(MemoryEffect::Uncomputed, OptionFiles::Many, &["--lora", "--lora-scaled"]),
+    names_files(MemoryEffect::Uncomputed, OptionFiles::One, &["-md", "--model-draft", "--spec-draft-model"]),
+    names_files(MemoryEffect::Uncomputed, OptionFiles::One, &["-mm", "--mmproj"]),
+    names_files(MemoryEffect::Uncomputed, OptionFiles::One, &["-mv", "--model-vocoder"]),
     affects(MemoryEffect::Batch, &["-b", "--batch-size"]),
     affects(MemoryEffect::MicroBatch, &["-ub", "--ubatch-size"]),
     affects(MemoryEffect::Unified, &["-kvu", "--kv-unified"]),
     affects(MemoryEffect::Uncomputed, &["--cache-ram"]),
-    affects(MemoryEffect::Uncomputed, &["--control-vector"]),
     affects(MemoryEffect::Uncomputed, &["-cmoe", "--cpu-moe"]),
     affects(MemoryEffect::Uncomputed, &["-dev", DEVICE]),
     affects(MemoryEffect::Uncomputed, &["-devd", "--device-draft"]),
     affects(MemoryEffect::Uncomputed, &["-fit", "--fit"]),
-    affects(MemoryEffect::Uncomputed, &["-hf"]),
     affects(MemoryEffect::Uncomputed, &["-kvo", "--kv-offload", "-nkvo", "--no-kv-offload"]),
     affects(MemoryEffect::Uncomputed, &["--kv-unified-per-slot"]),
-    affects(MemoryEffect::Uncomputed, &["--lora"]),
-    affects(MemoryEffect::Uncomputed, &["-md", "--model-draft", "--spec-draft-model"]),
     affects(MemoryEffect::Uncomputed, &["-mg", "--main-gpu"]),
-    affects(MemoryEffect::Uncomputed, &["-mm", "--mmproj"]),
     affects(MemoryEffect::Uncomputed, &["-ncmoe", "--n-cpu-moe"]),
     affects(MemoryEffect::Uncomputed, &["--op-offload", "--no-op-offload"]),
     affects(MemoryEffect::Uncomputed, &["-ot", "--override-tensor"]),
@@ -135,11 +201,15 @@ const fn set(argument: &'static str, names: &'static [&'static str]) -> ServerOp
 }
 
 const fn clashes(names: &'static [&'static str], clash: Clash) -> ServerOption {
-    ServerOption { names, clash: Some(clash), memory: MemoryEffect::Uncomputed }
+    ServerOption { names, clash: Some(clash), memory: MemoryEffect::Uncomputed, files: OptionFiles::None }
 }
 
 const fn affects(memory: MemoryEffect, names: &'static [&'static str]) -> ServerOption {
-    ServerOption { names, clash: None, memory }
+    names_files(memory, OptionFiles::None, names)
+}
+
+const fn names_files(memory: MemoryEffect, files: OptionFiles, names: &'static [&'static str]) -> ServerOption {
+    ServerOption { names, clash: None, memory, files }
 }
 
 impl ServerOption {
@@ -147,7 +217,7 @@ impl ServerOption {
     pub(super) fn argument(&self) -> Option<&'static str> {
         match self.clash {
             Some(Clash::Forbidden(argument) | Clash::Set(argument)) => Some(argument),
-            Some(Clash::Secret(_) | Clash::Unready(_)) | None => None,
+            Some(Clash::Secret(_) | Clash::Unsupported(_)) | None => None,
         }
     }
 
@@ -166,6 +236,38 @@ impl ServerOption {
 pub(super) fn find(word: &str) -> Option<&'static ServerOption> {
     let name = name(word);
     OPTIONS.iter().find(|option| option.is(&name))
+}
+
+/// The options among these words, each as it is spelled, and with its value: what follows `=`, or the next word.
+pub(super) fn with_values(words: &[String]) -> impl Iterator<Item = (&'static ServerOption, &str, &str)> {
+    words.iter().enumerate().filter_map(move |(index, word)| {
+        let (name, value) = match word.split_once('=') {
+            Some(both) => both,
+            None => (word.as_str(), words.get(index + 1).map_or("", String::as_str)),
+        };
+        Some((find(name)?, name, value))
+    })
+}
+
+/// The files that these words name, each after its option.
+pub(super) fn files(words: &[String]) -> Vec<(&str, &str)> {
+    let mut files = Vec::new();
+    for (option, name, value) in with_values(words) {
+        match option.files {
+            OptionFiles::Many => files.extend(value.split(',').map(|file| (name, without_scale(file)))),
+            OptionFiles::None => {}
+            OptionFiles::One => files.push((name, value)),
+        }
+    }
+    files.retain(|(_, file)| !file.is_empty());
+    files
+}
+
+fn without_scale(file: &str) -> &str {
+    match file.rsplit_once(':') {
+        Some((file, scale)) if scale.parse::<f64>().is_ok() => file,
+        _ => file,
+    }
 }
 
 /// The spelling of the option that an argument sets.
@@ -231,11 +333,28 @@ mod tests {
         }
         assert_eq!(clash("--port=1"), Some(Clash::Forbidden("port")));
         assert_eq!(clash("-c"), Some(Clash::Set("context_size")));
-        for word in ["--api-prefix", "--ssl-key-file", "--ssl_cert_file=x", "--version", "--help", "--list-devices"] {
-            assert!(matches!(clash(word), Some(Clash::Unready(_))), "{word}");
+        for word in ["--api-prefix", "--ssl-key-file", "--ssl_cert_file=x", "--version", "--help", "-cl"] {
+            assert!(matches!(clash(word), Some(Clash::Unsupported(_))), "{word}");
         }
         for word in ["--embedding", "--reranking", "--threads", "8", "-cb", "--model-alias", "api_key"] {
             assert_eq!(clash(word), None, "{word}");
+        }
+    }
+
+    /// All spellings of the server's help that choose, fetch or switch a model beside `model`.
+    #[test]
+    fn a_model_is_chosen_by_the_argument_alone() {
+        let spellings = "-m --model -mu --model-url -dr --docker-repo -hf -hfr --hf-repo -hff --hf-file -hfd -hfrd \
+                         --hf-repo-draft --spec-draft-hf -hfv -hfrv --hf-repo-v -hffv --hf-file-v -mmu --mmproj-url \
+                         --models-dir --models-preset --embd-gemma-default --fim-qwen-1.5b-default \
+                         --fim-qwen-3b-default --fim-qwen-7b-default \
+                         --fim-qwen-7b-spec --fim-qwen-14b-spec --fim-qwen-30b-default --gpt-oss-20b-default \
+                         --gpt-oss-120b-default --vision-gemma-4b-default --vision-gemma-12b-default";
+        for word in spellings.split_whitespace() {
+            let refused = |word: &str| !matches!(clash(word), None | Some(Clash::Set(_)));
+            // The server takes `_` for `-` in a long name.
+            let other = if word.starts_with("--") { format!("--{}", word[2..].replace('-', "_")) } else { word.into() };
+            assert!(refused(word) && refused(&other) && refused(&format!("{word}=x")), "{word}");
         }
     }
 
@@ -257,7 +376,7 @@ mod tests {
             assert!(matches!(clash(word), Some(Clash::Secret(_))), "{word}");
         }
         assert_eq!(clash("--ctx_size=a_b"), Some(Clash::Set("context_size")));
-        assert!(matches!(clash("--api_prefix=/v2"), Some(Clash::Unready(_))));
+        assert!(matches!(clash("--api_prefix=/v2"), Some(Clash::Unsupported(_))));
         assert_eq!(clash("-n_gpu_layers"), None);
     }
 

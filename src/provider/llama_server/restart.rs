@@ -11,6 +11,7 @@ use super::{
     log_in::log_in,
     machine::{InstanceSession, Trouble},
     model::{LlamaServer, Probe},
+    option_files,
     options::WORKSPACE,
     outcome::{NOTHING_RESTARTED, Operation},
     schema,
@@ -61,8 +62,9 @@ impl framework::Action for Restart {
         Schema::new(
             "Restarts a `damodel_llama_server` with its current options, and shows the progress until the server \
              answers a chat. A server that is not running is an error: an apply of the resource starts it. If the \
-             model is missing or the disk is full, the server is not stopped, and the error names the reason. After a \
-             restart the next plan shows another `pid` and `started_at`, and changes nothing.",
+             model or a file of its options is missing, or the disk is full, the server is not stopped, and the error \
+             names the reason. After a restart the next plan shows another `pid` and `started_at`, and changes \
+             nothing.",
             [
                 ssh_schema::visit(ssh_schema::Visitor::Run),
                 vec![
@@ -210,6 +212,9 @@ async fn missing(seen: &JobReport, machine: &mut InstanceSession) -> Result<Opti
         let text = format!("the model {} cannot be read", process.model);
         return Ok(Some(JobFailure { kind: FailureKind::MissingModel, text }));
     }
-    let report = machine.run(&Verb::Check { questions: &[room_question(machine.place())], job: None }).await?;
-    Ok(no_room(machine.place(), &report.facts))
+    let mut questions = vec![room_question(machine.place())];
+    questions.extend(option_files::question(&machine.place().workspace, &process.command_line));
+    let report = machine.run(&Verb::Check { questions: &questions, job: None }).await?;
+    let missing = option_files::check(&process.command_line, &report.facts).err();
+    Ok(no_room(machine.place(), &report.facts).or(missing))
 }

@@ -221,7 +221,7 @@ fn options() -> Vec<Attribute> {
             "extra_args",
             Type::list(Type::String),
             "Further options, one word per element, appended unchanged. `--api-key`, `--api-prefix`, options for TLS, \
-             the listening address and the model are refused.",
+             the listening address and the model (a download too) are refused, and files that options name must exist.",
         )
         .validate(validator::text("one word of a command line, without NUL", |word| !word.contains('\0'))),
         Attribute::optional("environment", Type::map(Type::String), "Environment variables of the server.").sensitive(),

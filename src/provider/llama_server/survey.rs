@@ -6,7 +6,7 @@ use super::{
         Build, Facts, FailureKind, Fingerprint, Job, JobFailure, JobReport, Question, no_room, room_question, wants_gpu,
     },
     decide::{Goal, is_under_way},
-    logout, model_file, package, source,
+    logout, model_file, option_files, package, source,
 };
 
 /// The programs that every job needs, beside a shell.
@@ -25,6 +25,7 @@ pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Qu
         questions.push(Question::new("has_gpu"));
     }
     questions.extend(model_file::questions(job, facts));
+    questions.extend(option_files::question(&job.place.workspace, &job.extra_args));
     questions.extend(logout::questions(facts));
     if job.build != Build::Source {
         questions.extend(package::questions(job, facts));
@@ -63,6 +64,7 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: JobReport, ends_rival: bool)
         .and_then(|()| no_answer(&facts))
         .and_then(|()| room())
         .and_then(|()| model_file::check(job, &facts))
+        .and_then(|()| option_files::check(&job.extra_args, &facts))
         .and_then(|()| package::check(job, &facts))
         .and_then(|()| port());
     let report = JobReport { facts: facts.clone(), is_same_hardware, ..seen.clone() };
@@ -101,6 +103,7 @@ fn no_answer(facts: &Facts) -> Result<(), JobFailure> {
 const UNANSWERED: &[(&[&str], &str, &str)] = &[
     (&["room"], "the workspace", "workspace"),
     (&["model", "model_magic", "model_missing_parts", "models"], "the model's file", "model"),
+    (&[option_files::MISSING], "a file that an option names", "extra_args"),
     (&["package", "servers", "server_archives", "packages"], "the folder of prebuilt servers", "package"),
     (&["source", "source_archives", "tree", "trees"], "the folder of sources", "source.path"),
 ];
@@ -123,6 +126,7 @@ mod tests {
             (vec![("room", full)], "room", None, Some((NoAnswer, "the workspace did not answer"))),
             (vec![], "models", None, Some((NoAnswer, "Set model to a path that answers"))),
             (vec![], "servers", None, Some((NoAnswer, "Set package to"))),
+            (vec![], "missing_files", None, Some((NoAnswer, "Set extra_args to"))),
             (vec![], "trees", None, Some((NoAnswer, "Set source.path to"))),
             (vec![("room", full), ("model", "")], "", None, Some((DiskFull, "no space is left in the workspace"))),
             (vec![("model", ""), ("package", "")], "", None, Some((MissingModel, "no model at"))),

@@ -135,7 +135,7 @@ fn extra_args(config: &LlamaServer, diagnostics: &mut Diagnostics) {
                 "An option that an argument sets",
                 format!("{word:?} is set with {argument}; given twice, the last one counts, which is this one."),
             ),
-            Some(Clash::Unready(reason)) => diagnostics.error_at(
+            Some(Clash::Unsupported(reason)) => diagnostics.error_at(
                 path,
                 "An option that the provider does not support",
                 format!("{word:?} cannot be set here. {reason}"),

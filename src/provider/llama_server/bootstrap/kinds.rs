@@ -102,6 +102,10 @@ kinds! {
     /// The server answers clients that send no key.
     KeyIgnored = "key_ignored", "it does not ask for its API key", Some("api_key"),
         "Use another server: set package to one, or build = \"source\".";
+    /// A file that an option names is missing or cannot be read.
+    MissingFile = "missing_file", "a file that an option names is missing", Some("extra_args"),
+        "Put the file into the instance, or correct its path: a relative one begins in the workspace, and the server \
+         does not expand ~.";
     /// The model is missing, is not a file or cannot be read.
     MissingModel = "missing_model", "model not found", Some("model"), "Set model to an existing file.";
     /// No CUDA toolkit to compile with.

@@ -20,6 +20,10 @@ fn what_becomes_of_a_failed_update_is_the_operators_choice() {
         // Refused at once: the running server continues.
         workspace.write(&server.clone().model("nowhere").config());
         refusal(&workspace.try_apply(&[]).1, &["model not found", "What runs in the instance continues"]);
+        workspace.write(&server.clone().set("extra_args", "[\"--mmproj\", \"/no/such\"]").config());
+        let said = workspace.try_apply(&[]).1;
+        let error = refusal(&said, &["--mmproj names /no/such", "in the instance continues"]);
+        assert_eq!(error.attribute.as_deref(), Some("extra_args"));
         assert!(runs(pid(&before)) && workspace.state().resource(X).flat() == before.resource(X).flat());
 
         // By default the former server is started again, and the state has its arguments.

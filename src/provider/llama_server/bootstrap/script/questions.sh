@@ -77,6 +77,16 @@ ask_model() {
 ask_model_magic() {
     head -c 4 "$1"
 }
+# ask_missing_files WORKSPACE FILE...: those that the server, which begins in the workspace, could not read.
+ask_missing_files() {
+    files_from=$1
+    shift
+    for file; do
+        case $file in /*) found=$file ;; *) found=$files_from/$file ;; esac
+        [ -r "$found" ] || printf '%s\n' "$file"
+    done
+}
+
 
 # ask_model_missing_parts FILE...: those that are not there.
 ask_model_missing_parts() {

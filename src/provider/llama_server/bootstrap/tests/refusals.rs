@@ -41,6 +41,31 @@ fn missing_model_is_told_with_what_there_is() {
     assert_eq!(home.look().phase, Phase::Absent);
 }
 
+/// Before anything is ended: the option and the path are named.
+#[rstest]
+#[case(&["--mmproj", "/no/such"], Some("--mmproj names /no/such"))]
+#[case(&["-md=/no/such"], Some("-md names /no/such"))]
+#[case(&["--lora", "{home}/here,/no/such"], Some("--lora names /no/such"))]
+#[case(&["--lora_scaled", "{home}/here:0.5,/no/such:2"], Some("--lora_scaled names /no/such"))]
+#[case(&["--chat-template-file", "~/here"], Some("--chat-template-file names ~/here"))]
+#[case(&["--grammar-file", "none"], Some("--grammar-file names none"))]
+#[case(&["--mmproj", "{home}/here", "--lora", "{home}/here:0.5", "--grammar-file", "../here", "-np", "/no"], None)]
+fn file_that_an_option_names_must_be_there(#[case] words: &[&str], #[case] expected: Option<&str>) {
+    let home = Home::new();
+    fs::write(home.path("here"), "").unwrap();
+    fs::create_dir(home.path("workspace")).unwrap();
+    let root = home.path("");
+    let root = root.to_str().unwrap().trim_end_matches('/');
+    let job = Job { extra_args: words.iter().map(|word| word.replace("{home}", root)).collect(), ..home.job() };
+    match expected {
+        Some(expected) => {
+            let (_, text) = refusal(&home, &job);
+            assert!(text.contains(expected), "{text}");
+        }
+        None => assert!(!home.check(&job).is_refused),
+    }
+}
+
 #[rstest]
 #[case::with_ss(&[])]
 #[case::without_ss(&["ss"])]
