@@ -335,7 +335,11 @@ impl JobReport {
                 .iter()
                 .cloned()
                 .chain(record.flags.iter().filter(lacks).map(too_old))
-                .chain(text("status_no_gpu").map(|line| format!("the server uses no GPU: {line}")))
+                .chain(
+                    text("status_no_gpu")
+                        .filter(|_| record.wants_gpu)
+                        .map(|line| format!("the server uses no GPU: {line}")),
+                )
                 .chain(next_try.and_then(|next| jiff::Timestamp::from_second(next).ok()).map(starts_at))
                 .collect(),
             fingerprint: record.fingerprint.clone(),

@@ -141,24 +141,18 @@ pub(super) fn try_servers(job: &Job, settings: &mut ProgramSettings) {
     settings.set("ENVIRONMENT", &environment(job));
 }
 
-/// Whether the options let the server use a GPU. The environment may still hide all of them.
+/// Whether options and environment let the server use a GPU.
 pub(crate) fn wants_gpu(job: &Job) -> bool {
+    let hides = |name: &str| job.environment.get(name).is_some_and(|cards| matches!(cards.expose_secret(), "" | "-1"));
     let mut layers = job.gpu_layers;
-    let mut words = job.extra_args.iter().peekable();
-    while let Some(word) = words.next() {
-        let (name, value) = match word.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (word.as_str(), words.peek().map(|word| word.as_str())),
-        };
-        match options::find(name) {
-            Some(option) if option.argument() == Some("gpu_layers") => {
-                layers = value.and_then(|value| value.parse().ok()).unwrap_or(layers);
-            }
-            Some(option) if option.is(DEVICE) && value == Some("none") => return false,
+    for (option, _, value) in options::with_values(&job.extra_args) {
+        match option.argument() {
+            Some("gpu_layers") => layers = value.parse().unwrap_or(layers),
+            _ if option.is(DEVICE) && value == "none" => return false,
             _ => {}
         }
     }
-    layers != 0
+    layers != 0 && !["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"].into_iter().any(hides)
 }
 
 /// The program's word for "true".
@@ -333,6 +327,20 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_environment_may_ask_for_the_cpu() {
+        for (name, value, expected) in [
+            ("CUDA_VISIBLE_DEVICES", "", false),
+            ("CUDA_VISIBLE_DEVICES", "-1", false),
+            ("HIP_VISIBLE_DEVICES", "", false),
+            ("CUDA_VISIBLE_DEVICES", "0", true),
+            ("OTHER", "", true),
+        ] {
+            let environment = [(name.to_owned(), value.into())].into();
+            assert_eq!(wants_gpu(&Job { environment, ..Job::sample() }), expected, "{name}={value}");
+        }
+    }
 
     #[test]
     fn options_may_ask_for_the_cpu() {

@@ -147,6 +147,8 @@ pub(super) struct JobRecord {
     pub(super) flags: Vec<String>,
     /// Whether the server asks its clients for a key.
     pub(super) has_key: bool,
+    /// Whether it may use a GPU.
+    pub(super) wants_gpu: bool,
     /// Whether the work ends with the last login.
     pub(super) ends_at_logout: bool,
 }
@@ -174,6 +176,7 @@ impl JobRecord {
             ends_at_logout: start.login.note.is_some(),
             flags: start::flags(start.job).into_iter().map(str::to_owned).collect(),
             has_key: start.job.api_key.is_some(),
+            wants_gpu: start::wants_gpu(start.job),
             ..Self::default()
         };
         match start.binary {

@@ -22,15 +22,9 @@ run_server() (
     exec "$@" 2>&1 </dev/null
 )
 
-# hides_gpus: whether the environment of a start hides all GPUs.
-hides_gpus() (
-    eval "${DAMODEL_ENVIRONMENT-}"
-    case ${CUDA_VISIBLE_DEVICES-0}/${HIP_VISIBLE_DEVICES-0} in /* | */ | -1/* | */-1) ;; *) return 1 ;; esac
-)
-
 # sees_no_gpu FILE: whether a server that is to use GPUs certainly sees none. A full GPU ends it.
 sees_no_gpu() {
-    [ "${DAMODEL_WANTS_GPU-}" ] && ! hides_gpus && listed=$(run_server 20 "$1" --list-devices) &&
+    [ "${DAMODEL_WANTS_GPU-}" ] && listed=$(run_server 20 "$1" --list-devices) &&
         ! printf '%s\n' "$listed" | grep -v -i llvmpipe | grep -Eq '^ *(CUDA|ROCm|Vulkan|SYCL)[0-9]'
 }
 
@@ -77,6 +71,12 @@ ask_model() {
 ask_model_magic() {
     head -c 4 "$1"
 }
+
+# ask_model_missing_parts FILE...: those that are not there.
+ask_model_missing_parts() {
+    for part; do [ -f "$part" ] || printf '%s\n' "$part"; done
+}
+
 # ask_missing_files WORKSPACE FILE...: those that the server, which begins in the workspace, could not read.
 ask_missing_files() {
     files_from=$1
@@ -85,12 +85,6 @@ ask_missing_files() {
         case $file in /*) found=$file ;; *) found=$files_from/$file ;; esac
         [ -r "$found" ] || printf '%s\n' "$file"
     done
-}
-
-
-# ask_model_missing_parts FILE...: those that are not there.
-ask_model_missing_parts() {
-    for part; do [ -f "$part" ] || printf '%s\n' "$part"; done
 }
 
 # ask_models FOLDER...: the models there.

@@ -327,11 +327,25 @@ fn best_of_several_packages_serves() {
     }
 }
 
-#[test]
-fn server_that_uses_no_gpu_is_noted() {
+/// A server that uses no GPU is told, unless the CPU was asked for.
+#[rstest]
+#[case::unasked(999, &[], "", true)]
+#[case::no_layers(0, &[], "", false)]
+#[case::no_layers_among_the_extra_options(999, &["-ngl", "0"], "", false)]
+#[case::all_cards_hidden(999, &[], "CUDA_VISIBLE_DEVICES", false)]
+fn server_that_uses_no_gpu_is_noted(
+    #[case] gpu_layers: i64,
+    #[case] words: &[&str],
+    #[case] emptied: &str,
+    #[case] is_noted: bool,
+) {
     let home = Home::new();
-    let report = home.serve(&home.job());
-    assert_eq!(report.notes, ["the server uses no GPU: no CUDA-capable device"]);
+    let mut job = Job { gpu_layers, extra_args: words.iter().map(|word| (*word).to_owned()).collect(), ..home.job() };
+    if !emptied.is_empty() {
+        job.environment.insert(emptied.to_owned(), SecretString::from(""));
+    }
+    let expected: &[&str] = if is_noted { &["the server uses no GPU: no CUDA-capable device"] } else { &[] };
+    assert_eq!(home.serve(&job).notes, expected);
 }
 
 /// A build without code for any GPU, in an instance that shows one: judged after the options, and before anything is
