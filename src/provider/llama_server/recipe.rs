@@ -40,7 +40,9 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, JobFailure> {
     cmake.push(format!("-DCMAKE_CUDA_COMPILER={}", toolkit.nvcc));
     cmake.push("-G".to_owned());
     cmake.push(if has(&["ninja"]) { "Ninja" } else { "Unix Makefiles" }.to_owned());
-    let decisive = [&source.name, &source.folder, &toolkit.version, facts.text("cpu"), facts.text("compiler")];
+    // What is native is another thing on another card.
+    let cards = if architectures == "native" { facts.cards.join(";") } else { String::new() };
+    let decisive = [&cards, &source.name, &source.folder, &toolkit.version, facts.text("cpu"), facts.text("compiler")];
     let all = decisive.into_iter().chain(cmake.iter().map(String::as_str)).chain(CMAKE_WHERE_KNOWN.iter().copied());
     Ok(Recipe {
         key: short_hash(all),
@@ -247,6 +249,17 @@ mod tests {
                 assert!(failure.text.ends_with(&format!("not installed: {missing}")), "{}", failure.text);
             }
         }
+    }
+
+    #[test]
+    fn a_native_build_is_one_of_its_cards() {
+        let key = |architecture: &str, card: &str| {
+            let mut job = job();
+            job.source.cuda_architectures = texts(architecture);
+            choose(&job, &Facts { cards: vec![card.to_owned()], ..facts() }).unwrap().key
+        };
+        assert_ne!(key("native", "T4"), key("native", "A100"));
+        assert_eq!(key("89-real", "T4"), key("89-real", "A100"));
     }
 
     #[test]

@@ -160,13 +160,21 @@ fn source() -> Vec<Attribute> {
         Attribute::optional(
             "cuda_architectures",
             Type::list(Type::String),
-            "CUDA architectures to compile for, such as `70`. Default: those of the GPUs.",
+            "CUDA architectures to compile for, as cmake names them, such as `70`. Default: those of the GPUs.",
         )
-        .validate(validator::text("a CUDA architecture such as \"70\" or \"90a\"", |architecture| {
-            let digits = architecture.chars().take_while(char::is_ascii_digit).count();
-            (2..=3).contains(&digits) && architecture.chars().skip(digits).all(|c| c.is_ascii_lowercase() || c == '-')
-        })),
+        .validate(validator::text(
+            "a CUDA architecture such as \"70\", \"90a\" or \"89-real\", or \"native\", \"all\" or \"all-major\"",
+            is_architecture,
+        )),
     ]
+}
+
+/// Whether cmake takes this for an architecture (its documentation of `CUDA_ARCHITECTURES`).
+fn is_architecture(text: &str) -> bool {
+    let number = text.strip_suffix("-real").or_else(|| text.strip_suffix("-virtual")).unwrap_or(text);
+    let digits = number.strip_suffix(['a', 'f']).unwrap_or(number);
+    let is_number = (2..=3).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number || matches!(text, "native" | "all" | "all-major")
 }
 
 /// The options of the server itself (service API, In-instance inference server guide).

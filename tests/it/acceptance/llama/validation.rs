@@ -44,6 +44,7 @@ fn each_wrong_value_is_told_at_its_argument() {
             ("probe", "{ expect = \"(\" }", "a regular expression"),
             ("probe", "{ max_tokens = 0 }", "a whole number"),
             ("source", "{ cuda_architectures = [\"volta\"] }", "a CUDA architecture"),
+            ("source", "{ cuda_architectures = [\"70-fast\"] }", "a CUDA architecture"),
             ("source", "{ url = \"--upload-pack=x\" }", "the address of a git repository"),
             ("source", "{ ref = \"-x\" }", "a git branch, tag or commit"),
             ("ssh", "{ port = 70000 }", "from 1 to 65535"),
@@ -71,7 +72,14 @@ fn each_wrong_value_is_told_at_its_argument() {
             ("extra_args", "[\"-c\", \"1\"]", "is set with context_size"),
             ("extra_args", "[\"--threads 8\"]", "as two elements"),
         ];
-        let arguments: Vec<_> = cases.iter().chain(&unusual).map(|(name, value, _)| (*name, *value)).collect();
+        let sound = [
+            ("source", "{ cuda_architectures = [\"native\"] }", ""),
+            ("source", "{ cuda_architectures = [\"all\"] }", ""),
+            ("source", "{ cuda_architectures = [\"all-major\"] }", ""),
+            ("source", "{ cuda_architectures = [\"70\", \"89-real\", \"90-virtual\", \"90a\", \"120f-real\"] }", ""),
+        ];
+        let all = cases.iter().chain(&unusual).chain(&sound);
+        let arguments: Vec<_> = all.map(|(name, value, _)| (*name, *value)).collect();
         let said = each_with(workspace, &arguments);
         for ((name, value, words), said) in cases.iter().zip(&said) {
             let found = said.iter().any(|said| said.is_error() && said.text().contains(words));
@@ -80,6 +88,9 @@ fn each_wrong_value_is_told_at_its_argument() {
         for ((name, value, words), said) in unusual.iter().zip(&said[cases.len()..]) {
             let [said] = said.as_slice() else { panic!("{name} = {value}: {said:#?}") };
             assert!(said.severity == Severity::Warning && said.detail.contains(words), "{said:#?}");
+        }
+        for ((name, value, _), said) in sound.iter().zip(&said[cases.len() + unusual.len()..]) {
+            assert!(said.is_empty(), "{name} = {value}: {said:#?}");
         }
     });
 }
