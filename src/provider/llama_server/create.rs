@@ -1,11 +1,12 @@
 //! Creates: the server is started, or an earlier start is resumed.
 
 use super::{
-    bootstrap::{Fingerprint, Job},
+    bootstrap::{Fingerprint, Job, Verb},
     decide::Goal,
+    failure,
     log_in::log_in,
     machine::InstanceSession,
-    model::LlamaServer,
+    model::{LlamaServer, Records as _},
     outcome::{Conclusion, NOTHING_STARTED, Operation},
     read,
     trial::Trial,
@@ -24,7 +25,14 @@ pub(super) async fn create(change: Create<LlamaServer>, context: &StepContext<Pr
         Ok(opened) => opened,
         Err(diagnostic) => return Outcome::absent().with(diagnostic),
     };
-    let job = match planned.job(&config, opened.access.as_ref()) {
+    let seen = match opened.machine.run(&Verb::Look).await {
+        Ok(seen) => seen,
+        Err(trouble) => {
+            return Outcome::absent().with(failure::unseen(&planned, &trouble, None, NOTHING_STARTED));
+        }
+    };
+    private.note_home(&seen);
+    let job = match planned.job(&config, opened.access.as_ref(), seen.home.as_deref()) {
         Ok(job) => job,
         Err(diagnostic) => return Outcome::absent().with(diagnostic),
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    bootstrap::{Build, CompileSource, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
+    bootstrap::{Build, CompileSource, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin, absolute},
     model::LlamaServer,
     options,
 };
@@ -24,20 +24,30 @@ impl LlamaServer {
         })
     }
 
-    /// The job. `config` is the configuration, which has the write-only key, or the state itself.
+    /// The job. `config` is the configuration, which has the write-only key, or the state itself. Paths begin at the
+    /// `home`, if it is known: two spellings of a path are one job.
     ///
     /// # Errors
     /// An argument that is not known: a fault of ours, or a state that was edited.
-    pub(super) fn job(&self, config: &Self, access: Option<&Access>) -> Result<Job, Diagnostic> {
+    pub(super) fn job(&self, config: &Self, access: Option<&Access>, home: Option<&str>) -> Result<Job, Diagnostic> {
+        let path = |path: String| home.map_or_else(|| path.clone(), |home| absolute(&path, home));
         let text = |attribute: &Attr<String>, name: &str| attribute.known().cloned().ok_or_else(|| missing(name));
         let number = |attribute: &Attr<i64>, name: &str| attribute.known().copied().ok_or_else(|| missing(name));
         let triggers = self.triggers.known().into_iter().flatten();
         Ok(Job {
-            place: self.records().ok_or_else(|| missing("workspace"))?,
-            model: text(&self.model, "model")?,
+            place: {
+                let place = self.records().ok_or_else(|| missing("workspace"))?;
+                ServerPlace { workspace: path(place.workspace), ..place }
+            },
+            model: path(text(&self.model, "model")?),
             build: self.wanted_build(),
-            package: config.package.known().cloned(),
-            source: self.wanted_source(),
+            package: config.package.known().cloned().map(path),
+            source: match self.wanted_source() {
+                CompileSource { origin: SourceOrigin::Path(tree), cuda_architectures } => {
+                    CompileSource { origin: SourceOrigin::Path(path(tree)), cuda_architectures }
+                }
+                source => source,
+            },
             gpu_name: access.and_then(|access| access.gpu_name.clone()),
             host: text(&self.host, "host")?,
             context_size: number(&self.context_size, "context_size")?,

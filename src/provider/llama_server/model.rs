@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::bootstrap::JobReport;
 use crate::{
     framework::{Attr, Private, Secret, timeouts::Timeouts, value::Number},
     provider::ssh::{Login, Ssh, WriteOnly},
@@ -123,6 +124,7 @@ const FINGERPRINT: &str = "settings";
 const BASTION: &str = "bastion_host_key";
 const BASTION_ADDRESS: &str = "bastion_address";
 const IMPORTED: &str = "imported";
+const HOME: &str = "home";
 
 /// The notes of a server in its private data.
 pub(super) trait Records {
@@ -134,6 +136,10 @@ pub(super) trait Records {
     fn note_import(&mut self);
     /// Whether it was, and no apply has confirmed it since.
     fn is_imported(&self) -> bool;
+    /// The home of the user that logs in.
+    fn home(&self) -> Option<String>;
+    /// Records the home that a report shows.
+    fn note_home(&mut self, report: &JobReport);
     /// The last host key of the bastion at this address.
     fn bastion(&self, address: &str) -> Option<String>;
     /// Records the bastion's address and host key; `None` without a bastion.
@@ -156,6 +162,16 @@ impl Records for Private {
 
     fn is_imported(&self) -> bool {
         self.entry(IMPORTED) == Some(true)
+    }
+
+    fn home(&self) -> Option<String> {
+        self.entry(HOME)
+    }
+
+    fn note_home(&mut self, report: &JobReport) {
+        if let Some(home) = &report.home {
+            self.insert(HOME, home.as_str());
+        }
     }
 
     fn bastion(&self, address: &str) -> Option<String> {

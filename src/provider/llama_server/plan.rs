@@ -1,6 +1,12 @@
 //! Plans: the effect of an update in the instance.
 
-use super::{failure::as_warning, memory, model::LlamaServer, read};
+use super::{
+    bootstrap::absolute,
+    failure::as_warning,
+    memory,
+    model::{LlamaServer, Records as _},
+    read,
+};
 use crate::{
     api::{self, InstanceStatus, InstanceUid},
     framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, PlanContext, UpdatePlan},
@@ -133,6 +139,7 @@ pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanCon
 
 /// Refines the plan of an update.
 pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
+    keep_spellings(plan);
     let UpdatePlan { config, prior, planned, private, diagnostics, .. } = plan;
     if UpdateEffect::of(prior, planned) == UpdateEffect::Restart {
         warn_without_key(config, planned, diagnostics);
@@ -140,6 +147,28 @@ pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanCon
         diagnostics.extend(memory::check(config, planned, known_host, private, context).await);
     }
     change(plan);
+}
+
+/// Keeps the paths that are only spelled in another way: `~/…` and the path of the home are one.
+fn keep_spellings(plan: &mut UpdatePlan<LlamaServer>) {
+    let UpdatePlan { prior, planned, replace, private, .. } = plan;
+    let Some(home) = private.home() else { return };
+    let keep = |planned: &mut Attr<String>, prior: &Attr<String>| {
+        if let (Some(after), Some(before)) = (planned.as_str(), prior.as_str())
+            && absolute(after, &home) == absolute(before, &home)
+        {
+            *planned = prior.clone();
+        }
+    };
+    keep(&mut planned.model, &prior.model);
+    keep(&mut planned.package, &prior.package);
+    keep(&mut planned.workspace, &prior.workspace);
+    if let (Attr::Known(planned), Attr::Known(prior)) = (&mut planned.source, &prior.source) {
+        keep(&mut planned.path, &prior.path);
+    }
+    if planned.workspace == prior.workspace {
+        replace.retain(|path| *path != Path::to("workspace"));
+    }
 }
 
 /// A server without a key that other machines reach serves all of them.

@@ -105,6 +105,7 @@ pub(super) async fn refresh(
     let health = health_of(&current.state, &mut report, machine).await;
     let report = &report;
     let before = current.state.status.as_str().map(str::to_owned);
+    current.private.note_home(report);
     let restarts = current.state.restarts.known().copied().unwrap_or_default();
     let state = &mut current.state;
     state.take_place();
@@ -132,7 +133,7 @@ pub(super) async fn refresh(
     }
     state.status = seen.into();
     if let Some(rival) = report.rival.as_ref().filter(|_| seen == DISPLACED) {
-        state.take_command_line(&rival.command_line, None);
+        state.take_command_line(&rival.command_line, report.home.as_deref());
         notes.push(failure::displaced(state, rival));
     }
     if let Some(rival) = report.rival.as_ref().filter(|_| seen == BLOCKED) {
@@ -167,8 +168,7 @@ async fn health_of(server: &LlamaServer, report: &mut JobReport, machine: &mut I
 
 /// Whether the instance has accepted other settings than those of the last apply with this state.
 fn runs_other_settings(private: &crate::framework::Private, report: &JobReport) -> bool {
-    let there = report.fingerprint.as_deref().and_then(|fingerprint| fingerprint.split_once('-'));
-    there.is_some_and(|(settings, _)| private.settings().as_deref() != Some(settings))
+    report.hashes().is_some_and(|(settings, _)| private.settings().as_deref() != Some(settings))
 }
 
 /// Whether it runs with another key or environment than the state's. A write-only key cannot be compared, and neither
@@ -177,9 +177,8 @@ fn serves_with_other_secrets(state: &LlamaServer, private: &crate::framework::Pr
     if private.is_imported() || !state.api_key_wo_version.is_null() {
         return false;
     }
-    let there = report.fingerprint.as_deref().and_then(|fingerprint| fingerprint.split_once('-'));
-    let here = state.job(state, None).ok().map(|job| Fingerprint::of(&job).secrets);
-    matches!((there, here), (Some((_, there)), Some(here)) if there != here)
+    let here = state.job(state, None, None).ok().map(|job| Fingerprint::of(&job).secrets);
+    matches!((report.hashes(), here), (Some((_, there)), Some(here)) if there != here)
 }
 
 /// It serves.
@@ -228,20 +227,12 @@ impl LlamaServer {
 
     /// Takes the options from the command line of the server.
     pub(super) fn take_options(&mut self, report: &JobReport) {
-        let home = self.home(report);
         if let Some(process) = report.process.as_ref().filter(|process| process.is_alive) {
-            self.take_command_line(&process.command_line, home.as_deref());
+            self.take_command_line(&process.command_line, report.home.as_deref());
         }
         if let Some(package) = &report.package {
             take_path(&mut self.package, package, None);
         }
-    }
-
-    /// The home directory of the instance's user, from the path of the log.
-    fn home(&self, report: &JobReport) -> Option<String> {
-        let in_home = self.workspace.as_str()?.strip_prefix('~')?.trim_end_matches('/');
-        let (home, _) = report.log_path.as_deref()?.split_once(&format!("{in_home}/.damodel/"))?;
-        Some(home.to_owned())
     }
 }
 

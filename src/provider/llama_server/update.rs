@@ -5,7 +5,7 @@ use super::{
     failure,
     log_in::log_in,
     machine::{InstanceSession, Trouble},
-    model::LlamaServer,
+    model::{LlamaServer, Records as _},
     outcome::{AS_BEFORE, Conclusion, NOT_HEARD, Operation},
     plan::UpdateEffect,
     read,
@@ -37,15 +37,21 @@ pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<Pr
     if effect == UpdateEffect::LogIn {
         return Outcome::present(planned, private);
     }
-    let job = match planned.job(&config, opened.access.as_ref()) {
+    let seen = match opened.machine.run(&Verb::Look).await {
+        Ok(seen) => seen,
+        Err(trouble) => {
+            let unseen = failure::unseen(&planned, &trouble, None, AS_BEFORE);
+            return Outcome::present(prior, private).with(unseen);
+        }
+    };
+    private.note_home(&seen);
+    let job = match planned.job(&config, opened.access.as_ref(), seen.home.as_deref()) {
         Ok(job) => job,
         Err(diagnostic) => return Outcome::present(prior, private).with(diagnostic),
     };
-    if prior.owner.known().is_none()
-        && let Ok(report) = opened.machine.run(&Verb::Look).await
-    {
+    if prior.owner.known().is_none() {
         // An import that could not log in has not seen whose server it is.
-        planned.owner = report.owner.into();
+        planned.owner = seen.owner.into();
     }
     let owner = planned.own();
     prior.owner = Attr::Known(owner.clone());

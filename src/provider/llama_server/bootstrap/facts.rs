@@ -97,14 +97,9 @@ impl Facts {
         values.chunks_exact(VALUES).filter_map(|entry| entry.try_into().ok()).collect()
     }
 
-    /// An absolute path: `~/` is the home, and a relative path begins there.
+    /// [`absolute`] in the home of the instance.
     pub(crate) fn absolute(&self, path: &str) -> String {
-        let home = self.text("home");
-        match path.strip_prefix('~') {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
-            _ if path.starts_with('/') => path.to_owned(),
-            _ => format!("{home}/{path}"),
-        }
+        absolute(path, self.text("home"))
     }
 
     /// The places of a folder of the public storage, for people.
@@ -112,6 +107,15 @@ impl Facts {
         let mut places = options::PUBLIC_STORAGE.map(|storage| self.absolute(&format!("{storage}/{folder}"))).to_vec();
         places.dedup();
         places.join(" or ")
+    }
+}
+
+/// An absolute path: `~/` is the home, and a relative path begins there.
+pub(crate) fn absolute(path: &str, home: &str) -> String {
+    match path.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
+        _ if path.starts_with('/') => path.to_owned(),
+        _ => format!("{home}/{path}"),
     }
 }
 

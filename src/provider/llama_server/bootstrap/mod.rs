@@ -22,7 +22,7 @@ mod wire;
 #[cfg(test)]
 pub(super) use self::report::Process;
 pub(super) use self::{
-    facts::{Facts, PortHolder, Question, Toolkit},
+    facts::{Facts, PortHolder, Question, Toolkit, absolute},
     job::{Build, CompileSource, Fingerprint, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
     kinds::FailureKind,
     messages::{no_room, room_question},

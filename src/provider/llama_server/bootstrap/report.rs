@@ -88,6 +88,8 @@ pub(crate) struct JobReport {
     pub(crate) model_now: Option<String>,
     /// Whether the model's file could not be asked for in time.
     pub(crate) is_model_unknown: bool,
+    /// The home of the user that logs in.
+    pub(crate) home: Option<String>,
     /// The server's log in the instance.
     pub(crate) log_path: Option<String>,
     /// The end of that log, at most 60 lines.
@@ -236,6 +238,11 @@ pub(crate) enum Malformed {
 }
 
 impl JobReport {
+    /// The hashes of its fingerprint: of the settings and of the secrets.
+    pub(crate) fn hashes(&self) -> Option<(&str, &str)> {
+        self.fingerprint.as_deref()?.split_once('-')
+    }
+
     /// Reads the program's output, and skips other output of the login. These secrets are redacted.
     pub(crate) fn parse(stdout: &[u8], secrets: &[SecretString]) -> Result<Self, Malformed> {
         let text = String::from_utf8_lossy(stdout);
@@ -328,6 +335,7 @@ impl JobReport {
             model_fingerprint: text("server_model_fingerprint"),
             model_now: text("model_now"),
             is_model_unknown: values.is_yes("model_unknown"),
+            home: text("HOME"),
             log_path: text("server_log").filter(|_| values.has("log_tail")),
             log_tail: lines("log_tail").into_iter().rev().take(LOG_LINES).rev().collect(),
             notes: record

@@ -1,6 +1,6 @@
 //! Imports of servers.
 
-use super::{Server, X, pid, site};
+use super::{Server, X, home, make_machine, pid, site};
 use crate::support::terraform::{Workspace, config, each_cli};
 
 #[test]
@@ -56,6 +56,39 @@ fn what_an_import_cannot_know_restarts_nothing_either() {
         assert_eq!(plan.change(X).actions(), "update");
         fresh.apply_plan();
         fresh.settled();
+        assert_eq!(pid(&fresh.state()), first, "the same server runs");
+        workspace.finish();
+    });
+}
+
+/// `~/…` and the path of the home are one path: in an import, in a plan, and for the server.
+#[test]
+fn two_spellings_of_a_path_are_one() {
+    each_cli(|cli| {
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        make_machine(&workspace);
+        let uid = workspace.state().resource("damodel_instance.gpu").id();
+        let root = home(&site).display().to_string();
+        let paths = |home: &str| {
+            Server::new()
+                .text("model", &format!("{home}/public-storage/model/tiny.gguf"))
+                .text("package", &format!("{home}/public-storage/package/llama.cpp/bin/llama-server"))
+                .text("workspace", &format!("{home}/workspace"))
+        };
+        let with_source = |home: &str| paths(home).set("source", format_args!("{{ path = \"{home}/source\" }}"));
+        workspace.apply_ok(&with_source(&root).config());
+        workspace.write(&with_source("~").config());
+        workspace.settled();
+        workspace.apply_ok(&paths(&root).config());
+        let first = pid(&workspace.state());
+        let fresh = Workspace::new(cli, &site);
+        let alone = |server: Server| config(server.without("ready_timeout").text("instance_id", &uid).alone());
+        fresh.write(&alone(paths(&root)));
+        fresh.run_ok(&["import", "-no-color", "-input=false", X, &uid]);
+        fresh.settled();
+        // What asks the server without a restart restarts none that was begun with the other spelling.
+        fresh.apply_ok(&alone(paths("~").text("restart_policy", "never")));
         assert_eq!(pid(&fresh.state()), first, "the same server runs");
         workspace.finish();
     });

@@ -78,8 +78,8 @@ report() {
     [ -z "$server_identity" ] || model_now=$(in_time 10 ask_model_fingerprint "$server_model") || model_unknown=yes
     printf '\ndamodel-report/1 begin\n'
     # shellcheck disable=SC2086
-    assignments refused refused_text boot state folder former job_record worker_identity worker_alive $owner_record \
-        $status_record $restarts_record server_folder server_alive server_time $server_record model_now \
+    assignments refused refused_text boot HOME state folder former job_record worker_identity worker_alive \
+        $owner_record $status_record $restarts_record server_folder server_alive server_time $server_record model_now \
         model_unknown server_log | emit record
     # Looks are frequent during a compile.
     [ ! -f "$status_compile_log" ] ||
