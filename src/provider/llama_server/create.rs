@@ -66,14 +66,17 @@ impl LlamaServer {
     ) -> Work<'a> {
         let task = machine.progress.task("llama server", self.id.as_str().unwrap_or_default());
         let rolls_back = !matches!(self.on_failure.as_str(), Some("keep" | "stop"));
-        let is_key_same = prior.api_key_wo_version == self.api_key_wo_version;
-        let mut former = Trial::of(prior, prior.key(if is_key_same { config } else { prior }));
-        former.is_key_unknown = !is_key_same || std::ptr::eq(prior, self);
+        let is_update = !std::ptr::eq(prior, self);
+        let former_secrets = prior.job(config, None, None).ok().map(|job| Fingerprint::of(&job).secrets);
         Work {
             machine,
             goal: Goal { build: Some(job.build), fingerprint: Some(Fingerprint::of(job).to_string()), rolls_back },
+            keeps_key: is_update
+                && !self.api_key_wo_version.is_null()
+                && prior.api_key_wo_version == self.api_key_wo_version
+                && prior.environment == self.environment,
             trial: Trial::of(self, self.key(config)),
-            former_trial: Some(former),
+            former_trial: Some((Trial::of(prior, prior.key(config)), former_secrets)),
             order: Some(Order { job, owner, ends_rival: prior.status.as_str() == Some(read::DISPLACED) }),
             watch: WorkProgress::new(task),
         }

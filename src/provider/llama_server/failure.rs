@@ -76,6 +76,10 @@ pub(super) fn rolled_back(
         Return::Serves => {
             format!("The previous server was started again with its options, answers its probe and serves{pid}.")
         }
+        Return::AsksForKey => format!(
+            "The previous server was started again with its options and serves{pid}. Its API key is unknown here, so \
+             only that it asks for a key was checked."
+        ),
         Return::Fails(reason) => format!(
             "The previous server was started again with its options, but is not ready: {}.",
             reason.trim().trim_end_matches('.')

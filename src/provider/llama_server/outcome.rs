@@ -193,7 +193,7 @@ impl LlamaServer {
         }
         self.take_report(&ended.now);
         self.status = match &ended.end {
-            End::Served(_) | End::RolledBack(Return::GoesOn | Return::Serves) => read::READY,
+            End::Served(_) | End::RolledBack(Return::AsksForKey | Return::GoesOn | Return::Serves) => read::READY,
             End::Failed | End::RolledBack(Return::Fails(_)) => read::FAILED,
             End::Superseded => read::status_of(&ended.now),
             End::Unseen(_) => read::STARTING,

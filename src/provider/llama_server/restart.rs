@@ -161,8 +161,15 @@ async fn restart(
             progress.say(stage(report).phase);
         }
     });
-    let mut work =
-        Work { machine: &mut opened.machine, goal: Goal::seen(), trial, former_trial: None, order: None, watch };
+    let mut work = Work {
+        machine: &mut opened.machine,
+        goal: Goal::seen(),
+        keeps_key: false,
+        trial,
+        former_trial: None,
+        order: None,
+        watch,
+    };
     let ended = work.follow(report, History::begun()).await;
     let (_, now) = ended.kept(Operation::Restart);
     if let End::Served(speed) = &ended.end {

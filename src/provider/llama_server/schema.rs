@@ -70,7 +70,7 @@ fn keys() -> Vec<Attribute> {
             "api_key_wo",
             Type::String,
             "The same as `api_key`, but write-only: it never enters plan or state. A new value takes effect when \
-             `api_key_wo_version` changes.",
+             `api_key_wo_version` changes, or when another change restarts the server.",
         )
         .sensitive()
         .write_only()

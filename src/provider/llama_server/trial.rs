@@ -64,6 +64,11 @@ impl<'a> Trial<'a> {
         }
     }
 
+    /// The same for a server that has a key or not, and whose key this one is or not.
+    pub(super) fn of_server(self, has_key: bool, is_key_known: bool) -> Self {
+        Self { api_key: self.api_key.filter(|_| has_key), is_key_unknown: has_key && !is_key_known, ..self }
+    }
+
     /// A health check and, if it succeeds, the probe. `begun` is when the process was first seen.
     ///
     /// # Errors

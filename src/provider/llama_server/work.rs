@@ -5,8 +5,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
-    bootstrap::{Binary, Build, Facts, FailureKind, Former, Job, JobFailure, JobReport, Phase, Start, Verb},
-    decide::{Goal, History, Step, Tried, decide, is_cured_by_source},
+    bootstrap::{
+        Binary, Build, Facts, FailureKind, Fingerprint, Former, Job, JobFailure, JobReport, Phase, Start, Verb,
+    },
+    decide::{Goal, History, Step, Tried, decide, is_cured_by_source, is_under_way},
     logout,
     machine::{InstanceSession, Trouble},
     package, recipe, survey,
@@ -21,14 +23,21 @@ const BETWEEN: Duration = Duration::from_millis(600);
 /// How often the decision is repeated because another run was faster.
 const CHANGES: usize = 5;
 
+/// The warning about a server that goes on with another key than the configuration's.
+const OLD_KEY: &str = "the server keeps its previous API key: api_key_wo has another value, but the same version. The \
+                       previous key is unknown here, so only that the server asks for a key was checked. To use the \
+                       new one, change api_key_wo_version.";
+
 /// The work on one server.
 pub(super) struct Work<'a> {
     pub(super) machine: &'a mut InstanceSession,
     pub(super) goal: Goal,
+    /// Whether a server with the same settings and another key goes on: a write-only key counts with its version.
+    pub(super) keeps_key: bool,
     /// The request that decides whether the server serves.
     pub(super) trial: Trial<'a>,
-    /// [`Self::trial`] of the server that served before.
-    pub(super) former_trial: Option<Trial<'a>>,
+    /// [`Self::trial`] of the server that served before, and the hash of the secrets that the trial assumes.
+    pub(super) former_trial: Option<(Trial<'a>, Option<String>)>,
     /// The job to begin; `None` if the work only follows the server that is there.
     pub(super) order: Option<Order<'a>>,
     pub(super) watch: WorkProgress<'a>,
@@ -78,6 +87,8 @@ pub(super) enum End {
 /// The way back to the former server.
 #[derive(Debug, PartialEq)]
 pub(super) enum Return {
+    /// It was started again and asks for its key, which is not known.
+    AsksForKey,
     /// It was started again and does not serve, with the reason.
     Fails(String),
     /// It was never ended.
@@ -133,8 +144,11 @@ pub(super) async fn check(
 impl Work<'_> {
     /// Begins the job, or resumes what is under way, and follows it to its end.
     pub(super) async fn run(mut self) -> Ended {
-        let ended = match self.check(None).await {
-            Ok(report) => self.follow(report, History::default()).await,
+        let mut ended = match self.check(None).await {
+            Ok(report) => {
+                self.keep_key(&report);
+                self.follow(report, History::default()).await
+            }
             Err(trouble) => {
                 let (report, now) = (JobReport::default(), JobReport::default());
                 Ended { end: End::Unseen(trouble), is_begun: false, report, now }
@@ -142,8 +156,20 @@ impl Work<'_> {
         };
         if matches!(ended.end, End::Served(_)) {
             self.watch.done(&ended.now);
+            ended.report.notes.extend(self.trial.is_key_unknown.then(|| OLD_KEY.to_owned()));
         }
         ended
+    }
+
+    /// Lets a server with the same settings and another key go on, if it may.
+    fn keep_key(&mut self, seen: &JobReport) {
+        let wanted = self.order.map(|order| Fingerprint::of(order.job));
+        let (Some((settings, secrets)), Some(wanted)) = (seen.hashes(), wanted) else { return };
+        let goal = Goal { fingerprint: seen.fingerprint.clone(), ..self.goal.clone() };
+        if self.keeps_key && settings == wanted.settings && secrets != wanted.secrets && is_under_way(&goal, seen) {
+            self.goal = goal;
+            self.trial.is_key_unknown = true;
+        }
     }
 
     /// The loop.
@@ -241,6 +267,8 @@ impl Work<'_> {
         if let Some(because) = &because {
             self.watch.compiles_because(because);
         }
+        self.goal.fingerprint = Some(Fingerprint::of(order.job).to_string());
+        self.trial.is_key_unknown = false;
         let rival = seen.rival.as_ref().filter(|rival| order.ends_rival && !rival.command_line.is_empty());
         let note = survey::shows_no_gpu(order.job, &history.facts);
         let start = Start {
@@ -315,11 +343,13 @@ impl Work<'_> {
             return Ok(Ended { now, ..Ended::of(End::RolledBack(Return::GoesOn), report) });
         }
         (self.goal, self.order) = (Goal::seen(), None);
-        if let Some(trial) = self.former_trial.take() {
-            self.trial = trial;
+        if let Some((trial, secrets)) = self.former_trial.take() {
+            let is_key_known = now.hashes().map(|(_, secrets)| secrets) == secrets.as_deref();
+            self.trial = trial.of_server(now.has_key, is_key_known);
         }
         let back = Box::pin(self.follow(now, History::begun())).await;
         let returned = match back.end {
+            End::Served(_) if self.trial.is_key_unknown => Return::AsksForKey,
             End::Served(_) => Return::Serves,
             End::Unproved(failure) => Return::Fails(failure.text),
             End::Unseen(trouble) => Return::Fails(trouble.to_string()),

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, fs};
 
-use super::{Server, X, home, servers, site};
+use super::{Server, X, home, pid, servers, site};
 use crate::{
     acceptance::secrets::{leaks, leaks_below},
-    support::terraform::{Workspace, each_cli},
+    support::terraform::{Severity, Workspace, each_cli, refusal, says},
 };
 
 const KEY: &str = "planted-server-key-93b1";
@@ -59,5 +59,52 @@ fn secrets_reach_the_server_and_nothing_else() {
         }
         assert_eq!(found, Vec::<String>::new());
         workspace.finish();
+    });
+}
+
+/// A key that is another at each run, as one from an `ephemeral` random password: it counts with its version alone.
+#[test]
+fn another_write_only_key_without_another_version_restarts_nothing() {
+    each_cli(|cli| {
+        if !cli.has(11, 11) {
+            return;
+        }
+        let site = site();
+        let workspace = Workspace::new(cli, &site);
+        let variable = "variable \"key\" {\n  type = string\n  ephemeral = true\n}\n";
+        let with = |server: &Server, key: &str| {
+            workspace.set_env("TF_VAR_key", key);
+            workspace.write(&format!("{}{variable}", server.config()));
+        };
+        let server = Server::new().set("api_key_wo", "var.key").set("api_key_wo_version", 1);
+        with(&server, "planted-key-1");
+        assert!(workspace.try_apply(&[]).0);
+        let first = pid(&workspace.state());
+        for (key, server) in [
+            ("planted-key-2", server.clone().text("restart_policy", "never")),
+            ("planted-key-3", server.clone().set("probe", "{ max_tokens = 2 }")),
+        ] {
+            with(&server, key);
+            let (done, said) = workspace.try_apply(&[]);
+            assert!(done && says(&said, Severity::Warning, "change api_key_wo_version"), "{said:#?}");
+            assert_eq!(pid(&workspace.state()), first);
+        }
+        // The previous server has its own key, whatever the configuration has.
+        for (version, key, words) in [
+            (1, "planted-key-4", "Its API key is unknown"),
+            (2, "planted-key-5", "Its API key is unknown"),
+            (2, "planted-key-1", "answers its probe"),
+        ] {
+            let failing = server.clone().model("crash-on-load").text("build", "prebuilt");
+            with(&failing.set("api_key_wo_version", version), key);
+            refusal(&workspace.try_apply(&[]).1, &["it ended before it was ready", words]);
+            assert_eq!(workspace.state().resource(X).value("status"), "ready", "{key}");
+        }
+        // And none if it had none.
+        with(&Server::new(), "planted-key-6");
+        assert!(workspace.try_apply(&[]).0);
+        with(&server.model("crash-on-load").text("build", "prebuilt"), "planted-key-6");
+        refusal(&workspace.try_apply(&[]).1, &["answers its probe"]);
+        workspace.destroy_ok();
     });
 }
