@@ -17,7 +17,7 @@ provide() {
 
 # is_finished: whether the build was completed and its program still runs. Sets $binary.
 is_finished() {
-    load "$build.done" && [ -x "$done_binary" ] && use "$done_binary" && server_says --version >/dev/null
+    load "$build.done" && [ -x "$done_binary" ] && binary=$done_binary && server_says --version >/dev/null
 }
 
 # build_server: sets $binary, compiled from $DAMODEL_SOURCE. The name of the folder is made of all that decides its
@@ -82,9 +82,9 @@ compile() {
     done
     eval "logged cmake -S \"\$DAMODEL_SOURCE\" -B \"\$build\" $DAMODEL_CMAKE \"\$@\"" || return 1
     make_server || return 1
-    done_binary=$build/bin/llama-server
+    done_binary=$build/bin/llama-server binary=$build/bin/llama-server
     # The log then names a missing library.
-    use "$done_binary" && server_says --version >>"$build.log" && save "$build.done" done_binary
+    server_says --version >>"$build.log" && save "$build.done" done_binary
 }
 
 # logged COMMAND...: with its output in the log of the compile, and the toolkit on the PATH.

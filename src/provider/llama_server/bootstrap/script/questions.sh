@@ -11,16 +11,19 @@ library_path() {
 }
 
 # run_server SECONDS FILE ARGUMENT...: the output of a server that prints something and ends, with the libraries and the
-# environment of a start.
-run_server() (
+# environment of a start. The shell that becomes the server reads them: no other process has them in its environment.
+run_server() {
     run_limit=$1 run_file=$2
     shift 2
-    LD_LIBRARY_PATH=$(library_path "$run_file")
-    export LD_LIBRARY_PATH
-    set -- "$(command -v timeout)" -s KILL "$run_limit" "$run_file" "$@"
-    eval "${DAMODEL_ENVIRONMENT-}"
-    exec "$@" 2>&1 </dev/null
-)
+    # shellcheck disable=SC2016
+    { library_path "$run_file" && printf '\n# end\n%s\n' "${DAMODEL_ENVIRONMENT-}"; } 2>/dev/null |
+        timeout -s KILL "$run_limit" sh -c 'given=$(cat)
+export LD_LIBRARY_PATH="${given%%
+# end*}"
+eval "${given#*
+# end}"
+exec "$@" 2>&1 </dev/null' sh "$run_file" "$@"
+}
 
 # sees_no_gpu FILE: whether a server that is to use GPUs certainly sees none. A full GPU ends it.
 sees_no_gpu() {
@@ -287,16 +290,17 @@ memory_folder() {
 }
 
 # begin_question FILE SECONDS FUNCTION ARGUMENT...: runs a question in a child, which writes its answer into the file.
-# A child that nothing can end, as on a stale mount, is left alone: it holds no lock, no channel and no work.
+# A child that nothing can end, as on a stale mount, is left alone: it holds no lock, no channel and no work. What is
+# secret comes through a pipe.
 begin_question() {
     question_file=$1 question_limit=$2
     shift 2
-    (
+    (assignments DAMODEL_LIBRARIES DAMODEL_ENVIRONMENT) </dev/null 2>/dev/null 7>&- 9>&- | (
         unset DAMODEL_RUN
-        export DAMODEL_LIBRARIES DAMODEL_CUDA_LIBRARIES DAMODEL_WANTS_GPU question_file LC_ALL=C
+        export DAMODEL_CUDA_LIBRARIES DAMODEL_WANTS_GPU question_file LC_ALL=C
         exec timeout -s KILL "$question_limit" sh -c "$DAMODEL_FUNCTIONS
-\"\$@\"; : >\"\$question_file.done\"" sh "$@"
-    ) </dev/null >"$question_file" 2>/dev/null 7>&- 9>&- &
+eval \"\$(cat)\"; exec </dev/null; \"\$@\"; : >\"\$question_file.done\"" sh "$@"
+    ) >"$question_file" 2>/dev/null 7>&- 9>&- &
 }
 
 # in_time SECONDS FUNCTION ARGUMENT...: the answer to one question; fails without one.
@@ -326,8 +330,6 @@ all_answered() {
 report_answers() {
     asked_folder=$(memory_folder) || return
     asked_keys='' unanswered=''
-    # A check tries servers as a start would run them.
-    export DAMODEL_ENVIRONMENT
     eval "$DAMODEL_QUESTIONS"
     within 1000 all_answered
     for asked_key in $asked_keys; do

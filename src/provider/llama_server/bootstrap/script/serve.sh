@@ -1,13 +1,8 @@
 # ---- The server, and the one that an update replaces ----
 
-# use FILE: sets $binary, and $libraries: the user's folders, those beside the file, the login's, and CUDA's.
-use() {
-    binary=$1 libraries=$(library_path "$1")
-}
-
 # server_says ARGUMENT...: the output of the binary.
 server_says() {
-    LD_LIBRARY_PATH=$libraries timeout 120 "$binary" "$@" 2>&1 </dev/null
+    run_server 120 "$binary" "$@"
 }
 
 # offers PATTERN: whether the server's help has it. A server without help is taken for a new one.
@@ -24,9 +19,10 @@ launch() {
     save "$folder/server" $server_record || { echo 'error: the record of the server cannot be written' && exit 1; }
     cd "$workspace" || exit 1
     umask "$login_umask"
-    export LD_LIBRARY_PATH="$libraries"
+    launched_libraries=$(library_path "$binary")
     for damodel_name in $(env | sed -n 's/^\(DAMODEL_[A-Za-z0-9_]*\)=.*/\1/p'); do unset "$damodel_name"; done
     set -- "$binary" "$@"
+    export LD_LIBRARY_PATH="$launched_libraries"
     eval "$DAMODEL_ENVIRONMENT"
     exec "$@"
 }

@@ -37,7 +37,7 @@ work() {
     worker_identity=$process_identity
     load "$folder/status" && save "$folder/worker" worker_identity || exit 1
     tender=''
-    provide && if [ "$DAMODEL_BUILD" = source ]; then build_server; else use "$DAMODEL_BINARY"; fi && {
+    provide && if [ "$DAMODEL_BUILD" = source ]; then build_server; else binary=$DAMODEL_BINARY; fi && {
         tend_log &
         tender=$!
         serve

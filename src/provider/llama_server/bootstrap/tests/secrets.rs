@@ -1,26 +1,31 @@
-//! Nothing secret is in a file of the instance or an argument, and the key in no environment.
+//! Nothing secret is in a file of the instance, an argument or an environment, except the variables of the server in
+//! its own.
 
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    super::{Build, FailureKind, Job, JobFailure, JobReport, Phase, Verb, program},
+    super::{Build, FailureKind, Job, JobFailure, JobReport, Phase, Question, Verb, program},
     home::{Home, PACKAGE, RTX, answer, chat, is_running, kill, start, until},
     model,
 };
 
 const KEY: &str = "planted-api-key-4711";
 const VALUE: &str = "planted-value-of-the-environment-4712";
+const LIBRARIES: &str = "/planted-libraries-of-the-environment-4713";
 
 fn job(home: &Home) -> Job {
     let mut job = home.job();
     job.api_key = Some(SecretString::from(KEY));
-    job.environment.insert("PLANTED".to_owned(), SecretString::from(VALUE));
+    for (name, value) in [("PLANTED", VALUE), ("LD_LIBRARY_PATH", LIBRARIES)] {
+        job.environment.insert(name.to_owned(), SecretString::from(value));
+    }
     job
 }
 
@@ -31,19 +36,25 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Looks for the secrets in all files of the instance, in all arguments and, for the key, in all environments.
+/// Looks for the secrets in all files of the instance, in all arguments and in all environments, of which only a
+/// server's has its variables.
 fn search(home: &Home) {
     for (pid, words) in home.processes() {
-        for secret in [KEY, VALUE] {
+        for secret in [KEY, VALUE, LIBRARIES] {
             assert!(!words.iter().any(|word| word.contains(secret)), "{pid}: {words:?}");
         }
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        assert!(!String::from_utf8_lossy(&environment).contains(KEY), "{pid}: {words:?}");
+        let environment = String::from_utf8_lossy(&environment);
+        // A script is the second word.
+        let is_server = words.iter().take(2).any(|word| word.ends_with("/llama-server"));
+        let others = if is_server { &[KEY][..] } else { &[KEY, VALUE, LIBRARIES] };
+        assert!(!others.iter().any(|secret| environment.contains(secret)), "{pid}: {words:?}");
     }
     for file in [home.path(""), "/dev/shm".into(), "/run".into()].iter().flat_map(|folder| files(folder)) {
         let Ok(content) = fs::read(&file) else { continue };
         let content = String::from_utf8_lossy(&content);
-        assert!(!content.contains(VALUE) && !content.contains(KEY), "{}", file.display());
+        let found = [KEY, VALUE, LIBRARIES].into_iter().find(|secret| content.contains(secret));
+        assert_eq!(found, None, "{}", file.display());
     }
 }
 
@@ -62,11 +73,6 @@ fn secrets_are_in_no_file_and_no_argument_in_any_phase() {
         search(&home);
         (home.compiles().len() == 1).then_some(())
     });
-    // Neither the work nor its compilers have them in their environment.
-    for (pid, words) in home.processes() {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        assert!(!String::from_utf8_lossy(&environment).contains(VALUE), "{words:?}");
-    }
     home.model(model::working());
     home.release_compile();
     let report = home.look_until(Phase::Load);
@@ -81,7 +87,39 @@ fn secrets_are_in_no_file_and_no_argument_in_any_phase() {
     search(&home);
 }
 
-/// Each start of the work reads the key anew.
+/// A server that is tried, by a check and by the work, has the variables; what runs it has not.
+#[test]
+fn environment_is_in_no_process_beside_the_servers_that_are_tried() {
+    let home = Home::new();
+    let path = home.path(&format!("{PACKAGE}/llama-server"));
+    home.package("stand-in/other", &[]);
+    home.script(
+        &format!("{PACKAGE}/llama-server"),
+        "#!/bin/sh\ncase $* in *--version | --help | --list-devices) : >~/asked; read -r _ <~/go_on ;; esac\n\
+         exec ~/stand-in/other/llama-server \"$@\"\n",
+    );
+    assert!(Command::new("mkfifo").arg(home.path("go_on")).status().unwrap().success());
+    let watch = |is_over: &mut dyn FnMut() -> bool| {
+        until("it does not end", || {
+            if home.path("asked").exists() {
+                search(&home);
+                fs::remove_file(home.path("asked")).unwrap();
+                fs::write(home.path("go_on"), "\n").unwrap();
+            }
+            is_over().then_some(())
+        });
+    };
+    let job = job(&home);
+    let question = [Question::new("servers").on(path.parent().unwrap().to_str().unwrap())];
+    let mut check = home.spawn(&job.place, &Verb::Check { questions: &question, job: Some(&job) });
+    watch(&mut || check.try_wait().unwrap().is_some());
+    let mut begun = home.spawn(&job.place, &Verb::Ensure(&start(&home, &job)));
+    watch(&mut || begun.try_wait().unwrap().is_some());
+    watch(&mut || fs::read_to_string(home.record("status")).unwrap_or_default().contains("'load'"));
+    search(&home);
+}
+
+/// Each start of the work reads the key and the environment anew.
 #[test]
 fn key_is_asked_of_clients_after_a_crash_too() {
     let home = Home::new();
@@ -91,7 +129,10 @@ fn key_is_asked_of_clients_after_a_crash_too() {
     let header = format!("Authorization: Bearer {KEY}\r\n");
     let second = home.until_ready_with(&job.place, &header);
     assert_eq!((second.restarts, second.has_key), (1, true));
-    assert_ne!(second.process.unwrap().identity, first.identity);
+    let second = second.process.unwrap();
+    assert_ne!(second.identity, first.identity);
+    let environment = fs::read_to_string(format!("/proc/{}/environ", second.pid)).unwrap();
+    assert!(environment.contains(VALUE) && environment.contains(LIBRARIES) && !environment.contains(KEY));
     assert_eq!((chat(home.port, ""), chat(home.port, &header)), (401, 200));
     search(&home);
 }
