@@ -136,10 +136,11 @@ is_to_restart() {
     [ "$text" ] && [ "$text" = "$server_identity" ] && rm -f "$state/restart"
 }
 
-# tend_log: cuts the server's log at 64 MiB, before it fills the disk. It is a process of its own, which ends at most
-# ten seconds after the work.
+# tend_log: cuts the server's log at 64 MiB, before it fills the disk. It is a process of its own, which ends with the
+# work, or at most ten seconds after work that was killed.
 tend_log() {
-    while sleep 10 && read -r tender_stat </proc/self/stat; do
+    trap 'kill "$!" 2>/dev/null; exit' TERM
+    while sleep 10 & wait "$!" && read -r tender_stat </proc/self/stat; do
         # shellcheck disable=SC2086
         set -- ${tender_stat##*) }
         [ "$2" = "${worker_identity%%.*}" ] || return

@@ -42,7 +42,7 @@ work() {
         tender=$!
         serve
     }
-    [ -z "$tender" ] || kill "$tender" 2>/dev/null
+    [ -z "$tender" ] || { kill "$tender" && wait "$tender"; } 2>/dev/null
     say "failed: $failed_kind: $failed_text"
     set_status failed "$failed_kind" "$failed_text"
     exit 0

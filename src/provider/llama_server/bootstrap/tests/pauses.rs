@@ -1,11 +1,11 @@
 //! A server that ends by itself: the pauses between its starts, and its log.
 
-use std::fs;
+use std::{fs, time::Duration};
 
 use rstest::rstest;
 
 use super::{
-    home::{Home, is_running, kill, until},
+    home::{Home, is_running, kill, until, until_in},
     model,
 };
 use crate::provider::llama_server::bootstrap::{FailureKind, Job, JobReport, Phase};
@@ -88,4 +88,28 @@ fn log_is_cut_before_it_fills_the_disk() {
             .all(|(pid, words)| words.last().is_none_or(|word| word != "work") || !is_running(*pid))
             .then_some(())
     });
+}
+
+/// The pauses of what tends the log are long, and nobody waits for their end.
+#[test]
+fn nothing_of_the_work_outlives_it() {
+    let home = Home::new();
+    home.script("bin/sleep", "#!/bin/sh\n[ \"$1\" != 10 ] || set -- 1000\nexec /bin/sleep \"$@\"\n");
+    let remain = |expected: usize, what: &str| {
+        let sleeps =
+            || home.processes().iter().filter(|(_, words)| words.last().is_some_and(|word| word == "1000")).count();
+        until_in(Duration::from_secs(10), what, || (sleeps() == expected).then_some(()));
+    };
+    let first = home.serve(&home.job()).process.unwrap();
+    remain(1, "nothing tends the log");
+    // An update ends the work of the former server.
+    let second = home.serve(&Job { context_size: 4096, ..home.job() }).process.unwrap();
+    assert_ne!(first.identity, second.identity);
+    remain(1, "a pause of the former work goes on");
+    kill(second.pid, "TERM");
+    home.look_until(Phase::Failed);
+    remain(0, "a pause goes on after the end of the server");
+    home.serve(&home.job());
+    home.run(&Verb::Destroy { owner: "owner" });
+    assert_eq!(home.processes(), []);
 }
