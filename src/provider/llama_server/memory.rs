@@ -21,7 +21,10 @@ const LOGIN: Duration = Duration::from_secs(10);
 /// The longest that the whole check takes.
 const CHECK: Duration = Duration::from_secs(40);
 /// The command that prints the memory of each GPU in MiB.
-const QUERY: &str = "nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits";
+pub(super) const QUERY: &str = concat!(
+    include_str!("bootstrap/script/driver.sh"),
+    "find_driver; with_driver nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits\n"
+);
 /// The part of the GPUs' memory, in percent, above which a plan warns.
 const WARN: u64 = 95;
 /// The end of each error.

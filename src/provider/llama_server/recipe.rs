@@ -79,8 +79,11 @@ fn architectures(job: &Job, facts: &Facts) -> Result<Vec<String>, JobFailure> {
     if !found.is_empty() {
         return Ok(found);
     }
-    let cards = if facts.cards.is_empty() { "nvidia-smi reports no GPU".to_owned() } else { facts.cards.join(", ") };
-    let text = format!("the CUDA architecture of the GPU is unknown ({cards}): set source.cuda_architectures");
+    let cards = if facts.cards.is_empty() { "no GPU".to_owned() } else { facts.cards.join(", ") };
+    let text = format!(
+        "the CUDA architecture of the GPU ({cards}) is unknown: nvidia-smi does not report it. It is looked for on the \
+         PATH of the login and of process 1, and in /usr/local/nvidia/bin. Set source.cuda_architectures"
+    );
     Err(JobFailure { kind: FailureKind::Architecture, text })
 }
 
@@ -178,7 +181,7 @@ mod tests {
     #[case::an_old_card("", "Tesla V100-SXM2-16GB", "", Ok("70"))]
     #[case::another("", "NVIDIA-P40", "", Ok("61"))]
     #[case::lower_case("", "tesla v100s", "", Ok("70"))]
-    #[case::no_old_card("", "Quadro P4000", "", Err("is unknown (Quadro P4000)"))]
+    #[case::no_old_card("", "Quadro P4000", "", Err("(Quadro P4000) is unknown: nvidia-smi does not report it"))]
     fn architectures_are_asked_for_or_those_of_the_cards(
         #[case] capabilities: &str,
         #[case] card: &str,

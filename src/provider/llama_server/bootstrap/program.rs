@@ -25,7 +25,7 @@ pub(super) const SCRIPT: &str = concat!(
 );
 
 /// The functions that answer questions.
-pub(super) const QUESTIONS: &str = include_str!("script/questions.sh");
+pub(super) const QUESTIONS: &str = concat!(include_str!("script/driver.sh"), "\n", include_str!("script/questions.sh"));
 
 /// A verb of the program. Its answer is a [`super::JobReport`] about the state after it.
 #[derive(Debug, Clone, Copy)]

@@ -87,8 +87,8 @@ compile() {
     server_says --version >>"$build.log" && save "$build.done" done_binary
 }
 
-# logged COMMAND...: with its output in the log of the compile, and the toolkit on the PATH.
+# logged COMMAND...: with its output in the log of the compile, the toolkit on the PATH, and the driver's libraries.
 logged() {
     printf '+ %s\n' "$*" >>"$build.log"
-    PATH=${DAMODEL_NVCC%/*}:$PATH LC_ALL=C "$@" </dev/null >>"$build.log" 2>&1
+    (PATH=${DAMODEL_NVCC%/*}:$PATH && export LC_ALL=C && with_driver "$@") </dev/null >>"$build.log" 2>&1
 }

@@ -1,13 +1,13 @@
-# shellcheck shell=sh
 # ---- Questions about the instance, which may hang ----
 #
 # Each question is a function whose standard output is the answer. It runs in a child, see begin_question, and gets its
 # arguments there. The sender judges the answers.
 
-# library_path FILE: the folders of libraries for a server: the user's, those beside the file, the login's, and CUDA's.
+# library_path FILE: the folders of libraries for a server: the user's, those beside the file, the login's, CUDA's, and
+# the driver's.
 library_path() {
     printf '%s' "${DAMODEL_LIBRARIES:+$DAMODEL_LIBRARIES:}${1%/*}:${1%/*}/../lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-    printf '%s' "${DAMODEL_CUDA_LIBRARIES:+:$DAMODEL_CUDA_LIBRARIES}"
+    printf '%s' "${DAMODEL_CUDA_LIBRARIES:+:$DAMODEL_CUDA_LIBRARIES}:$DAMODEL_DRIVER_LIBRARIES"
 }
 
 # run_server SECONDS FILE ARGUMENT...: the output of a server that prints something and ends, with the libraries and the
@@ -57,13 +57,13 @@ ask_missing() {
 
 # ask_cards NAME: the GPUs, with their driver. Its tool prints errors to standard output.
 ask_cards() {
-    cards=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader) && echo "$cards"
+    cards=$(with_driver nvidia-smi --query-gpu=name,driver_version --format=csv,noheader) && echo "$cards"
     echo "$1"
 }
 
 # ask_has_gpu: whether the instance shows a GPU.
 ask_has_gpu() {
-    nvidia-smi -L | grep -q '^GPU ' && echo yes && return
+    with_driver nvidia-smi -L | grep -q '^GPU ' && echo yes && return
     ls /dev/nvidia[0-9]* >/dev/null && echo yes
 }
 
@@ -175,7 +175,7 @@ ask_packages() {
 }
 
 ask_capabilities() {
-    nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+    with_driver nvidia-smi --query-gpu=compute_cap --format=csv,noheader
 }
 
 # ask_toolkits: each compiler of CUDA: its path, its version and its architectures.
@@ -189,7 +189,7 @@ ask_toolkits() {
 
 # ask_driver: the version of CUDA that the driver supports.
 ask_driver() {
-    nvidia-smi | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p'
+    with_driver nvidia-smi | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p'
 }
 
 ask_tools() {

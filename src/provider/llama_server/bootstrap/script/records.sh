@@ -32,6 +32,7 @@
 
 unset IFS
 eval "$DAMODEL_FUNCTIONS"
+[ "${DAMODEL_DRIVER_LIBRARIES-}" ] || find_driver
 login_umask=${DAMODEL_UMASK:-$(umask)}
 umask 077
 : "${HOME:=/root}"

@@ -5,8 +5,13 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use super::home::{Home, answer, start, until};
-use crate::provider::llama_server::bootstrap::{FailureKind, Job, JobReport, Phase, ServerPlace, Verb};
+use rstest::rstest;
+
+use super::home::{Home, RTX, answer, start, until};
+use crate::provider::llama_server::{
+    bootstrap::{Build, FailureKind, Job, JobReport, Phase, ServerPlace, Verb},
+    memory,
+};
 
 /// An instance with processes and ports of its own; machine-id, boot_id and hostname are the same in all.
 struct Instance {
@@ -17,8 +22,14 @@ struct Instance {
 impl Instance {
     #[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
     fn start() -> Option<Self> {
+        Self::start_with([])
+    }
+
+    /// The environment of its first process has these variables.
+    fn start_with<const N: usize>(variables: [(&str, &str); N]) -> Option<Self> {
         let unshare = Command::new("unshare")
             .args(["--pid", "--fork", "--kill-child", "--mount-proc", "--net", "sleep", "1000"])
+            .envs(variables)
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
@@ -50,9 +61,9 @@ impl Drop for Instance {
 }
 
 fn run(home: &Home, instance: &Instance, place: &ServerPlace, verb: &Verb<'_>) -> JobReport {
-    home.inside.set(Some(instance.init));
+    let before = home.inside.replace(Some(instance.init));
     let report = answer(home.spawn(place, verb));
-    home.inside.set(None);
+    home.inside.set(before);
     report
 }
 
@@ -100,4 +111,51 @@ fn two_instances_share_a_workspace_and_end_no_server_of_each_other() {
     assert_eq!(home.servers().len(), 1);
     let first = run(&home, boxes[0].0, &boxes[0].1, &Verb::Look);
     assert_eq!((first.phase, first.failure.map(|failure| failure.kind)), (Phase::Ready, None::<FailureKind>));
+}
+
+/// An image whose environment says where the driver is, which a login does not get, or whose driver is in the folders
+/// of the container's runtime.
+#[rstest]
+#[case::where_the_environment_says(None)]
+#[case::in_its_folder(Some("/usr/local/nvidia"))]
+fn driver_is_found_where_a_login_does_not_look(#[case] mounted: Option<&str>) {
+    let home = Home::new().with_cuda(RTX);
+    let driver = home.path("driver");
+    for folder in ["bin", "lib64"] {
+        fs::create_dir_all(driver.join(folder)).unwrap();
+    }
+    fs::rename(home.path("bin/nvidia-smi"), home.path("stand-in/nvidia-smi")).unwrap();
+    fs::remove_file(home.path("bin/nvcc")).unwrap();
+    let libraries = mounted.map_or_else(|| driver.display().to_string(), str::to_owned) + "/lib64";
+    home.script(
+        "driver/bin/nvidia-smi",
+        &format!(
+            "#!/bin/sh\ncase :$LD_LIBRARY_PATH: in *:{libraries}:*) exec ~/stand-in/nvidia-smi \"$@\" ;; esac\n\
+             echo \"couldn't find libnvidia-ml.so library\"; exit 12\n"
+        ),
+    );
+    home.script("driver/bin/nvcc", "#!/bin/sh\nexec ~/stand-in/nvcc \"$@\"\n");
+    home.package_with_library("driver/lib64");
+    let path = format!("/usr/bin:{}/bin", driver.display());
+    let variables = [("PATH", path.as_str()), ("LD_LIBRARY_PATH", &libraries)];
+    let instance = if mounted.is_some() { Instance::start() } else { Instance::start_with(variables) };
+    let Some(instance) = instance else { return };
+    if let Some(folder) = mounted {
+        let mount = "mount -t tmpfs tmpfs /usr/local && mkdir -p \"$1\" && mount --bind \"$0\" \"$1\"";
+        let mut nsenter = Command::new("nsenter");
+        nsenter.args(["--target", &instance.init.to_string(), "--mount", "sh", "-c", mount]).arg(&driver).arg(folder);
+        assert!(nsenter.status().unwrap().success());
+    }
+    home.inside.set(Some(instance.init));
+    let job = Job { build: Build::Prebuilt, ..home.job() };
+    let recipe = home.recipe(&job).unwrap();
+    assert_eq!(recipe.architectures, "89");
+    assert!(recipe.nvcc.ends_with("/bin/nvcc"), "{recipe:?}");
+    let answered = home.feed(memory::QUERY).wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&answered.stdout), "24576\n");
+    // The server is linked with a library that only the driver has.
+    home.ensure(&job);
+    until_loads(&home, &instance, &job.place);
+    home.run(&Verb::Destroy { owner: "owner" });
+    home.inside.set(None);
 }
