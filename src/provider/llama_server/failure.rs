@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     framework::{Diagnostic, Path, Severity},
-    provider::{ssh_failure::SshFailure, words::capitalized},
+    provider::{
+        ssh_failure::SshFailure,
+        words::{capitalized, time},
+    },
 };
 
 /// How many lines of a log an error shows.
@@ -162,10 +165,17 @@ pub(super) fn blocked(server: &LlamaServer, rival: &PortHolder) -> Diagnostic {
     )
 }
 
-/// A server that has ended, as a refresh found.
+/// A server that has ended, as a refresh found, with the time of the next try if its work pauses before one.
 pub(super) fn died(server: &LlamaServer, report: &JobReport) -> Diagnostic {
-    let error = failed(server, report, "The next apply starts it again.");
-    Diagnostic { path: None, ..error }
+    let next = match time(report.next_try) {
+        Some(next) => format!("It is started again at {next} by the instance's clock; an apply does not wait for it."),
+        None => "The next apply starts it again.".to_owned(),
+    };
+    // A short pause is recorded as no failure.
+    if report.failure.is_none() {
+        return Diagnostic::warning(format!("{} exited", title_of(server)), next);
+    }
+    Diagnostic { path: None, ..as_warning(failed(server, report, &next)) }
 }
 
 /// The end of the work was not seen.
@@ -377,6 +387,20 @@ mod tests {
         let architectures = Attr::Known(vec!["70".into()]);
         let architectures = with_source(BuildSource { cuda_architectures: architectures, ..BuildSource::default() });
         assert!(detail(&architectures, FailureKind::Architecture).contains("Correct source.cuda_architectures"));
+    }
+
+    /// Pauses of a minute or more are recorded as failures, shorter ones are not.
+    #[test]
+    fn a_pause_is_told_with_the_time_of_the_next_try() {
+        for (failure, next_try, words) in [
+            (Some(failure(FailureKind::Died)), Some(1_700_000_000), "is started again at 2023-11-14T22:13:20Z"),
+            (None, Some(1_700_000_000), "is started again at 2023-11-14T22:13:20Z"),
+            (Some(failure(FailureKind::Died)), None, "The next apply starts it again."),
+        ] {
+            let warning = died(&server("auto"), &JobReport { failure, next_try, ..JobReport::default() });
+            assert!(!warning.is_error() && warning.detail.contains(words), "{warning:?}");
+            assert!(!warning.detail.contains("Another run"), "{}", warning.detail);
+        }
     }
 
     #[test]

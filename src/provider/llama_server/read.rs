@@ -139,9 +139,10 @@ pub(super) async fn refresh(
     if let Some(rival) = report.rival.as_ref().filter(|_| seen == BLOCKED) {
         notes.push(failure::blocked(state, rival));
     }
-    // The warning comes once: afterwards the state has the status.
-    if before.as_deref() == Some(READY) && report.phase == Phase::Failed && seen != DISPLACED {
-        notes.push(as_warning(failure::died(state, report)));
+    // The warning comes once, as afterwards the state has the status, and in each pause before a next try.
+    let has_died = before.as_deref() == Some(READY) && report.phase == Phase::Failed;
+    if (has_died || report.next_try.is_some()) && seen != DISPLACED {
+        notes.push(failure::died(state, report));
     }
     notes.into_iter().fold(Outcome::present(current.state, current.private), Outcome::with)
 }

@@ -308,7 +308,6 @@ impl JobReport {
         let work = values.text("worker_identity").filter(|_| values.is_yes("worker_alive"));
         let work = work.and_then(|identity| identity.split('.').next()?.parse().ok());
         let next_try = values.number("status_next")?.filter(|_| work.is_some() && !is_alive);
-        let starts_at = |time| format!("the server ended by itself, and is started again at {time}");
         let mut report = Self {
             run: values.text("folder").unwrap_or_default().to_owned(),
             phase,
@@ -348,7 +347,6 @@ impl JobReport {
                         .filter(|_| record.wants_gpu)
                         .map(|line| format!("the server uses no GPU: {line}")),
                 )
-                .chain(next_try.and_then(|next| jiff::Timestamp::from_second(next).ok()).map(starts_at))
                 .collect(),
             fingerprint: record.fingerprint.clone(),
             hardware: record.hardware.clone(),

@@ -8,7 +8,11 @@ use super::{
     home::{Home, is_running, kill, until, until_in},
     model,
 };
-use crate::provider::llama_server::bootstrap::{FailureKind, Job, JobReport, Phase};
+use crate::provider::llama_server::{
+    bootstrap::{FailureKind, Job, JobReport, Phase, Verb},
+    failure,
+    model::LlamaServer,
+};
 
 /// A server whose model is damaged after it was ready, in a pause of a minute or more.
 fn pausing() -> (Home, Job, JobReport) {
@@ -27,12 +31,13 @@ fn pausing() -> (Home, Job, JobReport) {
 #[test]
 fn server_that_goes_on_dying_is_started_again_with_longer_pauses() {
     let (home, job, report) = pausing();
-    let failure = report.failure.unwrap();
+    let failure = report.failure.as_ref().unwrap();
     assert_eq!(failure.kind, FailureKind::Died, "{}", failure.text);
     // 1, 2, 4, 8, 16 and 32 s were no failure.
     assert!(report.restarts >= 6, "{}", report.restarts);
     assert!(report.next_try.is_some() && report.work.is_some());
-    assert!(report.notes.iter().any(|note| note.contains("is started again at 20")), "{:?}", report.notes);
+    let warning = failure::died(&LlamaServer::default(), &report).detail;
+    assert!(warning.contains("is started again at 20"), "{warning}");
     // An apply does not wait for the next try, and ends the work that does.
     home.model(model::working());
     let served = home.serve(&job);
