@@ -48,7 +48,7 @@ owner_record='owner_token owner_policy owner_endpoint'
 server_record='server_identity server_started server_build server_binary server_version server_model
     server_model_fingerprint'
 status_record='status_phase status_kind status_text status_exit status_seconds status_out_of_memory status_next
-    status_compile_log status_proved status_no_gpu'
+    status_compile_log status_proved status_no_gpu status_no_gpu_of'
 restarts_record='restarts_count restarts_last'
 
 # say TEXT: a line in the log of the detached work.

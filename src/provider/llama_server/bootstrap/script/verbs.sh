@@ -108,9 +108,11 @@ judge() {
     take_lock
     [ "$1" = "$server_identity" ] && [ "$server_alive" ] && [ "$server_folder" = "$folder" ] || return
     shift
-    if [ "$1" = ready ]; then
-        # These words are at the beginning of the log, which is cut later.
-        status_proved=yes status_no_gpu=$(head -c 65536 "$state/server.log" | tr -d '\000' | grep -o -m 1 -E \
+    [ "$1" != ready ] || status_proved=yes
+    # These words are at the beginning of the log, which is cut later: they are looked for once for each process.
+    if [ "$1" = ready ] && [ "$status_no_gpu_of" != "$server_identity" ]; then
+        status_no_gpu_of=$server_identity
+        status_no_gpu=$(head -c 65536 "$state/server.log" | tr -d '\000' | grep -o -m 1 -E \
             'no usable GPU found|no CUDA-capable device|CUDA driver version is insufficient')
     fi
     set_status "$@" || refuse workspace

@@ -82,8 +82,10 @@ fn log_is_cut_before_it_fills_the_disk() {
     fs::OpenOptions::new().append(true).open(&log).unwrap().set_len((64 << 20) + 1).unwrap();
     until("it is not cut", || (fs::metadata(&log).unwrap().len() < 1 << 20).then_some(()));
     assert!(fs::metadata(home.state().join("server.log.1")).unwrap().len() > 64 << 20);
-    // What its beginning said is still known.
+    // What its beginning said is still known, also after another look at the same process.
     assert_eq!(home.look().notes, served.notes);
+    let process = served.process.unwrap().identity;
+    assert_eq!(home.run(&Verb::Ready { process: &process }).notes, served.notes);
     assert!(!served.notes.is_empty());
     // The process that cuts it does not outlive the work.
     kill(work, "KILL");
