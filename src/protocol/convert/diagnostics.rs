@@ -29,12 +29,18 @@ pub(in crate::protocol) fn diagnostics(diagnostics: Diagnostics) -> Vec<Diagnost
 ///
 /// Terraform up to 1.14 and OpenTofu support three forms: a name, a name with one index, and a name within a block.
 /// They find an attribute of an object by key, like an element of a map; as a name it would be looked up at the top of
-/// the resource. Deeper paths are cut after the second step. Newer cores accept these forms too.
+/// the resource. Newer cores follow a whole path, as far as there is something to follow. So a deeper path is whole,
+/// and then begins again up to its second step: newer cores stop where the whole ends, and the others look at the last
+/// two steps only (tfdiags, contextual.go).
 fn found_by_every_core(steps: &[PathStep]) -> Vec<PathStep> {
+    let by_key = |step: &PathStep| match step {
+        PathStep::Attribute(name) => PathStep::Key(name.clone()),
+        other => other.clone(),
+    };
     match steps {
         [PathStep::Attribute(block), ..] if block == TIMEOUTS => steps.to_vec(),
-        [first, PathStep::Attribute(name), ..] => vec![first.clone(), PathStep::Key(name.clone())],
-        [first, second, ..] => vec![first.clone(), second.clone()],
+        [first, second] => vec![first.clone(), by_key(second)],
+        [first, second, ..] => [steps, &[first.clone(), by_key(second)]].concat(),
         _ => steps.to_vec(),
     }
 }
@@ -82,9 +88,9 @@ mod tests {
         assert_eq!(found(Path::to("port")), steps(Path::to("port")));
         assert_eq!(found(Path::to("ssh").attribute("port")), steps(Path::to("ssh").key("port")));
         let deep = Path::to("ssh").attribute("bastion").attribute("port");
-        assert_eq!(found(deep), steps(Path::to("ssh").key("bastion")));
-        let disk = Path::to("disks").index(2);
-        assert_eq!(found(disk.attribute("size")), steps(disk));
+        assert_eq!(found(deep.clone()), steps(deep.attribute("ssh").key("bastion")));
+        let size = Path::to("disks").index(2).attribute("size");
+        assert_eq!(found(size.clone()), steps(size.attribute("disks").index(2)));
         let create = Path::to(TIMEOUTS).attribute("create");
         assert_eq!(found(create.clone()), steps(create));
     }
