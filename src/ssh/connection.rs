@@ -9,8 +9,9 @@ use std::{
 };
 
 use russh::{
-    AlgorithmKind, ChannelOpenFailure, Preferred,
+    AlgorithmKind, ChannelOpenFailure, Preferred, cipher,
     client::{self, Config, Handle},
+    kex,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -36,6 +37,8 @@ pub(super) struct Connection {
     pub(super) address: String,
     /// The connection to the bastion that carries it.
     pub(super) bastion: Option<Arc<Self>>,
+    /// The host key, if a password was sent to it without a pin.
+    pub(super) unpinned: Option<HostKey>,
 }
 
 /// A target with its credentials, which were read, and its bastion.
@@ -62,6 +65,11 @@ impl Hop {
         Ok(Self { target: target.clone(), identities, bastion, held: Mutex::default() })
     }
 
+    /// The user of the target.
+    pub(super) fn user(&self) -> &str {
+        &self.target.user
+    }
+
     /// Connects and logs in, once.
     pub(super) async fn reach(&self, limits: &SessionLimits) -> Result<Connection, Error> {
         let bastion = match &self.bastion {
@@ -70,9 +78,9 @@ impl Hop {
         };
         let (mut handle, facts) = self.shake_hands(bastion.as_deref(), limits).await?;
         let address = self.target.address();
-        login(&mut handle, &facts, &self.target, &self.identities, limits).await?;
+        let unpinned = login(&mut handle, &facts, &self.target, &self.identities, limits).await?;
         let host_key = facts.host_key().cloned().ok_or_else(|| self.unreachable("the server sent no host key"))?;
-        Ok(Connection { handle, facts, host_key, address, bastion })
+        Ok(Connection { handle, facts, host_key, address, bastion, unpinned })
     }
 
     /// The connection to a bastion: the existing one, or a new one.
@@ -252,9 +260,18 @@ fn config(asked: &[russh::keys::Algorithm], limits: &SessionLimits) -> Arc<Confi
     /// handshake or a blocked write.
     const ROUNDS: u32 = 10;
 
+    /// What hardened images have instead of the library's choice, offered after it.
+    const EXCHANGES: [kex::Name; 3] = [kex::ECDH_SHA2_NISTP256, kex::ECDH_SHA2_NISTP384, kex::ECDH_SHA2_NISTP521];
+
+    let usual = Preferred::default();
     let missed = u32::try_from(limits.missed).unwrap_or(u32::MAX);
     Arc::new(Config {
-        preferred: Preferred { key: asked.to_vec().into(), ..Preferred::default() },
+        preferred: Preferred {
+            kex: [&*usual.kex, EXCHANGES.as_slice()].concat().into(),
+            cipher: [&*usual.cipher, &[cipher::AES_128_GCM]].concat().into(),
+            key: asked.to_vec().into(),
+            ..usual
+        },
         keepalive_interval: Some(limits.keepalive),
         keepalive_max: limits.missed,
         inactivity_timeout: Some(limits.keepalive.saturating_mul(missed).saturating_mul(ROUNDS).max(limits.connect)),

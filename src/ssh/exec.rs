@@ -16,6 +16,10 @@ const PIECE: usize = 32 * 1024;
 /// channel open without end (`server &` without redirections).
 const GRACE: Duration = Duration::from_secs(2);
 
+/// The marks around the answer of a script. They are on no command line, which a server may repeat.
+const BEGIN: &str = "damodel-answer-begins";
+const END: &str = "damodel-answer-ends";
+
 /// The number of standard error (RFC 4254, section 5.2).
 const STDERR: u32 = 1;
 
@@ -61,6 +65,21 @@ impl Connection {
         Ok(Output { stdout, stderr, exit, left_out: of_stdout + of_stderr })
     }
 
+    /// Runs a script in `sh`, whatever the user's shell is, and returns what it wrote, without what start and logout
+    /// files of the login wrote around it. The arguments are `$1` and so on.
+    pub(super) async fn script(&self, script: &str, arguments: &[&str], kept: usize) -> Result<Output, Error> {
+        let arguments: String =
+            arguments.iter().map(|word| format!(" '{}'", word.replace('\0', "").replace('\'', r"'\''"))).collect();
+        let input = format!(
+            "set --{arguments}\necho {BEGIN}\n(\n{script}\n) </dev/null\ncode=$?\necho\necho {END}\nexit $code\n"
+        );
+        let output = self.exec("sh -s", input.as_bytes(), kept).await?;
+        match answer(&output.stdout) {
+            Some(stdout) => Ok(Output { stdout: stdout.to_vec(), ..output }),
+            None => Err(Error::NotRun { reason: output.ended() }),
+        }
+    }
+
     /// Opens a channel for a command. If the server has no free session (MaxSessions), the request is repeated for a
     /// while: a session is free again a moment after its command ended.
     async fn channel(&self) -> Result<Channel<Msg>, Error> {
@@ -77,6 +96,15 @@ impl Connection {
             _ => self.lost(),
         })
     }
+}
+
+/// What stands between the marks of a script's answer.
+fn answer(stdout: &[u8]) -> Option<&[u8]> {
+    let (begin, end) = (format!("{BEGIN}\n"), format!("\n{END}\n"));
+    let start = stdout.windows(begin.len()).position(|window| window == begin.as_bytes())? + begin.len();
+    let rest = stdout.get(start..)?;
+    // A file that is read may contain the mark.
+    rest.get(..rest.windows(end.len()).rposition(|window| window == end.as_bytes())?)
 }
 
 /// Whether the server has no free session: sshd reports a failed connection, other servers a shortage.
@@ -135,6 +163,13 @@ impl Output {
     /// Whether the command ended with exit code 0.
     pub fn is_success(&self) -> bool {
         self.exit == Exit::Code(0)
+    }
+
+    /// The text about an unexpected exit.
+    pub(super) fn ended(&self) -> String {
+        let text = [self.stderr.as_slice(), b"\n", &self.stdout].concat();
+        let text = said(&String::from_utf8_lossy(&text));
+        if text.is_empty() { self.exit.to_string() } else { format!("{}: {text}", self.exit) }
     }
 }
 
@@ -204,6 +239,18 @@ mod tests {
         pieces.iter().for_each(|piece| ends.push(piece.as_bytes()));
         let (text, left_out) = ends.finish();
         (String::from_utf8(text).unwrap(), left_out)
+    }
+
+    #[test]
+    fn an_answer_stands_between_its_marks() {
+        let answered = |text: &str| answer(text.as_bytes()).map(|answer| String::from_utf8(answer.to_vec()).unwrap());
+        let (begin, end) = (BEGIN, END);
+        assert_eq!(answered(&format!("hi{begin}\na\n\n{end}\nbye")), Some("a\n".to_owned()));
+        assert_eq!(answered(&format!("{begin}\n\n{end}\n")), Some(String::new()));
+        assert_eq!(answered(&format!("{begin}\na\n{end}\nb\n{end}\n")), Some(format!("a\n{end}\nb")));
+        for text in ["", "a", &format!("{begin}\na"), &format!("a\n{end}\n"), &format!("\n{end}\n{begin}\n")] {
+            assert_eq!(answered(text), None, "{text}");
+        }
     }
 
     #[test]

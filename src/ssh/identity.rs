@@ -5,13 +5,13 @@ use std::{fmt, path::Path, sync::Arc};
 use russh::{
     AgentAuthError, Signer,
     keys::{
-        self, Algorithm, Certificate, HashAlg, PrivateKey,
+        self, Algorithm, Certificate, HashAlg, PrivateKey, PublicKey,
         agent::{
             AgentIdentity,
             client::{AgentClient, AgentStream},
         },
         decode_secret_key,
-        ssh_key::encoding::DecodePem,
+        ssh_key::{encoding::DecodePem, public::KeyData},
     },
 };
 use secrecy::{ExposeSecret, SecretString};
@@ -23,7 +23,9 @@ pub(super) struct Identities {
     /// Each with its certificate, if it has one.
     pub(super) keys: Vec<SshIdentity>,
     /// A certificate for another key, which the agent may hold.
-    pub(super) certificate: Option<Certificate>,
+    certificate: Option<Certificate>,
+    /// The public half of a key that only the agent can use.
+    named: Option<KeyData>,
 }
 
 /// A private key, and the certificate for it.
@@ -43,12 +45,11 @@ impl fmt::Display for SshIdentity {
 
 /// Reads the keys that are given as text.
 pub(super) fn given(credentials: &Credentials) -> Result<Identities, Error> {
-    let mut keys = Vec::new();
-    if let Some(text) = &credentials.private_key {
-        keys.push(identity(text, "private key".to_owned())?);
-    }
     let certificate = credentials.certificate.as_deref().map(certificate).transpose()?;
-    let mut identities = Identities { keys, certificate };
+    let mut identities = Identities { keys: Vec::new(), certificate, named: None };
+    if let Some(text) = &credentials.private_key {
+        identities.take(text, "private key".to_owned(), None, credentials)?;
+    }
     identities.pair();
     let has_other_keys = credentials.private_key_file.is_some() || credentials.agent.is_some();
     if identities.certificate.is_some() && !has_other_keys {
@@ -61,7 +62,13 @@ pub(super) fn given(credentials: &Credentials) -> Result<Identities, Error> {
 pub(super) async fn all(credentials: &Credentials) -> Result<Identities, Error> {
     let mut identities = given(credentials)?;
     if let Some(path) = &credentials.private_key_file {
-        identities.keys.push(from_file(path).await?);
+        let what = format!("private key file {}", path.display());
+        let text = tokio::fs::read_to_string(path).await;
+        let text = text.map_err(|error| Error::BadKey { what: what.clone(), reason: error.to_string() })?;
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".pub");
+        let beside = tokio::fs::read_to_string(beside).await.ok();
+        identities.take(&SecretString::from(text), what, beside.as_deref(), credentials)?;
         identities.pair();
         if identities.certificate.is_some() && credentials.agent.is_none() {
             return Err(bad_certificate("it belongs to a key other than those that are given"));
@@ -71,6 +78,31 @@ pub(super) async fn all(credentials: &Credentials) -> Result<Identities, Error> 
 }
 
 impl Identities {
+    /// Takes a key from its text. As with OpenSSH, one that is locked or public names the key that an agent has.
+    /// `beside` is the public half of a file, which older forms of a locked key hide.
+    fn take(
+        &mut self,
+        text: &SecretString,
+        what: String,
+        beside: Option<&str>,
+        credentials: &Credentials,
+    ) -> Result<(), Error> {
+        match private_key(text, &what) {
+            Ok(key) => self.keys.push(SshIdentity { key: Arc::new(key), certificate: None, what }),
+            Err(error) if credentials.agent.is_none() => return Err(error),
+            Err(error) => {
+                let is_locked = matches!(error, Error::EncryptedKey { .. });
+                let beside = beside.filter(|_| is_locked).and_then(public_half);
+                self.named = public_half(text.expose_secret()).or(beside);
+                // Where nothing tells which key it is, all of the agent are tried.
+                if self.named.is_none() && !is_locked {
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Assigns the certificate to its key.
     fn pair(&mut self) {
         let Some(certificate) = &self.certificate else { return };
@@ -81,16 +113,11 @@ impl Identities {
     }
 }
 
-async fn from_file(path: &Path) -> Result<SshIdentity, Error> {
-    let what = format!("private key file {}", path.display());
-    let text = tokio::fs::read_to_string(path).await;
-    let text = text.map_err(|error| Error::BadKey { what: what.clone(), reason: error.to_string() })?;
-    identity(&SecretString::from(text), what)
-}
-
-fn identity(text: &SecretString, what: String) -> Result<SshIdentity, Error> {
-    let key = Arc::new(private_key(text, &what)?);
-    Ok(SshIdentity { key, certificate: None, what })
+/// The public half of a key: of a public key, or of a private one in OpenSSH's form, which has it in the clear.
+fn public_half(text: &str) -> Option<KeyData> {
+    let text = text.trim();
+    let private = || PrivateKey::from_openssh(text).ok().map(|key| key.public_key().clone());
+    PublicKey::from_openssh(text).ok().or_else(private).map(|key| key.key_data().clone())
 }
 
 fn private_key(text: &SecretString, what: &str) -> Result<PrivateKey, Error> {
@@ -104,6 +131,9 @@ fn private_key(text: &SecretString, what: &str) -> Result<PrivateKey, Error> {
         return Err(Error::EncryptedKey { what: what.to_owned() });
     }
     let is_private = |line: &&str| line.contains("PRIVATE KEY-----") || line.starts_with("PuTTY-User-Key-File-");
+    if public_half(text.expose_secret()).is_some() && !lines.iter().any(is_private) {
+        return Err(bad("it is the public half, not a private key: it names a key of an agent"));
+    }
     if !lines.iter().any(is_private) {
         return Err(bad("it is not a private key (a PEM block that begins with `-----BEGIN … PRIVATE KEY-----`)"));
     }
@@ -146,30 +176,34 @@ fn bad_certificate(reason: &str) -> Error {
     Error::BadKey { what: "certificate".to_owned(), reason: reason.to_owned() }
 }
 
-/// The largest number of keys that are offered: servers disconnect after six refused credentials (sshd's
-/// MaxAuthTries), and other credentials follow.
-const MAX_KEYS: usize = 4;
-
-/// Offers the agent's keys one after the other. An agent that does not answer is only noted, since another credential
-/// may be accepted.
+/// Offers the agent's keys one after the other, `most` of them; only the given one if a key names it. An agent that
+/// does not answer is only noted, since another credential may be accepted.
 pub(super) async fn offer(
     login: &mut LoginUnderWay<'_>,
     socket: &Path,
-    certificate: Option<&Certificate>,
+    given: &Identities,
+    most: usize,
 ) -> Result<bool, russh::Error> {
-    let (mut agent, identities) = match open(login, socket).await {
+    let (mut agent, mut identities) = match open(login, socket).await {
         Ok(opened) => opened,
         Err(error) => {
             login.note(format!("agent at {}, which failed: {}", socket.display(), said(&error.to_string())));
             return Ok(false);
         }
     };
+    let certificate = given.certificate.as_ref();
+    let named = given.named.as_ref().or(certificate.map(Certificate::public_key));
     if identities.is_empty() {
         login.note(format!("agent at {}, which has no keys", socket.display()));
+    } else if let Some(named) = named {
+        identities.retain(|identity| identity.public_key().key_data() == named);
+        if identities.is_empty() {
+            login.note(format!("agent at {}, which does not have the given key", socket.display()));
+        }
     }
     for (index, identity) in identities.iter().enumerate() {
-        if index == MAX_KEYS {
-            login.note(format!("the agent's other {} keys were not tried", identities.len() - MAX_KEYS));
+        if index == most {
+            login.note(format!("the agent's other {} keys were not tried", identities.len() - most));
             break;
         }
         if offer_one(login, &mut agent, identity, certificate).await? {

@@ -12,28 +12,36 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 
 use super::{
-    Error, SessionLimits, Target,
+    Credentials, Error, HostKey, SessionLimits, Target,
     error::said,
     handler::{Handler, PeerFacts},
     identity::{self, Identities, SshIdentity},
 };
 
-/// Tries all credentials whose method the server supports.
+/// Tries all credentials whose method the server supports. Returns the server's key if a password was sent to it
+/// without a pin.
 pub(super) async fn login(
     handle: &mut Handle<Handler>,
     facts: &PeerFacts,
     target: &Target,
     identities: &Identities,
     limits: &SessionLimits,
-) -> Result<(), Error> {
+) -> Result<Option<HostKey>, Error> {
     let unreachable = |reason: String| Error::Unreachable { address: target.address(), reason };
-    let mut login = LoginUnderWay { handle, user: &target.user, offered: MethodSet::empty(), tried: Vec::new() };
+    let mut login = LoginUnderWay {
+        handle,
+        user: &target.user,
+        offered: MethodSet::empty(),
+        tried: Vec::new(),
+        has_sent_password: false,
+    };
     let Ok(outcome) = timeout(limits.connect, login.run(target, identities)).await else {
         return Err(unreachable("it does not finish the login".to_owned()));
     };
-    let LoginUnderWay { offered, mut tried, .. } = login;
+    let LoginUnderWay { offered, mut tried, has_sent_password, .. } = login;
+    let unpinned = facts.host_key().filter(|_| has_sent_password && target.pin.is_none()).cloned();
     match outcome {
-        Ok(true) => return Ok(()),
+        Ok(true) => return Ok(unpinned),
         // The connection failed before the server judged the credentials.
         Ok(false) | Err(_) if facts.is_gone() && !facts.is_dismissed() => return Err(unreachable(facts.end())),
         Err(error) if !facts.is_dismissed() => return Err(unreachable(said(&error.to_string()))),
@@ -43,7 +51,8 @@ pub(super) async fn login(
         tried.push(facts.end());
     }
     let offered = offered.iter().map(|method| <&str>::from(method).to_owned()).collect();
-    Err(Error::Denied { address: target.address(), user: target.user.clone(), tried, offered })
+    let unpinned = unpinned.map(Box::new);
+    Err(Error::Denied { address: target.address(), user: target.user.clone(), tried, offered, unpinned })
 }
 
 /// A login in progress.
@@ -54,6 +63,7 @@ pub(super) struct LoginUnderWay<'a> {
     offered: MethodSet,
     /// The credentials that were tried, for the error.
     tried: Vec<String>,
+    has_sent_password: bool,
 }
 
 impl LoginUnderWay<'_> {
@@ -72,12 +82,13 @@ impl LoginUnderWay<'_> {
         }
         if let Some(socket) = &credentials.agent
             && self.takes(MethodKind::PublicKey)
-            && identity::offer(self, socket, identities.certificate.as_ref()).await?
+            && identity::offer(self, socket, identities, self.keys_to_offer(credentials)).await?
         {
             return Ok(true);
         }
         match &credentials.password {
             Some(password) if self.takes(MethodKind::Password) => {
+                self.has_sent_password = true;
                 let asked = self.handle.authenticate_password(self.user, password.expose_secret()).await?;
                 if self.is_in(asked, Some("password".to_owned())) {
                     return Ok(true);
@@ -89,6 +100,15 @@ impl LoginUnderWay<'_> {
             Some(password) if self.takes(MethodKind::KeyboardInteractive) => self.answer(password).await,
             _ => Ok(false),
         }
+    }
+
+    /// The number of the agent's keys to offer at most: a password that follows must have its turn.
+    fn keys_to_offer(&self, credentials: &Credentials) -> usize {
+        /// Servers disconnect after six refused credentials (sshd's MaxAuthTries).
+        const BEFORE_A_PASSWORD: usize = 4;
+
+        let takes_password = self.takes(MethodKind::Password) || self.takes(MethodKind::KeyboardInteractive);
+        if credentials.password.is_some() && takes_password { BEFORE_A_PASSWORD } else { usize::MAX }
     }
 
     fn takes(&self, method: MethodKind) -> bool {
@@ -174,6 +194,7 @@ impl LoginUnderWay<'_> {
                 [] => Vec::new(),
                 [prompt] if !prompt.echo && !is_told => {
                     is_told = true;
+                    self.has_sent_password = true;
                     vec![password.expose_secret().to_owned()]
                 }
                 [prompt, ..] => {

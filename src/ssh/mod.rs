@@ -107,9 +107,10 @@ fn address(host: &str, port: u16) -> String {
 /// The password also answers keyboard-interactive prompts if the server supports no other password login.
 #[derive(Debug, Clone, Default)]
 pub struct Credentials {
-    /// A private key in OpenSSH's form or in PEM (PKCS#1, PKCS#8, SEC1): Ed25519, ECDSA or RSA, not encrypted.
+    /// A private key in OpenSSH's form or in PEM (PKCS#1, PKCS#8, SEC1): Ed25519, ECDSA or RSA. One that is encrypted
+    /// names the only key of the agent that is tried.
     pub private_key: Option<SecretString>,
-    /// A file with such a key. A `~` is not expanded here.
+    /// A file with such a key, or with the public half of a key that the agent has. A `~` is not expanded here.
     pub private_key_file: Option<PathBuf>,
     /// An OpenSSH user certificate, as in a `-cert.pub` file, for one of these keys or of the agent's.
     pub certificate: Option<String>,

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Error, HostKey, Output, Pin, SessionLimits, Stream, Target,
     connection::{Connection, Hop},
-    error::said,
+    error::given_away,
 };
 
 /// The largest number of concurrent commands. sshd accepts ten sessions (MaxSessions); further ones wait.
@@ -65,6 +65,20 @@ impl Session {
             // The semaphore is never closed.
             let _permit = self.sessions.acquire().await.map_err(|_| self.connection.lost())?;
             self.connection.exec(command, stdin, self.limits.output).await
+        })
+        .await
+    }
+
+    /// Runs a script in `sh`, whatever the user's shell is. [`Output::stdout`] is what the script wrote, without what
+    /// the login's start files wrote around it. The arguments are `$1` and so on, and the input is empty. Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Session::run`]; [`Error::NotRun`] if the answer is not whole.
+    pub async fn script(&self, script: &str, arguments: &[&str]) -> Result<Output, Error> {
+        self.within(self.limits.command, "the command", async {
+            let _permit = self.sessions.acquire().await.map_err(|_| self.connection.lost())?;
+            self.connection.script(script, arguments, self.limits.output).await
         })
         .await
     }
@@ -247,32 +261,42 @@ async fn establish(
 async fn attempt(hop: &Hop, limits: &SessionLimits, wanted: Wanted) -> Result<Connection, Error> {
     let connection = hop.reach(limits).await?;
     if wanted == Wanted::Commands {
-        ready(&connection, limits).await?;
+        ready(&connection, hop.user(), limits).await?;
     }
     Ok(connection)
 }
 
-/// Runs a test command: an instance that starts accepts logins before commands work, and some users have no shell.
-async fn ready(connection: &Connection, limits: &SessionLimits) -> Result<(), Error> {
-    const WORD: &str = "ssh-is-ready";
+/// What a host says that runs no commands for this user, now or later, in small letters: forced commands of cloud
+/// images, passwords that have expired (pam_unix, OpenSSH, passwd), proxies for terminals, nologin, and OpenSSH's sftp.
+const REFUSALS: [&str; 8] = [
+    "please login as the user",
+    "you are required to change your password",
+    "your password has expired",
+    "password change required",
+    "your account has expired",
+    "client doesn't support pty",
+    "this account is currently not available",
+    "allows sftp connections only",
+];
 
-    let not_ready = |reason: String| Error::NotReady { address: connection.address.clone(), reason };
-    let ran = timeout(limits.connect, connection.exec(&format!("echo {WORD}"), b"", limits.output)).await;
-    let output = match ran {
-        Err(_) => return Err(not_ready("it does not finish".to_owned())),
-        Ok(Err(Error::NotRun { reason })) => return Err(not_ready(reason)),
-        Ok(output) => output?,
+/// Runs a script that does nothing: an instance that starts accepts logins before commands work, and some users have no
+/// shell.
+async fn ready(connection: &Connection, user: &str, limits: &SessionLimits) -> Result<(), Error> {
+    let ran = timeout(limits.connect, connection.script(":", &[], limits.output)).await;
+    let reason = match ran {
+        Err(_) => "it does not finish".to_owned(),
+        Ok(Ok(output)) if output.is_success() => return Ok(()),
+        Ok(Ok(output)) => output.ended(),
+        Ok(Err(Error::NotRun { reason })) => reason,
+        Ok(Err(error)) => return Err(error),
     };
-    // A shell's start files may print something before it.
-    let is_said = String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim_end() == WORD);
-    if output.is_success() && is_said { Ok(()) } else { Err(not_ready(ended(&output))) }
-}
-
-/// The text about an unexpected exit of the test command.
-pub(super) fn ended(output: &Output) -> String {
-    let text = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
-    let text = said(&String::from_utf8_lossy(text));
-    if text.is_empty() { output.exit.to_string() } else { format!("{}: {text}", output.exit) }
+    let address = connection.address.clone();
+    let small = reason.to_lowercase();
+    let reason = format!("{reason}{}", given_away(connection.unpinned.as_ref()));
+    if REFUSALS.iter().any(|refusal| small.contains(refusal)) {
+        return Err(Error::Excluded { address, user: user.to_owned(), reason });
+    }
+    Err(Error::NotReady { address, reason })
 }
 
 fn may_pass(error: &Error) -> bool {

@@ -10,7 +10,8 @@ use std::{
     time::Duration,
 };
 
-use damodel::ssh::{Error, Session, SessionLimits, Target, connect};
+use damodel::ssh::{Error, Exit, Session, SessionLimits, Target, connect};
+use rstest::rstest;
 use tokio::{io::AsyncWriteExt, net::TcpListener, sync::Notify, task::spawn_blocking, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{Event, Subscriber};
@@ -162,6 +163,52 @@ async fn a_user_without_a_shell_is_not_ready() {
     let last = last_of(error);
     assert!(matches!(last, Error::NotReady { .. }), "{last}");
     assert!(last.to_string().ends_with("exit code 1: this account is not available"), "{last}");
+}
+
+/// Such a host was waited for, for as long as one that is still starting.
+#[rstest]
+#[case("echo 'Please login as the user \"ubuntu\" rather than the user \"root\".'; exit 142")]
+#[case("echo 'You are required to change your password immediately (administrator enforced).' >&2; exit 1")]
+#[case("echo 'WARNING: Your password has expired.' >&2; exit 1")]
+#[case("echo 'Password change required but no TTY available.' >&2; exit 1")]
+#[case("echo \"Error: Your SSH client doesn't support PTY\"")]
+#[case("echo 'This account is currently not available.'; exit 1")]
+#[case("echo 'This service allows sftp connections only.'; exit 1")]
+#[tokio::test]
+async fn a_refusal_of_commands_that_will_not_pass_ends_the_wait(#[case] session: &str) {
+    let Some(mut sshd) = Sshd::prepare() else { return };
+    sshd.line(&format!("ForceCommand {session}"));
+    sshd.start();
+    let error = reach(&sshd.target(), &SessionLimits::default(), Duration::from_secs(15)).await.unwrap_err();
+    let begins = format!("{}@127.0.0.1:{} may not run commands: ", sshd.target().user, sshd.port());
+    assert!(error.to_string().starts_with(&begins) && !error.is_out_of_reach(), "{error}");
+}
+
+/// A window title, or a text without a newline, made a login that "runs no commands".
+#[tokio::test]
+async fn what_start_files_write_around_an_answer_does_not_hide_it() {
+    let Some(mut sshd) = Sshd::prepare() else { return };
+    sshd.session_line("printf '\\033]0;host\\007welcome'");
+    sshd.session_line("/bin/sh -c \"$SSH_ORIGINAL_COMMAND\"; code=$?; printf bye; exit $code");
+    sshd.start();
+    let session = reach(&sshd.target(), &SessionLimits::default(), Duration::from_secs(10)).await.unwrap();
+    let output = session.script("printf '%s, %s' \"$1\" \"$2\"; exit 7", &["it's", "$HOME"]).await.unwrap();
+    assert_eq!((output.stdout, output.exit), (b"it's, $HOME".to_vec(), Exit::Code(7)));
+}
+
+/// Such hosts had no algorithm in common with us.
+#[rstest]
+#[case("ecdh-sha2-nistp256", "aes128-gcm@openssh.com")]
+#[case("ecdh-sha2-nistp384", "aes256-gcm@openssh.com")]
+#[case("ecdh-sha2-nistp521", "aes128-ctr")]
+#[tokio::test]
+async fn a_hardened_host_is_reached(#[case] exchange: &str, #[case] cipher: &str) {
+    let Some(mut sshd) = Sshd::prepare() else { return };
+    sshd.line(&format!("KexAlgorithms {exchange}"));
+    sshd.line(&format!("Ciphers {cipher}"));
+    sshd.start();
+    let session = reach(&sshd.target(), &SessionLimits::default(), LONG).await.unwrap();
+    assert!(session.run("true", b"").await.unwrap().is_success());
 }
 
 #[tokio::test]

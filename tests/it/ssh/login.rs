@@ -188,6 +188,51 @@ async fn an_agent_signs_for_a_certificate() {
     log_in(&target).await.unwrap();
 }
 
+/// Such a key was refused, with the advice to load it into an agent.
+#[rstest]
+#[case::openssh(&["-t", "ed25519"], &[], "")]
+#[case::pem(&["-t", "rsa", "-b", "2048"], &["-m", "PEM"], "")]
+#[case::public(&["-t", "ed25519"], &[], ".pub")]
+#[case::certificate(&["-t", "ed25519"], &[], "certificate")]
+#[tokio::test]
+async fn a_key_with_a_passphrase_is_used_through_the_agent_first_and_alone(
+    #[case] kind: &[&str],
+    #[case] form: &[&str],
+    #[case] given: &str,
+) {
+    let Some(mut sshd) = Sshd::prepare() else { return };
+    let authority = sshd.keys().make("authority", &["-t", "ed25519"]);
+    sshd.line(&format!("TrustedUserCAKeys {}", authority.with_extension("pub").display()));
+    sshd.start();
+    sshd.authorize_nobody();
+    let (agent, key) = (Agent::start(), sshd.keys().make("other", kind));
+    for index in 0..7 {
+        agent.add(&sshd.keys().make(&format!("stranger{index}"), &["-t", "ed25519"]));
+    }
+    agent.add(&key);
+    sshd.keys().encrypt(&key, form);
+    let mut target = sshd.target_with(Credentials { agent: Some(agent.socket()), ..Credentials::default() });
+    if given == "certificate" {
+        target.credentials.certificate = Some(sshd.keys().sign(&authority, &key, &target.user));
+    } else {
+        sshd.authorize(&public_half(&key));
+        target.credentials.private_key_file = Some(format!("{}{given}", key.display()).into());
+    }
+    log_in(&target).await.unwrap();
+    let attempts = sshd.attempts();
+    assert!(attempts <= 3, "{attempts} attempts");
+    // An agent that does not have it, and no agent.
+    let empty = Agent::start();
+    target.credentials.agent = Some(empty.socket());
+    let (error, _) = refusal(&target).await;
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    target.credentials.agent = None;
+    if given == ".pub" {
+        let (error, _) = refusal(&target).await;
+        assert!(error.to_string().contains("not a private key: it names a key of an agent"), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn an_agent_that_is_gone_leaves_the_other_credentials() {
     let Some(sshd) = Sshd::started() else { return };
@@ -199,17 +244,37 @@ async fn an_agent_that_is_gone_leaves_the_other_credentials() {
     assert!(error.to_string().contains("agent at /nowhere/agent, which failed: No such file"), "{error}");
 }
 
+/// At most four keys of an agent were tried.
 #[tokio::test]
-async fn an_agent_with_many_keys_does_not_use_up_the_servers_patience() {
-    let Some(sshd) = Sshd::started() else { return };
+async fn the_server_decides_how_many_keys_of_an_agent_it_takes() {
+    let Some(mut sshd) = Sshd::prepare() else { return };
+    sshd.line("PasswordAuthentication yes");
+    sshd.start();
     let agent = Agent::start();
-    for index in 0..8 {
-        agent.add(&sshd.keys().make(&format!("stranger{index}"), &["-t", "ed25519"]));
+    let add = |name: &str| {
+        let key = sshd.keys().make(name, &["-t", "ed25519"]);
+        agent.add(&key);
+        key
+    };
+    for index in 0..4 {
+        add(&format!("stranger{index}"));
     }
-    let (error, _) =
-        refusal(&sshd.target_with(Credentials { agent: Some(agent.socket()), ..Credentials::default() })).await;
-    assert!(error.to_string().contains("the agent's other 4 keys were not tried"), "{error}");
-    assert!(!error.to_string().contains("Too many"), "{error}");
+    let fifth = add("fifth");
+    sshd.authorize_nobody();
+    sshd.authorize(&public_half(&fifth));
+    let mut target = sshd.target_with(Credentials { agent: Some(agent.socket()), ..Credentials::default() });
+    log_in(&target).await.unwrap();
+    sshd.authorize_nobody();
+    for index in 5..8 {
+        add(&format!("stranger{index}"));
+    }
+    let (error, _) = refusal(&target).await;
+    assert!(error.to_string().contains("server message: Too many authentication failures"), "{error}");
+    // A password has its turn.
+    target.credentials.password = Some(SecretString::from("PLANTED"));
+    let (error, shown) = refusal(&target).await;
+    assert!(error.to_string().contains("the agent's other 4 keys were not tried; password"), "{error}");
+    assert!(!shown.contains("PLANTED"), "{shown}");
 }
 
 #[tokio::test]

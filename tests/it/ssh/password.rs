@@ -166,6 +166,12 @@ impl Handler for Server {
         match command {
             b"refuse" => return served.channel_failure(channel),
             b"say nothing" => {}
+            // The script that every login runs writes nothing.
+            b"sh -s" => {
+                served.channel_success(channel)?;
+                served.data(channel, b"damodel-answer-begins\n\ndamodel-answer-ends\n".to_vec())?;
+                served.exit_status_request(channel, 0)?;
+            }
             b"be opened to" => {
                 let (handle, seen) = (served.handle(), self.seen.clone());
                 // The answers of the other side come to this task.
@@ -187,9 +193,8 @@ impl Handler for Server {
                 return served.channel_success(channel);
             }
             _ => {
-                let said = command.strip_prefix(b"echo ").unwrap_or(command);
                 served.channel_success(channel)?;
-                served.data(channel, said.to_vec())?;
+                served.data(channel, command.to_vec())?;
                 served.exit_status_request(channel, 0)?;
             }
         }
@@ -236,6 +241,12 @@ async fn a_wrong_password_is_refused_without_a_word_of_it() {
         assert!(error.to_string().contains(tried), "{error}");
         assert!(!format!("{error} {error:?} {target:?}").contains("PLANTED"));
         assert_eq!(server.seen().len(), 1);
+        // Nobody knows who has it now.
+        let unpinned = "; the password was sent to a host whose key is not pinned: ssh-ed25519 AAAA";
+        assert!(error.to_string().contains(unpinned), "{error}");
+        let shown = error.to_string().split_once("not pinned: ").unwrap().1.to_owned();
+        let pinned = Target { pin: Some(shown.parse().unwrap()), ..target };
+        assert!(!log_in(&pinned).await.unwrap_err().to_string().contains("pinned"));
     }
 }
 

@@ -30,6 +30,12 @@ impl<'a> Keys<'a> {
         file
     }
 
+    /// Gives a key a passphrase, in the form of these further arguments of ssh-keygen.
+    pub(crate) fn encrypt(&self, key: &Path, arguments: &[&str]) {
+        let mut command = Command::new("ssh-keygen");
+        run(command.args(["-q", "-p", "-P", "", "-N", "a passphrase", "-f"]).arg(key).args(arguments));
+    }
+
     /// Signs the public half of a key with a certificate authority's key, for these principals; returns the
     /// certificate.
     pub(crate) fn sign(&self, authority: &Path, key: &Path, principals: &str) -> String {
