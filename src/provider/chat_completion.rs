@@ -259,17 +259,20 @@ fn validate(config: &Chat, diagnostics: &mut Diagnostics) {
 
 /// Sends the request to the server, over an SSH login for this request only.
 async fn read(config: Chat, request: &ChatRequest, context: &StepContext<ProviderClient>) -> Outcome<Chat> {
-    match ask(&config, request, context).await {
-        Ok((answer, warnings)) => Outcome::present(config.answered(answer), Private::default()).with(warnings),
+    let mut warnings = Diagnostics::new();
+    let outcome = match ask(&config, request, context, &mut warnings).await {
+        Ok(answer) => Outcome::present(config.answered(answer), Private::default()),
         Err(diagnostic) => Outcome::absent().with(*diagnostic),
-    }
+    };
+    outcome.with(warnings)
 }
 
 async fn ask(
     config: &Chat,
     request: &ChatRequest,
     context: &StepContext<ProviderClient>,
-) -> Result<(ChatAnswer, Diagnostics), Box<Diagnostic>> {
+    warnings: &mut Diagnostics,
+) -> Result<ChatAnswer, Box<Diagnostic>> {
     let id = config.llama_server_id.as_str().unwrap_or_default();
     let (machine, port) = id.rsplit_once(':').unwrap_or((id, ""));
     let port: u16 = port.parse().unwrap_or_default();
@@ -277,7 +280,7 @@ async fn ask(
     let limits = limits(context);
     // An id that begins with the host belongs to a server over plain SSH. Any other id names an instance, even with an
     // SSH host of its own: like for the server itself, the service provides the missing arguments.
-    let access = if ssh.host.as_str() == Some(machine) {
+    let access = if ssh.host() == Some(machine) {
         None
     } else {
         let found = Access::to_running(&InstanceUid::new(machine), "", &context.client, &limits).await;
@@ -285,9 +288,8 @@ async fn ask(
     };
     let login = Login { ssh, known_host: config.host_key.known().cloned(), ..Login::default() };
     let tried = || format!("chat with llama server {id}");
-    let link =
-        TunnelLogin { login: &login, access: access.as_ref() }.open(&tried(), context).await.map_err(Box::new)?;
-    let session = link.session().await.map_err(|error| Box::new(unanswered(&tried(), port, &error.into())))?;
+    let tunnel = TunnelLogin { login: &login, access: access.as_ref() };
+    let (_link, session) = tunnel.open(&tried(), context, warnings).await.map_err(Box::new)?;
     let key = config.api_key.known().map(Secret::trimmed);
     let asked = tokio::select! {
         () = context.stopping.cancelled() => return Err(Box::new(stopped(&tried(), "it was stopped"))),
@@ -295,7 +297,7 @@ async fn ask(
     };
     match asked {
         Err(_) => Err(Box::new(stopped(&tried(), "the time ran out"))),
-        Ok(Ok(answer)) => Ok((answer, login.unpinned(&session, Path::to("host_key")))),
+        Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(Box::new(unanswered(&tried(), port, &error))),
     }
 }

@@ -78,41 +78,31 @@ impl ModelBytes for RemoteFiles {
 #[derive(Debug)]
 pub(super) struct InstanceFiles<'a>(pub(super) &'a Session);
 
-/// Printed before a command's output, because a shell's start files may print something first.
-const MARK: &str = "damodel-model-file\n";
 /// Reads cover whole blocks of this size: `dd` seeks in blocks.
 const BLOCK: u64 = 4096;
 
-/// The commands, for any POSIX shell. The path is sent on standard input, so that it needs no quoting.
-const SIZE: &str = "sh -c 'IFS= read -r path
-case $path in \"~/\"*) path=$HOME/${path#\"~/\"};; esac
-[ -e \"$path\" ] || exit 3
-[ -f \"$path\" ] || exit 4
-[ -r \"$path\" ] || exit 5
-echo damodel-model-file
-stat -L -c %s \"$path\"'";
-const BYTES: &str = "sh -c 'IFS= read -r path
-read -r skip
-read -r count
-case $path in \"~/\"*) path=$HOME/${path#\"~/\"};; esac
-echo damodel-model-file
-exec dd if=\"$path\" bs=4096 skip=\"$skip\" count=\"$count\" 2>/dev/null'";
+/// Prints the size of a file, by its path.
+const SIZE: &str = r#"path=$1
+case $path in "~/"*) path=$HOME/${path#"~/"};; esac
+[ -e "$path" ] || exit 3
+[ -f "$path" ] || exit 4
+[ -r "$path" ] || exit 5
+stat -L -c %s "$path""#;
+/// Prints blocks of a file, by its path, the number of blocks before them, and their number.
+const BYTES: &str = r#"path=$1
+case $path in "~/"*) path=$HOME/${path#"~/"};; esac
+exec dd if="$path" bs=4096 skip="$2" count="$3" 2>/dev/null"#;
 
 impl InstanceFiles<'_> {
-    async fn run(&self, program: &str, input: String) -> Result<Vec<u8>, FileError> {
-        let output = self.0.run(program, input.as_bytes()).await?;
+    async fn run(&self, script: &str, arguments: &[&str]) -> Result<Vec<u8>, FileError> {
+        let output = self.0.script(script, arguments).await?;
         match &output.exit {
-            Exit::Code(0) => {}
-            Exit::Code(3) => return Err(FileError::Missing),
-            Exit::Code(4) => return Err(FileError::NotAFile),
-            Exit::Code(5) => return Err(FileError::Unreadable),
-            other => return Err(FileError::Command(other.to_string())),
-        }
-        let mark = MARK.as_bytes();
-        let start = output.stdout.windows(mark.len()).position(|window| window == mark);
-        match start.filter(|_| output.left_out == 0).and_then(|start| output.stdout.get(start + mark.len()..)) {
-            Some(bytes) => Ok(bytes.to_vec()),
-            None => Err(FileError::Command("the answer is incomplete".to_owned())),
+            Exit::Code(0) if output.left_out == 0 => Ok(output.stdout),
+            Exit::Code(0) => Err(FileError::Command("the answer is incomplete".to_owned())),
+            Exit::Code(3) => Err(FileError::Missing),
+            Exit::Code(4) => Err(FileError::NotAFile),
+            Exit::Code(5) => Err(FileError::Unreadable),
+            other => Err(FileError::Command(other.to_string())),
         }
     }
 }
@@ -121,7 +111,7 @@ impl ModelBytes for InstanceFiles<'_> {
     type Error = FileError;
 
     async fn size(&self, name: &str) -> Result<u64, FileError> {
-        let said = self.run(SIZE, format!("{name}\n")).await?;
+        let said = self.run(SIZE, &[name]).await?;
         let size = String::from_utf8_lossy(&said).trim().parse();
         size.map_err(|_| FileError::Command("stat reports no size".to_owned()))
     }
@@ -129,7 +119,7 @@ impl ModelBytes for InstanceFiles<'_> {
     async fn bytes(&self, name: &str, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
         let (skip, lead) = (offset / BLOCK, offset % BLOCK);
         let blocks = (lead + length as u64).div_ceil(BLOCK);
-        let said = self.run(BYTES, format!("{name}\n{skip}\n{blocks}\n")).await?;
+        let said = self.run(BYTES, &[name, &skip.to_string(), &blocks.to_string()]).await?;
         let lead = usize::try_from(lead).unwrap_or_default();
         match said.get(lead..lead + length) {
             Some(bytes) => Ok(bytes.to_vec()),

@@ -2,7 +2,7 @@
 //!
 //! Missing values are taken from an instance's [`Access`]; configured values take precedence.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
@@ -46,15 +46,25 @@ macro_rules! login {
         impl $name {
             /// Its host and port, which identify it.
             pub(super) fn address(&self) -> Option<String> {
-                Some(format!("{}:{}", self.host.as_str()?, port(&self.port).unwrap_or(PORT)))
+                Some(format!("{}:{}", self.host()?, port(&self.port).unwrap_or(PORT)))
+            }
+
+            /// Its host, without what belongs to how an address is written.
+            pub(super) fn host(&self) -> Option<&str> {
+                self.host.as_str().map(bare)
+            }
+
+            /// Whether the agent is configured or still unknown.
+            fn has_agent(&self) -> bool {
+                !matches!(self.agent, Attr::Null | Attr::Known(false))
             }
 
             /// Whether a key, a password or an agent is configured or still unknown.
             fn has_credentials(&self) -> bool {
                 !(self.private_key.is_null()
                     && self.private_key_file.is_null()
-                    && self.password.is_null()
-                    && matches!(self.agent, Attr::Null | Attr::Known(false)))
+                    && self.password.is_null())
+                    || self.has_agent()
             }
 
             fn credentials(
@@ -156,7 +166,7 @@ impl Login {
     pub(super) fn target(&self, access: Option<&Access>, client: &ProviderClient) -> Result<ssh::Target, NoTarget> {
         let ssh = &self.ssh;
         let user = ssh.user.as_str().unwrap_or(USER).to_owned();
-        let host = ssh.host.as_str().or_else(|| access?.host.as_deref());
+        let host = ssh.host().or_else(|| access?.host.as_deref().map(bare));
         let host = host.ok_or_else(|| NoTarget::Refused(Box::new(no_address(access)))).map(str::to_owned)?;
         // The service's port is only valid for the service's address.
         let told = access.filter(|_| ssh.host.known().is_none()).and_then(|access| access.port);
@@ -170,7 +180,7 @@ impl Login {
                 let path = path.attribute("bastion");
                 let credentials = bastion.credentials(&WriteOnly::default(), client, &path)?;
                 Some(Box::new(ssh::Target {
-                    host: bastion.host.as_str().unwrap_or_default().to_owned(),
+                    host: bastion.host().unwrap_or_default().to_owned(),
                     port: port(&bastion.port).unwrap_or(PORT),
                     user: bastion.user.as_str().unwrap_or(USER).to_owned(),
                     credentials: some(credentials)?,
@@ -252,7 +262,10 @@ impl Login {
         twice(&ssh.password, &write_only.password, "ssh.password", "ssh_password_wo", diagnostics);
         check_certificate(
             &ssh.certificate,
-            ssh.private_key.is_null() && ssh.private_key_file.is_null() && write_only.private_key.is_null(),
+            !ssh.has_agent()
+                && ssh.private_key.is_null()
+                && ssh.private_key_file.is_null()
+                && write_only.private_key.is_null(),
             &path,
             diagnostics,
         );
@@ -267,12 +280,18 @@ impl Login {
             }
             check_certificate(
                 &bastion.certificate,
-                bastion.private_key.is_null() && bastion.private_key_file.is_null(),
+                !bastion.has_agent() && bastion.private_key.is_null() && bastion.private_key_file.is_null(),
                 &path,
                 diagnostics,
             );
         }
     }
+}
+
+/// A host without white space around it and without the brackets of an IPv6 address.
+pub(super) fn bare(host: &str) -> &str {
+    let host = host.trim();
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
 fn port(port: &Attr<i64>) -> Option<u16> {
@@ -313,7 +332,7 @@ fn check_certificate(certificate: &Attr<String>, is_alone: bool, path: &Path, di
         diagnostics.error_at(
             path.attribute("certificate"),
             "A certificate without its key",
-            "A certificate is used with its private key: set private_key_file or private_key.",
+            "A certificate is used with its private key: set private_key_file, private_key or agent = true.",
         );
     }
 }
@@ -346,7 +365,7 @@ pub(super) struct TunnelLogin<'a> {
 
 impl TunnelLogin<'_> {
     /// Logs in. `tried` is the action, as text after "Cannot". A stop ends the login; the link stays open until it is
-    /// dropped.
+    /// dropped. The warnings about unverified host keys are added to `warnings` whatever follows.
     ///
     /// # Errors
     /// A diagnostic: no credentials, or the error of SSH.
@@ -354,7 +373,8 @@ impl TunnelLogin<'_> {
         &self,
         tried: &str,
         context: &StepContext<ProviderClient>,
-    ) -> Result<ssh::Link, Diagnostic> {
+        warnings: &mut Diagnostics,
+    ) -> Result<(ssh::Link, Arc<ssh::Session>), Diagnostic> {
         let target = self.login.target(self.access, &context.client).map_err(|none| match none {
             NoTarget::NoCredentials => no_credentials(self.access, ""),
             NoTarget::Refused(diagnostic) => *diagnostic,
@@ -368,8 +388,15 @@ impl TunnelLogin<'_> {
             () = context.stopping.cancelled() => Err(ssh::Error::Cancelled { doing }),
             connected = ssh::Link::open(target, limits, patience, lasting) => connected,
         };
-        connected
-            .map_err(|error| SshFailure { error: &error, tried: tried.to_owned(), now: String::new() }.diagnostic())
+        let opened = async {
+            let link = connected?;
+            let session = link.session().await?;
+            Ok((link, session))
+        };
+        let failed = |error| SshFailure { error: &error, tried: tried.to_owned(), now: String::new() }.diagnostic();
+        let (link, session) = opened.await.map_err(failed)?;
+        warnings.extend(self.login.unpinned(&session, Path::to("host_key")));
+        Ok((link, session))
     }
 }
 

@@ -29,6 +29,7 @@ impl SshFailure<'_> {
             ssh::Error::HostKeyChanged { is_bastion: true, .. } => {
                 diagnostic.at(ssh.attribute("bastion").attribute("host_key"))
             }
+            ssh::Error::Excluded { .. } => diagnostic.at(ssh.attribute("user")),
             ssh::Error::BadPin { .. } | ssh::Error::HostKeyChanged { .. } => diagnostic.at(ssh.attribute("host_key")),
             _ => diagnostic,
         }
@@ -48,12 +49,18 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
     let (title, advice) = match error {
         Error::BadKey { .. } => (
             "a key cannot be read",
-            "Check the private key or certificate: it must be whole, and in OpenSSH or PEM form.",
+            "Check the private key or certificate: it must be whole, and in OpenSSH or PEM form. A .pub file needs an \
+             agent: set agent = true.",
         ),
         Error::BadPin { .. } => {
             ("the pinned host key cannot be read", "Write an OpenSSH public-key line or a fingerprint (SHA256:…).")
         }
         Error::Cancelled { .. } => ("it was stopped", ""),
+        Error::Denied { tried, .. } if tried.iter().filter(|tried| tried.starts_with("agent's key")).count() > 1 => (
+            "the login was refused",
+            "The server gave up, or the agent has no key that it accepts. If the agent has several keys, set \
+             ssh.private_key_file to the file of the right one, or to its .pub file: that key is tried alone.",
+        ),
         Error::Denied { .. } => (
             "the login was refused",
             "Check user, key and password. An instance created with login_method = \"ssh_key\" accepts only its key: \
@@ -61,7 +68,13 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
         ),
         Error::EncryptedKey { .. } => (
             "the private key has a passphrase",
-            "Load it into an agent and set agent = true, or use a key without a passphrase.",
+            "Load it into an agent and set agent = true beside private_key_file, or use a key without a passphrase.",
+        ),
+        Error::Excluded { .. } => (
+            "the SSH user may not run commands",
+            "It does not help to wait. Set ssh.user to a user that may run commands, such as the one that the host \
+             names. A password that has expired is changed in a login by hand. A proxy that requires a terminal cannot \
+             be used: set ssh.host to the address of the instance itself.",
         ),
         Error::HostKeyChanged { shown, expected, is_bastion, .. } => {
             let (title, host, argument) = if *is_bastion {
@@ -114,4 +127,38 @@ pub(super) fn no_credentials(access: Option<&Access>, now: &str) -> Diagnostic {
         None => format!("Set ssh.private_key_file, ssh.private_key, ssh.password or ssh.agent. {now}"),
     };
     Diagnostic::error("No SSH credentials", detail).at(Path::to("ssh"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(error: &ssh::Error) -> Diagnostic {
+        SshFailure { error, tried: "log in".to_owned(), now: "Nothing was changed.".to_owned() }.diagnostic()
+    }
+
+    #[test]
+    fn an_agent_with_many_keys_is_told_how_one_is_chosen() {
+        let denied = |tried: &[&str]| ssh::Error::Denied {
+            address: "h:22".to_owned(),
+            user: "root".to_owned(),
+            tried: tried.iter().map(ToString::to_string).collect(),
+            offered: Vec::new(),
+            unpinned: None,
+        };
+        let many =
+            told(&denied(&["agent's key ssh-rsa SHA256:a", "agent's key ssh-rsa SHA256:b", "server message: c"]));
+        assert!(many.detail.contains("set ssh.private_key_file") && many.detail.contains(".pub file"), "{many:?}");
+        assert!(!told(&denied(&["agent's key ssh-rsa SHA256:a"])).detail.contains(".pub file"));
+    }
+
+    #[test]
+    fn a_user_that_may_not_run_commands_is_told_at_the_user() {
+        let reason = "exit code 142: Please login as the user \"ubuntu\"".to_owned();
+        let error = ssh::Error::Excluded { address: "h:22".to_owned(), user: "root".to_owned(), reason };
+        let told = told(&error);
+        assert_eq!(told.path, Some(Path::to("ssh").attribute("user")));
+        assert!(told.detail.contains("the user \"ubuntu\"") && told.detail.contains("Set ssh.user"), "{told:?}");
+        assert!(!told.detail.contains("starting"), "{told:?}");
+    }
 }

@@ -1,6 +1,10 @@
 //! The schema of the argument `ssh`.
 
-use super::{access::USER, rules, ssh::PORT};
+use super::{
+    access::USER,
+    rules,
+    ssh::{PORT, bare},
+};
 use crate::{
     framework::{
         Type,
@@ -80,13 +84,13 @@ fn attributes(visitor: Visitor, whose: &str, host: Attribute) -> Vec<Attribute> 
             "private_key_file",
             Type::String,
             "A file with the private key, on the computer that runs Terraform; `~/` is its user's home. Only the path \
-             is stored.",
+             is stored. With `agent`, a key with a passphrase or a `.pub` file names the agent's key to use.",
         )
         .validate(validator::text("a path", |path| !path.trim().is_empty() && !path.contains('\n'))),
         Attribute::optional(
             "certificate",
             Type::String,
-            "An OpenSSH certificate for the private key: the text of its `-cert.pub` file.",
+            "An OpenSSH certificate for the private key, which may be the agent's: the text of its `-cert.pub` file.",
         )
         .validate(validator::text("an OpenSSH certificate (ssh-…-cert-v01@openssh.com AAAA…)", |text| {
             text.split_whitespace().next().is_some_and(|kind| kind.ends_with("-cert-v01@openssh.com"))
@@ -170,8 +174,13 @@ pub(super) fn attribute(visitor: Visitor, description: &str) -> Attribute {
         Visitor::Resource => Replacement::Always,
         Visitor::DataSource | Visitor::Run => Replacement::Never,
     };
-    let address =
-        || validator::text("a host name or an address", |host| !host.is_empty() && !host.contains([' ', '/', '@']));
+    let address = || {
+        validator::text("a host name or an address, without a port and a user: set port and user", |host| {
+            let host = bare(host);
+            // An IPv6 address has several colons.
+            !host.is_empty() && !host.contains([' ', '\n', '/', '@', '[', ']']) && host.matches(':').count() != 1
+        })
+    };
     let host = Attribute::optional(
         "host",
         Type::String,

@@ -46,10 +46,12 @@ pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext<Pr
         tracing::info!(instance.id = %access.uid, "the instance is gone, and its processes with it");
         return Outcome::absent();
     }
-    match stop(&current, access.as_ref(), context).await {
+    let mut unpinned = Diagnostics::new();
+    let outcome = match stop(&current, access.as_ref(), context, &mut unpinned).await {
         Ok(warning) => Outcome::absent().with(warning),
         Err(error) => current.unchanged(*error),
-    }
+    };
+    outcome.with(unpinned)
 }
 
 /// Whether the operator gives up a server that cannot be reached.
@@ -71,6 +73,7 @@ async fn stop(
     current: &State<LlamaServer>,
     access: Option<&Access>,
     context: &StepContext<ProviderClient>,
+    unpinned: &mut Diagnostics,
 ) -> Result<Diagnostics, Box<Diagnostic>> {
     let (state, private) = (&current.state, &current.private);
     let abandons = abandons(state, &context.client);
@@ -81,7 +84,10 @@ async fn stop(
     };
     let effort = LoginEffort::of_a_destroy(abandons);
     let mut machine = match effort.open(state, state, access, private, context).await {
-        Ok(machine) => machine,
+        Ok((machine, warnings)) => {
+            unpinned.extend(warnings);
+            machine
+        }
         Err(NoLogin::NoCredentials) => {
             return left("Destroying has no access to write-only credentials, and no others are set.");
         }
@@ -147,7 +153,7 @@ async fn find_home(
 /// It was removed from the state and still runs: how to stop it by hand. `processes` are those that a look has shown.
 fn left_running(server: &LlamaServer, access: Option<&Access>, why: &str, processes: &[u32]) -> Diagnostic {
     let ssh = server.ssh.known();
-    let host = ssh.and_then(|ssh| ssh.host.as_str()).or_else(|| access?.host.as_deref());
+    let host = ssh.and_then(|ssh| ssh.host()).or_else(|| access?.host.as_deref());
     let port = ssh.and_then(|ssh| ssh.port.known().copied()).or_else(|| access?.port.map(i64::from));
     let user = ssh.and_then(|ssh| ssh.user.as_str()).unwrap_or("root");
     let login = format!("ssh -p {} {user}@{}", port.unwrap_or(22), host.unwrap_or("<host>"));

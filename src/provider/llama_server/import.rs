@@ -97,8 +97,8 @@ async fn look(
     let state = &current.state;
     let tried = format!("import {}", state.title());
     let opened = LoginEffort::of_a_refresh().open(state, state, access, &current.private, context).await;
-    let mut machine = match opened {
-        Ok(machine) => machine,
+    let (mut machine, warnings) = match opened {
+        Ok(opened) => opened,
         Err(NoLogin::NoCredentials) => {
             current.state.workspace = Attr::Null;
             return current.unchanged(Diagnostic::warning(
@@ -109,7 +109,7 @@ async fn look(
         }
         Err(error) => return Outcome::absent().with(error.diagnostic(tried, access, NOTHING)),
     };
-    match machine.run(&Verb::Look).await {
+    let outcome = match machine.run(&Verb::Look).await {
         Ok(report) if report.phase == Phase::Absent && !report.is_refused => Outcome::absent().with(Diagnostic::error(
             format!("Cannot import {}: it does not exist", state.title()),
             format!(
@@ -124,7 +124,8 @@ async fn look(
             Box::pin(refresh(current, report, &mut machine)).await
         }
         Err(trouble) => Outcome::absent().with(failure::unseen(state, &trouble, None, NOTHING)),
-    }
+    };
+    outcome.with(warnings)
 }
 
 /// The parts of an import id.

@@ -79,11 +79,7 @@ pub(super) async fn log_in(
     };
     let effort = LoginEffort { patience: None, limits: ssh::SessionLimits::default() };
     match effort.open(server, config, access.as_ref(), private, context).await {
-        Ok(machine) => {
-            let login = server.login_with(config, private);
-            let warnings = server.unpinned(&login, machine.session(), &context.client);
-            Ok(LoggedIn { machine, access, warnings })
-        }
+        Ok((machine, warnings)) => Ok(LoggedIn { machine, access, warnings }),
         Err(error) => Err(error.diagnostic(format!("log in to run {}", server.title()), access.as_ref(), now)),
     }
 }
@@ -110,7 +106,7 @@ impl LoginEffort {
         }
     }
 
-    /// Logs in.
+    /// Logs in, with the warnings about host keys that are not pinned.
     pub(super) async fn open(
         self,
         server: &LlamaServer,
@@ -118,7 +114,7 @@ impl LoginEffort {
         access: Option<&Access>,
         private: &Private,
         context: &StepContext<ProviderClient>,
-    ) -> Result<InstanceSession, NoLogin> {
+    ) -> Result<(InstanceSession, Diagnostics), NoLogin> {
         let login = server.login_with(config, private);
         let target = login.target(access, &context.client).map_err(|none| match none {
             NoTarget::NoCredentials => NoLogin::NoCredentials,
@@ -135,7 +131,8 @@ impl LoginEffort {
         let mut machine = machine.map_err(|error| NoLogin::Ssh(Box::new(error)))?;
         machine.progress = context.client.api.settings().progress.clone();
         machine.silence = context.client.environment.silence;
-        Ok(machine)
+        let warnings = server.unpinned(&login, machine.session(), &context.client);
+        Ok((machine, warnings))
     }
 }
 

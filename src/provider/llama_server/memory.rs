@@ -12,7 +12,10 @@ use crate::{
     api::InstanceUid,
     framework::{Attr, Diagnostic, Diagnostics, Path, PlanContext, Private},
     model::{self, GgufModel, InvalidOption, Memory, ServerOptions, largest_context, memory, refused},
-    provider::{ProviderClient, access::Access, client::planning_limits, model_files::InstanceFiles, ssh::Login},
+    provider::{
+        ProviderClient, access::Access, client::planning_limits, model_files::InstanceFiles, ssh::Login,
+        words::capitalized,
+    },
     ssh::{self, Session},
 };
 
@@ -47,16 +50,33 @@ pub(super) async fn check(
         Err(refused) => return (*refused).into(),
     };
     let login = Login { known_host, ..config.login_with(config, private) };
-    let looking = look(planned, &login, client, context);
-    match timeout_at(context.deadline.min(Instant::now() + CHECK), Box::pin(looking)).await {
-        Ok(Ok((model, cards, unpinned))) => {
-            said.extend(unpinned);
-            said.extend(judge(&planned.model, &model, &options, &cards));
+    let looking = look(planned, &login, client, context, &mut said);
+    let looked = timeout_at(context.deadline.min(Instant::now() + CHECK), Box::pin(looking)).await;
+    let failed = match looked.unwrap_or_else(|_| Err(Unchecked::Failed("the time ran out".to_owned()))) {
+        Ok((model, cards)) => {
+            said.extend(judge(&planned.model, &model, &options, cards.as_deref().unwrap_or_default()));
+            cards.err()
         }
-        Ok(Err(reason)) => tracing::info!(reason, "the model's memory is not checked"),
-        Err(_) => tracing::info!("the model's memory is not checked: the time ran out"),
+        Err(Unchecked::Failed(reason)) => Some(reason),
+        Err(Unchecked::Later(reason)) => {
+            tracing::info!(reason, "the model's memory is not checked");
+            None
+        }
+    };
+    // Without the GPU there is nothing to fit.
+    if let Some(reason) = failed.filter(|_| options.gpu_layers > 0) {
+        let text = format!("{}. Whether the model fits shows when the server starts.", capitalized(&reason));
+        said.warning_at(Path::to("model"), "Memory of the server is not checked", text);
     }
     said
+}
+
+/// Why the memory is not checked.
+enum Unchecked {
+    /// The check was begun.
+    Failed(String),
+    /// It cannot begin before the apply, or another diagnostic says why.
+    Later(String),
 }
 
 /// The options that memory depends on; `None` if one is unknown, or if memory is moved in a way that is not computed.
@@ -119,47 +139,44 @@ fn exits(refused: &InvalidOption) -> Diagnostic {
     )
 }
 
-/// Reads the model's header and the memory of the GPUs, which is empty if it is unknown.
-///
-/// # Errors
-/// Why not, for the log.
+/// Reads the model's header and the memory of the GPUs; none if the server's environment may hide some. The warnings
+/// about host keys are added to `said` whatever follows the login.
 async fn look(
     planned: &LlamaServer,
     login: &Login,
     client: &ProviderClient,
     context: &PlanContext<'_, ProviderClient>,
-) -> Result<(GgufModel, Vec<u64>, Diagnostics), String> {
-    let path = planned.model.as_str().ok_or("the path of the model is unknown until the apply")?;
+    said: &mut Diagnostics,
+) -> Result<(GgufModel, Result<Vec<u64>, String>), Unchecked> {
+    let later = |reason: &str| Unchecked::Later(reason.to_owned());
+    let path = planned.model.as_str().ok_or_else(|| later("the path of the model is unknown until the apply"))?;
     if planned.instance_id.is_unknown() || planned.ssh.is_unknown() {
-        return Err("the instance is unknown until the apply".to_owned());
+        return Err(later("the instance is unknown until the apply"));
     }
     let access = match planned.instance_id.as_str() {
         Some(id) => {
             let detail = client.api.instances().detail(&InstanceUid::new(id), &planning_limits(context)).await;
-            let access = Access::of(&detail.map_err(|error| error.to_string())?.instance);
-            Some(access).filter(Access::runs).ok_or("the instance is not running")?.into()
+            let access = Access::of(&detail.map_err(|error| later(&error.to_string()))?.instance);
+            Some(access).filter(Access::runs).ok_or_else(|| later("the instance is not running"))?.into()
         }
         None => None,
     };
-    let target = login.target(access.as_ref(), client).map_err(|_| "no SSH credentials yet")?;
+    let target = login.target(access.as_ref(), client).map_err(|_| later("no SSH credentials yet"))?;
     let limits = ssh::SessionLimits { denied: Duration::ZERO, ..ssh::SessionLimits::default() };
     let patience = Instant::now() + LOGIN.min(login.timeout());
-    let session =
-        ssh::connect(&target, &limits, patience, &context.stopping).await.map_err(|error| error.to_string())?;
-    let model = model::read(&InstanceFiles(&session), path).await.map_err(|error| error.to_string())?;
+    let session = ssh::connect(&target, &limits, patience, &context.stopping).await;
+    let session = session.map_err(|error| Unchecked::Failed(error.to_string()))?;
+    said.extend(planned.unpinned(login, &session, client));
+    let model = model::read(&InstanceFiles(&session), path).await;
+    let model = model.map_err(|error| Unchecked::Failed(error.to_string()))?;
     // A variable such as CUDA_VISIBLE_DEVICES may hide cards, and the values are secret.
     let has_variables = !planned.environment.is_null() && planned.environment.known().is_none_or(|all| !all.is_empty());
-    let cards = if has_variables { Err("the server has an environment".to_owned()) } else { cards(&session).await };
-    let cards = cards.unwrap_or_else(|reason| {
-        tracing::info!(reason, "the model is not compared with the memory of the GPUs");
-        Vec::new()
-    });
-    Ok((model, cards, planned.unpinned(login, &session, client)))
+    Ok((model, if has_variables { Ok(Vec::new()) } else { cards(&session).await }))
 }
 
 /// The memory of each GPU in bytes.
 async fn cards(session: &Session) -> Result<Vec<u64>, String> {
-    let output = session.run(QUERY, b"").await.map_err(|error| error.to_string())?;
+    let output = session.script(QUERY, &[]).await.map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&output.stdout);
     let cards = said.lines().map(|line| line.trim().parse::<u64>().ok()?.checked_mul(1 << 20));
     let cards: Option<Vec<u64>> = cards.collect();

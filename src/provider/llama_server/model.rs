@@ -92,7 +92,7 @@ impl LlamaServer {
 
     /// Its id: the instance or the host, and the port.
     pub(super) fn place(&self) -> Option<String> {
-        let host = self.ssh.known().and_then(|ssh| ssh.host.as_str());
+        let host = self.ssh.known().and_then(|ssh| ssh.host());
         let machine = self.instance_id.as_str().or(host)?;
         Some(format!("{machine}:{}", self.port.known()?))
     }

@@ -68,8 +68,8 @@ async fn look(
     }
     let (state, private) = (&current.state, &current.private);
     let opened = LoginEffort::of_a_refresh().open(state, state, access.as_ref(), private, context).await;
-    let mut machine = match opened {
-        Ok(machine) => machine,
+    let (mut machine, warnings) = match opened {
+        Ok(opened) => opened,
         Err(NoLogin::NoCredentials) => {
             tracing::debug!(llama_server.id = state.id.as_str(), "no SSH credentials: not refreshed");
             return Outcome::present(current.state, current.private);
@@ -80,7 +80,7 @@ async fn look(
             return current.unchanged(warning);
         }
     };
-    match machine.run(&Verb::Look).await {
+    let outcome = match machine.run(&Verb::Look).await {
         Ok(report) if report.is_refused => {
             let warning = as_warning(failure::refused(state, &report, UNCHANGED));
             current.unchanged(warning)
@@ -93,7 +93,8 @@ async fn look(
             let warning = as_warning(failure::unseen(state, &trouble, None, UNCHANGED));
             current.unchanged(warning)
         }
-    }
+    };
+    outcome.with(warnings)
 }
 
 /// Takes the report into the state, and checks the health of a server that should be ready.

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{options::PORT, schema};
 use crate::{
     framework::{
-        Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Path, Schema, Secret, StepContext, Type,
-        schema::Attribute,
+        Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Schema, Secret, StepContext, Type, schema::Attribute,
     },
     provider::{
         ProviderClient,
@@ -80,13 +79,15 @@ impl EphemeralResource for Tunnel {
     }
 
     async fn open(&self, config: TunnelTarget, context: StepContext<ProviderClient>) -> Opened<TunnelTarget, Forward> {
-        match Box::pin(open(&config, &context)).await {
-            Ok((forward, warnings)) => {
+        let mut warnings = Diagnostics::new();
+        let opened = Box::pin(open(&config, &context, &mut warnings)).await;
+        match opened {
+            Ok(forward) => {
                 let local_url = format!("http://{}", forward.local_address()).into();
                 let opened = Opened::ready(TunnelTarget { local_url, ..config }).holding(forward);
                 opened.with(warnings)
             }
-            Err(diagnostic) => Opened::failed(*diagnostic),
+            Err(diagnostic) => Opened::failed(*diagnostic).with(warnings),
         }
     }
 }
@@ -100,7 +101,8 @@ impl TunnelTarget {
 async fn open(
     config: &TunnelTarget,
     context: &StepContext<ProviderClient>,
-) -> Result<(Forward, Diagnostics), Box<Diagnostic>> {
+    warnings: &mut Diagnostics,
+) -> Result<Forward, Box<Diagnostic>> {
     let access = Access::of_configured(&config.instance_id, context).await.map_err(Box::new)?;
     let login = Login {
         ssh: config.ssh.known().cloned().unwrap_or_default(),
@@ -111,9 +113,7 @@ async fn open(
     let port = config.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(PORT);
     let tried = format!("open a tunnel to port {port} of the instance");
     let tunnel = ssh::TunnelLogin { login: &login, access: access.as_ref() };
-    let link = Arc::new(tunnel.open(&tried, context).await.map_err(Box::new)?);
-    let failed = |error| Box::new(SshFailure { error: &error, tried, now: String::new() }.diagnostic());
-    let warnings = async { Ok(login.unpinned(&*link.session().await?, Path::to("host_key"))) };
-    let forwarded = async { Ok((link.clone().forward("127.0.0.1", port).await?, warnings.await?)) };
-    forwarded.await.map_err(failed)
+    let (link, _) = tunnel.open(&tried, context, warnings).await.map_err(Box::new)?;
+    let forwarded = Arc::new(link).forward("127.0.0.1", port).await;
+    forwarded.map_err(|error| Box::new(SshFailure { error: &error, tried, now: String::new() }.diagnostic()))
 }

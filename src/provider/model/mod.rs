@@ -112,30 +112,34 @@ impl DataSource for File {
             Ok(place) => place,
             Err(bug) => return Outcome::absent().with(bug),
         };
-        match Box::pin(read(&place, &context)).await {
-            Ok((model, warnings)) => match to_value(&model) {
+        let mut warnings = Diagnostics::new();
+        let read = Box::pin(read(&place, &context, &mut warnings)).await;
+        let outcome = match read {
+            Ok(model) => match to_value(&model) {
                 Ok(model) => {
                     for attribute in attributes() {
                         config.set_attribute(&attribute.name, model.attribute(&attribute.name).clone());
                     }
-                    Outcome::present(config, Private::default()).with(warnings)
+                    Outcome::present(config, Private::default())
                 }
                 Err(bug) => Outcome::absent().with(bug),
             },
             Err(diagnostic) => Outcome::absent().with(*diagnostic),
-        }
+        };
+        outcome.with(warnings)
     }
 }
 
 async fn read(
     config: &ModelPlace,
     context: &StepContext<ProviderClient>,
-) -> Result<(GgufModel, Diagnostics), Box<Diagnostic>> {
+    warnings: &mut Diagnostics,
+) -> Result<GgufModel, Box<Diagnostic>> {
     if let Some(url) = config.url.as_str() {
         let file = RemoteFile::new(url, context.client.api.settings());
         let file = file.map_err(|error| unreadable("the model", &error.into(), "url"))?;
         let (path, source) = (file.path().to_owned(), RemoteFiles(file));
-        return in_time(model::read(&source, &path), &path, "url", context).await.map(without_warnings);
+        return in_time(model::read(&source, &path), &path, "url", context).await;
     }
     let path = config.path.as_str().unwrap_or_default();
     if config.instance_id.is_null() && config.ssh.is_null() {
@@ -143,7 +147,7 @@ async fn read(
         let homeless = |error: NoHome| Diagnostic::error(format!("Cannot read model {path}"), error.to_string());
         let file = file.map_err(|error| Box::new(homeless(error).at(Path::to("path"))))?;
         let file = file.to_str().ok_or_else(|| unreadable(path, &FileError::NotAFile, "path"))?;
-        return in_time(model::read(&LocalFiles, file), file, "path", context).await.map(without_warnings);
+        return in_time(model::read(&LocalFiles, file), file, "path", context).await;
     }
     let access = Access::of_configured(&config.instance_id, context).await.map_err(Box::new)?;
     let login = Login {
@@ -152,17 +156,9 @@ async fn read(
         ..Login::default()
     };
     let tried = format!("read model {path}");
-    let link = TunnelLogin { login: &login, access: access.as_ref() }.open(&tried, context).await.map_err(Box::new)?;
-    let session = link.session().await;
-    let session = session.map_err(|error| {
-        Box::new(SshFailure { error: &error, tried: tried.clone(), now: String::new() }.diagnostic())
-    })?;
-    let model = in_time(model::read(&InstanceFiles(&session), path), path, "path", context).await?;
-    Ok((model, login.unpinned(&session, Path::to("host_key"))))
-}
-
-fn without_warnings(model: GgufModel) -> (GgufModel, Diagnostics) {
-    (model, Diagnostics::new())
+    let tunnel = TunnelLogin { login: &login, access: access.as_ref() };
+    let (_link, session) = tunnel.open(&tried, context, warnings).await.map_err(Box::new)?;
+    in_time(model::read(&InstanceFiles(&session), path), path, "path", context).await
 }
 
 /// Reads until the operation ends.

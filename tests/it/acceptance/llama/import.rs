@@ -21,7 +21,8 @@ fn an_import_finds_the_options_and_restarts_nothing() {
             let alone = config(server.clone().text("instance_id", &uid).alone());
             let fresh = Workspace::new(cli, &site);
             fresh.write(&alone);
-            fresh.run_ok(&["import", "-no-color", "-input=false", X, &id]);
+            let imported = fresh.run_ok(&["import", "-no-color", "-input=false", X, &id]);
+            assert!(format!("{imported:?}").contains("host key of the instance is not pinned"), "{imported:?}");
             let (state, known) = (fresh.state(), workspace.state());
             let mut known = known.resource(X).flat();
             // The last probe is not recorded.

@@ -31,6 +31,9 @@ fn weights_that_do_not_fit_are_an_error_of_the_plan() {
             let said = workspace.try_plan(&[]);
             assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
             assert!(!said.iter().any(|said| said.is_error() || said.text().contains("GPU memory")), "{said:#?}");
+            // A check that was begun and could not be made says so.
+            let says_so = says(&said, Severity::Warning, "Memory of the server is not checked");
+            assert_eq!(says_so, unjudged == nowhere.config(), "{said:#?}");
         }
         // A destroy plans first, and would have the same error.
         workspace.write(&server.config());
@@ -115,6 +118,35 @@ fn a_first_login_warns_about_the_host_key_once_in_each_command() {
         let (done, said) = workspace.try_apply(&[]);
         assert!(done && (1..=2).contains(&unpinned(&said)), "{said:#?}");
         assert_eq!(unpinned(&workspace.try_plan(&[])), 0, "the state has pinned it");
+        workspace.finish();
+    });
+}
+
+/// The service's password goes to a host that nobody has checked, also when what follows the login fails.
+#[test]
+fn a_login_that_leads_to_nothing_warns_about_the_host_key_too() {
+    each_served(|_, workspace| {
+        let server = Server::new();
+        let machine = config(&server.machine);
+        workspace.apply_ok(&machine);
+        let unpinned = |said: &[Diagnostic]| said.iter().filter(|said| said.summary.contains("is not pinned")).count();
+        workspace.write(&server.text("model", "~/missing.gguf").config());
+        let said = workspace.try_plan(&[]);
+        assert_eq!(unpinned(&said), 1, "{said:#?}");
+        assert!(says(&said, Severity::Warning, "no such file in the instance"), "{said:#?}");
+        for read in [
+            "data \"damodel_model\" \"m\" {\n  path = \"~/missing.gguf\"\n  instance_id = \
+             damodel_instance.gpu.id\n}\n",
+            "data \"damodel_chat_completion\" \"c\" {\n  target = \"llama_server\"\n  llama_server_id = \
+             \"${damodel_instance.gpu.id}:9\"\n  model = \"any\"\n  messages = [{ role = \"user\", content = \"a\" \
+             }]\n}\n",
+        ] {
+            workspace.write(&format!("{machine}{read}"));
+            let said = workspace.try_plan(&[]);
+            assert!(unpinned(&said) == 1 && said.iter().any(Diagnostic::is_error), "{said:#?}");
+            assert!(says(&said, Severity::Warning, "this text: ssh-"), "{said:#?}");
+        }
+        workspace.write(&machine);
         workspace.finish();
     });
 }

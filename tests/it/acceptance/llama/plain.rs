@@ -29,10 +29,16 @@ pub(super) struct Host {
 impl Host {
     /// With one GPU and a CUDA toolkit; `None` without an sshd.
     pub(super) fn start() -> Option<Self> {
+        Self::with(&[])
+    }
+
+    /// The same, whose sessions begin with these lines of shell.
+    fn with(lines: &[&str]) -> Option<Self> {
         let mut sshd = Sshd::prepare()?;
         let home = sshd.home();
         stand_in::install(&home, &Machine::with("NVIDIA-GeForce-RTX-4090", "12.2"), Some(BINARY.as_ref())).unwrap();
         sshd.session_line(&format!("PATH='{}':$PATH; export PATH", stand_in::bin(&home).display()));
+        lines.iter().for_each(|line| sshd.session_line(line));
         sshd.start();
         Some(Self { sshd, port: free_port() })
     }
@@ -156,6 +162,38 @@ fn an_agent_logs_in() {
         workspace.set_env("SSH_AUTH_SOCK", &agent.socket().display().to_string());
         workspace.apply_ok(&config(&host.server().set("ssh", host.ssh("agent = true"))));
         assert_eq!(host.servers(), [pid(&workspace.state())]);
+        workspace.destroy_ok();
+        assert_eq!(host.servers(), []);
+    });
+}
+
+/// As the C shell, whose start files write, and which knows no quotes over several lines: the memory was not checked,
+/// and the model not read.
+#[test]
+fn a_login_shell_that_is_none_of_posix_is_enough() {
+    const SHELL: [&str; 3] = [
+        "printf '\\033]0;gpu\\007welcome'",
+        "case $SSH_ORIGINAL_COMMAND in *\\'*|*'$'*) echo 'Unmatched quote.' >&2; exit 1 ;; esac",
+        "/bin/sh -c \"$SSH_ORIGINAL_COMMAND\"; code=$?; printf bye; exit $code",
+    ];
+    each_cli(|cli| {
+        let Some(host) = Host::with(&SHELL) else { return };
+        let site = Site::start();
+        let workspace = workspace(cli, &site);
+        // Brackets and white space belong to how an address is written.
+        let ssh = host.ssh_with_key("").replace("\"127.0.0.1\"", "\"[127.0.0.1]\\n\"");
+        let server = host.server().set("ssh", &ssh);
+        workspace.write(&config(&server.clone().model("large")));
+        refusal(&workspace.try_plan(&[]), &["large.gguf does not fit in GPU memory"]);
+        let home = host.sshd.home();
+        fs::copy(home.join("public-storage/model/tiny.gguf"), home.join("it's tiny.gguf")).unwrap();
+        let read = format!(
+            "data \"damodel_model\" \"m\" {{\n  path = \"~/it's tiny.gguf\"\n  ssh = {ssh}\n}}\noutput \"layers\" \
+             {{\n  value = data.damodel_model.m.layers\n}}\n"
+        );
+        workspace.apply_ok(&format!("{}{read}", config(&server)));
+        assert_eq!(workspace.state().resource(X).id(), format!("127.0.0.1:{}", host.port));
+        assert!(workspace.state().output("layers").as_u64().is_some_and(|layers| layers > 0));
         workspace.destroy_ok();
         assert_eq!(host.servers(), []);
     });
