@@ -199,7 +199,8 @@ pub(super) async fn configure(
     let token = match &configuration.api_token_command {
         Attr::Known(argv) => Some(TokenSource::Command(argv.iter().filter_map(Attr::known).cloned().collect())),
         Attr::Null | Attr::Unknown => {
-            credential(&configuration.api_token, "api_token", environment, &mut diagnostics).map(TokenSource::Value)
+            credential(&configuration.api_token, ["api_token", "DAMODEL_API_TOKEN"], environment, &mut diagnostics)
+                .map(TokenSource::Value)
         }
     };
     let pending = match environment.variable("DAMODEL_PENDING_DIR") {
@@ -217,7 +218,7 @@ pub(super) async fn configure(
     let settings = Settings {
         base_url,
         token,
-        api_key: credential(&configuration.api_key, "api_key", environment, &mut diagnostics),
+        api_key: credential(&configuration.api_key, ["api_key", "DAMODEL_API_KEY"], environment, &mut diagnostics),
         request_timeout: configuration
             .request_timeout
             .as_str()
@@ -264,14 +265,13 @@ pub(super) async fn configure(
 /// The token or key of an argument, else of its environment variable.
 fn credential(
     argument: &Attr<Secret>,
-    name: &str,
+    [name, variable]: [&str; 2],
     environment: &Environment,
     diagnostics: &mut Diagnostics,
 ) -> Option<SecretString> {
-    let variable = format!("DAMODEL_{}", name.to_uppercase());
     let (given, place) = match argument.known() {
         Some(secret) => (secret.clone().into_inner(), name),
-        None => (environment.variable(&variable)?.into(), variable.as_str()),
+        None => (environment.variable(variable)?.into(), variable),
     };
     let credential = api::credential(&given);
     if credential.is_none() {

@@ -52,23 +52,19 @@ pub(super) async fn check(
     let login = Login { known_host, ..config.login_with(config, private) };
     let looking = look(planned, &login, client, context, &mut said);
     let looked = timeout_at(context.deadline.min(Instant::now() + CHECK), Box::pin(looking)).await;
-    let failed = match looked.unwrap_or_else(|_| Err(Unchecked::Failed("the time ran out".to_owned()))) {
-        Ok((model, cards)) => {
-            said.extend(judge(&planned.model, &model, &options, cards.as_deref().unwrap_or_default()));
-            cards.err()
-        }
-        Err(Unchecked::Failed(reason)) => Some(reason),
-        Err(Unchecked::Later(reason)) => {
-            tracing::info!(reason, "the model's memory is not checked");
-            None
-        }
-    };
-    // Without the GPU there is nothing to fit.
-    if let Some(reason) = failed.filter(|_| options.gpu_layers > 0) {
-        let text = format!("{}. Whether the model fits shows when the server starts.", capitalized(&reason));
-        said.warning_at(Path::to("model"), "Memory of the server is not checked", text);
+    match looked.unwrap_or_else(|_| Err(Unchecked::Failed("the time ran out".to_owned()))) {
+        Ok((model, cards)) => said.extend(judge(&planned.model, &model, &options, &cards)),
+        Err(Unchecked::Failed(reason)) => said.extend(not_made(planned, &reason)),
+        Err(Unchecked::Later(reason)) => tracing::info!(reason, "the model's memory is not checked"),
     }
     said
+}
+
+/// The warning about a check that was begun and could not be made. A server that uses no GPU has nothing to fit.
+fn not_made(planned: &LlamaServer, reason: &str) -> Diagnostics {
+    let text = format!("{}. Whether the model fits shows when the server starts.", capitalized(reason));
+    let warning = Diagnostic::warning("Memory of the server is not checked", text).at(Path::to("model"));
+    planned.gpu_layers.known().is_some_and(|layers| *layers > 0).then_some(warning).into_iter().collect()
 }
 
 /// Why the memory is not checked.
@@ -139,15 +135,15 @@ fn exits(refused: &InvalidOption) -> Diagnostic {
     )
 }
 
-/// Reads the model's header and the memory of the GPUs; none if the server's environment may hide some. The warnings
-/// about host keys are added to `said` whatever follows the login.
+/// Reads the model's header and the memory of the GPUs, which is empty if it is unknown. What is to be said, whatever
+/// follows the login, is added to `said`.
 async fn look(
     planned: &LlamaServer,
     login: &Login,
     client: &ProviderClient,
     context: &PlanContext<'_, ProviderClient>,
     said: &mut Diagnostics,
-) -> Result<(GgufModel, Result<Vec<u64>, String>), Unchecked> {
+) -> Result<(GgufModel, Vec<u64>), Unchecked> {
     let later = |reason: &str| Unchecked::Later(reason.to_owned());
     let path = planned.model.as_str().ok_or_else(|| later("the path of the model is unknown until the apply"))?;
     if planned.instance_id.is_unknown() || planned.ssh.is_unknown() {
@@ -170,8 +166,14 @@ async fn look(
     let model = model::read(&InstanceFiles(&session), path).await;
     let model = model.map_err(|error| Unchecked::Failed(error.to_string()))?;
     // A variable such as CUDA_VISIBLE_DEVICES may hide cards, and the values are secret.
-    let has_variables = !planned.environment.is_null() && planned.environment.known().is_none_or(|all| !all.is_empty());
-    Ok((model, if has_variables { Ok(Vec::new()) } else { cards(&session).await }))
+    if !planned.environment.is_null() && planned.environment.known().is_none_or(|all| !all.is_empty()) {
+        return Ok((model, Vec::new()));
+    }
+    let cards = cards(&session).await.unwrap_or_else(|reason| {
+        said.extend(not_made(planned, &reason));
+        Vec::new()
+    });
+    Ok((model, cards))
 }
 
 /// The memory of each GPU in bytes.

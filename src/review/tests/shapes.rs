@@ -42,8 +42,8 @@ fn actions_are_told_with_what_sets_them_off() {
             "action_trigger_event": event, "action_trigger_block_index": 0, "actions_list_index": 0,
             "on_failure": "ActionOnFailureHalt"}})
     };
-    let invoked = json!({"address": "action.damodel_llama_server_restart.c", "type": "damodel_llama_server_restart", "name": "c",
-        "invoke_action_trigger": {}});
+    let invoked = json!({"address": "action.damodel_llama_server_restart.c", "type": "damodel_llama_server_restart",
+        "name": "c", "invoke_action_trigger": {}});
     let plan = with("action_invocations", json!([lifecycle("BeforeDestroy"), lifecycle("AfterUpdate"), invoked]));
     let review = review(&plan, &Policy::default());
     let text = write(&review, Format::Markdown);
