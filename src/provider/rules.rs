@@ -2,9 +2,14 @@
 
 use crate::framework::schema::{Validator, validator};
 
-/// The rule for a name, a code or a region: white space alone is none.
+/// The rule for a name or a code: white space alone is none.
 pub(super) fn non_empty() -> Validator {
     validator::text("a non-empty string", |text| !text.trim().is_empty())
+}
+
+/// The rule for a region. Where the state must hold what the configuration says, white space cannot be ignored.
+pub(super) fn region() -> Validator {
+    validator::text("a region without white space", |text| !text.is_empty() && !text.contains(char::is_whitespace))
 }
 
 /// The rule for a key that is sent in a header.

@@ -26,16 +26,18 @@ pub enum DocumentError {
 ///
 /// If it begins as UTF-16 and is not.
 pub fn decoded(document: &[u8]) -> Result<Cow<'_, [u8]>, DocumentError> {
-    let (units, read): (&[u8], fn([u8; 2]) -> u16) = match document {
-        [0xff, 0xfe, units @ ..] => (units, u16::from_le_bytes),
-        [0xfe, 0xff, units @ ..] => (units, u16::from_be_bytes),
-        [1..=u8::MAX, 0, ..] => (document, u16::from_le_bytes),
-        [0, 1..=u8::MAX, ..] => (document, u16::from_be_bytes),
+    let (units, is_big_endian) = match document {
+        [0xff, 0xfe, units @ ..] => (units, false),
+        [0xfe, 0xff, units @ ..] => (units, true),
+        [1..=u8::MAX, 0, ..] => (document, false),
+        [0, 1..=u8::MAX, ..] => (document, true),
         [0xef, 0xbb, 0xbf, text @ ..] => return Ok(Cow::Borrowed(text)),
         _ => return Ok(Cow::Borrowed(document)),
     };
     let (units, []) = units.as_chunks::<2>() else { return Err(DocumentError::Encoding) };
-    let text: Result<String, _> = char::decode_utf16(units.iter().map(|unit| read(*unit))).collect();
+    let units =
+        units.iter().map(|unit| if is_big_endian { u16::from_be_bytes(*unit) } else { u16::from_le_bytes(*unit) });
+    let text: Result<String, _> = char::decode_utf16(units).collect();
     text.map(|text| Cow::Owned(text.into_bytes())).map_err(|_| DocumentError::Encoding)
 }
 

@@ -192,7 +192,7 @@ pub(super) async fn offer(
         }
     };
     let certificate = given.certificate.as_ref();
-    let named = given.named.as_ref().or(certificate.map(Certificate::public_key));
+    let named = given.named.as_ref().or_else(|| certificate.map(Certificate::public_key));
     if identities.is_empty() {
         login.note(format!("agent at {}, which has no keys", socket.display()));
     } else if let Some(named) = named {

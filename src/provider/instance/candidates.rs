@@ -38,7 +38,7 @@ pub(super) fn attribute() -> Attribute {
             Type::String,
             "The region. Default: the instance's, else the provider's `region`.",
         )
-        .validate(rules::non_empty()),
+        .validate(rules::region()),
         Attribute::optional(
             "gpu_num",
             Type::Number,

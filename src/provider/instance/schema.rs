@@ -50,7 +50,7 @@ fn arguments() -> Vec<Attribute> {
             Type::String,
             "The region. Default: the provider's `region`. Also used for `candidates` without a region.",
         ))
-        .validate(rules::non_empty()),
+        .validate(rules::region()),
         fixed(Attribute::with_default(
             "payment_type",
             Type::String,

@@ -353,7 +353,8 @@ mod tests {
         for word in spellings.split_whitespace() {
             let refused = |word: &str| !matches!(clash(word), None | Some(Clash::Set(_)));
             // The server takes `_` for `-` in a long name.
-            let other = if word.starts_with("--") { format!("--{}", word[2..].replace('-', "_")) } else { word.into() };
+            let long = word.strip_prefix("--").map(|name| format!("--{}", name.replace('-', "_")));
+            let other = long.unwrap_or_else(|| word.to_owned());
             assert!(refused(word) && refused(&other) && refused(&format!("{word}=x")), "{word}");
         }
     }

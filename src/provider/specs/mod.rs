@@ -10,6 +10,7 @@ use super::{
     columns::{Column, attributes, decimal, flag, is_positive, row, text, whole, word},
     errors::{missing_region, unknown_region},
     images::version,
+    rules,
     source::{
         Filter, ListedRows, Needs, Plural, RowTest, RowsOrError, Singular, Source, Takes, at_least, at_most, equal,
         matching, true_if,
@@ -106,7 +107,7 @@ const CAPACITY_TYPES: &[&str] = &["ondemand", "spot"];
 pub(super) fn plural() -> Plural {
     let text = |name, description: &str| Attribute::optional(name, Type::String, description);
     let mut filters = vec![
-        Filter::Read(text("region", "The region. Default: the provider's `region`.")),
+        Filter::Read(text("region", "The region. Default: the provider's `region`.").validate(rules::region())),
         Filter::On(
             "capacity_type",
             equal,
@@ -136,8 +137,13 @@ pub(super) fn plural() -> Plural {
 /// `damodel_spec`.
 pub(super) fn singular() -> Singular {
     let mut columns = attributes(COLUMNS);
-    for column in columns.iter_mut().filter(|column| column.name == "capacity_type") {
-        *column = column.clone().validate(validator::one_of(CAPACITY_TYPES));
+    for column in &mut columns {
+        let rule = match &*column.name {
+            "capacity_type" => validator::one_of(CAPACITY_TYPES),
+            "region" => rules::region(),
+            _ => continue,
+        };
+        *column = column.clone().validate(rule);
     }
     let mut filters = limits_of_a_spec();
     filters.extend(selection());

@@ -74,7 +74,10 @@ fn names(pattern: &str, files: impl IntoIterator<Item = PathBuf>) -> BTreeSet<St
 #[test]
 fn variables_that_are_named_are_read_and_stand_in_the_table() {
     let read = names(
-        r#"(?:env = |\.variable\(|text\(&[\w.]+, |secret\(&[\w.]+, |destroy_fallback\(|parsed_variable\()"(DAMODEL_[A-Z_]+)""#,
+        concat!(
+            r"(?:env = |\.variable\(|text\(&[\w.]+, |destroy_fallback\(|parsed_variable\(",
+            r#"|credential\(&[\w.]+, \["\w+", )"(DAMODEL_[A-Z_]+)""#
+        ),
         [sources("src/provider"), sources("src/commands")].concat(),
     );
     assert!(read.len() > 5, "{read:?}");

@@ -9,7 +9,8 @@ fn of_an_instance() {
     let mut cases = vec![
         Case::instance("name", r#""""#, "non-empty"),
         Case::instance("name", r#""  ""#, "non-empty"),
-        Case::instance("region", r#""""#, "non-empty"),
+        Case::instance("region", r#""""#, "white space"),
+        Case::instance("region", r#""cn-east-1\n""#, "white space"),
         Case::instance("payment_type", r#""Yearly""#, "\"Hourly\", \"Daily\", \"Weekly\", \"Monthly\""),
         Case::instance("payment_type", r#""hourly""#, "Hourly"),
         Case::instance("spec_type", r#""""#, "non-empty"),
@@ -145,6 +146,7 @@ fn of_the_data_sources() {
         Case::images("name_regex", r#""[a""#, "regular expression"),
         Case::images("label", "[]", "string"),
         Case::other("data \"damodel_spec\" \"NAME\"", &["capacity_type = \"reserved\""], "capacity_type", "\"spot\""),
+        Case::other("data \"damodel_spec\" \"NAME\"", &["region = \" cn-east-1\""], "region", "white space"),
         Case::other("data \"damodel_cloud_disks\" \"NAME\"", &["cluster_id = 1.5"], "cluster_id", "a whole number"),
     ];
     for (url, rule) in [

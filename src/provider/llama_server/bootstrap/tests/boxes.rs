@@ -20,12 +20,12 @@ struct Instance {
 }
 
 impl Instance {
-    #[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
     fn start() -> Option<Self> {
         Self::start_with([])
     }
 
     /// The environment of its first process has these variables.
+    #[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
     fn start_with<const N: usize>(variables: [(&str, &str); N]) -> Option<Self> {
         let unshare = Command::new("unshare")
             .args(["--pid", "--fork", "--kill-child", "--mount-proc", "--net", "sleep", "1000"])
