@@ -2,7 +2,7 @@
 
 use crate::framework::schema::{Validator, validator};
 
-/// The rule for a name or a code: white space alone is none.
+/// The rule for a name or a code: it is more than white space.
 pub(super) fn non_empty() -> Validator {
     validator::text("a non-empty string", |text| !text.trim().is_empty())
 }

@@ -94,7 +94,7 @@ impl Identities {
                 let is_locked = matches!(error, Error::EncryptedKey { .. });
                 let beside = beside.filter(|_| is_locked).and_then(public_half);
                 self.named = public_half(text.expose_secret()).or(beside);
-                // Where nothing tells which key it is, all of the agent are tried.
+                // If the key is unknown, all keys of the agent are tried.
                 if self.named.is_none() && !is_locked {
                     return Err(error);
                 }

@@ -40,7 +40,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, JobFailure> {
     cmake.push(format!("-DCMAKE_CUDA_COMPILER={}", toolkit.nvcc));
     cmake.push("-G".to_owned());
     cmake.push(if has(&["ninja"]) { "Ninja" } else { "Unix Makefiles" }.to_owned());
-    // What is native is another thing on another card.
+    // "native" compiles for the cards of the instance, so the build belongs to them.
     let cards = if architectures == "native" { facts.cards.join(";") } else { String::new() };
     let decisive = [&cards, &source.name, &source.folder, &toolkit.version, facts.text("cpu"), facts.text("compiler")];
     let all = decisive.into_iter().chain(cmake.iter().map(String::as_str)).chain(CMAKE_WHERE_KNOWN.iter().copied());

@@ -122,7 +122,7 @@ fn a_first_login_warns_about_the_host_key_once_in_each_command() {
     });
 }
 
-/// The service's password goes to a host that nobody has checked, also when what follows the login fails.
+/// The login sends the service's password to a host without a pinned key, also if a later step fails.
 #[test]
 fn a_login_that_leads_to_nothing_warns_about_the_host_key_too() {
     each_served(|_, workspace| {

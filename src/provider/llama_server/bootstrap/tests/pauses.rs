@@ -97,7 +97,7 @@ fn log_is_cut_before_it_fills_the_disk() {
     });
 }
 
-/// The pauses of what tends the log are long, and nobody waits for their end.
+/// The process that tends the log pauses for seconds at a time; the pause ends with the work.
 #[test]
 fn nothing_of_the_work_outlives_it() {
     let home = Home::new();
