@@ -46,10 +46,12 @@ pub(super) fn is_running(pid: u32) -> bool {
 /// All processes that may be seen.
 pub(super) fn processes() -> Vec<(u32, Vec<String>)> {
     let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid: u32| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-        let line = String::from_utf8_lossy(&line);
-        Some((pid, line.trim_end_matches('\0').split('\0').map(str::to_owned).collect()))
-    })
-    .collect()
+    pids.filter_map(|pid: u32| Some((pid, words(pid)?))).collect()
+}
+
+/// The words of a process, as it runs now.
+pub(super) fn words(pid: u32) -> Option<Vec<String>> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let line = String::from_utf8_lossy(&line);
+    Some(line.trim_end_matches('\0').split('\0').map(str::to_owned).collect())
 }

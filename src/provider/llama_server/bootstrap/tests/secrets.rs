@@ -14,6 +14,7 @@ use super::{
     super::{Build, FailureKind, Job, JobFailure, JobReport, Phase, Question, Verb, program},
     home::{Home, PACKAGE, RTX, answer, chat, is_running, kill, start, until},
     model,
+    observe::words,
 };
 
 const KEY: &str = "planted-api-key-4711";
@@ -39,12 +40,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 /// Looks for the secrets in all files of the instance, in all arguments and in all environments, of which only a
 /// server's has its variables.
 fn search(home: &Home) {
-    for (pid, words) in home.processes() {
+    for (pid, _) in home.processes() {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let environment = String::from_utf8_lossy(&environment);
+        // The words second: a process whose environment was seen before it became the server had none of the variables.
+        let Some(words) = words(pid) else { continue };
         for secret in [KEY, VALUE, LIBRARIES] {
             assert!(!words.iter().any(|word| word.contains(secret)), "{pid}: {words:?}");
         }
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let environment = String::from_utf8_lossy(&environment);
         // A script is the second word.
         let is_server = words.iter().take(2).any(|word| word.ends_with("/llama-server"));
         let others = if is_server { &[KEY][..] } else { &[KEY, VALUE, LIBRARIES] };
