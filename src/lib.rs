@@ -11,7 +11,7 @@ pub mod commands;
 pub mod framework;
 pub mod model;
 pub mod plugin;
-mod process;
+pub mod process;
 pub mod protocol;
 pub mod provider;
 pub mod review;

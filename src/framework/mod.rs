@@ -25,7 +25,7 @@ mod resource;
 mod result;
 pub mod schema;
 pub mod server;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 mod soundness;
 mod steps;
 pub mod timeouts;

@@ -5,12 +5,12 @@ use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 use super::soundness::{ModelReader, argument_reader, reader};
 use super::{
     diagnostics::{Diagnostic, Diagnostics},
     ephemeral::EphemeralResource,
-    function::Function,
+    function::{Function, Signature},
     identity::IdentitySchema,
     model::{Model, from_value},
     resource::{Action, DataSource, ListResource, Resource},
@@ -106,7 +106,7 @@ pub struct Offering {
     pub identity: Option<IdentitySchema>,
     timeouts: DefaultTimeouts,
     /// Readers of its models: first of the schema's values or the arguments, then of a list's items or the result.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub(super) readers: Vec<ModelReader>,
 }
 
@@ -119,7 +119,7 @@ impl Offering {
             schema: schema.described(),
             identity: None,
             timeouts: DefaultTimeouts::all(timeout),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             readers: Vec::new(),
         }
     }
@@ -212,7 +212,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
     #[must_use]
     pub fn action<A: Action<Client = C>>(self, action: A) -> Self {
         let offering = Offering {
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             readers: vec![reader::<A::Model>],
             ..Offering::new(OfferKind::Action, action.type_name(), action.schema(), action.timeout())
         };
@@ -223,7 +223,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
     #[must_use]
     pub fn data_source<D: DataSource<Client = C>>(self, source: D) -> Self {
         let offering = Offering {
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             readers: vec![reader::<D::Model>],
             ..Offering::new(OfferKind::DataSource, source.type_name(), source.schema(), source.timeout())
         };
@@ -234,7 +234,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
     #[must_use]
     pub fn ephemeral_resource<E: EphemeralResource<Client = C>>(self, resource: E) -> Self {
         let offering = Offering {
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             readers: vec![reader::<E::Model>],
             ..Offering::new(OfferKind::EphemeralResource, resource.type_name(), resource.schema(), resource.timeout())
         };
@@ -245,7 +245,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
     #[must_use]
     pub fn function<F: Function>(self, function: F) -> Self {
         let offering = Offering {
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             readers: vec![argument_reader::<F::Arguments>, reader::<F::Output>],
             ..Offering::new(OfferKind::Function, function.name(), Schema::default(), Duration::MAX)
         };
@@ -257,7 +257,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
     #[must_use]
     pub fn list_resource<L: ListResource<Client = C>>(self, list: L) -> Self {
         let offering = Offering {
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             readers: vec![reader::<L::Model>, reader::<L::Resource>],
             ..Offering::new(OfferKind::ListResource, list.type_name(), list.schema(), list.timeout())
         };
@@ -272,7 +272,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
         let offering = Offering {
             identity: resource.identity(),
             timeouts: timeouts.unwrap_or_else(|| DefaultTimeouts::all(DEFAULT_TIMEOUT)),
-            #[cfg(test)]
+            #[cfg(any(test, feature = "testing"))]
             readers: vec![reader::<R::Model>],
             ..Offering::new(OfferKind::Resource, resource.type_name(), schema, DEFAULT_TIMEOUT)
         };
@@ -305,9 +305,12 @@ impl<C: Send + Sync + 'static> Registry<C> {
         self.offer(kind, name, |offer| Some(offer))
     }
 
-    /// The functions, by name.
-    pub(crate) fn functions(&self) -> impl Iterator<Item = &OfferedFunction> {
-        self.offers.iter().filter_map(|offer| if let Offer::Function(function) = offer { Some(function) } else { None })
+    /// The names and signatures of the functions, by name.
+    pub fn signatures(&self) -> impl Iterator<Item = (&'static str, &Signature)> {
+        self.offers.iter().filter_map(|offer| match offer {
+            Offer::Function(function) => Some((function.name, function.signature())),
+            _ => None,
+        })
     }
 
     /// The offer of this kind and name, with its steps.

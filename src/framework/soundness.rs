@@ -28,7 +28,9 @@ pub(super) fn argument_reader<A: FromValue>(value: &Value) -> Result<Value, Mode
 }
 
 impl<P: Provider> Server<P> {
-    pub(crate) fn unsound(&self) -> Vec<String> {
+    /// The faults of the provider's declarations, for its tests: schemas that the core would refuse, and models that
+    /// cannot read a value that their schema allows.
+    pub fn unsound(&self) -> Vec<String> {
         let mut faults = schema_faults(self.schema());
         faults.extend(model_faults(self.schema(), reader::<P::Model>));
         faults.extend(reserved(self.schema(), &RESERVED_IN_PROVIDERS).chain(write_only(self.schema())));

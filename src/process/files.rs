@@ -9,12 +9,12 @@ use std::{
 
 use tokio::task::spawn_blocking;
 
-pub(crate) use self::system::{is_locked, private, replace};
+pub use self::system::{is_locked, private, replace};
 
 /// Runs a file operation, which may stall: on a network file system, at a pipe, or at a lock of another process. The
 /// runtime's one worker goes on with the other tasks meanwhile, and a caller that is dropped leaves the operation
 /// behind. A lock that the operation waits for is taken inside it.
-pub(crate) async fn blocking<T: Send + 'static>(operation: impl FnOnce() -> T + Send + 'static) -> T {
+pub async fn blocking<T: Send + 'static>(operation: impl FnOnce() -> T + Send + 'static) -> T {
     match spawn_blocking(operation).await {
         Ok(done) => done,
         Err(failed) => std::panic::resume_unwind(failed.into_panic()),
@@ -23,21 +23,21 @@ pub(crate) async fn blocking<T: Send + 'static>(operation: impl FnOnce() -> T + 
 
 /// A lock on a file. Others can read the file, and the system releases the lock when this process ends.
 #[derive(Debug)]
-pub(crate) struct FileLock(File);
+pub struct FileLock(File);
 
 impl FileLock {
     /// Creates the file, which must not exist, and locks it.
-    pub(crate) fn make(path: &Path) -> io::Result<Self> {
+    pub fn make(path: &Path) -> io::Result<Self> {
         system::make(path).map(Self)
     }
 
     /// Locks a file, which is created if it does not exist. `None` if another process holds the lock.
-    pub(crate) fn take(path: &Path) -> io::Result<Option<Self>> {
+    pub fn take(path: &Path) -> io::Result<Option<Self>> {
         Ok(system::take(path)?.map(Self))
     }
 
     /// Replaces the text of the file.
-    pub(crate) fn write(&mut self, text: &[u8]) -> io::Result<()> {
+    pub fn write(&mut self, text: &[u8]) -> io::Result<()> {
         self.0.set_len(0)?;
         self.0.rewind()?;
         self.0.write_all(text)
@@ -52,7 +52,7 @@ impl Drop for FileLock {
 }
 
 /// Creates a directory that only its owner can read, and its parents. On Windows it inherits the permissions.
-pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
+pub fn private_directory(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -75,14 +75,14 @@ mod system {
     use super::FileLock;
 
     /// Options for a new file that only its owner can read.
-    pub(crate) fn private() -> OpenOptions {
+    pub fn private() -> OpenOptions {
         let mut options = OpenOptions::new();
         options.mode(0o600);
         options
     }
 
     /// Replaces a file, which may be open in other processes, by a temporary file.
-    pub(crate) fn replace(file: NamedTempFile, path: &Path) -> io::Result<()> {
+    pub fn replace(file: NamedTempFile, path: &Path) -> io::Result<()> {
         file.persist(path).map(drop).map_err(|error| error.error)
     }
 
@@ -103,7 +103,7 @@ mod system {
     }
 
     /// Whether any process holds the lock of a file.
-    pub(crate) fn is_locked(path: &Path) -> bool {
+    pub fn is_locked(path: &Path) -> bool {
         let file = File::open(path).map(FileLock);
         file.is_ok_and(|file| matches!(file.0.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
@@ -133,13 +133,13 @@ mod system {
     const SHARING_VIOLATION: i32 = 32;
 
     /// Options for a new file. It inherits the permissions of its directory.
-    pub(crate) fn private() -> OpenOptions {
+    pub fn private() -> OpenOptions {
         OpenOptions::new()
     }
 
     /// Replaces a file by a temporary file. An open file cannot be replaced before Windows 10, on some file systems,
     /// and while a virus scanner reads it.
-    pub(crate) fn replace(file: NamedTempFile, path: &Path) -> io::Result<()> {
+    pub fn replace(file: NamedTempFile, path: &Path) -> io::Result<()> {
         let written = file.into_temp_path().keep()?;
         (|| fs::rename(&written, path))
             .retry(BUSY)
@@ -161,7 +161,7 @@ mod system {
     }
 
     /// Whether any process holds the lock of a file.
-    pub(crate) fn is_locked(path: &Path) -> bool {
+    pub fn is_locked(path: &Path) -> bool {
         let opened = OpenOptions::new().read(true).share_mode(NOT_WRITTEN).open(path);
         opened.is_err_and(|error| error.raw_os_error() == Some(SHARING_VIOLATION))
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-pub(crate) use self::{
+pub use self::{
     files::{FileLock, blocking, is_locked, private, private_directory, replace},
     signals::{Signals, interrupt, kill, told_to_end},
     system::Parent,
@@ -20,7 +20,7 @@ impl Parent {
     /// Waits until the parent has ended, with a delay of at most half a second.
     ///
     /// go-plugin does not do this: otherwise the plugin would keep running, with its locks, after Terraform was killed.
-    pub(crate) async fn gone(self) {
+    pub async fn gone(self) {
         until(move || self.has_ended()).await;
     }
 }
@@ -44,16 +44,16 @@ mod system {
     ///
     /// `PR_SET_PDEATHSIG` is not suitable: its signal is sent when the *thread* that started this process ends.
     #[derive(Debug)]
-    pub(crate) struct Parent(u32);
+    pub struct Parent(u32);
 
     impl Parent {
         /// The current parent.
-        pub(crate) fn current() -> Self {
+        pub fn current() -> Self {
             Self(parent_id())
         }
 
         /// Its process ID and, on Linux, its start time, because IDs are reused. `None` if unknown.
-        pub(crate) fn name(&self) -> Option<String> {
+        pub fn name(&self) -> Option<String> {
             // Field 22 of proc_pid_stat(5); the second field is a name in parentheses that may contain any character.
             let stat = fs::read_to_string(format!("/proc/{}/stat", self.0)).unwrap_or_default();
             let started = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().nth(19));
@@ -73,7 +73,9 @@ mod system {
 
     /// The parent, as a handle. On Windows, an orphan keeps the ID of its ended parent, which may belong to another
     /// process by then.
-    pub(crate) enum Parent {
+    pub struct Parent(Known);
+
+    enum Known {
         Ended,
         Running {
             id: u32,
@@ -84,38 +86,44 @@ mod system {
         Unknown,
     }
 
+    impl std::fmt::Debug for Parent {
+        fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.debug_tuple("Parent").field(&self.name()).finish()
+        }
+    }
+
     impl Parent {
         /// The current parent.
-        pub(crate) fn current() -> Self {
-            let Some(id) = parent_id() else { return Self::Unknown };
+        pub fn current() -> Self {
+            let Some(id) = parent_id() else { return Self(Known::Unknown) };
             let access = co::PROCESS::QUERY_LIMITED_INFORMATION | co::PROCESS::SYNCHRONIZE;
             let process = match HPROCESS::OpenProcess(access, false, id) {
                 Ok(process) => process,
                 // No process has this ID.
-                Err(co::ERROR::INVALID_PARAMETER) => return Self::Ended,
-                Err(_) => return Self::Unknown,
+                Err(co::ERROR::INVALID_PARAMETER) => return Self(Known::Ended),
+                Err(_) => return Self(Known::Unknown),
             };
             let (Ok(started), Ok(own)) = (started(&process), started(&HPROCESS::GetCurrentProcess())) else {
-                return Self::Unknown;
+                return Self(Known::Unknown);
             };
-            let parent = Self::Running { id, started, process };
-            if started > own || parent.has_ended() { Self::Ended } else { parent }
+            let parent = Self(Known::Running { id, started, process });
+            if started > own || parent.has_ended() { Self(Known::Ended) } else { parent }
         }
 
         /// Its process ID and start time, because IDs are reused. `None` if unknown or ended.
-        pub(crate) fn name(&self) -> Option<String> {
-            match self {
-                Self::Running { id, started, .. } => Some(format!("{id}@{started}")),
-                Self::Ended | Self::Unknown => None,
+        pub fn name(&self) -> Option<String> {
+            match &self.0 {
+                Known::Running { id, started, .. } => Some(format!("{id}@{started}")),
+                Known::Ended | Known::Unknown => None,
             }
         }
 
         /// Whether it has ended.
         pub(super) fn has_ended(&self) -> bool {
-            match self {
-                Self::Ended => true,
-                Self::Running { process, .. } => process.WaitForSingleObject(Some(0)) == Ok(co::WAIT::OBJECT_0),
-                Self::Unknown => false,
+            match &self.0 {
+                Known::Ended => true,
+                Known::Running { process, .. } => process.WaitForSingleObject(Some(0)) == Ok(co::WAIT::OBJECT_0),
+                Known::Unknown => false,
             }
         }
     }

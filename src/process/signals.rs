@@ -1,6 +1,6 @@
 //! Signals that end this process, that it ignores, and that it sends to its children.
 
-pub(crate) use self::system::{Signals, interrupt, kill, told_to_end};
+pub use self::system::{Signals, interrupt, kill, told_to_end};
 
 #[cfg(unix)]
 mod system {
@@ -14,7 +14,7 @@ mod system {
 
     /// The signals that end the server, by the way in which it was started.
     #[derive(Debug)]
-    pub(crate) struct Signals {
+    pub struct Signals {
         terminate: Signal,
         interrupt: Option<Signal>,
     }
@@ -25,7 +25,7 @@ mod system {
         /// Ctrl-C in a terminal reaches the whole process group, and Terraform then asks the provider to stop. The same
         /// applies to SIGHUP, which Terraform may ignore (`nohup`). Exiting here would abandon running creates. The end
         /// of Terraform itself is detected separately.
-        pub(crate) fn under_core() -> io::Result<Self> {
+        pub fn under_core() -> io::Result<Self> {
             // The handler stays installed, and its events are ignored.
             drop(signal(SignalKind::interrupt())?);
             drop(signal(SignalKind::hangup())?);
@@ -33,12 +33,12 @@ mod system {
         }
 
         /// For a server that a person started: SIGTERM and SIGINT end it.
-        pub(crate) fn by_hand() -> io::Result<Self> {
+        pub fn by_hand() -> io::Result<Self> {
             Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: Some(signal(SignalKind::interrupt())?) })
         }
 
         /// Waits for a signal that ends the server.
-        pub(crate) async fn ended(mut self) {
+        pub async fn ended(mut self) {
             let interrupted = async {
                 match &mut self.interrupt {
                     Some(interrupt) => interrupt.recv().await,
@@ -53,7 +53,7 @@ mod system {
     }
 
     /// Completes when the process receives a signal to end. Listening begins with the first poll.
-    pub(crate) async fn told_to_end() -> io::Result<()> {
+    pub async fn told_to_end() -> io::Result<()> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hang_up = signal(SignalKind::hangup())?;
@@ -66,7 +66,7 @@ mod system {
     }
 
     /// Asks a child to end. Terraform and OpenTofu shut down gracefully on the first interrupt.
-    pub(crate) fn interrupt(process: Option<u32>) {
+    pub fn interrupt(process: Option<u32>) {
         if let Some(process) = pid(process) {
             // It may already have ended.
             let _ = signal::kill(process, Number::SIGINT);
@@ -74,7 +74,7 @@ mod system {
     }
 
     /// Ends a child and the processes that it started.
-    pub(crate) fn kill(process: Option<u32>) {
+    pub fn kill(process: Option<u32>) {
         if let Some(process) = pid(process) {
             let _ = signal::killpg(process, Number::SIGKILL);
         }
@@ -95,7 +95,7 @@ mod system {
 
     /// The events of the console that end the server, by the way in which it was started.
     #[derive(Debug)]
-    pub(crate) struct Signals {
+    pub struct Signals {
         /// Kept, because without a listener Windows ends the process.
         interrupts: (CtrlC, CtrlBreak),
         closings: (CtrlClose, CtrlShutdown),
@@ -105,7 +105,7 @@ mod system {
     impl Signals {
         /// For a server that Terraform started: Ctrl-C and Ctrl-Break reach every process of the console, and Terraform
         /// then asks the provider to stop. Closing the console and shutting down the system end it.
-        pub(crate) fn under_core() -> io::Result<Self> {
+        pub fn under_core() -> io::Result<Self> {
             Ok(Self {
                 interrupts: (ctrl_c()?, ctrl_break()?),
                 closings: (ctrl_close()?, ctrl_shutdown()?),
@@ -114,12 +114,12 @@ mod system {
         }
 
         /// For a server that a person started: Ctrl-C ends it too.
-        pub(crate) fn by_hand() -> io::Result<Self> {
+        pub fn by_hand() -> io::Result<Self> {
             Ok(Self { ends_on_interrupt: true, ..Self::under_core()? })
         }
 
         /// Waits for an event that ends the server.
-        pub(crate) async fn ended(mut self) {
+        pub async fn ended(mut self) {
             let (ctrl_c, ctrl_break) = &mut self.interrupts;
             let (close, shutdown) = &mut self.closings;
             tokio::select! {
@@ -132,14 +132,14 @@ mod system {
     }
 
     /// Completes when the process receives a signal to end. Listening begins with the first poll.
-    pub(crate) async fn told_to_end() -> io::Result<()> {
+    pub async fn told_to_end() -> io::Result<()> {
         Signals::by_hand()?.ended().await;
         Ok(())
     }
 
     /// The console has already sent the event to the child.
-    pub(crate) fn interrupt(_: Option<u32>) {}
+    pub fn interrupt(_: Option<u32>) {}
 
     /// The child is ended when its handle is dropped.
-    pub(crate) fn kill(_: Option<u32>) {}
+    pub fn kill(_: Option<u32>) {}
 }

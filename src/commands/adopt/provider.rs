@@ -106,20 +106,21 @@ impl ConfiguredProvider {
     /// An argument that the provider refuses, although the service reports its value, is omitted if the service can set
     /// it.
     pub(super) fn draft(&self, kind: ObjectKind, object: &FoundObject) -> Result<Draft, String> {
-        let Ok(resource) = self.server.registry().find_resource(&type_name(kind)) else {
-            return Err(format!("the resource type {} does not exist", type_name(kind)));
+        let type_name = type_name(kind);
+        let Ok(resource) = self.server.registry().find(OfferKind::Resource, &type_name) else {
+            return Err(format!("the resource type {type_name} does not exist"));
         };
         let schema = &resource.schema;
         let status = object.state.attribute("status").as_str().unwrap_or_default();
         if status.eq_ignore_ascii_case("releasing") {
             return Err("it is being released".to_owned());
         }
-        let (mut config, generated) = resource.generate(&object.state);
+        let (mut config, generated) = self.server.generate(&type_name, &object.state).map_err(|bug| errors(&bug))?;
         if generated.has_errors() {
             return Err(errors(&generated));
         }
         loop {
-            let judged = resource.validate(&config, true);
+            let judged = self.server.validate_resource(&type_name, &config);
             if !judged.has_errors() {
                 break;
             }

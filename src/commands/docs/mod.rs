@@ -88,8 +88,8 @@ fn pages(server: &Server<Damodel>, examples: &Examples) -> Result<BTreeMap<PathB
             );
         }
     }
-    for entry in server.registry().functions() {
-        pages.insert(page::function_path(entry.name), page::function_page(entry.name, entry.signature(), examples)?);
+    for (name, signature) in server.registry().signatures() {
+        pages.insert(page::function_path(name), page::function_page(name, signature, examples)?);
     }
     Ok(pages)
 }

@@ -242,9 +242,10 @@ pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -
         };
         paragraphs.extend(listed(kind.plural, server.registry().of(kind.offered).map(line).collect()));
     }
-    let functions = server.registry().functions().map(|entry| {
-        format!("- [`{}`]({}): {}.", entry.name, function_path(entry.name).display(), entry.signature().summary)
-    });
+    let functions = server
+        .registry()
+        .signatures()
+        .map(|(name, signature)| format!("- [`{name}`]({}): {}.", function_path(name).display(), signature.summary));
     paragraphs.extend(listed("Functions", functions.collect()));
     paragraphs.extend(schema::section(server.schema(), &Links::of_the_index()));
     Ok(text(&paragraphs))

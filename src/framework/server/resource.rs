@@ -209,6 +209,15 @@ impl<P: Provider> Server<P> {
         Ok(ResourceAnswer::of(resource, without_write_only(&resource.schema, state), private, diagnostics))
     }
 
+    /// Generates the configuration of a resource from a state without the service (plugin protocol, import: config
+    /// generation). `Err` means that there is none.
+    pub fn generate(&self, type_name: &str, state: &Value) -> Result<(Value, Diagnostics), Diagnostics> {
+        let resource = self.registry().find_resource(type_name)?;
+        let mut diagnostics = Diagnostics::new();
+        let config = resource.steps.generate(configuration(&resource.schema, state), &mut diagnostics)?;
+        Ok((config, diagnostics))
+    }
+
     /// Imports by id (plugin protocol, import): a state that the following refresh completes. Defaults are filled in,
     /// so that the next plan is empty.
     pub(crate) async fn import(
@@ -259,15 +268,5 @@ impl<C> OfferedResource<C> {
     /// write-only.
     pub(crate) fn without_write_only(&self, state: Value) -> Value {
         without_write_only(&self.schema, state)
-    }
-
-    /// Generates a configuration from a state without the service (plugin protocol, import: config generation). It is
-    /// null with errors.
-    pub(crate) fn generate(&self, state: &Value) -> (Value, Diagnostics) {
-        let mut diagnostics = Diagnostics::new();
-        match self.steps.generate(configuration(&self.schema, state), &mut diagnostics) {
-            Ok(config) => (config, diagnostics),
-            Err(bug) => (Value::Null, bug),
-        }
     }
 }

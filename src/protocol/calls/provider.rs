@@ -27,8 +27,8 @@ fn all<P: Provider, T, C: FromIterator<T>>(
 
 /// The functions with their signatures.
 fn functions<P: Provider>(server: &Server<P>) -> HashMap<String, Function> {
-    let functions = server.registry().functions();
-    functions.map(|entry| (entry.name.to_owned(), convert::function(entry.signature()))).collect()
+    let signatures = server.registry().signatures();
+    signatures.map(|(name, signature)| (name.to_owned(), convert::function(signature))).collect()
 }
 
 impl Call for get_metadata::Request {

@@ -138,7 +138,7 @@ impl Call for generate_resource_config::Request {
     async fn answer<P: Provider>(&self, server: &Server<P>) -> Answered<Self> {
         let resource = server.registry().find_resource(&self.type_name)?;
         let state = convert::read(&resource.ty, self.state.as_ref(), "state")?;
-        let (config, mut diagnostics) = resource.generate(&state);
+        let (config, mut diagnostics) = server.generate(&self.type_name, &state)?;
         let config = convert::written(&resource.ty, &config, &mut diagnostics);
         Ok((generate_resource_config::Response { config, diagnostics: Vec::new() }, diagnostics))
     }
