@@ -1,26 +1,9 @@
-//! Compiles `proto/` with protox, so that no `protoc` is needed, and records the commit for `--version`.
+//! Records the commit for `--version`.
 
-use std::{error::Error, path::Path, process::Command};
+use std::{path::Path, process::Command};
 
-fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed=proto");
+fn main() {
     println!("cargo::rustc-env=DAMODEL_COMMIT={}", commit().as_deref().unwrap_or("unknown"));
-    let files = ["tfplugin6.proto", "plugin.proto", "health.proto"];
-    let mut compiler = protox::Compiler::new(["proto"])?;
-    compiler.include_imports(true).open_files(files)?;
-    // The compiled descriptors, for the test that compares them with the protocol's own tables.
-    std::fs::write(
-        std::path::PathBuf::from(std::env::var("OUT_DIR")?).join("descriptors.bin"),
-        compiler.encode_file_descriptor_set(),
-    )?;
-    tonic_prost_build::configure()
-        // Clients have no transport: the tests call the services in process and through the real socket.
-        .build_client(true)
-        .build_transport(false)
-        // Calls that are not implemented are answered as unknown methods.
-        .generate_default_stubs(true)
-        .compile_fds(compiler.file_descriptor_set())?;
-    Ok(())
 }
 
 /// The commit of the build; `None` without git, or if the sources are a part of another repository.

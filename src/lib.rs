@@ -8,13 +8,11 @@
 
 pub mod api;
 pub mod commands;
-pub mod framework;
 pub mod model;
-pub mod plugin;
-pub mod process;
-pub mod protocol;
 pub mod provider;
 pub mod review;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod ssh;
+
+pub use terraform_plugin::{framework, plugin, protocol};

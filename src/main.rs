@@ -21,9 +21,6 @@ use damodel::{
 /// What `--version` says.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("DAMODEL_COMMIT"), ")");
 
-/// The crates of the program: the library, and this one.
-const OWN_CRATES: &[&str] = &["damodel", env!("CARGO_CRATE_NAME")];
-
 /// Terraform and OpenTofu provider for the damodel GPU compute and model inference service.
 ///
 /// Terraform and OpenTofu start this program by themselves. Run by hand it offers the commands below.
@@ -72,7 +69,7 @@ fn main() -> ExitCode {
     if arguments.len() < 2 && plugin::started_by_core(variable) {
         return serve();
     }
-    plugin::log::install(&plugin::log::LogSettings::read("damodel", OWN_CRATES, variable));
+    plugin::log::install(&plugin::log::LogSettings::read("damodel", variable));
     if arguments.len() < 2 {
         return by_hand();
     }
@@ -122,7 +119,7 @@ fn run(command: Command) -> ExitCode {
 }
 
 fn serve() -> ExitCode {
-    plugin::log::install(&plugin::log::LogSettings::read("damodel", OWN_CRATES, variable));
+    plugin::log::install(&plugin::log::LogSettings::read("damodel", variable));
     plugin::serve(variable, routes)
 }
 

@@ -6,11 +6,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use terraform_plugin::process;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::{endpoint::Endpoint, error::Error};
-use crate::process;
 
 /// The limits of an operation: a cancellation token and a deadline, passed to every call.
 ///

@@ -11,9 +11,9 @@ use std::{
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
+use terraform_plugin::process::private;
 
 use super::{Context, Journal, pending::fingerprint};
-use crate::process::private;
 
 /// How long a quote is valid.
 const VALID: Duration = Duration::from_secs(60 * 60);

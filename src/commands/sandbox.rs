@@ -11,12 +11,10 @@ use clap::Parser;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use tempfile::NamedTempFile;
+use terraform_plugin::process::told_to_end;
 
 use super::Failure;
-use crate::{
-    process::told_to_end,
-    sandbox::{Error as SandboxError, Form, LifeClock, Options, Running, Sandbox},
-};
+use crate::sandbox::{Error as SandboxError, Form, LifeClock, Options, Running, Sandbox};
 
 /// Runs the simulated service on a loopback address.
 ///

@@ -12,16 +12,14 @@ use std::{
     time::Duration,
 };
 
+use terraform_plugin::process::{interrupt, kill};
 use tokio::{
     process::{Child, Command},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    process::{interrupt, kill},
-    provider::ADDRESS,
-};
+use crate::provider::ADDRESS;
 
 /// The default hosts of source addresses: Terraform's and OpenTofu's.
 pub const HOSTS: [&str; 2] = ["registry.terraform.io", "registry.opentofu.org"];

@@ -9,7 +9,6 @@ mod house;
 mod lives;
 mod model;
 mod plugin;
-mod protocol;
 mod sandbox;
 mod ssh;
 mod support;

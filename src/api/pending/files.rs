@@ -9,14 +9,12 @@ use std::{
 
 use jiff::Timestamp;
 use serde_json::Value;
+use terraform_plugin::process::replace;
 
 use super::{CreatePhase, PendingRecord, VERSION};
-use crate::{
-    api::{
-        error::{Error, JournalError},
-        lenient::Lenient as _,
-    },
-    process::replace,
+use crate::api::{
+    error::{Error, JournalError},
+    lenient::Lenient as _,
 };
 
 /// The ending of an unfinished record's file.

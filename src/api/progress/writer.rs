@@ -12,13 +12,11 @@ use std::{
 };
 
 use jiff::Timestamp;
+use terraform_plugin::process::{private, private_directory};
 use tokio::runtime::Handle;
 
 use super::{Event, VERSION, WaitEnding, directory, files, is_alive};
-use crate::{
-    api::Journal,
-    process::{private, private_directory},
-};
+use crate::api::Journal;
 
 /// The largest size of a run's file, in bytes.
 const MOST: usize = 512 * 1024;

@@ -12,6 +12,7 @@ use std::{
 use clap::Parser;
 use secrecy::ExposeSecret;
 use tempfile::TempDir;
+use terraform_plugin::process::told_to_end;
 use tokio_util::sync::CancellationToken;
 
 use self::story::{Narrator, Story};
@@ -21,7 +22,6 @@ use super::{
 };
 use crate::{
     api::{Follower, Journal},
-    process::told_to_end,
     sandbox::{Options, Running, Sandbox},
 };
 

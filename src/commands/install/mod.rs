@@ -18,13 +18,14 @@ use clap::Parser;
 use hcl_edit::{expr::Expression, structure::Body};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
+use terraform_plugin::process::replace;
 
 use self::cli_config::Obstacle;
 use super::{
     Failure, Surroundings,
     terraform::{HOSTS, package, platform, without_mark},
 };
-use crate::{process::replace, provider::ADDRESS};
+use crate::provider::ADDRESS;
 
 /// The licence, which packages contain too: lock files cover all files of a package, and a release has the same two.
 const LICENSE: &[u8] = include_bytes!("../../../LICENSE");

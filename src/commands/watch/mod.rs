@@ -12,6 +12,7 @@ use std::{
 };
 
 use clap::Parser;
+use terraform_plugin::process::told_to_end;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use self::view::View;
@@ -19,7 +20,7 @@ use super::{
     Failure,
     service::{DATA_DIRECTORY, PendingFolder, path_or_nothing},
 };
-use crate::{api::Follower, process::told_to_end, provider::Environment};
+use crate::{api::Follower, provider::Environment};
 
 pub use self::view::line;
 

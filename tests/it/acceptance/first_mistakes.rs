@@ -3,11 +3,9 @@
 use std::fs;
 
 use rstest::rstest;
+use terraform_plugin::testing::ClientIdentity;
 
-use crate::support::{
-    terraform::{Instance, Site, config, config_with, each_workspace, refusal},
-    tls::ClientIdentity,
-};
+use crate::support::terraform::{Instance, Site, config, config_with, each_workspace, refusal};
 
 #[rstest]
 #[case::refused(|_: &Site| "http://127.0.0.1:1".to_owned(), &["127.0.0.1:1 cannot be reached", "NO_PROXY"])]

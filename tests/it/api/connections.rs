@@ -1,8 +1,9 @@
 //! Certificates and proxies of connections to a file at an address.
 
 use damodel::api::{ConnectFailure, Proxies, RemoteError, RemoteFile, Settings};
+use terraform_plugin::testing::ClientIdentity;
 
-use crate::support::{ports::free_port, socks::Socks, tls::ClientIdentity};
+use crate::support::{ports::free_port, socks::Socks};
 
 /// The failure of reading a file at a server with this certificate, which is trusted.
 async fn failure(identity: &ClientIdentity) -> RemoteError {

@@ -8,7 +8,7 @@ use damodel::{
     api::{CloudDisk, CloudDiskSpec, EventStream, Instance, InstanceDetail, PrivateImage, PublicImage, Spec},
     framework::{Ends, OfferKind, Server, Type, Value},
     model,
-    protocol::codec::{Unsaid, decode, decode_json, decode_type, encode, encode_type},
+    protocol::codec::{Unsaid, decode, decode_json, encode},
     provider::{Damodel, Environment},
     review::{Format, Policy, Review, Reviewed, ReviewedPlan, Style, render},
 };
@@ -18,7 +18,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use crate::{
-    framework::conformance::vectors::recorded_values,
     model::Files,
     support::{damage::damaged, gguf::Size},
 };
@@ -30,27 +29,6 @@ fn fixture(name: &str) -> Vec<u8> {
 /// A value that was read is written, and then read as the same.
 fn survives(ty: &Type, value: &Value) {
     assert!(decode(ty, &encode(ty, value).unwrap()).as_ref() == Ok(value));
-}
-
-#[test]
-fn a_value_of_the_core() {
-    let (types, values): (Vec<Type>, Vec<Vec<u8>>) = recorded_values().iter().cloned().unzip();
-    damaged("values", 3000, &values, |position, bytes, _| {
-        let ty = &types[position];
-        if let Ok(value) = decode(ty, bytes) {
-            survives(ty, &value);
-        }
-    });
-}
-
-#[test]
-fn a_type_of_the_core() {
-    let types: Vec<Vec<u8>> = recorded_values().iter().map(|(ty, _)| encode_type(ty)).collect();
-    damaged("types", 3000, &types, |_, bytes, _| {
-        if let Ok(ty) = decode_type(bytes) {
-            assert_eq!(decode_type(&encode_type(&ty)), Ok(ty));
-        }
-    });
 }
 
 /// The JSON of a state of this type, with something in each place.

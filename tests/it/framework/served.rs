@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::example::Acme;
+use super::words::Acme;
 use crate::support::terraform::{Site, Workspace, each_cli};
 
 #[test]

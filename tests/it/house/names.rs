@@ -34,7 +34,10 @@ fn types() -> BTreeMap<String, BTreeSet<String>> {
     let mut types = BTreeMap::<String, BTreeSet<String>>::new();
     for file in sources("src") {
         let path = file.strip_prefix(root()).unwrap().display().to_string();
-        if path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("/testing.rs") {
+        if ["/tests/", "/testing/"].iter().any(|folder| path.contains(folder))
+            || path.ends_with("/tests.rs")
+            || path.ends_with("/testing.rs")
+        {
             continue;
         }
         let source = fs::read_to_string(&file).unwrap();

@@ -1,13 +1,11 @@
 //! Every page and heading that a comment cites is in `reference`.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs};
+
+use super::{root, sources};
 
 /// The beginning of a citation, and its page.
 const PAGES: [(&str, &str); 2] = [("plugin protocol, ", "plugin-protocol.md"), ("service API, ", "service-api.md")];
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
 
 /// The headings of a page, in lower case.
 fn headings(page: &str) -> Vec<String> {
@@ -29,17 +27,6 @@ fn comments(text: &str) -> Vec<String> {
     comments
 }
 
-fn files(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-}
-
 /// Whether a citation begins with a heading, followed by nothing or by a part of its section.
 fn cites(citation: &str, heading: &str) -> bool {
     let rest = citation.to_lowercase().strip_prefix(heading).map(|rest| rest.chars().next());
@@ -48,10 +35,7 @@ fn cites(citation: &str, heading: &str) -> bool {
 
 #[test]
 fn every_citation_names_a_heading() {
-    let mut sources = Vec::new();
-    for directory in ["src", "tests/it", "benches"] {
-        files(&root().join(directory), &mut sources);
-    }
+    let sources = ["src", "tests", "benches"].map(sources).concat();
     let mut missing = BTreeSet::new();
     let mut cited = 0;
     for (words, page) in PAGES {

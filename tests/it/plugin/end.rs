@@ -11,26 +11,24 @@ use nix::{
     unistd::Pid,
 };
 use serde_json::Value;
+use terraform_plugin::{
+    plugin::proto::plugin::{
+        ConnInfo, Empty, grpc_broker_client::GrpcBrokerClient, grpc_controller_client::GrpcControllerClient,
+        grpc_stdio_client::GrpcStdioClient,
+    },
+    testing::{COOKIE, ClientIdentity, DEADLINE, PluginProcess, client_config, connect_plain},
+};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::Command,
     time::timeout,
 };
 
-use crate::{
-    plugin::check,
-    support::{
-        plugin::{BINARY, COOKIE, ClientIdentity, DEADLINE, PluginProcess, client_config, connect_plain},
-        proto::plugin::{
-            ConnInfo, Empty, grpc_broker_client::GrpcBrokerClient, grpc_controller_client::GrpcControllerClient,
-            grpc_stdio_client::GrpcStdioClient,
-        },
-    },
-};
+use crate::{plugin::check, support::plugin::BINARY};
 
 #[tokio::test]
 async fn shutdown_ends_the_process_while_streams_are_open() {
-    let plugin = PluginProcess::start().await;
+    let plugin = PluginProcess::start(BINARY).await;
     let channel = plugin.connect().await;
     let stdio = GrpcStdioClient::new(channel.clone()).stream_stdio(()).await;
     let knocks = tokio_stream::pending::<ConnInfo>();
@@ -53,7 +51,7 @@ async fn an_idle_plugin_ends_at_once() {
     let mut fastest = DEADLINE;
     while fastest > Duration::from_millis(50) {
         assert!(start.elapsed() < DEADLINE, "it took at least {fastest:?}");
-        let plugin = PluginProcess::start().await;
+        let plugin = PluginProcess::start(BINARY).await;
         let mut controller = GrpcControllerClient::new(plugin.connect().await);
         let asked = Instant::now();
         controller.shutdown(Empty {}).await.unwrap();
@@ -64,7 +62,7 @@ async fn an_idle_plugin_ends_at_once() {
 
 #[tokio::test]
 async fn the_interrupts_of_a_terminal_are_left_to_the_core() {
-    let plugin = PluginProcess::start().await;
+    let plugin = PluginProcess::start(BINARY).await;
     for signal in [Signal::SIGINT, Signal::SIGHUP, Signal::SIGINT] {
         plugin.signal(signal);
         check(plugin.connect().await).await;
@@ -74,7 +72,7 @@ async fn the_interrupts_of_a_terminal_are_left_to_the_core() {
 
 #[tokio::test]
 async fn a_termination_ends_the_process_and_removes_the_socket() {
-    let plugin = PluginProcess::start().await;
+    let plugin = PluginProcess::start(BINARY).await;
     let _connected = plugin.connect().await;
     assert_eq!(plugin.sockets().len(), 1);
     plugin.signal(Signal::SIGTERM);
@@ -95,7 +93,7 @@ async fn the_end_of_standard_input_means_nothing() {
 
 #[tokio::test]
 async fn a_log_that_nobody_reads_harms_nothing() {
-    let mut plugin = PluginProcess::start().await;
+    let mut plugin = PluginProcess::start(BINARY).await;
     plugin.close_stderr().await;
     // This logs a warning, which cannot be written.
     let server = plugin.handshake.certificate.as_ref().unwrap();
@@ -127,7 +125,7 @@ fn a_core_that_is_gone_before_the_handshake_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn a_closed_connection_ends_nothing() {
-    let plugin = PluginProcess::start().await;
+    let plugin = PluginProcess::start(BINARY).await;
     for _ in 0..3 {
         check(plugin.connect().await).await;
     }

@@ -5,17 +5,17 @@ use std::{env, io::Write as _, process::Stdio};
 
 use damodel::sandbox::Balance;
 use nix::sys::signal::Signal;
+use terraform_plugin::{
+    plugin::proto::{
+        health::health_check_response::ServingStatus,
+        plugin::{Empty, grpc_controller_client::GrpcControllerClient},
+    },
+    testing::{ClientIdentity, PluginProcess},
+};
 
 use crate::{
     plugin::check,
-    support::{
-        plugin::{ClientIdentity, PluginProcess},
-        proto::{
-            health::health_check_response::ServingStatus,
-            plugin::{Empty, grpc_controller_client::GrpcControllerClient},
-        },
-        terraform::{Instance, config, disk, each_workspace},
-    },
+    support::terraform::{Instance, config, disk, each_workspace},
 };
 
 /// The words of the command line. Without them the test says so past the test harness.

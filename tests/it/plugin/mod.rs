@@ -2,20 +2,20 @@
 
 mod end;
 mod foreign;
-mod panic;
 mod stall;
 mod tls;
 
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use terraform_plugin::{
+    plugin::proto::health::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient},
+    testing::{COOKIE, ClientIdentity, PluginProcess},
+};
 use tokio::net::UnixStream;
 use tonic::Code;
 
-use crate::support::{
-    plugin::{BINARY, COOKIE, ClientIdentity, PluginProcess},
-    proto::health::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient},
-};
+use crate::support::plugin::BINARY;
 
 /// The plugin's health check.
 pub(crate) async fn check(channel: tonic::transport::Channel) -> ServingStatus {
@@ -26,7 +26,7 @@ pub(crate) async fn check(channel: tonic::transport::Channel) -> ServingStatus {
 
 #[tokio::test]
 async fn the_handshake_line_has_six_fields_and_a_certificate_without_padding() {
-    let plugin = PluginProcess::start().await;
+    let plugin = PluginProcess::start(BINARY).await;
     let [core, version, network, address, protocol, certificate] = plugin.handshake.fields.as_slice() else {
         panic!("{:?}", plugin.handshake);
     };
@@ -93,7 +93,7 @@ fn a_start_that_fails_says_why_and_leaves_no_handshake() {
 
 #[tokio::test]
 async fn only_known_services_are_healthy() {
-    let plugin = PluginProcess::start().await;
+    let plugin = PluginProcess::start(BINARY).await;
     let request = HealthCheckRequest { service: "tfplugin5.Provider".to_owned() };
     let mut client = HealthClient::new(plugin.connect().await);
     let refusal = client.check(request).await.unwrap_err();

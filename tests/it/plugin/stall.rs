@@ -21,16 +21,11 @@ use nix::{
     unistd::mkfifo,
 };
 use tempfile::TempDir;
+use terraform_plugin::testing::{ClientIdentity, DEADLINE, PluginProcess, dynamic};
 use tokio::time::{sleep, timeout};
 use tonic::transport::Channel;
 
-use crate::{
-    framework::conformance::core::dynamic,
-    support::{
-        plugin::{BINARY, ClientIdentity, DEADLINE, PluginProcess},
-        terraform::Site,
-    },
-};
+use crate::support::{plugin::BINARY, terraform::Site};
 
 /// How long an end may take: the grace of five seconds and one more.
 const END: Duration = Duration::from_secs(6);

@@ -6,15 +6,13 @@ use rustls::{
     AlertDescription, SupportedProtocolVersion,
     version::{TLS12, TLS13},
 };
+use terraform_plugin::testing::{ClientIdentity, PluginProcess, client_config};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
 };
 
-use crate::{
-    plugin::check,
-    support::plugin::{ClientIdentity, PluginProcess, client_config},
-};
+use crate::{plugin::check, support::plugin::BINARY};
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 
@@ -43,7 +41,7 @@ fn alert(error: &io::Error) -> Option<AlertDescription> {
 
 #[tokio::test]
 async fn the_right_client_is_let_in_and_http2_negotiated() {
-    let plugin = PluginProcess::start().await;
+    let plugin = PluginProcess::start(BINARY).await;
     let server = plugin.handshake.certificate.as_ref().unwrap();
     for version in VERSIONS {
         let config = client_config(server, plugin.identity.as_ref(), &[version]);
@@ -58,7 +56,7 @@ async fn the_right_client_is_let_in_and_http2_negotiated() {
 
 #[tokio::test]
 async fn a_client_without_a_certificate_is_refused() {
-    let plugin = PluginProcess::start().await;
+    let plugin = PluginProcess::start(BINARY).await;
     assert_eq!(refusal(&plugin, None, &TLS13).await, AlertDescription::CertificateRequired);
     assert_eq!(refusal(&plugin, None, &TLS12).await, AlertDescription::CertificateRequired);
     still_serves(plugin, 2).await;
@@ -66,7 +64,7 @@ async fn a_client_without_a_certificate_is_refused() {
 
 #[tokio::test]
 async fn a_client_with_another_certificate_is_refused() {
-    let plugin = PluginProcess::start().await;
+    let plugin = PluginProcess::start(BINARY).await;
     let other = ClientIdentity::generate();
     for version in VERSIONS {
         assert_eq!(refusal(&plugin, Some(&other), version).await, AlertDescription::AccessDenied);
@@ -76,7 +74,7 @@ async fn a_client_with_another_certificate_is_refused() {
 
 #[tokio::test]
 async fn a_client_that_has_the_certificate_but_not_its_key_is_refused() {
-    let plugin = PluginProcess::start().await;
+    let plugin = PluginProcess::start(BINARY).await;
     let right = plugin.identity.as_ref().unwrap();
     let thief = right.with_key_of(&ClientIdentity::generate());
     for version in VERSIONS {
@@ -87,7 +85,7 @@ async fn a_client_that_has_the_certificate_but_not_its_key_is_refused() {
 
 #[tokio::test]
 async fn a_client_that_does_not_speak_tls_is_refused() {
-    let plugin = PluginProcess::start().await;
+    let plugin = PluginProcess::start(BINARY).await;
     let mut stream = UnixStream::connect(plugin.handshake.socket()).await.unwrap();
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();

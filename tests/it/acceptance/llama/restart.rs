@@ -7,6 +7,7 @@ use damodel::{
     protocol::tfplugin6::{Diagnostic, invoke_action, invoke_action::event::Type as Event},
     provider::{Damodel, Environment},
 };
+use terraform_plugin::testing::{Core, dynamic};
 use tokio_stream::StreamExt as _;
 
 use super::{
@@ -14,10 +15,7 @@ use super::{
     plain::{Host, config, each_host},
     runs, slay,
 };
-use crate::{
-    framework::conformance::core::{Core, dynamic},
-    support::terraform::{Workspace, each_cli},
-};
+use crate::support::terraform::{Workspace, each_cli};
 
 const ACTION: &str = "damodel_llama_server_restart";
 

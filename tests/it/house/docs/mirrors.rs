@@ -15,6 +15,7 @@ use axum::{
     response::{IntoResponse, Response},
     serve::Listener,
 };
+use terraform_plugin::testing::ClientIdentity;
 use tokio::{
     net::{TcpListener, TcpStream},
     runtime::Runtime,
@@ -22,10 +23,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::{markdown::Page, root};
-use crate::support::{
-    terraform::{Cli, Run, each_cli},
-    tls::ClientIdentity,
-};
+use crate::support::terraform::{Cli, Run, each_cli};
 
 /// The web server's address in the guide.
 const URL: &str = "https://mirror.example.com/providers/";

@@ -15,9 +15,10 @@ use damodel::{
     provider::{ADDRESS, Damodel, Environment, Silence},
 };
 use tempfile::TempDir;
+use terraform_plugin::testing::Reattached;
 
 use super::{Cli, Diagnostic, Plan, Site, State};
-use crate::support::{plugin::BINARY, reattach::Reattached, record};
+use crate::support::{plugin::BINARY, record};
 
 /// How the command line finds the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,9 @@
+//! Terraform and OpenTofu providers in Rust.
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
+
+pub mod framework;
+pub mod plugin;
+pub mod process;
+pub mod protocol;
+#[cfg(feature = "testing")]
+pub mod testing;
