@@ -11,8 +11,8 @@ pub mod commands;
 pub mod model;
 pub mod provider;
 pub mod review;
-#[cfg(feature = "sandbox")]
-pub mod sandbox;
 pub mod ssh;
 
+#[cfg(feature = "sandbox")]
+pub use damodel_sandbox as sandbox;
 pub use terraform_plugin::{framework, plugin, protocol};

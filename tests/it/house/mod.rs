@@ -39,7 +39,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The crates of the workspace.
-const CRATES: [&str; 2] = ["", "crates/terraform-plugin"];
+const CRATES: [&str; 3] = ["", "crates/damodel-sandbox", "crates/terraform-plugin"];
 
 /// The sources in a folder, of each crate that has it.
 fn sources(folder: &str) -> Vec<PathBuf> {

@@ -1,10 +1,9 @@
-//! The simulated service over HTTP and SSH, and the stand-ins in its instances.
+//! The simulated service as a program, its instances over SSH, and the stand-ins in them.
 
+#[path = "../../../crates/damodel-sandbox/tests/it/client.rs"]
+#[expect(dead_code, reason = "the tests of the sandbox use all of it")]
 pub(crate) mod client;
 mod command;
-mod control;
-mod faults;
-mod fixtures;
 #[cfg(unix)]
 mod home;
 #[cfg(unix)]

@@ -1,5 +1,5 @@
 //! Models: GGUF files as the format's description (docs/gguf.md of ggml) has them, with weights that are all zero, and
-//! with keys that the sandbox's server obeys (`src/sandbox/stand_in/gguf.rs`).
+//! with keys that the sandbox's server obeys (`stand_in/gguf.rs`).
 
 /// A key with its type and its value.
 pub(super) type Key = (&'static str, u32, Vec<u8>);

@@ -1,4 +1,4 @@
-//! What an instance has: the sandbox's stand-ins (`src/sandbox/stand_in`), which are the built program under the names
+//! What an instance has: the sandbox's stand-ins (`stand_in`), which are the built program under the names
 //! of llama-server, nvcc and nvidia-smi, and the source that it compiles.
 
 use std::{
@@ -122,7 +122,10 @@ impl Home {
         self.machine(gpu, "12.4");
         self.script("bin/nvcc", NVCC);
         symlink(stand_in(), self.path("bin/nvidia-smi")).unwrap();
-        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sandbox/stand_in/source"), &self.path("source"));
+        copy(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/damodel-sandbox/src/stand_in/source"),
+            &self.path("source"),
+        );
         let server = self.path("stand-in/llama-server");
         let about = format!("set(LLAMA_COMMIT f1e2d3c4b)\nset(LLAMA_STAND_IN [=[{}]=])\n", server.display());
         fs::write(self.path("source/cmake/about.cmake"), about).unwrap();
