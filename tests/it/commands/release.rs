@@ -22,7 +22,9 @@ const NAME: &str = concat!("terraform-provider-damodel_", env!("CARGO_PKG_VERSIO
 const CYCLONEDX: &str = r#"#!/bin/sh
 arguments=$*
 while [ "$1" != --override-filename ]; do shift; done
-echo "{\"arguments\": \"$arguments\", \"bom-ref\": \"path+file://$PWD#terraform-provider-damodel@1\"}" >"$2.json"
+for folder in . crates/*; do
+  echo "{\"arguments\": \"$arguments\", \"bom-ref\": \"path+file://$PWD#terraform-provider-damodel@1\"}" >"$folder/$2.json"
+done
 "#;
 
 /// Builds a program that contains its folder, unless the folder is remapped; with `EMBED` set, always.
@@ -206,7 +208,9 @@ fn what_the_programs_are_made_of_is_a_file_beside_them() {
         let arguments = contents["arguments"].as_str().unwrap();
         assert_eq!(arguments.contains("--no-default-features"), is_without_sandbox, "{arguments}");
         assert!(arguments.contains("--target x86_64-pc-windows-gnu"), "{arguments}");
-        assert!(!Path::new(env!("CARGO_MANIFEST_DIR")).join(file).exists());
+        for folder in ["", "crates/damodel-sandbox", "crates/terraform-plugin"] {
+            assert!(!Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(&file).exists());
+        }
     }
 }
 

@@ -45,7 +45,9 @@ fn stand_in() -> &'static Path {
         let program = folder.join("terraform-provider-damodel");
         if !program.exists() {
             let profile = if folder.ends_with("release") { "release" } else { "dev" };
-            let built = Command::new(env!("CARGO")).args(["build", "--quiet", "--bins", "--profile", profile]).status();
+            let built = Command::new(env!("CARGO"))
+                .args(["build", "--quiet", "--package", env!("CARGO_PKG_NAME"), "--bins", "--profile", profile])
+                .status();
             assert!(built.unwrap().success() && program.exists(), "{} is missing", program.display());
         }
         program
