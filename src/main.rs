@@ -11,15 +11,15 @@ use std::{
 
 use clap::{CommandFactory, Parser, Subcommand};
 use damodel::{
-    commands,
-    framework::Ends,
-    plugin::{self, ServeOptions},
-    protocol,
+    commands, plugin,
     provider::{self, Damodel},
 };
+use terraform_plugin::Program;
 
 /// What `--version` says.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("DAMODEL_COMMIT"), ")");
+
+const PROGRAM: Program = Program { name: "damodel", version: VERSION, address: provider::ADDRESS };
 
 /// Terraform and OpenTofu provider for the damodel GPU compute and model inference service.
 ///
@@ -64,12 +64,12 @@ fn main() -> ExitCode {
     if let Some(code) = damodel::sandbox::stand_in::run(env::args_os(), variable) {
         return code;
     }
-    plugin::install_panic_hook();
     let arguments: Vec<OsString> = env::args_os().collect();
     if arguments.len() < 2 && plugin::started_by_core(variable) {
         return serve();
     }
-    plugin::log::install(&plugin::log::LogSettings::read("damodel", variable));
+    plugin::install_panic_hook();
+    plugin::log::install(&plugin::log::LogSettings::read(PROGRAM.name, variable));
     if arguments.len() < 2 {
         return by_hand();
     }
@@ -93,7 +93,7 @@ fn run(command: Command) -> ExitCode {
     match command {
         Command::Adopt(arguments) => by_command(commands::adopt::run(arguments)),
         Command::Audit(arguments) => by_command(commands::audit::run(*arguments)),
-        Command::Debug => plugin::serve_debug(provider::ADDRESS, variable, routes),
+        Command::Debug => serve(),
         #[cfg(feature = "sandbox")]
         Command::Demo(arguments) => {
             by_command(async { Ok::<_, Box<dyn Error>>(commands::demo::run(arguments, surroundings()?).await?) })
@@ -119,14 +119,7 @@ fn run(command: Command) -> ExitCode {
 }
 
 fn serve() -> ExitCode {
-    plugin::log::install(&plugin::log::LogSettings::read("damodel", variable));
-    plugin::serve(variable, routes)
-}
-
-fn routes(options: &ServeOptions) -> plugin::Routes {
-    let provider = Damodel::new(provider::Environment::of_process());
-    let ServeOptions { stopping, caller_gone, work } = options.clone();
-    protocol::service(provider, Ends { stopping, caller_gone, work })
+    terraform_plugin::serve(Damodel::new(provider::Environment::of_process()), PROGRAM)
 }
 
 /// Says what this program is, and what it can do by hand.

@@ -20,8 +20,8 @@ use super::{
 use crate::{
     api::{ChatAnswer, ChatMessage, ChatRequest, InstanceUid},
     framework::{
-        Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, Secret, StepContext, Type,
-        schema::{Attribute, AttributeType, Nesting, validator},
+        Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Result, Schema, Secret, StepContext, Type,
+        schema::{Attribute, AttributeType, Nesting, Validator},
         value::Number,
     },
 };
@@ -83,24 +83,22 @@ impl DataSource for ChatCompletion {
         validate(config, diagnostics);
     }
 
-    async fn read(&self, config: Chat, context: StepContext<ProviderClient>) -> Outcome<Chat> {
+    async fn read(&self, config: Chat, context: StepContext<ProviderClient>) -> Result<Outcome<Chat>> {
         let request = config.request();
         if config.target.as_str() == Some(LLAMA_SERVER) {
             return Box::pin(read(config, &request, &context)).await;
         }
-        match context.client.api.chat(&request, &limits(&context)).await {
-            Ok(answer) => Outcome::present(config.answered(answer), Private::default()),
-            Err(error) => {
-                let failure =
-                    Failure { error: &error, tried: format!("chat with {:?}", request.model), now: String::new() };
-                Outcome::absent().with(failure.diagnostic(|name| match name {
-                    "messages" | "model" => true,
-                    "max_tokens" => !config.max_tokens.is_null(),
-                    "temperature" => !config.temperature.is_null(),
-                    _ => false,
-                }))
-            }
-        }
+        let answer = context.client.api.chat(&request, &limits(&context)).await.map_err(|error| {
+            let failure =
+                Failure { error: &error, tried: format!("chat with {:?}", request.model), now: String::new() };
+            failure.diagnostic(|name| match name {
+                "messages" | "model" => true,
+                "max_tokens" => !config.max_tokens.is_null(),
+                "temperature" => !config.temperature.is_null(),
+                _ => false,
+            })
+        })?;
+        Ok(Outcome::present(config.answered(answer), Private::default()))
     }
 }
 
@@ -172,7 +170,7 @@ fn question() -> Vec<Attribute> {
         ),
         Attribute::optional("temperature", Type::Number, "The sampling temperature; sent only when set."),
         Attribute::optional("max_tokens", Type::Number, "The longest answer in tokens; sent only when set.")
-            .validate(validator::between(1..=i64::MAX)),
+            .validate(Validator::between(1..=i64::MAX)),
     ]
 }
 
@@ -184,13 +182,13 @@ fn target() -> Vec<Attribute> {
             "hosted",
             "The target of the chat: `hosted`, a model of the service, or `llama_server`, a server in an instance.",
         )
-        .validate(validator::one_of(&["hosted", LLAMA_SERVER])),
+        .validate(Validator::one_of(&["hosted", LLAMA_SERVER])),
         Attribute::optional(
             "llama_server_id",
             Type::String,
             "The id of a `damodel_llama_server`: the instance's UID, or the host of `ssh`, and the port.",
         )
-        .validate(validator::text("the id of a damodel_llama_server, such as ins-…:8000", |id| {
+        .validate(Validator::text("the id of a damodel_llama_server, such as ins-…:8000", |id| {
             id.rsplit_once(':')
                 .is_some_and(|(machine, port)| !machine.is_empty() && port.parse::<u16>().is_ok_and(|port| port != 0))
         })),
@@ -258,13 +256,12 @@ fn validate(config: &Chat, diagnostics: &mut Diagnostics) {
 }
 
 /// Sends the request to the server, over an SSH login for this request only.
-async fn read(config: Chat, request: &ChatRequest, context: &StepContext<ProviderClient>) -> Outcome<Chat> {
+async fn read(config: Chat, request: &ChatRequest, context: &StepContext<ProviderClient>) -> Result<Outcome<Chat>> {
     let mut warnings = Diagnostics::new();
-    let outcome = match ask(&config, request, context, &mut warnings).await {
-        Ok(answer) => Outcome::present(config.answered(answer), Private::default()),
-        Err(diagnostic) => Outcome::absent().with(*diagnostic),
-    };
-    outcome.with(warnings)
+    match ask(&config, request, context, &mut warnings).await {
+        Ok(answer) => Ok(Outcome::present(config.answered(answer), Private::default()).with(warnings)),
+        Err(failed) => Err(Diagnostics::from(failed).with(warnings)),
+    }
 }
 
 async fn ask(

@@ -14,7 +14,7 @@ use crate::{
     api::CloudDiskSpecFilter,
     framework::{
         StepContext, Type, Value,
-        schema::{Attribute, validator},
+        schema::{Attribute, Validator},
     },
 };
 
@@ -38,7 +38,7 @@ pub(super) fn plural() -> Plural {
             Type::list(Type::String),
             "Only specifications of these storage classes: `RBD`, `FS`, `S3`.",
         )
-        .validate(validator::one_of(&["RBD", "FS", "S3"])),
+        .validate(Validator::one_of(&["RBD", "FS", "S3"])),
         Attribute::optional(
             "support_ib_network",
             Type::Bool,

@@ -10,7 +10,7 @@ use crate::{
     api::{self, BaseUrl, Context, InvalidBaseUrl, Journal, PlainHttp, Progress, Settings, TokenSource, UserAgent},
     framework::{
         Attr, ConfigureContext, Diagnostics, Path, Schema, Secret, Type,
-        schema::{Attribute, validator},
+        schema::{Attribute, Validator},
         timeouts::{parse_duration, print_duration},
         value::Number,
     },
@@ -83,19 +83,19 @@ pub(super) fn schema() -> Schema {
                 Type::String,
                 format!("How long one request may take. Default: `{timeout}`."),
             )
-            .validate(validator::duration()),
+            .validate(Validator::duration()),
             Attribute::optional(
                 "max_retries",
                 Type::Number,
                 format!("How often a failed request is repeated if that is safe. Default: `{}`.", defaults.max_retries),
             )
-            .validate(validator::between(0..=100)),
+            .validate(Validator::between(0..=100)),
             Attribute::optional(
                 "max_concurrent_requests",
                 Type::Number,
                 format!("How many requests may run at the same time. Default: `{}`.", defaults.max_concurrent_requests),
             )
-            .validate(validator::between(1..=1000)),
+            .validate(Validator::between(1..=1000)),
             Attribute::optional(
                 "ca_certificate_file",
                 Type::String,
@@ -114,7 +114,7 @@ pub(super) fn schema() -> Schema {
                 "The maximum hourly price of an instance. A higher live price, also of spot capacity, is an error in \
                  the plan and before the purchase.",
             )
-            .validate(validator::positive()),
+            .validate(Validator::positive()),
             Attribute::optional(
                 "max_account_hourly_price",
                 Type::Number,
@@ -123,7 +123,7 @@ pub(super) fn schema() -> Schema {
                  purchase, and so is an instance without a known price. Aliases, units and runs that start together \
                  can exceed it together: give each a share, or run them one after the other.",
             )
-            .validate(validator::positive()),
+            .validate(Validator::positive()),
             Attribute::optional(
                 "max_prepaid_total",
                 Type::Number,
@@ -131,7 +131,7 @@ pub(super) fn schema() -> Schema {
                  instance's whole term. A higher one is an error in the plan and before the purchase, and so is a term \
                  without a known price (`Weekly`). `auto_renew` buys further terms, which are not limited.",
             )
-            .validate(validator::positive()),
+            .validate(Validator::positive()),
             Attribute::optional(
                 "on_leftover",
                 Type::String,
@@ -141,7 +141,7 @@ pub(super) fn schema() -> Schema {
                  is an error before anything is sent, with the import command; `warn` creates another. An unfinished \
                  creation with the same arguments is always resumed.",
             )
-            .validate(validator::one_of(&["fail", "warn"])),
+            .validate(Validator::one_of(&["fail", "warn"])),
             Attribute::optional(
                 "unique_names",
                 Type::Bool,

@@ -1,7 +1,7 @@
 //! The function `estimate_cost`.
 
 use super::pricing::{self, EstimatedCost, PAYMENT_TYPES, PriceTerms, Prices, cost};
-use crate::framework::{Function, FunctionError, Parameter, Signature, Type, Value, schema::validator};
+use crate::framework::{Function, FunctionError, Parameter, Signature, Type, Value, schema::Validator};
 
 /// `estimate_cost(spec, gpu_num, data_disk_expand_size_gb, payment_type, purchase_duration)`.
 #[derive(Debug)]
@@ -30,28 +30,28 @@ impl Function for EstimateCost {
                     "A specification: an element of `specs` of `damodel_specs`, or the data source `damodel_spec` \
                      itself.",
                 ),
-                Parameter::new("gpu_num", Type::Number, "How many GPUs.").validate(validator::between(1..=i64::MAX)),
+                Parameter::new("gpu_num", Type::Number, "How many GPUs.").validate(Validator::between(1..=i64::MAX)),
                 Parameter::new(
                     "data_disk_expand_size_gb",
                     Type::Number,
                     "Additional size of the local data disk in GB; null means 0.",
                 )
                 .takes_null()
-                .validate(validator::between(0..=i64::MAX)),
+                .validate(Validator::between(0..=i64::MAX)),
                 Parameter::new(
                     "payment_type",
                     Type::String,
                     "`Hourly`, `Daily`, `Weekly` or `Monthly`; null means `Hourly`.",
                 )
                 .takes_null()
-                .validate(validator::one_of(PAYMENT_TYPES)),
+                .validate(Validator::one_of(PAYMENT_TYPES)),
                 Parameter::new(
                     "purchase_duration",
                     Type::Number,
                     "How many days, weeks or months. For `Hourly` it has no effect and may be null.",
                 )
                 .takes_null()
-                .validate(validator::between(1..=i64::MAX)),
+                .validate(Validator::between(1..=i64::MAX)),
             ],
             returns: pricing::ty(),
         }

@@ -12,7 +12,7 @@ use crate::{
     api::PublicImageFilter,
     framework::{
         StepContext, Type, Value,
-        schema::{Attribute, validator},
+        schema::{Attribute, Validator},
     },
 };
 
@@ -89,7 +89,7 @@ pub(super) fn singular() -> Singular {
 
 fn pattern(description: &str) -> Filter {
     let pattern =
-        Attribute::optional("name_regex", Type::String, description).validate(validator::regular_expression());
+        Attribute::optional("name_regex", Type::String, description).validate(Validator::regular_expression());
     Filter::On("name", matching, pattern)
 }
 

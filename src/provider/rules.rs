@@ -1,25 +1,25 @@
 //! Rules for names and paths that can be checked without the service.
 
-use crate::framework::schema::{Validator, validator};
+use crate::framework::schema::Validator;
 
 /// The rule for a name or a code: it is more than white space.
 pub(super) fn non_empty() -> Validator {
-    validator::text("a non-empty string", |text| !text.trim().is_empty())
+    Validator::text("a non-empty string", |text| !text.trim().is_empty())
 }
 
 /// The rule for a region. Where the state must hold what the configuration says, white space cannot be ignored.
 pub(super) fn region() -> Validator {
-    validator::text("a region without white space", |text| !text.is_empty() && !text.contains(char::is_whitespace))
+    Validator::text("a region without white space", |text| !text.is_empty() && !text.contains(char::is_whitespace))
 }
 
 /// The rule for a key that is sent in a header.
 pub(super) fn one_line() -> Validator {
-    validator::text("one line of printable ASCII", |key| key.trim().chars().all(|c| matches!(c, ' '..='~')))
+    Validator::text("one line of printable ASCII", |key| key.trim().chars().all(|c| matches!(c, ' '..='~')))
 }
 
 /// The rule for an argument that names an instance. A llama server's `id`, which has a port, is none.
 pub(super) fn instance_uid() -> Validator {
-    validator::text("an instance's UID", |uid| !uid.is_empty() && !uid.contains([' ', ':', '/']))
+    Validator::text("an instance's UID", |uid| !uid.is_empty() && !uid.contains([' ', ':', '/']))
 }
 
 /// Whether this is a normalized absolute path: no empty, `.` or `..` parts and no control characters (service API, POST

@@ -10,9 +10,9 @@ use super::{ProviderClient, errors::Failure, words::title};
 use crate::{
     api::{self, Code, InstanceStatus, Listing},
     framework::{
-        DataSource, Diagnostic, Diagnostics, ListResource, ListSender, Listed, Outcome, Path, Private, Schema,
+        DataSource, Diagnostic, Diagnostics, ListResource, ListSender, Listed, Outcome, Path, Private, Result, Schema,
         StepContext, Value,
-        schema::{Attribute, AttributeType, Nesting, Requirement},
+        schema::{Attribute, AttributeType, Nesting, Requirement, Selection},
     },
 };
 
@@ -240,15 +240,11 @@ impl DataSource for Plural {
         Schema::new(self.source.description, self.source.arguments().chain([rows]).collect())
     }
 
-    async fn read(&self, mut config: Value, context: StepContext<ProviderClient>) -> Outcome<Value> {
-        match (self.source.list)(&config, &context).await.and_then(ListedRows::complete) {
-            Ok(rows) => {
-                let rows = self.source.accepted(&config, &rows);
-                config.set_attribute(self.rows, Value::List(rows.iter().map(|row| self.source.row(row)).collect()));
-                Outcome::present(config, Private::default())
-            }
-            Err(diagnostic) => Outcome::absent().with(diagnostic),
-        }
+    async fn read(&self, mut config: Value, context: StepContext<ProviderClient>) -> Result<Outcome<Value>> {
+        let rows = (self.source.list)(&config, &context).await.and_then(ListedRows::complete)?;
+        let rows = self.source.accepted(&config, &rows);
+        config.set_attribute(self.rows, Value::List(rows.iter().map(|row| self.source.row(row)).collect()));
+        Ok(Outcome::present(config, Private::default()))
     }
 }
 
@@ -361,40 +357,21 @@ impl DataSource for Singular {
 
     fn schema(&self) -> Schema {
         let results = self.source.columns.iter().filter_map(|column| self.source.result(column));
-        Schema::new(self.source.description, self.source.arguments().chain(results).collect())
-    }
-
-    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) {
-        let (names, at_most) = match self.needs {
-            Needs::Nothing => return,
-            Needs::Any(names) => (names, usize::MAX),
-            Needs::One(names) => (names, 1),
-        };
-        let set = names.iter().filter(|name| !config.attribute(name).is_null()).count();
-        let is_open = names.iter().any(|name| config.attribute(name).is_unknown());
-        let list = names.join(", ");
-        let list = match list.rsplit_once(", ") {
-            Some((others, last)) => format!("{others} or {last}"),
-            None => list,
-        };
-        let path = Path::to(names.first().copied().unwrap_or_default());
-        if set == 0 {
-            diagnostics.error_at(path, "Missing required argument", format!("Set {list}."));
-        } else if set > at_most && !is_open {
-            diagnostics.error_at(path, "Conflicting arguments", format!("Set only one of {list}."));
+        let schema = Schema::new(self.source.description, self.source.arguments().chain(results).collect());
+        let paths = |names: &[&str]| names.iter().map(|name| Path::to(name)).collect::<Vec<_>>();
+        match self.needs {
+            Needs::Nothing => schema,
+            Needs::Any(names) => schema.select(Selection::at_least_one_of(paths(names))),
+            Needs::One(names) => schema.select(Selection::exactly_one_of(paths(names))),
         }
     }
 
-    async fn read(&self, mut config: Value, context: StepContext<ProviderClient>) -> Outcome<Value> {
-        match self.read(&config, &context).await {
-            Ok(row) => {
-                for column in &self.source.columns {
-                    config.set_attribute(&column.name, row.attribute(&column.name).clone());
-                }
-                Outcome::present(config, Private::default())
-            }
-            Err(diagnostic) => Outcome::absent().with(diagnostic),
+    async fn read(&self, mut config: Value, context: StepContext<ProviderClient>) -> Result<Outcome<Value>> {
+        let row = self.read(&config, &context).await?;
+        for column in &self.source.columns {
+            config.set_attribute(&column.name, row.attribute(&column.name).clone());
         }
+        Ok(Outcome::present(config, Private::default()))
     }
 }
 
@@ -439,11 +416,9 @@ impl ListResource for ListAll {
         config: Value,
         mut found: ListSender<'_, Value>,
         context: StepContext<ProviderClient>,
-    ) -> Diagnostics {
-        let rows = match (self.source.list)(&config, &context).await.and_then(ListedRows::complete) {
-            Ok(rows) => self.source.accepted(&config, &rows),
-            Err(diagnostic) => return diagnostic.into(),
-        };
+    ) -> Result<Diagnostics> {
+        let rows = (self.source.list)(&config, &context).await.and_then(ListedRows::complete)?;
+        let rows = self.source.accepted(&config, &rows);
         let whole = found.wants_state();
         let states = rows.into_iter().take(found.wanted()).map(|row| async {
             let name = row.attribute("name").as_str().or_else(|| row.attribute("id").as_str());
@@ -453,16 +428,12 @@ impl ListResource for ListAll {
         });
         let mut states = stream::iter(states).buffered(AT_ONCE);
         while let Some(listed) = states.next().await {
-            match listed {
-                Ok(None) => {}
-                Ok(Some(listed)) => {
-                    if let ControlFlow::Break(()) = found.send(listed).await {
-                        break;
-                    }
-                }
-                Err(diagnostic) => return diagnostic.into(),
+            if let Some(listed) = listed?
+                && let ControlFlow::Break(()) = found.send(listed).await
+            {
+                break;
             }
         }
-        Diagnostics::new()
+        Ok(Diagnostics::new())
     }
 }

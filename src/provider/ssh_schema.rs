@@ -8,7 +8,7 @@ use super::{
 use crate::{
     framework::{
         Type,
-        schema::{Attribute, AttributeType, Nesting, Replacement, Validator, validator},
+        schema::{Attribute, AttributeType, Nesting, Replacement, Validator},
     },
     ssh,
 };
@@ -68,9 +68,9 @@ fn attributes(visitor: Visitor, whose: &str, host: Attribute) -> Vec<Attribute> 
                 if whose == "host" { ", or the service's value for `instance_id`" } else { "" }
             ),
         )
-        .validate(validator::between(1..=65535)),
+        .validate(Validator::between(1..=65535)),
         Attribute::with_default("user", Type::String, USER, "The user to log in as.")
-            .validate(validator::text("a string without spaces", |user| {
+            .validate(Validator::text("a string without spaces", |user| {
                 !user.is_empty() && !user.contains(char::is_whitespace)
             })),
         Attribute::optional(
@@ -86,13 +86,13 @@ fn attributes(visitor: Visitor, whose: &str, host: Attribute) -> Vec<Attribute> 
             "A file with the private key, on the computer that runs Terraform; `~/` is its user's home. Only the path \
              is stored. With `agent`, a key with a passphrase or a `.pub` file names the agent's key to use.",
         )
-        .validate(validator::text("a path", |path| !path.trim().is_empty() && !path.contains('\n'))),
+        .validate(Validator::text("a path", |path| !path.trim().is_empty() && !path.contains('\n'))),
         Attribute::optional(
             "certificate",
             Type::String,
             "An OpenSSH certificate for the private key, which may be the agent's: the text of its `-cert.pub` file.",
         )
-        .validate(validator::text("an OpenSSH certificate (ssh-…-cert-v01@openssh.com AAAA…)", |text| {
+        .validate(Validator::text("an OpenSSH certificate (ssh-…-cert-v01@openssh.com AAAA…)", |text| {
             text.split_whitespace().next().is_some_and(|kind| kind.ends_with("-cert-v01@openssh.com"))
         })),
         Attribute::optional("password", Type::String, format!("The password; {storage}")).sensitive(),
@@ -112,7 +112,7 @@ fn attributes(visitor: Visitor, whose: &str, host: Attribute) -> Vec<Attribute> 
             ),
         )
         .validate(host_key()),
-        timeout(whose).validate(validator::duration()),
+        timeout(whose).validate(Validator::duration()),
     ]
 }
 
@@ -127,14 +127,14 @@ fn timeout(whose: &str) -> Attribute {
 
 /// The rule for a private key given as text.
 pub(super) fn private_key() -> Validator {
-    validator::text("the text of a private key, beginning with -----BEGIN, and not the path of its file", |key| {
+    Validator::text("the text of a private key, beginning with -----BEGIN, and not the path of its file", |key| {
         key.trim_start().starts_with("-----BEGIN")
     })
 }
 
 /// The rule for a pinned host key.
 fn host_key() -> Validator {
-    validator::text("an OpenSSH public-key line (ssh-ed25519 AAAA…) or a fingerprint (SHA256:…)", |key| {
+    Validator::text("an OpenSSH public-key line (ssh-ed25519 AAAA…) or a fingerprint (SHA256:…)", |key| {
         key.parse::<ssh::Pin>().is_ok()
     })
 }
@@ -175,7 +175,7 @@ pub(super) fn attribute(visitor: Visitor, description: &str) -> Attribute {
         Visitor::DataSource | Visitor::Run => Replacement::Never,
     };
     let address = || {
-        validator::text("a host name or an address, without a port and a user: set port and user", |host| {
+        Validator::text("a host name or an address, without a port and a user: set port and user", |host| {
             let host = bare(host);
             // An IPv6 address has several colons.
             !host.is_empty() && !host.contains([' ', '\n', '/', '@', '[', ']']) && host.matches(':').count() != 1

@@ -2,29 +2,23 @@
 
 use std::{
     collections::BTreeMap,
-    env,
     process::ExitCode,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use serde::{Deserialize, Serialize};
 use terraform_plugin::{
+    Program,
     framework::{
-        Attr, ConfigureContext, Create, DataSource, Diagnostics, Ends, Function, FunctionError, Outcome, Parameter,
-        Private, Provider, Registry, Resource, Schema, Signature, State, StepContext, Type, Update,
-        schema::{Attribute, validator},
+        Attr, ConfigureContext, Create, DataSource, Diagnostic, Diagnostics, Function, FunctionError, Outcome,
+        Parameter, Private, Provider, Registry, Resource, Result, Schema, Signature, State, StepContext, Type, Update,
+        schema::{Attribute, Validator},
     },
-    plugin, protocol,
+    serve,
 };
 
 fn main() -> ExitCode {
-    plugin::serve(
-        |name| env::var_os(name),
-        |options| {
-            let plugin::ServeOptions { stopping, caller_gone, work } = options.clone();
-            protocol::service(Acme::default(), Ends { stopping, caller_gone, work })
-        },
-    )
+    serve(Acme::default(), Program { name: "acme", version: env!("CARGO_PKG_VERSION"), address: "acme/acme" })
 }
 
 /// A provider of words, which its service remembers.
@@ -57,11 +51,7 @@ impl Provider for Acme {
         Registry::new().resource(WordResource).data_source(WordsSource).function(Shout)
     }
 
-    async fn configure(
-        &self,
-        _: NoArguments,
-        _: ConfigureContext<'_>,
-    ) -> Result<(Arc<Words>, Diagnostics), Diagnostics> {
+    async fn configure(&self, _: NoArguments, _: ConfigureContext<'_>) -> Result<(Arc<Words>, Diagnostics)> {
         Ok((Arc::clone(&self.0), Diagnostics::new()))
     }
 }
@@ -85,39 +75,40 @@ impl Resource for WordResource {
 
     fn schema(&self) -> Schema {
         let text = Attribute::required("text", Type::String, "The word; it can be changed.");
-        let text = text.validate(validator::text("one word", |text| !text.contains(' ')));
+        let text = text.validate(Validator::text("one word", |text| !text.contains(' ')));
         Schema::new("A word.", vec![Attribute::computed("id", Type::String, "The number of the word."), text])
     }
 
-    async fn create(&self, change: Create<Word>, context: StepContext<Words>) -> Outcome<Word> {
+    async fn create(&self, change: Create<Word>, context: StepContext<Words>) -> Result<Outcome<Word>> {
         let mut words = context.client.all();
         let id = (words.len() + 1).to_string();
         words.insert(id.clone(), change.planned.text.as_str().unwrap_or_default().to_owned());
-        Outcome::present(Word { id: id.into(), ..change.planned }, Private::default())
+        Ok(Outcome::present(Word { id: id.into(), ..change.planned }, Private::default()))
     }
 
-    async fn read(&self, current: State<Word>, context: StepContext<Words>) -> Outcome<Word> {
-        match context.client.all().get(current.state.id.as_str().unwrap_or_default()) {
+    async fn read(&self, current: State<Word>, context: StepContext<Words>) -> Result<Outcome<Word>> {
+        Ok(match context.client.all().get(current.state.id.as_str().unwrap_or_default()) {
             Some(text) => Outcome::present(Word { text: text.clone().into(), ..current.state }, current.private),
             None => Outcome::absent(),
-        }
+        })
     }
 
-    async fn update(&self, change: Update<Word>, context: StepContext<Words>) -> Outcome<Word> {
-        if let (Some(id), Some(text)) = (change.prior.id.as_str(), change.planned.text.as_str()) {
-            context.client.all().insert(id.to_owned(), text.to_owned());
-        }
-        Outcome::present(change.planned, change.private)
+    async fn update(&self, change: Update<Word>, context: StepContext<Words>) -> Result<Outcome<Word>> {
+        let mut words = context.client.all();
+        let word = words.get_mut(change.prior.id.as_str().unwrap_or_default());
+        let word = word.ok_or_else(|| Diagnostic::error("The word is gone", "Another plan shows what is left."))?;
+        *word = change.planned.text.as_str().unwrap_or_default().to_owned();
+        Ok(Outcome::present(change.planned, change.private))
     }
 
-    async fn delete(&self, current: State<Word>, context: StepContext<Words>) -> Outcome<Word> {
+    async fn delete(&self, current: State<Word>, context: StepContext<Words>) -> Result<Outcome<Word>> {
         context.client.all().remove(current.state.id.as_str().unwrap_or_default());
-        Outcome::absent()
+        Ok(Outcome::absent())
     }
 
-    async fn import(&self, id: &str, _: StepContext<Words>) -> Outcome<Word> {
+    async fn import(&self, id: &str, _: StepContext<Words>) -> Result<Outcome<Word>> {
         // The refresh that follows reads the rest.
-        Outcome::present(Word { id: id.into(), text: Attr::Null }, Private::default())
+        Ok(Outcome::present(Word { id: id.into(), text: Attr::Null }, Private::default()))
     }
 }
 
@@ -141,9 +132,9 @@ impl DataSource for WordsSource {
         Schema::new("All words.", vec![Attribute::computed("texts", Type::list(Type::String), "The words.")])
     }
 
-    async fn read(&self, _: AllWords, context: StepContext<Words>) -> Outcome<AllWords> {
+    async fn read(&self, _: AllWords, context: StepContext<Words>) -> Result<Outcome<AllWords>> {
         let texts = context.client.all().values().cloned().collect::<Vec<_>>();
-        Outcome::present(AllWords { texts: texts.into() }, Private::default())
+        Ok(Outcome::present(AllWords { texts: texts.into() }, Private::default()))
     }
 }
 

@@ -4,6 +4,9 @@
 pub mod framework;
 pub mod plugin;
 pub mod process;
+mod program;
 pub mod protocol;
 #[cfg(feature = "testing")]
 pub mod testing;
+
+pub use program::{Program, serve};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use super::page::PageKind;
 use crate::framework::{
     Offering, Type,
-    schema::{Attribute, AttributeType, Block, Nesting, Replacement, Requirement, Schema, validator},
+    schema::{Attribute, AttributeType, Block, Nesting, Replacement, Requirement, Schema, Validator},
 };
 
 /// The explanation of replacement, above the lists that mention it.
@@ -61,7 +61,7 @@ impl<'a> Links<'a> {
 
     /// A text in which the rule of durations is a link.
     fn linked(&self, text: &str) -> String {
-        let rule = validator::DURATION.replace('"', "`");
+        let rule = Validator::DURATION.replace('"', "`");
         text.replace(&rule, &format!("a [duration]({}index.md#durations)", self.root))
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     api::{self, CloudDiskFilter},
     framework::{
         StepContext, Type, Value, from_value,
-        schema::{Attribute, validator},
+        schema::{Attribute, Validator},
     },
     provider::{
         ProviderClient,
@@ -72,7 +72,7 @@ pub(in crate::provider) fn list_all() -> ListAll {
 fn filters() -> Vec<Filter> {
     let filters = [
         Attribute::optional("name_or_uid", Type::String, "A part of the name or UID."),
-        Attribute::optional("status", Type::String, "Only disks of this status.").validate(validator::one_of(&[
+        Attribute::optional("status", Type::String, "Only disks of this status.").validate(Validator::one_of(&[
             "starting",
             "available",
             "mounting",
@@ -87,8 +87,8 @@ fn filters() -> Vec<Filter> {
             Type::list(Type::String),
             "Only disks of these storage classes: `RBD`, `FS`, `S3`.",
         )
-        .validate(validator::one_of(&["RBD", "FS", "S3"])),
-        Attribute::optional("cluster_id", Type::Number, "Only disks of this cluster.").validate(validator::whole()),
+        .validate(Validator::one_of(&["RBD", "FS", "S3"])),
+        Attribute::optional("cluster_id", Type::Number, "Only disks of this cluster.").validate(Validator::whole()),
         Attribute::optional(
             "support_ib_network",
             Type::Bool,

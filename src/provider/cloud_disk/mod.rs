@@ -22,8 +22,8 @@ use crate::{
         disk_status::{AVAILABLE, MOUNTED, MOUNTING, RELEASED, RELEASING, STARTING, UNMOUNTING},
     },
     framework::{
-        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, PlanContext, Schema, StepContext,
-        Type, Update, UpdatePlan,
+        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, PlanContext, Result, Schema,
+        StepContext, Type, Update, UpdatePlan,
         timeouts::{DefaultTimeouts, minutes},
     },
 };
@@ -57,7 +57,7 @@ impl Managed for CloudDisk {
         plan_size(plan, context).await;
     }
 
-    async fn update(change: Update<Self>, context: &StepContext<ProviderClient>) -> Outcome<Self> {
+    async fn update(change: Update<Self>, context: &StepContext<ProviderClient>) -> Result<Outcome<Self>> {
         update(change, context).await
     }
 
@@ -156,12 +156,12 @@ impl Releasable for CloudDisk {
 }
 
 /// Resizes the disk in place.
-async fn update(change: Update<CloudDisk>, context: &StepContext<ProviderClient>) -> Outcome<CloudDisk> {
+async fn update(change: Update<CloudDisk>, context: &StepContext<ProviderClient>) -> Result<Outcome<CloudDisk>> {
     let Update { prior, planned, private, .. } = change;
     let (disks, limits) = (context.client.api.cloud_disks(), limits(context));
     let size = planned.size_gb.known().copied().filter(|size| prior.size_gb.known() != Some(size));
     let (Some(number), Some(size)) = (prior.key(), size) else {
-        return Outcome::present(planned, private);
+        return Ok(Outcome::present(planned, private));
     };
     if let Err(error) = disks.resize(number, size, &limits).await
         && !is_growing(number, size, &disks, &limits).await
@@ -171,7 +171,7 @@ async fn update(change: Update<CloudDisk>, context: &StepContext<ProviderClient>
             tried: format!("grow {} to {size} GB", prior.title()),
             now: "The disk keeps its size.".to_owned(),
         };
-        return Outcome::present(prior, private).with(failure.whole().at(Path::to("size_gb")));
+        return Ok(Outcome::present(prior, private).with(failure.whole().at(Path::to("size_gb"))));
     }
     let has_grown = |seen: &Sighting<api::CloudDisk>| {
         seen.record().is_some_and(|disk| {
@@ -179,11 +179,11 @@ async fn update(change: Update<CloudDisk>, context: &StepContext<ProviderClient>
         })
     };
     match disks.wait(&number, &limits, has_grown).await {
-        Ok(_) => Outcome::present(planned, private),
+        Ok(_) => Ok(Outcome::present(planned, private)),
         Err(error) => {
             let diagnostic = not_grown(&error, &prior, size);
             let state = if diagnostic.is_error() { prior } else { planned };
-            Outcome::present(state, private).with(diagnostic)
+            Ok(Outcome::present(state, private).with(diagnostic))
         }
     }
 }

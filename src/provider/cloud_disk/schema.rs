@@ -7,7 +7,7 @@ use crate::{
     api,
     framework::{
         Attr, Schema, Type,
-        schema::{Attribute, Replacement, validator},
+        schema::{Attribute, Replacement, Validator},
         timeouts::Timeouts,
     },
     provider::{
@@ -61,18 +61,18 @@ pub(super) fn schema() -> Schema {
             Type::Number,
             "The capacity in GB. A larger value grows the disk in place; a smaller one is an error.",
         )
-        .validate(validator::between(20..=i64::MAX)),
+        .validate(Validator::between(20..=i64::MAX)),
         Attribute::required("spec_id", Type::Number, "The cloud disk specification (see `damodel_cloud_disk_specs`).")
             .replaces(Replacement::Always)
-            .validate(validator::between(1..=i64::MAX)),
+            .validate(Validator::between(1..=i64::MAX)),
         Attribute::optional_computed(
             "mount_path",
             Type::String,
             "Where the disk is mounted if the instance sets no path.",
         )
         .replaces(Replacement::IfKnown)
-        .validate(validator::text("an absolute path without `.` or `..`", rules::is_absolute_path))
-        .validate(validator::text(rules::DISK_PATH_RULE, rules::is_allowed_disk_path)),
+        .validate(Validator::text("an absolute path without `.` or `..`", rules::is_absolute_path))
+        .validate(Validator::text(rules::DISK_PATH_RULE, rules::is_allowed_disk_path)),
         Attribute::with_default(
             "deletion_protection",
             Type::Bool,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::schema::Instance;
 use crate::{
     api::InstanceUid,
-    framework::{Attr, EphemeralResource, Opened, Path, Schema, Secret, StepContext, Type, schema::Attribute},
+    framework::{Attr, EphemeralResource, Opened, Path, Result, Schema, Secret, StepContext, Type, schema::Attribute},
     provider::{ProviderClient, access, client::limits, rules},
 };
 
@@ -55,16 +55,17 @@ impl EphemeralResource for InstanceAccessResource {
         Duration::from_secs(10 * 60)
     }
 
-    async fn open(&self, config: InstanceAccess, context: StepContext<ProviderClient>) -> Opened<InstanceAccess, ()> {
+    async fn open(
+        &self,
+        config: InstanceAccess,
+        context: StepContext<ProviderClient>,
+    ) -> Result<Opened<InstanceAccess, ()>> {
         let uid = InstanceUid::new(config.id.as_str().unwrap_or_default().trim());
         let found = access::running(&uid, "No connection was opened.", &context.client, &limits(&context)).await;
-        let record = match found {
-            Ok(record) => record,
-            Err(failed) => return Opened::failed(failed.at(Path::to("id"))),
-        };
+        let record = found.map_err(|failed| failed.at(Path::to("id")))?;
         let mut instance = Instance { store_credentials: Attr::Known(true), ..Instance::default() };
         instance.take_instance(&record);
-        Opened::ready(InstanceAccess {
+        Ok(Opened::ready(InstanceAccess {
             id: config.id,
             ssh_host: instance.ssh_host,
             ssh_port: instance.ssh_port,
@@ -72,6 +73,6 @@ impl EphemeralResource for InstanceAccessResource {
             ssh_password: instance.ssh_password,
             jupyter_url: instance.jupyter_url,
             jupyter_token: instance.jupyter_token,
-        })
+        }))
     }
 }

@@ -6,7 +6,7 @@ use super::schema::Instance;
 use crate::{
     framework::{
         Attr, CreatePlan, Diagnostics, Path, Type, UpdatePlan,
-        schema::{Attribute, AttributeType, Nesting, validator},
+        schema::{Attribute, AttributeType, Nesting, Validator},
         to_value,
     },
     provider::{ProviderClient, lifecycle::ManagedExt as _, rules, words::capitalized},
@@ -30,7 +30,7 @@ pub(super) fn attribute() -> Attribute {
             Type::Number,
             "The specification's number. If `spec_type` is set too, it must be the code of this number.",
         )
-        .validate(validator::between(1..=i64::MAX)),
+        .validate(Validator::between(1..=i64::MAX)),
         Attribute::optional("spec_type", Type::String, "The specification's code within the region.")
             .validate(rules::non_empty()),
         Attribute::optional(
@@ -44,7 +44,7 @@ pub(super) fn attribute() -> Attribute {
             Type::Number,
             "How many GPUs. Either every candidate sets it or none does. Default: the instance's `gpu_num`.",
         )
-        .validate(validator::between(1..=i64::MAX)),
+        .validate(Validator::between(1..=i64::MAX)),
     ];
     Attribute::optional(
         "candidates",

@@ -11,7 +11,7 @@ use crate::{
     },
     framework::{
         Attr, Diagnostic, Type,
-        schema::{Attribute, AttributeType, Nesting, Replacement, validator},
+        schema::{Attribute, AttributeType, Nesting, Replacement, Validator},
     },
     provider::{ProviderClient, lifecycle::ManagedExt as _, rules},
 };
@@ -150,14 +150,14 @@ pub(super) fn attributes() -> Vec<Attribute> {
         )
         .sensitive()
         .replaces(Replacement::IfKnown)
-        .validate(validator::text("a JSON document", |text| serde_json::from_str::<Value>(text).is_ok())),
+        .validate(Validator::text("a JSON document", |text| serde_json::from_str::<Value>(text).is_ok())),
     ]
 }
 
 fn existing() -> Vec<Attribute> {
     vec![
         Attribute::required("disk_id", Type::Number, "The disk's number (`id` of `damodel_cloud_disk`).")
-            .validate(validator::between(1..=i64::MAX)),
+            .validate(Validator::between(1..=i64::MAX)),
         Attribute::optional_computed("uid", Type::String, "The disk's UID. Default: it is looked up."),
         mount_path("Where it is mounted. Default: the disk's own mount path."),
         Attribute::with_default(
@@ -171,9 +171,9 @@ fn existing() -> Vec<Attribute> {
 
 fn new() -> Vec<Attribute> {
     vec![
-        Attribute::required("size_gb", Type::Number, "The capacity in GB.").validate(validator::between(20..=i64::MAX)),
+        Attribute::required("size_gb", Type::Number, "The capacity in GB.").validate(Validator::between(20..=i64::MAX)),
         Attribute::required("spec_id", Type::Number, "The cloud disk specification (see `damodel_cloud_disk_specs`).")
-            .validate(validator::between(1..=i64::MAX)),
+            .validate(Validator::between(1..=i64::MAX)),
         mount_path("Where it is mounted."),
         Attribute::with_default(
             "release_with_instance",
@@ -187,8 +187,8 @@ fn new() -> Vec<Attribute> {
 
 fn mount_path(description: &str) -> Attribute {
     Attribute::optional("mount_path", Type::String, description)
-        .validate(validator::text("an absolute path without `.` or `..`", rules::is_absolute_path))
-        .validate(validator::text(rules::DISK_PATH_RULE, rules::is_allowed_disk_path))
+        .validate(Validator::text("an absolute path without `.` or `..`", rules::is_absolute_path))
+        .validate(Validator::text(rules::DISK_PATH_RULE, rules::is_allowed_disk_path))
 }
 
 /// The text about the disks that the release of an instance deletes and keeps.

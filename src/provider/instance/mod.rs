@@ -28,7 +28,7 @@ use crate::{
     api::{self, Accepted, Attempt, Code, Context, CreateInstance, InstanceStatus, InstanceUid, Presence, Sighting},
     framework::{
         Attr, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, PlanContext, Private,
-        Schema, StepContext, Type, Update, UpdatePlan,
+        Result, Schema, StepContext, Type, Update, UpdatePlan,
         timeouts::{DefaultTimeouts, minutes, parse_duration},
         to_value,
     },
@@ -72,7 +72,7 @@ impl Managed for Instance {
         plan::update(plan, context).await;
     }
 
-    async fn update(change: Update<Self>, context: &StepContext<ProviderClient>) -> Outcome<Self> {
+    async fn update(change: Update<Self>, context: &StepContext<ProviderClient>) -> Result<Outcome<Self>> {
         Box::pin(update(change, context)).await
     }
 
@@ -283,14 +283,14 @@ impl Instance {
 }
 
 /// Updates in place. Except for the name, attributes that change without a replacement are not sent to the service.
-async fn update(change: Update<Instance>, context: &StepContext<ProviderClient>) -> Outcome<Instance> {
+async fn update(change: Update<Instance>, context: &StepContext<ProviderClient>) -> Result<Outcome<Instance>> {
     let Update { prior, mut planned, private, .. } = change;
     let (client, limits) = (context.client.as_ref(), limits(context));
     if let Err(error) = find_uids(&mut planned.exist_disks, client, &limits).await {
         tracing::warn!(%error, "the uids of the cloud disks could not be looked up");
     }
     if to_value(&planned).is_ok_and(|planned| planned.is_wholly_known()) {
-        return Outcome::present(planned, private);
+        return Ok(Outcome::present(planned, private));
     }
     let mut state = planned.clone();
     match client.api.instances().detail(&prior.key_text(), &limits).await {
@@ -300,7 +300,7 @@ async fn update(change: Update<Instance>, context: &StepContext<ProviderClient>)
             // reads it again.
             state.take_quoted(&planned);
             state.name = planned.name;
-            Outcome::present(state, private)
+            Ok(Outcome::present(state, private))
         }
         Err(error) => {
             let failure = Failure {
@@ -308,7 +308,7 @@ async fn update(change: Update<Instance>, context: &StepContext<ProviderClient>)
                 tried: format!("read {} after its change", prior.title()),
                 now: "The change was made. The next refresh completes the state.".to_owned(),
             };
-            Outcome::present(state, private).with(failure.warning())
+            Ok(Outcome::present(state, private).with(failure.warning()))
         }
     }
 }

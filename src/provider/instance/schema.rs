@@ -9,7 +9,7 @@ use super::{
 use crate::{
     framework::{
         Attr, Secret, Type,
-        schema::{Attribute, Replacement, Schema, validator},
+        schema::{Attribute, Replacement, Schema, Validator},
         timeouts::Timeouts,
         value::Number,
     },
@@ -58,14 +58,14 @@ fn arguments() -> Vec<Attribute> {
             "How the instance is paid for: `Hourly`, `Daily`, `Weekly` or `Monthly`. All but `Hourly` are prepaid, \
              and the service may refuse to release a prepaid instance before its term ends.",
         ))
-        .validate(validator::one_of(pricing::PAYMENT_TYPES)),
+        .validate(Validator::one_of(pricing::PAYMENT_TYPES)),
         fixed(Attribute::optional(
             "purchase_duration",
             Type::Number,
             "How many days, weeks or months are bought. Required unless `payment_type` is `Hourly`, where it has no \
              effect and can be changed or removed in place.",
         ))
-        .validate(validator::between(1..=i64::MAX)),
+        .validate(Validator::between(1..=i64::MAX)),
         fixed(Attribute::optional_computed(
             "spec_id",
             Type::Number,
@@ -73,7 +73,7 @@ fn arguments() -> Vec<Attribute> {
              the code of this number.",
         ))
         .follows(&["spec_type"])
-        .validate(validator::between(1..=i64::MAX)),
+        .validate(Validator::between(1..=i64::MAX)),
         fixed(Attribute::optional_computed(
             "spec_type",
             Type::String,
@@ -87,21 +87,21 @@ fn arguments() -> Vec<Attribute> {
             "How many GPUs, from 1 to the specification's `max_gpu_count`. Default: 1 for a new instance, also for one \
              that replaces another. An existing instance keeps its number while the configuration sets none.",
         ))
-        .validate(validator::between(1..=i64::MAX)),
+        .validate(Validator::between(1..=i64::MAX)),
         fixed(Attribute::with_default(
             "data_disk_expand_size_gb",
             Type::Number,
             0,
             "Extra size of the local data disk in GB, at most the specification's `data_disk_expand_quota_gb`.",
         ))
-        .validate(validator::between(0..=i64::MAX)),
+        .validate(Validator::between(0..=i64::MAX)),
         fixed(Attribute::with_default(
             "data_disk_mount_path",
             Type::String,
             DEFAULT_MOUNT_PATH,
             "Where the local data disk is mounted.",
         ))
-        .validate(validator::text("an absolute path without `.` or `..`", rules::is_absolute_path)),
+        .validate(Validator::text("an absolute path without `.` or `..`", rules::is_absolute_path)),
         fixed(Attribute::optional_computed(
             "image",
             Type::String,
@@ -109,7 +109,7 @@ fn arguments() -> Vec<Attribute> {
              and `image` is not.",
         ))
         .follows(&["image_id", "image_type"])
-        .validate(validator::text("an image address: host/path", |address| {
+        .validate(Validator::text("an image address: host/path", |address| {
             address.split_once('/').is_some_and(|(host, path)| !host.is_empty() && !path.is_empty())
                 && !address.contains(char::is_whitespace)
         })),
@@ -119,31 +119,31 @@ fn arguments() -> Vec<Attribute> {
             "The image's number, together with `image_type`.",
         ))
         .follows(&["image", "image_type"])
-        .validate(validator::between(1..=i64::MAX)),
+        .validate(Validator::between(1..=i64::MAX)),
         fixed(Attribute::optional_computed(
             "image_type",
             Type::String,
             "`public` or `private`, together with `image_id`.",
         ))
         .follows(&["image", "image_id"])
-        .validate(validator::one_of(&["public", "private"])),
+        .validate(Validator::one_of(&["public", "private"])),
         fixed(Attribute::optional(
             "hostname",
             Type::String,
             "The instance's host name: at most 42 letters, digits and hyphens, with a letter or digit at both ends.",
         ))
-        .validate(validator::text(
+        .validate(Validator::text(
             "at most 42 letters, digits and hyphens, with a letter or digit at both ends",
             rules::is_hostname,
         )),
         fixed(Attribute::optional_computed("login_method", Type::String, "The login method: `ssh_key` or `password`."))
-            .validate(validator::one_of(&["ssh_key", "password"])),
+            .validate(Validator::one_of(&["ssh_key", "password"])),
         fixed(Attribute::optional(
             "ssh_pubkey_id",
             Type::Number,
             "The number of the registered public key. Needed to create an instance with `login_method = \"ssh_key\"`.",
         ))
-        .validate(validator::between(1..=i64::MAX)),
+        .validate(Validator::between(1..=i64::MAX)),
         fixed(Attribute::optional_computed(
             "ssh_pubkey_name",
             Type::String,
@@ -153,7 +153,7 @@ fn arguments() -> Vec<Attribute> {
         // replacement.
         Attribute::optional_computed("external_ip", Type::String, "A public address that was requested before.")
             .replaces(Replacement::Always)
-            .validate(validator::text("an IP address", |address| address.parse::<std::net::IpAddr>().is_ok())),
+            .validate(Validator::text("an IP address", |address| address.parse::<std::net::IpAddr>().is_ok())),
         fixed(Attribute::with_default(
             "auto_renew",
             Type::Bool,
@@ -174,7 +174,7 @@ fn behaviour() -> Vec<Attribute> {
              addition to `timeouts.create`. With `candidates` each round tries all of them. The price is checked again \
              before each attempt. Default: no repetition.",
         )
-        .validate(validator::duration()),
+        .validate(Validator::duration()),
         Attribute::with_default(
             "deletion_protection",
             Type::Bool,
@@ -191,7 +191,7 @@ fn behaviour() -> Vec<Attribute> {
              not paid by the hour. A release that is refused while the instance is being created is waited for. The \
              environment variable `DAMODEL_ON_UNRELEASABLE` overrides it for prepaid instances.",
         )
-        .validate(validator::one_of(&["fail", "abandon"])),
+        .validate(Validator::one_of(&["fail", "abandon"])),
         store_credentials(),
     ]
 }

@@ -14,7 +14,7 @@ use crate::{
         self, Accepted, Attempt, Choices, Context, CreateOptions, Entry, Error, Leftover, Object as _, Origin,
         Permission, Refusal, Sighting,
     },
-    framework::{Attr, Create, Diagnostic, Diagnostics, Outcome, Path, Private, StepContext, is_set},
+    framework::{Attr, Create, Diagnostic, Diagnostics, Outcome, Path, Private, Result, StepContext, is_set},
     provider::{
         ProviderClient,
         client::limits,
@@ -41,19 +41,19 @@ pub(in crate::provider) struct ManagedCreate<'a, M> {
     pub(in crate::provider) caller_gone: CancellationToken,
 }
 
-pub(super) async fn create<M: Creatable>(change: Create<M>, context: &StepContext<ProviderClient>) -> Outcome<M> {
+pub(super) async fn create<M: Creatable>(
+    change: Create<M>,
+    context: &StepContext<ProviderClient>,
+) -> Result<Outcome<M>> {
     let Create { config, planned, mut private } = change;
     let (client, limits) = (context.client.as_ref(), limits(context));
     let mut choices = M::choices(&config, &planned, &private, client);
     M::forget_plan(&mut private, client);
-    let requests = match requests(&mut choices, client, &limits).await {
-        Ok(requests) => requests,
-        Err(diagnostic) => return Outcome::absent().with(diagnostic),
-    };
+    let requests = requests(&mut choices, client, &limits).await?;
     let candidates: Vec<String> = requests.iter().filter_map(api::Creation::candidate).collect();
     let mut requests = requests.into_iter();
     let Some(first) = requests.next() else {
-        return Outcome::absent().with(Diagnostic::error("No candidates", "The list of candidates is empty."));
+        return Err(Diagnostic::error("No candidates", "The list of candidates is empty.").into());
     };
     let guard = Guard::new(choices, &planned, &context.client);
     let options = CreateOptions {
@@ -79,7 +79,7 @@ pub(super) async fn create<M: Creatable>(change: Create<M>, context: &StepContex
                 let refused = Refused { planned: &planned, error: &error, withheld, candidates };
                 diagnostics.extend(refused.diagnostics(client, &limits, |name| is_set(&config, name)).await);
             }
-            return Outcome::absent().with(diagnostics);
+            return Err(diagnostics);
         }
     };
     client.shows(M::Object::KIND, &accepted.id());
@@ -96,7 +96,7 @@ pub(super) async fn create<M: Creatable>(change: Create<M>, context: &StepContex
     };
     creation.follow(accepted).await;
     creation.state.keep_plan(&planned);
-    Outcome::present(creation.state, creation.private).with(creation.diagnostics)
+    Ok(Outcome::present(creation.state, creation.private).with(creation.diagnostics))
 }
 
 /// The request of each choice.

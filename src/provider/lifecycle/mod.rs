@@ -21,7 +21,7 @@ use crate::{
     api::{self, Accepted, Attempt, Code, Context, Creation, Object, WhileBusy},
     framework::{
         self, Attr, Create, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, IdentityAttribute, IdentitySchema, Model,
-        Outcome, PlanContext, Private, Schema, State, StepContext, Update, UpdatePlan, Value,
+        Outcome, PlanContext, Private, Result, Schema, State, StepContext, Update, UpdatePlan, Value,
         timeouts::DefaultTimeouts, to_value,
     },
 };
@@ -68,8 +68,8 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     fn update(
         change: Update<Self>,
         _context: &StepContext<ProviderClient>,
-    ) -> impl Future<Output = Outcome<Self>> + Send {
-        async { Outcome::present(change.planned, change.private) }
+    ) -> impl Future<Output = Result<Outcome<Self>>> + Send {
+        async { Ok(Outcome::present(change.planned, change.private)) }
     }
 
     /// Corrects a configuration that was generated from a state.
@@ -395,27 +395,27 @@ impl<M: Creatable + Releasable> framework::Resource for Resource<M> {
         plan::destroy(plan, &context).await;
     }
 
-    async fn create(&self, change: Create<M>, context: StepContext<ProviderClient>) -> Outcome<M> {
+    async fn create(&self, change: Create<M>, context: StepContext<ProviderClient>) -> Result<Outcome<M>> {
         Box::pin(create::create(change, &context)).await
     }
 
-    async fn read(&self, current: State<M>, context: StepContext<ProviderClient>) -> Outcome<M> {
-        Box::pin(read::read(current, &context)).await
+    async fn read(&self, current: State<M>, context: StepContext<ProviderClient>) -> Result<Outcome<M>> {
+        Ok(Box::pin(read::read(current, &context)).await)
     }
 
-    async fn update(&self, change: Update<M>, context: StepContext<ProviderClient>) -> Outcome<M> {
+    async fn update(&self, change: Update<M>, context: StepContext<ProviderClient>) -> Result<Outcome<M>> {
         Box::pin(plan::update(change, &context)).await
     }
 
-    async fn delete(&self, current: State<M>, context: StepContext<ProviderClient>) -> Outcome<M> {
-        Box::pin(delete::delete(current, &context)).await
+    async fn delete(&self, current: State<M>, context: StepContext<ProviderClient>) -> Result<Outcome<M>> {
+        Ok(Box::pin(delete::delete(current, &context)).await)
     }
 
     fn generate(&self, config: &mut M, diagnostics: &mut Diagnostics) {
         M::generate(config, diagnostics);
     }
 
-    async fn import(&self, id: &str, context: StepContext<ProviderClient>) -> Outcome<M> {
+    async fn import(&self, id: &str, context: StepContext<ProviderClient>) -> Result<Outcome<M>> {
         read::import(id, &context).await
     }
 }

@@ -4,7 +4,8 @@ use super::{Creatable, Managed, ManagedExt as _, Releasable, absence};
 use crate::{
     api::{Context, Object, PendingRecord},
     framework::{
-        CreatePlan, DestroyPlan, Diagnostic, Diagnostics, Outcome, Path, PlanContext, StepContext, Update, UpdatePlan,
+        CreatePlan, DestroyPlan, Diagnostic, Diagnostics, Outcome, Path, PlanContext, Result, StepContext, Update,
+        UpdatePlan,
     },
     provider::{
         ProviderClient,
@@ -86,9 +87,12 @@ fn softened(said: Diagnostics) -> Diagnostics {
 }
 
 /// Renames the object, then changes the rest. The state has the result of each completed step.
-pub(super) async fn update<M: Managed>(mut change: Update<M>, context: &StepContext<ProviderClient>) -> Outcome<M> {
+pub(super) async fn update<M: Managed>(
+    mut change: Update<M>,
+    context: &StepContext<ProviderClient>,
+) -> Result<Outcome<M>> {
     if let Some(another) = absence::is_another(&change.prior, &context.client, &limits(context)).await {
-        return Outcome::present(change.prior, change.private).with(another);
+        return Err(another.into());
     }
     let name = change.planned.common().name.clone();
     if let (Some(wanted), Some(key)) =
@@ -101,7 +105,7 @@ pub(super) async fn update<M: Managed>(mut change: Update<M>, context: &StepCont
                 tried: format!("rename {} to {wanted:?}", change.prior.title()),
                 now: "The state keeps the old name; nothing else was changed.".to_owned(),
             };
-            return Outcome::present(change.prior, change.private).with(failure.whole().at(Path::to("name")));
+            return Err(failure.whole().at(Path::to("name")).into());
         }
         *change.prior.name_mut() = name;
     }

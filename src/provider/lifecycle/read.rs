@@ -3,7 +3,7 @@
 use super::{Managed, ManagedExt as _, ObjectRecord, Shown, absence, noun};
 use crate::{
     api::{self, Context, Object, Presence},
-    framework::{Diagnostic, Outcome, Private, State, StepContext},
+    framework::{Diagnostic, Outcome, Private, Result, State, StepContext},
     provider::{ProviderClient, client::limits, errors::Failure, words::with_article},
 };
 
@@ -69,10 +69,10 @@ pub(in crate::provider) enum ImportTarget<M: Managed> {
 }
 
 /// Imports an object by id. All reported attributes are set; the others stay null.
-pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<ProviderClient>) -> Outcome<M> {
+pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<ProviderClient>) -> Result<Outcome<M>> {
     let (client, limits) = (context.client.as_ref(), limits(context));
     let (id, noun) = (id.trim(), noun::<M>());
-    let failed = |summary: String, detail: String| Outcome::absent().with(Diagnostic::error(summary, detail));
+    let failed = |summary: String, detail: String| Err(Diagnostic::error(summary, detail).into());
     if id.is_empty() {
         return failed(
             format!("Cannot import {}", with_article(noun)),
@@ -85,7 +85,7 @@ pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<ProviderC
             state.take(&shown);
             state.complete(client, &limits).await;
             absence::seen(&mut private, &state.subject().witness, client, &limits).await;
-            Outcome::present(state, private)
+            Ok(Outcome::present(state, private))
         }
         Ok(ImportTarget::Released) => failed(
             format!("Cannot import {noun} {id}: it is released"),
@@ -98,7 +98,7 @@ pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<ProviderC
         Err(error) => {
             let tried = format!("import {noun} {id}");
             let failure = Failure { error: &error, tried, now: "Nothing was imported.".to_owned() };
-            Outcome::absent().with(failure.whole())
+            Err(failure.whole().into())
         }
     }
 }

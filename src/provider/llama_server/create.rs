@@ -14,28 +14,21 @@ use super::{
     work::{Order, Work},
 };
 use crate::{
-    framework::{Create, Outcome, StepContext},
+    framework::{Create, Outcome, Result, StepContext},
     provider::ProviderClient,
 };
 
 /// Starts a server, or resumes the work of an earlier create, whose record is in the instance and not in the state.
-pub(super) async fn create(change: Create<LlamaServer>, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
+pub(super) async fn create(
+    change: Create<LlamaServer>,
+    context: &StepContext<ProviderClient>,
+) -> Result<Outcome<LlamaServer>> {
     let Create { config, planned, mut private } = change;
-    let mut opened = match log_in(&planned, &config, &mut private, NOTHING_STARTED, context).await {
-        Ok(opened) => opened,
-        Err(diagnostic) => return Outcome::absent().with(diagnostic),
-    };
-    let seen = match opened.machine.run(&Verb::Look).await {
-        Ok(seen) => seen,
-        Err(trouble) => {
-            return Outcome::absent().with(failure::unseen(&planned, &trouble, None, NOTHING_STARTED));
-        }
-    };
+    let mut opened = log_in(&planned, &config, &mut private, NOTHING_STARTED, context).await?;
+    let seen = opened.machine.run(&Verb::Look).await;
+    let seen = seen.map_err(|trouble| failure::unseen(&planned, &trouble, None, NOTHING_STARTED))?;
     private.note_home(&seen);
-    let job = match planned.job(&config, opened.access.as_ref(), seen.home.as_deref()) {
-        Ok(job) => job,
-        Err(diagnostic) => return Outcome::absent().with(diagnostic),
-    };
+    let job = planned.job(&config, opened.access.as_ref(), seen.home.as_deref())?;
     let mut planned = planned;
     planned.take_place();
     planned.take_login(&opened.machine, &mut private);
@@ -51,7 +44,7 @@ pub(super) async fn create(change: Create<LlamaServer>, context: &StepContext<Pr
         job: &job,
         owner: &owner,
     };
-    Box::pin(conclusion.of(&ended)).await.with(opened.warnings)
+    Ok(Box::pin(conclusion.of(&ended)).await.with(opened.warnings))
 }
 
 impl LlamaServer {

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     api::{InstanceUid, Presence},
     framework::{
-        Attr, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema, Outcome, Private, State,
+        Attr, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema, Outcome, Private, Result, State,
         StepContext, Type,
     },
     provider::{ProviderClient, access::Access, client::limits, errors::Failure, lifecycle::absence, ssh::Ssh},
@@ -46,8 +46,8 @@ pub(super) fn id_of(identity: &Identity) -> Result<String, Diagnostics> {
 
 /// Imports by the instance's UID, with a port if it is not the default. The options come from the command line of the
 /// server. An import has no SSH credentials, so a server over plain SSH is not looked at.
-pub(super) async fn import(id: &str, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
-    let refused = |summary: String, detail: &str| Outcome::absent().with(Diagnostic::error(summary, detail));
+pub(super) async fn import(id: &str, context: &StepContext<ProviderClient>) -> Result<Outcome<LlamaServer>> {
+    let refused = |summary: String, detail: &str| Err(Diagnostic::error(summary, detail).into());
     let Some(Named { uid, port, host }) = parse(id) else {
         return refused(
             format!("Cannot import {id:?}"),
@@ -79,11 +79,11 @@ pub(super) async fn import(id: &str, context: &StepContext<ProviderClient>) -> O
         }
         Err(error) => {
             let failure = Failure { error: &error, tried: format!("import {id:?}"), now: NOTHING.to_owned() };
-            return Outcome::absent().with(failure.whole());
+            return Err(failure.whole().into());
         }
     };
     if !access.runs() {
-        return Outcome::absent().with(access.not_running(NOTHING));
+        return Err(access.not_running(NOTHING).into());
     }
     absence::seen(&mut private, &witness_key(&uid), client, &limits).await;
     look(State { state, private }, Some(&access), context).await
@@ -93,7 +93,7 @@ async fn look(
     mut current: State<LlamaServer>,
     access: Option<&Access>,
     context: &StepContext<ProviderClient>,
-) -> Outcome<LlamaServer> {
+) -> Result<Outcome<LlamaServer>> {
     let state = &current.state;
     let tried = format!("import {}", state.title());
     let opened = LoginEffort::of_a_refresh().open(state, state, access, &current.private, context).await;
@@ -101,13 +101,13 @@ async fn look(
         Ok(opened) => opened,
         Err(NoLogin::NoCredentials) => {
             current.state.workspace = Attr::Null;
-            return current.unchanged(Diagnostic::warning(
+            return Ok(current.unchanged(Diagnostic::warning(
                 "The server was not checked",
                 "An import has no ssh argument, and the service provides no password for this instance. The first \
                  apply logs in with the configuration's ssh, and adopts the server that is running.",
-            ));
+            )));
         }
-        Err(error) => return Outcome::absent().with(error.diagnostic(tried, access, NOTHING)),
+        Err(error) => return Err(error.diagnostic(tried, access, NOTHING).into()),
     };
     let outcome = match machine.run(&Verb::Look).await {
         Ok(report) if report.phase == Phase::Absent && !report.is_refused => Outcome::absent().with(Diagnostic::error(
@@ -125,7 +125,7 @@ async fn look(
         }
         Err(trouble) => Outcome::absent().with(failure::unseen(state, &trouble, None, NOTHING)),
     };
-    outcome.with(warnings)
+    Ok(outcome.with(warnings))
 }
 
 /// The parts of an import id.

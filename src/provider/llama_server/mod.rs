@@ -39,8 +39,8 @@ use self::model::LlamaServer;
 pub(super) use self::{restart::Restart, tunnel::Tunnel};
 use super::ProviderClient;
 use crate::framework::{
-    self, Create, CreatePlan, Diagnostics, Identity, IdentitySchema, Outcome, PlanContext, Schema, State, StepContext,
-    Update, UpdatePlan,
+    self, Create, CreatePlan, Diagnostics, Identity, IdentitySchema, Outcome, PlanContext, Result, Schema, State,
+    StepContext, Update, UpdatePlan,
     timeouts::{DefaultTimeouts, minutes},
 };
 
@@ -81,30 +81,46 @@ impl framework::Resource for Resource {
     }
 
     /// The work continues in the instance, so the call ends if its caller is gone.
-    async fn create(&self, change: Create<LlamaServer>, context: StepContext<ProviderClient>) -> Outcome<LlamaServer> {
+    async fn create(
+        &self,
+        change: Create<LlamaServer>,
+        context: StepContext<ProviderClient>,
+    ) -> Result<Outcome<LlamaServer>> {
         tokio::select! {
             outcome = Box::pin(create::create(change, &context)) => outcome,
-            () = context.caller_gone.cancelled() => Outcome::absent(),
+            () = context.caller_gone.cancelled() => Ok(Outcome::absent()),
         }
     }
 
-    async fn read(&self, current: State<LlamaServer>, context: StepContext<ProviderClient>) -> Outcome<LlamaServer> {
-        Box::pin(read::read(current, &context)).await
+    async fn read(
+        &self,
+        current: State<LlamaServer>,
+        context: StepContext<ProviderClient>,
+    ) -> Result<Outcome<LlamaServer>> {
+        Ok(Box::pin(read::read(current, &context)).await)
     }
 
-    async fn update(&self, change: Update<LlamaServer>, context: StepContext<ProviderClient>) -> Outcome<LlamaServer> {
-        Box::pin(update::update(change, &context)).await
+    async fn update(
+        &self,
+        change: Update<LlamaServer>,
+        context: StepContext<ProviderClient>,
+    ) -> Result<Outcome<LlamaServer>> {
+        Ok(Box::pin(update::update(change, &context)).await)
     }
 
-    async fn delete(&self, current: State<LlamaServer>, context: StepContext<ProviderClient>) -> Outcome<LlamaServer> {
-        Box::pin(delete::delete(current, &context)).await
+    async fn delete(
+        &self,
+        current: State<LlamaServer>,
+        context: StepContext<ProviderClient>,
+    ) -> Result<Outcome<LlamaServer>> {
+        Ok(Box::pin(delete::delete(current, &context)).await)
     }
 
     fn import_id(&self, identity: &Identity) -> Result<String, Diagnostics> {
         import::id_of(identity)
     }
 
-    async fn import(&self, id: &str, context: StepContext<ProviderClient>) -> Outcome<LlamaServer> {
+    async fn import(&self, id: &str, context: StepContext<ProviderClient>) -> Result<Outcome<LlamaServer>> {
         Box::pin(import::import(id, &context)).await
     }
 }

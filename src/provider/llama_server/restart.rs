@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{
     framework::{
-        self, ActionProgress, Attr, Diagnostic, Diagnostics, Private, Schema, Secret, StepContext, Type,
-        schema::{Attribute, validator},
+        self, ActionProgress, Attr, Diagnostic, Diagnostics, Private, Result, Schema, Secret, StepContext, Type,
+        schema::{Attribute, Validator},
     },
     provider::{
         ProviderClient,
@@ -89,7 +89,7 @@ impl framework::Action for Restart {
                         "10m",
                         "How long the start may take until a chat is answered; at most one hour.",
                     )
-                    .validate(validator::duration()),
+                    .validate(Validator::duration()),
                 ],
             ]
             .concat(),
@@ -109,11 +109,8 @@ impl framework::Action for Restart {
         config: RestartTarget,
         progress: ActionProgress,
         context: StepContext<ProviderClient>,
-    ) -> Diagnostics {
-        match Box::pin(restart(&config, &progress, &context)).await {
-            Ok(notes) => notes,
-            Err(diagnostic) => (*diagnostic).into(),
-        }
+    ) -> Result<Diagnostics> {
+        Ok(Box::pin(restart(&config, &progress, &context)).await?)
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     framework::{
         Schema, Type,
-        schema::{Attribute, AttributeType, Nesting, Replacement, validator},
+        schema::{Attribute, AttributeType, Nesting, Replacement, Validator},
     },
     provider::{rules, ssh_schema as ssh},
 };
@@ -80,17 +80,17 @@ fn keys() -> Vec<Attribute> {
             Type::Number,
             "Any number; a change restarts the server with the current `api_key_wo`.",
         )
-        .validate(validator::whole()),
+        .validate(Validator::whole()),
     ]
 }
 
-pub(super) fn api_key() -> validator::Validator {
-    validator::text(options::API_KEY, |key| options::is_api_key(key.trim()))
+pub(super) fn api_key() -> Validator {
+    Validator::text(options::API_KEY, |key| options::is_api_key(key.trim()))
 }
 
 /// A path in the instance.
-fn path() -> validator::Validator {
-    validator::text("an absolute path in the instance, or one in the home directory (~/…)", |path| {
+fn path() -> Validator {
+    Validator::text("an absolute path in the instance, or one in the home directory (~/…)", |path| {
         (path.starts_with('/') || path.starts_with("~/")) && !path.contains(|c: char| c.is_control())
     })
 }
@@ -112,7 +112,7 @@ fn build() -> Vec<Attribute> {
              CUDA toolkit), or `auto`: from source on a V100 or P40, which the prebuilt one does not support; \
              otherwise prebuilt, and from source if that one does not serve.",
         )
-        .validate(validator::one_of(&["auto", "prebuilt", "source"])),
+        .validate(Validator::one_of(&["auto", "prebuilt", "source"])),
         Attribute::optional_computed(
             "package",
             Type::String,
@@ -143,7 +143,7 @@ fn build() -> Vec<Attribute> {
 fn source() -> Vec<Attribute> {
     vec![
         Attribute::optional("url", Type::String, format!("A git repository. Default: `{REPOSITORY}`.")).validate(
-            validator::text("the address of a git repository", |url| {
+            Validator::text("the address of a git repository", |url| {
                 !url.is_empty() && !url.starts_with('-') && !url.contains(char::is_whitespace)
             }),
         ),
@@ -152,7 +152,7 @@ fn source() -> Vec<Attribute> {
             Type::String,
             "A branch, tag or commit of the repository. Default: the default branch of `url`.",
         )
-        .validate(validator::text("a git branch, tag or commit", |reference| {
+        .validate(Validator::text("a git branch, tag or commit", |reference| {
             !reference.is_empty() && !reference.starts_with('-') && !reference.contains(char::is_whitespace)
         })),
         Attribute::optional("path", Type::String, "A directory or archive with the source, in the instance.")
@@ -162,7 +162,7 @@ fn source() -> Vec<Attribute> {
             Type::list(Type::String),
             "CUDA architectures to compile for, as cmake names them, such as `70`. Default: those of the GPUs.",
         )
-        .validate(validator::text(
+        .validate(Validator::text(
             "a CUDA architecture such as \"70\", \"90a\" or \"89-real\", or \"native\", \"all\" or \"all-major\"",
             is_architecture,
         )),
@@ -181,7 +181,7 @@ fn is_architecture(text: &str) -> bool {
 fn options() -> Vec<Attribute> {
     let cache = |name: &'static str, whose: &str| {
         Attribute::with_default(name, Type::String, "q8_0", format!("The type of the {whose} cache."))
-            .validate(validator::one_of(options::CACHE_TYPES))
+            .validate(Validator::one_of(options::CACHE_TYPES))
     };
     vec![
         Attribute::with_default(
@@ -191,7 +191,7 @@ fn options() -> Vec<Attribute> {
             "The address that the server listens on. The provider checks the server on the loopback address, so this \
              must include it: `0.0.0.0`, `::`, `127.0.0.1` or `localhost`.",
         )
-        .validate(validator::one_of(&["0.0.0.0", "::", "127.0.0.1", "localhost"])),
+        .validate(Validator::one_of(&["0.0.0.0", "::", "127.0.0.1", "localhost"])),
         port("The port that the server listens on.").replaces(Replacement::Always),
         Attribute::with_default(
             "context_size",
@@ -199,23 +199,23 @@ fn options() -> Vec<Attribute> {
             32768,
             "The context in tokens, shared by the `parallel` chats; 0 is the context that the model was trained with.",
         )
-        .validate(validator::between(0..=i64::from(i32::MAX))),
+        .validate(Validator::between(0..=i64::from(i32::MAX))),
         Attribute::with_default(
             "parallel",
             Type::Number,
             1,
             "How many chats are served at once. They share the context.",
         )
-        .validate(validator::between(1..=4096)),
+        .validate(Validator::between(1..=4096)),
         Attribute::with_default(
             "gpu_layers",
             Type::Number,
             999,
             "How many layers of the model are put on the GPU; 999 is all, 0 runs it on the CPU.",
         )
-        .validate(validator::between(0..=i64::from(i32::MAX))),
+        .validate(Validator::between(0..=i64::from(i32::MAX))),
         Attribute::with_default("flash_attention", Type::String, "on", "`on`, `off` or `auto`.")
-            .validate(validator::one_of(&["on", "off", "auto"])),
+            .validate(Validator::one_of(&["on", "off", "auto"])),
         cache("cache_type_k", "key"),
         cache("cache_type_v", "value"),
         Attribute::with_default(
@@ -231,7 +231,7 @@ fn options() -> Vec<Attribute> {
             "Further options, one word per element, appended unchanged. `--api-key`, `--api-prefix`, options for TLS, \
              the listening address and the model (a download too) are refused, and files that options name must exist.",
         )
-        .validate(validator::text("one word of a command line, without NUL", |word| !word.contains('\0'))),
+        .validate(Validator::text("one word of a command line, without NUL", |word| !word.contains('\0'))),
         Attribute::optional("environment", Type::map(Type::String), "Environment variables of the server.").sensitive(),
         Attribute::optional("triggers", Type::map(Type::String), "Anything; a change restarts the server."),
     ]
@@ -240,7 +240,7 @@ fn options() -> Vec<Attribute> {
 /// The argument `port`.
 pub(super) fn port(description: &str) -> Attribute {
     Attribute::with_default("port", Type::Number, i64::from(options::PORT), description)
-        .validate(validator::between(1..=65535))
+        .validate(Validator::between(1..=65535))
 }
 
 fn behaviour() -> Vec<Attribute> {
@@ -252,7 +252,7 @@ fn behaviour() -> Vec<Attribute> {
             "How long a start may take until the probe is answered. A longer start counts as failed; with `build = \
              \"auto\"` a build from source follows.",
         )
-        .validate(validator::duration()),
+        .validate(Validator::duration()),
         Attribute::optional(
             "probe",
             AttributeType::Nested(
@@ -264,13 +264,13 @@ fn behaviour() -> Vec<Attribute> {
                         "chat",
                         "`chat`; `embeddings` or `rerank` for servers of such models; `health`: only the health check.",
                     )
-                    .validate(validator::one_of(&["chat", "embeddings", "rerank", "health"])),
+                    .validate(Validator::one_of(&["chat", "embeddings", "rerank", "health"])),
                     Attribute::with_default("prompt", Type::String, options::PROMPT, "The question to ask.")
                         .validate(rules::non_empty()),
                     Attribute::with_default("max_tokens", Type::Number, 64, "The longest answer in tokens.")
-                        .validate(validator::between(1..=i64::from(i32::MAX))),
+                        .validate(Validator::between(1..=i64::from(i32::MAX))),
                     Attribute::optional("expect", Type::String, "A regular expression that the answer must match.")
-                        .validate(validator::regular_expression()),
+                        .validate(Validator::regular_expression()),
                 ],
             ),
             "The request that decides whether the server serves. Applies ask it; a refresh asks only `/health`. \
@@ -284,7 +284,7 @@ fn behaviour() -> Vec<Attribute> {
              the server does not end: `fail`, or `abandon` to remove the server from the state and leave it running. \
              The environment variable `DAMODEL_ON_UNREACHABLE` overrides it.",
         )
-        .validate(validator::one_of(&["fail", "abandon"])),
+        .validate(Validator::one_of(&["fail", "abandon"])),
         Attribute::with_default(
             "on_failure",
             Type::String,
@@ -295,7 +295,7 @@ fn behaviour() -> Vec<Attribute> {
              `stop` stops it. The previous server is ended only when the new one is found or built and \
              accepts its options.",
         )
-        .validate(validator::one_of(&["rollback", "keep", "stop"])),
+        .validate(Validator::one_of(&["rollback", "keep", "stop"])),
         Attribute::with_default(
             "restart_policy",
             Type::String,
@@ -304,7 +304,7 @@ fn behaviour() -> Vec<Attribute> {
              double up to ten minutes; a server that was ended on purpose, as with `kill`, is not. `never`: the next \
              apply starts it.",
         )
-        .validate(validator::one_of(&["on_failure", "never"])),
+        .validate(Validator::one_of(&["on_failure", "never"])),
     ]
 }
 

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{options::PORT, schema};
 use crate::{
     framework::{
-        Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Schema, Secret, StepContext, Type, schema::Attribute,
+        Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Result, Schema, Secret, StepContext, Type,
+        schema::Attribute,
     },
     provider::{
         ProviderClient,
@@ -78,17 +79,16 @@ impl EphemeralResource for Tunnel {
         Login::validate(&config.ssh, !config.instance_id.is_null(), &config.secrets(), diagnostics);
     }
 
-    async fn open(&self, config: TunnelTarget, context: StepContext<ProviderClient>) -> Opened<TunnelTarget, Forward> {
+    async fn open(
+        &self,
+        config: TunnelTarget,
+        context: StepContext<ProviderClient>,
+    ) -> Result<Opened<TunnelTarget, Forward>> {
         let mut warnings = Diagnostics::new();
         let opened = Box::pin(open(&config, &context, &mut warnings)).await;
-        match opened {
-            Ok(forward) => {
-                let local_url = format!("http://{}", forward.local_address()).into();
-                let opened = Opened::ready(TunnelTarget { local_url, ..config }).holding(forward);
-                opened.with(warnings)
-            }
-            Err(diagnostic) => Opened::failed(*diagnostic).with(warnings),
-        }
+        let forward = opened.map_err(|failed| Diagnostics::from(failed).with(warnings.clone()))?;
+        let local_url = format!("http://{}", forward.local_address()).into();
+        Ok(Opened::ready(TunnelTarget { local_url, ..config }).holding(forward).with(warnings))
     }
 }
 

@@ -23,9 +23,9 @@ use super::{
 use crate::{
     api::{ConnectFailure, RemoteError, RemoteFile},
     framework::{
-        Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Schema, StepContext, Type, Value,
+        Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Result, Schema, StepContext, Type, Value,
         from_value,
-        schema::{Attribute, validator},
+        schema::{Attribute, Validator},
         to_value,
     },
     model::{self, Error, GgufModel},
@@ -60,7 +60,7 @@ impl DataSource for File {
                 "The GGUF file: on the computer that runs Terraform, or, with `instance_id` or `ssh`, in the \
                  instance. `~/` is the user's home.",
             )
-            .validate(validator::text("a path", |path| !path.trim().is_empty() && !path.contains(['\n', '\r', '\0']))),
+            .validate(Validator::text("a path", |path| !path.trim().is_empty() && !path.contains(['\n', '\r', '\0']))),
             Attribute::optional(
                 "url",
                 Type::String,
@@ -107,26 +107,15 @@ impl DataSource for File {
         }
     }
 
-    async fn read(&self, mut config: Value, context: StepContext<ProviderClient>) -> Outcome<Value> {
-        let place = match from_value(&config) {
-            Ok(place) => place,
-            Err(bug) => return Outcome::absent().with(bug),
-        };
+    async fn read(&self, mut config: Value, context: StepContext<ProviderClient>) -> Result<Outcome<Value>> {
+        let place = from_value(&config)?;
         let mut warnings = Diagnostics::new();
         let read = Box::pin(read(&place, &context, &mut warnings)).await;
-        let outcome = match read {
-            Ok(model) => match to_value(&model) {
-                Ok(model) => {
-                    for attribute in attributes() {
-                        config.set_attribute(&attribute.name, model.attribute(&attribute.name).clone());
-                    }
-                    Outcome::present(config, Private::default())
-                }
-                Err(bug) => Outcome::absent().with(bug),
-            },
-            Err(diagnostic) => Outcome::absent().with(*diagnostic),
-        };
-        outcome.with(warnings)
+        let model = to_value(&read.map_err(|failed| Diagnostics::from(failed).with(warnings.clone()))?)?;
+        for attribute in attributes() {
+            config.set_attribute(&attribute.name, model.attribute(&attribute.name).clone());
+        }
+        Ok(Outcome::present(config, Private::default()).with(warnings))
     }
 }
 

@@ -7,7 +7,7 @@ use super::schema::{COLUMNS, PrivateImage};
 use crate::{
     framework::{
         StepContext, Type, Value,
-        schema::{Attribute, validator},
+        schema::{Attribute, Validator},
     },
     provider::{
         ProviderClient,
@@ -89,7 +89,7 @@ fn filters() -> Vec<Filter> {
         Filter::On(
             "status",
             equal,
-            text("status", "`creating` or `ready`.").validate(validator::one_of(&["creating", "ready"])),
+            text("status", "`creating` or `ready`.").validate(Validator::one_of(&["creating", "ready"])),
         ),
         Filter::On("region", equal, text("region", "Only images of this region.")),
     ]
@@ -98,7 +98,7 @@ fn filters() -> Vec<Filter> {
 fn pattern() -> Filter {
     let description = "A regular expression that the name must match.";
     let pattern =
-        Attribute::optional("name_regex", Type::String, description).validate(validator::regular_expression());
+        Attribute::optional("name_regex", Type::String, description).validate(Validator::regular_expression());
     Filter::On("name", matching, pattern)
 }
 

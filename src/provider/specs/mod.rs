@@ -19,7 +19,7 @@ use super::{
 };
 use crate::framework::{
     StepContext, Type, Value,
-    schema::{Attribute, validator},
+    schema::{Attribute, Validator},
 };
 
 /// A specification (service API, Instance specification). Its region is that of the query.
@@ -112,7 +112,7 @@ pub(super) fn plural() -> Plural {
             "capacity_type",
             equal,
             text("capacity_type", "Only `ondemand` or only `spot` capacity. Default: both.")
-                .validate(validator::one_of(CAPACITY_TYPES)),
+                .validate(Validator::one_of(CAPACITY_TYPES)),
         ),
         pattern("gpu_name"),
     ];
@@ -139,7 +139,7 @@ pub(super) fn singular() -> Singular {
     let mut columns = attributes(COLUMNS);
     for column in &mut columns {
         let rule = match &*column.name {
-            "capacity_type" => validator::one_of(CAPACITY_TYPES),
+            "capacity_type" => Validator::one_of(CAPACITY_TYPES),
             "region" => rules::region(),
             _ => continue,
         };
@@ -171,7 +171,7 @@ pub(super) fn singular() -> Singular {
 /// The smallest and largest values that a specification may have.
 fn limits_of_a_spec() -> Vec<Filter> {
     let least = |column, name, description: &str| {
-        let least = Attribute::optional(name, Type::Number, description).validate(validator::between(0..=i64::MAX));
+        let least = Attribute::optional(name, Type::Number, description).validate(Validator::between(0..=i64::MAX));
         Filter::On(column, at_least, least)
     };
     vec![
@@ -183,13 +183,13 @@ fn limits_of_a_spec() -> Vec<Filter> {
             "highest_cuda",
             version_at_least,
             Attribute::optional("min_cuda", Type::String, "The minimum CUDA version, such as `12.4`.")
-                .validate(validator::text("a version such as \"12.4\"", |text| version(text).is_some())),
+                .validate(Validator::text("a version such as \"12.4\"", |text| version(text).is_some())),
         ),
         Filter::On(
             "hourly_price",
             at_most,
             Attribute::optional("max_hourly_price", Type::Number, "The maximum price of a GPU per hour.")
-                .validate(validator::positive()),
+                .validate(Validator::positive()),
         ),
     ]
 }
@@ -202,14 +202,14 @@ fn selection() -> [Filter; 2] {
         Filter::On("available", true_if, Attribute::with_default("available_only", Type::Bool, false, available_only)),
         Filter::Read(
             Attribute::optional("sort_by", Type::String, sort_by)
-                .validate(validator::one_of(&["price", "gpu_mem", "spec_id"])),
+                .validate(Validator::one_of(&["price", "gpu_mem", "spec_id"])),
         ),
     ]
 }
 
 fn pattern(name: &'static str) -> Filter {
     let description = "A regular expression that the GPU model must match.";
-    let pattern = Attribute::optional(name, Type::String, description).validate(validator::regular_expression());
+    let pattern = Attribute::optional(name, Type::String, description).validate(Validator::regular_expression());
     Filter::On("gpu_name", matching, pattern)
 }
 

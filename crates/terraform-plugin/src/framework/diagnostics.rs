@@ -1,6 +1,6 @@
 //! Errors and warnings for the operator, and the paths of the attributes they are about.
 
-use std::fmt;
+use std::{error::Error, fmt};
 
 /// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,13 @@ impl Diagnostics {
         }
     }
 
+    /// The same with further messages.
+    #[must_use]
+    pub fn with(mut self, other: impl Into<Self>) -> Self {
+        self.extend(other.into());
+        self
+    }
+
     /// The errors, mutable.
     pub(super) fn errors_mut(&mut self) -> impl Iterator<Item = &mut Diagnostic> {
         self.0.iter_mut().filter(|diagnostic| diagnostic.is_error())
@@ -133,6 +140,34 @@ impl From<Diagnostic> for Diagnostics {
         Self(vec![diagnostic])
     }
 }
+
+impl From<Box<Diagnostic>> for Diagnostics {
+    fn from(diagnostic: Box<Diagnostic>) -> Self {
+        (*diagnostic).into()
+    }
+}
+
+/// The error as the summary, and its causes as the detail. A provider converts the errors of its own client itself,
+/// with a path and an advice: `impl From<ClientError> for Diagnostics`.
+impl From<Box<dyn Error + Send + Sync>> for Diagnostics {
+    fn from(error: Box<dyn Error + Send + Sync>) -> Self {
+        let (mut causes, mut cause) = (Vec::new(), error.source());
+        while let Some(error) = cause {
+            causes.push(error.to_string());
+            cause = error.source();
+        }
+        Diagnostic::error(error.to_string(), causes.join(": ")).into()
+    }
+}
+
+impl From<std::io::Error> for Diagnostics {
+    fn from(error: std::io::Error) -> Self {
+        Box::<dyn Error + Send + Sync>::from(error).into()
+    }
+}
+
+/// The result of a step that ends with the first error.
+pub type Result<T, E = Diagnostics> = std::result::Result<T, E>;
 
 /// One step from a value to a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -227,5 +262,23 @@ mod tests {
     fn a_path_reads_as_hcl() {
         let path = Path::to("new_disks").index(0).attribute("labels").key("a b");
         assert_eq!(path.to_string(), r#"new_disks[0].labels["a b"]"#);
+    }
+
+    #[test]
+    fn an_error_ends_a_step_as_its_text_with_its_causes() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("no number")]
+        struct Outer(#[source] std::num::ParseIntError);
+
+        fn step(text: &str) -> Result<i64> {
+            if text.is_empty() {
+                Err(std::io::Error::other("no text"))?;
+            }
+            let number = text.parse::<i64>().map_err(Outer);
+            Ok(number.map_err(Box::<dyn Error + Send + Sync>::from)?)
+        }
+        assert_eq!(step("1"), Ok(1));
+        assert_eq!(step(""), Err(Diagnostic::error("no text", "").into()));
+        assert_eq!(step("x"), Err(Diagnostic::error("no number", "invalid digit found in string").into()));
     }
 }

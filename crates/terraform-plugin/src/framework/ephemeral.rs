@@ -10,7 +10,13 @@ use std::{
 
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{diagnostics::Diagnostics, model::Model, resource::StepContext, schema::Schema, timeouts::DEFAULT_TIMEOUT};
+use super::{
+    diagnostics::{Diagnostics, Result},
+    model::Model,
+    resource::StepContext,
+    schema::Schema,
+    timeouts::DEFAULT_TIMEOUT,
+};
 
 /// An ephemeral resource: it exists while a run uses it and is never stored. It is opened in the plan, opened again in
 /// the apply, and closed at the end of each (plugin protocol, ephemeral resources).
@@ -43,14 +49,14 @@ pub trait EphemeralResource: Send + Sync + 'static {
         &self,
         config: Self::Model,
         context: StepContext<Self::Client>,
-    ) -> impl Future<Output = Opened<Self::Model, Self::Held>> + Send;
+    ) -> impl Future<Output = Result<Opened<Self::Model, Self::Held>>> + Send;
 }
 
 /// The outcome of an open.
 #[derive(Debug)]
 pub struct Opened<M, H> {
-    /// The result; `None` only with errors.
-    pub result: Option<M>,
+    /// The result.
+    pub result: M,
     /// The object kept until the close. With errors it is dropped at once.
     pub held: Option<H>,
     /// Messages for the operator.
@@ -60,12 +66,7 @@ pub struct Opened<M, H> {
 impl<M, H> Opened<M, H> {
     /// A successful open that needs no object in this process.
     pub fn ready(result: M) -> Self {
-        Self { result: Some(result), held: None, diagnostics: Diagnostics::new() }
-    }
-
-    /// A failed open.
-    pub fn failed(diagnostics: impl Into<Diagnostics>) -> Self {
-        Self { result: None, held: None, diagnostics: diagnostics.into() }
+        Self { result, held: None, diagnostics: Diagnostics::new() }
     }
 
     /// The same with an object that is kept until the close.

@@ -6,7 +6,7 @@ use super::{
 };
 
 /// A configuration whose plan is empty for this state, as far as the schema allows. It omits attributes that only the
-/// provider sets, write-only ones, and those that have their default.
+/// provider sets, write-only and deprecated ones, and those that have their default.
 pub(super) fn configuration(schema: &Schema, state: &Value) -> Value {
     let attributes = schema.attributes.iter();
     let mut config = Value::object(
@@ -25,7 +25,9 @@ fn configured(attribute: &Attribute, state: &Value) -> Option<Value> {
     let is_default = attribute.default.as_ref() == Some(value);
     match &attribute.ty {
         _ if attribute.requirement == Requirement::Computed || is_default => Some(Value::Null),
-        _ if attribute.write_only => (attribute.requirement != Requirement::Required).then_some(Value::Null),
+        _ if attribute.write_only || attribute.deprecated.is_some() => {
+            (attribute.requirement != Requirement::Required).then_some(Value::Null)
+        }
         _ if value.is_null() => (attribute.requirement != Requirement::Required).then_some(Value::Null),
         AttributeType::Plain(_) => Some(value.clone()),
         // A value that cannot be configured is omitted: the provider keeps deciding it.

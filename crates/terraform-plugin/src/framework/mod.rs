@@ -35,7 +35,7 @@ pub use self::diagnostics::{Path, PathStep};
 pub use self::resource::{Action, ActionProgress};
 pub use self::resource::{ListEvent, ListResource, ListSender, Listed};
 pub use attr::{Attr, Secret};
-pub use diagnostics::{Diagnostic, Diagnostics, Severity};
+pub use diagnostics::{Diagnostic, Diagnostics, Result, Severity};
 pub use ephemeral::{EphemeralResource, Opened};
 pub use function::{CallError, Function, FunctionError, Parameter, Signature};
 pub use identity::{Identity, IdentityAttribute, IdentitySchema};

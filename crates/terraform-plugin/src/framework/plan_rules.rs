@@ -180,6 +180,9 @@ pub(super) fn check(schema: &Schema, config: &Value, write_only_allowed: bool) -
     for block in &schema.blocks {
         checker.attributes(&block.attributes, config.attribute(&block.name), &Path::to(&block.name));
     }
+    if let Some(instead) = &schema.deprecated {
+        checker.diagnostics.warning("Deprecated", instead);
+    }
     checker.diagnostics
 }
 
@@ -223,6 +226,9 @@ impl Checker {
                 format!("{path} is write-only. Older versions would store it in the plan."),
             );
         }
+        if let Some(instead) = &attribute.deprecated {
+            self.diagnostics.warning_at(path.clone(), "Deprecated argument", instead);
+        }
         self.null_elements(value, path);
         self.rules(attribute, value, path);
         if let AttributeType::Nested(_, children) = &attribute.ty {
@@ -250,19 +256,18 @@ impl Checker {
     }
 
     fn rules(&mut self, attribute: &Attribute, value: &Value, path: &Path) {
-        if attribute.validators.is_empty() {
-            return;
-        }
-        for (element, path) in elements(value, path) {
-            for validator in &attribute.validators {
-                if !matches!(element, Value::Null | Value::Unknown) && !validator.accepts(element) {
-                    let shown = shown(attribute, element);
-                    self.diagnostics.error_at(
-                        path.clone(),
-                        "Invalid value",
-                        format!("{path} must be {}{shown}.", validator.rule()),
-                    );
-                }
+        let (whole, each): (Vec<_>, Vec<_>) = attribute.validators.iter().partition(|rule| rule.is_of_collection);
+        let parts = if each.is_empty() { Vec::new() } else { elements(value, path) };
+        let whole = whole.into_iter().map(|validator| (validator, value, path));
+        let each = parts.iter().flat_map(|(element, path)| each.iter().map(move |rule| (*rule, *element, path)));
+        for (validator, value, path) in whole.chain(each) {
+            if !matches!(value, Value::Null | Value::Unknown) && !validator.accepts(value) {
+                let shown = shown(attribute, value);
+                self.diagnostics.error_at(
+                    path.clone(),
+                    "Invalid value",
+                    format!("{path} must be {}{shown}.", validator.rule()),
+                );
             }
         }
     }
@@ -293,7 +298,7 @@ fn elements<'a>(value: &'a Value, path: &Path) -> Vec<(&'a Value, Path)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::framework::value::Type;
+    use crate::framework::{schema::Validator, value::Type};
 
     /// An instance with a name that changes in place, a size that does not, a pair that either side may set, and disks.
     fn schema() -> Schema {
@@ -417,5 +422,25 @@ mod tests {
         // A refinement can neither add a value that only the configuration may set nor drop a configured one.
         refined.set_attribute("hostname", Value::Null);
         assert_eq!(guarded(&schema(), &config, &prior, &refined, &planned), planned);
+    }
+
+    #[test]
+    fn sizes_are_errors_and_deprecations_warnings_where_something_is_set() {
+        let sizes = Attribute::optional("sizes", Type::list(Type::Number), "Sizes.");
+        let sizes = sizes.validate(Validator::size(1..=3)).validate(Validator::between(1..=9));
+        let old = Attribute::optional("old", Type::String, "Old.").deprecated("Use sizes.");
+        let schema = Schema::new("A machine.", vec![sizes, old]).deprecated("Use acme_other.");
+        let said = |sizes: &[i64], old: Value| {
+            let sizes = Value::List(sizes.iter().map(|&size| size.into()).collect());
+            let said = check(&schema, &Value::object([("sizes", sizes), ("old", old)]), true).into_iter();
+            said.map(|it| format!("{:?} {}: {}", it.severity, it.path.unwrap_or_default(), it.detail))
+                .collect::<Vec<_>>()
+        };
+        let whole = "Warning : Use acme_other.";
+        assert_eq!(said(&[1], Value::Null), [whole]);
+        assert_eq!(said(&[1], "x".into()), ["Warning old: Use sizes.", whole]);
+        assert_eq!(said(&[], Value::Null), ["Error sizes: sizes must be a collection of 1 to 3 elements.", whole]);
+        let wrong = said(&[1, 10], Value::Null);
+        assert_eq!(wrong, ["Error sizes[1]: sizes[1] must be a whole number from 1 to 9; it is 10.", whole]);
     }
 }

@@ -130,11 +130,19 @@ impl Offering {
         self.timeouts.with(&configured)
     }
 
-    /// Advises to raise the timeout of a step, if it can be configured and the step failed after its deadline.
-    pub(super) fn tell_overrun(&self, step: &str, timeout: Duration, deadline: Instant, diagnostics: &mut Diagnostics) {
+    /// The diagnostics of a step, with the advice to raise its timeout if it can be configured and the step failed after
+    /// its deadline.
+    pub(super) fn tell_overrun(
+        &self,
+        step: &str,
+        timeout: Duration,
+        deadline: Instant,
+        mut diagnostics: Diagnostics,
+    ) -> Diagnostics {
         if self.schema.blocks.iter().any(|block| block.name == TIMEOUTS) {
-            tell_overrun(step, timeout, deadline, diagnostics);
+            tell_overrun(step, timeout, deadline, &mut diagnostics);
         }
+        diagnostics
     }
 
     /// The timeout of a step without a configured one.

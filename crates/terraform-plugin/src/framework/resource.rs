@@ -6,7 +6,7 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    diagnostics::{Diagnostic, Diagnostics, Path},
+    diagnostics::{Diagnostic, Diagnostics, Path, Result},
     identity::{Identity, IdentitySchema},
     model::{Model, ModelError, to_value},
     private::Private,
@@ -21,6 +21,9 @@ use super::{
 /// The framework does the work that every resource needs (plugin protocol, rules core enforces on answers): required
 /// and read-only checks, validators, defaults, unknown values, replacement, write-only values, timeouts, states that
 /// are wholly known and equal to their plan. A resource implements the life cycle itself.
+///
+/// A step ends with `?` as long as nothing was changed: `Err` keeps what the core has. From then on it returns an
+/// [`Outcome`], with what exists and the errors.
 pub trait Resource: Send + Sync + 'static {
     /// The client that the provider's configuration yields.
     type Client: Send + Sync + 'static;
@@ -44,7 +47,7 @@ pub trait Resource: Send + Sync + 'static {
 
     /// Converts the JSON of a state of an older version to the current layout. Added and removed attributes need no
     /// code: unknown attributes are ignored, and missing ones become null.
-    fn upgrade(&self, version: i64, _state: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
+    fn upgrade(&self, version: i64, _state: serde_json::Value) -> Result<serde_json::Value> {
         Err(Diagnostic::error(
             "The state is of an unknown version",
             format!("Its version is {version}, which this provider cannot read. The state is unchanged."),
@@ -83,33 +86,36 @@ pub trait Resource: Send + Sync + 'static {
         async {}
     }
 
-    /// Creates the object. If it exists afterwards, it is in the outcome's state, with or without errors.
+    /// Creates the object. If it may exist afterwards, it is in the outcome's state, with or without errors; `Err` means
+    /// that it does not.
     fn create(
         &self,
         change: Create<Self::Model>,
         context: StepContext<Self::Client>,
-    ) -> impl Future<Output = Outcome<Self::Model>> + Send;
+    ) -> impl Future<Output = Result<Outcome<Self::Model>>> + Send;
 
-    /// Reads the object. An outcome without a state means that the object certainly no longer exists.
+    /// Reads the object. An outcome without a state means that the object certainly no longer exists; `Err` leaves the
+    /// state as it is.
     fn read(
         &self,
         current: State<Self::Model>,
         context: StepContext<Self::Client>,
-    ) -> impl Future<Output = Outcome<Self::Model>> + Send;
+    ) -> impl Future<Output = Result<Outcome<Self::Model>>> + Send;
 
-    /// Changes the object in place. The outcome's state is the one actually reached.
+    /// Changes the object in place. The outcome's state is the one actually reached; `Err` means that nothing changed.
     fn update(
         &self,
         change: Update<Self::Model>,
         context: StepContext<Self::Client>,
-    ) -> impl Future<Output = Outcome<Self::Model>> + Send;
+    ) -> impl Future<Output = Result<Outcome<Self::Model>>> + Send;
 
-    /// Deletes the object. An outcome with a state means that it still exists, and must have an error.
+    /// Deletes the object. An outcome with a state means that it still exists, and must have an error; `Err` means that
+    /// nothing changed.
     fn delete(
         &self,
         current: State<Self::Model>,
         context: StepContext<Self::Client>,
-    ) -> impl Future<Output = Outcome<Self::Model>> + Send;
+    ) -> impl Future<Output = Result<Outcome<Self::Model>>> + Send;
 
     /// The identity schema. Without one, objects can be neither listed nor imported by identity.
     fn identity(&self) -> Option<IdentitySchema> {
@@ -122,14 +128,17 @@ pub trait Resource: Send + Sync + 'static {
 
     /// The import id of an identity, in the form that [`Self::import`] takes. By default it is the single attribute
     /// that is set.
-    fn import_id(&self, identity: &Identity) -> Result<String, Diagnostics> {
+    fn import_id(&self, identity: &Identity) -> Result<String> {
         Ok(identity.texts().join("/"))
     }
 
     /// Converts an import id to a state that a read can complete; all other attributes are null. The framework fills in
     /// defaults.
-    fn import(&self, id: &str, context: StepContext<Self::Client>)
-    -> impl Future<Output = Outcome<Self::Model>> + Send;
+    fn import(
+        &self,
+        id: &str,
+        context: StepContext<Self::Client>,
+    ) -> impl Future<Output = Result<Outcome<Self::Model>>> + Send;
 }
 
 /// A data source: it is only read.
@@ -153,12 +162,12 @@ pub trait DataSource: Send + Sync + 'static {
     /// Checks rules between attributes without the service. Unknown values satisfy every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
 
-    /// Reads. The configuration is wholly known and has its defaults; the outcome has a state unless it has errors.
+    /// Reads. The configuration is wholly known and has its defaults; the outcome has a state.
     fn read(
         &self,
         config: Self::Model,
         context: StepContext<Self::Client>,
-    ) -> impl Future<Output = Outcome<Self::Model>> + Send;
+    ) -> impl Future<Output = Result<Outcome<Self::Model>>> + Send;
 }
 
 /// The context of a step that may call the service.
@@ -330,13 +339,13 @@ pub trait Action: Send + Sync + 'static {
         async { Diagnostics::new() }
     }
 
-    /// Runs the action. The configuration is wholly known and has its defaults.
+    /// Runs the action, and returns its warnings. The configuration is wholly known and has its defaults.
     fn invoke(
         &self,
         config: Self::Model,
         progress: ActionProgress,
         context: StepContext<Self::Client>,
-    ) -> impl Future<Output = Diagnostics> + Send;
+    ) -> impl Future<Output = Result<Diagnostics>> + Send;
 }
 
 /// The progress messages of an action. After the core has exited, they are dropped without an error.
@@ -373,7 +382,7 @@ pub trait ListResource: Send + Sync + 'static {
     /// Checks rules between attributes without the service. Unknown values satisfy every rule.
     fn validate(&self, _config: &Self::Model, _diagnostics: &mut Diagnostics) {}
 
-    /// Sends the existing objects one by one, until all are sent or the limit is reached. Errors end the list.
+    /// Sends the existing objects one by one, until all are sent or the limit is reached, and returns warnings.
     ///
     /// It only reads, and is dropped when the core takes no more objects.
     fn list(
@@ -381,7 +390,7 @@ pub trait ListResource: Send + Sync + 'static {
         config: Self::Model,
         found: ListSender<'_, Self::Resource>,
         context: StepContext<Self::Client>,
-    ) -> impl Future<Output = Diagnostics> + Send;
+    ) -> impl Future<Output = Result<Diagnostics>> + Send;
 }
 
 /// One object that exists.

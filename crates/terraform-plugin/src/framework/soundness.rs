@@ -331,7 +331,7 @@ mod tests {
     use super::*;
     use crate::framework::{
         Attr, ConfigureContext, Diagnostics, Ends, Function, FunctionError, IdentityAttribute, Registry, Signature,
-        schema::{Block, validator},
+        schema::{Block, Validator},
     };
 
     #[derive(Serialize, Deserialize)]
@@ -349,7 +349,7 @@ mod tests {
     fn schema(words: Attribute, whole: bool) -> Schema {
         let number = |name| {
             let number = Attribute::optional(name, Type::Number, "A number.");
-            if whole { number.validate(validator::whole()) } else { number.validate(validator::positive()) }
+            if whole { number.validate(Validator::whole()) } else { number.validate(Validator::positive()) }
         };
         let objects = AttributeType::Nested(Nesting::List, vec![number("size")]);
         Schema::new("A thing.", vec![words, Attribute::required("objects", objects, "Objects."), number("count")])

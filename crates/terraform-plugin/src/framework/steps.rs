@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::{
-    diagnostics::{Diagnostics, Path},
+    diagnostics::{Diagnostics, Path, Result},
     ephemeral::{EphemeralResource, OpenObject, Opened},
     function::{Function, FunctionError, Signature},
     identity::Identity,
@@ -36,38 +36,35 @@ pub(crate) struct RefinedPlan {
     pub(super) diagnostics: Diagnostics,
 }
 
-/// The outcome of a step, or the reason why it was not done.
-type Done<T> = Result<T, Diagnostics>;
-
 /// The rules of what is configured.
 pub(crate) trait Validates: Send + Sync {
     /// Validates a configuration.
-    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()>;
+    fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Result<()>;
 }
 
 /// The steps of a resource.
 #[async_trait]
 pub(crate) trait ResourceSteps<C>: Validates {
-    async fn plan_create(&self, plan: CreatePlan<&Value>, context: PlanContext<'_, C>) -> Done<RefinedPlan>;
-    async fn plan_update(&self, plan: UpdatePlan<&Value>, context: PlanContext<'_, C>) -> Done<RefinedPlan>;
-    async fn plan_destroy(&self, plan: DestroyPlan<&Value>, context: PlanContext<'_, C>) -> Done<RefinedPlan>;
-    async fn act(&self, step: ResourceStep, context: StepContext<C>) -> Done<Outcome<Value>>;
-    fn upgrade(&self, version: i64, state: serde_json::Value) -> Done<serde_json::Value>;
+    async fn plan_create(&self, plan: CreatePlan<&Value>, context: PlanContext<'_, C>) -> Result<RefinedPlan>;
+    async fn plan_update(&self, plan: UpdatePlan<&Value>, context: PlanContext<'_, C>) -> Result<RefinedPlan>;
+    async fn plan_destroy(&self, plan: DestroyPlan<&Value>, context: PlanContext<'_, C>) -> Result<RefinedPlan>;
+    async fn act(&self, step: ResourceStep, context: StepContext<C>) -> Result<Outcome<Value>>;
+    fn upgrade(&self, version: i64, state: serde_json::Value) -> Result<serde_json::Value>;
     fn stored(&self, state: &serde_json::Value, client: &C);
-    fn import_id(&self, identity: &Identity) -> Done<String>;
-    fn generate(&self, config: Value, diagnostics: &mut Diagnostics) -> Done<Value>;
+    fn import_id(&self, identity: &Identity) -> Result<String>;
+    fn generate(&self, config: Value, diagnostics: &mut Diagnostics) -> Result<Value>;
 }
 
 /// The read of a data source.
 #[async_trait]
 pub(crate) trait DataSourceSteps<C>: Validates {
-    async fn read(&self, config: Value, context: StepContext<C>) -> Done<Outcome<Value>>;
+    async fn read(&self, config: Value, context: StepContext<C>) -> Result<Outcome<Value>>;
 }
 
 /// The open of an ephemeral resource.
 #[async_trait]
 pub(crate) trait EphemeralSteps<C>: Validates {
-    async fn open(&self, config: Value, context: StepContext<C>) -> Done<Opened<Value, OpenObject>>;
+    async fn open(&self, config: Value, context: StepContext<C>) -> Result<Opened<Value, OpenObject>>;
 }
 
 /// The list of a list resource.
@@ -78,14 +75,14 @@ pub(crate) trait ListSteps<C>: Validates {
         config: Value,
         sender: &'a mut EventSender<'a>,
         context: StepContext<C>,
-    ) -> Done<Diagnostics>;
+    ) -> Result<Diagnostics>;
 }
 
 /// The plan and the invocation of an action.
 #[async_trait]
 pub(crate) trait ActionSteps<C>: Validates {
-    async fn plan(&self, config: Value, context: PlanContext<'_, C>) -> Done<Diagnostics>;
-    async fn invoke(&self, config: Value, progress: ActionProgress, context: StepContext<C>) -> Done<Diagnostics>;
+    async fn plan(&self, config: Value, context: PlanContext<'_, C>) -> Result<Diagnostics>;
+    async fn invoke(&self, config: Value, progress: ActionProgress, context: StepContext<C>) -> Result<Diagnostics>;
 }
 
 /// The call of a function, with an object of all arguments.
@@ -94,19 +91,19 @@ pub(crate) trait FunctionSteps: Send + Sync {
     fn call(&self, arguments: &Value) -> Result<Value, FunctionError>;
 }
 
-fn outcome<M: ToValue>(outcome: Outcome<M>) -> Done<Outcome<Value>> {
+fn outcome<M: ToValue>(outcome: Outcome<M>) -> Result<Outcome<Value>> {
     let state = outcome.state.as_ref().map(to_value).transpose()?;
     Ok(Outcome { state, private: outcome.private, diagnostics: outcome.diagnostics })
 }
 
-fn state<M: FromValue>(State { state, private }: &State<Value>) -> Done<State<M>> {
+fn state<M: FromValue>(State { state, private }: &State<Value>) -> Result<State<M>> {
     Ok(State { state: from_value(state)?, private: private.clone() })
 }
 
 macro_rules! validates {
     ($($of:ident $offer:ident),*) => {
         $(impl<T: $offer> Validates for $of<T> {
-            fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Done<()> {
+            fn validate(&self, config: &Value, diagnostics: &mut Diagnostics) -> Result<()> {
                 self.0.validate(&from_value(config)?, diagnostics);
                 Ok(())
             }
@@ -124,7 +121,7 @@ pub(super) struct OfResource<R>(pub(super) R);
 
 #[async_trait]
 impl<R: Resource> ResourceSteps<R::Client> for OfResource<R> {
-    async fn plan_create(&self, plan: CreatePlan<&Value>, context: PlanContext<'_, R::Client>) -> Done<RefinedPlan> {
+    async fn plan_create(&self, plan: CreatePlan<&Value>, context: PlanContext<'_, R::Client>) -> Result<RefinedPlan> {
         let CreatePlan { private, earlier, diagnostics, .. } = plan;
         let (config, planned) = (from_value(plan.config)?, from_value(plan.planned)?);
         let mut plan = CreatePlan { config, planned, private, earlier, diagnostics };
@@ -133,7 +130,7 @@ impl<R: Resource> ResourceSteps<R::Client> for OfResource<R> {
         Ok(RefinedPlan { planned: to_value(&planned)?, replace: Vec::new(), private, diagnostics })
     }
 
-    async fn plan_update(&self, plan: UpdatePlan<&Value>, context: PlanContext<'_, R::Client>) -> Done<RefinedPlan> {
+    async fn plan_update(&self, plan: UpdatePlan<&Value>, context: PlanContext<'_, R::Client>) -> Result<RefinedPlan> {
         let UpdatePlan { replace, private, diagnostics, .. } = plan;
         let [config, prior, planned] = [from_value(plan.config)?, from_value(plan.prior)?, from_value(plan.planned)?];
         let mut plan = UpdatePlan { config, prior, planned, replace, private, diagnostics };
@@ -142,7 +139,11 @@ impl<R: Resource> ResourceSteps<R::Client> for OfResource<R> {
         Ok(RefinedPlan { planned: to_value(&planned)?, replace, private, diagnostics })
     }
 
-    async fn plan_destroy(&self, plan: DestroyPlan<&Value>, context: PlanContext<'_, R::Client>) -> Done<RefinedPlan> {
+    async fn plan_destroy(
+        &self,
+        plan: DestroyPlan<&Value>,
+        context: PlanContext<'_, R::Client>,
+    ) -> Result<RefinedPlan> {
         let DestroyPlan { prior, private, diagnostics } = plan;
         let mut plan = DestroyPlan { prior: from_value(prior)?, private, diagnostics };
         self.0.plan_destroy(&mut plan, context).await;
@@ -150,7 +151,7 @@ impl<R: Resource> ResourceSteps<R::Client> for OfResource<R> {
         Ok(RefinedPlan { planned: Value::Null, replace: Vec::new(), private, diagnostics })
     }
 
-    async fn act(&self, step: ResourceStep, context: StepContext<R::Client>) -> Done<Outcome<Value>> {
+    async fn act(&self, step: ResourceStep, context: StepContext<R::Client>) -> Result<Outcome<Value>> {
         let made = match step {
             ResourceStep::Create(Create { config, planned, private }) => {
                 let change = Create { config: from_value(&config)?, planned: from_value(&planned)?, private };
@@ -164,10 +165,10 @@ impl<R: Resource> ResourceSteps<R::Client> for OfResource<R> {
                 self.0.update(Update { config, prior, planned, private }, context).await
             }
         };
-        outcome(made)
+        outcome(made?)
     }
 
-    fn upgrade(&self, version: i64, state: serde_json::Value) -> Done<serde_json::Value> {
+    fn upgrade(&self, version: i64, state: serde_json::Value) -> Result<serde_json::Value> {
         self.0.upgrade(version, state)
     }
 
@@ -175,11 +176,11 @@ impl<R: Resource> ResourceSteps<R::Client> for OfResource<R> {
         self.0.stored(state, client);
     }
 
-    fn import_id(&self, identity: &Identity) -> Done<String> {
+    fn import_id(&self, identity: &Identity) -> Result<String> {
         self.0.import_id(identity)
     }
 
-    fn generate(&self, config: Value, diagnostics: &mut Diagnostics) -> Done<Value> {
+    fn generate(&self, config: Value, diagnostics: &mut Diagnostics) -> Result<Value> {
         let mut config = from_value(&config)?;
         self.0.generate(&mut config, diagnostics);
         Ok(to_value(&config)?)
@@ -191,8 +192,8 @@ pub(super) struct OfDataSource<D>(pub(super) D);
 
 #[async_trait]
 impl<D: DataSource> DataSourceSteps<D::Client> for OfDataSource<D> {
-    async fn read(&self, config: Value, context: StepContext<D::Client>) -> Done<Outcome<Value>> {
-        outcome(self.0.read(from_value(&config)?, context).await)
+    async fn read(&self, config: Value, context: StepContext<D::Client>) -> Result<Outcome<Value>> {
+        outcome(self.0.read(from_value(&config)?, context).await?)
     }
 }
 
@@ -201,10 +202,10 @@ pub(super) struct OfEphemeralResource<E>(pub(super) E);
 
 #[async_trait]
 impl<E: EphemeralResource> EphemeralSteps<E::Client> for OfEphemeralResource<E> {
-    async fn open(&self, config: Value, context: StepContext<E::Client>) -> Done<Opened<Value, OpenObject>> {
-        let opened = self.0.open(from_value(&config)?, context).await;
+    async fn open(&self, config: Value, context: StepContext<E::Client>) -> Result<Opened<Value, OpenObject>> {
+        let opened = self.0.open(from_value(&config)?, context).await?;
         Ok(Opened {
-            result: opened.result.as_ref().map(to_value).transpose()?,
+            result: to_value(&opened.result)?,
             held: opened.held.map(|held| Box::new(held) as OpenObject),
             diagnostics: opened.diagnostics,
         })
@@ -221,8 +222,8 @@ impl<L: ListResource> ListSteps<L::Client> for OfListResource<L> {
         config: Value,
         sender: &'a mut EventSender<'a>,
         context: StepContext<L::Client>,
-    ) -> Done<Diagnostics> {
-        Ok(self.0.list(from_value(&config)?, ListSender::new(sender), context).await)
+    ) -> Result<Diagnostics> {
+        self.0.list(from_value(&config)?, ListSender::new(sender), context).await
     }
 }
 
@@ -231,7 +232,7 @@ pub(super) struct OfAction<A>(pub(super) A);
 
 #[async_trait]
 impl<A: Action> ActionSteps<A::Client> for OfAction<A> {
-    async fn plan(&self, config: Value, context: PlanContext<'_, A::Client>) -> Done<Diagnostics> {
+    async fn plan(&self, config: Value, context: PlanContext<'_, A::Client>) -> Result<Diagnostics> {
         Ok(self.0.plan(from_value(&config)?, context).await)
     }
 
@@ -240,8 +241,8 @@ impl<A: Action> ActionSteps<A::Client> for OfAction<A> {
         config: Value,
         progress: ActionProgress,
         context: StepContext<A::Client>,
-    ) -> Done<Diagnostics> {
-        Ok(self.0.invoke(from_value(&config)?, progress, context).await)
+    ) -> Result<Diagnostics> {
+        self.0.invoke(from_value(&config)?, progress, context).await
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{
     attr::Attr,
     diagnostics::Diagnostics,
-    schema::{Attribute, Block, validator},
+    schema::{Attribute, Block, Validator},
     value::Type,
 };
 
@@ -64,7 +64,7 @@ impl DefaultTimeouts {
                 Type::String,
                 format!("How long {step} may take. Default: `{}`.", print_duration(default)),
             )
-            .validate(validator::duration())
+            .validate(Validator::duration())
         };
         Block {
             name: TIMEOUTS.into(),

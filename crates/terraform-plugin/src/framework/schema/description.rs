@@ -52,9 +52,12 @@ fn facts(attribute: &Attribute) -> Vec<String> {
 /// The rules that a description omits, in sentences.
 pub(in crate::framework) fn rules(validators: &[Validator], description: &str, ty: Option<&Type>) -> Vec<String> {
     let is_collection = matches!(ty, Some(Type::List(_) | Type::Set(_) | Type::Map(_)));
-    let subject = if is_collection { "Each must be" } else { "Must be" };
-    let rules = validators.iter().map(|validator| validator.rule()).filter(|rule| !is_said(rule, description));
-    rules.map(|rule| format!("{subject} {}.", rule.replace('"', "`"))).collect()
+    let rules = validators.iter().filter(|validator| !is_said(validator.rule(), description));
+    let rules = rules.map(|validator| {
+        let subject = if is_collection && !validator.is_of_collection { "Each must be" } else { "Must be" };
+        format!("{subject} {}.", validator.rule().replace('"', "`"))
+    });
+    rules.collect()
 }
 
 /// Whether a description already has a rule: literally, or all its quoted words as code.
@@ -85,7 +88,7 @@ fn literal(value: &Value) -> String {
 mod tests {
     use crate::framework::{
         Schema, Type,
-        schema::{Attribute, AttributeType, Nesting, Replacement, Requirement, validator},
+        schema::{Attribute, AttributeType, Nesting, Replacement, Requirement, Validator},
     };
 
     fn described(attribute: Attribute) -> String {
@@ -96,7 +99,7 @@ mod tests {
     fn a_description_gets_what_the_written_one_omits() {
         let bare = Attribute::with_default("size", Type::Number, 20, "The size in GB.")
             .replaces(Replacement::IfKnown)
-            .validate(validator::between(20..=100));
+            .validate(Validator::between(20..=100));
         let text = "The size in GB. Default: `20`. Must be a whole number from 20 to 100. Forces replacement.";
         assert_eq!(described(bare.clone()), text);
         let nested = Attribute::optional("disk", AttributeType::Nested(Nesting::Single, vec![bare]), "A disk.");
@@ -104,16 +107,16 @@ mod tests {
         let AttributeType::Nested(_, children) = &schema.attributes[0].ty else { panic!("{schema:?}") };
         assert_eq!(children[0].description, text);
         let said = Attribute::with_default("size", Type::String, "s", "`s` or `l`. Default: `s`.")
-            .validate(validator::one_of(&["s", "l"]));
+            .validate(Validator::one_of(&["s", "l"]));
         assert_eq!(described(said), "`s` or `l`. Default: `s`.");
-        let half = Attribute::optional("size", Type::String, "Such as `s`.").validate(validator::one_of(&["s", "l"]));
+        let half = Attribute::optional("size", Type::String, "Such as `s`.").validate(Validator::one_of(&["s", "l"]));
         assert_eq!(described(half), "Such as `s`. Must be one of `s`, `l`.");
     }
 
     #[test]
     fn a_first_value_replaces_only_if_it_can_be_null() {
         let mut secret = Attribute::optional("keys", Type::list(Type::map(Type::Bool)), "The keys.")
-            .validate(validator::text("a key", |_| true))
+            .validate(Validator::text("a key", |_| true))
             .replaces(Replacement::Always);
         assert_eq!(
             described(secret.clone()),

@@ -2,11 +2,11 @@
 //! are derived from them.
 
 pub(super) mod description;
-pub mod validator;
+mod validator;
 
 use std::collections::BTreeMap;
 
-pub use validator::Validator;
+pub use validator::{Selection, Validator};
 
 use super::value::{Type, Value, ValueKey};
 
@@ -21,6 +21,10 @@ pub struct Schema {
     pub attributes: Vec<Attribute>,
     /// Blocks that may appear once (`timeouts { … }`).
     pub blocks: Vec<Block>,
+    /// Rules about which arguments are set.
+    pub selections: Vec<Selection>,
+    /// What to use instead, if the whole is deprecated.
+    pub deprecated: Option<String>,
 }
 
 /// A block that appears once or not at all.
@@ -40,7 +44,21 @@ pub struct Block {
 impl Schema {
     /// A schema of version 0.
     pub fn new(description: impl Into<String>, attributes: Vec<Attribute>) -> Self {
-        Self { version: 0, description: description.into(), attributes, blocks: Vec::new() }
+        Self { description: description.into(), attributes, ..Self::default() }
+    }
+
+    /// Adds a rule about which arguments are set.
+    #[must_use]
+    pub fn select(mut self, selection: Selection) -> Self {
+        self.selections.push(selection);
+        self
+    }
+
+    /// Warns everybody who configures it; the text says what to use instead.
+    #[must_use]
+    pub fn deprecated(mut self, instead: impl Into<String>) -> Self {
+        self.deprecated = Some(instead.into());
+        self
     }
 
     /// The type of a whole value of this schema (plugin protocol, value encoding: implied type).
@@ -151,6 +169,8 @@ pub struct Attribute {
     pub follows: Vec<String>,
     /// The rules for a configured value.
     pub validators: Vec<Validator>,
+    /// What to use instead, if it is deprecated.
+    pub deprecated: Option<String>,
 }
 
 impl Attribute {
@@ -226,6 +246,13 @@ impl Attribute {
         self
     }
 
+    /// Warns everybody who sets it; the text says what to use instead.
+    #[must_use]
+    pub fn deprecated(mut self, instead: impl Into<String>) -> Self {
+        self.deprecated = Some(instead.into());
+        self
+    }
+
     /// Whether the provider may set it.
     pub fn is_computed(&self) -> bool {
         matches!(self.requirement, Requirement::Computed | Requirement::OptionalComputed)
@@ -243,6 +270,7 @@ impl Attribute {
             replacement: Replacement::Never,
             follows: Vec::new(),
             validators: Vec::new(),
+            deprecated: None,
         }
     }
 }

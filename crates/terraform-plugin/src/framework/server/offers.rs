@@ -67,11 +67,10 @@ impl<P: Provider> Server<P> {
         if diagnostics.has_errors() {
             return Err(diagnostics);
         }
-        let (found, diagnostics) = self::result(resource, result, diagnostics)?;
         // If the caller is gone, no close can follow, so the object is dropped here.
         let held = held.filter(|_| !caller.caller_gone.is_cancelled());
         let key = held.map(|held| self.held.hold(held, caller.disconnected)).unwrap_or_default();
-        Ok((applied_state(&self.expected(resource, config), &found), key, diagnostics))
+        Ok((applied_state(&self.expected(resource, config), &result), key, diagnostics))
     }
 
     /// The result of an ephemeral resource before it is opened.
@@ -141,9 +140,9 @@ impl<P: Provider> Server<P> {
     }
 }
 
-/// The result of a read or an open, or an error if it has neither a result nor an error.
+/// The result of a read, or an error if it has neither a result nor an error.
 fn result(
-    entry: &Offering,
+    source: &Offering,
     result: Option<Value>,
     mut diagnostics: Diagnostics,
 ) -> Result<(Value, Diagnostics), Diagnostics> {
@@ -153,9 +152,9 @@ fn result(
         None => {
             let detail = format!(
                 "This is a bug in the provider, please report it: {} was read without a result and without an error.",
-                entry.name
+                source.name
             );
-            diagnostics.error(format!("The {} has no result", entry.kind), detail);
+            diagnostics.error("The data source has no result", detail);
             Err(diagnostics)
         }
     }
@@ -236,10 +235,11 @@ fn judged(
     validate: impl FnOnce(&Value, &mut Diagnostics) -> Result<(), Diagnostics>,
 ) -> Diagnostics {
     let mut diagnostics = check(schema, config, write_only_allowed);
-    if !diagnostics.has_errors()
-        && let Err(bug) = validate(&fill_defaults(schema, config.clone()), &mut diagnostics)
-    {
-        diagnostics.extend(bug);
+    if !diagnostics.has_errors() {
+        schema.selections.iter().for_each(|selection| selection.check(config, &mut diagnostics));
+        if let Err(bug) = validate(&fill_defaults(schema, config.clone()), &mut diagnostics) {
+            diagnostics.extend(bug);
+        }
     }
     diagnostics
 }

@@ -127,8 +127,10 @@ impl<P: Provider> Server<P> {
             "create" => ResourceStep::Create(Create { config, planned, private }),
             _ => ResourceStep::Update(Update { config, prior, planned, private }),
         };
-        let Outcome { state, mut private, mut diagnostics } = resource.steps.act(step, context).await?;
-        resource.tell_overrun(name, timeout, deadline, &mut diagnostics);
+        let outcome = resource.steps.act(step, context).await;
+        let outcome = outcome.map_err(|failed| resource.tell_overrun(name, timeout, deadline, failed))?;
+        let Outcome { state, mut private, diagnostics } = outcome;
+        let mut diagnostics = resource.tell_overrun(name, timeout, deadline, diagnostics);
         let is_failed = diagnostics.has_errors();
         let state = match state {
             None if expected.is_null() && !is_failed => {
@@ -199,11 +201,11 @@ impl<P: Provider> Server<P> {
         let timeout = resource.timeouts(&current.state).read;
         let context = self.context(self.client()?, timeout);
         let (deadline, before) = (context.deadline, current.state.clone());
-        let Outcome { state, private, mut diagnostics } =
-            resource.steps.act(ResourceStep::Read(current), context).await?;
+        let overrun = |failed| resource.tell_overrun("read", timeout, deadline, failed);
+        let outcome = resource.steps.act(ResourceStep::Read(current), context).await;
+        let Outcome { state, private, diagnostics } = outcome.map_err(overrun)?;
         if diagnostics.has_errors() {
-            resource.tell_overrun("read", timeout, deadline, &mut diagnostics);
-            return Err(diagnostics);
+            return Err(overrun(diagnostics));
         }
         let state = with_numbers_of(&before, state.unwrap_or_default().unknown_as_null());
         Ok(ResourceAnswer::of(resource, without_write_only(&resource.schema, state), private, diagnostics))

@@ -23,6 +23,7 @@ use crate::{
 /// (plugin protocol, missing-field crashes).
 pub(in crate::protocol) fn schema(schema: &Schema) -> WireSchema {
     let mut block = block(&schema.attributes, &schema.description);
+    (block.deprecated, block.deprecation_message) = deprecation(schema.deprecated.as_ref());
     block.block_types = schema
         .blocks
         .iter()
@@ -46,7 +47,13 @@ fn block(attributes: &[Attribute], description: &str) -> Block {
     }
 }
 
+/// Cores before 1.15 know only that something is deprecated.
+fn deprecation(instead: Option<&String>) -> (bool, String) {
+    (instead.is_some(), instead.cloned().unwrap_or_default())
+}
+
 fn attribute(attribute: &Attribute) -> WireAttribute {
+    let (deprecated, deprecation_message) = deprecation(attribute.deprecated.as_ref());
     let (ty, nested_type) = match &attribute.ty {
         AttributeType::Plain(ty) => (encode_type(ty), None),
         AttributeType::Nested(nesting, attributes) => (Vec::new(), Some(object(*nesting, attributes))),
@@ -62,7 +69,8 @@ fn attribute(attribute: &Attribute) -> WireAttribute {
         computed: attribute.is_computed(),
         sensitive: attribute.sensitive,
         write_only: attribute.write_only,
-        ..WireAttribute::default()
+        deprecated,
+        deprecation_message,
     }
 }
 
@@ -133,7 +141,7 @@ mod tests {
         let mut source = Schema::new(
             "A **thing**.",
             vec![
-                Attribute::with_default("region", Type::String, "a", "Region."),
+                Attribute::with_default("region", Type::String, "a", "Region.").deprecated("Use place."),
                 Attribute::optional("password", Type::String, "Password.").sensitive().write_only(),
                 Attribute::computed("disks", AttributeType::Nested(Nesting::List, disk), "Disks."),
             ],
@@ -144,6 +152,8 @@ mod tests {
         let [region, password, disks] = block.attributes.as_slice() else { panic!("three attributes") };
         assert_eq!(region.r#type, b"\"string\"");
         assert!(region.optional && region.computed && !region.required);
+        assert_eq!((region.deprecated, region.deprecation_message.as_str()), (true, "Use place."));
+        assert_eq!((block.deprecated, block.deprecation_message.as_str()), (false, ""));
         assert!(password.optional && !password.computed && password.sensitive && password.write_only);
         let nested = disks.nested_type.as_ref().unwrap();
         assert_eq!((nested.nesting, disks.r#type.len()), (2, 0));

@@ -8,7 +8,7 @@ use std::{
 use terraform_plugin::{
     framework::{
         ConfigureContext, Create, CreatePlan, Diagnostic, Diagnostics, EphemeralResource, IdentityAttribute,
-        IdentitySchema, Opened, Outcome, PlanContext, Private, Provider, Registry, Resource, Schema, State,
+        IdentitySchema, Opened, Outcome, PlanContext, Private, Provider, Registry, Resource, Result, Schema, State,
         StepContext, Type, Update, UpdatePlan,
         schema::{Attribute, AttributeType},
         timeouts::DefaultTimeouts,
@@ -122,7 +122,7 @@ impl EphemeralResource for AnyEphemeral {
         without_write_only(self.0.schema.clone())
     }
 
-    async fn open(&self, Any(config): Any, _: StepContext<()>) -> Opened<Any, ()> {
+    async fn open(&self, Any(config): Any, _: StepContext<()>) -> Result<Opened<Any, ()>> {
         let mut choices = self.0.choices.lock().unwrap();
         let wrong = choices.once_in(3);
         // A null attribute may stay open: a wrong provider would set it.
@@ -132,7 +132,7 @@ impl EphemeralResource for AnyEphemeral {
                 asked.set_attribute(&attribute.name, terraform_plugin::framework::Value::Unknown);
             }
         }
-        Opened::ready(Any(applied(&mut choices, &EphemeralResource::schema(self).ty(), &asked, wrong)))
+        Ok(Opened::ready(Any(applied(&mut choices, &EphemeralResource::schema(self).ty(), &asked, wrong))))
     }
 }
 
@@ -184,23 +184,23 @@ impl Resource for AnyResource {
         self.meddle(&mut plan.planned);
     }
 
-    async fn create(&self, change: Create<Any>, _: StepContext<()>) -> Outcome<Any> {
-        self.outcome(&change.planned, change.private)
+    async fn create(&self, change: Create<Any>, _: StepContext<()>) -> Result<Outcome<Any>> {
+        Ok(self.outcome(&change.planned, change.private))
     }
 
-    async fn read(&self, current: State<Any>, _: StepContext<()>) -> Outcome<Any> {
-        current.unchanged(Diagnostics::new())
+    async fn read(&self, current: State<Any>, _: StepContext<()>) -> Result<Outcome<Any>> {
+        Ok(current.unchanged(Diagnostics::new()))
     }
 
-    async fn update(&self, change: Update<Any>, _: StepContext<()>) -> Outcome<Any> {
-        self.outcome(&change.planned, change.private)
+    async fn update(&self, change: Update<Any>, _: StepContext<()>) -> Result<Outcome<Any>> {
+        Ok(self.outcome(&change.planned, change.private))
     }
 
-    async fn delete(&self, _: State<Any>, _: StepContext<()>) -> Outcome<Any> {
-        Outcome::absent()
+    async fn delete(&self, _: State<Any>, _: StepContext<()>) -> Result<Outcome<Any>> {
+        Ok(Outcome::absent())
     }
 
-    async fn import(&self, _: &str, _: StepContext<()>) -> Outcome<Any> {
-        Outcome::absent()
+    async fn import(&self, _: &str, _: StepContext<()>) -> Result<Outcome<Any>> {
+        Ok(Outcome::absent())
     }
 }

@@ -1,7 +1,7 @@
 //! A function that returns its arguments as text.
 
 use serde::Deserialize;
-use terraform_plugin::framework::{Attr, Function, FunctionError, Parameter, Signature, Type, schema::validator};
+use terraform_plugin::framework::{Attr, Function, FunctionError, Parameter, Signature, Type, schema::Validator};
 
 #[derive(Debug)]
 pub(super) struct Describe;
@@ -28,7 +28,7 @@ impl Function for Describe {
             description: "Tells what it was called with.".to_owned(),
             parameters: vec![
                 parameter("word", Type::String),
-                parameter("count", Type::Number).takes_null().validate(validator::between(0..=9)),
+                parameter("count", Type::Number).takes_null().validate(Validator::between(0..=9)),
                 parameter("open", Type::String),
             ],
             returns: Type::String,

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 use terraform_plugin::framework::{
-    Attr, Diagnostic, Diagnostics, ListResource, ListSender, Listed, Schema, Secret, StepContext, Type,
+    Attr, Diagnostic, Diagnostics, ListResource, ListSender, Listed, Result, Schema, Secret, StepContext, Type,
     schema::Attribute,
 };
 
@@ -49,7 +49,7 @@ impl ListResource for ThingList {
         config: Filters,
         mut found: ListSender<'_, Thing>,
         context: StepContext<Signals>,
-    ) -> Diagnostics {
+    ) -> Result<Diagnostics> {
         let _open = context.client.loans.lend();
         for number in 0..*config.count_of.known().unwrap() {
             let mut state = super::nothing();
@@ -60,18 +60,18 @@ impl ListResource for ThingList {
             }
             if let ControlFlow::Break(()) = found.send(Listed { display_name: format!("Thing {number}"), state }).await
             {
-                return Diagnostics::new();
+                return Ok(Diagnostics::new());
             }
         }
         match config.then.as_str() {
             Some("panic") => panic!("planted"),
-            Some("fail") => Diagnostic::error("Failed", "The rest is not known.").into(),
-            Some("warn") => Diagnostic::warning("Not all", "Some could not be read.").into(),
+            Some("fail") => Err(Diagnostic::error("Failed", "The rest is not known.").into()),
+            Some("warn") => Ok(Diagnostic::warning("Not all", "Some could not be read.").into()),
             Some("wait") => {
                 context.client.started.notify_one();
                 std::future::pending().await
             }
-            _ => Diagnostics::new(),
+            _ => Ok(Diagnostics::new()),
         }
     }
 }

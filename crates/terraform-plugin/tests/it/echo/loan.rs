@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use terraform_plugin::framework::{
-    Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Schema, Secret, StepContext, Type, schema::Attribute,
+    Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Result, Schema, Secret, StepContext, Type,
+    schema::Attribute,
 };
 use tokio::sync::watch;
 
@@ -80,7 +81,7 @@ impl EphemeralResource for LoanResource {
         }
     }
 
-    async fn open(&self, mut config: Loan, context: StepContext<Signals>) -> Opened<Loan, Lent> {
+    async fn open(&self, mut config: Loan, context: StepContext<Signals>) -> Result<Opened<Loan, Lent>> {
         let name = config.name.as_str().unwrap().to_owned();
         config.secret = Attr::Known(Secret::new(format!("planted-{name}")));
         if name == "changed" {
@@ -91,8 +92,8 @@ impl EphemeralResource for LoanResource {
         let mut opened = Opened::ready(config).holding(context.client.loans.lend());
         match name.as_str() {
             "panic" => panic!("planted"),
-            "nothing" => opened.result = None,
-            "refused" => opened = opened.with(Diagnostic::error("Refused", "No loan.")),
+            "half" => opened = opened.with(Diagnostic::error("Half done", "No loan.")),
+            "refused" => return Err(Diagnostic::error("Refused", "No loan.").into()),
             "unheard" => {
                 context.client.started.notify_one();
                 context.caller_gone.cancelled().await;
@@ -101,6 +102,6 @@ impl EphemeralResource for LoanResource {
             "told" => context.client.callers.lock().unwrap().push(context.caller_gone),
             _ => {}
         }
-        opened
+        Ok(opened)
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use terraform_plugin::framework::{
     Attr, ConfigureContext, Create, DataSource, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema,
-    Outcome, Private, Provider, Registry, Resource, Schema, Secret, State, StepContext, Type, Update,
+    Outcome, Private, Provider, Registry, Resource, Result, Schema, Secret, State, StepContext, Type, Update,
     schema::{Attribute, AttributeType, Nesting, Replacement},
     timeouts::{DefaultTimeouts, Timeouts},
 };
@@ -166,7 +166,7 @@ impl Resource for ThingResource {
         }
     }
 
-    fn upgrade(&self, version: i64, mut state: serde_json::Value) -> Result<serde_json::Value, Diagnostics> {
+    fn upgrade(&self, version: i64, mut state: serde_json::Value) -> Result<serde_json::Value> {
         if version != 0 {
             return Err(Diagnostic::error("Too old", "").into());
         }
@@ -180,14 +180,14 @@ impl Resource for ThingResource {
         Some(identity())
     }
 
-    fn import_id(&self, identity: &Identity) -> Result<String, Diagnostics> {
+    fn import_id(&self, identity: &Identity) -> Result<String> {
         match identity.text("thing") {
             Some(thing) if thing == "refused" => Err(Diagnostic::error("Refused", "Not by this identity.").into()),
             thing => Ok(thing.unwrap()),
         }
     }
 
-    async fn create(&self, change: Create<Thing>, context: StepContext<Signals>) -> Outcome<Thing> {
+    async fn create(&self, change: Create<Thing>, context: StepContext<Signals>) -> Result<Outcome<Thing>> {
         context.client.told(&change.config);
         let name = change.planned.name.as_str().unwrap().to_owned();
         match name.as_str() {
@@ -207,44 +207,44 @@ impl Resource for ThingResource {
         private.insert("made", &name);
         let outcome = Outcome::present(settled(change.planned), private);
         if name == "half" {
-            return outcome.with(Diagnostic::error("Half done", "The rest failed."));
+            return Ok(outcome.with(Diagnostic::error("Half done", "The rest failed.")));
         }
-        outcome
+        Ok(outcome)
     }
 
-    async fn read(&self, current: State<Thing>, _: StepContext<Signals>) -> Outcome<Thing> {
+    async fn read(&self, current: State<Thing>, _: StepContext<Signals>) -> Result<Outcome<Thing>> {
         match current.state.id.as_str() {
-            Some("gone") => Outcome::absent(),
+            Some("gone") => Ok(Outcome::absent()),
             Some("panic") => panic!("planted"),
-            _ => current.unchanged(Diagnostics::new()),
+            _ => Ok(current.unchanged(Diagnostics::new())),
         }
     }
 
-    async fn update(&self, change: Update<Thing>, context: StepContext<Signals>) -> Outcome<Thing> {
+    async fn update(&self, change: Update<Thing>, context: StepContext<Signals>) -> Result<Outcome<Thing>> {
         context.client.told(&change.config);
         if change.planned.name.as_str() == Some("stubborn") {
             let mut private = change.private;
             if change.planned.size != Attr::Known(30) {
                 private.insert("tried", change.planned.size);
             }
-            return Outcome::present(change.prior, private).with(Diagnostic::error("Stubborn", "It refuses."));
+            return Ok(Outcome::present(change.prior, private).with(Diagnostic::error("Stubborn", "It refuses.")));
         }
-        Outcome::present(settled(change.planned), change.private)
+        Ok(Outcome::present(settled(change.planned), change.private))
     }
 
-    async fn delete(&self, current: State<Thing>, _: StepContext<Signals>) -> Outcome<Thing> {
+    async fn delete(&self, current: State<Thing>, _: StepContext<Signals>) -> Result<Outcome<Thing>> {
         if current.state.name.as_str() == Some("sticky") {
-            return current.unchanged(Diagnostic::error("Sticky", "It stays."));
+            return Err(Diagnostic::error("Sticky", "It stays.").into());
         }
-        Outcome::absent()
+        Ok(Outcome::absent())
     }
 
-    async fn import(&self, id: &str, _: StepContext<Signals>) -> Outcome<Thing> {
+    async fn import(&self, id: &str, _: StepContext<Signals>) -> Result<Outcome<Thing>> {
         if id == "missing" {
-            return Outcome::absent();
+            return Ok(Outcome::absent());
         }
         let state = Thing { id: id.into(), ..nothing() };
-        Outcome::present(state, Private::default())
+        Ok(Outcome::present(state, Private::default()))
     }
 }
 
@@ -303,12 +303,12 @@ impl DataSource for LookSource {
         )
     }
 
-    async fn read(&self, mut config: Look, _: StepContext<Signals>) -> Outcome<Look> {
+    async fn read(&self, mut config: Look, _: StepContext<Signals>) -> Result<Outcome<Look>> {
         let length = config.name.as_str().unwrap().len();
         if length == 0 {
-            return Outcome::absent();
+            return Ok(Outcome::absent());
         }
         config.length = i64::try_from(length).unwrap().into();
-        Outcome::present(config, Private::default())
+        Ok(Outcome::present(config, Private::default()))
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use terraform_plugin::framework::{
-    Action, ActionProgress, Attr, Diagnostic, Diagnostics, Path, PlanContext, Schema, StepContext, Type,
+    Action, ActionProgress, Attr, Diagnostic, Diagnostics, Path, PlanContext, Result, Schema, StepContext, Type,
     schema::Attribute,
 };
 
@@ -49,14 +49,19 @@ impl Action for Shout {
         Diagnostic::warning("Shouting ahead", format!("{text}, with {client}")).into()
     }
 
-    async fn invoke(&self, config: Words, progress: ActionProgress, context: StepContext<Signals>) -> Diagnostics {
+    async fn invoke(
+        &self,
+        config: Words,
+        progress: ActionProgress,
+        context: StepContext<Signals>,
+    ) -> Result<Diagnostics> {
         let text = config.text.as_str().unwrap().to_owned();
         for time in 1..=*config.times.known().unwrap() {
             progress.say(format!("{text} {time}"));
         }
         match text.as_str() {
             "panic" => panic!("planted"),
-            "fail" => return Diagnostic::error("Hoarse", "No voice is left.").at(Path::to("text")).into(),
+            "fail" => return Err(Diagnostic::error("Hoarse", "No voice is left.").at(Path::to("text")).into()),
             "wait" => {
                 context.client.started.notify_one();
                 context.client.go_on.notified().await;
@@ -66,10 +71,10 @@ impl Action for Shout {
             "until-stopped" => {
                 context.client.started.notify_one();
                 context.stopping.cancelled().await;
-                return Diagnostic::error("Stopped", "It was told to.").into();
+                return Err(Diagnostic::error("Stopped", "It was told to.").into());
             }
             _ => {}
         }
-        Diagnostics::new()
+        Ok(Diagnostics::new())
     }
 }
