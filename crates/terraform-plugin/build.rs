@@ -1,4 +1,5 @@
-//! Compiles `proto/` with protox, so that no `protoc` is needed. At a first release of this crate `proto/` moves into it.
+//! Compiles `proto/` with protox, so that no `protoc` is needed. At a first release of this crate, `proto/` moves into
+//! it.
 
 use std::{error::Error, path::PathBuf};
 

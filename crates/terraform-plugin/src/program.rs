@@ -19,7 +19,7 @@ use crate::{
 /// What a provider's program is called.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
-    /// The provider's name, such as `acme`: its log has the variable `TF_LOG_PROVIDER_ACME`, and the lines of its crates
+    /// The provider's name, such as `acme`: of its log's variable, `TF_LOG_PROVIDER_ACME`, and of its crates
     /// ([`LogSettings::read`]).
     pub name: &'static str,
     /// Its version, for `--version`.

@@ -1,15 +1,5 @@
 //! The framework of resources: schemas, typed models with null and unknown, paths, diagnostics, plan rules, private
 //! data, life-cycle traits. It uses neither gRPC nor the service. "The core" is Terraform or OpenTofu.
-//!
-//! # A whole provider
-//!
-//! One resource, one data source and one function. `protocol::service` makes routes of it, and
-//! `plugin::serve` serves them to the core that has started the program. Checks, defaults, plans, states that
-//! fit their plans, and the protocol are the framework's work.
-//!
-#![doc = "```no_run"]
-#![doc = include_str!("../../examples/words.rs")]
-#![doc = "```"]
 
 mod attr;
 mod diagnostics;

@@ -130,8 +130,8 @@ impl Offering {
         self.timeouts.with(&configured)
     }
 
-    /// The diagnostics of a step, with the advice to raise its timeout if it can be configured and the step failed after
-    /// its deadline.
+    /// The diagnostics of a step, with the advice to raise its timeout if that can be configured and the step failed
+    /// after its deadline.
     pub(super) fn tell_overrun(
         &self,
         step: &str,

@@ -86,8 +86,8 @@ pub trait Resource: Send + Sync + 'static {
         async {}
     }
 
-    /// Creates the object. If it may exist afterwards, it is in the outcome's state, with or without errors; `Err` means
-    /// that it does not.
+    /// Creates the object. If it may exist afterwards, it is in the outcome's state, with or without errors; `Err`
+    /// means that it does not.
     fn create(
         &self,
         change: Create<Self::Model>,
