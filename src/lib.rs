@@ -1,9 +1,8 @@
 //! The Terraform and OpenTofu provider for damodel, as a library; `main.rs` is its command line.
 //!
 //! Each folder is a layer, and the arrows between them point one way (`tests/it/house/layers.rs` holds the table):
-//! `framework`, `model`, `process`, `sandbox` and `ssh` stand alone; `api` and `plugin` use `process`; `protocol`
-//! drives `framework`; `provider` is written in `framework` on top of `api`, `model` and `ssh`; `review` uses
-//! `provider`; `commands` may use everything.
+//! `api`, `model` and `ssh` stand alone; `provider` is written in `framework` on top of them; `review` uses `provider`;
+//! `commands` may use everything. The folders of terraform-plugin, and the sandbox, have their names here too.
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
 pub mod api;

@@ -1,3 +1,5 @@
+//! Terraform and OpenTofu providers in Rust.
+//!
 #![doc = include_str!("../README.md")]
 //!
 //! # A whole provider
