@@ -1,7 +1,7 @@
 //! The provider's ephemeral resources: a tunnel that is stopped and closed, and those of the program.
 
 use damodel::{
-    framework::{Ends, OfferKind, Provider as _, Server, Type, Value},
+    framework::{Type, Value},
     protocol::{
         codec::decode,
         tfplugin6::{
@@ -11,7 +11,7 @@ use damodel::{
     },
     provider::{Damodel, Environment},
 };
-use terraform_plugin::testing::{Core, DEADLINE, PluginProcess, dynamic};
+use terraform_plugin::testing::{Core, DEADLINE, PluginProcess, dynamic, object};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -47,23 +47,22 @@ async fn a_tunnel_outlives_a_stop_and_ends_with_its_close() {
             });
         }
     });
-    let provider = || Damodel::new(Environment::default());
-    let server = Server::new(provider(), Ends::default());
-    let schema = &server.registry().find(OfferKind::EphemeralResource, TUNNEL).unwrap().schema;
-    let mut core = Core::new(provider(), TUNNEL, schema);
-    let configuration = provider().schema().ty();
-    assert!(core.configure(&configuration, &nulls(&configuration)).await.is_empty());
+    let mut core = Core::new(Damodel::new(Environment::default()), TUNNEL);
+    assert!(core.configure(&object(&core.provider_ty, [])).await.is_empty());
 
-    let (target, mut config) = (sshd.target(), nulls(&schema.ty()));
-    let Type::Object(attributes) = schema.ty() else { panic!("a schema is an object") };
-    let mut ssh = nulls(&attributes["ssh"]);
-    ssh.set_attribute("host", "127.0.0.1".into());
-    ssh.set_attribute("port", i64::from(sshd.port()).into());
-    ssh.set_attribute("user", target.user.as_str().into());
+    let target = sshd.target();
     let key = target.credentials.private_key_file.unwrap();
-    ssh.set_attribute("private_key_file", key.to_str().unwrap().into());
-    config.set_attribute("ssh", ssh);
-    config.set_attribute("port", i64::from(port).into());
+    let Type::Object(attributes) = &core.ty else { panic!("a schema is an object") };
+    let ssh = object(
+        &attributes["ssh"],
+        [
+            ("host", "127.0.0.1".into()),
+            ("port", i64::from(sshd.port()).into()),
+            ("user", target.user.as_str().into()),
+            ("private_key_file", key.to_str().unwrap().into()),
+        ],
+    );
+    let config = object(&core.ty, [("ssh", ssh), ("port", i64::from(port).into())]);
     let request = open_ephemeral_resource::Request {
         type_name: TUNNEL.to_owned(),
         config: Some(core.dynamic(&config)),
@@ -90,12 +89,6 @@ async fn a_tunnel_outlives_a_stop_and_ends_with_its_close() {
     }
 }
 
-/// A value of an object type with null attributes.
-fn nulls(ty: &Type) -> Value {
-    let Type::Object(attributes) = ty else { panic!("no object: {ty:?}") };
-    Value::object(attributes.keys().map(|name| (name.clone(), Value::Null)))
-}
-
 #[tokio::test]
 async fn the_program_itself_offers_them() {
     let plugin = PluginProcess::start(BINARY).await;
@@ -104,8 +97,7 @@ async fn the_program_itself_offers_them() {
     assert!(schema.ephemeral_resource_schemas.contains_key("damodel_instance_access"));
     let names = ["id", "ssh_host", "ssh_port", "ssh_user", "ssh_password", "jupyter_url", "jupyter_token"];
     let ty = Type::object(names.map(|name| (name, if name == "ssh_port" { Type::Number } else { Type::String })));
-    let mut config = Value::object(names.map(|name| (name, Value::Null)));
-    config.set_attribute("id", "ins-1".into());
+    let config = object(&ty, [("id", "ins-1".into())]);
     let request = open_ephemeral_resource::Request {
         type_name: "damodel_instance_access".to_owned(),
         config: Some(dynamic(&ty, &config)),

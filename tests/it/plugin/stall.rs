@@ -9,7 +9,7 @@ use std::{
 };
 
 use damodel::{
-    framework::{Ends, OfferKind, Server, Type, Value},
+    framework::{Ends, OfferKind, Server, Value},
     protocol::tfplugin6::{
         Diagnostic, configure_provider, plan_resource_change, provider_client::ProviderClient, stop_provider,
     },
@@ -21,7 +21,7 @@ use nix::{
     unistd::mkfifo,
 };
 use tempfile::TempDir;
-use terraform_plugin::testing::{ClientIdentity, DEADLINE, PluginProcess, dynamic};
+use terraform_plugin::testing::{ClientIdentity, DEADLINE, PluginProcess, dynamic, object};
 use tokio::time::{sleep, timeout};
 use tonic::transport::Channel;
 
@@ -33,23 +33,13 @@ const END: Duration = Duration::from_secs(6);
 /// How often an end is tried: a stall delays every end, and other tests delay only some.
 const TRIES: usize = 3;
 
-/// An object of the type with these attributes, and null for the others.
-fn object(ty: &Type, set: &[(&str, Value)]) -> Value {
-    let Type::Object(types) = ty else { panic!("an object") };
-    let mut object = Value::object(types.keys().map(|name| (name.clone(), Value::Null)));
-    for (name, value) in set {
-        object.set_attribute(name, value.clone());
-    }
-    object
-}
-
 fn server() -> Server<Damodel> {
     Server::new(Damodel::new(Environment::default()), Ends::default())
 }
 
 async fn configure(mut client: ProviderClient<Channel>, set: Vec<(&str, Value)>) -> Vec<Diagnostic> {
     let ty = server().schema().ty();
-    let config = Some(dynamic(&ty, &object(&ty, &set)));
+    let config = Some(dynamic(&ty, &object(&ty, set)));
     let request = configure_provider::Request { config, ..configure_provider::Request::default() };
     client.configure_provider(request).await.unwrap().into_inner().diagnostics
 }
@@ -62,7 +52,7 @@ async fn plan(
     is_destroy: bool,
 ) -> Vec<Diagnostic> {
     let ty = server().registry().find(OfferKind::Resource, name).unwrap().ty.clone();
-    let (value, null) = (dynamic(&ty, &object(&ty, &set)), dynamic(&ty, &Value::Null));
+    let (value, null) = (dynamic(&ty, &object(&ty, set)), dynamic(&ty, &Value::Null));
     let (prior, wanted) = if is_destroy { (value, null) } else { (null, value) };
     let request = plan_resource_change::Request {
         type_name: name.to_owned(),

@@ -2,8 +2,9 @@
 
 use tonic::service::Routes;
 
+use super::rules::{compatibility_faults, plan_faults, proposed_new, write_only_faults};
 use crate::{
-    framework::{Ends, Provider, Schema, Type, Value},
+    framework::{Ends, IdentitySchema, Provider, Schema, Type, Value},
     protocol::{
         codec::{decode, encode},
         service,
@@ -16,12 +17,16 @@ use crate::{
     },
 };
 
-/// The core's side of one resource type. An answer that would make the core fail is a panic.
+/// The core's side of one type of a provider. It panics at an answer with which the core would fail.
 #[derive(Clone, Debug)]
 pub struct Core {
     /// The provider, for calls that have no method here.
     pub client: ProviderClient<Routes>,
+    /// The type of the provider's configuration.
+    pub provider_ty: Type,
     type_name: &'static str,
+    /// The schema of the type, with its `timeouts` block.
+    pub schema: Schema,
     /// The type of a whole value.
     pub ty: Type,
     identity: Option<Type>,
@@ -43,29 +48,28 @@ pub struct Answer {
 }
 
 impl Core {
-    /// `schema` is the resource's whole schema, with its `timeouts` block.
-    pub fn new(provider: impl Provider, type_name: &'static str, schema: &Schema) -> Self {
+    /// Calls a provider about its type of this name: the resource, or else another kind.
+    pub fn new(provider: impl Provider, type_name: &'static str) -> Self {
+        let (provider_ty, registry) = (provider.schema().ty(), provider.registry());
+        let offering = registry.entries().find(|offering| offering.name == type_name).unwrap();
+        let (schema, identity) = (offering.schema.clone(), offering.identity.as_ref().map(IdentitySchema::ty));
         Self {
             client: ProviderClient::new(service(provider, Ends::default()))
                 .max_decoding_message_size(256 << 20)
                 .max_encoding_message_size(256 << 20),
+            provider_ty,
             type_name,
             ty: schema.ty(),
-            identity: None,
+            schema,
+            identity,
         }
     }
 
-    /// For a resource that has an identity of this type. The identity of every answer is checked.
-    pub fn with_identity(mut self, ty: Type) -> Self {
-        self.identity = Some(ty);
-        self
-    }
-
-    /// Configures the provider, whose arguments are of type `ty`.
-    pub async fn configure(&mut self, ty: &Type, config: &Value) -> Vec<Diagnostic> {
+    /// Configures the provider.
+    pub async fn configure(&mut self, config: &Value) -> Vec<Diagnostic> {
         let request = configure_provider::Request {
             terraform_version: "1.13.0".to_owned(),
-            config: Some(dynamic(ty, config)),
+            config: Some(dynamic(&self.provider_ty, config)),
             client_capabilities: Some(capabilities()),
         };
         let response = self.client.configure_provider(request).await.unwrap();
@@ -83,12 +87,12 @@ impl Core {
         response.into_inner().diagnostics
     }
 
-    /// Plans a change. `proposed` is what [`proposed_new`](super::proposed_new) makes of prior state and configuration.
-    pub async fn plan(&mut self, config: &Value, prior: &Value, proposed: &Value, private: &[u8]) -> Answer {
+    /// Plans a change: the prior state is null for a create, the configuration for a destroy.
+    pub async fn plan(&mut self, config: &Value, prior: &Value, private: &[u8]) -> Answer {
         let request = plan_resource_change::Request {
             type_name: self.type_name.to_owned(),
             prior_state: Some(self.dynamic(prior)),
-            proposed_new_state: Some(self.dynamic(proposed)),
+            proposed_new_state: Some(self.dynamic(&proposed_new(&self.schema, prior, config))),
             config: Some(self.dynamic(config)),
             prior_private: private.to_vec(),
             client_capabilities: Some(capabilities()),
@@ -100,11 +104,13 @@ impl Core {
         let identity = self.judged(response.planned_identity);
         // The protocol allows unknown values for a create; Terraform's own `show -json` does not.
         assert!(identity.as_ref().is_none_or(Value::is_wholly_known), "an identity with unknown values");
+        let answer = self.answer(response.planned_state.as_ref(), response.planned_private, response.diagnostics);
+        if !answer.has_errors() {
+            let faults = plan_faults(&self.schema, prior, config, &answer.value);
+            assert!(faults.is_empty(), "an invalid plan: {faults:?}");
+        }
         Answer {
             identity,
-            value: self.value(response.planned_state.as_ref()),
-            private: response.planned_private,
-            diagnostics: response.diagnostics,
             replace: response
                 .requires_replace
                 .into_iter()
@@ -116,6 +122,7 @@ impl Core {
                     None => panic!("an empty path"),
                 })
                 .collect(),
+            ..answer
         }
     }
 
@@ -133,6 +140,8 @@ impl Core {
         let response = response.into_inner();
         assert!(!response.legacy_type_system);
         let answer = self.answer(response.new_state.as_ref(), response.private, response.diagnostics);
+        let faults = if answer.has_errors() { Vec::new() } else { compatibility_faults(planned, &answer.value) };
+        assert!(faults.is_empty(), "an inconsistent result after apply: {faults:?}");
         self.known(answer, response.new_identity)
     }
 
@@ -212,8 +221,11 @@ impl Core {
         Answer { value: self.value(value), private, diagnostics, replace: Vec::new(), identity: None }
     }
 
-    /// The answer with its identity, which must be known.
+    /// The answer with its identity. Both must be known, and nothing write-only is in a state.
     fn known(&self, answer: Answer, identity: Option<ResourceIdentityData>) -> Answer {
+        assert!(answer.value.is_wholly_known(), "a state with unknown values");
+        let leaks = write_only_faults(&self.schema, &answer.value);
+        assert!(leaks.is_empty(), "{leaks:?}");
         let identity = self.judged(identity);
         assert!(identity.as_ref().is_none_or(Value::is_wholly_known), "an identity with unknown values");
         Answer { identity, ..answer }
@@ -231,6 +243,16 @@ impl Answer {
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity == 1)
     }
+}
+
+/// An object of a type with these attributes, and null for the others.
+pub fn object<'a>(ty: &Type, set: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    let Type::Object(types) = ty else { panic!("no object: {ty:?}") };
+    let mut object = Value::object(types.keys().map(|name| (name.clone(), Value::Null)));
+    for (name, value) in set {
+        object.set_attribute(name, value);
+    }
+    object
 }
 
 /// A value as a message.

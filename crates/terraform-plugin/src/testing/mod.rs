@@ -12,7 +12,7 @@ mod rules;
 mod tls;
 
 pub use self::{
-    core::{Answer, Core, dynamic},
+    core::{Answer, Core, dynamic, object},
     rules::{Heeded, compatibility_faults, heeded, plan_faults, proposed_new, write_only_faults},
 };
 #[cfg(unix)]

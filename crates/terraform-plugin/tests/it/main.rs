@@ -6,6 +6,7 @@ mod conformance;
 #[path = "../../../../tests/it/support/damage.rs"]
 mod damage;
 mod echo;
+mod example;
 mod panic;
 mod protocol;
 mod reattached;

@@ -1,13 +1,11 @@
 //! The action that restarts a server: through the protocol over a real sshd, and in a Terraform that supports actions.
 
-use std::collections::BTreeMap;
-
 use damodel::{
-    framework::{Ends, Provider as _, Type, Value},
+    framework::{Type, Value},
     protocol::tfplugin6::{Diagnostic, invoke_action, invoke_action::event::Type as Event},
     provider::{Damodel, Environment},
 };
-use terraform_plugin::testing::{Core, dynamic};
+use terraform_plugin::testing::{Core, object};
 use tokio_stream::StreamExt as _;
 
 use super::{
@@ -19,13 +17,6 @@ use crate::support::terraform::{Workspace, each_cli};
 
 const ACTION: &str = "damodel_llama_server_restart";
 
-/// A value of an object type; attributes that are not given are null.
-fn object(ty: &Type, said: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
-    let Type::Object(attributes) = ty else { panic!("no object: {ty:?}") };
-    let mut said: BTreeMap<&str, Value> = said.into_iter().collect();
-    Value::object(attributes.keys().map(|name| (name.clone(), said.remove(&**name).unwrap_or(Value::Null))))
-}
-
 fn attribute(ty: &Type, name: &str) -> Type {
     let Type::Object(attributes) = ty else { panic!("no object: {ty:?}") };
     attributes[name].clone()
@@ -36,16 +27,12 @@ async fn invoke(host: &Host, more: impl IntoIterator<Item = (&'static str, Value
     // Progress is written below the working directory.
     let folder = tempfile::tempdir().unwrap();
     let none: [(&str, &str); 0] = [];
-    let provider = || Damodel::new(Environment::made_of(none, folder.path().to_owned()));
-    let server = damodel::framework::Server::new(provider(), Ends::default());
-    let action = &server.registry().find(damodel::framework::OfferKind::Action, ACTION).unwrap().schema;
-    let mut core = Core::new(provider(), ACTION, action);
-    let ty = provider().schema().ty();
-    assert!(core.configure(&ty, &object(&ty, [])).await.is_empty());
+    let mut core = Core::new(Damodel::new(Environment::made_of(none, folder.path().to_owned())), ACTION);
+    assert!(core.configure(&object(&core.provider_ty, [])).await.is_empty());
     let target = host.sshd.target();
     let key = target.credentials.private_key_file.unwrap().display().to_string();
     let ssh = object(
-        &attribute(&action.ty(), "ssh"),
+        &attribute(&core.ty, "ssh"),
         [
             ("host", "127.0.0.1".into()),
             ("port", i64::from(host.sshd.port()).into()),
@@ -55,10 +42,10 @@ async fn invoke(host: &Host, more: impl IntoIterator<Item = (&'static str, Value
     );
     let pin = host.sshd.host_key("ed25519");
     let said = [("ssh", ssh), ("host_key", pin.trim().into()), ("port", i64::from(host.port).into())];
-    let config = object(&action.ty(), said.into_iter().chain(more));
+    let config = object(&core.ty, said.into_iter().chain(more));
     let request = invoke_action::Request {
         action_type: ACTION.to_owned(),
-        config: Some(dynamic(&action.ty(), &config)),
+        config: Some(core.dynamic(&config)),
         ..invoke_action::Request::default()
     };
     let stream = core.client.invoke_action(request).await.unwrap().into_inner();

@@ -9,7 +9,7 @@ use terraform_plugin::{
     framework::{
         ConfigureContext, Create, CreatePlan, Diagnostic, Diagnostics, EphemeralResource, IdentityAttribute,
         IdentitySchema, Opened, Outcome, PlanContext, Private, Provider, Registry, Resource, Result, Schema, State,
-        StepContext, Type, Update, UpdatePlan,
+        StepContext, Type, Update, UpdatePlan, Value,
         schema::{Attribute, AttributeType},
         timeouts::DefaultTimeouts,
     },
@@ -58,15 +58,11 @@ pub(crate) fn with_timeouts(schema: Schema) -> Schema {
     Schema { blocks: vec![default_timeouts().block()], ..schema }
 }
 
-/// The `Core` of a resource.
-pub(crate) fn core_of(resource: AnyResource) -> Core {
-    let schema = with_timeouts(resource.schema.clone());
-    let identity = Resource::identity(&resource);
-    let core = Core::new(AnyProvider(resource), TYPE_NAME, &schema);
-    match identity {
-        Some(identity) => core.with_identity(identity.ty()),
-        None => core,
-    }
+/// The `Core` of a resource, with a configured provider.
+pub(crate) async fn core_of(resource: AnyResource) -> Core {
+    let mut core = Core::new(AnyProvider(resource), TYPE_NAME);
+    assert!(core.configure(&Value::object::<&str>([])).await.is_empty());
+    core
 }
 
 fn default_timeouts() -> DefaultTimeouts {
@@ -129,7 +125,7 @@ impl EphemeralResource for AnyEphemeral {
         let mut asked = config;
         for attribute in self.0.schema.attributes.iter().filter(|attribute| attribute.is_computed() || wrong) {
             if asked.attribute(&attribute.name).is_null() {
-                asked.set_attribute(&attribute.name, terraform_plugin::framework::Value::Unknown);
+                asked.set_attribute(&attribute.name, Value::Unknown);
             }
         }
         Ok(Opened::ready(Any(applied(&mut choices, &EphemeralResource::schema(self).ty(), &asked, wrong))))

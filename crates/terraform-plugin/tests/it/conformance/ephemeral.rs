@@ -3,16 +3,16 @@
 
 use proptest::prelude::*;
 use terraform_plugin::{
-    framework::{Type, Value},
+    framework::Value,
     protocol::{
         codec::decode,
         tfplugin6::{open_ephemeral_resource, validate_ephemeral_resource_config},
     },
-    testing::{Core, dynamic, plan_faults},
+    testing::{dynamic, plan_faults},
 };
 
 use super::{
-    anything::{AnyProvider, AnyResource, TYPE_NAME, without_write_only},
+    anything::{AnyResource, TYPE_NAME, core_of, without_write_only},
     random::{self, Choices},
     runtime, tape,
 };
@@ -25,9 +25,7 @@ proptest! {
         let schema = without_write_only(random::schema(&mut Choices::new(shape)));
         let resource = AnyResource::new(schema.clone(), Choices::new(service), false);
         runtime().block_on(async {
-            let mut core = Core::new(AnyProvider(resource), TYPE_NAME, &schema);
-            let empty: Type = Type::object::<&str>([]);
-            assert!(core.configure(&empty, &Value::object::<&str>([])).await.is_empty());
+            let mut core = core_of(resource).await;
             let config = random::config(&mut Choices::new(config), &schema);
             let request = validate_ephemeral_resource_config::Request {
                 type_name: TYPE_NAME.to_owned(),

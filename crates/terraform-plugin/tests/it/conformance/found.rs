@@ -5,11 +5,11 @@ use terraform_plugin::{
         Schema, Type, Value,
         schema::{Attribute, AttributeType, Nesting, Replacement},
     },
-    testing::{Answer, Core, proposed_new},
+    testing::Answer,
 };
 
 use super::{
-    anything::{AnyResource, core_of, with_timeouts},
+    anything::{AnyResource, core_of},
     random::Choices,
 };
 
@@ -29,26 +29,15 @@ fn object<const N: usize>(attributes: [(&'static str, Value); N]) -> Value {
     Value::object(attributes)
 }
 
-/// The `Core` and the whole schema of a resource with one attribute; its applies follow the tape.
-async fn core(attribute: Attribute, meddles: bool, tape: &[u8]) -> (Core, Schema) {
-    let schema = Schema::new("One.", vec![attribute]);
-    let resource = AnyResource::new(schema.clone(), Choices::new(tape.to_vec()), meddles);
-    let schema = with_timeouts(schema);
-    let mut core = core_of(resource);
-    let said = core.configure(&Type::object::<&str>([]), &object([])).await;
-    assert!(said.is_empty());
-    (core, schema)
-}
-
 /// A complete value with this one attribute.
 fn whole(value: Value) -> Value {
     object([("a0", value), ("timeouts", Value::Null)])
 }
 
+/// A plan of a resource with one attribute.
 async fn plan(attribute: Attribute, meddles: bool, config: Value, prior: Value) -> Answer {
-    let (mut core, schema) = core(attribute, meddles, &[]).await;
-    let proposed = proposed_new(&schema, &prior, &config);
-    core.plan(&config, &prior, &proposed, b"").await
+    let resource = AnyResource::new(Schema::new("One.", vec![attribute]), Choices::new(Vec::new()), meddles);
+    core_of(resource).await.plan(&config, &prior, b"").await
 }
 
 #[tokio::test]

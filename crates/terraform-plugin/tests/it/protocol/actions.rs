@@ -13,7 +13,7 @@ use tokio_stream::StreamExt as _;
 
 use crate::{
     echo::shout::SHOUT,
-    protocol::fixture::{Fixture, hostile, only, path, provider_type},
+    protocol::fixture::{Fixture, hostile, only, path},
 };
 
 fn ty() -> Type {
@@ -113,7 +113,7 @@ async fn it_is_planned_with_what_is_known() {
         client_capabilities: Some(ClientCapabilities { deferral_allowed, ..ClientCapabilities::default() }),
     };
     let unknown = Value::object([("region", Value::Unknown)]);
-    assert!(fixture.core.configure(&provider_type(), &unknown).await.is_empty());
+    assert!(fixture.core.configure(&unknown).await.is_empty());
     let client = &mut fixture.core.client;
     let planned = client.plan_action(request(Value::Unknown, false)).await.unwrap().into_inner();
     assert_eq!(only(&planned.diagnostics).detail, "what is not known yet, with no client");

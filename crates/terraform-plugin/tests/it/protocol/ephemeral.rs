@@ -17,7 +17,7 @@ use tonic::Request;
 
 use crate::{
     echo::loan::LOAN,
-    protocol::fixture::{Fixture, hostile, only, path, provider_type},
+    protocol::fixture::{Fixture, hostile, only, path},
 };
 
 fn ty() -> Type {
@@ -167,7 +167,7 @@ async fn without_a_configuration_it_is_put_off_or_refused() {
     let mut fixture = Fixture::unconfigured();
     assert_eq!(only(&open(&mut fixture, "a").await.diagnostics).summary, "The provider is not configured");
     let unknown = Value::object([("region", Value::Unknown)]);
-    assert!(fixture.core.configure(&provider_type(), &unknown).await.is_empty());
+    assert!(fixture.core.configure(&unknown).await.is_empty());
     let refused = open(&mut fixture, "a").await;
     assert!(only(&refused.diagnostics).detail.contains("region"));
     let request = open_ephemeral_resource::Request {

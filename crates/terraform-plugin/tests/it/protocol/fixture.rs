@@ -5,10 +5,10 @@ use std::sync::Arc;
 use terraform_plugin::{
     framework::{Resource as _, Schema, Type, Value},
     protocol::tfplugin6::{Diagnostic, DynamicValue, attribute_path::step::Selector},
-    testing::Core,
+    testing::{Core, object},
 };
 
-use crate::echo::{Echo, Signals, THING, ThingResource, identity};
+use crate::echo::{Echo, Signals, THING, ThingResource};
 
 pub(crate) struct Fixture {
     pub(crate) core: Core,
@@ -18,13 +18,13 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) fn unconfigured() -> Self {
         let signals = Arc::<Signals>::default();
-        let core = Core::new(Echo(Arc::clone(&signals)), THING, &schema()).with_identity(identity().ty());
+        let core = Core::new(Echo(Arc::clone(&signals)), THING);
         Self { core, signals }
     }
 
     pub(crate) async fn new() -> Self {
         let mut fixture = Self::unconfigured();
-        let said = fixture.core.configure(&provider_type(), &region("here")).await;
+        let said = fixture.core.configure(&region("here")).await;
         assert!(said.is_empty());
         fixture
     }
@@ -44,10 +44,7 @@ pub(crate) fn region(name: &str) -> Value {
 
 /// The configuration of an `echo_thing`: a name, and null for the rest.
 pub(crate) fn thing(name: &str) -> Value {
-    let Type::Object(types) = schema().ty() else { panic!("a schema is an object") };
-    let mut thing = Value::object(types.keys().map(|name| (name.clone(), Value::Null)));
-    thing.set_attribute("name", name.into());
-    thing
+    object(&schema().ty(), [("name", name.into())])
 }
 
 /// The planned value for a create with this name.

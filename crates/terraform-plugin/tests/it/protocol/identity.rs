@@ -32,18 +32,18 @@ async fn its_schema_is_told_apart_from_the_others() {
 async fn every_answer_of_a_life_has_it() {
     let mut fixture = Fixture::new().await;
     let core = &mut fixture.core;
-    let plan = core.plan(&thing("a"), &Value::Null, &thing("a"), b"").await;
+    let plan = core.plan(&thing("a"), &Value::Null, b"").await;
     assert_eq!(plan.identity, None, "not known yet");
     let made = core.apply(&thing("a"), &Value::Null, &plan.value, &plan.private).await;
     let known = Some(identified("id-a", 20));
     assert_eq!(made.identity, known);
     assert_eq!(core.read(&made.value, &made.private).await.identity, known);
-    let plan = core.plan(&thing("a"), &made.value, &thing("a"), b"").await;
+    let plan = core.plan(&thing("a"), &made.value, b"").await;
     assert_eq!(plan.identity, known);
     // The plan of a replacement has the identity of the old object.
-    let plan = core.plan(&thing("b"), &made.value, &thing("b"), b"").await;
+    let plan = core.plan(&thing("b"), &made.value, b"").await;
     assert_eq!((plan.replace.len(), plan.identity), (1, known.clone()));
-    let plan = core.plan(&Value::Null, &made.value, &Value::Null, b"").await;
+    let plan = core.plan(&Value::Null, &made.value, b"").await;
     assert_eq!(plan.identity, known);
     let gone = core.apply(&Value::Null, &made.value, &Value::Null, b"").await;
     assert_eq!(gone.identity, None);

@@ -15,7 +15,7 @@ async fn a_thing_lives_from_plan_to_destroy() {
     let core = &mut fixture.core;
     let mut config = thing("a");
     config.set_attribute("password", "planted".into());
-    let plan = core.plan(&config, &Value::Null, &config, b"").await;
+    let plan = core.plan(&config, &Value::Null, b"").await;
     assert!(plan.value == planned("a") && plan.diagnostics.is_empty());
     let made = core.apply(&config, &Value::Null, &plan.value, &plan.private).await;
     assert!(made.value == state("a") && made.diagnostics.is_empty());
@@ -23,9 +23,9 @@ async fn a_thing_lives_from_plan_to_destroy() {
     let read = core.read(&made.value, &made.private).await;
     assert!(read.value == made.value && read.private == made.private);
 
-    let plan = core.plan(&thing("b"), &made.value, &thing("b"), &made.private).await;
+    let plan = core.plan(&thing("b"), &made.value, &made.private).await;
     assert_eq!(plan.replace, ["name"]);
-    let plan = core.plan(&Value::Null, &made.value, &Value::Null, &made.private).await;
+    let plan = core.plan(&Value::Null, &made.value, &made.private).await;
     assert!(plan.value.is_null() && plan.diagnostics.is_empty());
     let gone = core.apply(&Value::Null, &made.value, &Value::Null, &made.private).await;
     assert!(gone.value.is_null() && gone.diagnostics.is_empty());
@@ -71,7 +71,7 @@ async fn a_number_goes_back_as_it_came() {
     before.set_attribute("disks", Value::List(vec![disk]));
     let read = core.read(&before, b"").await;
     assert_eq!(core.dynamic(&read.value), core.dynamic(&before));
-    let plan = core.plan(&config_of(&before), &before, &before, b"").await;
+    let plan = core.plan(&config_of(&before), &before, b"").await;
     assert_eq!(core.dynamic(&plan.value), core.dynamic(&before));
     let done = core.apply(&config_of(&before), &before, &plan.value, b"").await;
     assert_eq!(core.dynamic(&done.value), core.dynamic(&before));

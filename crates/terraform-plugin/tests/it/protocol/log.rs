@@ -45,11 +45,8 @@ impl Log {
 }
 
 async fn core() -> Core {
-    let schema = super::fixture::schema();
-    let mut core = Core::new(Echo(Arc::default()), THING, &schema);
-    let region = [("region", terraform_plugin::framework::Type::String)];
-    let ty = terraform_plugin::framework::Type::object(region);
-    let said = core.configure(&ty, &Value::object([("region", Value::Null)])).await;
+    let mut core = Core::new(Echo(Arc::default()), THING);
+    let said = core.configure(&Value::object([("region", Value::Null)])).await;
     assert!(said.is_empty());
     core
 }

@@ -72,7 +72,7 @@ async fn the_providers_configuration_is_checked() {
 #[tokio::test]
 async fn a_refused_configuration_is_a_diagnostic() {
     let mut fixture = Fixture::unconfigured();
-    let said = fixture.core.configure(&provider_type(), &region("refused")).await;
+    let said = fixture.core.configure(&region("refused")).await;
     assert_eq!((only(&said).summary.as_str(), only(&said).detail.as_str()), ("Refused", "1.13.0"));
     let request = configure_provider::Request { config: Some(hostile()), ..configure_provider::Request::default() };
     let response = fixture.core.client.configure_provider(request).await.unwrap();
@@ -116,7 +116,7 @@ async fn large_messages_pass() {
     let long = "x".repeat(8 << 20);
     config.set_attribute("labels", Value::Map([("k".into(), long.into())].into()));
     assert!(fixture.core.validate(&config).await.is_empty());
-    let plan = fixture.core.plan(&config, &Value::Null, &config, b"").await;
+    let plan = fixture.core.plan(&config, &Value::Null, b"").await;
     assert!(plan.value.attribute("labels") == config.attribute("labels"));
 }
 
@@ -200,7 +200,7 @@ async fn a_data_source_is_read_or_put_off() {
     assert!(response.into_inner().diagnostics.is_empty());
 
     let unknown = Value::object([("region", Value::Unknown)]);
-    assert!(fixture.core.configure(&provider_type(), &unknown).await.is_empty());
+    assert!(fixture.core.configure(&unknown).await.is_empty());
     let response = fixture.core.client.read_data_source(read.clone()).await.unwrap().into_inner();
     assert!(response.deferred.is_none());
     assert_eq!(response.diagnostics.len(), 1);
@@ -211,7 +211,7 @@ async fn a_data_source_is_read_or_put_off() {
     assert_eq!(response.deferred.unwrap().reason, 2);
     assert!(response.diagnostics.is_empty());
 
-    assert!(fixture.core.configure(&provider_type(), &region("here")).await.is_empty());
+    assert!(fixture.core.configure(&region("here")).await.is_empty());
     let response = fixture.core.client.read_data_source(read.clone()).await.unwrap().into_inner();
     let expected = Value::object([("name", "abc".into()), ("length", Value::from(3))]);
     assert_eq!(response.state, Some(dynamic(&ty, &expected)));
