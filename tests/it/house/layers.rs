@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 
 use regex::Regex;
 
-use super::{CRATES, root, sources};
+use super::{CRATES, files, root, sources};
 
 /// The folders that a folder may name besides itself. A new edge is argued in the commit that changes this table.
 const EDGES: &[(&str, &[&str])] = &[
@@ -169,6 +169,16 @@ fn every_folder_is_in_the_table() {
         let name = entry.file_name().into_string().unwrap();
         let is_known = EDGES.iter().any(|(folder, _)| *folder == name.trim_end_matches(".rs"));
         assert!(is_known || ["lib.rs", "main.rs"].contains(&name.as_str()), "{name}");
+    }
+}
+
+#[test]
+fn the_framework_names_nothing_of_damodel() {
+    let files = files(&root().join("crates/terraform-plugin"));
+    assert!(files.len() > 80, "{files:?}");
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        assert!(!text.to_lowercase().contains("damodel"), "{}", file.display());
     }
 }
 

@@ -51,7 +51,7 @@ pub struct Reattached {
 }
 
 impl Reattached {
-    /// Serves a provider under a short address, such as `damodel/echo`, in the registries of both products.
+    /// Serves a provider under a short address, such as `acme/echo`, in the registries of both products.
     pub fn serve(provider: impl Provider, address: &str) -> Self {
         Self::serve_on(&mut Builder::new_multi_thread(), provider, address)
     }

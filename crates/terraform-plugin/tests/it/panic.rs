@@ -32,7 +32,7 @@ fn on_the_main_thread() {
 #[ignore = "a process that another test starts"]
 async fn in_a_call() {
     plugin::install_panic_hook();
-    plugin::log::install(&plugin::log::LogSettings::read("damodel", |_| None));
+    plugin::log::install(&plugin::log::LogSettings::read("acme", |_| None));
     // On the main thread a panic ends the process, so the call is on another one, as in the server.
     let call = std::thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
