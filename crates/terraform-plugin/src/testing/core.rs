@@ -35,7 +35,7 @@ pub struct Core {
 /// An answer that contains a value.
 #[derive(Debug)]
 pub struct Answer {
-    /// The state, planned state or configuration; null with errors.
+    /// The state, planned state or configuration.
     pub value: Value,
     /// The private data, for the next call.
     pub private: Vec<u8>,
