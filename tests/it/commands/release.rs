@@ -22,8 +22,9 @@ const NAME: &str = concat!("terraform-provider-damodel_", env!("CARGO_PKG_VERSIO
 const CYCLONEDX: &str = r#"#!/bin/sh
 arguments=$*
 while [ "$1" != --override-filename ]; do shift; done
+reference=path+file://$PWD#terraform-provider-damodel@1
 for folder in . crates/*; do
-  echo "{\"arguments\": \"$arguments\", \"bom-ref\": \"path+file://$PWD#terraform-provider-damodel@1\"}" >"$folder/$2.json"
+  echo "{\"arguments\": \"$arguments\", \"bom-ref\": \"$reference\"}" >"$folder/$2.json"
 done
 "#;
 

@@ -212,7 +212,7 @@ impl<P: Provider> Server<P> {
     }
 
     /// Generates the configuration of a resource from a state without the service (plugin protocol, import: config
-    /// generation). `Err` means that there is none.
+    /// generation). `Err` means that no configuration was generated.
     pub fn generate(&self, type_name: &str, state: &Value) -> Result<(Value, Diagnostics), Diagnostics> {
         let resource = self.registry().find_resource(type_name)?;
         let mut diagnostics = Diagnostics::new();
