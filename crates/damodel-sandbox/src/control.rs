@@ -12,6 +12,7 @@
 //! | POST | `/sandbox/mutate` | applies a [`Mutation`](super::Mutation) |
 //! | GET | `/sandbox/machines` | the [`MachineView`](super::MachineView)s of the instances that accept logins |
 //! | GET, PUT | `/sandbox/form` | the [`Form`](super::Form); replaces it; omitted values are the defaults |
+//! | GET, PUT | `/sandbox/files` | how model files are served at `/files/NAME.gguf` ([`Files`](super::Files)), in the same way |
 //!
 //! The types document the bodies and their effects. The fields of a record are those that the state shows; setting one
 //! has no other effect, and an unknown one, an id or a uid is refused with 422. For example:
@@ -24,6 +25,7 @@
 //! PATCH /sandbox/state/specs/103         {"stock": 3, "prices": {"hourly": 2.5}}
 //! PATCH /sandbox/state/instances/ins-…   {"host": {"is_sshd_down": true, "toolkit": ""}}
 //! PUT  /sandbox/form    {"resize": "size_first", "chat_error": "envelope"}
+//! PUT  /sandbox/files   {"padding": 1000000, "cut_after": 4096, "is_linked": true}
 //! POST /sandbox/clock   {"advance_ms": 60000}
 //! ```
 
@@ -42,6 +44,7 @@ use serde_json::{Value, json};
 
 use super::{
     fault::Fault,
+    files::Files,
     form::Form,
     handle::Sandbox,
     ledger::LedgerObject,
@@ -59,6 +62,7 @@ pub(super) fn router(sandbox: &Sandbox) -> Router<Sandbox> {
         .route("/mutate", post(mutate))
         .route("/machines", get(machines))
         .route("/form", get(form).put(set_form))
+        .route("/files", get(files).put(set_files))
         .layer(middleware::from_fn_with_state(sandbox.clone(), require_token))
         .layer(middleware::from_fn(require_loopback))
 }
@@ -174,6 +178,15 @@ async fn set_form(State(sandbox): State<Sandbox>, Json(form): Json<Form>) -> Jso
     Json(sandbox.form())
 }
 
+async fn files(State(sandbox): State<Sandbox>) -> Json<Files> {
+    Json(sandbox.files())
+}
+
+async fn set_files(State(sandbox): State<Sandbox>, Json(files): Json<Files>) -> Json<Files> {
+    sandbox.set_files(files);
+    Json(sandbox.files())
+}
+
 fn refused(status: StatusCode, error: &str) -> Response {
     (status, Json(json!({ "error": error }))).into_response()
 }
@@ -193,6 +206,7 @@ mod tests {
             let is_understood = match example.split_whitespace().nth(1).unwrap() {
                 "/sandbox/clock" => serde_json::from_str::<Advance>(body).is_ok(),
                 "/sandbox/faults" => serde_json::from_str::<Fault>(body).is_ok(),
+                "/sandbox/files" => serde_json::from_str::<Files>(body).is_ok(),
                 "/sandbox/form" => serde_json::from_str::<Form>(body).is_ok(),
                 "/sandbox/mutate" => serde_json::from_str::<Mutation>(body).is_ok(),
                 path => path.starts_with("/sandbox/state/") && serde_json::from_str::<Value>(body).is_ok(),
@@ -200,7 +214,7 @@ mod tests {
             assert!(is_understood, "{example}");
             count += 1;
         }
-        assert_eq!(count, 8);
+        assert_eq!(count, 9);
     }
 
     #[rstest]

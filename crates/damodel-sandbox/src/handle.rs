@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     fault::{ArmedFault, Fault},
+    files::{FileRequest, Files},
     form::Form,
     ledger::Ledger,
     machines::MachineView,
@@ -118,6 +119,22 @@ impl Sandbox {
     /// Changes the forms for the requests that follow.
     pub fn set_form(&self, form: Form) {
         self.lock().form = form;
+    }
+
+    /// How model files are served.
+    #[must_use]
+    pub fn files(&self) -> Files {
+        self.lock().files.clone()
+    }
+
+    /// Changes how they are served. Answers that stall end.
+    pub fn set_files(&self, files: Files) {
+        self.lock().files = files;
+    }
+
+    /// The requests for them, since the last time that they were taken.
+    pub fn take_file_requests(&self) -> Vec<FileRequest> {
+        std::mem::take(&mut self.lock().file_requests)
     }
 
     /// The life clock in Unix milliseconds.

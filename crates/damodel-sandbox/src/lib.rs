@@ -27,6 +27,7 @@ mod clock;
 mod control;
 mod endpoints;
 mod fault;
+mod files;
 mod form;
 mod handle;
 mod ledger;
@@ -48,6 +49,7 @@ mod tests;
 
 pub use self::{
     fault::{ArmedFault, Fault, FaultAction, Shape, When},
+    files::{FileRequest, Files},
     form::{
         Booleans, ChatError, ChatStream, DiskRefusal, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers,
         ListOrder, Metadata, Released, ReleasedDisks, Resize, Uploading,

@@ -7,7 +7,7 @@ use axum::{
     body::{self, Body},
     extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header},
-    routing::{MethodFilter, on, post},
+    routing::{MethodFilter, get, on, post},
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -25,6 +25,7 @@ use super::{
     answer::{Content, Delivery, HttpAnswer},
     chat, control,
     endpoints::{ENDPOINTS, EndpointInput},
+    files,
     handle::Sandbox,
     service::{IncomingRequest, RequestTarget},
 };
@@ -92,6 +93,7 @@ fn router(sandbox: Sandbox) -> Router {
             answer(sandbox, RequestTarget::OtherMethod, request)
         })
         .nest("/sandbox", control)
+        .route("/files/{name}", get(files::answer))
         .fallback(|sandbox: State<Sandbox>, request: Request| answer(sandbox, RequestTarget::UnknownPath, request))
         .with_state(sandbox)
 }

@@ -224,16 +224,30 @@ const MODELS: [(&str, &str, &str); 19] = [
 /// A file that is larger than the memory of any GPU here. Its data is a hole, and takes no space.
 const LARGE: &str = "large";
 
+fn with_key(name: &str, key: &str, value: &str) -> Gguf {
+    let model = SMALL_SIZE.model(name);
+    match value.parse() {
+        Ok(number) => model.number(key, number),
+        Err(_) => model.text(key, value),
+    }
+}
+
+/// The bytes of one with a key of its own.
+pub(crate) fn bytes(name: &str) -> Option<Vec<u8>> {
+    let (name, key, value) = MODELS.into_iter().find(|(known, ..)| *known == name)?;
+    let model = with_key(name, key, value);
+    let mut bytes = model.header();
+    bytes.resize(usize::try_from(model.length()).ok()?, 0);
+    Some(bytes)
+}
+
 /// Writes all of them into a folder.
 pub(super) fn write(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder.join("directory.gguf"))?;
     let path = |name: &str| folder.join(format!("{name}.gguf"));
     let plain = |name: &str| SMALL_SIZE.model(name);
     for (name, key, value) in MODELS {
-        let model = plain(name);
-        let model =
-            value.parse().map_or_else(|_| model.clone().text(key, value), |value| model.clone().number(key, value));
-        model.write(&path(name))?;
+        with_key(name, key, value).write(&path(name))?;
     }
     LARGE_SIZE.model(LARGE).write(&path(LARGE))?;
     let whole = plain("whole");
