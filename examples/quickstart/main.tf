@@ -35,20 +35,27 @@ resource "damodel_instance" "first" {
   store_credentials = true
 }
 
-# Optional: a model that the instance serves, started over SSH.
-# The quotes keep the ~ for the instance; a shell would make it your own home.
-# terraform apply -var 'model=~/public-storage/model/FILE.gguf'
+# Optional: a model that the instance downloads and serves, started over SSH.
+# terraform apply -var model_url=https://huggingface.co/OWNER/NAME/resolve/COMMIT/FILE.gguf
 resource "damodel_llama_server" "chat" {
-  count = var.model == null ? 0 : 1
+  count = var.model_url == null ? 0 : 1
 
   instance_id = damodel_instance.first.id
-  model       = var.model
-  host        = "127.0.0.1" # reachable through SSH only
+  model       = "~/damodel-tmp/models/${basename(var.model_url)}" # on the data disk
+  host        = "127.0.0.1"                                       # reachable through SSH only
+
+  model_source = {
+    url = var.model_url
+  }
+
+  timeouts {
+    create = "3h"
+  }
 }
 
 # A chat with it, through SSH.
 data "damodel_chat_completion" "hello" {
-  count = var.model == null ? 0 : 1
+  count = var.model_url == null ? 0 : 1
 
   target          = "llama_server"
   llama_server_id = damodel_llama_server.chat[0].id

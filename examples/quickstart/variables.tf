@@ -24,8 +24,8 @@ variable "gpu_num" {
   default     = 1
 }
 
-variable "model" {
-  description = "A GGUF file in the instance to serve, such as ~/public-storage/model/tiny.gguf on the sandbox. Default: no model server."
+variable "model_url" {
+  description = "The address of a GGUF file to serve; on the sandbox its own address with /files/tiny.gguf. Default: no model server."
   type        = string
   default     = null
 }

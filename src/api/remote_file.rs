@@ -10,9 +10,10 @@ use std::{
 use backon::{ExponentialBuilder, Retryable};
 use reqwest::{
     StatusCode,
-    header::{ACCEPT_ENCODING, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, RANGE, USER_AGENT},
+    header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, RANGE, USER_AGENT},
     redirect, retry,
 };
+use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
 use crate::api::{
@@ -87,6 +88,8 @@ pub struct RemoteFile {
     client: reqwest::Client,
     url: Url,
     user_agent: String,
+    /// The bearer token for the server of the address. The library removes it from a redirect to another one.
+    token: Option<HeaderValue>,
     /// [`Settings::max_retries`].
     max_retries: usize,
     proxies: Proxies,
@@ -140,7 +143,18 @@ impl RemoteFile {
         let client = client.map_err(RemoteError::Impossible)?;
         let user_agent = settings.user_agent.to_string();
         let (max_retries, proxies) = (settings.max_retries, settings.proxies.clone());
-        Ok(Self { client, url, user_agent, max_retries, proxies, versions: Arc::default() })
+        Ok(Self { client, url, user_agent, token: None, max_retries, proxies, versions: Arc::default() })
+    }
+
+    /// Sends this token to the server of the address, and to no other one. A token that no header can carry is none.
+    #[must_use]
+    pub fn with_token(self, token: Option<SecretString>) -> Self {
+        let bearer = |token: &SecretString| HeaderValue::try_from(format!("Bearer {}", token.expose_secret())).ok();
+        let token = token.as_ref().and_then(bearer).map(|mut bearer| {
+            bearer.set_sensitive(true);
+            bearer
+        });
+        Self { token, ..self }
     }
 
     /// The path of the address, which identifies the file.
@@ -186,6 +200,10 @@ impl RemoteFile {
             .header(RANGE, format!("bytes={offset}-{last}"))
             .header(ACCEPT_ENCODING, "identity")
             .header(USER_AGENT, &self.user_agent);
+        let request = match &self.token {
+            Some(token) => request.header(AUTHORIZATION, token),
+            None => request,
+        };
         let mut answer = request.send().await.map_err(|error| failure(error, &self.proxies))?;
         match answer.status() {
             StatusCode::PARTIAL_CONTENT => {}
@@ -296,6 +314,23 @@ mod tests {
         let requests = server.received_requests().await.unwrap();
         assert!(requests.iter().all(|request| !request.headers.contains_key("authorization")));
         assert!(requests.iter().all(|request| !request.headers.contains_key("x-service-token")));
+    }
+
+    #[tokio::test]
+    async fn a_token_is_sent_to_the_server_of_the_address_alone() {
+        let (hub, store) = (MockServer::start().await, MockServer::start().await);
+        let leads = ResponseTemplate::new(302).insert_header("Location", format!("{}/m", store.uri()));
+        answers(&hub, "/m", leads).await;
+        answers(&store, "/m", part("bytes 0-0/10", b"a")).await;
+        let file = file(&hub, "/m").with_token(Some("planted".into()));
+        assert_eq!(file.size("/m").await.unwrap(), 10);
+        let tokens = async |server: &MockServer| {
+            let requests = server.received_requests().await.unwrap();
+            requests.iter().map(|request| request.headers.get("authorization").cloned()).collect::<Vec<_>>()
+        };
+        assert_eq!(tokens(&hub).await, [Some(HeaderValue::from_static("Bearer planted"))]);
+        assert_eq!(tokens(&store).await, [None]);
+        assert!(!format!("{file:?}").contains("planted"));
     }
 
     #[tokio::test]

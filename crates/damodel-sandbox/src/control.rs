@@ -12,7 +12,7 @@
 //! | POST | `/sandbox/mutate` | applies a [`Mutation`](super::Mutation) |
 //! | GET | `/sandbox/machines` | the [`MachineView`](super::MachineView)s of the instances that accept logins |
 //! | GET, PUT | `/sandbox/form` | the [`Form`](super::Form); replaces it; omitted values are the defaults |
-//! | GET, PUT | `/sandbox/files` | how model files are served at `/files/NAME.gguf` ([`Files`](super::Files)), in the same way |
+//! | GET, PUT | `/sandbox/files` | how model files are served at `/files/NAME.gguf` ([`FileService`](super::FileService)), in the same way |
 //!
 //! The types document the bodies and their effects. The fields of a record are those that the state shows; setting one
 //! has no other effect, and an unknown one, an id or a uid is refused with 422. For example:
@@ -44,7 +44,7 @@ use serde_json::{Value, json};
 
 use super::{
     fault::Fault,
-    files::Files,
+    files::FileService,
     form::Form,
     handle::Sandbox,
     ledger::LedgerObject,
@@ -178,11 +178,11 @@ async fn set_form(State(sandbox): State<Sandbox>, Json(form): Json<Form>) -> Jso
     Json(sandbox.form())
 }
 
-async fn files(State(sandbox): State<Sandbox>) -> Json<Files> {
+async fn files(State(sandbox): State<Sandbox>) -> Json<FileService> {
     Json(sandbox.files())
 }
 
-async fn set_files(State(sandbox): State<Sandbox>, Json(files): Json<Files>) -> Json<Files> {
+async fn set_files(State(sandbox): State<Sandbox>, Json(files): Json<FileService>) -> Json<FileService> {
     sandbox.set_files(files);
     Json(sandbox.files())
 }
@@ -206,7 +206,7 @@ mod tests {
             let is_understood = match example.split_whitespace().nth(1).unwrap() {
                 "/sandbox/clock" => serde_json::from_str::<Advance>(body).is_ok(),
                 "/sandbox/faults" => serde_json::from_str::<Fault>(body).is_ok(),
-                "/sandbox/files" => serde_json::from_str::<Files>(body).is_ok(),
+                "/sandbox/files" => serde_json::from_str::<FileService>(body).is_ok(),
                 "/sandbox/form" => serde_json::from_str::<Form>(body).is_ok(),
                 "/sandbox/mutate" => serde_json::from_str::<Mutation>(body).is_ok(),
                 path => path.starts_with("/sandbox/state/") && serde_json::from_str::<Value>(body).is_ok(),

@@ -1,6 +1,6 @@
 //! Model files for downloads, `/files/NAME.gguf`, with the faults of servers and networks. No part of the service.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 use axum::{
     body::Body,
@@ -17,23 +17,25 @@ use tokio::time::sleep;
 use super::handle::Sandbox;
 
 /// How many bytes are sent at once.
-const PIECE: usize = 1 << 16;
+const PIECE: u64 = 1 << 16;
+/// The length from which no sum is computed.
+const LONGEST_SUM: u64 = 1 << 28;
 
 /// How the files are served. A request whose query is `direct` meets the hub of a redirect no more: it is answered
 /// without redirect, token and linked tag.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Files {
+pub struct FileService {
     /// How many bytes follow each model.
-    pub padding: usize,
+    pub padding: u64,
     /// The content of these bytes: another version has other sums and tags.
     pub version: u8,
     /// The last byte is not the one that the tags stand for.
     pub is_corrupt: bool,
     /// The connection is closed after so many bytes of each answer.
-    pub cut_after: Option<usize>,
+    pub cut_after: Option<u64>,
     /// Nothing more is sent after so many bytes of each answer, until these settings change and the connection ends.
-    pub stall_after: Option<usize>,
+    pub stall_after: Option<u64>,
     /// Where a request is sent to.
     pub redirect: Option<String>,
     /// The token without which a request is refused.
@@ -86,7 +88,7 @@ pub(super) async fn answer(
     answer
 }
 
-fn respond(sandbox: &Sandbox, files: Files, name: &str, is_direct: bool, range: &str, token: &str) -> Response {
+fn respond(sandbox: &Sandbox, files: FileService, name: &str, is_direct: bool, range: &str, token: &str) -> Response {
     if let Some(status) = files.status.and_then(|status| StatusCode::from_u16(status).ok()) {
         let page = (status, [(header::CONTENT_TYPE, "text/html")], "<!doctype html>").into_response();
         return match files.retry_after {
@@ -94,9 +96,8 @@ fn respond(sandbox: &Sandbox, files: Files, name: &str, is_direct: bool, range: 
             None => page,
         };
     }
-    let Some(mut bytes) = model(name) else { return StatusCode::NOT_FOUND.into_response() };
-    bytes.resize(bytes.len() + files.padding, files.version);
-    let sum = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let Some(content) = Content::of(name, &files) else { return StatusCode::NOT_FOUND.into_response() };
+    let sum = content.sum();
     let mut headers = HeaderMap::new();
     let mut insert = |name: &'static str, value: String| {
         if let Ok(value) = value.try_into() {
@@ -118,58 +119,85 @@ fn respond(sandbox: &Sandbox, files: Files, name: &str, is_direct: bool, range: 
     if !files.is_untagged {
         insert("etag", format!("\"{}\"", sum.get(..16).unwrap_or_default()));
     }
-    if let Some(last) = bytes.last_mut().filter(|_| files.is_corrupt) {
-        *last = !*last;
-    }
-    let length = bytes.len();
+    let length = content.length;
     let asked = range.strip_prefix("bytes=").and_then(|range| range.split_once('-'));
     let asked = asked.filter(|_| !files.has_no_ranges).and_then(|(first, last)| {
-        let last = last.parse().unwrap_or(length.saturating_sub(1)).min(length.saturating_sub(1));
-        Some((first.parse::<usize>().ok().filter(|first| *first < length)?, last))
+        let end = last.parse::<u64>().map_or(length, |last| length.min(last.saturating_add(1)));
+        Some(first.parse().ok().filter(|first| *first < length)?..end)
     });
-    let (status, part) = match asked {
-        Some((first, last)) => {
-            let total = if files.has_no_length { "*".to_owned() } else { length.to_string() };
-            insert("content-range", format!("bytes {first}-{last}/{total}"));
-            (StatusCode::PARTIAL_CONTENT, bytes.get(first..=last).unwrap_or_default().to_vec())
-        }
-        None => (StatusCode::OK, bytes),
-    };
-    if !files.has_no_length {
-        insert("content-length", part.len().to_string());
+    let status = if asked.is_some() { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
+    let told = if files.has_no_length { "*".to_owned() } else { length.to_string() };
+    if let Some(part) = &asked {
+        insert("content-range", format!("bytes {}-{}/{told}", part.start, part.end - 1));
     }
-    (status, headers, body(sandbox.clone(), part)).into_response()
+    let part = asked.unwrap_or(0..length);
+    if !files.has_no_length {
+        insert("content-length", (part.end - part.start).to_string());
+    }
+    (status, headers, body(sandbox.clone(), content, part)).into_response()
 }
 
-#[cfg(unix)]
-fn model(name: &str) -> Option<Vec<u8>> {
-    super::stand_in::gguf::bytes(name.strip_suffix(".gguf")?)
+/// The content of a file.
+#[derive(Clone, Debug)]
+struct Content {
+    header: Vec<u8>,
+    /// The length of the model; padding follows.
+    model: u64,
+    length: u64,
+    version: u8,
+    is_corrupt: bool,
 }
 
-#[cfg(not(unix))]
-fn model(_: &str) -> Option<Vec<u8>> {
-    None
+impl Content {
+    #[cfg(unix)]
+    fn of(name: &str, files: &FileService) -> Option<Self> {
+        let (header, model) = super::stand_in::gguf::of_name(name.strip_suffix(".gguf")?)?;
+        let length = model + files.padding;
+        Some(Self { header, model, length, version: files.version, is_corrupt: files.is_corrupt })
+    }
+
+    #[cfg(not(unix))]
+    fn of(_: &str, _: &FileService) -> Option<Self> {
+        None
+    }
+
+    fn piece(&self, part: Range<u64>) -> Vec<u8> {
+        let byte = |at: u64| match usize::try_from(at).ok().and_then(|at| self.header.get(at)) {
+            Some(byte) => *byte,
+            None if at < self.model => 0,
+            None if self.is_corrupt && at + 1 == self.length => !self.version,
+            None => self.version,
+        };
+        part.map(byte).collect()
+    }
+
+    /// The SHA-256 of what is not corrupt; of a file that is too long for one, the sum of its header.
+    fn sum(&self) -> String {
+        let whole = Self { is_corrupt: false, ..self.clone() };
+        let bytes = if self.length < LONGEST_SUM { whole.piece(0..self.length) } else { whole.header };
+        Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
-/// Sends the bytes, as far as the settings let it.
-fn body(sandbox: Sandbox, bytes: Vec<u8>) -> Body {
+/// Sends a part, as far as the settings let it.
+fn body(sandbox: Sandbox, content: Content, part: Range<u64>) -> Body {
     let settings = sandbox.files();
-    let limit = settings.cut_after.or(settings.stall_after).map_or(bytes.len(), |limit| limit.min(bytes.len()));
-    let is_whole = limit == bytes.len();
-    let bytes = Bytes::from(bytes).slice(..limit);
-    let pieces = stream::unfold(bytes, move |mut rest| {
+    let limit = settings.cut_after.or(settings.stall_after).map_or(part.end, |limit| part.end.min(part.start + limit));
+    let is_whole = limit == part.end;
+    let pieces = stream::unfold(part.start, move |at| {
         let (sandbox, settings) = (sandbox.clone(), settings.clone());
+        let end = limit.min(at + PIECE);
+        let piece = content.piece(at..end);
         async move {
-            if !rest.is_empty() {
-                let piece = rest.split_to(PIECE.min(rest.len()));
-                return Some((Ok(piece), rest));
+            if !piece.is_empty() {
+                return Some((Ok(Bytes::from(piece)), end));
             }
             while !is_whole && settings.stall_after.is_some() && sandbox.files() == settings {
                 sleep(Duration::from_millis(20)).await;
             }
             // A turn later, so that what was sent arrives.
             sleep(Duration::from_millis(20)).await;
-            (!is_whole).then(|| (Err(std::io::Error::other("cut off")), rest))
+            (!is_whole).then(|| (Err(std::io::Error::other("cut off")), end))
         }
     });
     Body::from_stream(pieces)

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     fault::{ArmedFault, Fault},
-    files::{FileRequest, Files},
+    files::{FileRequest, FileService},
     form::Form,
     ledger::Ledger,
     machines::MachineView,
@@ -123,12 +123,12 @@ impl Sandbox {
 
     /// How model files are served.
     #[must_use]
-    pub fn files(&self) -> Files {
+    pub fn files(&self) -> FileService {
         self.lock().files.clone()
     }
 
     /// Changes how they are served. Answers that stall end.
-    pub fn set_files(&self, files: Files) {
+    pub fn set_files(&self, files: FileService) {
         self.lock().files = files;
     }
 

@@ -49,7 +49,7 @@ mod tests;
 
 pub use self::{
     fault::{ArmedFault, Fault, FaultAction, Shape, When},
-    files::{FileRequest, Files},
+    files::{FileRequest, FileService},
     form::{
         Booleans, ChatError, ChatStream, DiskRefusal, Empty, ErrorShape, ErrorStatus, Form, FormError, Integers,
         ListOrder, Metadata, Released, ReleasedDisks, Resize, Uploading,

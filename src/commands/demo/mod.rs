@@ -113,9 +113,10 @@ async fn tell(
     let workspace = Workspace::make(&surroundings.executable).map_err(unprepared)?;
     narrator.step("Prepare examples/quickstart and a mirror with this program")?;
     narrator.proves(&format!("A mirror in {}: no registry is used.", workspace.folder().display()))?;
-    narrator.proves(&format!("The model to serve: {MODEL}"))?;
+    let model = format!("{}/files/tiny.gguf", service.base_url);
+    narrator.proves(&format!("The model to download and serve: {model}"))?;
 
-    let cli = cli.within(workspace.environment(environment, &service));
+    let cli = cli.within(workspace.environment(environment, &service, &model));
     let pending = workspace.configuration().join(".terraform/damodel-pending");
     let follower = Follower::beside(&Journal::new(pending));
     let outcome =
@@ -135,9 +136,6 @@ const QUICKSTART: [(&str, &str); 3] = [
     ("outputs.tf", include_str!("../../../examples/quickstart/outputs.tf")),
     ("variables.tf", include_str!("../../../examples/quickstart/variables.tf")),
 ];
-
-/// The served model, from the sandbox's public storage.
-const MODEL: &str = "~/public-storage/model/tiny.gguf";
 
 /// A temporary folder with the example and a mirror. Removed when dropped.
 #[derive(Debug)]
@@ -168,7 +166,7 @@ impl Workspace {
     }
 
     /// The environment for a run with this mirror and this service.
-    fn environment(&self, environment: ProgramEnvironment, service: &Running) -> ProgramEnvironment {
+    fn environment(&self, environment: ProgramEnvironment, service: &Running, model: &str) -> ProgramEnvironment {
         environment
             .with("TF_CLI_CONFIG_FILE", &self.mirror.cli_config)
             .with("TF_IN_AUTOMATION", "1")
@@ -176,7 +174,7 @@ impl Workspace {
             .with("DAMODEL_BASE_URL", &service.base_url)
             .with("DAMODEL_API_TOKEN", service.token.expose_secret())
             .with("DAMODEL_REGION", "cn-east-1")
-            .with("TF_VAR_model", MODEL)
+            .with("TF_VAR_model_url", model)
     }
 
     /// Removes the folder, with an error if that fails.

@@ -28,7 +28,8 @@ pub(super) async fn create(
     let seen = opened.machine.run(&Verb::Look).await;
     let seen = seen.map_err(|trouble| failure::unseen(&planned, &trouble, None, NOTHING_STARTED))?;
     private.note_home(&seen);
-    let job = planned.job(&config, opened.access.as_ref(), seen.home.as_deref())?;
+    let mut job = planned.job(&config, opened.access.as_ref(), seen.home.as_deref())?;
+    job.model_source = planned.source_of(&config, &job.model, &context.client)?;
     let mut planned = planned;
     planned.take_place();
     planned.take_login(&opened.machine, &mut private);
@@ -63,7 +64,7 @@ impl LlamaServer {
         let former_secrets = prior.job(config, None, None).ok().map(|job| Fingerprint::of(&job).secrets);
         Work {
             machine,
-            goal: Goal { build: Some(job.build), fingerprint: Some(Fingerprint::of(job).to_string()), rolls_back },
+            goal: Goal::of(job, rolls_back),
             keeps_key: is_update
                 && !self.api_key_wo_version.is_null()
                 && prior.api_key_wo_version == self.api_key_wo_version

@@ -3,8 +3,8 @@
 use tokio::time::Instant;
 
 use super::{
-    bootstrap::{Build, Facts, FailureKind, Former, JobFailure, JobReport, Phase},
-    recipe,
+    bootstrap::{Build, Facts, FailureKind, Fingerprint, Former, Job, JobFailure, JobReport, Phase},
+    model_file, recipe,
 };
 use crate::framework::value::Number;
 
@@ -25,6 +25,8 @@ pub(super) struct Goal {
     pub(super) build: Option<Build>,
     /// The fingerprint of the job; `None` if any job will do.
     pub(super) fingerprint: Option<String>,
+    /// [`Job::source_hash`]: counts as long as the model is missing.
+    pub(super) source: Option<String>,
     /// Whether the former server is started again if the new one does not serve.
     pub(super) rolls_back: bool,
 }
@@ -32,7 +34,13 @@ pub(super) struct Goal {
 impl Goal {
     /// A goal that starts nothing: the existing server must become ready.
     pub(super) fn seen() -> Self {
-        Self { build: None, fingerprint: None, rolls_back: false }
+        Self { build: None, fingerprint: None, source: None, rolls_back: false }
+    }
+
+    /// The goal of a job.
+    pub(super) fn of(job: &Job, rolls_back: bool) -> Self {
+        let fingerprint = Some(Fingerprint::of(job).to_string());
+        Self { build: Some(job.build), fingerprint, source: job.source_hash(), rolls_back }
     }
 }
 
@@ -132,7 +140,9 @@ pub(super) fn is_under_way(goal: &Goal, seen: &JobReport) -> bool {
     seen.fingerprint.is_some()
         && seen.fingerprint == goal.fingerprint
         && match seen.phase {
-            Phase::Find | Phase::Compile | Phase::Start => true,
+            Phase::Find | Phase::Compile | Phase::Start | Phase::Download => {
+                seen.model_source == goal.source || model_file::is_file(&seen.facts)
+            }
             Phase::Load | Phase::Ready => !seen.has_other_model() && !seen.lacks_supervisor(),
             Phase::Absent | Phase::Failed => false,
         }
@@ -197,7 +207,7 @@ mod tests {
     const AUTO: Goal = goal(Build::Auto, true);
 
     const fn goal(build: Build, rolls_back: bool) -> Goal {
-        Goal { build: Some(build), fingerprint: None, rolls_back }
+        Goal { build: Some(build), fingerprint: None, source: None, rolls_back }
     }
 
     /// A report with a phase, a failure, and the first binary.

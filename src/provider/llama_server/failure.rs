@@ -234,9 +234,10 @@ pub(super) fn notes(server: &LlamaServer, report: &JobReport) -> Vec<Diagnostic>
 pub(super) fn doing(report: &JobReport) -> String {
     let title = report.phase.title();
     let compile = report.compile.as_ref().filter(|_| report.phase == Phase::Compile);
-    match compile.and_then(|compile| compile.percent) {
-        Some(percent) => format!("{title} ({percent} %)"),
-        None => title.to_owned(),
+    match (compile.and_then(|compile| compile.percent), &report.download) {
+        (Some(percent), _) => format!("{title} ({percent} %)"),
+        (None, Some(download)) => format!("{title} ({download})"),
+        (None, None) => title.to_owned(),
     }
 }
 

@@ -124,7 +124,8 @@ impl LoginEffort {
             let text = "Its workspace or its port is not in the state. Import it again.";
             NoLogin::Refused(Box::new(Diagnostic::error(format!("{} is unknown", server.title()), text)))
         })?;
-        let secrets = server.key(config).into_iter().chain(server.variables().into_values()).collect();
+        let token = server.source_token(config, &context.client).ok().flatten();
+        let secrets = server.key(config).into_iter().chain(server.variables().into_values()).chain(token).collect();
         let patience = self.patience.map_or_else(|| login.timeout(), |patience| patience.min(login.timeout()));
         let ends = (patience, context.deadline);
         let machine = InstanceSession::open(target, place, secrets, self.limits, ends, &context.stopping).await;

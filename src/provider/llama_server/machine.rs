@@ -138,7 +138,8 @@ impl InstanceSession {
             }
             sleep(BETWEEN).await;
             let facts = report.facts;
-            report = JobReport { facts, ..self.answer(&Verb::Look).await? };
+            let again = if matches!(verb, Verb::Refresh) { Verb::Refresh } else { Verb::Look };
+            report = JobReport { facts, ..self.answer(&again).await? };
         }
         if report.may_lack_room() {
             let questions = [room_question(&self.place)];
@@ -167,7 +168,7 @@ impl InstanceSession {
                 // The command may have done its work: a look shows it. The login is still good.
                 Ok(Err(ssh::Error::TimedOut { .. })) if !self.session.is_lost() && attempt < ATTEMPTS => {
                     tracing::debug!(attempt, "the command ran out of time");
-                    verb = &Verb::Look;
+                    verb = if matches!(verb, Verb::Refresh) { verb } else { &Verb::Look };
                 }
                 Ok(Err(error)) if error.is_out_of_reach() => {
                     tracing::debug!(%error, attempt, "the connection failed");

@@ -1,19 +1,24 @@
 //! The check of a plan that the model fits in GPU memory. Without a login or a model it is skipped.
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
 use tokio::time::{Instant, timeout_at};
 
 use super::{
+    bootstrap::FailureKind,
     model::LlamaServer,
     options::{self, MemoryEffect},
 };
 use crate::{
-    api::InstanceUid,
+    api::{InstanceUid, RemoteError, RemoteFile},
     framework::{Attr, Diagnostic, Diagnostics, Path, PlanContext, Private},
     model::{self, GgufModel, InvalidOption, Memory, ServerOptions, largest_context, memory, refused},
     provider::{
-        ProviderClient, access::Access, client::planning_limits, model_files::InstanceFiles, ssh::Login,
+        ProviderClient,
+        access::Access,
+        client::planning_limits,
+        model_files::{FileError, InstanceFiles, RemoteFiles},
+        ssh::Login,
         words::capitalized,
     },
     ssh::{self, Session},
@@ -50,7 +55,7 @@ pub(super) async fn check(
         Err(refused) => return (*refused).into(),
     };
     let login = Login { known_host, ..config.login_with(config, private) };
-    let looking = look(planned, &login, client, context, &mut said);
+    let looking = look(config, planned, &login, client, context, &mut said);
     let looked = timeout_at(context.deadline.min(Instant::now() + CHECK), Box::pin(looking)).await;
     match looked.unwrap_or_else(|_| Err(Unchecked::Failed("the time ran out".to_owned()))) {
         Ok((model, cards)) => said.extend(judge(&planned.model, &model, &options, &cards)),
@@ -138,6 +143,7 @@ fn exits(refused: &InvalidOption) -> Diagnostic {
 /// Reads the model's header and the memory of the GPUs, which is empty if it is unknown. What is to be said, whatever
 /// follows the login, is added to `said`.
 async fn look(
+    config: &LlamaServer,
     planned: &LlamaServer,
     login: &Login,
     client: &ProviderClient,
@@ -163,8 +169,12 @@ async fn look(
     let session = ssh::connect(&target, &limits, patience, &context.stopping).await;
     let session = session.map_err(|error| Unchecked::Failed(error.to_string()))?;
     said.extend(planned.unpinned(login, &session, client));
-    let model = model::read(&InstanceFiles(&session), path).await;
-    let model = model.map_err(|error| Unchecked::Failed(error.to_string()))?;
+    let model = match model::read(&InstanceFiles(&session), path).await {
+        Err(model::Error::Source { error: FileError::Missing, .. }) if planned.model_source.known().is_some() => {
+            at_its_source(config, planned, client, said).await?
+        }
+        model => model.map_err(|error| Unchecked::Failed(error.to_string()))?,
+    };
     // A variable such as CUDA_VISIBLE_DEVICES may hide cards, and the values are secret.
     if !planned.environment.is_null() && planned.environment.known().is_none_or(|all| !all.is_empty()) {
         return Ok((model, Vec::new()));
@@ -174,6 +184,36 @@ async fn look(
         Vec::new()
     });
     Ok((model, cards))
+}
+
+/// Reads the header of a model that is not in the instance yet, at the address from which it will be downloaded. A
+/// refusal that the download would meet too is a warning.
+async fn at_its_source(
+    config: &LlamaServer,
+    planned: &LlamaServer,
+    client: &ProviderClient,
+    said: &mut Diagnostics,
+) -> Result<GgufModel, Unchecked> {
+    let later = |reason: &dyn Display| Unchecked::Later(reason.to_string());
+    let url = planned.model_source.known().and_then(|source| source.url.as_str());
+    let url = url.ok_or_else(|| later(&"the address of the model is unknown until the apply"))?;
+    let token = planned.source_token(config, client).map_err(|error| later(&error.summary))?;
+    let file = RemoteFile::new(url, client.api.settings()).map_err(|error| later(&error))?.with_token(token);
+    let (path, source) = (file.path().to_owned(), RemoteFiles(file));
+    model::read(&source, &path).await.map_err(|error| {
+        if let model::Error::Source { error: FileError::Remote(RemoteError::Status(status)), .. } = &error
+            && matches!(status.as_u16(), 401 | 403 | 404 | 410)
+        {
+            let text = format!(
+                "The address of the model answered {status}. The download of the apply will fail unless this changes. \
+                 {}",
+                FailureKind::NoAccess.advice()
+            );
+            let warning = Diagnostic::warning("The model cannot be downloaded", text);
+            said.push(warning.at(Path::to("model_source").attribute("url")));
+        }
+        later(&error)
+    })
 }
 
 /// The memory of each GPU in bytes.

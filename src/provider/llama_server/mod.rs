@@ -17,6 +17,7 @@ mod machine;
 mod memory;
 mod model;
 mod model_file;
+mod model_source;
 mod option_files;
 mod options;
 mod outcome;

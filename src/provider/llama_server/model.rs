@@ -22,6 +22,8 @@ pub(in crate::provider) struct LlamaServer {
     pub(super) api_key_wo: Attr<Secret>,
     pub(super) api_key_wo_version: Attr<i64>,
     pub(super) model: Attr<String>,
+    pub(super) model_source: Attr<ModelSource>,
+    pub(super) model_source_token_wo: Attr<Secret>,
     pub(super) build: Attr<String>,
     pub(super) package: Attr<String>,
     pub(super) workspace: Attr<String>,
@@ -53,6 +55,7 @@ pub(in crate::provider) struct LlamaServer {
     pub(super) log_path: Attr<String>,
     pub(super) host_key: Attr<String>,
     pub(super) model_fingerprint: Attr<String>,
+    pub(super) model_verified: Attr<bool>,
     pub(super) restarts: Attr<i64>,
     pub(super) last_exit: Attr<String>,
     pub(super) supervised: Attr<bool>,
@@ -60,6 +63,13 @@ pub(in crate::provider) struct LlamaServer {
     pub(super) started_at: Attr<String>,
     pub(super) tokens_per_second: Attr<Number>,
     pub(super) timeouts: Attr<Timeouts>,
+}
+
+/// Where the model is downloaded from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::provider) struct ModelSource {
+    pub(super) url: Attr<String>,
+    pub(super) sha256: Attr<String>,
 }
 
 /// Where a source build comes from.

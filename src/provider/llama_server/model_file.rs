@@ -14,7 +14,9 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
         Question::new("user"),
         parts.fold(Question::new("model_missing_parts"), |question, part| question.on(&part)),
     ];
-    if facts.answers.contains_key("model") && !is_file(facts) {
+    if job.model_source.is_some() && lacks_file(facts) {
+        questions.push(Question::new(LOADERS));
+    } else if facts.answers.contains_key("model") && !is_file(facts) {
         let folder = if is_folder(facts) { &job.model } else { folder_of(&job.model) };
         questions.push(Question::new("models").on(folder).on_storage("model"));
     }
@@ -27,6 +29,15 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
     let missing = |text: String| Err(JobFailure { kind: FailureKind::MissingModel, text });
     if is_folder(facts) {
         return missing(format!("the model {model} is a directory. {}", others(facts, &model)));
+    }
+    if job.model_source.is_some() && lacks_file(facts) {
+        return match facts.lines(LOADERS).first() {
+            Some(_) => Ok(()),
+            None => Err(JobFailure {
+                kind: FailureKind::MissingTool,
+                text: "neither curl nor python3 is installed, and one of them has to download the model".to_owned(),
+            }),
+        };
     }
     if !is_file(facts) {
         let folder = folder_of(&model).to_owned();
@@ -53,11 +64,21 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
     }
 }
 
+/// The question about the programs that can download it.
+const LOADERS: &str = "loaders";
+
+/// Whether the file, or one of its parts, is missing.
+fn lacks_file(facts: &Facts) -> bool {
+    let is_known = facts.answers.contains_key("model") && !is_folder(facts);
+    is_known && (facts.text("model").is_empty() || !facts.lines("model_missing_parts").is_empty())
+}
+
 fn is_folder(facts: &Facts) -> bool {
     facts.text("model").starts_with("directory")
 }
 
-fn is_file(facts: &Facts) -> bool {
+/// Whether there is a file.
+pub(super) fn is_file(facts: &Facts) -> bool {
     facts.text("model").starts_with("regular")
 }
 
@@ -66,15 +87,17 @@ fn folder_of(path: &str) -> &str {
 }
 
 /// The parts of a split model (NAME-00001-of-00003.gguf): the server loads the first, and needs all.
-fn parts(model: &str) -> Vec<String> {
-    let split = || {
-        let (rest, all) = model.strip_suffix(".gguf")?.rsplit_once("-of-")?;
-        let (stem, part) = rest.rsplit_once('-')?;
-        let is_number = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-        (is_number(all) && is_number(part)).then_some((stem, all))
-    };
-    let Some((stem, all)) = split() else { return Vec::new() };
+pub(super) fn parts(model: &str) -> Vec<String> {
+    let Some((stem, _, all)) = split(model) else { return Vec::new() };
     (1..=all.parse::<u32>().unwrap_or_default()).map(|part| format!("{stem}-{part:05}-of-{all}.gguf")).collect()
+}
+
+/// The name of a part without its end, its number, and the number of all.
+pub(super) fn split(model: &str) -> Option<(&str, &str, &str)> {
+    let (rest, all) = model.strip_suffix(".gguf")?.rsplit_once("-of-")?;
+    let (stem, part) = rest.rsplit_once('-')?;
+    let is_number = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(all) && is_number(part)).then_some((stem, part, all))
 }
 
 /// The other models, as a suggestion.

@@ -94,7 +94,7 @@ const OPTIONS: &[ServerOption] = &[
     set("jinja", &["--jinja", "--no-jinja"]),
     set("metrics", &["--metrics"]),
     clashes(&[API_KEY_FILE, "--api-key"], Clash::Secret("Set api_key instead.")),
-    clashes(&["-hft", "--hf-token"], Clash::Secret("Set HF_TOKEN in environment instead.")),
+    clashes(&["-hft", "--hf-token"], Clash::Secret("Set model_source_token_wo instead.")),
     clashes(
         &["--api-prefix"],
         Clash::Unsupported("The provider's health check, probe and chats do not support a prefix."),
@@ -135,7 +135,10 @@ const OPTIONS: &[ServerOption] = &[
             "--vision-gemma-4b-default",
             "--vision-gemma-12b-default",
         ],
-        Clash::Unsupported("Put the model's file into the instance, and set model to its path."),
+        Clash::Unsupported(
+            "Set model_source to the model's address (with model_source_token_wo if it needs a token), and model to a \
+             path for the file.",
+        ),
     ),
     clashes(
         &["-hfd", "-hfrd", "--hf-repo-draft", "--spec-draft-hf"],

@@ -1,7 +1,7 @@
 //! The outcome of an operation: from the end of the work to the state that is kept, and the diagnostics.
 
 use super::{
-    bootstrap::{FailureKind, Fingerprint, Job, Verb},
+    bootstrap::{FailureKind, Fingerprint, Former, Job, Phase, Verb},
     failure,
     machine::InstanceSession,
     model::{LlamaServer, Records as _},
@@ -45,12 +45,14 @@ impl Ended {
         let has_former = self.report.former.is_some();
         let has_ended = self.report.process.as_ref().is_some_and(|process| !process.is_alive);
         // Options are refused before any server is started.
-        let is_option = self.report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::BadOption);
+        let kind = self.report.failure.as_ref().map(|failure| failure.kind);
+        let is_option = kind == Some(FailureKind::BadOption);
+        let is_download = kind.is_some_and(FailureKind::is_of_a_download);
         match (&self.end, operation) {
             (Served(_), Restart) => (Nothing, ""),
             (Served(_), Create | Update) => (Planned, ""),
             (Refused, Create) => (Nothing, NOTHING_STARTED),
-            (Failed, Create) if is_option => (Nothing, NOTHING_STARTED),
+            (Failed, Create) if is_option || is_download => (Nothing, NOTHING_STARTED),
             (Refused, Update) if has_ended => {
                 (Prior, "The previous server does not run, and the state records this: the next apply starts it.")
             }
@@ -59,6 +61,7 @@ impl Ended {
             (Failed, Create) => {
                 (Planned, "The state holds the server, tainted: the next apply stops what is left and tries again.")
             }
+            (Failed, Update) if is_download => (Prior, "The state keeps the previous arguments, and no server runs."),
             (Failed, Update) => (Planned, "The state records it as failed: the next apply starts it again."),
             (Failed, Restart) => (Nothing, "An apply of damodel_llama_server repairs it."),
             (RolledBack(_) | Superseded, Create) => (Nothing, "The server is not in the state."),
@@ -80,7 +83,12 @@ impl Ended {
             (Unseen(_), Update) if !self.is_begun => (Prior, NOT_HEARD),
             // Until the new server is proved, the state holds the arguments of the one to which there is a way back.
             (Unseen(_), Update) => (
-                if has_former { Prior } else { Planned },
+                // And a source that turns out to be wrong can be corrected.
+                if has_former || (self.report.model_source.is_some() && self.report.phase <= Phase::Download) {
+                    Prior
+                } else {
+                    Planned
+                },
                 "The work continues in the instance, and the state records this: the next apply resumes it.",
             ),
             (Unseen(_), Restart) if !self.is_begun => (Nothing, NOTHING_RESTARTED),
@@ -182,6 +190,8 @@ impl LlamaServer {
                 }
                 return;
             }
+            // The previous server serves, as the state has it.
+            End::Unseen(_) if ended.is_begun && ended.report.former == Some(Former::Serving) => return,
             End::Unseen(_) if !ended.is_begun => {
                 self.status = read::STARTING.into();
                 return;
@@ -206,7 +216,7 @@ impl LlamaServer {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::bootstrap::{Former, JobFailure, JobReport, Process},
+        super::bootstrap::{JobFailure, JobReport, Process},
         *,
     };
 

@@ -5,7 +5,7 @@ use super::{
     failure::as_warning,
     memory,
     model::{LlamaServer, Records as _},
-    read,
+    model_source, read,
 };
 use crate::{
     api::{self, InstanceStatus, InstanceUid},
@@ -72,6 +72,9 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
         extra_args,
         environment,
         triggers,
+        // The next start takes them.
+        model_source: _,
+        model_source_token_wo: _,
         // A new place is a new server.
         id: _,
         instance_id: _,
@@ -97,6 +100,7 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
         command_line: _,
         log_path: _,
         model_fingerprint: _,
+        model_verified: _,
         last_exit: _,
         supervised: _,
         owner: _,
@@ -141,6 +145,9 @@ pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanCon
 pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
     keep_spellings(plan);
     let UpdatePlan { config, prior, planned, private, diagnostics, .. } = plan;
+    if let Some(changed) = model_source::changed(prior, planned) {
+        return diagnostics.push(changed);
+    }
     if UpdateEffect::of(prior, planned) == UpdateEffect::Restart {
         warn_without_key(config, planned, diagnostics);
         let known_host = prior.host_key.known().cloned();
@@ -217,6 +224,7 @@ fn change(plan: &mut UpdatePlan<LlamaServer>) {
         planned.command_line = Attr::Unknown;
         planned.log_path = Attr::Unknown;
         planned.model_fingerprint = Attr::Unknown;
+        planned.model_verified = Attr::Unknown;
         planned.pid = Attr::Unknown;
         planned.restarts = Attr::Unknown;
         planned.last_exit = Attr::Unknown;

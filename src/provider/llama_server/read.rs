@@ -80,7 +80,7 @@ async fn look(
             return current.unchanged(warning);
         }
     };
-    let outcome = match machine.run(&Verb::Look).await {
+    let outcome = match machine.run(&Verb::Refresh).await {
         Ok(report) if report.is_refused => {
             let warning = as_warning(failure::refused(state, &report, UNCHANGED));
             current.unchanged(warning)
@@ -156,7 +156,7 @@ async fn health_of(server: &LlamaServer, report: &mut JobReport, machine: &mut I
     }
     let seen = trial::of(server, report, machine).await;
     if seen == TrialLook::Dead
-        && let Ok(now) = machine.run(&Verb::Look).await
+        && let Ok(now) = machine.run(&Verb::Refresh).await
     {
         let identity = |report: &JobReport| report.process.as_ref().map(|process| process.identity.clone());
         let is_same = identity(&now) == identity(report);
@@ -219,6 +219,7 @@ impl LlamaServer {
         self.server_version = report.server_version.clone().into();
         self.log_path = report.log_path.clone().into();
         self.model_fingerprint = report.model_fingerprint.clone().into();
+        self.model_verified = report.is_model_verified.into();
         self.restarts = Attr::Known(report.restarts);
         self.last_exit = report.last_exit.clone().into();
         self.supervised = process.map(|_| report.work.is_some()).into();
@@ -250,7 +251,7 @@ pub(super) fn status_of(report: &JobReport) -> &'static str {
         // Started again by itself: whether it serves shows when it is asked.
         Phase::Load | Phase::Ready if report.lacks_supervisor() && !report.has_other_model() => UNSUPERVISED,
         Phase::Load if is_alive && report.is_proved => READY,
-        Phase::Find | Phase::Compile | Phase::Start | Phase::Load => STARTING,
+        Phase::Find | Phase::Compile | Phase::Start | Phase::Download | Phase::Load => STARTING,
         Phase::Ready if !is_alive => STOPPED,
         Phase::Ready if report.has_other_model() => OUTDATED,
         Phase::Ready => READY,

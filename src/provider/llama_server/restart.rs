@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    bootstrap::{FailureKind, JobFailure, JobReport, Phase, Verb, no_room, room_question},
+    bootstrap::{FailureKind, Former, JobFailure, JobReport, Phase, Verb, no_room, room_question},
     decide::{Goal, History},
     failure,
     log_in::log_in,
@@ -190,7 +190,11 @@ async fn begin(
     let refused =
         |report: &JobReport| Box::new(Diagnostic { path: None, ..failure::failed(server, report, NOTHING_RESTARTED) });
     let unseen = |trouble: Trouble| Box::new(failure::unseen(server, &trouble, None, NOTHING_RESTARTED));
-    let before = machine.run(&Verb::Look).await.map_err(unseen)?;
+    let mut before = machine.run(&Verb::Look).await.map_err(unseen)?;
+    // An update that failed has not ended it.
+    if before.phase == Phase::Failed && before.former == Some(Former::Serving) {
+        before = machine.run(&Verb::RollBack).await.map_err(unseen)?;
+    }
     if before.is_refused {
         return Err(refused(&before));
     }

@@ -2,7 +2,7 @@
 
 use super::{
     bootstrap::{REFERENCE, REPOSITORY},
-    options,
+    model_source, options,
 };
 use crate::{
     framework::{
@@ -104,6 +104,23 @@ fn build() -> Vec<Attribute> {
              logs in.",
         )
         .validate(path()),
+        Attribute::optional(
+            "model_source",
+            AttributeType::Nested(Nesting::Single, address_and_sum()),
+            "Where the file comes from if it is not at `model`: the instance downloads it, with `curl` or `python3`, \
+             before the previous server is ended. A download that was interrupted is continued. A file that is there \
+             is never overwritten, and a `destroy` leaves it.",
+        ),
+        Attribute::optional(
+            "model_source_token_wo",
+            Type::String,
+            "The token for the download, such as one of a hub where the model's terms were accepted; only the server \
+             of `model_source.url` gets it. Write-only: it never enters plan or state. Default for \
+             `https://huggingface.co/…`: the environment variable `DAMODEL_MODEL_TOKEN`.",
+        )
+        .sensitive()
+        .write_only()
+        .validate(Validator::text(model_source::TOKEN, |token| model_source::is_token(token.trim()))),
         Attribute::with_default(
             "build",
             Type::String,
@@ -137,6 +154,27 @@ fn build() -> Vec<Attribute> {
                  architectures and toolkit stay the same."
             ),
         ),
+    ]
+}
+
+fn address_and_sum() -> Vec<Attribute> {
+    vec![
+        Attribute::required(
+            "url",
+            Type::String,
+            "The address of the file: `https`, or `http` on a loopback address. One that ends in \
+             `-00001-of-00003.gguf` stands for all files of a split model; `model` must end in the same way.",
+        )
+        .validate(Validator::text(model_source::ADDRESS, model_source::is_address)),
+        Attribute::optional(
+            "sha256",
+            Type::String,
+            "The SHA-256 that the file must have, whether it is downloaded or there already. Not for a split model. \
+             Without it, a sum that the server of the address tells (`X-Linked-ETag`) is compared after a download.",
+        )
+        .validate(Validator::text("a SHA-256 in 64 hexadecimal digits", |sum| {
+            sum.len() == 64 && sum.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })),
     ]
 }
 
@@ -327,6 +365,12 @@ fn reported() -> Vec<Attribute> {
         text("command_line", "The command line of the server, without secrets."),
         text("log_path", "Its log, in the instance."),
         text("host_key", "The SSH host key that is pinned: that of the first login, or `ssh.host_key`."),
+        Attribute::computed(
+            "model_verified",
+            Type::Bool,
+            "Whether the model had the right SHA-256 when the server was started: `model_source.sha256`, or the one \
+             that the server of the address told when it was downloaded.",
+        ),
         text("model_fingerprint", "Size, time of the last change, and a hash of the header of the model's file."),
         Attribute::computed("restarts", Type::Number, "How often it was restarted automatically since the last apply."),
         text("last_exit", "How it exited before the last of these restarts."),

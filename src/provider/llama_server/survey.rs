@@ -2,9 +2,7 @@
 //! questions. The answers are judged in `model_file`, `package`, `recipe`, `source` and `logout`.
 
 use super::{
-    bootstrap::{
-        Build, Facts, FailureKind, Fingerprint, Job, JobFailure, JobReport, Question, no_room, room_question, wants_gpu,
-    },
+    bootstrap::{Build, Facts, FailureKind, Job, JobFailure, JobReport, Question, no_room, room_question, wants_gpu},
     decide::{Goal, is_under_way},
     logout, model_file, option_files, package, source,
 };
@@ -41,8 +39,7 @@ pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Qu
 /// The report of a check with the answers, and the refusal of a job that would certainly fail. A job that is under way
 /// needs no room and no port.
 pub(super) fn judged(job: &Job, facts: Facts, seen: JobReport, ends_rival: bool) -> JobReport {
-    let fingerprint = Some(Fingerprint::of(job).to_string());
-    let is_under_way = is_under_way(&Goal { build: Some(job.build), fingerprint, rolls_back: false }, &seen);
+    let is_under_way = is_under_way(&Goal::of(job, false), &JobReport { facts: facts.clone(), ..seen.clone() });
     let missing = match facts.lines("missing").first() {
         Some(program) => {
             let text = format!("the program {program} is not installed");

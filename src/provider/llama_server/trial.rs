@@ -282,7 +282,7 @@ async fn within<T>(
 
 /// Whether the process that was seen is still there and has used less than 1 % of a processor while it was silent.
 async fn is_idle(seen: &JobReport, machine: &mut InstanceSession) -> bool {
-    let Ok(now) = machine.run(&Verb::Look).await else { return false };
+    let Ok(now) = machine.run(&Verb::Refresh).await else { return false };
     let process = |report: &JobReport| Some((report.process.as_ref()?.identity.clone(), report.processor_time?));
     // A hundredth of a second for each second.
     let limit = (machine.silence.before_second + machine.silence.of_each).as_secs();

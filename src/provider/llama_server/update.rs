@@ -6,6 +6,7 @@ use super::{
     log_in::log_in,
     machine::{InstanceSession, Trouble},
     model::{LlamaServer, Records as _},
+    model_source,
     outcome::{AS_BEFORE, Conclusion, NOT_HEARD, Operation},
     plan::UpdateEffect,
     read,
@@ -21,6 +22,10 @@ use crate::{
 pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
     let Update { config, mut prior, mut planned, mut private } = change;
     let effect = UpdateEffect::of(&prior, &planned);
+    // The address may have been unknown in the plan.
+    if let Some(changed) = model_source::changed(&prior, &planned) {
+        return Outcome::present(prior, private).with(changed);
+    }
     if effect == UpdateEffect::Note {
         return Outcome::present(planned, private);
     }
@@ -45,7 +50,11 @@ pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<Pr
         }
     };
     private.note_home(&seen);
-    let job = match planned.job(&config, opened.access.as_ref(), seen.home.as_deref()) {
+    let job = planned.job(&config, opened.access.as_ref(), seen.home.as_deref()).and_then(|job| {
+        let model_source = planned.source_of(&config, &job.model, &context.client)?;
+        Ok(Job { model_source, ..job })
+    });
+    let job = match job {
         Ok(job) => job,
         Err(diagnostic) => return Outcome::present(prior, private).with(diagnostic),
     };

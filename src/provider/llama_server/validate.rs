@@ -5,6 +5,7 @@ use secrecy::ExposeSecret;
 use super::{
     bootstrap,
     model::LlamaServer,
+    model_source,
     options::{self, Clash},
 };
 use crate::{
@@ -17,6 +18,7 @@ pub(super) fn validate(config: &LlamaServer, diagnostics: &mut Diagnostics) {
     Login::validate(&config.ssh, !config.instance_id.is_null(), &config.write_only(), diagnostics);
     api_key(config, diagnostics);
     build(config, diagnostics);
+    model_source::validate(config, diagnostics);
     extra_args(config, diagnostics);
     environment(config, diagnostics);
     if let (Some("off"), Some(cache)) = (config.flash_attention.as_str(), config.cache_type_v.as_str())

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 
-use super::bootstrap::{JobFailure, JobReport, Phase};
+use super::bootstrap::{Download, JobFailure, JobReport, Phase};
 use crate::api::{self, Task};
 
-/// The first wait between two looks, and the longest: of a start, and of a compile.
+/// The first wait between two looks, and the longest: of a start, and of a compile or a download.
 const FIRST: Duration = Duration::from_millis(200);
 const MAX: Duration = Duration::from_secs(2);
 const MAX_OF_A_COMPILE: Duration = Duration::from_secs(5);
@@ -41,23 +41,24 @@ impl<'a> WorkProgress<'a> {
 
     /// Shows the progress. The waits begin anew with each phase.
     pub(super) fn shows(&mut self, report: &JobReport) {
-        let percent = report.compile.as_ref().and_then(|compile| compile.percent);
+        let percent = percent(report);
         let is_new = self.phase != Some(report.phase);
         if is_new {
             self.phase = Some(report.phase);
             self.waits = None;
             (self.on_phase)(report);
         }
-        if is_new || (report.phase == Phase::Compile && percent != self.percent) {
+        if is_new || percent != self.percent {
             self.percent = percent;
-            tracing::info!(phase = ?report.phase, percent, "the work in the instance");
+            let Download { bytes, total, rate } = report.download.unwrap_or_default();
+            tracing::info!(phase = ?report.phase, percent, bytes, total, rate, "the work in the instance");
         }
         self.task.sees(stage(report), None);
     }
 
     /// The wait until the next look.
     pub(super) fn wait(&mut self) -> Duration {
-        let max = if self.phase == Some(Phase::Compile) { MAX_OF_A_COMPILE } else { MAX };
+        let max = if matches!(self.phase, Some(Phase::Compile | Phase::Download)) { MAX_OF_A_COMPILE } else { MAX };
         let waits = self.waits.get_or_insert_with(|| {
             ExponentialBuilder::default()
                 .with_min_delay(FIRST)
@@ -78,9 +79,16 @@ impl<'a> WorkProgress<'a> {
 /// The progress in a word or two.
 pub(super) fn stage(report: &JobReport) -> api::Stage {
     let compile = report.compile.as_ref().filter(|_| report.phase == Phase::Compile);
-    api::Stage {
-        percent: compile.and_then(|compile| compile.percent),
-        detail: compile.map(|compile| compile.line.clone()).filter(|line| !line.is_empty()),
-        ..api::Stage::new(report.phase.title())
+    let line = compile.map(|compile| compile.line.clone()).filter(|line| !line.is_empty());
+    let detail = line.or_else(|| report.download.as_ref().map(ToString::to_string));
+    api::Stage { percent: percent(report), detail, ..api::Stage::new(report.phase.title()) }
+}
+
+/// How much of a compile or a download is done.
+fn percent(report: &JobReport) -> Option<u8> {
+    match (&report.compile, &report.download) {
+        (Some(compile), _) if report.phase == Phase::Compile => compile.percent,
+        (_, Some(download)) => u8::try_from(download.bytes.saturating_mul(100).checked_div(download.total)?).ok(),
+        _ => None,
     }
 }

@@ -144,7 +144,7 @@ pub(super) async fn check(
 impl Work<'_> {
     /// Begins the job, or resumes what is under way, and follows it to its end.
     pub(super) async fn run(mut self) -> Ended {
-        let mut ended = match self.check(None).await {
+        let mut ended = match self.begin_at_former().await {
             Ok(report) => {
                 self.keep_key(&report);
                 self.follow(report, History::default()).await
@@ -159,6 +159,17 @@ impl Work<'_> {
             ended.report.notes.extend(self.trial.is_key_unknown.then(|| OLD_KEY.to_owned()));
         }
         ended
+    }
+
+    /// The first look. If a former server still serves, and an update to another job is unfinished, the instance first
+    /// returns to it: what serves may be what is wanted.
+    async fn begin_at_former(&mut self) -> Result<JobReport, Trouble> {
+        let seen = self.check(None).await?;
+        if seen.is_refused || seen.former != Some(Former::Serving) || seen.fingerprint == self.goal.fingerprint {
+            return Ok(seen);
+        }
+        let back = self.machine.run(&Verb::RollBack).await?;
+        if back.is_refused { Ok(back) } else { self.check(None).await }
     }
 
     /// Lets a server with the same settings and another key go on, if it may.

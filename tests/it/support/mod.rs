@@ -10,4 +10,5 @@ pub(crate) mod seeds;
 pub(crate) mod socks;
 pub(crate) mod sshd;
 pub(crate) mod terraform;
+pub(crate) mod tls_front;
 pub(crate) mod wait;

@@ -30,6 +30,8 @@ pub(crate) struct Job {
     pub(crate) place: ServerPlace,
     /// The GGUF file.
     pub(crate) model: String,
+    /// Where the file comes from if it is missing. No part of the fingerprint.
+    pub(crate) model_source: Option<ModelOrigin>,
     /// Which binary serves.
     pub(crate) build: Build,
     /// The prebuilt server, a file or a folder that holds it; `None`: looked for in the public storage.
@@ -68,6 +70,17 @@ pub(crate) struct Job {
     pub(crate) probe_endpoint: String,
     /// Whether a server that ends is started again in the instance. No part of the fingerprint.
     pub(crate) restarts: bool,
+}
+
+/// Where a model is downloaded from.
+#[derive(Debug, Clone)]
+pub(crate) struct ModelOrigin {
+    /// Each file of the model in the instance, with its address.
+    pub(crate) files: Vec<(String, String)>,
+    /// The SHA-256 of the only file, in lower case.
+    pub(crate) sha256: Option<String>,
+    /// The token for the server of the addresses.
+    pub(crate) token: Option<SecretString>,
 }
 
 /// Which binary serves.
@@ -125,6 +138,7 @@ impl Job {
         Self {
             place: ServerPlace { workspace: text("~/workspace"), port: 8000, instance: text("ins-1") },
             model: text("~/public-storage/model/tiny.gguf"),
+            model_source: None,
             build: Build::Auto,
             package: None,
             source: CompileSource { origin: SourceOrigin::Default, cuda_architectures: Vec::new() },
@@ -150,6 +164,17 @@ impl Job {
     /// All secrets of the job.
     pub(crate) fn secrets(&self) -> Vec<SecretString> {
         self.api_key.iter().chain(self.environment.values()).cloned().collect()
+    }
+}
+
+impl Job {
+    /// A hash of the addresses and the sum of the model, without the token.
+    pub(crate) fn source_hash(&self) -> Option<String> {
+        let source = self.model_source.as_ref()?;
+        let mut hash = Parts::new("model_source");
+        hash.all(source.files.iter().flat_map(|(file, address)| [file, address]));
+        hash.all(&source.sha256);
+        Some(hash.end())
     }
 }
 
@@ -183,6 +208,7 @@ fn settings(job: &Job) -> String {
     let Job {
         place,
         model,
+        model_source: _,
         build,
         package,
         source,

@@ -64,6 +64,12 @@ impl FailureKind {
         use FailureKind::{BrokenModel, Exited, NoGpu, NoInference, OutOfMemory, Slow};
         matches!(self, BrokenModel | Exited | NoGpu | NoInference | OutOfMemory | Slow)
     }
+
+    /// Whether the model could not be had: no server was started, and none was ended.
+    pub(crate) fn is_of_a_download(self) -> bool {
+        use FailureKind::{Download, ModelRoom, NoAccess, WrongSum};
+        matches!(self, Download | ModelRoom | NoAccess | WrongSum)
+    }
 }
 
 kinds! {
@@ -91,6 +97,10 @@ kinds! {
     /// No space is left in the workspace.
     DiskFull = "disk_full", "the disk is full", Some("workspace"),
         "Free space in the workspace, or use one on another disk.";
+    /// The model could not be downloaded.
+    Download = "download", "the model was not downloaded", Some("model_source"),
+        "Correct model_source, or try again later. What has arrived is kept beside the model, in a file that ends in \
+         .part; the next apply continues it.";
     /// The server ended before it was ready.
     Exited = "exited", "it ended before it was ready", None,
         "The log has the reason: correct the arguments, then apply again.";
@@ -108,12 +118,19 @@ kinds! {
          does not expand ~.";
     /// The model is missing, is not a file or cannot be read.
     MissingModel = "missing_model", "model not found", Some("model"), "Set model to an existing file.";
+    /// No space is left for the model.
+    ModelRoom = "model_room", "the disk of the model is full", Some("model"),
+        "Free space on that disk, or set model to a path on another one.";
     /// No CUDA toolkit to compile with.
     MissingToolkit = "missing_toolkit", "no CUDA toolkit to compile with", Some("build"),
         "Use an image with a CUDA toolkit (nvcc), or a GPU that the prebuilt server supports.";
     /// A program that the work needs is not installed: cmake, git, a compiler.
     MissingTool = "missing_tool", "a program that it needs is missing", Some("build"),
         "Install it in the instance, or use an image that has it.";
+    /// The model's server permits no download.
+    NoAccess = "no_access", "the model cannot be downloaded without permission", Some("model_source"),
+        "Accept the terms on the model's page, and set model_source_token_wo, or DAMODEL_MODEL_TOKEN for \
+         huggingface.co. Check model_source.url too: some servers refuse addresses that do not exist.";
     /// A question to the instance has no answer, for example because a file system is stale.
     NoAnswer = "no_answer", "the instance does not answer", None,
         "Check the file system that holds it, for example with ls. Nothing was changed.";
@@ -153,6 +170,9 @@ kinds! {
     /// The workspace cannot be written, for another reason than space.
     Workspace = "workspace", "the workspace cannot be written", Some("workspace"),
         "Choose another workspace, or correct its permissions.";
+    /// The model has another sum.
+    WrongSum = "wrong_sum", "the model has another SHA-256", Some("model_source"),
+        "Correct model_source.sha256, or set model to a new path for another file.";
     /// The server does not support the request of the probe.
     WrongEndpoint = "wrong_endpoint", "it does not support the request of the probe", Some("probe"),
         "Set probe.endpoint to what this server is for: chat, embeddings, rerank, or health for none of them.";

@@ -23,10 +23,10 @@ mod wire;
 pub(super) use self::report::Process;
 pub(super) use self::{
     facts::{Facts, PortHolder, Question, Toolkit, absolute},
-    job::{Build, CompileSource, Fingerprint, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
+    job::{Build, CompileSource, Fingerprint, Job, ModelOrigin, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
     kinds::FailureKind,
     messages::{no_room, room_question},
     program::{Verb, is_passable, program},
-    report::{Former, JobFailure, JobReport, Malformed, Phase},
+    report::{Download, Former, JobFailure, JobReport, Malformed, Phase},
     start::{Binary, CMAKE_WHERE_KNOWN, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree, wants_gpu},
 };

@@ -33,9 +33,9 @@ pub(super) fn observed_phase(values: &ReportValues, is_alive: bool) -> Result<Ob
         Ok(ObservedPhase { phase: Phase::Failed, interrupted: Some(failure), is_transient: false })
     };
     match phase {
-        Phase::Find | Phase::Compile | Phase::Start if is_at_work => as_it_is(phase),
+        Phase::Find | Phase::Compile | Phase::Start | Phase::Download if is_at_work => as_it_is(phase),
         Phase::Start if is_alive => as_it_is(Phase::Load),
-        Phase::Find | Phase::Compile | Phase::Start => {
+        Phase::Find | Phase::Compile | Phase::Start | Phase::Download => {
             interrupted(&format!("the work ended in the phase \"{recorded}\""))
         }
         Phase::Load | Phase::Ready if is_alive => as_it_is(phase),

@@ -19,6 +19,8 @@ pub(super) const SCRIPT: &str = concat!(
     "\n",
     include_str!("script/compile.sh"),
     "\n",
+    include_str!("script/download.sh"),
+    "\n",
     include_str!("script/serve.sh"),
     "\n",
     include_str!("script/verbs.sh"),
@@ -56,6 +58,8 @@ pub(crate) enum Verb<'a> {
     },
     /// Reports the current state. Changes nothing.
     Look,
+    /// The same, of the server that an update is to replace, as long as it was not ended. No sender follows the update.
+    Refresh,
     /// From now on only this resource ends the server. Refused as [`Verb::Ensure`] is.
     Own {
         /// [`super::JobReport::run`].
@@ -113,6 +117,10 @@ pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>) -> SecretString {
         }
         Verb::Failed { process, failure } => vec!["judge", process, "failed", failure.kind.as_str(), &failure.text],
         Verb::Look => vec![":"],
+        Verb::Refresh => {
+            settings.set("REFRESHES", "yes");
+            vec![":"]
+        }
         Verb::Own { seen, owner, job } => vec!["own", seen, owner, start::policy(job.restarts), &job.probe_endpoint],
         Verb::Ready { process } => vec!["judge", process, "ready"],
         Verb::Restart { process } => vec!["restart", process],

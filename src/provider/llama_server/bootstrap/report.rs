@@ -1,7 +1,8 @@
 //! The answer of the program.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
+use indicatif::DecimalBytes;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
@@ -38,6 +39,8 @@ pub(crate) struct JobReport {
     pub(crate) is_transient: bool,
     /// The fingerprint of the job that was last accepted ([`super::Fingerprint`], as it displays itself).
     pub(crate) fingerprint: Option<String>,
+    /// [`super::Job::source_hash`] of that job.
+    pub(crate) model_source: Option<String>,
     /// The token of the resource that owns the server.
     pub(crate) owner: Option<String>,
     /// The kind of binary that the run began with.
@@ -82,6 +85,10 @@ pub(crate) struct JobReport {
     pub(crate) package: Option<String>,
     /// The compile that is under way, or was last.
     pub(crate) compile: Option<Compile>,
+    /// The download of the model that is under way.
+    pub(crate) download: Option<Download>,
+    /// Whether the sum of the model was proved when the server started; none before the first start.
+    pub(crate) is_model_verified: Option<bool>,
     /// The model as it was when the server started: `size:mtime:hash of the first MiB`.
     pub(crate) model_fingerprint: Option<String>,
     /// The model now; none if the file is missing, or if it is not known.
@@ -110,6 +117,8 @@ pub(crate) enum Phase {
     Compile,
     /// The server is being started.
     Start,
+    /// The model is downloaded, or its sum is computed. The former server serves.
+    Download,
     /// The server runs and loads the model: ask `/health`.
     Load,
     /// It generates tokens.
@@ -126,6 +135,7 @@ impl Phase {
             Self::Find => "looking for a build",
             Self::Compile => "compiling",
             Self::Start => "being started",
+            Self::Download => "downloading the model",
             Self::Load => "loading the model",
             Self::Ready => "ready",
             Self::Failed => "failed",
@@ -142,6 +152,7 @@ impl FromStr for Phase {
             "find" => Self::Find,
             "compile" => Self::Compile,
             "start" => Self::Start,
+            "download" => Self::Download,
             "load" => Self::Load,
             "ready" => Self::Ready,
             "failed" => Self::Failed,
@@ -215,6 +226,38 @@ impl Compile {
             line: line.map(|line| line.chars().take(MAX_LINE).collect()).unwrap_or_default(),
             log_path,
         }
+    }
+}
+
+/// A download of a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Download {
+    /// The bytes that are there.
+    pub(crate) bytes: u64,
+    /// The bytes of all files that are downloaded. If all of them are there, the sum is computed.
+    pub(crate) total: u64,
+    /// The bytes that have arrived in a second, on average since the connection was made.
+    pub(crate) rate: u64,
+}
+
+impl Download {
+    fn of(values: &ReportValues) -> Result<Option<Self>, Malformed> {
+        let number = |key: &str| values.number::<u64>(key);
+        let (Some(size), Some(total)) = (number("download_bytes")?, number("download_total")?) else { return Ok(None) };
+        let new = size.saturating_sub(number("download_from")?.unwrap_or_default());
+        Ok(Some(Self {
+            bytes: number("download_before")?.unwrap_or_default().saturating_add(size),
+            total,
+            rate: new / number("download_seconds")?.unwrap_or_default().max(1),
+        }))
+    }
+}
+
+/// Such as "3.20 GB of 5.00 GB, 101.00 MB/s".
+impl fmt::Display for Download {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [bytes, total, rate] = [self.bytes, self.total, self.rate].map(DecimalBytes);
+        if self.bytes == self.total { write!(f, "{total}: its sum") } else { write!(f, "{bytes} of {total}, {rate}/s") }
     }
 }
 
@@ -331,6 +374,8 @@ impl JobReport {
             build_used: text("server_build"),
             server_version: text("server_version"),
             compile: log_path.map(|log_path| Compile::read(log_path, &lines("compile_tail"))),
+            download: Download::of(values)?.filter(|_| phase == Phase::Download),
+            is_model_verified: process.as_ref().map(|_| values.is_yes("server_model_verified")),
             model_fingerprint: text("server_model_fingerprint"),
             model_now: text("model_now"),
             is_model_unknown: values.is_yes("model_unknown"),
@@ -349,6 +394,7 @@ impl JobReport {
                 )
                 .collect(),
             fingerprint: record.fingerprint.clone(),
+            model_source: record.model_source.clone(),
             hardware: record.hardware.clone(),
             package: record.package.clone(),
             facts,

@@ -228,12 +228,21 @@ const LIBRARIES: &str = "LD_LIBRARY_PATH";
 /// The default folder of CUDA's libraries.
 const CUDA_LIBRARIES: &str = "/usr/local/cuda/lib64";
 
-/// Assignments of the secrets. The last line proves that the text is complete.
+/// Assignments of the secrets, and of addresses, which may hold some. The last line proves that the text is complete.
 fn secrets(job: &Job) -> String {
     let text = |secret: Option<&SecretString>| quote(secret.map(ExposeSecret::expose_secret).unwrap_or_default());
     let (key, libraries) = (text(job.api_key.as_ref()), text(job.environment.get(LIBRARIES)));
     let environment = quote(&environment(job));
-    format!("DAMODEL_API_KEY={key}\nDAMODEL_LIBRARIES={libraries}\nDAMODEL_ENVIRONMENT={environment}\n# end")
+    let source = job.model_source.as_ref();
+    let files = source.iter().flat_map(|source| &source.files);
+    let files: String = files.map(|(file, address)| format!(" {} {}", path(file), quote(address))).collect();
+    let files = quote(&if files.is_empty() { files } else { format!("set --{files}") });
+    let sum = quote(source.and_then(|source| source.sha256.as_deref()).unwrap_or_default());
+    let token = text(source.and_then(|source| source.token.as_ref()));
+    format!(
+        "DAMODEL_API_KEY={key}\nDAMODEL_LIBRARIES={libraries}\nDAMODEL_ENVIRONMENT={environment}\n\
+         DAMODEL_FILES={files}\nDAMODEL_MODEL_SUM={sum}\nDAMODEL_MODEL_TOKEN={token}\n# end"
+    )
 }
 
 /// Statements that export the server's variables. A few names belong to the shell and cannot be set.

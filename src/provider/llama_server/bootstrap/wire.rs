@@ -133,6 +133,8 @@ pub(super) struct JobRecord {
     build: String,
     /// Why it is not the prebuilt one: the word of the [`FailureKind`], and its text.
     because: Option<(String, String)>,
+    /// [`super::Job::source_hash`].
+    pub(super) model_source: Option<String>,
     /// [`super::Prebuilt::hardware`].
     pub(super) hardware: Option<String>,
     /// The prebuilt server.
@@ -162,6 +164,7 @@ impl JobRecord {
         };
         let record = Self {
             fingerprint: Some(Fingerprint::of(start.job).to_string()),
+            model_source: start.job.source_hash(),
             build: start.binary.build().as_str().to_owned(),
             because: start.because.map(|failure| (failure.kind.as_str().to_owned(), failure.text.clone())),
             hardware: Some(hardware.clone()).filter(|hardware| !hardware.is_empty()),

@@ -2,6 +2,7 @@
 
 mod chat;
 mod compile;
+mod download;
 mod drift;
 mod failures;
 mod import;

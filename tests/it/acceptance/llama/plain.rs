@@ -33,7 +33,7 @@ impl Host {
     }
 
     /// The same, whose sessions begin with these lines of shell.
-    fn with(lines: &[&str]) -> Option<Self> {
+    pub(super) fn with(lines: &[&str]) -> Option<Self> {
         let mut sshd = Sshd::prepare()?;
         let home = sshd.home();
         stand_in::install(&home, &Machine::with("NVIDIA-GeForce-RTX-4090", "12.2"), Some(BINARY.as_ref())).unwrap();

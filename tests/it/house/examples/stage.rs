@@ -47,6 +47,8 @@ impl<'a> Stage<'a> {
         workspace.set_env("DAMODEL_REGION", "cn-east-1");
         // The variable of examples whose server has a key.
         workspace.set_env("TF_VAR_chat_key", "for-a-test-only");
+        // And that of examples that download a model.
+        workspace.set_env("TF_VAR_model_url", &format!("{}/files/tiny.gguf", site.base_url()));
         let stage = Self { example, site, workspace };
         stage.run(&["init", "-no-color"]);
         stage

@@ -232,13 +232,14 @@ fn with_key(name: &str, key: &str, value: &str) -> Gguf {
     }
 }
 
-/// The bytes of one with a key of its own.
-pub(crate) fn bytes(name: &str) -> Option<Vec<u8>> {
-    let (name, key, value) = MODELS.into_iter().find(|(known, ..)| *known == name)?;
-    let model = with_key(name, key, value);
-    let mut bytes = model.header();
-    bytes.resize(usize::try_from(model.length()).ok()?, 0);
-    Some(bytes)
+/// The header of a model, and the length of the file: the rest of it is zero.
+pub(crate) fn of_name(name: &str) -> Option<(Vec<u8>, u64)> {
+    let model = match MODELS.into_iter().find(|(known, ..)| *known == name) {
+        Some((name, key, value)) => with_key(name, key, value),
+        None if name == LARGE => LARGE_SIZE.model(LARGE),
+        None => return None,
+    };
+    Some((model.header(), model.length()))
 }
 
 /// Writes all of them into a folder.

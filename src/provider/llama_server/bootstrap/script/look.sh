@@ -20,12 +20,14 @@ exists() (
 )
 
 # look: reads the records, and which of the processes exist. $former is the folder of the run that an update replaces,
-# as long as its work or its server exists. Until a run has started its own server, the server is the former one's.
+# as long as its work or its server exists. Until a run has started its own server, the server is the former one's. A
+# refresh sees the former run until its server is ended.
 look() {
     read_text "$state/run"
     folder=$text
     read_text "$state/former"
     kept=$text former=''
+    [ -z "${DAMODEL_REFRESHES-}" ] || [ -z "$kept" ] || [ -e "$folder/replaces" ] || ! exists "$kept" || folder=$kept
     [ -z "$kept" ] || [ "$kept" = "$folder" ] || ! exists "$kept" || former=$kept
     # shellcheck disable=SC2086
     forget $status_record $owner_record $server_record worker_identity worker_alive server_alive
@@ -71,15 +73,18 @@ report() {
     refused=${1-} refused_text=${2-} server_log=$state/server.log model_now='' model_unknown='' server_time=''
     job_record=''
     # shellcheck disable=SC2086
-    forget $restarts_record
+    forget $restarts_record $download_record download_bytes download_seconds
     load "$folder/job"
+    # Its storage may hang.
+    [ "$status_phase" != download ] || ! load "$folder/download" ||
+        download_bytes=$(in_time 10 ask_size "$download_part") download_seconds=$(($(date +%s) - download_began))
     load "$folder/restarts"
     [ -z "$server_alive" ] || read_server_time 2>/dev/null
     [ -z "$server_identity" ] || model_now=$(in_time 10 ask_model_fingerprint "$server_model") || model_unknown=yes
     printf '\ndamodel-report/1 begin\n'
     # shellcheck disable=SC2086
     assignments refused refused_text boot HOME state folder former job_record worker_identity worker_alive \
-        $owner_record $status_record $restarts_record server_folder server_alive server_time $server_record model_now \
+        $owner_record $status_record $restarts_record $download_record download_bytes download_seconds server_folder server_alive server_time $server_record model_now \
         model_unknown server_log | emit record
     # Looks are frequent during a compile.
     [ ! -f "$status_compile_log" ] ||

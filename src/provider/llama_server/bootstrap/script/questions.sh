@@ -71,6 +71,20 @@ ask_model() {
     stat -L -c %F/%s "$1"
 }
 
+ask_size() {
+    stat -L -c %s "$1"
+}
+
+# ask_loaders: the programs that can download a model. The first is used.
+ask_loaders() {
+    for program in curl python3; do ! command -v "$program" >/dev/null || echo "$program"; done
+}
+
+# ask_removed_parts FILE: nothing; removes the files whose paths are in it.
+ask_removed_parts() {
+    while IFS= read -r part; do rm -f "$part" "$part.of"; done <"$1"
+}
+
 ask_model_magic() {
     head -c 4 "$1"
 }

@@ -26,6 +26,11 @@
 # | .../runs/RUN/server      | the process of the server            | work                   | look, work           |
 # | .../runs/RUN/status      | phase, failure, next try             | work, judge, rollback  | look, work           |
 # | .../runs/RUN/restarts    | how often it was started by itself   | work                   |                      |
+# | .../runs/RUN/download    | the file that arrives, its progress  | work                   | look                 |
+# | .../runs/RUN/error       | the last error of a request          | work                   | work                 |
+# | .../runs/RUN/replaces    | a mark: the former server is ended   | work                   | look, work           |
+# | .../parts                | the paths of incomplete downloads    | work                   | destroy              |
+# | models/KEY, KEY.lock     | the sum of a model, and a lock       | work                   | work                 |
 # | builds/KEY/, .log, .lock | a build folder, its log and its lock | work                   | work                 |
 # | builds/KEY.begun, .done  | marks: begun, finished               | work                   | work                 |
 # | sources/, packages/      | what was fetched or unpacked         | work                   | work                 |
@@ -46,10 +51,11 @@ boot=''
 # The variables of the records of a run.
 owner_record='owner_token owner_policy owner_endpoint'
 server_record='server_identity server_started server_build server_binary server_version server_model
-    server_model_fingerprint'
+    server_model_fingerprint server_model_verified'
 status_record='status_phase status_kind status_text status_exit status_seconds status_out_of_memory status_next
     status_compile_log status_proved status_no_gpu status_no_gpu_of'
 restarts_record='restarts_count restarts_last'
+download_record='download_part download_before download_total download_from download_began'
 
 # say TEXT: a line in the log of the detached work.
 say() {

@@ -17,6 +17,8 @@ launch() {
     server_identity=$process_identity server_started=$(date +%s)
     # shellcheck disable=SC2086
     save "$folder/server" $server_record || { echo 'error: the record of the server cannot be written' && exit 1; }
+    # A successor that has begun meanwhile sees this record, or is seen here.
+    is_current || exit 1
     cd "$workspace" || exit 1
     umask "$login_umask"
     launched_libraries=$(library_path "$binary")
@@ -52,7 +54,7 @@ serve() {
     fi
     # An empty pipe would be a server that asks no client for a key.
     [ -z "$DAMODEL_HAS_KEY" ] || [ "$DAMODEL_API_KEY" ] || fail interrupted 'the work has lost the API key' || return
-    end_former || return
+    obtain_model && end_former || return
     restarts_count=0 restarts_last='' pause_seconds=0 is_restart=''
     while :; do
         # Both may have changed since the last start. A server that has served before waits for them.
@@ -151,16 +153,17 @@ tend_log() {
     done
 }
 
-# is_current: whether no update has begun that replaces this run.
+# is_current: whether no update has begun to end the server of this run.
 is_current() {
     read_text "$state/run"
-    [ "$text" = "$folder" ]
+    [ "$text" = "$folder" ] || { [ -d "$text" ] && [ ! -e "$text/replaces" ]; }
 }
 
 # end_former: just before the successor starts, whose records are in the variables of this shell. The former work stays,
 # with its options, its environment and its key, until the successor serves. The rival is a llama-server that was
 # started by hand on the port: the plan has shown that it will be ended.
 end_former() {
+    : >"$folder/replaces" || fail workspace || return
     (look && { ! is_former_serving || end_process "$server_identity"; }) && end_process "$DAMODEL_RIVAL" ||
         fail stuck 'the server that is to be replaced does not end' || return
     [ "$DAMODEL_ROLLS_BACK" ] || rm -f "$state/former"
@@ -172,12 +175,12 @@ stand_by() {
     say 'standing by for a successor'
     while read_text "$state/former" && [ "$text" = "$folder" ]; do
         sleep 1
-        ! is_unattended || DAMODEL_UNATTENDED=yes sh "$state/bootstrap.sh" rollback </dev/null >/dev/null 2>&1
+        ! is_unattended 1 || DAMODEL_UNATTENDED=yes sh "$state/bootstrap.sh" rollback </dev/null >/dev/null 2>&1
     done
     is_current && load "$folder/status"
 }
 
-# is_unattended: whether no sender has followed the update for a minute.
+# is_unattended MINUTES: whether no sender has followed the update for so long.
 is_unattended() {
-    [ "$(find "$state/attended" -mmin +1 2>/dev/null)" ]
+    [ "$(find "$state/attended" -mmin "+$1" 2>/dev/null)" ]
 }

@@ -136,7 +136,7 @@ rollback() {
     take_lock
     [ "$former" ] || return
     if [ "${DAMODEL_UNATTENDED-}" ]; then
-        is_unattended || return
+        is_unattended 1 || return
         # The successor may still succeed.
         [ "$status_phase" = failed ] || [ -z "$worker_alive$server_alive" ] || return
     fi
@@ -163,9 +163,11 @@ stop() {
     rm -f "${folder:-$state}/status"
 }
 
-# destroy TOKEN: builds, sources and packages stay.
+# destroy TOKEN: builds, sources, packages and models stay.
 destroy() {
-    stop "$1" && rm -rf "$state"
+    stop "$1" || return
+    [ ! -f "$state/parts" ] || in_time 10 ask_removed_parts "$state/parts"
+    rm -rf "$state"
 }
 
 # A verb touches nothing in a workspace that does not answer. The work waits for its own.
@@ -178,7 +180,7 @@ destroy() {
 }
 choose_state
 # A sender that looks at an update decides about its rollback.
-[ "$1" = work ] || [ "${DAMODEL_UNATTENDED-}" ] || [ ! -f "$state/former" ] || { : >"$state/attended"; } 2>/dev/null
+[ "$1" = work ] || [ "${DAMODEL_UNATTENDED-}${DAMODEL_REFRESHES-}" ] || [ ! -f "$state/former" ] || { : >"$state/attended"; } 2>/dev/null
 "$@"
 report
 exit 0

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use super::home::{Home, chat, http};
 use crate::provider::llama_server::{
     bootstrap::{
-        Binary, Build, Facts, FailureKind, Fingerprint, Job, JobFailure, JobReport, LoginLifetime, Phase, Prebuilt,
-        Recipe, Start, Verb,
+        Binary, Build, Facts, FailureKind, Job, JobFailure, JobReport, LoginLifetime, Phase, Prebuilt, Recipe, Start,
+        Verb,
     },
     decide::{Goal, History, Step, Tried, decide, is_cured_by_source},
     logout, recipe, survey,
@@ -178,5 +178,5 @@ pub(super) fn no_inference(text: &str) -> JobFailure {
 }
 
 fn goal(job: &Job) -> Goal {
-    Goal { build: Some(job.build), fingerprint: Some(Fingerprint::of(job).to_string()), rolls_back: true }
+    Goal::of(job, true)
 }

@@ -104,8 +104,7 @@ fn failed_update_that_nobody_follows_is_rolled_back_by_itself() {
     let report = home.until_ready_with(&job.place, "Authorization: Bearer planted-former-key\r\n");
     assert_eq!(report.process.as_ref().unwrap().command_line, former.command_line);
     // Who comes back then is not told that its own job serves.
-    let goal =
-        Goal { build: Some(Build::Prebuilt), fingerprint: Some("of the changed one".to_owned()), rolls_back: true };
+    let goal = Goal { fingerprint: Some("of the changed one".to_owned()), ..Goal::of(&home.job(), true) };
     assert_eq!(decide(&goal, &report, &History::begun()), Step::Superseded);
 }
 

@@ -1,0 +1,324 @@
+# ---- The download of a model ----
+#
+# A file that is there is never asked about on the network, and never overwritten. What has arrived of another one is in
+# FILE.PORT-INSTANCE.part, with its length and its tag in FILE.PORT-INSTANCE.part.of: it is continued only as long as
+# the server shows the same ones. The address and the token are on no command line and in no file.
+
+# obtain_model: downloads what is missing of the model, and checks the sum of what is there. Sets
+# $server_model_verified: whether the sums of all files are proved.
+obtain_model() {
+    models=$workspace/.damodel/models download_total=0 download_before=0 download_missing=0 was_downloaded=''
+    server_model_verified=''
+    [ "$DAMODEL_FILES" ] || return 0
+    set_status download
+    lock_build "$models/$(name_of "$server_model").lock"
+    server_model_verified=yes
+    each_file measure_file && has_room && each_file obtain_file || return
+    exec 7>&-
+    unset DAMODEL_FILES DAMODEL_MODEL_TOKEN
+    # Nothing that serves is ended for an apply that was given up.
+    [ -z "$was_downloaded" ] || (look && [ -z "$former" ]) || ! is_unattended 5 ||
+        fail interrupted 'the model was downloaded after the apply had ended' || return
+    set_status start
+}
+
+# each_file FUNCTION: for each file of the model.
+each_file() {
+    each_step=$1
+    # Sets the arguments of this function: files, and their addresses.
+    eval "$DAMODEL_FILES"
+    while [ "$#" -gt 0 ]; do
+        file=$1 address=$2 part=$1.${state##*/}.part
+        "$each_step" || return
+        shift 2
+    done
+}
+
+# name_of FILE: the name of its records.
+name_of() {
+    printf '%s' "$1" | sha256sum | cut -c 1-16
+}
+
+size_of() {
+    stat -L -c %s "$1" 2>/dev/null || echo 0
+}
+
+measure_file() {
+    [ ! -e "$file" ] || return 0
+    persist find_part || return
+    download_total=$((download_total + length)) download_missing=$((download_missing + length - part_size))
+}
+
+# has_room: whether what is missing of all files fits on their disk, and 1 GiB more.
+has_room() {
+    [ "$download_missing" -gt 0 ] || return 0
+    room=$(df -Pk "${server_model%/*}" | awk 'NR == 2 { print $4 }')
+    [ -z "$room" ] || [ "$((room * 1024 - 1073741824))" -ge "$download_missing" ] || fail model_room \
+        "${server_model%/*} has $((room / 1024)) MiB left; $((download_missing / 1048576)) MiB and 1 GiB are needed"
+}
+
+# obtain_file: downloads the file, if it is missing, and checks its sum.
+obtain_file() {
+    is_second=''
+    until [ -e "$file" ]; do
+        persist load_part || return
+        sum_wanted=${DAMODEL_MODEL_SUM:-$linked_sum} sum_of=$(stat -c %s:%Y "$part")
+        if [ "$sum_wanted" ]; then
+            sum=$(sha256sum <"$part" | cut -c 1-64) sum_proved=yes
+            if [ "$sum" != "$sum_wanted" ]; then
+                rm -f "$part" "$part.of"
+                [ -z "$is_second" ] || fail wrong_sum "the download has the sum $sum, not $sum_wanted" || return
+                is_second=yes
+                continue
+            fi
+            save "$models/$(name_of "$file")" sum_of sum sum_proved
+        fi
+        sync "$part" 2>/dev/null || sync
+        # Neither replaces a file that has appeared meanwhile. Some file systems have no links.
+        put_error=$({ ln -T "$part" "$file" || mv -n -T "$part" "$file"; } 2>&1)
+        [ -e "$file" ] || fail download "$part cannot be renamed: $put_error" || return
+        was_downloaded=yes download_before=$((download_before + length))
+    done
+    rm -f "$part" "$part.of"
+    check_file
+}
+
+# check_file: whether the file has the sum that is wanted, which is computed once.
+check_file() {
+    sum_now=$(stat -L -c %s:%Y "$file")
+    load "$models/$(name_of "$file")" && [ "$sum_of" = "$sum_now" ] || { sum='' sum_proved=''; }
+    if [ "$DAMODEL_MODEL_SUM" ]; then
+        if [ -z "$sum" ]; then
+            download_part=$file download_total=${sum_now%:*} download_before=0
+            show_progress
+            sum=$(sha256sum <"$file" | cut -c 1-64)
+        fi
+        [ "$sum" != "$DAMODEL_MODEL_SUM" ] || sum_proved=yes
+        sum_of=$sum_now
+        save "$models/$(name_of "$file")" sum_of sum sum_proved
+        [ "$sum" = "$DAMODEL_MODEL_SUM" ] || fail wrong_sum "$file has the sum $sum, not $DAMODEL_MODEL_SUM" || return
+    fi
+    [ "$sum_proved" ] || server_model_verified=''
+}
+
+# show_progress: from now on the report shows the size of $download_part.
+show_progress() {
+    download_from=$(size_of "$download_part") download_began=$(date +%s)
+    # shellcheck disable=SC2086
+    save "$folder/download" $download_record
+}
+
+# persist COMMAND: repeats it while it fails in passing, with pauses of 1 s to 60 s or as long as the server asks for.
+# Fails after ten attempts in a row that brought no new byte.
+persist() {
+    attempts=0 attempt_pause=1 attempt_most=$(size_of "$part") failed_kind=''
+    until "$1"; do
+        [ -z "$failed_kind" ] || return
+        say "$passing"
+        attempt_size=$(size_of "$part")
+        [ "$attempt_size" -le "$attempt_most" ] || attempts=0 attempt_pause=1 attempt_most=$attempt_size
+        attempts=$((attempts + 1))
+        [ "$attempts" -lt 10 ] || fail download \
+            "ten attempts in a row brought nothing new, the last one because $passing. What has arrived is in $part" ||
+            return
+        sleep "${retry_after:-$attempt_pause}"
+        attempt_pause=$((attempt_pause < 30 ? attempt_pause * 2 : 60))
+    done
+}
+
+# pass REASON: fails in passing.
+pass() {
+    passing=$1
+    return 1
+}
+
+# find_part: finds the server of the file, and what can be continued of the part.
+find_part() {
+    target=$address linked_sum='' redirects=0 retry_after=''
+    while :; do
+        ask_target
+        [ "${#answer_linked}" != 64 ] || case $answer_linked in *[!0-9a-f]*) ;; *) linked_sum=$answer_linked ;; esac
+        case $answer_status in 30[12378]) follow || return ;; *) break ;; esac
+    done
+    judge_answer || return
+    [ "${linked_sum:-$DAMODEL_MODEL_SUM}" = "${DAMODEL_MODEL_SUM:-$linked_sum}" ] ||
+        fail wrong_sum "the file at $(origin "$address") has the sum $linked_sum, not $DAMODEL_MODEL_SUM" || return
+    served_tag=$answer_tag part_tag="$length ${linked_sum:-$answer_tag}" part_size=$(size_of "$part")
+    read_text "$part.of"
+    if [ "$part_tag" = "$length " ] || [ "$text" != "$part_tag" ] || [ "$part_size" -gt "$length" ]; then
+        # Its destroy removes it.
+        grep -qsxF "$part" "$state/parts" || printf '%s\n' "$part" >>"$state/parts"
+        rm -f "$part"
+        begin_error=$( (umask "$login_umask" && mkdir -p "${file%/*}" && : >"$part") 2>&1) &&
+            write "$part.of" "$part_tag" || fail download "$part cannot be written: $begin_error" || return
+        part_size=0
+    fi
+}
+
+# load_part: completes the part.
+load_part() {
+    find_part || return
+    download_part=$part
+    show_progress
+    [ "$part_size" -lt "$length" ] || return 0
+    say "downloading $file: $part_size of $length bytes are there"
+    send "$target" "$part_size-" 2>"$folder/error" | (umask "$login_umask" && accept)
+    case $? in
+    3) rm -f "$part" ;;
+    4) rm -f "$part" "$part.of" && fail model_room "$part could not be written, and was removed" || return ;;
+    esac
+    part_size=$(size_of "$part")
+    [ "$part_size" = "$length" ] || pass "the download ended early: $(tail -n 1 "$folder/error")"
+}
+
+# accept: adds to the part what comes, if it is the rest of this very file. Exits with 3 if it is something else, and
+# with 4 if it cannot be written.
+accept() {
+    read_answer
+    case $answer_status:$answer_range:$part_size in
+    206:"bytes $part_size-"*"/$length":*) [ "$answer_tag" = "$served_tag" ] || exit 3 ;;
+    200:*:0) [ "$answer_length" = "$length" ] && [ "$answer_tag" = "$served_tag" ] || exit 3 ;;
+    2* | 412* | 416*) exit 3 ;;
+    *) exit 5 ;;
+    esac
+    cat >>"$part" || exit 4
+}
+
+# ask_target: what the server at $target answers to a request of the first four bytes, which are in $answer_begin.
+ask_target() {
+    answer=$( (send "$target" 0-3 2>"$folder/error" || echo "exit $?") | head -c 65536 | tr -d '\000')
+    { read_answer && IFS= read -r answer_begin; } <<END
+$answer
+END
+}
+
+# read_answer: the status and the headers of an answer.
+read_answer() {
+    forget answer_status answer_begin answer_exit answer_after answer_length answer_linked answer_range answer_tag \
+        answer_to answer_type
+    while IFS= read -r header; do
+        header=${header%"$carriage_return"} header_value=${header#*:} header_value=${header_value# }
+        case $header in
+        HTTP/*) answer_status=${header#* } answer_status=${answer_status%% *} ;;
+        'exit '*) answer_exit=${header#* } ;;
+        [Cc]ontent-[Ll]ength:*) answer_length=$header_value ;;
+        [Cc]ontent-[Rr]ange:*) answer_range=$header_value ;;
+        [Cc]ontent-[Tt]ype:*) answer_type=$header_value ;;
+        # A weak tag does not tell bytes apart.
+        [Ee][Tt]ag:*) case $header_value in W/*) ;; *) answer_tag=$header_value ;; esac ;;
+        [Ll]ocation:*) answer_to=$header_value ;;
+        [Rr]etry-[Aa]fter:*) answer_after=$header_value ;;
+        [Xx]-[Ll]inked-[Ee][Tt]ag:*) answer_linked=${header_value#\"} answer_linked=${answer_linked%\"} ;;
+        # More comes after an answer of 1xx.
+        '') case $answer_status in 1??) ;; *) return ;; esac ;;
+        esac
+    done
+}
+
+# judge_answer: sets the length of the file. Fails for good, or in passing.
+judge_answer() {
+    from=$(origin "$target")
+    case $answer_status in
+    200 | 206) ;;
+    401 | 403) fail no_access "$from answered $answer_status" || return ;;
+    408 | 429 | 5??)
+        case $answer_after in '' | *[!0-9]*) ;; ????*) retry_after=600 ;; *) retry_after=$answer_after ;; esac
+        [ "${retry_after:-0}" -le 600 ] || retry_after=600
+        pass "$from answered $answer_status" || return
+        ;;
+    '')
+        error=$(tail -n 1 "$folder/error")
+        case $answer_exit in 60 | 77) fail download "the certificate of $from is not trusted: $error" || return ;; esac
+        pass "$from did not answer: $error" || return
+        ;;
+    *) fail download "$from answered $answer_status" || return ;;
+    esac
+    case $answer_type:$answer_begin in
+    *:GGUF*) ;;
+    *[Hh][Tt][Mm][Ll]*) fail no_access "$from answered with a web page" || return ;;
+    *) fail download "the file at $from is not a GGUF file" || return ;;
+    esac
+    length=$answer_length
+    [ "$answer_status" = 200 ] || case $answer_range in "bytes 0-"*) length=${answer_range##*/} ;; *) length='' ;; esac
+    case $length in '' | *[!0-9]*) fail download "$from does not say how long the file is" ;; esac
+}
+
+# follow: sets $target to where the answer leads.
+follow() {
+    case $answer_to in
+    [A-Za-z]*://*) ;;
+    //*) answer_to=${target%%:*}:$answer_to ;;
+    /*) answer_to=$(origin "$target")$answer_to ;;
+    *) answer_to=${target%%[?#]*} answer_to=${answer_to%/*}/$answer_to ;;
+    esac
+    redirects=$((redirects + 1))
+    [ "$redirects" -le 10 ] && is_permitted "$answer_to" ||
+        fail download "$(origin "$target") redirects too often, or to an address that is not followed" || return
+    target=$answer_to
+}
+
+# origin ADDRESS: its scheme, host and port.
+origin() {
+    origin_rest=${1#*://}
+    printf '%s' "${1%%://*}://${origin_rest%%[/?#]*}"
+}
+
+# is_permitted ADDRESS: https, or http from one loopback address to another.
+is_permitted() {
+    case $1 in
+    *[!!-~]* | *[\"\\]*) return 1 ;;
+    https://?*) ;;
+    *) is_on_loopback "$address" && is_on_loopback "$1" ;;
+    esac
+}
+
+is_on_loopback() {
+    loopback_host=$(origin "$1")
+    loopback_host=${loopback_host%:"${loopback_host##*[!0-9]}"}
+    case $loopback_host in
+    http://localhost | 'http://[::1]') ;;
+    http://127.*) case ${loopback_host#http://} in *[!0-9.]*) return 1 ;; esac ;;
+    *) return 1 ;;
+    esac
+}
+
+# send ADDRESS RANGE: the answer with its headers. Only the server of $address gets the token.
+send() {
+    send_token=$DAMODEL_MODEL_TOKEN
+    [ "$(origin "$1")" = "$(origin "$address")" ] || send_token=''
+    if ! command -v curl >/dev/null; then
+        printf '%s\n' "$1" "$2" "$send_token" | python3 -c "$python_request"
+        return
+    fi
+    {
+        printf 'url = "%s"\n' "$1"
+        [ -z "$send_token" ] || printf 'header = "Authorization: Bearer %s"\n' "$send_token"
+    } | curl -q -K - -sSigN --http1.1 --suppress-connect-headers --proto '=http,https' --range "$2" \
+        -A terraform-provider-damodel -H 'Accept-Encoding: identity' --connect-timeout 60 --speed-limit 1 \
+        --speed-time 60
+}
+carriage_return=$(printf '\r')
+
+# The same in Python, with the exit code of curl for a certificate that is not trusted.
+python_request='
+import sys, urllib.request
+class AsItIs(urllib.request.HTTPErrorProcessor):
+    def http_response(self, request, response):
+        return response
+    https_response = http_response
+address, span, token = sys.stdin.read().split("\n")[:3]
+headers = {"Range": "bytes=" + span, "User-Agent": "terraform-provider-damodel"}
+if token:
+    headers["Authorization"] = "Bearer " + token
+try:
+    request = urllib.request.Request(address, headers=headers)
+    answer = urllib.request.build_opener(AsItIs).open(request, timeout=60)
+    sys.stdout.buffer.write(("HTTP/1.1 %d\n%s\n" % (answer.status, str(answer.headers).rstrip() + "\n")).encode())
+    for piece in iter(lambda: answer.read1(1 << 20), b""):
+        sys.stdout.buffer.write(piece)
+        sys.stdout.flush()
+except Exception as error:
+    reason = getattr(error, "reason", error)
+    sys.stderr.write("%s: %s\n" % (type(reason).__name__, reason))
+    sys.exit(60 if "CERTIFICATE_VERIFY_FAILED" in str(reason) else 1)
+'

@@ -1,0 +1,533 @@
+//! Downloads of a model, by a real curl and a real python3 from the sandbox's hub.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use damodel_sandbox::{FileRequest, FileService, Options, Running, Sandbox};
+use rstest::rstest;
+use secrecy::SecretString;
+use sha2::{Digest, Sha256};
+use tokio::runtime::Runtime;
+
+use super::{
+    super::{FailureKind, Former, Job, JobReport, ModelOrigin, Phase, Verb},
+    home::{Home, chat, kill, until},
+};
+use crate::provider::llama_server::decide::Step;
+
+/// Larger than what a socket holds.
+const PADDING: u64 = 4_000_000;
+
+/// A hub of models.
+pub(super) struct Hub {
+    running: Running,
+    runtime: Runtime,
+}
+
+impl Hub {
+    pub(super) fn start() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let running = runtime.block_on(Sandbox::start(Options::default())).unwrap();
+        let hub = Self { running, runtime };
+        hub.set(FileService::default());
+        hub
+    }
+
+    /// Serves files in this way, each of them with some padding.
+    pub(super) fn set(&self, files: FileService) {
+        let _guard = self.runtime.enter();
+        self.running.sandbox.set_files(FileService { padding: PADDING, ..files });
+    }
+
+    fn address(&self, file: &str) -> String {
+        format!("{}/files/{file}", self.running.base_url)
+    }
+
+    /// The requests since the last time.
+    fn requests(&self) -> Vec<FileRequest> {
+        self.running.sandbox.take_file_requests()
+    }
+
+    /// The ranges of the requests for content since the last time.
+    fn transfers(&self) -> Vec<String> {
+        let ranges = self.requests().into_iter().map(|request| request.range);
+        ranges.filter(|range| range != "bytes=0-3").collect()
+    }
+
+    /// The content of a file, as the hub's settings have it.
+    fn content(&self, file: &str) -> Vec<u8> {
+        let output = Command::new("curl").args(["-sSf", &format!("{}?direct", self.address(file))]).output().unwrap();
+        self.requests();
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
+    }
+
+    /// The job of a home, whose model is missing and comes from here.
+    pub(super) fn job(&self, home: &Home) -> Job {
+        let model = home.path("models/deep/m.gguf").display().to_string();
+        let files = vec![(model.clone(), self.address("tiny.gguf"))];
+        Job { model, model_source: Some(ModelOrigin { files, sha256: None, token: None }), ..home.job() }
+    }
+}
+
+fn with(job: &Job, change: impl FnOnce(&mut ModelOrigin)) -> Job {
+    let mut job = job.clone();
+    change(job.model_source.as_mut().unwrap());
+    job
+}
+
+fn sum(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
+fn part(home: &Home, job: &Job) -> PathBuf {
+    PathBuf::from(format!("{}.{}-ins-1.part", job.model, home.port))
+}
+
+/// The files in the model's folder.
+fn beside(job: &Job) -> Vec<String> {
+    let entries = fs::read_dir(Path::new(&job.model).parent().unwrap()).into_iter().flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Begins a job that is about to fail: its report.
+fn fails(home: &Home, job: &Job) -> JobReport {
+    assert!(!home.ensure(job).is_refused);
+    home.look_until(Phase::Failed)
+}
+
+fn until_part_has(home: &Home, job: &Job, bytes: u64) {
+    let size = || fs::metadata(part(home, job)).map_or(0, |data| data.len());
+    until("nothing arrives", || (size() == bytes).then_some(()));
+}
+
+/// A home with this shell and without these programs.
+fn home(shell: &str, without: &[&str]) -> Option<Home> {
+    Home::with_shell(shell).map(|home| if without.is_empty() { home } else { home.without(without) })
+}
+
+#[rstest]
+#[case::curl("dash", &[])]
+#[case::python("dash", &["curl"])]
+#[case::bash("bash", &[])]
+#[case::busybox("busybox", &[])]
+fn missing_model_is_downloaded_and_then_never_asked_about(#[case] shell: &str, #[case] without: &[&str]) {
+    let Some(home) = home(shell, without) else { return };
+    let hub = Hub::start();
+    let job = hub.job(&home);
+    for (number, files, sha256, is_verified) in [
+        (0, FileService::default(), false, false),
+        (1, FileService { is_linked: true, ..FileService::default() }, false, true),
+        (2, FileService { is_untagged: true, has_no_ranges: true, ..FileService::default() }, true, true),
+    ] {
+        hub.set(files);
+        let content = hub.content("tiny.gguf");
+        let job = with(&job, |source| source.sha256 = sha256.then(|| sum(&content)));
+        let report = home.serve(&job);
+        assert_eq!((report.is_model_verified, report.download), (Some(is_verified), None), "{number}");
+        assert!(fs::read(&job.model).unwrap() == content && hub.transfers() == ["bytes=0-"], "{number}");
+        assert_eq!(beside(&job), ["m.gguf"]);
+        assert_eq!(fs::metadata(&job.model).unwrap().permissions().mode() & 0o777, 0o644);
+        // The next start needs no hub.
+        home.run(&Verb::Stop { owner: "owner" });
+        hub.set(FileService { status: Some(404), ..FileService::default() });
+        assert_eq!(home.serve(&job).is_model_verified, Some(is_verified));
+        assert_eq!(hub.requests(), []);
+        home.run(&Verb::Destroy { owner: "owner" });
+        assert_eq!(beside(&job), ["m.gguf"]);
+        fs::remove_file(&job.model).unwrap();
+    }
+}
+
+/// What is cut off is continued by the same run, and after the work was killed.
+#[rstest]
+#[case::curl(&[])]
+#[case::python(&["curl"])]
+fn download_is_continued_only_with_the_same_content(
+    #[case] without: &[&str],
+    #[values(false, true)] is_tagged: bool,
+    #[values(false, true)] is_changed: bool,
+) {
+    let home = home("dash", without).unwrap();
+    home.hurry();
+    let hub = Hub::start();
+    let job = hub.job(&home);
+    let stalls = FileService { stall_after: Some(1_000_000), is_untagged: !is_tagged, ..FileService::default() };
+    hub.set(stalls.clone());
+    assert!(!home.ensure(&job).is_refused);
+    until_part_has(&home, &job, 1_000_000);
+    let report = home.look();
+    let download = report.download.unwrap();
+    assert_eq!((report.phase, download.bytes), (Phase::Download, 1_000_000));
+    assert!(download.total > 4_000_000 && download.rate > 0, "{download:?}");
+    home.kill_works();
+    let failure = home.look().failure.unwrap();
+    assert_eq!(failure.kind, FailureKind::Interrupted);
+    let files = FileService { version: u8::from(is_changed), stall_after: None, ..stalls };
+    hub.set(files.clone());
+    let wanted = hub.content("tiny.gguf");
+    hub.set(FileService { cut_after: is_tagged.then_some(2_000_000), ..files });
+    home.serve(&job);
+    assert!(fs::read(&job.model).unwrap() == wanted);
+    let ranges = match (is_tagged, is_changed) {
+        (true, false) => vec!["bytes=1000000-", "bytes=3000000-"],
+        (true, true) => vec!["bytes=0-", "bytes=2000000-", "bytes=4000000-"],
+        (false, _) => vec!["bytes=0-"],
+    };
+    assert_eq!(hub.transfers(), ranges);
+}
+
+/// The part is complete: only its sum or its name is missing, when the work is killed.
+#[rstest]
+#[case::during_the_sum("sha256sum", "part_size", &[])]
+#[case::before_the_link("ln", "before", &[])]
+#[case::after_the_link("ln", "after", &[])]
+fn work_that_is_killed_at_the_end_loads_nothing_again(
+    #[case] program: &str,
+    #[case] moment: &str,
+    #[case] transfers: &[&str],
+) {
+    let home = Home::new();
+    let hub = Hub::start();
+    hub.set(FileService { is_linked: true, ..FileService::default() });
+    let job = hub.job(&home);
+    let real = if moment == "after" { format!("/bin/{program} \"$@\"; ") } else { String::new() };
+    // The sums of small texts are names.
+    let is_halt = if program == "ln" { "true" } else { "[ \"$(stat -L -c %s /dev/stdin)\" -gt 1000000 ]" };
+    home.script(
+        &format!("bin/{program}"),
+        &format!(
+            "#!/bin/sh\nif [ ! -e ~/go-on ] && {is_halt}; then {real}: >~/halted; while :; do sleep 0.02; done; fi\n\
+             exec /usr/bin/{program} \"$@\"\n"
+        ),
+    );
+    assert!(!home.ensure(&job).is_refused);
+    until("it does not halt", || home.path("halted").exists().then_some(()));
+    let download = home.look().download;
+    assert!(download.is_none_or(|download| download.bytes == download.total), "{download:?}");
+    home.kill_works();
+    fs::write(home.path("go-on"), "").unwrap();
+    hub.requests();
+    assert_eq!(home.serve(&job).is_model_verified, Some(true));
+    assert_eq!(hub.transfers(), transfers);
+    assert_eq!(beside(&job), ["m.gguf"]);
+}
+
+/// What cannot succeed ends at once, before a byte of the content and before anything that serves.
+#[rstest]
+#[case::curl(&[])]
+#[case::python(&["curl"])]
+fn download_that_cannot_succeed_ends_at_once(#[case] without: &[&str]) {
+    let home = home("dash", without).unwrap();
+    let hub = Hub::start();
+    let former = home.serve(&home.job()).process.unwrap();
+    let job = Job { context_size: 4096, ..hub.job(&home) };
+    let status = |status| FileService { status: Some(status), ..FileService::default() };
+    let leads = |to: &str| FileService { redirect: Some(to.to_owned()), ..FileService::default() };
+    let (own, other) = (hub.address("tiny.gguf"), "b".repeat(64));
+    for (files, sha256, kind, words) in [
+        (status(401), "", FailureKind::NoAccess, "answered 401"),
+        (status(403), "", FailureKind::NoAccess, "answered 403"),
+        (status(404), "", FailureKind::Download, "answered 404"),
+        (status(410), "", FailureKind::Download, "answered 410"),
+        (status(200), "", FailureKind::NoAccess, "answered with a web page"),
+        (
+            FileService { has_no_length: true, ..FileService::default() },
+            "",
+            FailureKind::Download,
+            "does not say how long",
+        ),
+        (leads(&own), "", FailureKind::Download, "redirects too often"),
+        (leads("http://example.com/"), "", FailureKind::Download, "an address that is not followed"),
+        (leads("http://127.0.0.1.example.com/"), "", FailureKind::Download, "an address that is not followed"),
+        (leads("http://localhost/\"x"), "", FailureKind::Download, "an address that is not followed"),
+        (leads("file:///etc/passwd"), "", FailureKind::Download, "an address that is not followed"),
+        (FileService { is_linked: true, ..FileService::default() }, &other, FailureKind::WrongSum, &other),
+    ] {
+        hub.set(files);
+        let job = with(&job, |source| source.sha256 = Some(sha256.to_owned()).filter(|sum| !sum.is_empty()));
+        let report = fails(&home, &job);
+        let failure = report.failure.unwrap();
+        assert!(failure.kind == kind && failure.text.contains(words), "{failure:?}");
+        assert_eq!(hub.transfers(), [""; 0], "{words}");
+        assert_eq!((report.former, report.process), (Some(Former::Serving), Some(former.clone())), "{words}");
+    }
+    hub.set(FileService::default());
+    let pointer = with(&job, |source| source.files[0].1 = hub.address("nothing.gguf"));
+    assert_eq!(fails(&home, &pointer).failure.unwrap().kind, FailureKind::Download);
+    assert_eq!(chat(home.port, ""), 200);
+}
+
+/// A wrong sum is tried once more; neither a wrong one nor a disk without room leaves a part.
+#[test]
+fn content_that_is_wrong_or_does_not_fit_is_removed() {
+    let home = Home::new();
+    let hub = Hub::start();
+    let job = hub.job(&home);
+    hub.set(FileService { is_linked: true, is_corrupt: true, ..FileService::default() });
+    let failure = fails(&home, &job).failure.unwrap();
+    let (is, wanted) = failure.text.split_once(", not ").unwrap();
+    assert!(failure.kind == FailureKind::WrongSum && is.len() > 64 && wanted.len() == 64, "{failure:?}");
+    assert_eq!(hub.transfers(), ["bytes=0-", "bytes=0-"]);
+    assert_eq!(beside(&job), [""; 0]);
+
+    hub.set(FileService::default());
+    home.script("bin/df", "#!/bin/sh\necho; echo /dev/x 1 1 1048577 0% /\n");
+    let failure = fails(&home, &job).failure.unwrap();
+    assert!(failure.kind == FailureKind::ModelRoom && failure.text.contains("3 MiB and 1 GiB"), "{failure:?}");
+    assert_eq!((hub.transfers(), failure.text.contains("1024 MiB left")), (Vec::new(), true));
+    fs::remove_file(home.path("bin/df")).unwrap();
+    // As on a full disk.
+    home.script("bin/cat", "#!/bin/sh\ntrap '' XFSZ\nulimit -f 2000\nexec /bin/cat \"$@\"\n");
+    let failure = fails(&home, &job).failure.unwrap();
+    assert_eq!((failure.kind, hub.transfers()), (FailureKind::ModelRoom, vec!["bytes=0-".to_owned()]), "{failure:?}");
+    assert_eq!(beside(&job), [""; 0]);
+    fs::remove_file(home.path("bin/cat")).unwrap();
+    home.serve(&job);
+}
+
+#[rstest]
+#[case::curl(&[])]
+#[case::python(&["curl"])]
+fn ten_attempts_without_a_new_byte_end_the_work(#[case] without: &[&str]) {
+    let home = home("dash", without).unwrap();
+    let hub = Hub::start();
+    let job = hub.job(&home);
+    home.script(
+        "bin/sleep",
+        "#!/bin/sh\ncase $1 in 0.* | 10) ;; *) echo \"$1\" >>~/pauses ;; esac\nexec /bin/sleep 0.01\n",
+    );
+    let pauses = || {
+        let pauses = fs::read_to_string(home.path("pauses")).unwrap_or_default();
+        let _ = fs::remove_file(home.path("pauses"));
+        pauses.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    hub.set(FileService { status: Some(503), ..FileService::default() });
+    let failure = fails(&home, &job).failure.unwrap();
+    assert!(failure.kind == FailureKind::Download && failure.text.contains("ten attempts"), "{failure:?}");
+    assert!(failure.text.contains("answered 503") && hub.requests().len() == 10, "{failure:?}");
+    assert_eq!(pauses(), "1 2 4 8 16 32 60 60 60");
+    hub.set(FileService { status: Some(429), retry_after: Some(4711), ..FileService::default() });
+    fails(&home, &job);
+    assert_eq!(pauses(), ["600"; 9].join(" "));
+    // Each attempt brings something new.
+    hub.set(FileService { cut_after: Some(300_000), ..FileService::default() });
+    home.serve(&job);
+    assert_eq!(hub.transfers().len(), 14);
+    assert_eq!(pauses().split(' ').filter(|pause| *pause == "1").count(), 13);
+}
+
+/// A stall of 60 s is an attempt; here it is one of a second.
+#[test]
+fn download_that_stalls_is_continued() {
+    let home = Home::new();
+    home.script("bin/curl", "#!/bin/sh\nexec /usr/bin/curl \"$@\" --speed-time 1\n");
+    let hub = Hub::start();
+    let job = hub.job(&home);
+    hub.set(FileService { stall_after: Some(3_000_000), ..FileService::default() });
+    home.serve(&job);
+    assert_eq!(hub.transfers(), ["bytes=0-", "bytes=3000000-"]);
+}
+
+/// The previous server answers at each moment of a download, is started again by its work if it dies, and goes on when
+/// the apply was given up.
+#[test]
+fn former_server_serves_until_its_successor_has_its_model() {
+    let home = Home::new();
+    let hub = Hub::start();
+    let before = Job { restarts: true, ..home.job() };
+    let first = home.serve(&before).process.unwrap();
+    let job = Job { context_size: 4096, ..hub.job(&home) };
+    hub.set(FileService { stall_after: Some(1_000_000), ..FileService::default() });
+    home.ensure(&job);
+    until_part_has(&home, &job, 1_000_000);
+    let is_former = |report: &JobReport| (report.phase, report.former) == (Phase::Download, Some(Former::Serving));
+    let report = home.look();
+    assert!(is_former(&report) && report.process == Some(first.clone()), "{report:#?}");
+    // A refresh sees the server that serves.
+    let refreshed = home.run(&Verb::Refresh);
+    assert_eq!((refreshed.phase, refreshed.former, refreshed.work), (Phase::Ready, None, home_work(&home, &refreshed)));
+    assert_eq!(refreshed.process, Some(first.clone()));
+    assert_eq!(chat(home.port, ""), 200);
+    kill(first.pid, "KILL");
+    until("it is not started again", || (chat(home.port, "") == 200).then_some(()));
+    assert!(is_former(&home.look()));
+    assert_eq!(home.run(&Verb::Refresh).restarts, 1);
+    // Nobody attends when the model is there: the server goes on, and an apply needs no hub.
+    home.leave();
+    hub.set(FileService::default());
+    let recorded = || fs::read_to_string(home.record("status")).unwrap_or_default();
+    until("it does not end", || recorded().contains("status_phase='failed'").then_some(()));
+    let report = home.run(&Verb::Refresh);
+    // Nobody has asked it since it was started again.
+    assert_eq!((report.phase, report.former), (Phase::Load, None));
+    let failure = home.look().failure.unwrap();
+    assert_eq!((failure.kind, beside(&job)), (FailureKind::Interrupted, vec!["m.gguf".to_owned()]), "{failure:?}");
+    assert_eq!(chat(home.port, ""), 200);
+    hub.requests();
+    hub.set(FileService { status: Some(404), ..FileService::default() });
+    home.serve(&job);
+    assert_eq!((hub.requests(), home.servers().len()), (Vec::new(), 1));
+}
+
+/// The work that a refresh sees.
+fn home_work(home: &Home, report: &JobReport) -> Option<u32> {
+    report.work.filter(|work| home.works().contains(work))
+}
+
+/// Work that has not got the file yet is begun anew with another address; afterwards the address is no matter.
+#[test]
+fn address_counts_until_the_file_is_there() {
+    let home = Home::new();
+    let hub = Hub::start();
+    let job = hub.job(&home);
+    let other = with(&job, |source| source.files[0].1 = hub.address("no-such.gguf"));
+    hub.set(FileService { stall_after: Some(1_000_000), ..FileService::default() });
+    home.ensure(&job);
+    until_part_has(&home, &job, 1_000_000);
+    let first = home.run_folder();
+    home.ensure(&job);
+    assert_eq!(home.run_folder(), first);
+    home.ensure(&other);
+    assert_ne!(home.run_folder(), first);
+    home.ensure(&job);
+    hub.set(FileService::default());
+    let served = home.until_ready(&job.place);
+    let (report, step) = home.apply(&other);
+    assert!(matches!(step, Step::Confirm(_)));
+    assert_eq!(report.process, served.process);
+}
+
+/// A file that is there is used as it is; with a sum it must have that one, which is computed once.
+#[test]
+fn file_that_is_there_is_checked_once_and_never_overwritten() {
+    let home = Home::new();
+    let hub = Hub::start();
+    hub.set(FileService { status: Some(404), ..FileService::default() });
+    let former = home.serve(&home.job()).process.unwrap();
+    home.script(
+        "bin/sha256sum",
+        "#!/bin/sh\n[ \"$#\" -gt 0 ] || stat -L -c %s /dev/stdin >>~/sums\nexec /usr/bin/sha256sum \"$@\"\n",
+    );
+    let model = home.path("public-storage/model/tiny.gguf");
+    let content = fs::read(&model).unwrap();
+    let sums = || {
+        let sums = fs::read_to_string(home.path("sums")).unwrap_or_default();
+        sums.lines().filter(|size| *size == content.len().to_string()).count()
+    };
+    let job = Job { model: model.display().to_string(), context_size: 4096, ..hub.job(&home) };
+    let job = with(&job, |source| source.files[0].0 = job.model.clone());
+    let wrong = with(&job, |source| source.sha256 = Some("c".repeat(64)));
+    let report = fails(&home, &wrong);
+    let failure = report.failure.unwrap();
+    assert_eq!(failure.kind, FailureKind::WrongSum);
+    assert!(failure.text.contains(&sum(&content)) && failure.text.contains(&"c".repeat(64)), "{failure:?}");
+    assert_eq!((report.process, sums()), (Some(former), 1));
+    let right = with(&job, |source| source.sha256 = Some(sum(&content)));
+    assert_eq!(home.serve(&right).is_model_verified, Some(true));
+    assert_eq!((fs::read(&model).unwrap(), sums(), hub.requests()), (content.clone(), 1, Vec::new()));
+    // Another file there has another sum.
+    fs::write(&model, [&content[..], b"x"].concat()).unwrap();
+    home.run(&Verb::Stop { owner: "owner" });
+    assert_eq!(fails(&home, &right).failure.unwrap().kind, FailureKind::WrongSum);
+}
+
+/// The second of two servers waits for the first one's download, and destroys remove the parts that they began.
+#[test]
+fn servers_of_one_instance_take_turns() {
+    let home = Home::new();
+    let hub = Hub::start();
+    hub.set(FileService { stall_after: Some(1_000_000), ..FileService::default() });
+    let job = hub.job(&home);
+    let mut second = job.clone();
+    second.place.port = super::ports::free_port();
+    home.ensure(&job);
+    until_part_has(&home, &job, 1_000_000);
+    home.ensure(&second);
+    home.look_until_at(&second.place, Phase::Download);
+    hub.set(FileService::default());
+    home.until_ready(&job.place);
+    home.until_ready(&second.place);
+    assert_eq!(
+        (hub.transfers(), beside(&job)),
+        (vec!["bytes=0-".into(), "bytes=1000000-".into()], vec!["m.gguf".into()])
+    );
+    for place in [&job.place, &second.place] {
+        home.run_at(place, &Verb::Destroy { owner: "owner" });
+    }
+    fs::remove_file(&job.model).unwrap();
+    hub.set(FileService { stall_after: Some(1_000_000), ..FileService::default() });
+    home.ensure(&job);
+    until_part_has(&home, &job, 1_000_000);
+    home.run(&Verb::Stop { owner: "owner" });
+    assert_eq!(beside(&job).len(), 2);
+    home.run(&Verb::Destroy { owner: "owner" });
+    assert_eq!(beside(&job), [""; 0]);
+}
+
+/// All parts of a split model are measured first, and each is downloaded to its own file.
+#[test]
+fn split_model_is_downloaded_in_all_parts() {
+    let home = Home::new();
+    let hub = Hub::start();
+    let place = |part: u32| home.path(&format!("models/m-0000{part}-of-00002.gguf")).display().to_string();
+    let files = vec![(place(1), hub.address("tiny.gguf")), (place(2), hub.address("slow-1s.gguf"))];
+    let job = Job { model: place(1), ..hub.job(&home) };
+    let job = with(&job, |source| source.files = files);
+    home.serve(&job);
+    assert_eq!(beside(&job), ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"]);
+    assert!(fs::read(place(2)).unwrap() == hub.content("slow-1s.gguf"));
+}
+
+/// Only the server of the address gets the token, and neither it nor the address is in a file, an argument or an
+/// environment.
+#[rstest]
+#[case::curl(&[])]
+#[case::python(&["curl"])]
+fn token_goes_to_the_server_of_the_address_alone(#[case] without: &[&str]) {
+    const TOKEN: &str = "planted-token-of-the-hub-4714";
+    const SECRET: &str = "planted-signature-4715";
+    let home = home("dash", without).unwrap();
+    let hub = Hub::start();
+    let files = FileService { token: Some(TOKEN.to_owned()), is_linked: true, ..FileService::default() };
+    hub.set(files.clone());
+    let job = with(&hub.job(&home), |source| source.files[0].1.extend(["?", SECRET]));
+    assert_eq!(fails(&home, &job).failure.unwrap().kind, FailureKind::NoAccess);
+    let job = with(&job, |source| source.token = Some(SecretString::from(TOKEN)));
+    let elsewhere = hub.address("tiny.gguf?direct").replace("127.0.0.1", "localhost");
+    hub.set(FileService { redirect: Some(elsewhere), stall_after: Some(1_000_000), ..files });
+    hub.requests();
+    home.ensure(&job);
+    until_part_has(&home, &job, 1_000_000);
+    for (pid, words) in home.processes() {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let all = format!("{words:?}{}", String::from_utf8_lossy(&environment));
+        assert!(!all.contains("planted") && !all.contains("files/tiny"), "{words:?}");
+    }
+    let found = Command::new("grep").arg("-rl").arg("planted-").arg(home.path("")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+    hub.set(FileService::default());
+    let requests = hub.requests();
+    assert!(requests.iter().all(|request| request.has_token != request.address.ends_with("?direct")), "{requests:#?}");
+    assert!(requests.iter().any(|request| request.has_token));
+    home.look_until(Phase::Load);
+}
+
+#[test]
+fn instance_without_a_program_for_it_is_told() {
+    let home = home("dash", &["curl", "python3"]).unwrap();
+    let hub = Hub::start();
+    let job = hub.job(&home);
+    let failure = home.check(&job).failure.unwrap();
+    assert_eq!(failure.kind, FailureKind::MissingTool);
+    assert!(failure.text.contains("curl") && failure.text.contains("python3"), "{failure:?}");
+    // A file that is there needs none.
+    let there = home.path("public-storage/model/tiny.gguf").display().to_string();
+    assert_eq!(home.check(&Job { model: there, ..job }).failure, None);
+}
