@@ -18,8 +18,6 @@ use super::handle::Sandbox;
 
 /// How many bytes are sent at once.
 const PIECE: u64 = 1 << 16;
-/// The length from which no sum is computed.
-const LONGEST_SUM: u64 = 1 << 28;
 
 /// How the files are served. A request whose query is `direct` meets the hub of a redirect no more: it is answered
 /// without redirect, token and linked tag.
@@ -97,7 +95,6 @@ fn respond(sandbox: &Sandbox, files: FileService, name: &str, is_direct: bool, r
         };
     }
     let Some(content) = Content::of(name, &files) else { return StatusCode::NOT_FOUND.into_response() };
-    let sum = content.sum();
     let mut headers = HeaderMap::new();
     let mut insert = |name: &'static str, value: String| {
         if let Ok(value) = value.try_into() {
@@ -109,7 +106,7 @@ fn respond(sandbox: &Sandbox, files: FileService, name: &str, is_direct: bool, r
             return StatusCode::UNAUTHORIZED.into_response();
         }
         if files.is_linked {
-            insert("x-linked-etag", format!("\"{sum}\""));
+            insert("x-linked-etag", format!("\"{}\"", content.sum()));
         }
         if let Some(location) = files.redirect {
             insert("location", location);
@@ -117,7 +114,7 @@ fn respond(sandbox: &Sandbox, files: FileService, name: &str, is_direct: bool, r
         }
     }
     if !files.is_untagged {
-        insert("etag", format!("\"{}\"", sum.get(..16).unwrap_or_default()));
+        insert("etag", format!("\"{}\"", content.tag()));
     }
     let length = content.length;
     let asked = range.strip_prefix("bytes=").and_then(|range| range.split_once('-'));
@@ -162,21 +159,33 @@ impl Content {
     }
 
     fn piece(&self, part: Range<u64>) -> Vec<u8> {
-        let byte = |at: u64| match usize::try_from(at).ok().and_then(|at| self.header.get(at)) {
-            Some(byte) => *byte,
-            None if at < self.model => 0,
-            None if self.is_corrupt && at + 1 == self.length => !self.version,
-            None => self.version,
-        };
-        part.map(byte).collect()
+        // A part lies in memory, whatever the length of the file.
+        let at = |place: u64| usize::try_from(place.clamp(part.start, part.end) - part.start).unwrap_or_default();
+        let mut bytes = vec![0; at(part.end)];
+        let header = self.header.iter().skip(usize::try_from(part.start).unwrap_or(usize::MAX));
+        bytes.iter_mut().zip(header).for_each(|(byte, of_header)| *byte = *of_header);
+        if let Some(padding) = bytes.get_mut(at(self.model)..) {
+            padding.fill(self.version);
+        }
+        if let Some(last) = bytes.last_mut().filter(|_| self.is_corrupt && part.end == self.length) {
+            *last = !*last;
+        }
+        bytes
     }
 
-    /// The SHA-256 of what is not corrupt; of a file that is too long for one, the sum of its header.
+    /// The SHA-256 of what is not corrupt.
     fn sum(&self) -> String {
-        let whole = Self { is_corrupt: false, ..self.clone() };
-        let bytes = if self.length < LONGEST_SUM { whole.piece(0..self.length) } else { whole.header };
-        Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&Self { is_corrupt: false, ..self.clone() }.piece(0..self.length))
     }
+
+    /// Tells versions of a file apart.
+    fn tag(&self) -> String {
+        hex(&[&self.header[..], &self.length.to_be_bytes(), &[self.version]].concat())
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Sends a part, as far as the settings let it.

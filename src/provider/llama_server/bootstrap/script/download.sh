@@ -39,6 +39,11 @@ name_of() {
     printf '%s' "$1" | sha256sum | cut -c 1-16
 }
 
+# remove_part: with what is beside it.
+remove_part() {
+    rm -f "$part" "$part".*
+}
+
 size_of() {
     stat -L -c %s "$1" 2>/dev/null || echo 0
 }
@@ -66,7 +71,7 @@ obtain_file() {
         if [ "$sum_wanted" ]; then
             sum=$(sha256sum <"$part" | cut -c 1-64) sum_proved=yes
             if [ "$sum" != "$sum_wanted" ]; then
-                rm -f "$part" "$part.of"
+                remove_part
                 [ -z "$is_second" ] || fail wrong_sum "the download has the sum $sum, not $sum_wanted" || return
                 is_second=yes
                 continue
@@ -79,7 +84,7 @@ obtain_file() {
         [ -e "$file" ] || fail download "$part cannot be renamed: $put_error" || return
         was_downloaded=yes download_before=$((download_before + length))
     done
-    rm -f "$part" "$part.of"
+    remove_part
     check_file
 }
 
@@ -165,10 +170,10 @@ load_part() {
     send "$target" "$part_size-" 2>"$folder/error" | (umask "$login_umask" && accept)
     case $? in
     3) rm -f "$part" ;;
-    4) rm -f "$part" "$part.of" && fail model_room "$part could not be written, and was removed" || return ;;
+    4) remove_part && fail model_room "$part could not be written, and was removed" || return ;;
     esac
     part_size=$(size_of "$part")
-    [ "$part_size" = "$length" ] || pass "the download ended early: $(tail -n 1 "$folder/error")"
+    [ "$part_size" = "$length" ] || pass "the download ended early: $(head -n 1 "$folder/error")"
 }
 
 # accept: adds to the part what comes, if it is the rest of this very file. Exits with 3 if it is something else, and
@@ -186,16 +191,20 @@ accept() {
 
 # ask_target: what the server at $target answers to a request of the first four bytes, which are in $answer_begin.
 ask_target() {
-    answer=$( (send "$target" 0-3 2>"$folder/error" || echo "exit $?") | head -c 65536 | tr -d '\000')
-    { read_answer && IFS= read -r answer_begin; } <<END
-$answer
-END
+    # shellcheck disable=SC2030,SC2086
+    eval "$( (send "$target" 0-3 2>"$folder/error" || echo "exit $?") | {
+        read_answer
+        answer_begin=$(head -c 4 | tr -d '\000')
+        assignments $answer_values
+    })"
 }
+answer_values='answer_status answer_begin answer_exit answer_after answer_length answer_linked answer_range answer_tag
+    answer_to answer_type'
 
 # read_answer: the status and the headers of an answer.
 read_answer() {
-    forget answer_status answer_begin answer_exit answer_after answer_length answer_linked answer_range answer_tag \
-        answer_to answer_type
+    # shellcheck disable=SC2086
+    forget $answer_values
     while IFS= read -r header; do
         header=${header%"$carriage_return"} header_value=${header#*:} header_value=${header_value# }
         case $header in
@@ -227,12 +236,13 @@ judge_answer() {
         pass "$from answered $answer_status" || return
         ;;
     '')
-        error=$(tail -n 1 "$folder/error")
+        error=$(head -n 1 "$folder/error")
         case $answer_exit in 60 | 77) fail download "the certificate of $from is not trusted: $error" || return ;; esac
         pass "$from did not answer: $error" || return
         ;;
     *) fail download "$from answered $answer_status" || return ;;
     esac
+    # shellcheck disable=SC2031
     case $answer_type:$answer_begin in
     *:GGUF*) ;;
     *[Hh][Tt][Mm][Ll]*) fail no_access "$from answered with a web page" || return ;;

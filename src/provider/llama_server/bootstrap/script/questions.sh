@@ -82,7 +82,7 @@ ask_loaders() {
 
 # ask_removed_parts FILE: nothing; removes the files whose paths are in it.
 ask_removed_parts() {
-    while IFS= read -r part; do rm -f "$part" "$part.of"; done <"$1"
+    while IFS= read -r part; do rm -f "$part" "$part".*; done <"$1"
 }
 
 ask_model_magic() {
