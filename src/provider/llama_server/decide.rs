@@ -141,7 +141,7 @@ pub(super) fn is_under_way(goal: &Goal, seen: &JobReport) -> bool {
         && seen.fingerprint == goal.fingerprint
         && match seen.phase {
             Phase::Find | Phase::Compile | Phase::Start | Phase::Download => {
-                seen.model_source == goal.source || model_file::is_file(&seen.facts)
+                seen.model_source == goal.source || !model_file::lacks_file(&seen.facts)
             }
             Phase::Load | Phase::Ready => !seen.has_other_model() && !seen.lacks_supervisor(),
             Phase::Absent | Phase::Failed => false,

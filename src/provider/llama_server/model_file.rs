@@ -68,7 +68,7 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
 const LOADERS: &str = "loaders";
 
 /// Whether the file, or one of its parts, is missing.
-fn lacks_file(facts: &Facts) -> bool {
+pub(super) fn lacks_file(facts: &Facts) -> bool {
     let is_known = facts.answers.contains_key("model") && !is_folder(facts);
     is_known && (facts.text("model").is_empty() || !facts.lines("model_missing_parts").is_empty())
 }
@@ -77,8 +77,7 @@ fn is_folder(facts: &Facts) -> bool {
     facts.text("model").starts_with("directory")
 }
 
-/// Whether there is a file.
-pub(super) fn is_file(facts: &Facts) -> bool {
+fn is_file(facts: &Facts) -> bool {
     facts.text("model").starts_with("regular")
 }
 

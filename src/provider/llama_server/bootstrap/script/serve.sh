@@ -163,7 +163,7 @@ is_current() {
 # with its options, its environment and its key, until the successor serves. The rival is a llama-server that was
 # started by hand on the port: the plan has shown that it will be ended.
 end_former() {
-    : >"$folder/replaces" || fail workspace || return
+    printf '' 2>/dev/null >"$folder/replaces" || fail workspace || return
     (look && { ! is_former_serving || end_process "$server_identity"; }) && end_process "$DAMODEL_RIVAL" ||
         fail stuck 'the server that is to be replaced does not end' || return
     [ "$DAMODEL_ROLLS_BACK" ] || rm -f "$state/former"
