@@ -55,6 +55,7 @@ enum Command {
     Sandbox(Box<commands::sandbox::Arguments>),
     #[cfg(not(feature = "sandbox"))]
     Sandbox(commands::sandbox_elsewhere::Arguments),
+    Ssh(Box<commands::ssh::Arguments>),
     Watch(commands::watch::Arguments),
 }
 
@@ -65,6 +66,13 @@ fn main() -> ExitCode {
         return code;
     }
     let arguments: Vec<OsString> = env::args_os().collect();
+    if let [_, prompt] = arguments.as_slice()
+        && commands::ssh::is_asked(variable)
+    {
+        return by_command(async {
+            Ok::<_, Box<dyn Error>>(commands::ssh::answer_prompt(prompt, surroundings()?).await)
+        });
+    }
     if arguments.len() < 2 && plugin::started_by_core(variable) {
         return serve();
     }
@@ -78,11 +86,16 @@ fn main() -> ExitCode {
         Some("-debug" | "--debug") => OsString::from("debug"),
         _ => word,
     });
+    let is_ssh = env::args_os().nth(1).is_some_and(|word| word == "ssh");
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => run(arguments.command),
         Err(error) => {
             // Help and version are answers, everything else is wrong usage.
-            let code = if error.use_stderr() { 2 } else { 0 };
+            let code = match error.use_stderr() {
+                true if is_ssh => commands::ssh::FAILED,
+                true => 2,
+                false => 0,
+            };
             let _ = error.print();
             ExitCode::from(code)
         }
@@ -114,6 +127,9 @@ fn run(command: Command) -> ExitCode {
             let executable = env::current_exe()?;
             Ok::<_, Box<dyn Error>>(commands::sandbox::run(*arguments, executable).await?)
         }),
+        Command::Ssh(arguments) => by_command_or(commands::ssh::FAILED, async {
+            Ok::<_, Box<dyn Error>>(commands::ssh::run(*arguments, surroundings()?).await?)
+        }),
         Command::Watch(arguments) => by_command(commands::watch::run(arguments)),
     }
 }
@@ -131,12 +147,20 @@ fn by_hand() -> ExitCode {
 
 /// Runs a command to its end, and says what it failed to do and why.
 fn by_command<T: Termination, E: Into<Box<dyn Error>>>(command: impl Future<Output = Result<T, E>>) -> ExitCode {
+    by_command_or(1, command)
+}
+
+/// The same, with an exit code of its own for a failure.
+fn by_command_or<T: Termination, E: Into<Box<dyn Error>>>(
+    failed: u8,
+    command: impl Future<Output = Result<T, E>>,
+) -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().map_err(Into::into);
     match runtime.and_then(|runtime| runtime.block_on(command).map_err(Into::into)) {
         Ok(outcome) => outcome.report(),
         Err(error) => {
             let _ = writeln!(io::stderr(), "error: {}", plugin::with_causes(&*error));
-            ExitCode::FAILURE
+            ExitCode::from(failed)
         }
     }
 }

@@ -30,9 +30,6 @@ resource "damodel_instance" "first" {
   spec_type  = var.spec_type
   image_id   = data.damodel_public_image.this.image_id
   image_type = "public"
-
-  # For the output ssh_password. The state then has the password and the notebook's token.
-  store_credentials = true
 }
 
 # Optional: a model that the instance downloads and serves, started over SSH.

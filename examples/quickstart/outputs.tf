@@ -25,13 +25,7 @@ output "hourly_cost" {
 
 output "ssh_command" {
   description = "How to log in."
-  value       = "ssh -p ${damodel_instance.first.ssh_port} root@${damodel_instance.first.ssh_host}"
-}
-
-output "ssh_password" {
-  description = "The SSH password: terraform output -raw ssh_password"
-  value       = damodel_instance.first.ssh_password
-  sensitive   = true
+  value       = "terraform-provider-damodel ssh ${damodel_instance.first.id}"
 }
 
 output "answer" {

@@ -16,6 +16,7 @@ pub mod sandbox;
 #[cfg(not(feature = "sandbox"))]
 pub mod sandbox_elsewhere;
 mod service;
+pub mod ssh;
 pub mod terraform;
 pub mod watch;
 
@@ -101,6 +102,11 @@ impl Surroundings {
     pub(crate) fn environment(&self, folder: &Path) -> Environment {
         let text = |(name, value): &(OsString, OsString)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()));
         Environment::made_of(self.variables.iter().filter_map(text), folder.to_owned())
+    }
+
+    /// A variable as a text; an empty one counts as unset.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.path(name).and_then(|value| value.into_os_string().into_string().ok())
     }
 
     /// A variable as a path; an empty one counts as unset.

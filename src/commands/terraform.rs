@@ -19,6 +19,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::Surroundings;
 use crate::provider::ADDRESS;
 
 /// The default hosts of source addresses: Terraform's and OpenTofu's.
@@ -218,6 +219,24 @@ impl Cli {
             None => format!("neither {} is on PATH", PROGRAMS.join(" nor ")),
         };
         Err(CliError::NotFound { missing })
+    }
+
+    /// The same with the whole environment of the user, whose workspace, data directory and credentials count.
+    ///
+    /// # Errors
+    ///
+    /// If it is missing or does not run.
+    pub async fn of_user(wanted: Option<&Path>, surroundings: &Surroundings) -> Result<Self, CliError> {
+        Self::find(wanted, ProgramEnvironment(surroundings.variables.clone())).await
+    }
+
+    /// The state of the configuration in a folder.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::run`].
+    pub async fn state(&self, folder: &Path) -> Result<String, CliError> {
+        Ok(self.run(folder, &["state", "pull"], &CancellationToken::new()).await?.stdout)
     }
 
     /// The same program in another environment.

@@ -29,5 +29,4 @@ resource "damodel_instance" "gpu" {
   image_type = "public"
 
   wait_for_capacity = "10m"
-  store_credentials = true # for the output ssh_password: the state then has the password
 }

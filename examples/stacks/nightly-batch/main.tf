@@ -27,5 +27,4 @@ resource "damodel_instance" "batch" {
   # In order of preference: the first that is in stock, for at most its price in the plan.
   candidates        = [for spec_type in var.spec_types : { spec_type = spec_type }]
   wait_for_capacity = "30m"
-  store_credentials = true # for the output ssh_password: the state then has the password
 }

@@ -7,9 +7,3 @@ output "ssh_port" {
   description = "The port to log in to."
   value       = damodel_instance.batch.ssh_port
 }
-
-output "ssh_password" {
-  description = "The password."
-  value       = damodel_instance.batch.ssh_password
-  sensitive   = true
-}

@@ -3,9 +3,9 @@
 #
 #   run.sh JOB RESULTS   JOB is a shell script for the instance; RESULTS is the file that its standard output goes to
 #
-# Needs ssh, sshpass and setsid. The exit code is the job's; 129, 130 or 143 after the signal HUP, INT or TERM; and 1 if
-# the instance was not destroyed. A systemd service needs KillMode=mixed, which signals this script alone, and time for
-# the destroy, such as TimeoutStopSec=30min.
+# Needs terraform-provider-damodel, OpenSSH 8.4 or newer, and setsid on PATH. The exit code is the job's; 129, 130 or 143
+# after the signal HUP, INT or TERM; and 1 if the instance was not destroyed. A systemd service needs KillMode=mixed,
+# which signals this script alone, and time for the destroy, such as TimeoutStopSec=30min.
 set -eu
 terraform=${TERRAFORM:-terraform}
 job=$1 results=$2
@@ -41,9 +41,6 @@ trap 'finish 143' TERM
 # runs no trap before its foreground child has ended.
 setsid "$terraform" apply -input=false -no-color -auto-approve &
 wait "$!"
-SSHPASS=$("$terraform" output -raw ssh_password)
-export SSHPASS
-# A new instance has a new host key each night: it is accepted once, for this job.
-setsid sshpass -e ssh -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile="$(mktemp)" \
-  -p "$("$terraform" output -raw ssh_port)" "root@$("$terraform" output -raw ssh_host)" sh -s <"$job" >"$results" &
+# The host key of the new instance is accepted once, and kept by its UID.
+setsid terraform-provider-damodel ssh --cli "$terraform" damodel_instance.batch sh -s <"$job" >"$results" &
 wait "$!"

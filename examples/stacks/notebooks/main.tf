@@ -42,9 +42,6 @@ resource "damodel_instance" "notebook" {
   image_id   = data.damodel_public_image.this.image_id
   image_type = "public"
 
-  # For the output tokens. The state then has the tokens and the passwords.
-  store_credentials = true
-
   exist_disks = [{
     disk_id    = damodel_cloud_disk.home[each.key].id
     mount_path = damodel_cloud_disk.home[each.key].mount_path

@@ -3,8 +3,7 @@ output "urls" {
   value       = { for name, notebook in damodel_instance.notebook : name => notebook.jupyter_url }
 }
 
-output "tokens" {
-  description = "The token of each notebook."
-  value       = { for name, notebook in damodel_instance.notebook : name => notebook.jupyter_token }
-  sensitive   = true
+output "commands" {
+  description = "The command that prints the address of each notebook with its token."
+  value       = { for name, notebook in damodel_instance.notebook : name => "terraform-provider-damodel ssh --jupyter ${notebook.id}" }
 }

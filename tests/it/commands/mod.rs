@@ -8,4 +8,5 @@ mod install;
 mod pending;
 mod release;
 mod review;
+mod ssh;
 pub(crate) mod watch;

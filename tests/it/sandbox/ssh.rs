@@ -40,6 +40,40 @@ fn the_password_lets_root_in_and_nothing_else_does() {
     assert_eq!(guest.ssh(&interactive, &["echo in"]).output().unwrap().status.code(), Some(255));
 }
 
+/// Of the size that the client asks for, whose processes end with its connection.
+#[test]
+fn a_session_may_have_a_terminal() {
+    let Some(yard) = Yard::open(Options::default()) else { return };
+    let guest = yard.create(CPU, &json!({}));
+    let output = guest.ssh(&["-tt"], &["tty; echo $TERM >&2; stty -echo; read line; echo \"read $line\"; exit 3"]);
+    let mut child = { output }.env("TERM", "vt100").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"typed\n").unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let printed = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert_eq!(ended.status.code(), Some(3), "{printed}");
+    assert!(printed.contains("/dev/pts/") && printed.contains("vt100") && printed.contains("read typed"), "{printed}");
+    // Without a command: a shell that prompts.
+    let mut shell = guest.ssh(&["-tt"], &[]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    shell.stdin.as_mut().unwrap().write_all(b"sh -c 'echo \"pid $((0 + $$)) ends\"; sleep 1000; true'\n").unwrap();
+    let mut printed = String::new();
+    let mut output = shell.stdout.take().unwrap();
+    let sleeper = loop {
+        let mut bytes = [0; 256];
+        let count = output.read(&mut bytes).unwrap();
+        assert!(count > 0, "{printed}");
+        printed.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        let found =
+            printed.rsplit_once("pid ").and_then(|(_, rest)| rest.split_once(" ends")).map(|(pid, _)| pid.to_owned());
+        if let Some(found) = found {
+            break found;
+        }
+    };
+    assert!(is_live(&sleeper));
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    wait_until("the processes of the terminal have ended", || !is_live(&sleeper));
+}
+
 #[test]
 fn the_key_of_the_account_lets_root_in() {
     let folder = tempfile::tempdir().unwrap();
@@ -113,9 +147,7 @@ fn a_command_is_run_as_sshd_runs_one() {
     // The end by a signal is no exit status, for which ssh has 255.
     assert_eq!(guest.output("kill -KILL $$").status.code(), Some(255));
 
-    // Terminals and file transfer are not supported.
-    let terminal = guest.ssh(&["-tt"], &["tty"]).output().unwrap();
-    assert!(String::from_utf8_lossy(&terminal.stderr).contains("PTY allocation request failed"));
+    // File transfer is not supported.
     assert_ne!(guest.ssh(&["-s"], &["sftp"]).output().unwrap().status.code(), Some(0));
 }
 

@@ -36,14 +36,14 @@ use crate::support::{
     wait::wait_for,
 };
 
-pub(super) const X: &str = "damodel_llama_server.x";
+pub(crate) const X: &str = "damodel_llama_server.x";
 
 /// A service whose instances have an inference server.
 pub(super) fn site() -> Site {
     Site::with(options())
 }
 
-pub(super) fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options { executable: Some(BINARY.into()), ..Site::options() }
 }
 
@@ -54,14 +54,14 @@ pub(super) fn each_served(test: impl Fn(&Site, &Workspace<'_>)) {
 
 /// A `damodel_llama_server` that works: the tiny model, on the instance `gpu`.
 #[derive(Clone, Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     arguments: BTreeMap<String, String>,
     machine: Instance,
     blocks: String,
 }
 
 impl Server {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let arguments = [("instance_id", "damodel_instance.gpu.id"), ("ready_timeout", "\"20s\"")];
         let arguments = arguments.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let server = Self { arguments: arguments.into(), machine: Instance::new("gpu"), blocks: String::new() };
@@ -106,7 +106,7 @@ impl Server {
     }
 
     /// The configuration with its instance.
-    pub(super) fn config(&self) -> String {
+    pub(crate) fn config(&self) -> String {
         config(self)
     }
 }

@@ -28,11 +28,11 @@ use crate::support::{
     wait::{wait_for, wait_until},
 };
 
-/// Stands in for `terraform`, `sshpass` and the sandbox, and logs its steps. The held step runs until the test lets it
+/// Stands in for `terraform`, the login and the sandbox, and logs its steps. The held step runs until the test lets it
 /// go: a TERM makes it fail, but only in the end, and its group has a second process, as Terraform's has the provider.
 const PROGRAM: &str = r#"#!/bin/sh
 case "${0##*/} $*" in
-sshpass*) step=job ;;
+"terraform-provider-damodel ssh "*) step=job ;;
 *" apply "*) step=apply ;;
 *" destroy "*) step=destroy ;;
 *" test") step=test ;;
@@ -182,7 +182,7 @@ fn a_signal_to_the_nightly_batch_ends_in_a_destroy(
         return;
     }
     for (signal, code) in SIGNALS {
-        let mut bench = Bench::set(&["terraform", "sshpass"]);
+        let mut bench = Bench::set(&["terraform", "terraform-provider-damodel"]);
         let script = bench.start(shell, "stacks/nightly-batch/run.sh", &["job", "results"], held, "none");
         bench.until_logged(&format!("{held} begins"));
         script.send(signal, target);
@@ -210,7 +210,7 @@ fn a_second_ctrl_c_does_not_reach_terraform(
     if !is_installed(shell) {
         return;
     }
-    let mut bench = Bench::set(&["terraform", "sshpass"]);
+    let mut bench = Bench::set(&["terraform", "terraform-provider-damodel"]);
     let started = bench.start(shell, script, &["terraform", "apply", "-input=false"], "apply", "none");
     bench.until_logged("apply begins");
     started.send(Signal::SIGINT, Target::Group);
@@ -280,7 +280,7 @@ fn the_code_of_the_nightly_batch_is_that_of_its_job(#[values("dash", "bash", "bu
     for (fails, interrupted, code) in
         [("none", false, 0), ("job", false, 3), ("destroy", false, 1), ("destroy", true, 1)]
     {
-        let mut bench = Bench::set(&["terraform", "sshpass"]);
+        let mut bench = Bench::set(&["terraform", "terraform-provider-damodel"]);
         let script = bench.start(shell, "stacks/nightly-batch/run.sh", &["job", "results"], "destroy", fails);
         bench.until_logged("destroy begins");
         if interrupted {
@@ -293,7 +293,7 @@ fn the_code_of_the_nightly_batch_is_that_of_its_job(#[values("dash", "bash", "bu
 
 #[test]
 fn without_setsid_the_nightly_batch_creates_nothing() {
-    let bench = Bench::set(&["terraform", "sshpass"]);
+    let bench = Bench::set(&["terraform", "terraform-provider-damodel"]);
     let mut command = Command::new("/bin/sh");
     command.arg(examples().join("stacks/nightly-batch/run.sh")).args(["job", "results"]);
     bench.prepare(&mut command, "none");
@@ -315,7 +315,7 @@ fn an_interrupted_batch_leaves_no_instance(#[case] held: &str, #[case] signal: S
         for file in files(&examples().join("stacks/nightly-batch")) {
             fs::copy(&file, workspace.directory().join(file.file_name().unwrap())).unwrap();
         }
-        let mut bench = Bench::set(&["sshpass"]);
+        let mut bench = Bench::set(&["terraform-provider-damodel"]);
         let terraform = workspace.command(&[]);
         let mut command = Command::new("/bin/sh");
         for (name, value) in terraform.get_envs() {

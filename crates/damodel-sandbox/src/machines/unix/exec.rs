@@ -1,5 +1,5 @@
-//! A command of a session, run by the system's shell, as sshd runs one without a terminal; and the processes of an
-//! instance.
+//! A command of a session, run by the system's shell, as sshd runs one, with a terminal or without; and the processes
+//! of an instance.
 //!
 //! They carry its mark in their environment, which detached processes inherit too, and which cannot be changed from
 //! outside; a descendant that was started with another environment is found through its parents. Linux only: elsewhere
@@ -8,7 +8,8 @@
 use std::{
     collections::BTreeSet,
     ffi::OsString,
-    fs, io,
+    fs::{self, File},
+    io,
     os::unix::{ffi::OsStringExt, process::ExitStatusExt},
     process::{ExitStatus, Stdio},
     sync::Arc,
@@ -26,12 +27,14 @@ use russh::{
     server::{Handle, Msg},
 };
 use tokio::{
-    io::{AsyncWriteExt, copy},
-    process::{Child, ChildStdin, Command},
+    io::{AsyncWrite, AsyncWriteExt, copy},
+    process::{Child, Command},
     sync::mpsc,
+    time::timeout,
 };
+use tokio_util::task::AbortOnDropHandle;
 
-use super::session::Guest;
+use super::{session::Guest, terminal::Terminal};
 
 /// Runs a command, or a shell that reads its commands, until it and all processes that hold its output have ended, or
 /// until the client disconnects. Processes that are then still running continue.
@@ -48,7 +51,12 @@ pub(super) async fn run(guest: Arc<Guest>, command: Option<Vec<u8>>, mut channel
         }
     };
     let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-    let input = child.stdin.take().map(feed);
+    let input = child.stdin.take().map(|pipe| {
+        let (input, writing) = feed(pipe);
+        // What a client has sent reaches a command that goes on without it.
+        writing.detach();
+        input
+    });
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let outputs = async {
         let stdout = async {
@@ -82,6 +90,73 @@ pub(super) async fn run(guest: Arc<Guest>, command: Option<Vec<u8>>, mut channel
     }
 }
 
+/// The same on a terminal, until the command ends. When the client disconnects, its processes are hung up.
+pub(super) async fn run_on(
+    (terminal, device): (Arc<Terminal>, File),
+    guest: Arc<Guest>,
+    command: Option<Vec<u8>>,
+    mut channel: Channel<Msg>,
+    client: Handle,
+) {
+    let id = channel.id();
+    let mut output = channel.make_writer();
+    let begun = terminal.ends().and_then(|ends| Ok((ends, spawn_on(&terminal, device, &guest, command)?)));
+    let ((mut printed, typed), mut child) = match begun {
+        Ok(begun) => begun,
+        Err(error) => {
+            let _ = output.write_all(format!("{error}\r\n").as_bytes()).await;
+            let _ = client.exit_status_request(id, 255).await;
+            let _ = client.close(id).await;
+            return;
+        }
+    };
+    let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+    let (input, _writing) = feed(typed);
+    let ended = async {
+        let copied = copy(&mut printed, &mut output);
+        tokio::pin!(copied);
+        let status = tokio::select! {
+            status = child.wait() => {
+                // What it printed last. Others that have the terminal open are not waited for.
+                let _ = timeout(LAST_WORDS, copied).await;
+                status
+            }
+            _ = &mut copied => child.wait().await,
+        };
+        if let Ok(status) = status {
+            tell(&client, id, status).await;
+        }
+    };
+    tokio::select! {
+        () = ended => {
+            let _ = client.eof(id).await;
+            let _ = client.close(id).await;
+        }
+        () = listen(&mut channel, Some(input), group) => {}
+    }
+}
+
+/// How long a terminal is read after its command has ended.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// In a session of its own, whose terminal it is: a safe program does what only unsafe code could.
+fn spawn_on(terminal: &Terminal, device: File, guest: &Guest, command: Option<Vec<u8>>) -> io::Result<Child> {
+    let mut shell = Command::new("setsid");
+    shell.args(["-c", "/bin/sh"]);
+    if let Some(command) = command {
+        shell.arg("-c").arg(OsString::from_vec(command));
+    }
+    shell
+        .env_clear()
+        .envs(guest.environment())
+        .env("TERM", &terminal.kind)
+        .current_dir(guest.home())
+        .stdin(device.try_clone()?)
+        .stdout(device.try_clone()?)
+        .stderr(device)
+        .spawn()
+}
+
 fn spawn(guest: &Guest, command: Option<Vec<u8>>) -> io::Result<Child> {
     let mut shell = Command::new("/bin/sh");
     if let Some(command) = command {
@@ -101,16 +176,16 @@ fn spawn(guest: &Guest, command: Option<Vec<u8>>) -> io::Result<Child> {
 
 /// Writes the data that is sent to the command; the pipe is closed when the sender is dropped. A command that does not
 /// read delays no other session.
-fn feed(mut pipe: ChildStdin) -> mpsc::UnboundedSender<Bytes> {
+fn feed(mut pipe: impl AsyncWrite + Unpin + Send + 'static) -> (mpsc::UnboundedSender<Bytes>, AbortOnDropHandle<()>) {
     let (sender, mut pieces) = mpsc::unbounded_channel::<Bytes>();
-    tokio::spawn(async move {
+    let task = tokio::spawn(async move {
         while let Some(piece) = pieces.recv().await {
             if pipe.write_all(&piece).await.is_err() {
                 return;
             }
         }
     });
-    sender
+    (sender, AbortOnDropHandle::new(task))
 }
 
 /// Reads the client's messages until it disconnects.

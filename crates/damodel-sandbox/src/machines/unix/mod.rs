@@ -3,6 +3,7 @@
 mod exec;
 mod listener;
 mod session;
+mod terminal;
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -3,9 +3,10 @@
 use std::{
     collections::HashMap,
     ffi::OsString,
-    fs, io,
+    fs::{self, File},
+    io,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use russh::{
@@ -19,6 +20,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     Site, exec,
     listener::{self, Neighbours},
+    terminal::Terminal,
 };
 use crate::{
     options::SandboxSecret,
@@ -26,19 +28,23 @@ use crate::{
     world::Instance,
 };
 
-/// A connection, which may run commands and connect to ports. There is no terminal, no file transfer and no reverse
-/// forwarding.
+/// A connection, which may run commands, with a terminal or without, and connect to ports. There is no file transfer
+/// and no reverse forwarding.
 #[derive(Debug)]
 pub(super) struct MachineSession {
     guest: Arc<Guest>,
     tasks: TaskTracker,
     /// Channels without a command yet.
     idle: HashMap<ChannelId, Channel<Msg>>,
+    /// The terminals of those.
+    terminals: HashMap<ChannelId, (Terminal, File)>,
+    /// The terminals of running commands, which hang up when their channel closes.
+    running: HashMap<ChannelId, Weak<Terminal>>,
 }
 
 impl MachineSession {
     pub(super) fn new(guest: Arc<Guest>, tasks: TaskTracker) -> Self {
-        Self { guest, tasks, idle: HashMap::new() }
+        Self { guest, tasks, idle: HashMap::new(), terminals: HashMap::new(), running: HashMap::new() }
     }
 
     /// After a refusal the client may try any method again, as with OpenSSH.
@@ -54,8 +60,17 @@ impl MachineSession {
             return connection.channel_failure(channel);
         };
         connection.channel_success(channel)?;
-        let (guest, handle) = (self.guest.clone(), connection.handle());
-        self.tasks.spawn(exec::run(guest, command.map(<[u8]>::to_vec), idle, handle));
+        let (guest, handle, command) = (self.guest.clone(), connection.handle(), command.map(<[u8]>::to_vec));
+        match self.terminals.remove(&channel) {
+            Some((terminal, device)) => {
+                let terminal = Arc::new(terminal);
+                self.running.insert(channel, Arc::downgrade(&terminal));
+                self.tasks.spawn(exec::run_on((terminal, device), guest, command, idle, handle));
+            }
+            None => {
+                self.tasks.spawn(exec::run(guest, command, idle, handle));
+            }
+        }
         Ok(())
     }
 }
@@ -140,15 +155,40 @@ impl Handler for MachineSession {
     async fn pty_request(
         &mut self,
         channel: ChannelId,
-        _term: &str,
-        _columns: u32,
-        _rows: u32,
+        term: &str,
+        columns: u32,
+        rows: u32,
         _width: u32,
         _height: u32,
-        _modes: &[(Pty, u32)],
+        modes: &[(Pty, u32)],
         connection: &mut Connection,
     ) -> Result<(), Error> {
-        connection.channel_failure(channel)
+        match Terminal::open(term, columns, rows, modes) {
+            Ok(terminal) => {
+                self.terminals.insert(channel, terminal);
+                connection.channel_success(channel)
+            }
+            Err(error) => {
+                tracing::error!(%error, uid = self.guest.uid, "a session has no terminal");
+                connection.channel_failure(channel)
+            }
+        }
+    }
+
+    async fn window_change_request(
+        &mut self,
+        channel: ChannelId,
+        columns: u32,
+        rows: u32,
+        _width: u32,
+        _height: u32,
+        _connection: &mut Connection,
+    ) -> Result<(), Error> {
+        if let Some(terminal) = self.running.get(&channel).and_then(Weak::upgrade) {
+            // The request has no answer.
+            let _ = terminal.resize(columns, rows);
+        }
+        Ok(())
     }
 
     async fn env_request(

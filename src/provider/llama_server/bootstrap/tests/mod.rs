@@ -6,6 +6,7 @@ mod boxes;
 mod compile;
 #[path = "../../../../../tests/it/support/damage.rs"]
 mod damage;
+#[cfg(feature = "sandbox")]
 mod download;
 mod home;
 mod model;

@@ -1,0 +1,380 @@
+//! `terraform-provider-damodel ssh`: OpenSSH's `ssh` into an instance, with address and login from the service.
+//!
+//! The password is on no command line and in no environment: ssh asks this program for it (`SSH_ASKPASS`), which asks
+//! the service.
+
+mod host_keys;
+mod target;
+
+use std::{
+    ffi::{OsStr, OsString},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::{ExitCode, Stdio},
+    time::Duration,
+};
+
+use clap::{Parser, Subcommand};
+use secrecy::SecretString;
+use tokio::process::Command;
+use tokio_util::sync::CancellationToken;
+
+use self::target::{SshTarget, StateView};
+use super::{
+    Failure, ServiceArguments, Surroundings,
+    terraform::{Cli, CliError},
+};
+use crate::{
+    api::{Client, Context, Instance, InstanceStatus, InstanceUid},
+    plugin::with_causes,
+};
+
+/// The exit code of ssh's own failures, and of this command's: every other one may be the remote command's.
+pub const FAILED: u8 = 255;
+
+/// The time limit for all requests.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The user of all instances (service API, In-instance inference server guide).
+const USER: &str = "root";
+
+/// The login with a key alone (service API, `login_method`).
+const KEY_LOGIN: i64 = 1;
+
+/// The oldest version of OpenSSH that can be made to ask a program for a password.
+const OLDEST: (u32, u32) = (8, 4);
+
+/// What ssh passes on to [`answer_prompt`], beside `DAMODEL_BASE_URL`.
+const UID: &str = "ASKPASS_DAMODEL_UID";
+const ALLOW_HTTP: &str = "ASKPASS_DAMODEL_ALLOW_HTTP";
+const CA_CERTIFICATE_FILE: &str = "ASKPASS_DAMODEL_CA_CERTIFICATE_FILE";
+
+/// Logs in to an instance with OpenSSH's `ssh`.
+///
+/// TARGET is the UID of an instance, or the address of a damodel_instance or damodel_llama_server in the state, such as
+/// `damodel_instance.gpu` or 'module.chat.damodel_instance.gpu["a"]'. Options of this command come before TARGET;
+/// everything after it goes to ssh, such as `-N -L 8000:127.0.0.1:8000`, or a command. Address and login come from the
+/// service; the token is DAMODEL_API_TOKEN. Host keys are kept by UID in ~/.ssh/known_hosts_damodel; a host key in the
+/// state must match. Needs OpenSSH 8.4 or newer.
+///
+/// Exit codes: those of ssh; 255 ssh could not connect, or wrong usage.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "ssh",
+    disable_help_subcommand = true,
+    subcommand_required = true,
+    subcommand_value_name = "TARGET [ARGUMENT]...",
+    override_usage = "terraform-provider-damodel ssh [OPTIONS] TARGET [ARGUMENT]..."
+)]
+pub struct Arguments {
+    /// The folder of the configuration, whose state has the address.
+    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
+    pub chdir: PathBuf,
+    /// The program that reads the state: `terraform` or `tofu`. Default: the first of them on PATH.
+    #[arg(long, value_name = "PROGRAM")]
+    pub cli: Option<PathBuf>,
+    /// Prints the command instead of running it. Pasted into a shell, it asks for the password.
+    #[arg(long)]
+    pub print: bool,
+    /// Prints the address of the instance's notebook with its token instead of logging in.
+    #[arg(long, conflicts_with = "print")]
+    pub jupyter: bool,
+    /// The service's base address.
+    #[arg(long, env = "DAMODEL_BASE_URL", value_name = "URL")]
+    pub base_url: Option<String>,
+    /// Allows plain http to any address, as the provider's argument of this name.
+    #[arg(long)]
+    pub allow_http: bool,
+    /// An extra root certificate (PEM), as the provider's argument of this name.
+    #[arg(long, value_name = "FILE")]
+    pub ca_certificate_file: Option<PathBuf>,
+    /// The target and the arguments of ssh.
+    #[command(subcommand)]
+    pub words: Words,
+}
+
+/// The target, and everything after it as it is.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Words {
+    /// The target comes first.
+    #[command(external_subcommand)]
+    All(Vec<OsString>),
+}
+
+/// Becomes ssh, or prints.
+///
+/// # Errors
+///
+/// The target, its instance or ssh cannot be used.
+pub async fn run(arguments: Arguments, surroundings: Surroundings) -> Result<ExitCode, Failure> {
+    let Words::All(words) = &arguments.words;
+    let (target, rest) = words.split_first().ok_or_else(|| Failure::new("no TARGET"))?;
+    let rest = if rest.first().is_some_and(|word| word == "--") { rest.get(1..).unwrap_or_default() } else { rest };
+    let target = target.to_str().ok_or_else(|| Failure::new("TARGET is not valid UTF-8"))?;
+    let SshTarget { uid, pins } = if target.contains('.') {
+        let cli = Cli::of_user(arguments.cli.as_deref(), &surroundings).await;
+        let of_cli = |error: CliError| Failure::new(with_causes(&error));
+        let state = cli.map_err(of_cli)?.state(&arguments.chdir).await.map_err(of_cli)?;
+        StateView::read(&state)?.find(target)?
+    } else {
+        SshTarget { uid: target.to_owned(), pins: Vec::new() }
+    };
+    let instance = arguments.service(&surroundings).instance(&uid).await?;
+    if instance.status != Some(InstanceStatus::Running) {
+        let status = instance.status.as_ref().map_or("in an unknown status", InstanceStatus::as_str);
+        return Err(Failure::new(format!("instance {uid} is {status}; only a Running instance can be logged in to")));
+    }
+    if arguments.jupyter {
+        return print(&notebook(&instance).ok_or_else(|| Failure::new(format!("instance {uid} has no notebook")))?);
+    }
+    let (Some(host), Some(port)) = (&instance.ssh_host, instance.ssh_port.and_then(|port| u16::try_from(port).ok()))
+    else {
+        return Err(Failure::new(format!("instance {uid} has no SSH address yet")));
+    };
+    let known_hosts = host_keys::file(&surroundings)?;
+    let strict = host_keys::expect(&known_hosts, &uid, &pins, host, port).await?;
+    let mut ssh = vec![OsString::from("ssh")];
+    let has_password = password(&instance).is_some();
+    for option in options(&uid, &known_hosts, strict, has_password) {
+        ssh.extend(["-o".into(), option.into()]);
+    }
+    ssh.extend(["-p".into(), port.to_string().into(), format!("{USER}@{host}").into()]);
+    ssh.extend(rest.iter().cloned());
+    if arguments.print {
+        return print(&ssh.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" "));
+    }
+    check_version().await?;
+    let environment = has_password.then(|| arguments.askpass(&uid, &surroundings)).transpose()?;
+    become_ssh(&ssh, environment.unwrap_or_default()).await
+}
+
+fn print(line: &str) -> Result<ExitCode, Failure> {
+    writeln!(io::stdout(), "{line}").map_err(Failure::terminal)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How the service is reached.
+struct SshService {
+    arguments: ServiceArguments,
+    surroundings: Surroundings,
+}
+
+impl SshService {
+    async fn instance(&self, uid: &str) -> Result<Instance, Failure> {
+        let settings = self.arguments.settings(&self.surroundings.environment(Path::new(".")))?;
+        let context = Context::within(PATIENCE, &CancellationToken::new());
+        let detail = Client::new(settings).instances().detail(&InstanceUid::new(uid), &context).await;
+        let detail = detail.map_err(|error| Failure::because(format!("cannot read instance {uid}"), error))?;
+        Ok(detail.instance)
+    }
+}
+
+impl Arguments {
+    fn service(&self, surroundings: &Surroundings) -> SshService {
+        let arguments = ServiceArguments {
+            base_url: self.base_url.clone(),
+            allow_http: self.allow_http,
+            ca_certificate_file: self.ca_certificate_file.clone(),
+            token: surroundings.text("DAMODEL_API_TOKEN").map(SecretString::from),
+        };
+        SshService { arguments, surroundings: surroundings.clone() }
+    }
+
+    /// The variables with which ssh asks this program for the password. None of them is secret.
+    fn askpass(&self, uid: &str, surroundings: &Surroundings) -> Result<Vec<(&'static str, OsString)>, Failure> {
+        let program = surroundings.executable.clone().into_os_string();
+        let mut variables =
+            vec![("SSH_ASKPASS", program), ("SSH_ASKPASS_REQUIRE", "force".into()), (UID, uid.to_owned().into())];
+        variables.extend(self.base_url.as_ref().map(|address| ("DAMODEL_BASE_URL", address.into())));
+        variables.extend(self.allow_http.then(|| (ALLOW_HTTP, "1".into())));
+        if let Some(file) = &self.ca_certificate_file {
+            let file = std::path::absolute(file).map_err(|error| Failure::reading(file.display(), error))?;
+            variables.push((CA_CERTIFICATE_FILE, file.into_os_string()));
+        }
+        Ok(variables)
+    }
+}
+
+/// ssh's options, which come before the user's. Usual hardenings of a user's own configuration would leave no login, or
+/// keep the keys of instances by addresses that other instances get later.
+fn options(uid: &str, known_hosts: &Path, is_pinned: bool, has_password: bool) -> Vec<String> {
+    let strict = if is_pinned { "yes" } else { "accept-new" };
+    let mut options = vec![
+        format!("HostKeyAlias={uid}"),
+        // Quoted for ssh: a home may have spaces.
+        format!("UserKnownHostsFile=\"{}\"", known_hosts.display()),
+        format!("StrictHostKeyChecking={strict}"),
+    ];
+    let fixed = [
+        "CheckHostIP=no",
+        "HashKnownHosts=no",
+        "UpdateHostKeys=no",
+        "VerifyHostKeyDNS=no",
+        "GlobalKnownHostsFile=/dev/null",
+        "IgnoreUnknown=KnownHostsCommand",
+        "KnownHostsCommand=none",
+        "ControlMaster=no",
+        "ControlPath=none",
+    ];
+    let by_password = [
+        "PreferredAuthentications=password,keyboard-interactive",
+        "PasswordAuthentication=yes",
+        "KbdInteractiveAuthentication=yes",
+        "PubkeyAuthentication=no",
+        "NumberOfPasswordPrompts=1",
+        "BatchMode=no",
+    ];
+    options.extend(fixed.map(str::to_owned));
+    options.extend(by_password.into_iter().filter(|_| has_password).map(str::to_owned));
+    options
+}
+
+/// The password of an instance whose logins take one.
+fn password(instance: &Instance) -> Option<&str> {
+    let password = instance.ssh_password.as_ref().map(secrecy::ExposeSecret::expose_secret);
+    password.filter(|password| !password.is_empty() && instance.login_method != Some(KEY_LOGIN))
+}
+
+/// The notebook's address with its token.
+fn notebook(instance: &Instance) -> Option<String> {
+    let address = instance.jupyter_url.as_ref()?.expose().clone();
+    let token = instance.jupyter_token.as_ref().map(secrecy::ExposeSecret::expose_secret);
+    Some(match token {
+        Some(token) if !token.is_empty() && !address.contains("token=") => {
+            let mark = if address.contains('?') { '&' } else { '?' };
+            format!("{address}{mark}token={token}")
+        }
+        _ => address,
+    })
+}
+
+/// A word for a POSIX shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=.,:/@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// ssh's version, which it prints to standard error: `OpenSSH_9.2p1 Debian-2, …`.
+async fn check_version() -> Result<(), Failure> {
+    let output = Command::new("ssh").arg("-V").stdin(Stdio::null()).output().await;
+    let output = output.map_err(|error| Failure::because("cannot run ssh: install OpenSSH", error))?;
+    let printed = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    match version(&printed) {
+        Some(version) if version < OLDEST => Err(Failure::new(format!(
+            "ssh is {printed}; OpenSSH {}.{} or newer is needed to ask this program for the password",
+            OLDEST.0, OLDEST.1
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// An unknown form is none.
+fn version(printed: &str) -> Option<(u32, u32)> {
+    let (_, rest) = printed.split_once("OpenSSH_")?;
+    let number = rest.split('_').next_back()?.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
+    let mut parts = number.split('.').map(|part| part.parse().ok());
+    Some((parts.next()??, parts.next()??))
+}
+
+/// Replaces this process, so that terminal, signals and exit code are ssh's own.
+#[cfg(unix)]
+async fn become_ssh(ssh: &[OsString], variables: Vec<(&'static str, OsString)>) -> Result<ExitCode, Failure> {
+    use std::os::unix::process::CommandExt as _;
+    let (program, arguments) = ssh.split_first().ok_or_else(|| Failure::new("no command"))?;
+    let error = std::process::Command::new(program).args(arguments).envs(variables).exec();
+    Err(Failure::because("cannot run ssh", error))
+}
+
+/// Runs ssh, and passes its exit code on.
+#[cfg(not(unix))]
+async fn become_ssh(ssh: &[OsString], variables: Vec<(&'static str, OsString)>) -> Result<ExitCode, Failure> {
+    let (program, arguments) = ssh.split_first().ok_or_else(|| Failure::new("no command"))?;
+    let status = Command::new(program).args(arguments).envs(variables).status().await;
+    let code = status.map_err(|error| Failure::because("cannot run ssh", error))?.code();
+    Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)))
+}
+
+/// Whether ssh runs this program for a prompt.
+pub fn is_asked(variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    variable(UID).is_some()
+}
+
+/// Answers the prompt for the password of the instance, and no other one: questions about host keys, and the prompts of
+/// jump hosts and private keys, come here too.
+pub async fn answer_prompt(prompt: &OsStr, surroundings: Surroundings) -> ExitCode {
+    let uid = surroundings.text(UID).unwrap_or_default();
+    if !is_password_prompt(&prompt.to_string_lossy(), &uid) {
+        return ExitCode::FAILURE;
+    }
+    let arguments = ServiceArguments {
+        base_url: surroundings.text("DAMODEL_BASE_URL"),
+        allow_http: surroundings.text(ALLOW_HTTP).is_some(),
+        ca_certificate_file: surroundings.path(CA_CERTIFICATE_FILE),
+        token: surroundings.text("DAMODEL_API_TOKEN").map(SecretString::from),
+    };
+    match (SshService { arguments, surroundings }).instance(&uid).await {
+        Ok(instance) => match password(&instance).map(|password| writeln!(io::stdout(), "{password}")) {
+            Some(Ok(())) => ExitCode::SUCCESS,
+            _ => ExitCode::FAILURE,
+        },
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "error: {}", with_causes(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// OpenSSH's prompts for a password, and for a server that asks one question (keyboard-interactive).
+fn is_password_prompt(prompt: &str, uid: &str) -> bool {
+    let prompt = prompt.strip_suffix(' ').unwrap_or(prompt);
+    let (password, question) = (format!("{USER}@{uid}'s password:"), format!("({USER}@{uid}) Password:"));
+    [password, question].iter().any(|known| known.eq_ignore_ascii_case(prompt))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_prompt_is_answered_and_no_other() {
+        for prompt in
+            ["root@ins-1's password: ", "root@ins-1's password:", "(root@ins-1) Password: ", "(ROOT@ins-1) password:"]
+        {
+            assert!(is_password_prompt(prompt, "ins-1"), "{prompt}");
+        }
+        for prompt in [
+            "",
+            "root@ins-2's password: ",
+            "root@ins-1's password:  ",
+            "me@jump's password: ",
+            "Enter passphrase for key '/root/.ssh/id': ",
+            "The authenticity of host 'ins-1' can't be established.\nroot@ins-1's password: ",
+            "x root@ins-1's password: ",
+        ] {
+            assert!(!is_password_prompt(prompt, "ins-1"), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn versions_are_read_as_openssh_prints_them() {
+        for (printed, expected) in [
+            ("OpenSSH_9.2p1 Debian-2+deb12u3, OpenSSL 3.0.15", Some((9, 2))),
+            ("OpenSSH_for_Windows_8.1p1, LibreSSL 3.0.2", Some((8, 1))),
+            ("OpenSSH_10.0, LibreSSL", Some((10, 0))),
+            ("Sun_SSH_1.1", None),
+        ] {
+            assert_eq!(version(printed), expected, "{printed}");
+        }
+        assert!((8, 3) < OLDEST && (10, 0) > OLDEST);
+    }
+
+    #[test]
+    fn a_printed_command_is_one_line_of_a_shell() {
+        assert_eq!(quoted("-oHostKeyAlias=ins-1"), "-oHostKeyAlias=ins-1");
+        assert_eq!(["", "a b", "it's", "$x"].map(quoted), ["''", "'a b'", r"'it'\''s'", "'$x'"]);
+    }
+}
