@@ -4,7 +4,7 @@ use std::{
     future::Future,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -26,7 +26,7 @@ use super::{
     error::{Cause, Error, Missing, TooMuch},
     flight::{Flight, Freshness},
     redact,
-    retry::{Admission, Pace, REQUEST, ROUNDS, Retry, Waits},
+    retry::{Admission, Pace, REQUEST, ROUNDS, Retry, Waits, server_time},
     settings::{Random, Settings, TokenSource},
     snapshots::Snapshots,
     token::{Token, Tokens},
@@ -91,6 +91,8 @@ struct Shared {
     transport: Arc<dyn Transport>,
     tokens: Tokens,
     clock: CorrectedClock,
+    /// The `Date` of the last successful answer in Unix seconds; 0 if it had none.
+    date: AtomicI64,
     pace: Pace,
     /// Counts changes: each one before it is sent and after its answer, and each change of an object that a wait
     /// observed.
@@ -123,6 +125,7 @@ impl Client {
                 transport,
                 settings,
                 clock: CorrectedClock::default(),
+                date: AtomicI64::new(0),
                 changes: AtomicU64::new(0),
                 snapshots: Snapshots::default(),
                 watch: Watch::default(),
@@ -198,6 +201,12 @@ impl Client {
     /// seconds.
     pub(super) fn service_time(&self, machine: i64) -> i64 {
         machine + self.shared.clock.now().1
+    }
+
+    /// The service's clock as its last successful answer shows it (`Date`), in Unix seconds; `None` if it does not.
+    #[must_use]
+    pub fn last_date(&self) -> Option<i64> {
+        Some(self.shared.date.load(Ordering::Relaxed)).filter(|date| *date > 0)
     }
 
     /// The pauses between rounds over a list of candidates without stock: five, less than ten seconds in all.
@@ -436,11 +445,15 @@ impl Client {
                 "answer"
             );
         }
+        let date = sent.as_ref().ok().and_then(|incoming| server_time(&incoming.headers));
         let outcome = sent
             .and_then(|incoming| envelope::open(endpoint, &incoming, now))
             .map_err(|error| self.without_secrets(error, Some(&token.secret)));
         let ids = match &outcome {
-            Ok(answer) => answer.ids.clone(),
+            Ok(answer) => {
+                self.shared.date.store(date.unwrap_or_default(), Ordering::Relaxed);
+                answer.ids.clone()
+            }
             Err(error) => error.request_ids(),
         };
         tracing::debug!(

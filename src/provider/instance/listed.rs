@@ -112,7 +112,7 @@ fn filters(statuses: &str) -> Vec<Filter> {
 
 /// The attributes of the resource that the service reports, all computed.
 fn reported() -> Vec<Attribute> {
-    const NEVER_REPORTED: [&str; 16] = [
+    const NEVER_REPORTED: [&str; 17] = [
         "auto_renew",
         "data_disk_expand_size_gb",
         "data_disk_mount_path",
@@ -122,6 +122,7 @@ fn reported() -> Vec<Attribute> {
         "candidates",
         "exist_disks",
         "hostname",
+        "max_age",
         "new_disks",
         "object_mounts",
         "on_unreleasable",

@@ -6,6 +6,7 @@ mod checks;
 mod choices;
 mod disks;
 mod listed;
+mod max_age;
 mod plan;
 mod price;
 mod report;
@@ -110,16 +111,16 @@ impl Managed for Instance {
         self.complete_image(client, limits).await;
     }
 
-    fn refreshed(&self) -> Diagnostics {
-        if self.status() != Some(InstanceStatus::Failed.as_str()) {
-            return Diagnostics::new();
+    fn refreshed(&self, client: &ProviderClient) -> Diagnostics {
+        let mut said: Diagnostics = max_age::overdue(self, client.api.last_date()).map(Into::into).unwrap_or_default();
+        if self.status() == Some(InstanceStatus::Failed.as_str()) {
+            said.push(Diagnostic::warning(
+                format!("{} has failed", capitalized(&self.title())),
+                "Its status is Failed. The instance stays in the state; replace it with: terraform apply \
+                 -replace=<address>.",
+            ));
         }
-        Diagnostic::warning(
-            format!("{} has failed", capitalized(&self.title())),
-            "Its status is Failed. The instance stays in the state; replace it with: terraform apply \
-             -replace=<address>.",
-        )
-        .into()
+        said
     }
 
     async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
@@ -289,8 +290,13 @@ async fn update(change: Update<Instance>, context: &StepContext<ProviderClient>)
     if let Err(error) = find_uids(&mut planned.exist_disks, client, &limits).await {
         tracing::warn!(%error, "the uids of the cloud disks could not be looked up");
     }
+    let has_new_age = planned.max_age != prior.max_age;
+    // Without an answer of the service in this run, the age is that of this computer's clock.
+    let date = client.api.last_date().unwrap_or_else(|| jiff::Timestamp::now().as_second());
+    let overdue = || Some(date).filter(|_| has_new_age);
     if to_value(&planned).is_ok_and(|planned| planned.is_wholly_known()) {
-        return Ok(Outcome::present(planned, private));
+        let said = max_age::overdue(&planned, overdue()).map(Diagnostics::from).unwrap_or_default();
+        return Ok(Outcome::present(planned, private).with(said));
     }
     let mut state = planned.clone();
     match client.api.instances().detail(&prior.key_text(), &limits).await {
@@ -300,7 +306,8 @@ async fn update(change: Update<Instance>, context: &StepContext<ProviderClient>)
             // reads it again.
             state.take_quoted(&planned);
             state.name = planned.name;
-            Ok(Outcome::present(state, private))
+            let said = max_age::overdue(&state, overdue()).map(Diagnostics::from).unwrap_or_default();
+            Ok(Outcome::present(state, private).with(said))
         }
         Err(error) => {
             let failure = Failure {

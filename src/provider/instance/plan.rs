@@ -212,6 +212,7 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
     image_pair(config, diagnostics);
     login(config, diagnostics);
     check_disks(config, diagnostics);
+    prepaid_age(config, diagnostics);
     let is_hourly = config.payment_type.is_null() || config.payment_type.as_str() == Some("Hourly");
     if config.on_unreleasable.as_str() == Some("abandon") && is_hourly {
         diagnostics.error_at(
@@ -226,6 +227,22 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
             "An abandoned instance would be billed indefinitely",
             "on_unreleasable = \"abandon\" leaves the instance until its term ends, but auto_renew = true renews the \
              term. Set auto_renew = false, or on_unreleasable = \"fail\".",
+        );
+    }
+}
+
+/// Warns that `expire` does not release a prepaid instance.
+fn prepaid_age(config: &Instance, diagnostics: &mut Diagnostics) {
+    if let (false, Some(payment)) = (config.max_age.is_null(), config.payment_type.as_str())
+        && config.is_prepaid()
+    {
+        diagnostics.warning_at(
+            Path::to("max_age"),
+            "The command expire leaves prepaid instances",
+            format!(
+                "With payment_type = {payment:?} the term is paid in advance: a refresh warns when max_age is over, and \
+                 expire does not release the instance."
+            ),
         );
     }
 }

@@ -175,6 +175,14 @@ fn behaviour() -> Vec<Attribute> {
              before each attempt. Default: no repetition.",
         )
         .validate(Validator::duration()),
+        Attribute::optional(
+            "max_age",
+            Type::String,
+            "How long the instance may exist, counted from `start_time`, such as `8h` or `168h`. The provider enforces \
+             nothing: a refresh warns when the age is over, and the command `expire` releases the instance. Changed in \
+             place, without a request. Default: no limit.",
+        )
+        .validate(Validator::duration()),
         Attribute::with_default(
             "deletion_protection",
             Type::Bool,
@@ -303,6 +311,7 @@ pub(in crate::provider) struct Instance {
     pub(super) new_disks: Attr<Vec<Attr<New>>>,
     pub(super) object_mounts: Attr<Vec<Attr<String>>>,
     pub(super) wait_for_capacity: Attr<String>,
+    pub(super) max_age: Attr<String>,
     pub(super) deletion_protection: Attr<bool>,
     pub(super) on_unreleasable: Attr<String>,
     pub(super) store_credentials: Attr<bool>,

@@ -106,7 +106,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     }
 
     /// The messages of a refresh.
-    fn refreshed(&self) -> Diagnostics {
+    fn refreshed(&self, _client: &ProviderClient) -> Diagnostics {
         Diagnostics::new()
     }
 

@@ -28,6 +28,7 @@ mod life_cycle;
 mod lists;
 pub(crate) mod llama;
 mod losses;
+mod max_age;
 mod model;
 mod names;
 mod notes;

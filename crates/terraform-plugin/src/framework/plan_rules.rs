@@ -266,7 +266,7 @@ impl Checker {
                 self.diagnostics.error_at(
                     path.clone(),
                     "Invalid value",
-                    format!("{path} must be {}{shown}.", validator.rule()),
+                    format!("{path} must be {}{shown}.{}", validator.rule(), validator.advice(value)),
                 );
             }
         }

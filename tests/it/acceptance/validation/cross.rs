@@ -52,6 +52,17 @@ fn what_a_create_needs_is_said_by_its_plan() {
 }
 
 #[test]
+fn a_prepaid_instance_with_an_age_is_a_warning() {
+    each_workspace(|_, workspace| {
+        let daily = Instance::new("x").text("payment_type", "Daily").set("purchase_duration", 3).text("max_age", "8h");
+        workspace.write(&crate::support::terraform::config(daily));
+        let said = validate(workspace);
+        let warning = said.iter().find(|said| said.attribute.as_deref() == Some("max_age")).unwrap();
+        assert!(!warning.is_error() && warning.summary.contains("expire leaves prepaid instances"), "{said:?}");
+    });
+}
+
+#[test]
 fn a_term_without_effect_is_a_warning() {
     each_workspace(|_, workspace| {
         workspace.write(&crate::support::terraform::config(Instance::new("x").set("purchase_duration", 3)));

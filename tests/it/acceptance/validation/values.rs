@@ -38,6 +38,8 @@ fn of_an_instance() {
         Case::instance("external_ip", r#""203.0.113.256""#, "an IP address"),
         Case::instance("auto_renew", r#""sometimes""#, "bool"),
         Case::instance("deletion_protection", "[]", "bool"),
+        Case::instance("max_age", r#""7d""#, "it is \"7d\". Write \"168h\"."),
+        Case::instance("max_age", r#""0h""#, "duration"),
         Case::instance("store_credentials", "{}", "bool"),
         Case::instance("on_unreleasable", r#""forget""#, "\"fail\", \"abandon\""),
         Case::instance("wait_for_capacity", r#""soon""#, "duration"),

@@ -128,6 +128,12 @@ impl Site {
         self.sandbox().set(list, &key.to_string(), fields).unwrap();
     }
 
+    /// Makes an instance older: it started this many hours ago, by the service's clock and the computer's.
+    pub(crate) fn started_hours_ago(&self, uid: &str, hours: i64) {
+        let start = jiff::Timestamp::now().as_millisecond() - hours * 3_600_000;
+        self.set(StateList::Instances, uid, &json!({ "start_ms": start }));
+    }
+
     /// Takes a specification out of the lists.
     pub(crate) fn withdraw_spec(&self, spec_id: i64) {
         self.set(StateList::Specs, spec_id, &json!({ "enabled": false }));

@@ -96,6 +96,15 @@ impl Validator {
         &self.rule
     }
 
+    /// The right form of a wrong value, as a sentence to follow the error; empty if it is not known. People write a
+    /// duration in days, which has no single length.
+    pub(in crate::framework) fn advice(&self, value: &Value) -> String {
+        let days =
+            value.as_str().filter(|_| self.rule == Self::DURATION).and_then(|text| text.trim().strip_suffix('d'));
+        let hours = days.and_then(|days| days.trim().parse::<u32>().ok()?.checked_mul(24));
+        hours.map(|hours| format!(" Write \"{hours}h\".")).unwrap_or_default()
+    }
+
     /// Whether the value satisfies the rule.
     pub fn accepts(&self, value: &Value) -> bool {
         (self.accepts)(value)
@@ -173,6 +182,17 @@ mod tests {
         let list = |length| Value::List(vec![Value::Unknown; length]);
         assert_eq!([0, 1, 2, 3].map(|length| rule.accepts(&list(length))), [false, true, true, false]);
         assert_eq!(Validator::size(3..=usize::MAX).rule(), "a collection of at least 3 elements");
+    }
+
+    #[test]
+    fn a_duration_in_days_is_answered_in_hours() {
+        let rule = Validator::duration();
+        let advice = |text: &str| (rule.accepts(&text.into()), rule.advice(&text.into()));
+        assert_eq!(advice("7d"), (false, " Write \"168h\".".to_owned()));
+        for text in ["soon", "1d2h", "-1d", "d"] {
+            assert_eq!(advice(text), (false, String::new()), "{text}");
+        }
+        assert_eq!(Validator::whole().advice(&"7d".into()), "");
     }
 
     #[test]

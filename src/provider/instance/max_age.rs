@@ -1,0 +1,64 @@
+//! The argument `max_age`: a limit that the provider reports and the command `expire` enforces.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::schema::Instance;
+use crate::{
+    framework::{
+        Diagnostic, Path,
+        timeouts::{parse_duration, print_duration},
+    },
+    provider::{lifecycle::ManagedExt as _, words::capitalized},
+};
+
+/// One text for all instances: Terraform folds warnings with the same summary.
+const SUMMARY: &str = "An instance is older than its max_age";
+
+/// The warning about an instance whose max_age is over at a time of the service's clock in Unix seconds.
+pub(super) fn overdue(instance: &Instance, now: Option<i64>) -> Option<Diagnostic> {
+    let text = instance.max_age.as_str()?;
+    let started: Timestamp = instance.start_time.as_str()?.parse().ok()?;
+    let age = u64::try_from(now?.checked_sub(started.as_second())?).ok()?;
+    if age <= parse_duration(text)?.as_secs() {
+        return None;
+    }
+    // Seconds say nothing about an age of hours.
+    let age = if age < 60 { age } else { age - age % 60 };
+    let price = instance.gpu_price.known().map(|price| format!(" Its gpu_price is {price}.")).unwrap_or_default();
+    let detail = format!(
+        "{} is {} old, and max_age is {text:?}.{price} The provider releases nothing because of its age: run \
+         terraform-provider-damodel expire with the state, or destroy the instance.",
+        capitalized(&instance.title()),
+        print_duration(Duration::from_secs(age))
+    );
+    Some(Diagnostic::warning(SUMMARY, detail).at(Path::to("max_age")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_is_overdue_after_its_age() {
+        let instance = |max_age: &str| Instance {
+            id: "ins-a".into(),
+            max_age: max_age.into(),
+            start_time: "1970-01-01T01:00:00Z".into(),
+            ..Instance::default()
+        };
+        for (max_age, now, expected) in [
+            ("1h", Some(7200), None),
+            ("1h", Some(7201), Some("Instance ins-a is 1h old, and max_age is \"1h\".")),
+            ("10s", Some(3615), Some("Instance ins-a is 15s old, and max_age is \"10s\".")),
+            ("1h", Some(0), None),
+            ("1h", None, None),
+        ] {
+            let said = overdue(&instance(max_age), now).map(|said| said.detail);
+            assert_eq!(said.is_some(), expected.is_some(), "{max_age} {now:?}: {said:?}");
+            assert!(said.unwrap_or_default().starts_with(expected.unwrap_or_default()));
+        }
+        assert!(overdue(&Instance { max_age: "1h".into(), ..Instance::default() }, Some(i64::MAX)).is_none());
+    }
+}
