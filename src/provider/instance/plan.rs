@@ -240,8 +240,8 @@ fn prepaid_age(config: &Instance, diagnostics: &mut Diagnostics) {
             Path::to("max_age"),
             "The command expire leaves prepaid instances",
             format!(
-                "With payment_type = {payment:?} the term is paid in advance: a refresh warns when max_age is over, and \
-                 expire does not release the instance."
+                "With payment_type = {payment:?} the term is prepaid: a refresh warns when max_age is over, and expire \
+                 does not release the instance."
             ),
         );
     }
