@@ -48,6 +48,7 @@ enum Command {
     Demo(commands::sandbox_elsewhere::Arguments),
     #[cfg(feature = "sandbox")]
     Docs(commands::docs::Arguments),
+    Expire(Box<commands::expire::Arguments>),
     Install(commands::install::Arguments),
     Pending(Box<commands::pending::Arguments>),
     Review(commands::review::Arguments),
@@ -113,6 +114,7 @@ fn run(command: Command) -> ExitCode {
         }
         #[cfg(feature = "sandbox")]
         Command::Docs(arguments) => by_command(commands::docs::run(arguments)),
+        Command::Expire(arguments) => by_command(commands::expire::run(*arguments)),
         Command::Install(arguments) => {
             by_command(async { Ok::<_, Box<dyn Error>>(commands::install::run(&arguments, &surroundings()?)?) })
         }

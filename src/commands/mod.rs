@@ -8,6 +8,7 @@ pub mod audit;
 pub mod demo;
 #[cfg(feature = "sandbox")]
 pub mod docs;
+pub mod expire;
 pub mod install;
 pub mod pending;
 pub mod review;

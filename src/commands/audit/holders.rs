@@ -93,9 +93,9 @@ pub(super) struct Duplicate {
 
 /// An address in a state.
 #[derive(Debug, Serialize)]
-pub(super) struct StateAddress {
-    pub(super) source: String,
-    pub(super) address: String,
+pub(in crate::commands) struct StateAddress {
+    pub(in crate::commands) source: String,
+    pub(in crate::commands) address: String,
 }
 
 impl Audit {
@@ -187,16 +187,20 @@ impl AuditSum {
 /// An object with its state.
 type StateObject<'a> = (&'a AuditedState, &'a Held);
 
-/// The objects of provider configurations that are provably of this account, and those of others. One object with a
-/// listed uid is proof for its configuration.
+/// The provider configurations that are provably of this account, each with the index of its state: one object with a
+/// listed uid is proof.
+pub(super) fn proved<'a>(account: &Inventory, states: &'a [AuditedState]) -> BTreeSet<(usize, &'a str)> {
+    let all = states.iter().enumerate().flat_map(|(index, state)| state.held.iter().map(move |held| (index, held)));
+    let is_listed = |held: &Held| held.uid.clone().is_some_and(|uid| account.uids.contains(&(held.kind, uid)));
+    all.filter(|(_, held)| is_listed(held)).map(|(index, held)| (index, held.provider.as_str())).collect()
+}
+
+/// The objects of provider configurations that are provably of this account, and those of others.
 fn of_account<'a>(
     account: &Inventory,
     states: &'a [AuditedState],
 ) -> Result<(Vec<StateObject<'a>>, Vec<StateObject<'a>>), Failure> {
-    let all = states.iter().enumerate().flat_map(|(index, state)| state.held.iter().map(move |held| (index, held)));
-    let is_listed = |held: &Held| held.uid.clone().is_some_and(|uid| account.uids.contains(&(held.kind, uid)));
-    let proved: BTreeSet<(usize, &str)> =
-        all.filter(|(_, held)| is_listed(held)).map(|(index, held)| (index, held.provider.as_str())).collect();
+    let proved = proved(account, states);
     let (mut own, mut foreign) = (Vec::new(), Vec::new());
     for (index, state) in states.iter().enumerate() {
         for held in &state.held {
@@ -265,7 +269,7 @@ impl Duplicate {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::*;
+    use super::{super::states::AgeTerms, *};
 
     fn instance(id: &str) -> BilledObject {
         BilledObject {
@@ -275,6 +279,7 @@ mod tests {
             region: Some("r".to_owned()),
             status: Some("Running".to_owned()),
             since: Some(1_000),
+            payment_type: None,
             order: Some(super::super::inventory::BilledTerms {
                 payment_type: "Daily".to_owned(),
                 spec_id: 1,
@@ -310,8 +315,9 @@ mod tests {
             extra_disk: 100,
             new_disks: Vec::new(),
             mounted: Vec::new(),
+            age: AgeTerms::default(),
         });
-        AuditedState { source: source.to_owned(), held: held.collect() }
+        AuditedState { source: source.to_owned(), held: held.collect(), file: None }
     }
 
     fn audit(account: &Inventory, states: &[AuditedState], notes: &[Note]) -> Result<Audit, String> {

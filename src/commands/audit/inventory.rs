@@ -23,52 +23,58 @@ use crate::{
 
 /// The objects and specifications in the service's lists, each of which is complete.
 #[derive(Debug, Default)]
-pub(super) struct Inventory {
+pub(in crate::commands) struct Inventory {
     /// The billed objects.
-    pub(super) billed: Vec<BilledObject>,
+    pub(in crate::commands) billed: Vec<BilledObject>,
     /// The uid of each listed object, released ones included: proof that an object belongs to this account. Numbers are
     /// none, because each account has its own disk 7.
-    pub(super) uids: BTreeSet<(ObjectKind, String)>,
+    pub(in crate::commands) uids: BTreeSet<(ObjectKind, String)>,
     /// The specifications, by region and number.
-    pub(super) specs: BTreeMap<(String, i64), WithJson<Spec>>,
+    pub(in crate::commands) specs: BTreeMap<(String, i64), WithJson<Spec>>,
     /// The cloud disks by id.
-    pub(super) disks: BTreeMap<String, CloudDisk>,
+    pub(in crate::commands) disks: BTreeMap<String, CloudDisk>,
     /// The address that was asked.
-    pub(super) base_url: String,
+    pub(in crate::commands) base_url: String,
+    /// The service's clock in the answer with the instances, in Unix seconds.
+    pub(in crate::commands) date: Option<i64>,
 }
 
 /// A billed object.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct BilledObject {
-    pub(super) kind: ObjectKind,
+pub(in crate::commands) struct BilledObject {
+    pub(in crate::commands) kind: ObjectKind,
     /// Its import id.
-    pub(super) id: String,
-    pub(super) name: Option<String>,
-    pub(super) region: Option<String>,
-    pub(super) status: Option<String>,
+    pub(in crate::commands) id: String,
+    pub(in crate::commands) name: Option<String>,
+    pub(in crate::commands) region: Option<String>,
+    pub(in crate::commands) status: Option<String>,
     /// The time of its creation, in Unix seconds.
     #[serde(skip)]
-    pub(super) since: Option<i64>,
+    pub(in crate::commands) since: Option<i64>,
+    /// Of an instance.
+    #[serde(skip)]
+    pub(in crate::commands) payment_type: Option<String>,
     /// The basis of an instance's price.
     #[serde(skip)]
-    pub(super) order: Option<BilledTerms>,
+    pub(in crate::commands) order: Option<BilledTerms>,
 }
 
 /// The basis of an instance's price.
 #[derive(Clone, Debug)]
-pub(super) struct BilledTerms {
-    pub(super) payment_type: String,
-    pub(super) spec_id: i64,
-    pub(super) gpu_num: i64,
+pub(in crate::commands) struct BilledTerms {
+    pub(in crate::commands) payment_type: String,
+    pub(in crate::commands) spec_id: i64,
+    pub(in crate::commands) gpu_num: i64,
 }
 
 impl Inventory {
     /// Reads one list for each kind, and one of specifications for each region.
-    pub(super) async fn read(client: &Client, context: &Context) -> Result<Self, Failure> {
+    pub(in crate::commands) async fn read(client: &Client, context: &Context) -> Result<Self, Failure> {
         client.check_configured().map_err(|missing| Failure::because(UNSET, missing))?;
         let base_url = client.settings().base_url.as_ref().map(ToString::to_string).unwrap_or_default();
         let mut inventory = Self { base_url, ..Self::default() };
         inventory.list(client, context, instance).await?;
+        inventory.date = client.last_date();
         let disks = inventory.list(client, context, cloud_disk).await?;
         inventory.disks = disks.records.iter().map(|disk| (disk.id.to_string(), disk.clone())).collect();
         inventory.list(client, context, private_image).await?;
@@ -102,8 +108,16 @@ impl Inventory {
             self.uids.extend(uid.map(|uid| (K::KIND, uid.to_owned())));
             if !record.is_released() {
                 let name = record.name().map(str::to_owned);
-                let listed =
-                    BilledObject { kind: K::KIND, id, name, region: None, status: None, since: None, order: None };
+                let listed = BilledObject {
+                    kind: K::KIND,
+                    id,
+                    name,
+                    region: None,
+                    status: None,
+                    since: None,
+                    payment_type: None,
+                    order: None,
+                };
                 self.billed.push(complete(listed, record));
             }
         }
@@ -111,7 +125,7 @@ impl Inventory {
     }
 
     /// The hourly price of an instance with extra local disk in GB; `None` if the service has no price.
-    pub(super) fn hourly(&self, billed: &BilledObject, extra_disk: i64) -> Option<Money> {
+    pub(in crate::commands) fn hourly(&self, billed: &BilledObject, extra_disk: i64) -> Option<Money> {
         let order = billed.order.as_ref()?;
         let spec = self.specs.get(&(billed.region.clone()?, order.spec_id))?;
         let terms = PriceTerms {
@@ -143,6 +157,7 @@ fn instance(listed: BilledObject, instance: &Instance) -> BilledObject {
         region: instance.region.clone(),
         status: instance.status.as_ref().map(ToString::to_string),
         since: instance.start_time,
+        payment_type: instance.payment_type.clone(),
         order: order(),
         ..listed
     }

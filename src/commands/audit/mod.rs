@@ -1,8 +1,9 @@
 //! `terraform-provider-damodel audit`: the billed objects of the account and their holders.
 
+pub(super) mod expired;
 mod holders;
-mod inventory;
-mod states;
+pub(super) mod inventory;
+pub(super) mod states;
 
 use std::{
     collections::BTreeSet,
@@ -19,6 +20,7 @@ use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
 
 use self::{
+    expired::{AgeVerdict, AgedInstance},
     holders::{Audit, AuditSum, HeldObject, Holder, MissingObject},
     inventory::Inventory,
     states::AuditedState,
@@ -26,17 +28,18 @@ use self::{
 use super::{Failure, ServiceArguments, adopt, aligned};
 use crate::{
     api::{Client, Context, ObjectKind},
+    plugin::with_causes,
     provider::Environment,
     review::{Money, visible},
 };
 
 pub use self::states::NotAState;
 
-/// The exit code for unmanaged objects with --fail-on.
+/// The exit code of --fail-on.
 const FOUND: u8 = 3;
 
-/// The time limit for all requests.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// The time limit for all requests of a list.
+pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Lists everything that the account bills, and which state or pending record holds it.
 ///
@@ -44,8 +47,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// `tofu state pull` or `show -json`. Prices are today's prices of the specifications. The service has no prices for
 /// cloud disks and images, and does not list the extra local disk of an instance.
 ///
-/// Exit codes: 0 the account was listed; 3 with --fail-on unmanaged, an object is unmanaged; 1 the account or a
-/// state could not be read completely, or they do not belong together; 2 wrong usage.
+/// Exit codes: 0 the account was listed; 3 with --fail-on, an object is unmanaged or an instance is older than its
+/// max_age; 1 the account or a state could not be read completely, they do not belong together, or with --fail-on
+/// expired an instance could not be judged; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "audit")]
 pub struct Arguments {
@@ -58,9 +62,9 @@ pub struct Arguments {
     /// The form of the list.
     #[arg(long, value_enum, default_value_t = ListFormat::Table, value_name = "FORMAT")]
     pub format: ListFormat,
-    /// Exits with code 3 if an object is unmanaged.
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub fail_on: Option<FailOn>,
+    /// Exits with code 3 if an object is unmanaged, or if an instance is expired: older than the max_age in its state.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
+    pub fail_on: Vec<FailOn>,
     /// Leaves out objects younger than this, such as 2h or 90m; an unknown age counts as older.
     #[arg(long, value_name = "DURATION", value_parser = age)]
     pub older_than: Option<SignedDuration>,
@@ -84,6 +88,8 @@ pub enum ListFormat {
 /// What ends with an exit code of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
+    /// An instance that is older than its max_age, for state files and the output of `state pull`.
+    Expired,
     /// An object without a holder.
     Unmanaged,
 }
@@ -105,11 +111,22 @@ async fn audit(
     out: &mut impl Write,
     told: &mut impl Write,
 ) -> Result<ExitCode, Failure> {
-    let states = read_states(arguments, environment, input)?;
+    let states = read_states(&arguments.states, environment, input)?;
+    let files = if arguments.fail_on.contains(&FailOn::Expired) {
+        let files = if states.is_empty() { Err(Failure::new(NO_STATE)) } else { states::distinct(states.clone()) };
+        match files {
+            Ok(files) => files,
+            Err(failure) => return wrong_usage(&failure, told),
+        }
+    } else {
+        Vec::new()
+    };
     let notes = states::read(&arguments.pending, environment)?;
     let client = Client::new(arguments.service.settings(environment)?);
     let account = Inventory::read(&client, &Context::within(PATIENCE, &CancellationToken::new())).await?;
-    let mut audit = Audit::new(&account, &states, &notes, Timestamp::now().as_second())?;
+    let now = Timestamp::now().as_second();
+    let mut audit = Audit::new(&account, &states, &notes, now)?;
+    let expired = expired::judged(&account, &files, now);
     if let Some(age) = arguments.older_than {
         audit.only_older_than(age.as_secs());
     }
@@ -132,24 +149,58 @@ async fn audit(
         let said = adopt_these(arguments, environment, folder, &unmanaged).await?;
         told.write_all(said.as_bytes()).map_err(Failure::terminal)?;
     }
-    if arguments.fail_on.is_none() || unmanaged.is_empty() {
-        return Ok(ExitCode::SUCCESS);
+    let mut code = expired_code(&expired, told).map_err(Failure::terminal)?;
+    if arguments.fail_on.contains(&FailOn::Unmanaged) && !unmanaged.is_empty() {
+        tell_unmanaged(&unmanaged, told).map_err(Failure::terminal)?;
+        code = if code == 0 { FOUND } else { code };
     }
+    Ok(ExitCode::from(code))
+}
+
+/// Wrong usage with `--fail-on expired`.
+const NO_STATE: &str = "--fail-on expired needs a STATE";
+
+/// Reports an error as wrong usage.
+pub(super) fn wrong_usage(failure: &Failure, told: &mut impl Write) -> Result<ExitCode, Failure> {
+    writeln!(told, "error: {}", with_causes(failure)).map_err(Failure::terminal)?;
+    Ok(ExitCode::from(2))
+}
+
+/// Names the expired instances and those that cannot be judged, and returns the exit code.
+fn expired_code(expired: &[AgedInstance], told: &mut impl Write) -> io::Result<u8> {
+    let mut code = 0;
+    for instance in expired {
+        let title = instance.title();
+        match &instance.verdict {
+            AgeVerdict::Left(_) | AgeVerdict::Over => {
+                writeln!(told, "expired: {title} is older than its max_age ({})", instance.max_age)?;
+                code = if code == 0 { FOUND } else { code };
+            }
+            AgeVerdict::Unjudged(reason) => {
+                writeln!(told, "not judged: {title}: {reason}")?;
+                code = 1;
+            }
+            AgeVerdict::Gone | AgeVerdict::Released | AgeVerdict::Releasing | AgeVerdict::Young => {}
+        }
+    }
+    Ok(code)
+}
+
+fn tell_unmanaged(unmanaged: &BTreeSet<(ObjectKind, String)>, told: &mut impl Write) -> io::Result<()> {
     let objects =
         if unmanaged.len() == 1 { "1 object is".to_owned() } else { format!("{} objects are", unmanaged.len()) };
     let names: Vec<String> =
         unmanaged.iter().take(NAMED).map(|(kind, id)| format!("{} {}", kind.noun(), visible(id, LONGEST))).collect();
     let more = if unmanaged.len() > NAMED { ", …" } else { "" };
     writeln!(told, "unmanaged: {objects} in no state and no pending record: {}{more}", names.join(", "))
-        .map_err(Failure::terminal)?;
-    Ok(ExitCode::from(FOUND))
 }
 
 /// The number of objects that a line names.
 const NAMED: usize = 5;
 
-fn read_states(
-    arguments: &Arguments,
+/// Reads states; `-` is standard input.
+pub(super) fn read_states(
+    paths: &[PathBuf],
     environment: &Environment,
     input: &mut impl Read,
 ) -> Result<Vec<AuditedState>, Failure> {
@@ -162,9 +213,13 @@ fn read_states(
         };
         read.map_err(|error| Failure::reading(&place, error))?;
         let unread = |error| Failure::because(format!("cannot read {place} as a state"), error);
-        AuditedState::read(&place, &document).map_err(unread)
+        let mut state = AuditedState::read(&place, &document).map_err(unread)?;
+        if let Some(file) = state.file.as_mut().filter(|_| path.as_os_str() != "-") {
+            file.paths.push(environment.path(path)?);
+        }
+        Ok(state)
     };
-    arguments.states.iter().map(read).collect()
+    paths.iter().map(read).collect()
 }
 
 async fn adopt_these(

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::{
     api::{CreatePhase, Journal, ObjectKind},
@@ -16,37 +17,62 @@ const FORMAT: u64 = 4;
 
 /// The objects of a state.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AuditedState {
+pub(in crate::commands) struct AuditedState {
     /// Its path, or the name of the stream.
-    pub(super) source: String,
-    pub(super) held: Vec<Held>,
+    pub(in crate::commands) source: String,
+    pub(in crate::commands) held: Vec<Held>,
+    /// What identifies it, unless it is the output of `show -json`.
+    pub(in crate::commands) file: Option<StateFile>,
+}
+
+/// The identity of a state of format 4.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::commands) struct StateFile {
+    /// The files with this content; none for standard input.
+    pub(in crate::commands) paths: Vec<PathBuf>,
+    pub(in crate::commands) lineage: String,
+    pub(in crate::commands) serial: u64,
+    /// The hash of its content, whatever its layout.
+    pub(in crate::commands) digest: String,
+}
+
+/// The limits of an instance's age, as the state has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::commands) struct AgeTerms {
+    pub(in crate::commands) max_age: Option<String>,
+    pub(in crate::commands) is_protected: bool,
+    pub(in crate::commands) is_prepaid: bool,
+    /// The disks that a release deletes.
+    pub(in crate::commands) disks: Vec<String>,
 }
 
 /// An object in a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Held {
-    pub(super) kind: ObjectKind,
+pub(in crate::commands) struct Held {
+    pub(in crate::commands) kind: ObjectKind,
     /// Its import id.
-    pub(super) id: String,
+    pub(in crate::commands) id: String,
     /// What identifies it in all accounts, if the state has it.
-    pub(super) uid: Option<String>,
-    pub(super) address: String,
+    pub(in crate::commands) uid: Option<String>,
+    pub(in crate::commands) address: String,
     /// The configuration of its provider, as far as the state has it.
-    pub(super) provider: String,
+    pub(in crate::commands) provider: String,
     /// Extra local disk of an instance in GB, which is billed with it.
-    pub(super) extra_disk: i64,
+    pub(in crate::commands) extra_disk: i64,
     /// The cloud disks that were created with an instance, as configured.
-    pub(super) new_disks: Vec<OrderedDisk>,
+    pub(in crate::commands) new_disks: Vec<OrderedDisk>,
     /// The ids of the cloud disks that are mounted in an instance, without those that existed before.
-    pub(super) mounted: Vec<String>,
+    pub(in crate::commands) mounted: Vec<String>,
+    /// Of an instance.
+    pub(in crate::commands) age: AgeTerms,
 }
 
 /// A cloud disk that was created with an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct OrderedDisk {
-    pub(super) size_gb: i64,
-    pub(super) spec_id: Option<i64>,
-    pub(super) mount_path: Option<String>,
+pub(in crate::commands) struct OrderedDisk {
+    pub(in crate::commands) size_gb: i64,
+    pub(in crate::commands) spec_id: Option<i64>,
+    pub(in crate::commands) mount_path: Option<String>,
 }
 
 /// The reason why a document is not a readable state.
@@ -81,7 +107,7 @@ pub enum NotAState {
 
 impl AuditedState {
     /// Reads a state file, or the output of `show -json` for one.
-    pub(super) fn read(source: &str, document: &[u8]) -> Result<Self, NotAState> {
+    pub(in crate::commands) fn read(source: &str, document: &[u8]) -> Result<Self, NotAState> {
         let document = &*decoded(document)?;
         if document.iter().all(u8::is_ascii_whitespace) {
             return Err(NotAState::Empty);
@@ -99,8 +125,17 @@ impl AuditedState {
         if root.get("encrypted_data").is_some() {
             return Err(NotAState::Encrypted);
         }
+        let mut identity = None;
         let held = match (root["version"].as_u64(), root["format_version"].as_str()) {
-            (Some(FORMAT), _) => file(&root)?,
+            (Some(FORMAT), _) => {
+                identity = Some(StateFile {
+                    paths: Vec::new(),
+                    lineage: root["lineage"].as_str().unwrap_or_default().to_owned(),
+                    serial: root["serial"].as_u64().unwrap_or_default(),
+                    digest: hex::encode(Sha256::digest(root.to_string())),
+                });
+                file(&root)?
+            }
             (Some(other), _) => return Err(NotAState::Version(other)),
             (None, Some(_)) if root.get("planned_values").or_else(|| root.get("resource_changes")).is_some() => {
                 return Err(NotAState::Plan);
@@ -118,8 +153,40 @@ impl AuditedState {
             }
             (None, None) => return Err(NotAState::Other),
         };
-        Ok(Self { source: source.to_owned(), held })
+        Ok(Self { source: source.to_owned(), held, file: identity })
     }
+}
+
+/// States of format 4, each once.
+///
+/// # Errors
+///
+/// The output of `show -json`, which lacks what identifies a state, and two versions of one state.
+pub(in crate::commands) fn distinct(states: Vec<AuditedState>) -> Result<Vec<AuditedState>, Failure> {
+    let mut distinct: Vec<AuditedState> = Vec::new();
+    for state in states {
+        let Some(file) = &state.file else {
+            return Err(Failure::new(format!(
+                "{} is the output of show -json. Name a state file, or pipe the output of `terraform state pull`",
+                state.source
+            )));
+        };
+        let is_same_lineage = |known: &&mut AuditedState| {
+            known.file.as_ref().is_some_and(|known| !known.lineage.is_empty() && known.lineage == file.lineage)
+        };
+        let known = distinct.iter_mut().find(is_same_lineage);
+        match known.map(|known| (&known.source, known.file.as_mut())) {
+            Some((_, Some(same))) if same.digest == file.digest => same.paths.extend(file.paths.clone()),
+            Some((source, Some(other))) => {
+                return Err(Failure::new(format!(
+                    "{source} (serial {}) and {} (serial {}) are versions of one state. Name only the current one",
+                    other.serial, state.source, file.serial
+                )));
+            }
+            _ => distinct.push(state),
+        }
+    }
+    Ok(distinct)
 }
 
 /// A state file.
@@ -199,8 +266,29 @@ fn take(held: &mut Vec<Held>, kind: &str, address: String, provider: &str, attri
         extra_disk: attributes["data_disk_expand_size_gb"].as_i64().unwrap_or(0),
         new_disks: elements("new_disks").iter().map(new_disk).collect(),
         mounted: mounted.filter(|id| !existed.contains(id)).collect(),
+        age: if kind == ObjectKind::Instance { age_terms(attributes) } else { AgeTerms::default() },
     });
     Some(())
+}
+
+/// The limits of an instance's age. A cloud disk that was created with the instance has no id in the state.
+fn age_terms(attributes: &Value) -> AgeTerms {
+    let disks = |name: &str| attributes[name].as_array().map(Vec::as_slice).unwrap_or_default().iter();
+    let size = |value: &Value| value.as_i64().map(|size| format!(" of {size} GB")).unwrap_or_default();
+    let mut deleted = vec![
+        format!("system disk{}", size(&attributes["sys_disk_size_gb"])),
+        format!("data disk{}", size(&attributes["data_disk_size_gb"])),
+    ];
+    let existing = disks("exist_disks").filter(|disk| disk["release_with_instance"] == true);
+    deleted.extend(existing.map(|disk| format!("cloud disk {}", disk["disk_id"])));
+    let new = disks("new_disks").filter(|disk| disk["release_with_instance"] != false);
+    deleted.extend(new.map(|disk| format!("a cloud disk{}", size(&disk["size_gb"]))));
+    AgeTerms {
+        max_age: attributes["max_age"].as_str().map(str::to_owned),
+        is_protected: attributes["deletion_protection"] == true,
+        is_prepaid: attributes["payment_type"].as_str().is_some_and(|payment| payment != "Hourly"),
+        disks: deleted,
+    }
 }
 
 fn kind_of(kind: &str) -> Option<ObjectKind> {
@@ -218,22 +306,22 @@ fn list<'a>(within: &'a Value, key: &str) -> Result<&'a [Value], NotAState> {
 
 /// A pending record of a create.
 #[derive(Clone, Debug)]
-pub(super) struct Note {
-    pub(super) kind: ObjectKind,
+pub(in crate::commands) struct Note {
+    pub(in crate::commands) kind: ObjectKind,
     /// Its import id, once it is known.
-    pub(super) id: Option<String>,
+    pub(in crate::commands) id: Option<String>,
     /// The name under which the create was sent.
-    pub(super) marker: String,
+    pub(in crate::commands) marker: String,
     /// The address that it was sent to.
-    pub(super) base_url: String,
+    pub(in crate::commands) base_url: String,
     /// Whether the create is finished: the object was returned to Terraform.
-    pub(super) is_finished: bool,
+    pub(in crate::commands) is_finished: bool,
     /// The pending directory, as named by the user.
-    pub(super) source: String,
+    pub(in crate::commands) source: String,
 }
 
 /// Reads the pending records of all directories; one failure fails all.
-pub(super) fn read(directories: &[PathBuf], environment: &Environment) -> Result<Vec<Note>, Failure> {
+pub(in crate::commands) fn read(directories: &[PathBuf], environment: &Environment) -> Result<Vec<Note>, Failure> {
     let mut notes = Vec::new();
     for directory in directories {
         let path = environment.path(directory)?;
@@ -301,6 +389,32 @@ mod tests {
         assert_eq!(read(&shown).unwrap(), ["damodel_private_image 951 module.a.damodel_private_image.p"]);
         // An empty state is valid.
         assert_eq!(read(&json!({"format_version": "1.0"})), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_state_counts_once_and_has_one_version() {
+        let state = |source: &str, lineage: &str, serial: u64, layout: fn(&Value) -> String| {
+            let document = layout(&json!({"version": 4, "serial": serial, "lineage": lineage, "resources": []}));
+            let mut state = AuditedState::read(source, document.as_bytes()).unwrap();
+            state.file.as_mut().unwrap().paths.push(source.into());
+            state
+        };
+        let (short, long): (fn(&Value) -> String, fn(&Value) -> String) =
+            (Value::to_string, |value| format!("{value:#}\n"));
+        let paths = |states| {
+            let states: Result<Vec<AuditedState>, Failure> = distinct(states);
+            states
+                .map(|states| states.into_iter().map(|state| state.file.unwrap().paths.len()).collect::<Vec<_>>())
+                .map_err(|error| error.to_string())
+        };
+        let one = || state("one", "x", 1, short);
+        assert_eq!(paths(vec![one(), state("copy", "x", 1, long), state("other", "y", 1, short)]), Ok(vec![2, 1]));
+        // States without a lineage are different ones.
+        assert_eq!(paths(vec![state("a", "", 1, short), state("b", "", 1, short)]), Ok(vec![1, 1]));
+        let versions = paths(vec![one(), state("newer", "x", 2, short)]).unwrap_err();
+        assert!(versions.starts_with("one (serial 1) and newer (serial 2) are versions of one state"), "{versions}");
+        let shown = AuditedState::read("shown", br#"{"format_version":"1.0"}"#).unwrap();
+        assert!(paths(vec![shown]).unwrap_err().starts_with("shown is the output of show -json"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     plugin::BINARY,
-    terraform::{Instance, Run, Site, Workspace, config, each_cli, each_cli_since},
+    terraform::{Instance, Run, Site, Workspace, config, each_cli, each_cli_since, each_workspace},
 };
 
 const DISK: &str = "resource \"damodel_cloud_disk\" \"data\" {\n  name = \"data\"\n  size_gb = 20\n  spec_id = 31\n}\n";
@@ -282,6 +282,38 @@ fn sums_are_made_before_filters() {
     let closed = audit(&site, folder.path(), &["--fail-on", "unmanaged"]);
     assert_eq!(closed.code, Some(3));
     assert!(closed.stderr.contains("in no state and no pending record: instance ins-"), "{}", closed.stderr);
+}
+
+/// `--fail-on expired` judges as `expire` does without --yes.
+#[test]
+fn an_instance_that_is_too_old_fails_the_audit() {
+    each_workspace(|site, workspace| {
+        let aged = |name: &str| Instance::new(name).text("max_age", "8h");
+        let protected = aged("protected").set("deletion_protection", true);
+        workspace.apply_ok(&config(format!("{}{protected}{}", aged("old"), aged("released"))));
+        let folder = workspace.directory();
+        let run = |arguments: &[&str]| audit(site, &folder, &[&["terraform.tfstate"], arguments].concat());
+        assert_eq!(run(&["--fail-on", "expired"]).code, Some(0));
+        for uid in site.live() {
+            site.started_hours_ago(&uid, 9);
+        }
+        site.mutate(Mutation::ReleaseInstance { uid: workspace.state().resource("damodel_instance.released").id() });
+        for fail_on in ["expired", "unmanaged,expired"] {
+            let found = run(&["--fail-on", fail_on]);
+            assert_eq!(found.code, Some(3), "{}", found.stderr);
+            for name in ["old", "protected"] {
+                let told = format!("damodel_instance.{name} in terraform.tfstate) is older than its max_age (8h)");
+                assert!(found.stderr.contains(&told), "{}", found.stderr);
+            }
+            assert!(!found.stderr.contains("damodel_instance.released in"), "{}", found.stderr);
+            assert_eq!(found.stderr.contains("unmanaged: "), fail_on != "expired", "{}", found.stderr);
+        }
+        let shown = String::from_utf8(workspace.command(&["show", "-json"]).output().unwrap().stdout).unwrap();
+        let wrong = audit_with(site, &folder, site.token(), &["-", "--fail-on", "expired"], &shown);
+        assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(2), ""), "{}", wrong.stderr);
+        let none = audit(site, &folder, &["--fail-on", "expired"]);
+        assert!(none.code == Some(2) && none.stderr.contains("needs a STATE"), "{}", none.stderr);
+    });
 }
 
 #[test]

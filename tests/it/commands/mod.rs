@@ -4,6 +4,7 @@ mod adopt;
 mod audit;
 mod command_line;
 mod demo;
+mod expire;
 mod install;
 mod pending;
 mod release;
