@@ -310,6 +310,65 @@ fn a_gpu_ends_with_its_job_and_one_that_did_not_fails_the_audit() {
     });
 }
 
+/// The instance of the examples, older than its max_age.
+fn old_instance(site: &Site) {
+    assert_eq!(site.live().len(), 1);
+    site.started_hours_ago(&site.live()[0], 9);
+}
+
+#[test]
+fn a_schedule_releases_what_is_too_old() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let runner = Runner::set(cli, &site);
+        let checkout = runner.path("checkout");
+        // Before the first apply.
+        runner.script("expire", &checkout, &[]).expect_code(0);
+        let aged = INSTANCE.replace("  gpu_num", "  max_age    = \"8h\"\n  gpu_num");
+        fs::write(checkout.join("main.tf"), format!("{CONFIGURATION}{aged}")).unwrap();
+        fs::write(checkout.join("policy/review.toml"), "version = 1\n").unwrap();
+        runner.script("apply", &checkout, &[]).expect_code(0);
+        old_instance(&site);
+        runner.script("expire", &checkout, &[]).expect_code(0);
+        assert!(site.live().is_empty());
+
+        // The line for cron, with a local state.
+        runner.script("apply", &checkout, &[]).expect_code(0);
+        old_instance(&site);
+        let home = runner.path("home");
+        for folder in [".config", ".local/bin", "gpu"] {
+            fs::create_dir_all(home.join(folder)).unwrap();
+        }
+        let settings = format!("DAMODEL_BASE_URL={}\nDAMODEL_API_TOKEN={}\n", site.base_url(), site.token());
+        fs::write(home.join(".config/damodel.env"), settings).unwrap();
+        fs::copy(checkout.join("terraform.tfstate"), home.join("gpu/terraform.tfstate")).unwrap();
+        std::os::unix::fs::symlink(BINARY, home.join(".local/bin/terraform-provider-damodel")).unwrap();
+        let crontab = fs::read_to_string(examples().join("expire/crontab")).unwrap();
+        let line = crontab.lines().find_map(|line| line.strip_prefix("23 * * * * ")).unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).env_clear().env("HOME", &home).env("PATH", env::var_os("PATH").unwrap());
+        Ended(Run::of(shell.output().unwrap())).expect_code(0);
+        assert!(site.live().is_empty());
+    });
+}
+
+#[test]
+fn the_units_of_the_timer_are_valid() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["damodel-expire.service", "damodel-expire.timer"];
+    for name in names {
+        let unit = fs::read_to_string(examples().join("expire").join(name)).unwrap();
+        let installed = unit.replace("%h/.local/bin/terraform-provider-damodel", BINARY);
+        fs::write(folder.path().join(name), installed).unwrap();
+    }
+    let mut verify = Command::new("systemd-analyze");
+    let Ok(run) = verify.arg("verify").args(names.map(|name| folder.path().join(name))).output() else {
+        skipped("systemd-analyze is not on PATH");
+        return;
+    };
+    Ended(Run::of(run)).expect_code(0);
+}
+
 #[test]
 fn a_provider_with_another_sum_is_not_installed() {
     each_cli(|cli| {
