@@ -24,6 +24,8 @@ pub(super) struct Access {
     /// The password of [`USER`]; `None` for an instance with key login.
     pub(super) password: Option<SecretString>,
     pub(super) gpu_name: Option<String>,
+    /// The public address, if it has one.
+    pub(super) external_ip: Option<String>,
 }
 
 impl Access {
@@ -36,6 +38,7 @@ impl Access {
             port: instance.ssh_port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port != 0),
             password: instance.ssh_password.clone(),
             gpu_name: instance.gpu_name.clone(),
+            external_ip: instance.external_ip.clone().filter(|address| !address.trim().is_empty()),
         }
     }
 

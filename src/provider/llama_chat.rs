@@ -102,7 +102,7 @@ pub(super) async fn ask(
     if let Value::Object(fields) = &mut body {
         fields.insert("stream_options".to_owned(), json!({ "include_usage": true }));
     }
-    let answering = send(session, port, api_key, "/v1/chat/completions", &body).await?;
+    let answering = send(session, port, api_key, "/v1/chat/completions", Some(&body)).await?;
     let status = answering.status();
     let is_stream = answering
         .headers()
@@ -132,7 +132,23 @@ pub(super) async fn post(
     path: &str,
     body: &Value,
 ) -> Result<Value, ChatFailure> {
-    let answering = send(session, port, api_key, path, body).await?;
+    read_document(send(session, port, api_key, path, Some(body)).await?).await
+}
+
+/// Gets a document.
+///
+/// # Errors
+/// The reason why there is no answer.
+pub(super) async fn get(
+    session: &Session,
+    port: u16,
+    api_key: Option<&SecretString>,
+    path: &str,
+) -> Result<Value, ChatFailure> {
+    read_document(send(session, port, api_key, path, None).await?).await
+}
+
+async fn read_document(answering: Response<ssh::Body>) -> Result<Value, ChatFailure> {
     let status = answering.status();
     let whole = answering.into_body().collect(MAX_ANSWER).await?;
     if !status.is_success() {
@@ -141,22 +157,23 @@ pub(super) async fn post(
     serde_json::from_slice(&whole).map_err(|_| ChatFailure::NoAnswer("its answer is not JSON".to_owned()))
 }
 
+/// Posts the document, or gets one if there is none to post.
 async fn send(
     session: &Session,
     port: u16,
     api_key: Option<&SecretString>,
     path: &str,
-    body: &Value,
+    body: Option<&Value>,
 ) -> Result<Response<ssh::Body>, ChatFailure> {
     let mut request = Request::builder()
-        .method(Method::POST)
+        .method(if body.is_some() { Method::POST } else { Method::GET })
         .uri(path)
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::ACCEPT, "text/event-stream, application/json");
     if let Some(key) = api_key {
         request = request.header(header::AUTHORIZATION, format!("Bearer {}", key.expose_secret()));
     }
-    let request = request.body(Bytes::from(body.to_string()));
+    let request = request.body(body.map(|body| Bytes::from(body.to_string())).unwrap_or_default());
     let request = request.map_err(|_| ChatFailure::NoAnswer("its api_key cannot be sent in a header".to_owned()))?;
     Ok(session.http_within(SILENCE, port, request).await?)
 }

@@ -32,6 +32,7 @@ pub(super) async fn create(
     job.model_source = planned.source_of(&config, &job.model, &context.client)?;
     let mut planned = planned;
     planned.take_place();
+    planned.take_base_url(opened.access.as_ref());
     planned.take_login(&opened.machine, &mut private);
     tracing::info!(llama_server.id = planned.id.as_str(), "starting");
     let owner = planned.own();

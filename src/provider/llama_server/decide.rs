@@ -75,8 +75,17 @@ impl History {
 pub(super) struct Tried {
     /// [`super::bootstrap::Process::identity`] of the process that was asked.
     pub(super) process: String,
-    /// The speed of a server that serves, or why it does not.
-    pub(super) result: Result<Option<Number>, JobFailure>,
+    /// The answers of a server that serves, or why it does not.
+    pub(super) result: Result<TrialAnswers, JobFailure>,
+}
+
+/// The answers of a server that serves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct TrialAnswers {
+    /// The tokens per second; `None` if the answer was too short to tell.
+    pub(super) speed: Option<Number>,
+    /// The name of the model; `None` if the server did not report it.
+    pub(super) model_name: Option<String>,
 }
 
 /// A step.
@@ -246,7 +255,7 @@ mod tests {
     }
 
     fn said(failure: Option<&str>) -> History {
-        let result = failure.map_or(Ok(None), |text| Err(no_inference(text)));
+        let result = failure.map_or_else(|| Ok(TrialAnswers::default()), |text| Err(no_inference(text)));
         History { tried: Some(Tried { process: "1".to_owned(), result }), ..begun() }
     }
 

@@ -121,7 +121,7 @@ async fn look(
         Ok(report) => {
             current.state.take_login(&machine, &mut current.private);
             current.state.owner = report.owner.clone().into();
-            Box::pin(refresh(current, report, &mut machine)).await
+            Box::pin(refresh(current, report, access, &mut machine)).await
         }
         Err(trouble) => Outcome::absent().with(failure::unseen(state, &trouble, None, NOTHING)),
     };

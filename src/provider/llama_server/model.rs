@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::bootstrap::JobReport;
 use crate::{
     framework::{Attr, Private, Secret, timeouts::Timeouts, value::Number},
-    provider::ssh::{Login, Ssh, WriteOnly},
+    provider::{
+        access::Access,
+        ssh::{Login, Ssh, WriteOnly},
+    },
 };
 
 /// A `damodel_llama_server`, as configured, planned or stored. Its attributes are described in the schema.
@@ -48,6 +51,8 @@ pub(in crate::provider) struct LlamaServer {
     pub(super) restart_policy: Attr<String>,
     pub(super) status: Attr<String>,
     pub(super) endpoint: Attr<String>,
+    pub(super) base_url: Attr<String>,
+    pub(super) model_name: Attr<String>,
     pub(super) build_used: Attr<String>,
     pub(super) server_version: Attr<String>,
     pub(super) pid: Attr<i64>,
@@ -105,6 +110,19 @@ impl LlamaServer {
         let host = self.ssh.known().and_then(|ssh| ssh.host());
         let machine = self.instance_id.as_str().or(host)?;
         Some(format!("{machine}:{}", self.port.known()?))
+    }
+
+    /// Whether it has a `base_url` if its instance has a public address.
+    pub(super) fn may_have_base_url(&self) -> bool {
+        !self.instance_id.is_null() && (self.host.is_unknown() || matches!(self.host.as_str(), Some("0.0.0.0" | "::")))
+    }
+
+    /// The `base_url`, with this access to its instance.
+    pub(super) fn base_url_at(&self, access: Option<&Access>) -> Option<String> {
+        let address = access?.external_ip.as_deref()?.trim();
+        let port = self.port.known().filter(|_| self.may_have_base_url())?;
+        let host = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
+        Some(format!("http://{host}:{port}/v1"))
     }
 
     /// The login. Write-only credentials come from `secrets`: the configuration, or the state, which has none.
@@ -206,6 +224,33 @@ impl Records for Private {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_that_of_an_instance_whose_port_is_open() {
+        let base_url = |instance_id: &str, host: &str, external_ip: serde_json::Value| {
+            let instance_id = Some(instance_id.to_owned()).filter(|id| !id.is_empty()).into();
+            let server =
+                LlamaServer { instance_id, host: host.into(), port: Attr::Known(8000), ..LlamaServer::default() };
+            let record = serde_json::json!({ "instance_uid": "ins-1", "external_ip": external_ip });
+            server.base_url_at(Some(&Access::of(&serde_json::from_value(record).unwrap())))
+        };
+        let address = || "203.0.113.7".into();
+        let expected = Some("http://203.0.113.7:8000/v1".to_owned());
+        assert_eq!(
+            (base_url("ins-1", "0.0.0.0", address()), base_url("ins-1", "::", address())),
+            (expected.clone(), expected)
+        );
+        assert_eq!(base_url("ins-1", "::", "2001:db8::7".into()), Some("http://[2001:db8::7]:8000/v1".to_owned()));
+        for (instance_id, host, external_ip) in [
+            ("ins-1", "127.0.0.1", address()),
+            ("ins-1", "localhost", address()),
+            ("", "0.0.0.0", address()),
+            ("ins-1", "0.0.0.0", " ".into()),
+            ("ins-1", "0.0.0.0", serde_json::Value::Null),
+        ] {
+            assert_eq!(base_url(instance_id, host, external_ip.clone()), None, "{instance_id} {host} {external_ip}");
+        }
+    }
 
     #[test]
     fn the_key_of_one_bastion_is_none_of_another() {

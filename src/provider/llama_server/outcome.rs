@@ -198,7 +198,13 @@ impl LlamaServer {
             }
             // A refresh may have seen the successor's options.
             End::RolledBack(_) if self.status.as_str() == Some(read::STARTING) => self.take_options(&ended.now),
-            End::Served(speed) => self.tokens_per_second = speed.clone().into(),
+            End::Served(answers) => {
+                self.tokens_per_second = answers.speed.clone().into();
+                // A probe that restarts nothing keeps the name.
+                if self.model_name.is_unknown() {
+                    self.model_name = answers.model_name.clone().into();
+                }
+            }
             _ => {}
         }
         self.take_report(&ended.now);
@@ -216,7 +222,10 @@ impl LlamaServer {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::bootstrap::{JobFailure, JobReport, Process},
+        super::{
+            bootstrap::{JobFailure, JobReport, Process},
+            decide::TrialAnswers,
+        },
         *,
     };
 
@@ -247,7 +256,14 @@ mod tests {
         let failure = || JobFailure { kind: FailureKind::NoInference, text: String::new() };
         let former = Some(Former::Ended);
         for (end, kind, is_begun, former, is_alive, expected) in [
-            (End::Served(None), Exited, true, None, Some(true), [(Planned, ""), (Planned, ""), (Nothing, "")]),
+            (
+                End::Served(TrialAnswers::default()),
+                Exited,
+                true,
+                None,
+                Some(true),
+                [(Planned, ""), (Planned, ""), (Nothing, "")],
+            ),
             (
                 End::Refused,
                 Exited,

@@ -81,6 +81,7 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
         port: _,
         workspace: _,
         endpoint: _,
+        base_url: _,
         // The login.
         ssh: _,
         ssh_private_key_wo: _,
@@ -100,6 +101,7 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
         command_line: _,
         log_path: _,
         model_fingerprint: _,
+        model_name: _,
         model_verified: _,
         last_exit: _,
         supervised: _,
@@ -135,6 +137,9 @@ fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
 pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
     let CreatePlan { config, planned, private, diagnostics, .. } = plan;
     warn_without_key(config, planned, diagnostics);
+    if !planned.may_have_base_url() {
+        planned.base_url = Attr::Null;
+    }
     if let Some(client) = context.client.filter(|client| client.preflight) {
         check_access(config, client, &planning_limits(context), diagnostics).await;
     }
@@ -224,6 +229,7 @@ fn change(plan: &mut UpdatePlan<LlamaServer>) {
         planned.command_line = Attr::Unknown;
         planned.log_path = Attr::Unknown;
         planned.model_fingerprint = Attr::Unknown;
+        planned.model_name = Attr::Unknown;
         planned.model_verified = Attr::Unknown;
         planned.pid = Attr::Unknown;
         planned.restarts = Attr::Unknown;
@@ -231,6 +237,11 @@ fn change(plan: &mut UpdatePlan<LlamaServer>) {
         planned.supervised = Attr::Unknown;
         planned.server_version = Attr::Unknown;
         planned.started_at = Attr::Unknown;
+        if !planned.may_have_base_url() {
+            planned.base_url = Attr::Null;
+        } else if !prior.base_url.is_null() || planned.host != prior.host {
+            planned.base_url = Attr::Unknown;
+        }
         if config.package.is_null() {
             planned.package = Attr::Unknown;
         }
@@ -371,6 +382,26 @@ mod tests {
             change(&mut after);
             assert_eq!(UpdateEffect::of(&ready(), &after), UpdateEffect::Note);
             assert_eq!(planned(ready(), after).pid, ready().pid);
+        }
+    }
+
+    #[test]
+    fn a_restart_leaves_open_only_the_addresses_that_may_change() {
+        let url = || Attr::from("http://203.0.113.7:8000/v1");
+        for (before, host, after, expected) in [
+            (url(), "0.0.0.0", "0.0.0.0", Attr::Unknown),
+            (url(), "0.0.0.0", "::", Attr::Unknown),
+            (url(), "0.0.0.0", "127.0.0.1", Attr::Null),
+            (Attr::Null, "localhost", "0.0.0.0", Attr::Unknown),
+            (Attr::Null, "0.0.0.0", "0.0.0.0", Attr::Null),
+            (Attr::Null, "localhost", "127.0.0.1", Attr::Null),
+        ] {
+            let prior = LlamaServer { base_url: before, host: host.into(), ..ready() };
+            let after =
+                planned(prior.clone(), LlamaServer { host: after.into(), model: "/n.gguf".into(), ..prior.clone() });
+            assert_eq!((after.base_url, after.model_name), (expected, Attr::Unknown), "{prior:?}");
+            let after = planned(prior.clone(), LlamaServer { probe: Attr::Known(Probe::default()), ..prior.clone() });
+            assert_eq!((after.base_url, after.model_name), (prior.base_url, prior.model_name));
         }
     }
 

@@ -62,6 +62,7 @@ async fn look(
 ) -> Outcome<LlamaServer> {
     if let Some(access) = access.as_ref().filter(|access| !access.runs()) {
         current.state.take_stop();
+        current.state.base_url = current.state.base_url_at(Some(access)).into();
         let warning =
             access.not_running("The server ended with the instance; an apply starts it when the instance is running.");
         return current.unchanged(as_warning(warning));
@@ -72,6 +73,7 @@ async fn look(
         Ok(opened) => opened,
         Err(NoLogin::NoCredentials) => {
             tracing::debug!(llama_server.id = state.id.as_str(), "no SSH credentials: not refreshed");
+            current.state.base_url = current.state.base_url_at(access.as_ref()).into();
             return Outcome::present(current.state, current.private);
         }
         Err(error) => {
@@ -87,7 +89,7 @@ async fn look(
         }
         Ok(report) => {
             current.state.take_login(&machine, &mut current.private);
-            Box::pin(refresh(current, report, &mut machine)).await
+            Box::pin(refresh(current, report, access.as_ref(), &mut machine)).await
         }
         Err(trouble) => {
             let warning = as_warning(failure::unseen(state, &trouble, None, UNCHANGED));
@@ -101,6 +103,7 @@ async fn look(
 pub(super) async fn refresh(
     mut current: State<LlamaServer>,
     mut report: JobReport,
+    access: Option<&Access>,
     machine: &mut InstanceSession,
 ) -> Outcome<LlamaServer> {
     let health = health_of(&current.state, &mut report, machine).await;
@@ -140,6 +143,7 @@ pub(super) async fn refresh(
     if let Some(rival) = report.rival.as_ref().filter(|_| seen == BLOCKED) {
         notes.push(failure::blocked(state, rival));
     }
+    state.base_url = state.base_url_at(access).into();
     // The warning comes once, as afterwards the state has the status, and in each pause before a next try.
     let has_died = before.as_deref() == Some(READY) && report.phase == Phase::Failed;
     if (has_died || report.next_try.is_some()) && seen != DISPLACED {
@@ -207,6 +211,13 @@ impl LlamaServer {
     pub(super) fn take_place(&mut self) {
         self.id = self.place().into();
         self.endpoint = self.port.known().map(|port| format!("http://127.0.0.1:{port}/v1")).into();
+    }
+
+    /// Sets the `base_url` that the plan has left open.
+    pub(super) fn take_base_url(&mut self, access: Option<&Access>) {
+        if self.base_url.is_unknown() {
+            self.base_url = self.base_url_at(access).into();
+        }
     }
 
     /// Takes the attributes from a report, except options and `status`.

@@ -169,9 +169,9 @@ async fn restart(
     };
     let ended = work.follow(report, History::begun()).await;
     let (_, now) = ended.kept(Operation::Restart);
-    if let End::Served(speed) = &ended.end {
+    if let End::Served(answers) = &ended.end {
         let pid = ended.now.process.as_ref().map(|process| process.pid).unwrap_or_default();
-        let speed = speed.as_ref().map(|speed| format!(", {speed} tokens per second")).unwrap_or_default();
+        let speed = answers.speed.as_ref().map(|speed| format!(", {speed} tokens per second")).unwrap_or_default();
         progress.say(format!("ready: process {pid}{speed}"));
         work.watch.done(&ended.now);
         return Ok(opened.warnings);

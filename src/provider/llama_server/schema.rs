@@ -359,6 +359,17 @@ fn reported() -> Vec<Attribute> {
              A slow answer is a warning.",
         ),
         text("endpoint", "The base address of an OpenAI-style client inside the instance: `http://127.0.0.1:8000/v1`."),
+        text(
+            "base_url",
+            "The base address for clients outside the instance: `http://<external_ip>:<port>/v1` if the instance has \
+             an `external_ip` and `host` is `0.0.0.0` or `::`; otherwise null. The API key is sent unencrypted there. \
+             For encryption, use a `damodel_llama_tunnel`, or a proxy with TLS in front of the server.",
+        ),
+        text(
+            "model_name",
+            "The name of the model in requests: the one that `/v1/models` reported in the last apply that started the \
+             server. Null if there was no answer.",
+        ),
         text("build_used", "`prebuilt` or `source`."),
         text("server_version", "The version that the server reports."),
         Attribute::computed("pid", Type::Number, "The process id of the server."),

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{
     bootstrap::{FailureKind, JobFailure, JobReport, Verb},
+    decide::TrialAnswers,
     machine::{InstanceSession, Trouble},
     model::{LlamaServer, Probe},
     options,
@@ -32,6 +33,8 @@ const MIN_PROBE: Duration = Duration::from_secs(60);
 const MIN_HEALTH: Duration = Duration::from_secs(5);
 /// How long a start may take if the state does not say.
 const READY: Duration = Duration::from_secs(10 * 60);
+/// How long the name of the model is waited for.
+const NAME: Duration = Duration::from_secs(10);
 /// The longest part of an answer that an error shows, in characters.
 const MAX_SHOWN: usize = 200;
 
@@ -48,8 +51,8 @@ pub(super) struct Trial<'a> {
     pub(super) is_key_unknown: bool,
 }
 
-/// A server's answer to the probe: its speed, or why it does not serve. `None` if there is no answer yet.
-type Answer = Option<Result<Option<Number>, JobFailure>>;
+/// A server's answers, or why it does not serve. `None` if there is no answer yet.
+type Answer = Option<Result<TrialAnswers, JobFailure>>;
 
 impl<'a> Trial<'a> {
     /// The requests to this server, which has this key.
@@ -110,7 +113,7 @@ impl<'a> Trial<'a> {
                 machine.reconnect().await?;
                 None
             }
-            Ok(Err(error)) if self.is_key_unknown && error.asks_for_key() => Some(Ok(None)),
+            Ok(Err(error)) if self.is_key_unknown && error.asks_for_key() => Some(Ok(TrialAnswers::default())),
             Ok(Err(error)) if error.is_unsupported() => {
                 failed(FailureKind::WrongEndpoint, format!("the probe failed: {error}"))
             }
@@ -118,8 +121,26 @@ impl<'a> Trial<'a> {
         })
     }
 
+    /// Asks the probe, and a server that answers it for the name of the model.
+    async fn ask(&self, machine: &InstanceSession) -> Result<Result<TrialAnswers, JobFailure>, ChatFailure> {
+        Ok(match self.probe(machine).await? {
+            Ok(speed) => Ok(TrialAnswers { speed, model_name: self.model_name(machine).await? }),
+            Err(failure) => Err(failure),
+        })
+    }
+
+    /// The name of the model; `None` without an answer, which proves nothing about the server.
+    async fn model_name(&self, machine: &InstanceSession) -> Result<Option<String>, ChatFailure> {
+        let asking = llama_chat::get(machine.session(), self.port, self.api_key.as_ref(), "/v1/models");
+        match timeout(NAME, asking).await {
+            Ok(Err(error @ ChatFailure::Ssh(_))) if machine.session().is_lost() => Err(error),
+            Ok(Ok(models)) => Ok(models.pointer("/data/0/id").and_then(Value::as_str).map(str::to_owned)),
+            Ok(Err(_)) | Err(_) => Ok(None),
+        }
+    }
+
     /// Asks the probe. A server with a key first has to refuse a chat without it.
-    async fn ask(&self, machine: &InstanceSession) -> Result<Result<Option<Number>, JobFailure>, ChatFailure> {
+    async fn probe(&self, machine: &InstanceSession) -> Result<Result<Option<Number>, JobFailure>, ChatFailure> {
         let (session, key) = (machine.session(), self.api_key.as_ref());
         if let Some(failure) = self.ignores_key(machine).await? {
             return Ok(Err(failure));

@@ -35,6 +35,7 @@ pub(in crate::provider) struct TunnelTarget {
     host_key: Attr<String>,
     port: Attr<i64>,
     local_url: Attr<String>,
+    base_url: Attr<String>,
 }
 
 impl EphemeralResource for Tunnel {
@@ -65,6 +66,11 @@ impl EphemeralResource for Tunnel {
                         Type::String,
                         "The local address of the server: `http://127.0.0.1:…`.",
                     ),
+                    Attribute::computed(
+                        "base_url",
+                        Type::String,
+                        "The base address for an OpenAI-style client: `local_url` and `/v1`.",
+                    ),
                 ],
             ]
             .concat(),
@@ -87,8 +93,11 @@ impl EphemeralResource for Tunnel {
         let mut warnings = Diagnostics::new();
         let opened = Box::pin(open(&config, &context, &mut warnings)).await;
         let forward = opened.map_err(|failed| Diagnostics::from(failed).with(warnings.clone()))?;
-        let local_url = format!("http://{}", forward.local_address()).into();
-        Ok(Opened::ready(TunnelTarget { local_url, ..config }).holding(forward).with(warnings))
+        let local_url = format!("http://{}", forward.local_address());
+        let base_url = format!("{local_url}/v1").into();
+        Ok(Opened::ready(TunnelTarget { local_url: local_url.into(), base_url, ..config })
+            .holding(forward)
+            .with(warnings))
     }
 }
 

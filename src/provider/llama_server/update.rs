@@ -38,6 +38,7 @@ pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<Pr
         }
     };
     planned.take_place();
+    planned.take_base_url(opened.access.as_ref());
     planned.take_login(&opened.machine, &mut private);
     if effect == UpdateEffect::LogIn {
         return Outcome::present(planned, private);

@@ -8,14 +8,13 @@ use super::{
     bootstrap::{
         Binary, Build, Facts, FailureKind, Fingerprint, Former, Job, JobFailure, JobReport, Phase, Start, Verb,
     },
-    decide::{Goal, History, Step, Tried, decide, is_cured_by_source, is_under_way},
+    decide::{Goal, History, Step, TrialAnswers, Tried, decide, is_cured_by_source, is_under_way},
     logout,
     machine::{InstanceSession, Trouble},
     package, recipe, survey,
     trial::Trial,
     watch::WorkProgress,
 };
-use crate::framework::value::Number;
 
 /// How often the port is looked at before another program is believed to listen there, and the wait between.
 const LOOKS: usize = 8;
@@ -68,8 +67,8 @@ pub(super) struct Ended {
 /// How the work ended.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The server serves, with so many tokens per second; `None` if the answer was too short to tell.
-    Served(Option<Number>),
+    /// The server serves.
+    Served(TrialAnswers),
     /// The job was not begun, and nothing was changed.
     Refused,
     /// The job failed, or its result could not be recorded.
@@ -213,8 +212,8 @@ impl Work<'_> {
             (Step::Confirm(process), _) => {
                 let ready = self.machine.run(&Verb::Ready { process: &process }).await?;
                 if !ready.is_refused && ready.phase == Phase::Ready {
-                    let speed = history.tried.take().and_then(|tried| tried.result.ok()).flatten();
-                    return Ok(Some(Ended::of(End::Served(speed), ready)));
+                    let answers = history.tried.take().and_then(|tried| tried.result.ok()).unwrap_or_default();
+                    return Ok(Some(Ended::of(End::Served(answers), ready)));
                 }
                 return Ok(recorded(ready, seen));
             }
@@ -375,7 +374,7 @@ impl Work<'_> {
         &mut self,
         process: &str,
         history: &mut History,
-    ) -> Result<Option<Result<Option<Number>, JobFailure>>, Trouble> {
+    ) -> Result<Option<Result<TrialAnswers, JobFailure>>, Trouble> {
         let begun = match &history.asked {
             Some((asked, begun)) if asked == process => *begun,
             _ => history.asked.insert((process.to_owned(), Instant::now())).1,

@@ -25,8 +25,9 @@ fn an_import_finds_the_options_and_restarts_nothing() {
             assert!(format!("{imported:?}").contains("host key of the instance is not pinned"), "{imported:?}");
             let (state, known) = (fresh.state(), workspace.state());
             let mut known = known.resource(X).flat();
-            // The last probe is not recorded.
+            // The answers of the last apply are not recorded.
             known.remove("tokens_per_second");
+            known.remove("model_name");
             assert_eq!(state.resource(X).flat(), known, "{id}");
             fresh.settled();
         }

@@ -1,5 +1,6 @@
 //! `damodel_llama_server` through the real command line, in instances that accept SSH logins.
 
+mod address;
 mod chat;
 mod compile;
 mod download;

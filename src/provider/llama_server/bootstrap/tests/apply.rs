@@ -8,7 +8,7 @@ use crate::provider::llama_server::{
         Binary, Build, Facts, FailureKind, Job, JobFailure, JobReport, LoginLifetime, Phase, Prebuilt, Recipe, Start,
         Verb,
     },
-    decide::{Goal, History, Step, Tried, decide, is_cured_by_source},
+    decide::{Goal, History, Step, TrialAnswers, Tried, decide, is_cured_by_source},
     logout, recipe, survey,
     work::choose,
 };
@@ -133,7 +133,7 @@ impl Home {
                     let is_healthy = http(job.place.port, "GET /health", "").0 == 200;
                     let status = if is_healthy { chat(job.place.port, "") } else { 0 };
                     let result = match status {
-                        200 | 401 => Ok(None),
+                        200 | 401 => Ok(TrialAnswers::default()),
                         status => Err(no_inference(&format!("it answered {status}"))),
                     };
                     history.tried = is_healthy.then_some(Tried { process, result });
