@@ -1,6 +1,7 @@
 //! Every example does what it says: formatted, valid, planned, applied, settled, imported and destroyed, on the
 //! sandbox.
 
+mod endpoints;
 mod pipelines;
 mod signals;
 mod stage;
