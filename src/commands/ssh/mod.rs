@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The user of all instances (service API, In-instance inference server guide).
 const USER: &str = "root";
 
-/// The login with a key alone (service API, `login_method`).
+/// The number of the login with a key alone, in records of instances.
 const KEY_LOGIN: i64 = 1;
 
 /// The oldest version of OpenSSH that can be made to ask a program for a password.
