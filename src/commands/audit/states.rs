@@ -399,8 +399,8 @@ mod tests {
             state.file.as_mut().unwrap().paths.push(source.into());
             state
         };
-        let (short, long): (fn(&Value) -> String, fn(&Value) -> String) =
-            (Value::to_string, |value| format!("{value:#}\n"));
+        let short: fn(&Value) -> String = Value::to_string;
+        let long: fn(&Value) -> String = |value| format!("{value:#}\n");
         let paths = |states| {
             let states: Result<Vec<AuditedState>, Failure> = distinct(states);
             states
