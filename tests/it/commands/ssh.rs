@@ -103,7 +103,7 @@ fn each(options: &Options, test: impl Fn(&Workspace<'_>, &SshHome)) {
 #[test]
 fn a_password_is_answered_by_the_program_and_ssh_keeps_its_own_words() {
     each(&llama::options(), |workspace, home| {
-        workspace.apply_ok(&config(Instance::new("gpu")));
+        workspace.apply_ok(&config(format!("{}{}", Instance::new("gpu"), Instance::new("twin"))));
         let uid = workspace.state().resource("damodel_instance.gpu").id();
         // Hardenings of a user's own configuration.
         home.configure(
@@ -115,6 +115,9 @@ fn a_password_is_answered_by_the_program_and_ssh_keeps_its_own_words() {
         }
         let known = home.known_hosts();
         assert!(known.starts_with(&format!("{uid} ssh-")) && known.lines().count() == 1, "{known}");
+        // Another instance at the same address has a key of its own.
+        let (out, said, code) = home.run(workspace, &["damodel_instance.twin", "echo in"]);
+        assert_eq!((out.as_str(), code, home.known_hosts().lines().count()), ("in\n", Some(0), 2), "{said}");
         // Options after the target are those of ssh and of the remote command.
         let (out, said, code) = home.run(workspace, &[&uid, "-tt", "stty size; tty; echo --version --help"]);
         assert!(code == Some(0) && out.contains("/dev/pts/") && out.contains("--version --help"), "{out}{said}");
