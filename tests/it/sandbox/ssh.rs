@@ -62,8 +62,10 @@ fn a_session_may_have_a_terminal() {
         let count = output.read(&mut bytes).unwrap();
         assert!(count > 0, "{printed}");
         printed.push_str(&String::from_utf8_lossy(&bytes[..count]));
-        let found =
-            printed.rsplit_once("pid ").and_then(|(_, rest)| rest.split_once(" ends")).map(|(pid, _)| pid.to_owned());
+        // The terminal prints what is typed, too.
+        let found = printed.rsplit_once("pid ").and_then(|(_, rest)| rest.split_once(" ends"));
+        let is_number = |pid: &&str| pid.bytes().all(|byte| byte.is_ascii_digit());
+        let found = found.map(|(pid, _)| pid).filter(is_number).map(str::to_owned);
         if let Some(found) = found {
             break found;
         }
