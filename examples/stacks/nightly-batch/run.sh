@@ -3,9 +3,9 @@
 #
 #   run.sh JOB RESULTS   JOB is a shell script for the instance; RESULTS is the file that its standard output goes to
 #
-# Needs terraform-provider-damodel, OpenSSH 8.4 or newer, and setsid on PATH. The exit code is the job's; 129, 130 or 143
-# after the signal HUP, INT or TERM; and 1 if the instance was not destroyed. A systemd service needs KillMode=mixed,
-# which signals this script alone, and time for the destroy, such as TimeoutStopSec=30min.
+# Needs terraform-provider-damodel, OpenSSH 8.4 or newer, and setsid on PATH. The exit code is the job's; 129, 130 or
+# 143 after the signal HUP, INT or TERM; and 1 if the instance was not destroyed. A systemd service needs
+# KillMode=mixed, which signals this script alone, and time for the destroy, such as TimeoutStopSec=30min.
 set -eu
 terraform=${TERRAFORM:-terraform}
 job=$1 results=$2

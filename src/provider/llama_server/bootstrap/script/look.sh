@@ -84,7 +84,8 @@ report() {
     printf '\ndamodel-report/1 begin\n'
     # shellcheck disable=SC2086
     assignments refused refused_text boot HOME state folder former job_record worker_identity worker_alive \
-        $owner_record $status_record $restarts_record $download_record download_bytes download_seconds server_folder server_alive server_time $server_record model_now \
+        $owner_record $status_record $restarts_record $download_record download_bytes download_seconds \
+        server_folder server_alive server_time $server_record model_now \
         model_unknown server_log | emit record
     # Looks are frequent during a compile.
     [ ! -f "$status_compile_log" ] ||

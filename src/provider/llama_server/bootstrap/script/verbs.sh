@@ -180,7 +180,8 @@ destroy() {
 }
 choose_state
 # A sender that looks at an update decides about its rollback.
-[ "$1" = work ] || [ "${DAMODEL_UNATTENDED-}${DAMODEL_REFRESHES-}" ] || [ ! -f "$state/former" ] || { : >"$state/attended"; } 2>/dev/null
+[ "$1" = work ] || [ "${DAMODEL_UNATTENDED-}${DAMODEL_REFRESHES-}" ] || [ ! -f "$state/former" ] ||
+    { : >"$state/attended"; } 2>/dev/null
 "$@"
 report
 exit 0
