@@ -146,7 +146,7 @@ impl RemoteFile {
         Ok(Self { client, url, user_agent, token: None, max_retries, proxies, versions: Arc::default() })
     }
 
-    /// Sends this token to the server of the address, and to no other one. A token that no header can carry is none.
+    /// Sends this token to the server of the address alone. A token that no header can carry is not sent.
     #[must_use]
     pub fn with_token(self, token: Option<SecretString>) -> Self {
         let bearer = |token: &SecretString| HeaderValue::try_from(format!("Bearer {}", token.expose_secret())).ok();

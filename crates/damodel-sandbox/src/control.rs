@@ -12,7 +12,7 @@
 //! | POST | `/sandbox/mutate` | applies a [`Mutation`](super::Mutation) |
 //! | GET | `/sandbox/machines` | the [`MachineView`](super::MachineView)s of the instances that accept logins |
 //! | GET, PUT | `/sandbox/form` | the [`Form`](super::Form); replaces it; omitted values are the defaults |
-//! | GET, PUT | `/sandbox/files` | how model files are served at `/files/NAME.gguf` ([`FileService`](super::FileService)), in the same way |
+//! | GET, PUT | `/sandbox/files` | the [`FileService`](super::FileService) of `/files/NAME.gguf`, in the same way |
 //!
 //! The types document the bodies and their effects. The fields of a record are those that the state shows; setting one
 //! has no other effect, and an unknown one, an id or a uid is refused with 422. For example:

@@ -38,7 +38,7 @@ pub struct FileService {
     pub redirect: Option<String>,
     /// The token without which a request is refused.
     pub token: Option<String>,
-    /// Whether the hub tells the SHA-256 (`X-Linked-ETag`).
+    /// Whether the hub sends the SHA-256 (`X-Linked-ETag`).
     pub is_linked: bool,
     /// Whether answers have no tag.
     pub is_untagged: bool,

@@ -272,7 +272,7 @@ async fn check_version() -> Result<(), Failure> {
     }
 }
 
-/// An unknown form is none.
+/// `None` for an unknown form.
 fn version(printed: &str) -> Option<(u32, u32)> {
     let (_, rest) = printed.split_once("OpenSSH_")?;
     let number = rest.split('_').next_back()?.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;

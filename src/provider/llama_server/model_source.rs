@@ -131,7 +131,7 @@ pub(super) fn validate(config: &LlamaServer, diagnostics: &mut Diagnostics) {
             path("sha256"),
             "One sum for several files",
             "A split model has a sum for each file, so sha256 cannot be set. The sums that the server of the address \
-             tells are compared.",
+             sends are compared.",
         );
     }
 }

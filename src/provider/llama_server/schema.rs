@@ -170,7 +170,7 @@ fn address_and_sum() -> Vec<Attribute> {
             "sha256",
             Type::String,
             "The SHA-256 that the file must have, whether it is downloaded or there already. Not for a split model. \
-             Without it, a sum that the server of the address tells (`X-Linked-ETag`) is compared after a download.",
+             Without it, a sum that the server of the address sends (`X-Linked-ETag`) is compared after a download.",
         )
         .validate(Validator::text("a SHA-256 in 64 hexadecimal digits", |sum| {
             sum.len() == 64 && sum.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -380,7 +380,7 @@ fn reported() -> Vec<Attribute> {
             "model_verified",
             Type::Bool,
             "Whether the model had the right SHA-256 when the server was started: `model_source.sha256`, or the one \
-             that the server of the address told when it was downloaded.",
+             that the server of the address sent when it was downloaded.",
         ),
         text("model_fingerprint", "Size, time of the last change, and a hash of the header of the model's file."),
         Attribute::computed("restarts", Type::Number, "How often it was restarted automatically since the last apply."),
