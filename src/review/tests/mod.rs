@@ -1,5 +1,6 @@
 //! Reports of whole plans.
 
+mod attacks;
 mod forms;
 mod gate;
 mod policies;
