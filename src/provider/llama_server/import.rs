@@ -166,8 +166,11 @@ impl LlamaServer {
             let option = options::find(word).filter(|_| !word.contains('='));
             match option.and_then(ServerOption::argument) {
                 Some("model") => {
-                    if let Some(path) = words.next() {
-                        take_path(&mut self.model, path, home);
+                    let before = self.model.clone();
+                    words.next().into_iter().for_each(|path| take_path(&mut self.model, path, home));
+                    if self.model != before {
+                        // The address is that of the previous file.
+                        self.model_source = Attr::Null;
                     }
                 }
                 // "localhost" is passed as this address.

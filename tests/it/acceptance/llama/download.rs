@@ -207,6 +207,32 @@ fn a_download_that_is_given_up_leaves_the_previous_server() {
     });
 }
 
+/// The download of an update whose apply ran out of time ends soon after it, and its server replaces the previous one: the
+/// address in the state is not the one of the model that a refresh finds.
+#[test]
+fn an_update_that_ended_after_its_apply_is_taken_by_the_next() {
+    each_served(|site, workspace| {
+        let of = |name: &str| {
+            let address = address(site, &format!("tiny.gguf?{name}"));
+            from(&address, "").text("model", &format!("~/models/{name}.gguf"))
+        };
+        serve(site, FileService::default());
+        workspace.apply_ok(&of("a").config());
+        let first = pid(&workspace.state());
+        serve(site, FileService { stall_after: Some(500_000), ..FileService::default() });
+        let after = of("b");
+        workspace.write(&after.clone().block(&timeout("update", "10s")).config());
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done && says(&said, Severity::Error, "the next apply resumes it"), "{said:#?}");
+        serve(site, FileService::default());
+        until("the downloaded model is served", || !runs(first) && servers(site).len() == 1);
+        workspace.apply_ok(&after.config());
+        workspace.settled();
+        assert_eq!(servers(site).len(), 1);
+        workspace.finish();
+    });
+}
+
 /// What does not fit is told before it is downloaded, and for a new instance in the apply.
 #[test]
 fn a_model_that_does_not_fit_is_not_downloaded() {
