@@ -142,9 +142,12 @@ pub fn line(event: &ProgressEvent, now: i64) -> String {
     format!("{title}: {}{percent}{detail}, {}{expected}", visible(&event.phase, LONGEST), spoken(elapsed))
 }
 
-/// The expected total duration, from the percentage.
+/// The expected total duration, from the percentage. A download may have begun long before this wait; its rate is
+/// shown.
 fn expected(event: &ProgressEvent, elapsed: SignedDuration) -> Option<SignedDuration> {
-    let percent = event.percent.filter(|percent| (ESTIMATED_FROM..100).contains(percent))?;
+    let is_estimated =
+        |percent: &u8| (ESTIMATED_FROM..100).contains(percent) && !event.phase.starts_with("downloading");
+    let percent = event.percent.filter(is_estimated)?;
     Some(elapsed * 100 / i32::from(percent))
 }
 
@@ -182,6 +185,8 @@ mod tests {
         let line = |percent, ended, now| line(&event("creating", percent, ended), now);
         assert_eq!(line(None, None, 31_500), format!("{title}: creating, 30s"));
         assert_eq!(line(Some(25), None, 31_000), format!("{title}: creating 25 %, 30s of about 2m"));
+        let download = event("downloading the model", Some(50), None);
+        assert_eq!(super::line(&download, 31_000), format!("{title}: downloading the model 50 %, 30s"));
         assert_eq!(line(Some(2), None, 31_000), format!("{title}: creating 2 %, 30s"));
         assert_eq!(line(None, Some(WaitEnding::Done), 0), format!("{title}: creating, done after 1m 4s"));
         let stopped = line(None, Some(WaitEnding::Stopped), 0);
