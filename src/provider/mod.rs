@@ -26,7 +26,7 @@ pub(crate) mod pricing;
 mod private_image;
 mod protection;
 mod public_images;
-mod rules;
+pub(crate) mod rules;
 mod source;
 mod specs;
 mod ssh;
@@ -34,7 +34,11 @@ mod ssh_failure;
 mod ssh_schema;
 pub(crate) mod words;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 pub use client::{DestroyFallback, OnLeftover, ProviderClient};
 pub use configuration::Configuration;
@@ -43,7 +47,9 @@ pub use environment::{Environment, NoHome, Silence, home_of_user};
 use self::words::capitalized;
 use crate::{
     api::{Context, CreatePhase, ObjectKind, PendingRecord},
-    framework::{self, ConfigureContext, Diagnostic, Diagnostics, Registry, Schema},
+    framework::{
+        self, ConfigureContext, Diagnostic, Diagnostics, OfferKind, Registry, Schema, Value, schema::Requirement,
+    },
 };
 
 /// The provider's address in its registry, without a host.
@@ -67,6 +73,21 @@ pub fn loggable_fields() -> BTreeSet<&'static str> {
         specs::COLUMNS,
     ];
     tables.into_iter().flat_map(columns::logged).collect()
+}
+
+/// The arguments of each resource, with their defaults as JSON.
+pub(crate) fn arguments() -> BTreeMap<&'static str, BTreeMap<String, Option<String>>> {
+    let default = |value: &Value| match value {
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => number.to_string(),
+        value => serde_json::Value::from(value.as_str()).to_string(),
+    };
+    let registry = framework::Provider::registry(&Damodel::new(Environment::default()));
+    let arguments = |schema: &Schema| {
+        let arguments = schema.attributes.iter().filter(|attribute| attribute.requirement != Requirement::Computed);
+        arguments.map(|one| (one.name.to_string(), one.default.as_ref().map(default))).collect()
+    };
+    registry.of(OfferKind::Resource).map(|resource| (resource.name, arguments(&resource.schema))).collect()
 }
 
 /// The provider.

@@ -22,6 +22,12 @@ pub(super) fn instance_uid() -> Validator {
     Validator::text("an instance's UID", |uid| !uid.is_empty() && !uid.contains([' ', ':', '/']))
 }
 
+/// Whether a cloud disk is released with its instance, by each source that marks it: one mark suffices, because its
+/// data is lost then.
+pub(crate) fn goes_with_instance(marks: [Option<bool>; 2]) -> bool {
+    marks.contains(&Some(true))
+}
+
 /// Whether this is a normalized absolute path: no empty, `.` or `..` parts and no control characters (service API, POST
 /// /api/instance/create: data_disk_mount_path).
 pub(super) fn is_absolute_path(path: &str) -> bool {

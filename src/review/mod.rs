@@ -1,39 +1,32 @@
-//! Reports of plans for reviewers, from the output of `terraform show -json PLAN` or `tofu show -json PLAN`.
+//! Reviews of plans, from the output of `terraform show -json PLAN` or `tofu show -json PLAN`.
 //!
-//! [`ReviewedPlan::read`] reads a plan, [`Reviewed::new`] reports its costs, destroys, replacements, prepaid terms and
-//! secrets in the state, [`Review::new`] applies a [`Policy`] to one or several, and [`render`] writes them in a
-//! [`Format`]. This layer uses the attribute names of the provider's resources, and of `provider`
-//! the hours of a period and the nearest word.
+//! The pipeline: [`Plan::read`] reads a plan, [`Facts::of`] finds out what it does, and `findings` what of it may be
+//! unwanted; [`Review::new`] is the verdict under a [`Policy`]; `document` makes the page, and [`render`] writes it in
+//! a [`Format`]. Each step names only those before it; below all are `address` and `values`.
 //!
-//! No report has a value that the plan marks as sensitive: values are read through `values::ChangeSide`, which keeps
-//! the masks with them.
+//! No report has a value that the plan marks as sensitive: values are read through `values::Values`, which keeps the
+//! masks with them.
 
-mod changes;
-mod cost;
+mod address;
 mod document;
+mod facts;
 mod findings;
-mod gate;
-mod losses;
-mod money;
 mod plan;
-mod policy_file;
+mod policy;
 mod render;
-mod report;
 mod values;
+mod verdict;
 
 pub use self::{
-    changes::{Change, ChangeAction, Line, PlannedDisk},
-    cost::{Amount, Candidates, Cost, CostRow, Sums, Term, TermKind, Total, Unpriced},
-    document::{DocumentError, decoded, is_wrapped},
-    findings::{Finding, Level, Location, Rule},
-    gate::{Deny, Exception, Limits, Policy, Verdict},
-    losses::{Item, ItemKind, Loss},
-    money::Money,
-    plan::{Check, Importing, NotAPlan, ReviewedPlan, Trigger},
-    policy_file::{NotAPolicy, Pattern, names},
-    render::{Format, Style, render},
-    report::{Counts, Report, Review, Reviewed, visible},
-    values::Secrets,
+    address::{Address, Pattern},
+    facts::*,
+    findings::Finding,
+    plan::{
+        ChangeAction, Check, Deferred, DocumentError, Head, Importing, NotAPlan, Plan, Trigger, decoded, is_wrapped,
+    },
+    policy::{Exception, Limits, NotAPolicy, Policy, Rule},
+    render::{Format, Style, render, visible},
+    verdict::{Judged, Level, Location, Review},
 };
 
 #[cfg(test)]

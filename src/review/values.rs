@@ -1,14 +1,8 @@
-//! Values of a plan with the masks of unknown and sensitive parts, and the secrets that a state has in clear.
+//! Values of a plan with the masks of unknown and sensitive parts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use serde::Serialize;
 use serde_json::{Number, Value};
-
-use super::{
-    changes::ChangeAction,
-    plan::{ResourceChange, ReviewedPlan, Side},
-};
 
 /// One step of a path: an attribute, a key, or an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +18,9 @@ impl PathPart {
     }
 }
 
-/// One side of a change.
+/// One side of a change: a value, and which of its parts are unknown or sensitive.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ChangeSide {
+pub(super) struct Values {
     value: Value,
     unknown: Value,
     sensitive: Value,
@@ -45,10 +39,10 @@ pub(super) enum ShownValue<'a> {
     Unknown,
 }
 
-impl ChangeSide {
-    pub(super) fn new(value: Option<&Value>, unknown: Option<&Value>, sensitive: Option<&Value>) -> Self {
-        let owned = |value: Option<&Value>| value.cloned().unwrap_or(Value::Null);
-        Self { value: owned(value), unknown: owned(unknown), sensitive: owned(sensitive) }
+impl Values {
+    /// A value with its masks: null, a boolean, or the form of the value.
+    pub(super) fn new(value: Value, unknown: Value, sensitive: Value) -> Self {
+        Self { value, unknown, sensitive }
     }
 
     /// The visible form of the value at a path of attribute names.
@@ -257,76 +251,18 @@ fn is_name(key: &str) -> bool {
     key.starts_with(may_begin) && key.chars().all(|c| may_begin(c) || c.is_ascii_digit() || c == '-')
 }
 
+/// The texts for a sensitive and an unknown value. Known values are JSON, which has no such text.
+pub(super) const SENSITIVE: &str = "(sensitive)";
+pub(super) const UNKNOWN: &str = "(known after apply)";
+
 /// The value as JSON, or the text shown instead.
-pub(super) fn told(seen: ShownValue<'_>) -> String {
+pub(super) fn shown(seen: ShownValue<'_>) -> String {
     match seen {
         ShownValue::Known(value) => value.to_string(),
         ShownValue::Null => "null".to_owned(),
-        ShownValue::Sensitive => "(sensitive)".to_owned(),
-        ShownValue::Unknown => "(known after apply)".to_owned(),
+        ShownValue::Sensitive => SENSITIVE.to_owned(),
+        ShownValue::Unknown => UNKNOWN.to_owned(),
     }
-}
-
-/// Secrets of one object.
-#[derive(Clone, Debug, Serialize)]
-pub struct Secrets {
-    /// The object's address, or `output.<name>`.
-    pub address: String,
-    /// The attributes that hold them.
-    pub attributes: Vec<String>,
-}
-
-impl Secrets {
-    /// All sensitive values that the state does not have yet, of all providers, because they share the state.
-    ///
-    /// Values that a data source read in the plan are counted each time, because every apply stores them again.
-    pub(super) fn all(plan: &ReviewedPlan) -> Vec<Self> {
-        let mut all = of_objects(plan);
-        all.extend(plan.prior.iter().filter(|stated| !stated.managed).map(|read| Self {
-            address: read.address.clone(),
-            attributes: read.values.secrets().iter().map(|path| written(path)).collect(),
-        }));
-        all.extend(
-            plan.outputs
-                .iter()
-                .filter(|(_, side)| is_new_secret(side))
-                .map(|(name, _)| Self { address: format!("output.{name}"), attributes: vec!["value".to_owned()] }),
-        );
-        all.retain(|secrets| !secrets.attributes.is_empty());
-        all
-    }
-}
-
-/// The secrets that enter with changes and with the refresh before them. Every apply stores refreshed values, even
-/// without changes. They are then on both sides of the change, and new only in the drift.
-fn of_objects(plan: &ReviewedPlan) -> Vec<Secrets> {
-    let mut refreshed: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for drifted in &plan.drift {
-        refreshed.entry(&drifted.address).or_default().extend(entering(drifted));
-    }
-    let mut all = Vec::new();
-    for change in plan.changes.iter().filter(|change| change.deposed.is_none()) {
-        let mut attributes = entering(change);
-        let mut more = refreshed.remove(change.address.as_str()).unwrap_or_default();
-        more.retain(|attribute| !attributes.contains(attribute));
-        attributes.extend(more);
-        all.push(Secrets { address: change.address.clone(), attributes });
-    }
-    // Drift of objects without a change. Cores write a change for every object, but this does not depend on it.
-    all.extend(refreshed.into_iter().map(|(address, attributes)| Secrets { address: address.to_owned(), attributes }));
-    all
-}
-
-fn entering(change: &ResourceChange) -> Vec<String> {
-    let side = &change.side;
-    let is_kept = !change.action.makes() && change.importing.is_none();
-    let new = side.after.secrets().into_iter().filter(|path| !(is_kept && side.after.is_same(&side.before, path)));
-    new.map(|path| written(&path)).collect()
-}
-
-fn is_new_secret(side: &Side) -> bool {
-    let writes = matches!(side.action, ChangeAction::Create | ChangeAction::Update);
-    writes && !side.after.secrets().is_empty() && !side.after.is_same(&side.before, &[])
 }
 
 #[cfg(test)]
@@ -335,12 +271,11 @@ mod tests {
 
     use super::*;
 
-    fn values() -> ChangeSide {
-        ChangeSide::new(
-            Some(&json!({"name": "x", "password": "secret", "none": null, "list": [{"a": 1, "b": "s"}],
-                    "map": {"k": "s"}})),
-            Some(&json!({"id": true, "later": {"part": true}})),
-            Some(&json!({"password": true, "id": true, "none": true, "list": [{"b": true}], "map": true})),
+    fn values() -> Values {
+        Values::new(
+            json!({"name": "x", "password": "secret", "none": null, "list": [{"a": 1, "b": "s"}], "map": {"k": "s"}}),
+            json!({"id": true, "later": {"part": true}}),
+            json!({"password": true, "id": true, "none": true, "list": [{"b": true}], "map": true}),
         )
     }
 
@@ -368,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_mark_on_the_whole_marks_every_element() {
-        let values = ChangeSide::new(Some(&json!({"list": ["a"]})), None, Some(&json!({"list": true})));
+        let values = Values::new(json!({"list": ["a"]}), Value::Null, json!({"list": true}));
         assert_eq!(values.elements("list")[0].whole(), ShownValue::Sensitive);
     }
 

@@ -9,17 +9,16 @@ use std::{
 
 use crate::{
     commands::Failure,
-    review::{NotAPlan, ReviewedPlan},
+    review::{Facts, NotAPlan, Plan},
 };
 
-/// A plan with its name.
+/// What a plan does. Its name is its path below the named folder, or as it was named beside others; one file alone has
+/// none.
 #[derive(Debug)]
 pub(super) struct PlanInput {
-    /// Its path below the named folder, or as it was named beside others; `None` for one file alone.
-    pub(super) name: Option<String>,
     /// Its file; `None` for standard input.
     pub(super) file: Option<PathBuf>,
-    pub(super) plan: ReviewedPlan,
+    pub(super) facts: Facts,
 }
 
 /// What identifies a file under all its names.
@@ -48,8 +47,9 @@ pub(super) fn read(named: &[PathBuf], input: &mut impl Read) -> Result<Vec<PlanI
         if path == Path::new("-") {
             let mut document = Vec::new();
             input.read_to_end(&mut document).map_err(|error| Failure::reading("standard input", error))?;
-            let plan = ReviewedPlan::read(&document).map_err(|error| not_a_plan("standard input", error))?;
-            reading.inputs.push(PlanInput { name: reading.is_of_several.then(|| "-".to_owned()), file: None, plan });
+            let plan = Plan::read(&document).map_err(|error| not_a_plan("standard input", error))?;
+            let facts = Facts::of(reading.is_of_several.then(|| "-".to_owned()), &plan);
+            reading.inputs.push(PlanInput { file: None, facts });
         } else if path.is_dir() {
             let before = reading.inputs.len();
             let mut files = Vec::new();
@@ -86,7 +86,7 @@ impl Reading {
         let failed = |error| Failure::reading(path.display(), error);
         let id = FileId::of(path).map_err(failed)?;
         let document = fs::read(path).map_err(failed)?;
-        let plan = match ReviewedPlan::read(&document) {
+        let plan = match Plan::read(&document) {
             // A file of a configuration, or a hidden one of another program.
             Err(NotAPlan::Other) if is_found && may_be_other(path) => return Ok(()),
             read => read.map_err(|error| not_a_plan(&path.display().to_string(), error))?,
@@ -100,7 +100,7 @@ impl Reading {
             }
             None => {}
         }
-        self.inputs.push(PlanInput { name, file: Some(path.to_owned()), plan });
+        self.inputs.push(PlanInput { file: Some(path.to_owned()), facts: Facts::of(name, &plan) });
         Ok(())
     }
 }
@@ -175,7 +175,7 @@ fn has_plan(folder: &Path, seen: &mut BTreeSet<FileId>) -> Result<bool, Failure>
             has_plan(&path, seen)?
         } else {
             let document = fs::read(&path).map_err(|error| Failure::reading(path.display(), error))?;
-            ReviewedPlan::read(&document).is_ok()
+            Plan::read(&document).is_ok()
         };
         if is_plan {
             return Ok(true);

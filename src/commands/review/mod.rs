@@ -21,7 +21,7 @@ use self::{
 use super::Failure;
 use crate::{
     provider::Environment,
-    review::{Deny, Format, Level, Limits, Money, Policy, Review, Reviewed, Style, decoded, render},
+    review::{Facts, Format, Limits, Money, Policy, Review, Rule, Style, decoded, render, visible},
 };
 
 /// The exit code for a violated gate.
@@ -35,12 +35,12 @@ const POLICY: &str = "review.toml";
 /// The input is the output of `terraform show -json PLANFILE` or `tofu show -json PLANFILE`, for a plan that was saved
 /// with `plan -out=PLANFILE`.
 ///
-/// An incomplete plan, as with -target, violates every gate. Plans of OpenTofu, and of Terraform before 1.8, do not
-/// contain whether they are complete; the report then has a note.
+/// --max-monthly-increase, --deny and --policy make it a gate, which an errored or incomplete plan violates too, as
+/// with -target. Plans of OpenTofu, and of Terraform before 1.8, do not contain whether they are complete: such a plan
+/// is incomplete if it has no entry for an object of the state.
 ///
-/// Exit codes: 0 the report was written, and the gate is not violated; 3 the gate (--max-monthly-increase, --deny,
-/// --policy) is violated, or a plan is unreadable in parts, and the report was written; 1 an input is not
-/// a plan; 2 wrong usage.
+/// Exit codes: 0 the report was written, and the gate is not violated; 3 the gate is violated, or a plan is unreadable
+/// in parts, and the report was written; 1 an input is not a plan; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "review")]
 pub struct Arguments {
@@ -54,16 +54,20 @@ pub struct Arguments {
     /// The folder of the configuration: findings get their file and line.
     #[arg(long, value_name = "DIR")]
     pub config_dir: Option<PathBuf>,
-    /// Puts a hidden marker with this name into Markdown and HTML, so that a program can find its comment again.
+    /// The name of the report of one plan, also in a hidden marker in Markdown and HTML, so that a program can find its
+    /// comment again.
     #[arg(long, value_name = "NAME", value_parser = id)]
     pub id: Option<String>,
+    /// The unit of sums: 1 to 8 letters from A to Z, or one currency sign. The API has no currency.
+    #[arg(long, value_name = "UNIT", value_parser = currency)]
+    pub currency: Option<String>,
     /// Fails when the increases of the plans add up to more than this a month (730 hours), in the service's currency,
     /// or when a price is unknown. Decreases do not count.
     #[arg(long, value_name = "N")]
     pub max_monthly_increase: Option<Money>,
     /// Fails when the plans do any of these. May be repeated.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
-    pub deny: Vec<Deny>,
+    pub deny: Vec<Rule>,
     /// A policy (TOML). The options apply too, and its exceptions hold for them. No other policy counts.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
@@ -79,6 +83,7 @@ pub async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let style = Style {
         format: arguments.format.unwrap_or(if is_terminal { Format::Text } else { Format::Markdown }),
         id: arguments.id.clone(),
+        currency: arguments.currency.clone(),
         is_coloured: is_terminal && console::colors_enabled(),
         ..Style::default()
     };
@@ -98,24 +103,28 @@ fn review(
     let policy = policy(arguments, &inputs, today)?;
     let sources = arguments.config_dir.as_deref().map(|folder| Sources::read(folder, environment.directory()));
     let sources = sources.transpose()?;
-    for PlanInput { name, file, .. } in &inputs {
+    for PlanInput { file, facts } in &inputs {
         let root = |file: &PathBuf| {
             Root::of(file.parent().unwrap_or_else(|| Path::new("")), environment.directory()).name(file)
         };
-        style.plan_files.extend(file.as_ref().map(|file| (name.clone(), root(file))));
+        style.plan_files.extend(file.as_ref().map(|file| (facts.name.clone(), root(file))));
     }
-    let plans = inputs.into_iter().map(|input| Reviewed::new(input.name, &input.plan)).collect();
-    let review = Review::new(plans, &policy, |finding| Some(sources.as_ref()?.locate(finding.address.as_deref())));
+    let plans: Vec<Facts> = inputs.into_iter().map(|input| input.facts).collect();
+    let review = Review::new(&plans, &policy, |finding| Some(sources.as_ref()?.locate(finding.address)));
     let text = render(&review, &style).map_err(|error| Failure::because("cannot write the report", error))?;
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::terminal)?;
     for warning in sources.iter().flat_map(Sources::warnings) {
         writeln!(told, "warning: {warning}").map_err(Failure::terminal)?;
     }
-    for finding in review.findings.iter().filter(|finding| finding.level == Level::Error) {
-        writeln!(told, "violation: {finding}").map_err(Failure::terminal)?;
+    for violation in review.violations() {
+        let finding = &violation.finding;
+        let parts = finding.plan.map(str::to_owned).into_iter().chain(finding.address.map(ToString::to_string));
+        let place: String = parts.map(|part| visible(&part, 200) + ": ").collect();
+        let message = visible(&violation.message(), 400);
+        writeln!(told, "violation: {}: {place}{message}", finding.rule).map_err(Failure::terminal)?;
     }
-    let is_open = review.gate.is_none_or(|verdict| verdict.passed);
-    Ok(if is_open { ExitCode::SUCCESS } else { ExitCode::from(VIOLATED) })
+    let is_violated = review.violations().next().is_some();
+    Ok(if is_violated { ExitCode::from(VIOLATED) } else { ExitCode::SUCCESS })
 }
 
 /// The limits of the options, with the policy of --policy. A file that is found beside a plan comes from whom the gate
@@ -132,12 +141,9 @@ fn policy(arguments: &Arguments, inputs: &[PlanInput], today: Date) -> Result<Po
         }
         None => Policy::default(),
     };
-    let options = Limits {
-        matching: None,
-        max_monthly_increase: arguments.max_monthly_increase.clone(),
-        deny: arguments.deny.clone(),
-    };
-    policy.limits.insert(0, options);
+    let (max_monthly_increase, deny) = (arguments.max_monthly_increase.clone(), arguments.deny.clone());
+    policy.is_gate |= max_monthly_increase.is_some() || !deny.is_empty();
+    policy.limits.insert(0, Limits { matching: None, max_monthly_increase, deny });
     let named = arguments.policy.as_deref().map(inputs::FileId::of).transpose();
     let named = named.map_err(|error| Failure::reading(POLICY, error))?;
     let folders =
@@ -156,4 +162,15 @@ fn id(name: &str) -> Result<String, String> {
         return Err("not a name of letters, digits, spaces and -_./ (at most 100, without --)".to_owned());
     }
     Ok(name.to_owned())
+}
+
+/// A unit: a currency's code, or one sign.
+fn currency(unit: &str) -> Result<String, String> {
+    let is_code = (1..=8).contains(&unit.len()) && unit.chars().all(|c| c.is_ascii_alphabetic());
+    let is_sign = matches!(unit, "$" | "¢" | "£" | "¤" | "¥" | "฿" | "₫" | "€" | "₩" | "₹" | "₽" | "₿" | "￥");
+    if is_code || is_sign {
+        Ok(unit.to_owned())
+    } else {
+        Err("not 1 to 8 letters from A to Z, nor one currency sign".to_owned())
+    }
 }

@@ -14,7 +14,7 @@ use crate::{
         Failure,
         terraform::{is_ignored, without_mark},
     },
-    review::{Location, names, visible},
+    review::{Address, Location, visible},
 };
 
 /// The endings of HCL files that Terraform and OpenTofu read.
@@ -68,8 +68,8 @@ impl Sources {
     }
 
     /// The location of an object's block, else of its module, else of the configuration.
-    pub(super) fn locate(&self, address: Option<&str>) -> Location {
-        let steps = address.map(names).unwrap_or_default();
+    pub(super) fn locate(&self, address: Option<&Address>) -> Location {
+        let steps = address.map(Address::names).unwrap_or_default();
         let whole = self.blocks.get(&steps.join("."));
         let mut module: &[&str] = &steps;
         let nearest = || {
@@ -150,7 +150,7 @@ impl Sources {
                 ("removed" | "moved", _) => match from(block) {
                     Some(address) => {
                         let address =
-                            module.iter().map(String::as_str).chain(names(&address)).collect::<Vec<_>>().join(".");
+                            module.iter().map(String::as_str).chain(address.names()).collect::<Vec<_>>().join(".");
                         self.blocks.entry(address).or_insert(location);
                         continue;
                     }
@@ -165,9 +165,9 @@ impl Sources {
 }
 
 /// The address in `from`.
-fn from(block: &Block) -> Option<String> {
+fn from(block: &Block) -> Option<Address> {
     let from = block.body.get_attribute("from")?;
-    Some(from.value.to_string().trim().to_owned())
+    Some(Address::new(from.value.to_string().trim()))
 }
 
 /// The settings that all modules share.

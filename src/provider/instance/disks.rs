@@ -257,10 +257,10 @@ fn mounted(instance: &Instance, listing: Option<&Listing<CloudDisk>>) -> Vec<Mou
                 disk.name.as_deref().unwrap_or_default(),
                 disk.size_gb.unwrap_or_default()
             ),
-            dies: of_state(disk.id).map_or_else(
-                || disk.release_with_instance == Some(true),
-                |disk| disk.release_with_instance.known() == Some(&true),
-            ),
+            dies: rules::goes_with_instance([
+                disk.release_with_instance,
+                of_state(disk.id).and_then(|disk| disk.release_with_instance.known().copied()),
+            ]),
         })
         .collect();
     if listing.is_none() {
@@ -320,6 +320,16 @@ mod tests {
         let disks = mounted(&instance, Some(&listing));
         assert_eq!(names(&disks, true), [r#"1 "scratch" (20 GB)"#]);
         assert_eq!(names(&disks, false), [r#"2 "data" (100 GB)"#]);
+        // Where the state and the service disagree, the disk goes.
+        let stated = [(1, false), (2, true)].map(|(id, goes)| {
+            let goes = Attr::Known(goes);
+            Existing { disk_id: Attr::Known(id), release_with_instance: goes, ..Existing::default() }.into()
+        });
+        let instance = Instance { exist_disks: Attr::Known(stated.to_vec()), ..instance };
+        assert_eq!(
+            names(&mounted(&instance, Some(&listing)), true),
+            [r#"1 "scratch" (20 GB)"#, r#"2 "data" (100 GB)"#]
+        );
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! Reader of plans: unknown fields of newer versions of Terraform or OpenTofu are ignored, but parts are not guessed. A
 //! part that cannot be read is a fault of the plan, and a plan with faults passes no gate.
 
+use std::{borrow::Cow, collections::BTreeSet};
+
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
 use super::{
     super::{
-        changes::ChangeAction,
-        document::{DocumentError, decoded, is_wrapped},
-        values::{ChangeSide, PathPart},
+        address::Address,
+        values::{PathPart, Values},
     },
-    Check, Importing, Invocation, NotAPlan, ResourceChange, ReviewedPlan, Side, Stated, Trigger,
+    Change, ChangeAction, Check, Configured, Deferred, Importing, Invocation, Output, Plan, Stated, Trigger, is_own,
 };
 
 /// The relevant members of the document. Those that only identify its kind are not kept, because they are the largest.
@@ -21,6 +22,7 @@ struct Root {
     level: Option<IgnoredAny>,
     format_version: Value,
     terraform_version: Value,
+    timestamp: Value,
     planned_values: Option<IgnoredAny>,
     provider_schemas: Option<IgnoredAny>,
     diagnostics: Option<IgnoredAny>,
@@ -41,13 +43,94 @@ struct Root {
     configuration: Value,
 }
 
+/// The reason why a document is not the bare output of Terraform or OpenTofu.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DocumentError {
+    /// It begins like UTF-16. Usual cause: it is truncated, or another program added text in another encoding.
+    #[error("it is not valid UTF-16, although it begins as UTF-16. Write the file again")]
+    Encoding,
+    /// A workflow's wrapper added lines.
+    #[error(
+        "it has lines of the wrapper of hashicorp/setup-terraform (`[command]…`, `::debug::…`). Set \
+         `terraform_wrapper: false` in that step, or `tofu_wrapper: false` of opentofu/setup-opentofu"
+    )]
+    Wrapper,
+}
+
+/// The reason why a document is not a readable plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotAPlan {
+    /// It is not the bare output of a program.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// OpenTofu encrypted it: a saved plan, or a state.
+    #[error("OpenTofu encrypted it. Run `tofu show -json PLANFILE` and pass its output")]
+    Encrypted,
+    /// It is empty. Usual cause: the command before the pipe failed.
+    #[error("it is empty. Check the command before the pipe, or the one that wrote the file")]
+    Empty,
+    /// It is the log of a plan or an apply.
+    #[error(
+        "it is the log of a run with -json. Save the plan with `plan -out=FILE`, run `terraform show -json FILE` and \
+         pass its output"
+    )]
+    Log,
+    /// It is another document.
+    #[error("it is JSON, but not the output of `terraform show -json PLANFILE`")]
+    Other,
+    /// It is a plan file of `plan -out`.
+    #[error("it is a saved plan file. Run `terraform show -json FILE` or `tofu show -json FILE` and pass its output")]
+    Saved,
+    /// It is a state.
+    #[error("it is a state. Save a plan with `plan -out=FILE`, run `terraform show -json FILE` and pass its output")]
+    State,
+    /// It is not JSON. Usual cause: it is truncated.
+    #[error("it is not JSON ({0}). Pass the output of `terraform show -json PLANFILE`")]
+    Syntax(String),
+    /// Its format is newer than this program.
+    #[error("its format is {0:?}, and this version reads 0.x and 1.x. Install a newer version of the provider")]
+    Version(String),
+}
+
 impl NotAPlan {
     fn syntax(document: &[u8], reason: String) -> Self {
         if is_wrapped(document) { DocumentError::Wrapper.into() } else { Self::Syntax(reason) }
     }
 }
 
-impl ReviewedPlan {
+/// A document in UTF-8, without its byte order mark.
+///
+/// `>` of Windows PowerShell 5 writes UTF-16. Without a mark the first character, ASCII in JSON and TOML, shows the
+/// order of its bytes.
+///
+/// # Errors
+///
+/// If it begins as UTF-16 and is not.
+pub fn decoded(document: &[u8]) -> Result<Cow<'_, [u8]>, DocumentError> {
+    let (units, is_big_endian) = match document {
+        [0xff, 0xfe, units @ ..] => (units, false),
+        [0xfe, 0xff, units @ ..] => (units, true),
+        [1..=u8::MAX, 0, ..] => (document, false),
+        [0, 1..=u8::MAX, ..] => (document, true),
+        [0xef, 0xbb, 0xbf, text @ ..] => return Ok(Cow::Borrowed(text)),
+        _ => return Ok(Cow::Borrowed(document)),
+    };
+    let (units, []) = units.as_chunks::<2>() else { return Err(DocumentError::Encoding) };
+    let units =
+        units.iter().map(|unit| if is_big_endian { u16::from_be_bytes(*unit) } else { u16::from_le_bytes(*unit) });
+    let text: Result<String, _> = char::decode_utf16(units).collect();
+    text.map(|text| Cow::Owned(text.into_bytes())).map_err(|_| DocumentError::Encoding)
+}
+
+/// Whether a wrapper added lines: setup-terraform and setup-opentofu print the command before its output, and commands
+/// for GitHub Actions after it. No line of JSON begins so.
+pub fn is_wrapped(document: &[u8]) -> bool {
+    document.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"[command]") || line.starts_with(b"::"))
+}
+
+impl Plan {
     /// Reads a plan.
     ///
     /// # Errors
@@ -87,110 +170,115 @@ impl ReviewedPlan {
         let is_plan = root.planned_values.is_some() || changes.iter().any(|part| !part.is_null());
         let is_other = root.provider_schemas.is_some() || root.diagnostics.is_some();
         match (is_plan, is_other) {
-            (true, _) => Ok(Self::of(&root)),
+            (true, _) => Ok(Self::of(root)),
             (false, true) => Err(NotAPlan::Other),
             (false, false) => Err(NotAPlan::State),
         }
     }
 
-    fn of(root: &Root) -> Self {
-        let mut plan = Self { core: root.terraform_version.as_str().map(str::to_owned), ..Self::default() };
-        plan.errored = plan.flag(&root.errored, "errored").unwrap_or(false);
+    fn of(root: Root) -> Self {
+        let mut plan = Self::default();
+        [plan.head.core_version, plan.head.planned_at] =
+            [&root.terraform_version, &root.timestamp].map(|part| part.as_str().map(str::to_owned));
+        plan.head.errored = plan.flag(&root.errored, "errored").unwrap_or(false);
         let complete = plan.flag(&root.complete, "complete");
-        plan.says_whether_complete = complete.is_some();
-        plan.changes = plan.read_changes(&root.resource_changes, "resource_changes");
-        plan.drift = plan.read_changes(&root.resource_drift, "resource_drift");
-        plan.read_invocations(&root.action_invocations);
-        plan.read_deferred(&root.deferred_changes, "deferred_changes", "/resource_change/address");
-        plan.read_deferred(
-            &root.deferred_action_invocations,
-            "deferred_action_invocations",
-            "/action_invocation/address",
-        );
-        plan.incomplete = match (complete, plan.deferred.is_empty()) {
-            (_, false) => Some("some changes are deferred to a later plan"),
-            (Some(false), true) => Some("another plan is needed after it, as with -target or after an error"),
-            (Some(true) | None, true) => None,
-        };
-        plan.outputs = plan.read_outputs(&root.output_changes);
-        plan.failed_checks = plan.read_checks(&root.checks);
-        if !(root.prior_state.is_null() || root.prior_state.is_object()) {
-            plan.faults.push("prior_state".to_owned());
+        plan.head.says_whether_complete = complete.is_some();
+        plan.changes = plan.read_changes(root.resource_changes, "resource_changes");
+        plan.drift = plan.read_changes(root.resource_drift, "resource_drift");
+        for (index, entry) in plan.list(root.action_invocations, "action_invocations").into_iter().enumerate() {
+            match invocation(entry) {
+                Some(invocation) => plan.invocations.push(invocation),
+                None => plan.head.unreadable.push(format!("action_invocations[{index}]")),
+            }
         }
-        if let Some(module) = root.prior_state.pointer("/values/root_module") {
-            plan.read_module(module);
-        }
+        plan.read_deferred(root.deferred_changes, "deferred_changes", "/resource_change/address");
+        let actions = "deferred_action_invocations";
+        plan.read_deferred(root.deferred_action_invocations, actions, "/action_invocation/address");
+        plan.read_outputs(root.output_changes);
+        plan.failed_checks = plan.read_checks(root.checks);
+        plan.read_prior(root.prior_state);
         plan.read_configuration(&root.configuration["root_module"], "");
+        plan.judge(complete);
         plan
     }
 
-    fn read_changes(&mut self, list: &Value, key: &str) -> Vec<ResourceChange> {
+    /// Finds out whether the plan alone reaches the configuration. Without the field that says so, an object of the
+    /// prior state without an entry shows that one was left out; a list without entries shows nothing.
+    fn judge(&mut self, complete: Option<bool>) {
+        if complete.is_none() && !self.changes.is_empty() {
+            let entries = self.changes.iter().flat_map(Change::addresses).chain(&self.unread);
+            let entries: BTreeSet<&Address> = entries.collect();
+            let left_out = self.prior.iter().filter(|stated| stated.managed && !entries.contains(&stated.address));
+            self.head.left_out = left_out.map(|stated| stated.address.to_string()).collect();
+        }
+        self.head.incomplete = if !self.deferred.is_empty() {
+            self.head.left_out = self.deferred.iter().map(|deferred| deferred.address.to_string()).collect();
+            Some("some changes are deferred to a later plan")
+        } else if complete == Some(false) {
+            Some("another plan is needed after it, as with -target or after an error")
+        } else if !self.head.left_out.is_empty() {
+            Some("it has no entry for objects of the state, as with -target")
+        } else {
+            None
+        };
+    }
+
+    fn read_changes(&mut self, list: Value, key: &str) -> Vec<Change> {
         let mut changes = Vec::new();
-        for (index, entry) in self.list(list, key).iter().enumerate() {
-            if is_ephemeral(entry) {
+        for (index, entry) in self.list(list, key).into_iter().enumerate() {
+            if is_ephemeral(&entry) {
                 continue;
             }
-            let fault = |part: &str| {
-                let address = text(entry, "address").map(|address| format!(" ({address})")).unwrap_or_default();
-                format!("{key}[{index}]{part}{address}")
-            };
+            let address = text(&entry, "address");
+            let named = address.as_ref().map(|address| format!(" ({address})")).unwrap_or_default();
+            let fault = |part: &str| format!("{key}[{index}]{part}{named}");
+            let odd = odd_parts(&entry);
             match change(entry) {
                 Some(change) => {
-                    self.faults.extend(odd_parts(entry).into_iter().map(fault));
+                    self.head.unreadable.extend(odd.into_iter().map(fault));
                     changes.push(change);
                 }
                 None => {
-                    self.faults.push(fault(""));
-                    self.unread.extend(text(entry, "address"));
+                    self.head.unreadable.push(fault(""));
+                    self.unread.extend(address.map(Address::new));
                 }
             }
         }
         changes
     }
 
-    fn read_invocations(&mut self, list: &Value) {
-        for (index, entry) in self.list(list, "action_invocations").iter().enumerate() {
-            match invocation(entry) {
-                Some(invocation) => self.invocations.push(invocation),
-                None => self.faults.push(format!("action_invocations[{index}]")),
-            }
-        }
-    }
-
     /// Reads the deferred changes, of which only parts are known: address and reason suffice.
-    fn read_deferred(&mut self, list: &Value, key: &str, address: &str) {
+    fn read_deferred(&mut self, list: Value, key: &str, address: &str) {
         for entry in self.list(list, key) {
             let address = entry.pointer(address).and_then(Value::as_str).unwrap_or("(unknown address)");
-            let reason = text(entry, "reason").unwrap_or_default();
-            self.deferred.push((address.to_owned(), reason));
+            let reason = text(&entry, "reason").unwrap_or_default();
+            self.deferred.push(Deferred { address: Address::new(address), reason });
         }
     }
 
-    fn read_outputs(&mut self, changes: &Value) -> Vec<(String, Side)> {
-        let mut outputs = Vec::new();
+    fn read_outputs(&mut self, changes: Value) {
         match changes {
             Value::Null => {}
             Value::Object(changes) => {
-                for (name, change) in changes {
-                    match side(change) {
-                        Some(side) => outputs.push((name.clone(), side)),
-                        None => self.faults.push(format!("output_changes.{name}")),
+                for (name, mut change) in changes {
+                    match (ChangeAction::read(&change["actions"]), sides(&mut change)) {
+                        (Some(action), Some((before, after))) => {
+                            let address = Address::new(format!("output.{name}"));
+                            self.outputs.push(Output { address, action, before, after });
+                        }
+                        _ => self.head.unreadable.push(format!("output_changes.{name}")),
                     }
                 }
             }
-            _ => self.faults.push("output_changes".to_owned()),
+            _ => self.head.unreadable.push("output_changes".to_owned()),
         }
-        outputs
     }
 
-    fn read_checks(&mut self, checks: &Value) -> Vec<Check> {
+    fn read_checks(&mut self, checks: Value) -> Vec<Check> {
         let checks = self.list(checks, "checks");
-        let instances = checks.iter().flat_map(|check| {
-            let whole = std::slice::from_ref(check);
-            match check.get("instances").and_then(Value::as_array) {
-                Some(instances) if !instances.is_empty() => instances.as_slice(),
-                _ => whole,
-            }
+        let instances = checks.iter().flat_map(|check| match elements(&check["instances"]) {
+            [] => std::slice::from_ref(check),
+            instances => instances,
         });
         let mut failed = Vec::new();
         for check in instances {
@@ -198,10 +286,10 @@ impl ReviewedPlan {
             match status.as_str() {
                 "pass" | "unknown" => continue,
                 "fail" | "error" => {}
-                _ => self.faults.push("checks".to_owned()),
+                _ => self.head.unreadable.push("checks".to_owned()),
             }
             failed.push(Check {
-                address: check.pointer("/address/to_display").and_then(Value::as_str).unwrap_or_default().to_owned(),
+                address: Address::new(check.pointer("/address/to_display").and_then(Value::as_str).unwrap_or_default()),
                 status,
                 problems: elements(&check["problems"]).iter().filter_map(|problem| text(problem, "message")).collect(),
             });
@@ -209,29 +297,44 @@ impl ReviewedPlan {
         failed
     }
 
-    fn read_module(&mut self, module: &Value) {
-        for resource in self.list(&module["resources"], "prior_state") {
-            if let (Some(address), Some(kind)) = (text(resource, "address"), text(resource, "type")) {
-                let values = ChangeSide::new(resource.get("values"), None, resource.get("sensitive_values"));
-                self.prior.push(Stated { address, kind, managed: resource["mode"] == "managed", values });
-            } else {
-                self.faults.push("prior_state".to_owned());
-            }
+    fn read_prior(&mut self, mut state: Value) {
+        if !(state.is_null() || state.is_object()) {
+            self.head.unreadable.push("prior_state".to_owned());
         }
-        for module in self.list(&module["child_modules"], "prior_state") {
-            self.read_module(module);
+        let mut modules: Vec<Value> = state.pointer_mut("/values/root_module").map(Value::take).into_iter().collect();
+        while let Some(mut module) = modules.pop() {
+            for mut resource in self.list(take(&mut module, "resources"), "prior_state") {
+                if let (Some(address), Some(kind)) = (text(&resource, "address"), text(&resource, "type")) {
+                    let (values, sensitive) = (take(&mut resource, "values"), take(&mut resource, "sensitive_values"));
+                    let address = Address::deposed(address, text(&resource, "deposed_key"));
+                    let managed = resource["mode"] == "managed";
+                    self.prior.push(Stated {
+                        address,
+                        kind,
+                        managed,
+                        values: Values::new(values, Value::Null, sensitive),
+                    });
+                } else {
+                    self.head.unreadable.push("prior_state".to_owned());
+                }
+            }
+            let mut children = self.list(take(&mut module, "child_modules"), "prior_state");
+            children.reverse();
+            modules.append(&mut children);
         }
     }
 
-    /// Reads which resources have provisioners. A missing configuration is no fault.
+    /// Reads the arguments and provisioners of resources. A missing configuration is no fault.
     fn read_configuration(&mut self, module: &Value, prefix: &str) {
         for resource in elements(&module["resources"]) {
             let Some(address) = text(resource, "address") else { continue };
+            let expressions = resource["expressions"].as_object().into_iter().flatten();
             let provisioners = elements(&resource["provisioners"]).iter();
-            let types: Vec<String> = provisioners.filter_map(|provisioner| text(provisioner, "type")).collect();
-            if !types.is_empty() {
-                self.provisioners.insert(format!("{prefix}{address}"), types);
-            }
+            let configured = Configured {
+                arguments: expressions.map(|(name, _)| name.clone()).collect(),
+                provisioners: provisioners.filter_map(|provisioner| text(provisioner, "type")).collect(),
+            };
+            self.configured.insert(format!("{prefix}{address}"), configured);
         }
         for (name, call) in module["module_calls"].as_object().into_iter().flatten() {
             self.read_configuration(&call["module"], &format!("{prefix}module.{name}."));
@@ -239,16 +342,18 @@ impl ReviewedPlan {
     }
 
     /// A list that may be missing. Any other value under its name is a fault.
-    fn list<'a>(&mut self, list: &'a Value, key: &str) -> &'a [Value] {
-        if !(list.is_null() || list.is_array()) {
-            self.faults.push(key.to_owned());
+    fn list(&mut self, list: Value, key: &str) -> Vec<Value> {
+        match list {
+            Value::Array(elements) => return elements,
+            Value::Null => {}
+            _ => self.head.unreadable.push(key.to_owned()),
         }
-        elements(list)
+        Vec::new()
     }
 
     fn flag(&mut self, value: &Value, key: &str) -> Option<bool> {
         if !(value.is_null() || value.is_boolean()) {
-            self.faults.push(key.to_owned());
+            self.head.unreadable.push(key.to_owned());
         }
         value.as_bool()
     }
@@ -261,31 +366,38 @@ fn is_ephemeral(entry: &Value) -> bool {
     entry["mode"] == "ephemeral" && is_opened
 }
 
-/// A change, if its action and its masks have the documented form.
-fn change(entry: &Value) -> Option<ResourceChange> {
-    let inner = entry.get("change")?;
-    let side = side(inner)?;
+/// A change, if its action, its mode and its masks have the documented form. An object of another provider may have an
+/// unknown action or mode.
+fn change(mut entry: Value) -> Option<Change> {
+    let kind = text(&entry, "type")?;
+    let mode = text(&entry, "mode")?;
+    let action = ChangeAction::read(&entry["change"]["actions"]);
+    let is_known = action.is_some() && ["managed", "data"].contains(&mode.as_str());
+    if !is_known && is_own(&kind) {
+        return None;
+    }
+    let address = text(&entry, "address")?;
+    let moved_from = text(&entry, "previous_address").filter(|old| *old != address).map(Address::new);
+    let inner = entry.get_mut("change")?;
     let is_object = |key: &str| inner.get(key).is_none_or(|value| value.is_null() || value.is_object());
     if !(is_object("before") && is_object("after")) {
         return None;
     }
-    let managed = match text(entry, "mode")?.as_str() {
-        "managed" => true,
-        "data" => false,
-        _ => return None,
-    };
-    Some(ResourceChange {
-        address: text(entry, "address")?,
-        previous_address: text(entry, "previous_address"),
-        deposed: text(entry, "deposed"),
-        kind: text(entry, "type")?,
-        provider: text(entry, "provider_name"),
-        managed,
-        action: side.action,
-        reason: text(entry, "action_reason"),
-        importing: inner.get("importing").filter(|importing| !importing.is_null()).map(importing),
-        replace_paths: elements(&inner["replace_paths"]).iter().map(path).collect(),
-        side,
+    let (before, after) = sides(inner)?;
+    let importing = inner.get("importing").filter(|importing| !importing.is_null()).map(importing);
+    let replace_paths = elements(&inner["replace_paths"]).iter().map(path).collect();
+    Some(Change {
+        address: Address::deposed(address, text(&entry, "deposed")),
+        moved_from,
+        kind,
+        provider: text(&entry, "provider_name"),
+        managed: mode != "data",
+        action: action.filter(|_| is_known).unwrap_or(ChangeAction::Unknown),
+        reason: text(&entry, "action_reason"),
+        importing,
+        replace_paths,
+        before,
+        after,
     })
 }
 
@@ -308,23 +420,18 @@ fn importing(importing: &Value) -> Importing {
     Importing { id: text(importing, "id").or_else(identity) }
 }
 
-/// Both sides of a change; `None` if its actions are unknown, or its masks have an unknown form.
-fn side(change: &Value) -> Option<Side> {
+/// Both sides of a change; `None` if its masks have an unknown form.
+fn sides(change: &mut Value) -> Option<(Values, Values)> {
     let is_mask = |key: &str| !matches!(change.get(key), Some(Value::Number(_) | Value::String(_)));
     if !["after_unknown", "before_sensitive", "after_sensitive"].into_iter().all(is_mask) {
         return None;
     }
-    let values = |value: &str, unknown: Option<&Value>, sensitive: &str| {
-        ChangeSide::new(change.get(value), unknown, change.get(sensitive))
-    };
-    Some(Side {
-        action: ChangeAction::read(change.get("actions")?)?,
-        before: values("before", None, "before_sensitive"),
-        after: values("after", change.get("after_unknown"), "after_sensitive"),
-    })
+    let mut part = |key: &str| take(change, key);
+    let before = Values::new(part("before"), Value::Null, part("before_sensitive"));
+    Some((before, Values::new(part("after"), part("after_unknown"), part("after_sensitive"))))
 }
 
-fn invocation(entry: &Value) -> Option<Invocation> {
+fn invocation(mut entry: Value) -> Option<Invocation> {
     let lifecycle = &entry["lifecycle_action_trigger"];
     let trigger = if lifecycle.is_object() {
         Trigger::Lifecycle {
@@ -339,18 +446,13 @@ fn invocation(entry: &Value) -> Option<Invocation> {
         return None;
     };
     let is_mask = |key: &str| !matches!(entry.get(key), Some(Value::Number(_) | Value::String(_)));
-    let is_readable = ["config_unknown", "config_sensitive"].into_iter().all(is_mask);
-    is_readable.then_some(())?;
-    Some(Invocation {
-        address: text(entry, "address")?,
-        kind: text(entry, "type")?,
-        trigger,
-        arguments: ChangeSide::new(
-            entry.get("config_values"),
-            entry.get("config_unknown"),
-            entry.get("config_sensitive"),
-        ),
-    })
+    if !["config_unknown", "config_sensitive"].into_iter().all(is_mask) {
+        return None;
+    }
+    let (address, kind) = (Address::new(text(&entry, "address")?), text(&entry, "type")?);
+    let mut part = |key: &str| take(&mut entry, key);
+    let arguments = Values::new(part("config_values"), part("config_unknown"), part("config_sensitive"));
+    Some(Invocation { address, kind, trigger, arguments })
 }
 
 /// The configuration's form (`before_destroy`) of a plan's event (`BeforeDestroy`).
@@ -373,6 +475,11 @@ fn path(steps: &Value) -> Vec<PathPart> {
         _ => PathPart::Key(step.to_string()),
     };
     elements(steps).iter().map(step).collect()
+}
+
+/// Moves a member out of an object: plans are large. Null if there is none.
+fn take(within: &mut Value, key: &str) -> Value {
+    within.get_mut(key).map(Value::take).unwrap_or_default()
 }
 
 fn elements(list: &Value) -> &[Value] {

@@ -1,70 +1,62 @@
-//! The report as an HTML page: one file without scripts and external resources. The template escapes all texts.
+//! The review as an HTML page: one file without scripts and external resources. The template escapes all texts.
 
 use std::cmp::Reverse;
 
 use askama::Template;
 
-use super::{
-    document::{Piece, Section, sections},
-    marker,
-};
+use super::{mark, visible};
 use crate::review::{
-    cost::{Amount, CostRow},
-    money::{Money, thousands},
-    report::{Review, visible},
+    document::{Page, Piece, Table, Text, month},
+    facts::CostRow,
+    verdict::Review,
 };
 
-/// The sections before this one (destroyed objects among them) are placed above the sums.
-const COSTS: &str = "Cost per month";
+/// The maximum number of instances with a bar.
+const BARS: usize = 20;
 
 #[derive(Template)]
 #[template(path = "report.html", config = "src/review/render/askama.toml")]
-struct Page<'a> {
-    marker: Option<String>,
-    summary: String,
-    core: Option<&'a str>,
-    warnings: Vec<String>,
-    verdict: Option<String>,
-    is_open: bool,
-    now: String,
-    after: String,
-    change: String,
-    unknown: String,
+struct Html<'a> {
+    marker: String,
+    mark: &'static str,
+    page: &'a Page,
     bars: Vec<Bar>,
     bars_left_out: usize,
-    before: Vec<Section>,
-    sections: Vec<Section>,
-    notes: Vec<&'static str>,
+}
+
+/// Two bars with their label. Lengths are in thousandths of the longest bar of the chart.
+struct Bar {
+    label: String,
+    now: u32,
+    after: u32,
+    now_text: String,
+    after_text: String,
 }
 
 /// Writes a review.
-pub(super) fn write(review: &Review, id: Option<&str>) -> Result<String, askama::Error> {
-    let sums = review.sums();
-    let mut before = sections(review);
-    let costs = before.iter().position(|section| section.title == COSTS).unwrap_or(before.len());
-    let sections = before.split_off(costs);
-    let core = match review.plans.as_slice() {
-        [plan] => plan.report.core_version.as_deref(),
-        _ => None,
+pub(super) fn write(page: &Page, review: &Review<'_>, marker: String) -> Result<String, askama::Error> {
+    let mut rows: Vec<&CostRow> = review.plans.iter().flat_map(|plan| &plan.cost.instances).collect();
+    let bars_left_out = rows.len().saturating_sub(BARS);
+    Ok(Html { marker, mark: mark(page), page, bars: bars(&mut rows), bars_left_out }.render()? + "\n")
+}
+
+/// The bars of the most expensive instances.
+fn bars(rows: &mut Vec<&CostRow>) -> Vec<Bar> {
+    let height = |row: &CostRow| row.now.monthly().max(row.after.monthly());
+    rows.sort_by_cached_key(|row| Reverse(height(row)));
+    rows.truncate(BARS);
+    let longest = rows.first().map(|row| height(row)).unwrap_or_default();
+    let bar = |row: &&CostRow| {
+        let [now, after] = [row.now.monthly(), row.after.monthly()];
+        Bar {
+            label: visible(&row.address.to_string(), usize::MAX),
+            now: now.thousandths_of(&longest),
+            after: after.thousandths_of(&longest),
+            now_text: month(&row.now),
+            after_text: month(&row.after),
+        }
     };
-    let page = Page {
-        marker: id.map(marker),
-        summary: super::summary(review),
-        core,
-        warnings: super::warnings(review),
-        verdict: super::verdict(review),
-        is_open: review.gate.as_ref().is_some_and(|verdict| verdict.passed),
-        now: sums.now.monthly.grouped(),
-        after: sums.after.monthly.grouped(),
-        change: thousands(&sums.monthly_change.signed(2)),
-        unknown: super::unknown(sums.unknown_increases),
-        bars: bars(review),
-        bars_left_out: left_out(review),
-        before,
-        sections,
-        notes: super::notes(review),
-    };
-    Ok(page.render()? + "\n")
+    rows.iter().map(bar).collect()
 }
 
 impl Bar {
@@ -74,14 +66,8 @@ impl Bar {
     }
 }
 
-/// Whether a text is only a number.
-fn is_sum(text: &str) -> bool {
-    let digits = text.trim_start_matches(['+', '\u{2212}']);
-    !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit() || c == '.')
-}
-
-impl Section {
-    fn column(&self, column: &usize) -> &'static str {
+impl Table {
+    fn title(&self, column: &usize) -> &'static str {
         self.columns.get(*column).map_or("", |column| column.title)
     }
 
@@ -90,58 +76,12 @@ impl Section {
     }
 }
 
-impl Piece {
-    /// The text, and whether it comes from the plan.
-    fn shown(&self) -> (String, bool) {
-        match self {
-            Self::Plan(text) => (visible(text, usize::MAX), true),
-            Self::Words(text) if is_sum(text) => (thousands(text), false),
-            Self::Words(text) => (text.clone(), false),
-        }
-    }
-}
-
-/// The maximum number of instances with a bar.
-const BARS: usize = 12;
-
-/// Two bars with their label. Lengths are in thousandths of the longest bar of the chart.
-#[derive(Debug)]
-pub(super) struct Bar {
-    pub(super) label: String,
-    pub(super) now: u32,
-    pub(super) after: u32,
-    pub(super) now_text: String,
-    pub(super) after_text: String,
-}
-
-/// The bars of the most expensive instances.
-pub(super) fn bars(review: &Review) -> Vec<Bar> {
-    let mut rows: Vec<&CostRow> = rows(review).collect();
-    rows.sort_by_key(|row| Reverse(known(&row.now).max(known(&row.after))));
-    rows.truncate(BARS);
-    let longest = rows.iter().map(|row| known(&row.now).max(known(&row.after))).max().unwrap_or_default();
-    let bar = |row: &&CostRow| Bar {
-        label: visible(&row.address, usize::MAX),
-        now: known(&row.now).thousandths_of(&longest),
-        after: known(&row.after).thousandths_of(&longest),
-        now_text: thousands(&super::monthly(&row.now)),
-        after_text: thousands(&super::monthly(&row.after)),
-    };
-    rows.iter().map(bar).collect()
-}
-
-/// The number of instances without a bar.
-pub(super) fn left_out(review: &Review) -> usize {
-    rows(review).count().saturating_sub(BARS)
-}
-
-fn rows(review: &Review) -> impl Iterator<Item = &CostRow> {
-    review.plans.iter().flat_map(|plan| &plan.report.cost.resources)
-}
-
-fn known(amount: &Amount) -> Money {
-    match amount {
-        Amount::Known { monthly, .. } => monthly.clone(),
-        Amount::Nothing | Amount::Unknown { .. } => Money::default(),
+impl Text {
+    /// Each piece, and whether it comes from the plan.
+    fn pieces(&self) -> impl Iterator<Item = (String, bool)> {
+        self.0.iter().map(|piece| match piece {
+            Piece::Plan(text) => (visible(text, usize::MAX), true),
+            Piece::Words(text) => (text.clone(), false),
+        })
     }
 }

@@ -1,37 +1,41 @@
-//! The report as a comment of a pull request: tables of GitHub Flavored Markdown.
+//! The review as a comment of a pull request, in GitHub Flavored Markdown. What is not folded has at most 24,000
+//! characters by the limits of its parts: headline 400, lines 5 × 600 and 21 × 240, table 20 × 660, the rest 1,400.
 
 use std::fmt::Write as _;
 
-use super::{
-    document::{Cell, Piece, Section, sections},
-    marker,
-};
-use crate::review::report::{Review, visible};
+use super::{mark, visible};
+use crate::review::document::{Page, Piece, Table, Text};
 
 /// The longest comment that code hosts accept, in UTF-16 units, so that it holds for every way to count characters.
 const MOST: usize = 65_536;
-
-/// The longest text of the plan in one place, in characters.
+/// The longest text of the plan in one place, in characters of the span.
 const LONGEST: usize = 120;
-
+/// The longest object in a row above the folds, and the longest reason.
+const OBJECT: usize = 200;
+const REASON: usize = 300;
+/// The longest line above the folds, and the longest line about an exception.
+const LINE: usize = 600;
+const EXCEPTION: usize = 240;
 /// The maximum number of lines of a cell.
 const LINES: usize = 10;
 
-/// Writes a report, with as many rows of each table as fit.
-pub(super) fn write(review: &Review, id: Option<&str>) -> String {
-    let sections = sections(review);
-    let with_rows = |rows: usize| with_rows(review, id, &sections, rows);
-    let whole = with_rows(usize::MAX);
-    if fits(&whole) {
-        return whole;
+/// Writes a review, with as many rows of each fold as fit.
+pub(super) fn write(page: &Page, marker: &str) -> String {
+    let head = head(page, marker);
+    let small = format!("\n<sub>{}</sub>\n", bounded(&page.small, 2 * LINE));
+    let with_rows = |rows: usize| format!("{head}{}{small}", folds(page, rows));
+    let fits = |rows: usize| with_rows(rows).encode_utf16().count() <= MOST;
+    let most = page.folds.iter().map(|fold| fold.table.rows.len()).max().unwrap_or(0);
+    if fits(most) {
+        return with_rows(most);
     }
     let (mut fitting, mut too_many) = (0, 1);
-    while fits(&with_rows(too_many)) {
+    while fits(too_many) {
         (fitting, too_many) = (too_many, 2 * too_many);
     }
     while fitting + 1 < too_many {
         let rows = usize::midpoint(fitting, too_many);
-        if fits(&with_rows(rows)) {
+        if fits(rows) {
             fitting = rows;
         } else {
             too_many = rows;
@@ -40,40 +44,47 @@ pub(super) fn write(review: &Review, id: Option<&str>) -> String {
     with_rows(fitting)
 }
 
-fn fits(text: &str) -> bool {
-    text.encode_utf16().count() <= MOST
-}
-
-fn with_rows(review: &Review, id: Option<&str>, sections: &[Section], rows: usize) -> String {
-    let marker = id.map(|id| marker(id) + "\n").unwrap_or_default();
-    let mut text = format!("{marker}## Plan review\n\n{}\n", super::summary(review));
-    for warning in super::warnings(review) {
-        let _ = write!(text, "\n> [!CAUTION]\n> {warning}\n");
+/// What is not folded, but for the last line.
+fn head(page: &Page, marker: &str) -> String {
+    let mut text = format!("{marker}## {}{}\n", mark(page), bounded(&page.headline, 2 * OBJECT));
+    for (title, what) in &page.lines {
+        let _ = write!(text, "\n**{title}:** {}\n", bounded(what, if *title == "Excepted" { EXCEPTION } else { LINE }));
     }
-    for section in sections {
-        let _ = write!(text, "\n### {}\n", section.title);
-        if !section.rows.is_empty() {
-            text.push_str(&table(section, rows));
-        }
+    if !page.table.rows.is_empty() {
+        let cell = |lines: &[Text], column: usize| within(lines, if column == 0 { OBJECT } else { REASON });
+        let _ = write!(text, "\n{}", table(&page.table, usize::MAX, cell));
     }
-    let _ = write!(text, "\n<sub>{}</sub>\n", super::notes(review).join(" "));
+    let _ = write!(text, "\n{}\n", page.counts);
     text
 }
 
-fn table(section: &Section, rows: usize) -> String {
-    let titles = section.columns.iter().map(|column| column.title.to_owned());
-    let rules = section.columns.iter().map(|column| if column.is_number { "---:" } else { "---" }.to_owned());
-    let mut text = format!("\n{}{}", line(titles), line(rules));
-    if let Some(total) = &section.total {
-        let strong = |text: String| if text.is_empty() { text } else { format!("**{text}**") };
-        text.push_str(&line(total.0.iter().map(|sum| strong(cell(sum)))));
+/// The folds. A table is one only after a blank line.
+fn folds(page: &Page, rows: usize) -> String {
+    let cell = |lines: &[Text], _: usize| {
+        let mut shown: Vec<String> = lines.iter().take(LINES).map(|line| bounded(line, usize::MAX)).collect();
+        if lines.len() > LINES {
+            shown.push(format!("and {} more", lines.len() - LINES));
+        }
+        shown.join("<br>")
+    };
+    let mut text = String::new();
+    for fold in &page.folds {
+        let _ = write!(text, "\n<details><summary>{}</summary>\n\n{}", fold.summary, table(&fold.table, rows, cell));
+        let left_out = fold.table.rows.len().saturating_sub(rows);
+        if left_out > 0 {
+            let _ = write!(text, "\n{left_out} more rows left out: comments are limited to 65,536 characters.\n");
+        }
+        text.push_str("\n</details>\n");
     }
-    for row in section.rows.iter().take(rows) {
-        text.push_str(&line(row.0.iter().map(cell)));
-    }
-    let left_out = section.rows.len().saturating_sub(rows);
-    if left_out > 0 {
-        let _ = write!(text, "\n*{left_out} more left out: a comment takes {MOST} characters.*\n");
+    text
+}
+
+fn table(table: &Table, rows: usize, cell: impl Fn(&[Text], usize) -> String) -> String {
+    let titles = table.columns.iter().map(|column| column.title.to_owned());
+    let rules = table.columns.iter().map(|column| if column.is_number { "---:" } else { "---" }.to_owned());
+    let mut text = line(titles) + &line(rules);
+    for row in table.rows.iter().take(rows) {
+        text.push_str(&line(row.iter().enumerate().map(|(column, lines)| cell(lines, column))));
     }
     text
 }
@@ -82,23 +93,57 @@ fn line(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
 }
 
-fn cell(cell: &Cell) -> String {
-    let piece = |piece: &Piece| match piece {
-        Piece::Plan(text) => code(text),
-        Piece::Words(text) => text.clone(),
-    };
-    let mut lines: Vec<String> = cell.0.iter().take(LINES).map(|line| line.0.iter().map(piece).collect()).collect();
-    if cell.0.len() > LINES {
-        lines.push(format!("and {} more", cell.0.len() - LINES));
+/// The lines of a cell, as far as they fit.
+fn within(lines: &[Text], most: usize) -> String {
+    let mut text = String::new();
+    for (index, line) in lines.iter().enumerate() {
+        let line = bounded(line, most.saturating_sub(text.chars().count() + 4));
+        if index > 0 && !line.is_empty() {
+            text.push_str("<br>");
+        }
+        text.push_str(&line);
     }
-    lines.join("<br>")
+    text
 }
 
-/// A text of the plan as a code span in a table, so that neither Markdown nor code hosts' links for names and numbers
-/// apply. A pipe is escaped (GitHub Flavored Markdown, tables). A backtick, and a pipe after a backslash, are written
-/// as in a string of HCL, so that every text is one span.
+/// A text of at most `most` characters and an ellipsis, with each text of the plan in a span.
+fn bounded(text: &Text, most: usize) -> String {
+    let mut written = String::new();
+    for piece in &text.0 {
+        let left = most.saturating_sub(written.chars().count());
+        let (piece, is_cut) = match piece {
+            Piece::Plan(text) => (span(text, left), span(text, usize::MAX).chars().count() > left),
+            Piece::Words(words) if words.chars().count() > left => (words.chars().take(left).collect(), true),
+            Piece::Words(words) => (words.clone(), false),
+        };
+        written.push_str(&piece);
+        if is_cut {
+            return written + "…";
+        }
+    }
+    written
+}
+
+/// A text of the plan as a code span of at most `most` characters in a table, so that neither Markdown nor code hosts'
+/// links for names and numbers apply. Empty if none fits.
+fn span(text: &str, most: usize) -> String {
+    let most = most.min(LONGEST + 2);
+    let mut length = LONGEST;
+    loop {
+        let span = code(&visible(text, length));
+        if span.chars().count() <= most {
+            return span;
+        }
+        if length < 4 {
+            return String::new();
+        }
+        length -= length / 4;
+    }
+}
+
+/// A code span. A pipe is escaped (GitHub Flavored Markdown, tables). A backtick, and a pipe after a backslash, are
+/// written as in a string of HCL, so that every text is one span.
 fn code(text: &str) -> String {
-    let text = visible(text, LONGEST);
     if text.trim().is_empty() {
         return "`\"\"`".to_owned();
     }
@@ -121,49 +166,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_readable_as_they_are() {
-        for address in ["damodel_instance.a[0]", r#"module.m["x y"].damodel_cloud_disk.data["k"]"#, "名前"] {
-            assert_eq!(code(address), format!("`{address}`"));
-        }
-    }
-
-    #[test]
     fn what_could_end_a_span_or_a_cell_is_written_as_in_hcl() {
-        for (hostile, escaped) in [
+        for (text, escaped) in [
+            ("damodel_instance.a[0]", "damodel_instance.a[0]"),
+            (r#"module.m["x y"].damodel_cloud_disk.data["k"]"#, r#"module.m["x y"].damodel_cloud_disk.data["k"]"#),
+            ("名前", "名前"),
             ("a|b", "a\\|b"),
             ("a\\|b", "a\\\\u007cb"),
             ("a`b", "a\\u0060b"),
             ("a\\", "a\\"),
             ("<b>&lt;@team [x](http://x.y)", "<b>&lt;@team [x](http://x.y)"),
             (" ", "\"\""),
+            ("a\nb\r\u{202e}", "a\u{fffd}b\u{fffd}\u{fffd}"),
         ] {
-            assert_eq!(code(hostile), format!("`{escaped}`"), "{hostile}");
+            assert_eq!(span(text, usize::MAX), format!("`{escaped}`"), "{text}");
         }
-        assert_eq!(code("a\nb\r\u{202e}"), "`a\u{fffd}b\u{fffd}\u{fffd}`");
-        assert_eq!(code(&"x".repeat(1000)).chars().count(), LONGEST + 2);
-    }
-
-    /// The structure of a document: its events without their texts.
-    fn structure(markdown: &str) -> Vec<String> {
-        use pulldown_cmark::{Event, Options, Parser, TextMergeStream};
-
-        let options = Options::ENABLE_TABLES | Options::ENABLE_GFM | Options::ENABLE_STRIKETHROUGH;
-        let events = TextMergeStream::new(Parser::new_ext(markdown, options));
-        events
-            .map(|event| match event {
-                Event::Code(_) => "code".to_owned(),
-                Event::Text(_) => "text".to_owned(),
-                event => format!("{event:?}"),
-            })
-            .collect()
     }
 
     proptest::proptest! {
-        /// A name with any characters is one span of one cell.
+        /// Every text keeps to its limit, and its spans are whole.
         #[test]
-        fn no_text_changes_the_structure(text in "\\PC{0,40}|[`|<>@\\\\\\[\\]()!*_#~&;\n\r\t -]{0,40}") {
-            let table = |name: &str| format!("### T\n\n| a | b |\n| --- | ---: |\n| {0} | x {0}<br>y |\n", code(name));
-            proptest::prop_assert_eq!(structure(&table(&text)), structure(&table("plain")), "{}", code(&text));
+        fn what_is_cut_is_whole(name in "\\PC{0,300}|[`|]{0,300}", words in "[a-z ]{0,40}", most in 1_usize..400) {
+            let text = Text(vec![Piece::Words(words), Piece::Plan(name.clone()), Piece::Plan(name)]);
+            let written = bounded(&text, most);
+            proptest::prop_assert!(written.chars().count() <= most + 1, "{written}");
+            proptest::prop_assert!(written.matches('`').count().is_multiple_of(2), "{written}");
+            proptest::prop_assert!(bounded(&text, usize::MAX).chars().count() <= 40 + 2 * (LONGEST + 2));
         }
     }
 }

@@ -1,25 +1,34 @@
-//! Findings as a log for code scanning (SARIF 2.1.0, OASIS Standard).
+//! Violations and warnings as a log for code scanning (SARIF 2.1.0, OASIS Standard).
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
-use super::Style;
+use super::{Style, visible};
 use crate::review::{
-    findings::{Finding, Level, Location, Rule},
-    report::{Review, visible},
+    address::{Address, Pattern},
+    findings::{Finding, Grounds},
+    policy::Rule,
+    verdict::{Judged, Level, Location, Review},
 };
 
+/// The maximum number of results that code scanning takes of one log.
+const MOST: usize = 5_000;
 /// The longest message, in characters.
 const LONGEST: usize = 1000;
-
 /// The file of a finding, if no other is known.
 const PLAN_FILE: &str = "plan.json";
+/// The number of bytes of a digest in a fingerprint.
+const FINGERPRINT: usize = 16;
 
 /// Writes the log.
-pub(super) fn write(review: &Review, style: &Style) -> serde_json::Result<String> {
-    let rules: Vec<Value> = Rule::ALL.iter().map(|rule| self::rule(*rule)).collect();
-    let results: Vec<Value> = review.findings.iter().map(|finding| result(finding, style)).collect();
+pub(super) fn write(review: &Review<'_>, style: &Style) -> serde_json::Result<String> {
+    let rule = |(_, name, text): &(_, _, _)| json!({"id": name, "shortDescription": {"text": text}});
+    let rules: Vec<Value> = Rule::ALL.iter().map(rule).collect();
+    let mut shown: Vec<&Judged<'_>> = review.findings.iter().filter(|judged| judged.level != Level::Note).collect();
+    shown.sort_by_key(|judged| (judged.level, judged.finding.rule));
+    let results: Vec<Value> = shown.into_iter().take(MOST).map(|judged| result(judged, style)).collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -37,22 +46,17 @@ pub(super) fn write(review: &Review, style: &Style) -> serde_json::Result<String
     Ok(serde_json::to_string_pretty(&log)? + "\n")
 }
 
-fn rule(rule: Rule) -> Value {
-    json!({"id": rule.as_str(), "shortDescription": {"text": rule.describe()}})
-}
-
-fn result(finding: &Finding, style: &Style) -> Value {
-    let level = match finding.level {
-        Level::Error => "error",
-        Level::Note => "note",
-        Level::Warning => "warning",
+fn result(judged: &Judged<'_>, style: &Style) -> Value {
+    let finding = &judged.finding;
+    let object = finding.address.map(|object| visible(&object.to_string(), LONGEST));
+    let message = visible(&judged.message(), LONGEST);
+    let text = object.iter().fold(message, |message, object| format!("{object}: {message}"));
+    // The location of a finding: the configuration of its object, or its plan.
+    let plan = || Location {
+        file: style.plan_files.get(&finding.plan.map(str::to_owned)).map_or(PLAN_FILE, String::as_str).to_owned(),
+        line: 1,
     };
-    let object = finding.address.as_ref().map(|object| visible(object, LONGEST));
-    let text = match &object {
-        Some(object) => format!("{object}: {}", finding.sentence(LONGEST)),
-        None => finding.sentence(LONGEST),
-    };
-    let place = place(finding, style);
+    let place = judged.location.clone().unwrap_or_else(plan);
     let mut location = json!({"physicalLocation": {
         "artifactLocation": {"uri": uri(&place.file)},
         "region": {"startLine": place.line},
@@ -62,19 +66,35 @@ fn result(finding: &Finding, style: &Style) -> Value {
     }
     json!({
         "ruleId": finding.rule.as_str(),
-        "ruleIndex": Rule::ALL.iter().position(|rule| *rule == finding.rule),
-        "level": level,
-        "message": {"text": text},
+        "ruleIndex": Rule::ALL.iter().position(|(rule, ..)| *rule == finding.rule),
+        "level": if judged.level == Level::Error { "error" } else { "warning" },
+        "message": {"text": escaped(&text)},
         "locations": [location],
-        "partialFingerprints": {"damodelReview/v1": finding.fingerprint},
+        "partialFingerprints": {"damodelReview/v1": fingerprint(finding)},
     })
 }
 
-/// The location of a finding: the configuration of its object, or its plan.
-fn place(finding: &Finding, style: &Style) -> Location {
-    let file = || style.plan_files.get(&finding.plan).map_or(PLAN_FILE, String::as_str);
-    let of_plan = || Location { file: file().to_owned(), line: 1 };
-    finding.location.clone().unwrap_or_else(of_plan)
+/// A text in which no brackets make a link (SARIF, messages with embedded links).
+fn escaped(text: &str) -> String {
+    text.chars().flat_map(|c| matches!(c, '[' | ']' | '\\').then_some('\\').into_iter().chain([c])).collect()
+}
+
+/// The digest of rule, plan, address and kind: equal for the same finding of a later plan, wherever the object is
+/// configured.
+fn fingerprint(finding: &Finding<'_>) -> String {
+    let subject = match &finding.grounds {
+        Grounds::Exception(exception) => exception.matching.iter().map(Pattern::as_str).collect::<Vec<_>>().join("\0"),
+        Grounds::Excess { matching, .. } => matching.clone(),
+        _ => finding.address.map(Address::to_string).unwrap_or_default(),
+    };
+    let mut digest = Sha256::new();
+    // A plan without a name differs from one with an empty name.
+    let plan = finding.plan.map_or_else(String::new, |plan| format!("={plan}"));
+    for part in [finding.rule.as_str(), &plan, &subject, finding.kind] {
+        digest.update(part);
+        digest.update([0]);
+    }
+    digest.finalize().get(..FINGERPRINT).map(hex::encode).unwrap_or_default()
 }
 
 /// A path as a relative reference (RFC 3986): all but unreserved characters are percent-encoded.

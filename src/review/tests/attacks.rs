@@ -1,6 +1,4 @@
-//! A table of attacks on the gate: the verdict for each, and beside it the one that the issue on this folder wants.
-
-use jiff::civil::date;
+//! A table of attacks on the gate, and the verdict for each.
 
 use super::*;
 
@@ -13,24 +11,18 @@ struct Row {
     policy: String,
     /// The violations as `rule address`, sorted.
     expected: Vec<String>,
-    /// The verdict that the issue wants instead, and why.
-    issue: Option<String>,
 }
 
 /// The sorted violations; empty without a gate. All that this file knows of the program that it attacks.
 fn judged(plans: &[Value], policy: &str) -> Vec<String> {
-    let policy = match policy {
-        "" => Ok(Policy::default()),
-        text => Policy::read(&format!("version = 1\n{text}"), date(2026, 11, 22)),
-    };
+    let policy = if policy.is_empty() { Ok(Policy::default()) } else { policy_of(policy) };
     let Ok(policy) = policy else { return vec!["no policy".to_owned()] };
-    let review = review_all(&plans.iter().collect::<Vec<_>>(), &policy);
-    let mut found = if review.gate.is_some() { violations(&review) } else { Vec::new() };
+    let mut found = violations(&review_all(&plans.iter().collect::<Vec<_>>(), &policy));
     found.sort();
     found
 }
 
-/// Each line is `name | plans | policy | verdict | verdict that the issue wants: why`. A line that begins with spaces,
+/// Each line is `name | plans | policy | verdict`. A line that begins with spaces,
 /// or follows `¦`, continues the one before it; `«x¦y»` makes a row of each choice; `=` is as in the line before.
 ///
 /// Plans stand between `&&`, and their parts between `;`. A change is `actions address words`, also below `drift` or
@@ -96,19 +88,18 @@ a change is unreadable | update a «before=x¦before=7¦before=[1]¦after=x¦aft
 importing=[1]¦replace_paths=x¦replace_paths=[1]¦actions=x¦actions=[1]¦actions=["create","update"]¦after_unknown=all¦
 after_sensitive=all¦before_sensitive=7¦.mode=x¦.mode=7¦.address=7¦.type=7¦.type=null¦.previous_address=7¦.deposed=7¦
 .action_reason=7¦.change=7» | «no gate¦deny prepaid» | plan -
-a foreign action that is unknown | odd aws_instance.a | deny prepaid | plan - | passes: a note for other providers
-a foreign mode that is unknown | no-op aws_instance.a .mode=list | = | plan - | passes: a note for others
+a foreign action that is unknown | odd aws_instance.a | deny prepaid | passes
+a foreign mode that is unknown | no-op aws_instance.a .mode=list | = | passes
 a foreign mask that is unreadable | no-op aws_instance.a after_sensitive=7 | = | plan -
 an ephemeral resource is opened | open damodel_access.a .mode=ephemeral; drift open damodel_access.a .mode=ephemeral
   | max 0; deny destroy-data,unpriced,prepaid,secrets-in-state | passes
 an ephemeral resource that is none | «delete damodel_access.a .mode=ephemeral¦open damodel_access.a» | no gate | plan -
 only the second plan is errored | nothing && .errored=true | deny prepaid | plan -
 an errored plan and exceptions | .errored=true | «except **¦deny prepaid; except **» | plan -
-an errored plan and no limit | .errored=true | «empty¦rule **» | passes | plan -: --policy makes it a gate
+an errored plan and no limit | .errored=true | «empty¦rule **» | plan -
 a whole plan and no limit | delete a | empty | passes
 `complete` is missing | .complete=null; no-op b | deny prepaid | passes
-`complete` and an object are missing | .complete=null; no-op b; state no-op a | = | passes
-  | plan -: a stated object without an entry makes it incomplete
+`complete` and an object are missing | .complete=null; no-op b; state no-op a | = | plan -
 only the object is missing | no-op b; state no-op a | = | passes
 only the object, under another address | .complete=null; no-op b from=a; state no-op a | = | passes
 only a data source | .complete=null; no-op b; state no-op data.damodel_specs.a | = | passes
@@ -190,18 +181,26 @@ no secret enters | «create a secret=null..null¦update a secret=old..old¦updat
   secret=old..x¦no-op a secret=old..old¦no-op a secret=old..old from=b¦drift update a secret=old..old¦drift update a
   secret=old..null¦state no-op a secret=old..old¦delete a secret=old..x .deposed=1a2b» | = | passes
 a foreign secret enters | create random_password.p secret=null..new | = | secrets-in-state random_password.p
-a foreign secret of an unknown action | odd random_password.p secret=null..new | = | plan -
-  | secrets-in-state random_password.p: the action is a note, its sensitive values count
+a foreign secret of an unknown action | odd random_password.p secret=null..new | = | secrets-in-state random_password.p
 a secret of an unknown action | odd a secret=null..new | = | plan -
-  | plan -, secrets-in-state a: sensitive values of an unknown action count
 an output enters | .output_changes={"x":{"actions":["«create¦update»"],"before":1,"after_sensitive":true, «"after":2¦
 "after_unknown":true»}} | = | secrets-in-state output.x
 no output enters | .output_changes={"x":{"actions":["«no-op"],"before":1¦update"],"before":2¦delete"],"before":3»,
   "after":«2¦null»,"after_sensitive":true}} | = | passes
 a data source was read | state no-op data.damodel_llama_server.s secret=x..x | =
-  | secrets-in-state data.damodel_llama_server.s | passes: a note, as it is read again each time
+  | passes
 a data source is to be read | read data.damodel_llama_server.s secret=null..null after_unknown/password=true | =
-  | secrets-in-state data.damodel_llama_server.s | passes: a note, if a read in the apply is read again each time too
+  | secrets-in-state data.damodel_llama_server.s
+-- Instances without an end.
+an hourly one without max_age | «create¦update¦delete+create¦create+delete¦create+forget¦no-op» a «after/max_age=null¦
+after_unknown/max_age=true¦after/max_age=9h after_sensitive/max_age=true¦after/payment_type=null¦
+after_unknown/payment_type=true» importing/id=i | deny no-max-age | no-max-age a
+one whose max_age is removed | update a before/max_age=9h | = | no-max-age a
+one with max_age | «create¦update¦delete+create» a after/max_age=9h | = | passes
+one that stays or goes | «no-op a¦no-op a from=b¦state no-op a¦delete a¦
+delete a importing/id=i¦forget a¦drift update a 1..2» | = | passes
+a prepaid one | create a after/payment_type=«Daily¦Weekly¦Monthly» | = | passes
+an exception for it | create a | deny no-max-age; except a; of no-max-age | passes
 -- Moves, which lead neither out of a rule nor into an exception.
 a sum, not moved | update a 1..2 | «max 700¦rule **; max 700¦rule a; max 700» «¦; except module.prod.**¦; except b»
   | max-monthly-increase -
@@ -246,19 +245,17 @@ an expired one is all of the policy | delete a | expired a | exception -
 an expired one for an output that changes | .output_changes={"x":{"actions":["create"],"after":1}}
   | deny destroy-data; expired output.x | exception -
 an expired one for an output that stays | .output_changes={"x":{"actions":["no-op"],"before":1,"after":1}} | =
-  | exception - | passes: a note, as nothing of it changes
-an expired one for what stays | «no-op a¦state no-op a» | deny destroy-data; expired a | exception -
-  | passes: a note, as nothing of it changes
-an expired one for nothing | nothing | = | exception - | passes: a note, as it matches nothing
+  | passes
+an expired one for what stays | «no-op a¦state no-op a» | deny destroy-data; expired a | passes
+an expired one for nothing | nothing | = | passes
 an exception that cannot be read | nothing | except a.b; «of plan¦max 9¦expire = 2027-01-01¦reason = 1» | no policy
 -- Patterns: in a rule each violates where it matches, in an exception where it does not.
 an output under a rule | .output_changes={"x":{"actions":["create"],"after":1,"after_sensitive":true}}
   | rule «output.x¦output.*¦**»; deny secrets-in-state | secrets-in-state output.x
 an output under another rule | = | rule «output.y¦x¦output»; deny secrets-in-state | passes
 a rule with a part of a name | delete damodel_instance.ab | rule «damodel_instance.a*¦damodel_*.ab»; deny destroy-data
-  | no policy | destroy-data damodel_instance.ab: * is any text of a name
-an exception with one | = | deny destroy-data; except «damodel_instance.a*¦damodel_*.ab» | no policy
-  | passes: * is any text of a name
+  | destroy-data damodel_instance.ab
+an exception with one | = | deny destroy-data; except «damodel_instance.a*¦damodel_*.ab» | passes
 a pattern that cannot be read | nothing | «rule¦except» «a..b¦.¦a.» | no policy
 -- A recorded plan.
 the limit is reached | everything | max 6751.67 | max-monthly-increase weekly,
@@ -272,15 +269,14 @@ data | everything | deny destroy-data | destroy-data damodel_cloud_disk.gone["<s
 secrets | everything | deny secrets-in-state | secrets-in-state create_first, secrets-in-state created,
   secrets-in-state imported, secrets-in-state replaced[0], secrets-in-state tainted, secrets-in-state weekly,
   secrets-in-state damodel_llama_server.key, secrets-in-state data.damodel_instance.later,
-  secrets-in-state data.damodel_instance.read, secrets-in-state module.paid.damodel_instance.monthly,
-  secrets-in-state output.password, secrets-in-state random_password.p
-  | without data.damodel_instance.read: a note, as it is read again each time
+  secrets-in-state module.paid.damodel_instance.monthly, secrets-in-state output.password,
+  secrets-in-state random_password.p
 disks | everything | deny unpriced | unpriced damodel_cloud_disk.grows, unpriced replaced[0]
 no gate | everything | no gate | passes
 "#;
 
-/// `pattern | address of a destroyed instance | where it matches | where the issue wants it to match: why`: in a rule,
-/// which violates, and in an exception, which lifts.
+/// `pattern | address of a destroyed instance | where it matches`: in a rule, which violates, or in an exception, which
+/// lifts it.
 const PATTERNS: &str = r#"
 ** | module.m["x.y"].damodel_instance.a[0] | both
 *.* | damodel_instance.a | both
@@ -288,21 +284,21 @@ const PATTERNS: &str = r#"
 damodel_instance.a.** | damodel_instance.a | both
 **.damodel_instance.a | damodel_instance.a | both
 **.damodel_instance.a | damodel_instance.b["].damodel_instance.a"] | neither
-module.prod.** | module.prod["eu"].module.x.damodel_instance.a | both | rule: an exception's step has no key
+module.prod.** | module.prod["eu"].module.x.damodel_instance.a | rule
 module.prod.** | module.production.damodel_instance.a | neither
 module.prod.** | damodel_instance.prod | neither
 module.prod.** | module.m.module.prod.damodel_instance.a | neither
 module.*.damodel_instance.a | module.m.damodel_instance.a | both
-module.*.damodel_instance.a | module.m["k"].damodel_instance.a | both | rule: an exception's step has no key
+module.*.damodel_instance.a | module.m["k"].damodel_instance.a | rule
 module.*.damodel_instance.a | module.m.module.n.damodel_instance.a | neither
 module.m["a.*"].** | module.m["a.*"].damodel_instance.a | both
 module.m["a.*"].** | module.m["a.b"].damodel_instance.a | neither
-module.m[*].** | module.m["a.b"].damodel_instance.a | neither | both: [*] is any key
-module.m.damodel_instance.a | module.m[0].damodel_instance.a | both | rule: an exception's step has no key
-damodel_instance.* | damodel_instance.a["k"] | both | rule: an exception's step has no key
-damodel_instance.a | damodel_instance.a[0] | both | rule: an exception's step has no key
+module.m[*].** | module.m["a.b"].damodel_instance.a | both
+module.m.damodel_instance.a | module.m[0].damodel_instance.a | rule
+damodel_instance.* | damodel_instance.a["k"] | rule
+damodel_instance.a | damodel_instance.a[0] | rule
 damodel_instance.a | damodel_instance.ab | neither
-damodel_instance.a[*] | damodel_instance.a["k.l"] | neither | both: [*] is any key
+damodel_instance.a[*] | damodel_instance.a["k.l"] | both
 damodel_instance.a[*] | damodel_instance.a | neither
 damodel_instance.a[0] | damodel_instance.a[0] | both
 damodel_instance.a[0] | damodel_instance.a[1] | neither
@@ -316,10 +312,10 @@ damodel_instance.a["say\"x.y\""] | damodel_instance.a["say\"x.y\""] | both
 fn every_attack_has_its_verdict() {
     let mut wrong = Vec::new();
     let rows = rows();
-    for Row { name, plans, policy, expected, issue } in &rows {
+    for Row { name, plans, policy, expected } in &rows {
         let judged = judged(plans, policy);
         if judged != *expected {
-            wrong.push(format!("{name}: {judged:?}, not {expected:?} (the issue wants {issue:?})"));
+            wrong.push(format!("{name}: {judged:?}, not {expected:?}"));
         }
     }
     assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
@@ -341,15 +337,10 @@ fn rows() -> Vec<Row> {
     }
     for line in PATTERNS.trim().lines() {
         let (pattern, rest) = line.split_once(" | ").unwrap();
-        let (address, rest) = rest.split_once(" | ").unwrap();
-        let (matches, issue) = rest.split_once(" | ").unwrap_or((rest, ""));
-        let wanted = issue.split(':').next().filter(|wanted| !wanted.is_empty()).unwrap_or(matches);
+        let (address, matches) = rest.split_once(" | ").unwrap();
         for (policy, misses) in [("rule P; deny destroy-data", "neither"), ("deny destroy-data; except P", "both")] {
-            let closes = |matches: &str| matches != misses;
-            let verdict = if closes(matches) { format!("destroy-data {address}") } else { "passes".to_owned() };
-            let issue = if closes(matches) == closes(wanted) { "" } else { issue };
-            lines
-                .push(format!("{pattern} | delete {address} | {} | {verdict} | {issue}", policy.replace('P', pattern)));
+            let verdict = if matches == misses { "passes".to_owned() } else { format!("destroy-data {address}") };
+            lines.push(format!("{pattern} | delete {address} | {} | {verdict}", policy.replace('P', pattern)));
         }
     }
     lines.iter().map(|line| Row::read(line)).collect()
@@ -407,7 +398,6 @@ impl Row {
             plans: plans.split("&&").map(plan).collect(),
             policy: policy(limits),
             expected,
-            issue: cells.next().filter(|wants| !wants.is_empty()).map(str::to_owned),
         }
     }
 }

@@ -7,10 +7,12 @@ use std::{
     process::{Command, Stdio},
 };
 
-use serde_json::Value;
+use regex::Regex;
+use serde_json::{Value, json};
 
 use crate::support::{
     plugin::BINARY,
+    record::skipped,
     terraform::{Instance, Run, Site, Workspace, config, each_cli_since, each_workspace},
 };
 
@@ -37,10 +39,14 @@ fn plan(workspace: &Workspace<'_>, config: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn json(plan: &str) -> Value {
+/// The only plan of the review as data.
+fn data(plan: &str) -> Value {
     let run = review(&["-", "--format", "json"], plan);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    serde_json::from_str(&run.stdout).unwrap()
+    let mut report: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((&report["format_version"], &report["gate"]), (&"2.0".into(), &Value::Null));
+    assert_eq!(report["plans"].as_array().unwrap().len(), 1);
+    report["plans"][0].take()
 }
 
 const DISK: &str = "resource \"damodel_cloud_disk\" \"data\" {\n  name = \"data\"\n  size_gb = 20\n  spec_id = 31\n}\n";
@@ -50,11 +56,11 @@ fn a_create_is_priced_by_its_quote() {
     each_workspace(|_, workspace| {
         let body = format!("{}{DISK}", Instance::new("a").set("count", 2).set("store_credentials", true));
         let planned = plan(workspace, &config(body), &[]);
-        let report = json(&planned);
+        let report = data(&planned);
         assert_eq!(report["counts"]["create"], 3);
         assert_eq!(report["cost"]["now"]["monthly"].as_f64(), Some(0.0));
         assert_eq!(report["cost"]["after"]["monthly"].as_f64(), Some(2.0 * 1.98 * 730.0));
-        assert_eq!(report["secrets"][0]["attributes"], serde_json::json!(["jupyter_token", "ssh_password"]));
+        assert_eq!(report["secrets"][0]["attributes"], json!(["jupyter_token", "ssh_password"]));
         for (gate, code) in [
             (&["--max-monthly-increase", "2890.79"][..], 3),
             (&["--max-monthly-increase", "2890.80"], 0),
@@ -64,8 +70,12 @@ fn a_create_is_priced_by_its_quote() {
             let run = review(&[&["-"], gate].concat(), &planned);
             assert_eq!(run.code, Some(code), "{gate:?}: {}", run.stderr);
             assert_eq!(run.stderr.contains("violation: "), code == 3, "{}", run.stderr);
-            assert!(run.stdout.contains("`damodel_instance.a[1]`") && run.stdout.contains("2890.80"), "{}", run.stdout);
+            let headline = format!("## {} +2,890.80 a month (0.00 → 2,890.80)", if code == 3 { "❌" } else { "✅" });
+            assert!(run.stdout.starts_with(&headline), "{}", run.stdout);
+            assert!(run.stdout.contains("`damodel_instance.a[1]`"), "{}", run.stdout);
         }
+        let run = review(&["-", "--currency", "CNY"], &planned);
+        assert!(run.stdout.starts_with("## +2,890.80 CNY a month (0.00 → 2,890.80)\n"), "{}", run.stdout);
         let quiet = Instance::new("b").without("name");
         let planned = plan(workspace, &config(quiet), &[]);
         assert_eq!(review(&["-", "--deny", "secrets-in-state"], &planned).code, Some(0));
@@ -78,16 +88,18 @@ fn candidates_are_told_with_their_ceiling_and_the_choice_after_the_apply() {
         let list = "[{ spec_id = 101 }, { spec_type = \"gpu.rtx4090.1\" }]";
         let choice = config(Instance::new("a").without("spec_id").set("candidates", list));
         let planned = plan(workspace, &choice, &[]);
-        let report = json(&planned);
+        let report = data(&planned);
         assert_eq!(report["cost"]["after"]["monthly"].as_f64(), Some(12.8 * 730.0));
-        assert_eq!(report["cost"]["resources"][0]["candidates"]["count"], 2);
-        assert!(report["cost"]["resources"][0]["candidates"]["choice"].is_null());
+        let candidates = &report["cost"]["instances"][0]["candidates"];
+        assert_eq!((candidates["options"].as_array().unwrap().len(), &candidates["choice"]), (2, &Value::Null));
         let text = review(&["-"], &planned).stdout;
-        assert!(text.contains("2 candidates") && text.contains("price_ceiling"), "{text}");
+        assert!(text.starts_with("## at most +9,344.00 a month "), "{text}");
+        assert!(text.contains("2 candidates: ") && text.contains("price_ceiling"), "{text}");
         workspace.apply_ok(&choice);
-        let report = json(&plan(workspace, &choice, &[]));
-        assert_eq!(report["cost"]["resources"][0]["candidates"]["choice"], "1 \u{d7} gpu.a100-80g.1 in cn-east-1");
-        assert_eq!(report["cost"]["now"]["hourly"].as_f64(), Some(12.8));
+        let report = data(&plan(workspace, &choice, &[]));
+        let instance = &report["cost"]["instances"][0];
+        assert_eq!(instance["candidates"]["choice"], "1 \u{d7} gpu.a100-80g.1 in cn-east-1");
+        assert_eq!(instance["now"]["hourly"].as_f64(), Some(12.8));
     });
 }
 
@@ -107,7 +119,7 @@ fn an_import_with_stored_credentials_puts_them_into_the_state() {
         let planned = plan(&fresh, &body, &[]);
         let run = review(&["-", "--deny", "secrets-in-state"], &planned);
         assert_eq!(run.code, Some(3), "{}", run.stdout);
-        let expected = "damodel_instance.a: secrets would enter the state: jupyter_token, ssh_password";
+        let expected = "damodel_instance.a: stores sensitive values in the state: jupyter_token, ssh_password";
         assert!(run.stderr.contains(expected), "{}", run.stderr);
         fresh.run_ok(&["apply", "-no-color", "-input=false", "plan"]);
         let state = std::fs::read_to_string(fresh.directory().join("terraform.tfstate")).unwrap();
@@ -126,11 +138,30 @@ fn spot_machines_count_at_their_ceiling_and_weekly_ones_have_no_price() {
         assert_eq!(run.code, Some(3));
         let lines: Vec<&str> = run.stderr.lines().collect();
         assert_eq!(lines.len(), 2, "{lines:?}");
-        assert!(lines[0].starts_with("violation: max-monthly-increase: damodel_instance.weekly: the price is unknown"));
+        assert!(lines[0].starts_with("violation: max-monthly-increase: damodel_instance.weekly: price unknown: "));
         let planned = plan(workspace, &config(Instance::new("spot").set("spec_id", 104)), &[]);
         assert_eq!(review(&["-", "--max-monthly-increase", "649.69"], &planned).code, Some(3));
         assert_eq!(review(&["-", "--max-monthly-increase", "649.7"], &planned).code, Some(0));
-        assert_eq!(lines[1], "violation: prepaid: damodel_instance.weekly: it is prepaid: Weekly");
+        assert_eq!(lines[1], "violation: prepaid: damodel_instance.weekly: buys 2 weeks at an unknown price");
+    });
+}
+
+#[test]
+fn an_hourly_instance_needs_a_max_age_if_that_is_demanded() {
+    each_workspace(|_, workspace| {
+        let aged = config(Instance::new("a").text("max_age", "8h"));
+        let ageless = config(Instance::new("a"));
+        let expect = |config: &str, code: i32| {
+            let run = review(&["-", "--deny", "no-max-age"], &plan(workspace, config, &[]));
+            assert_eq!(run.code, Some(code), "{}", run.stderr);
+            assert_eq!(run.stderr.contains("violation: no-max-age: damodel_instance.a: "), code == 3, "{}", run.stderr);
+        };
+        expect(&ageless, 3);
+        expect(&aged, 0);
+        workspace.apply_ok(&aged);
+        expect(&aged, 0);
+        // It is removed.
+        expect(&ageless, 3);
     });
 }
 
@@ -142,22 +173,25 @@ fn the_data_of_a_replaced_machine_is_told() {
         workspace.write(&config(format!("{made}{DISK}")));
         workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
         let planned = plan(workspace, &config(format!("{}{DISK}", Instance::new("a").set("image_id", 901))), &[]);
-        let report = json(&planned);
+        let report = data(&planned);
         let changes = report["changes"].as_array().unwrap();
         let replaced = changes.iter().find(|change| change["address"] == "damodel_instance.a").unwrap();
-        let lines = replaced["lines"].as_array().unwrap().iter();
-        let forced: Vec<&Value> = lines.filter(|line| line["forces"] == true).map(|line| &line["argument"]).collect();
-        assert!(forced.contains(&&Value::from("image_id")), "{forced:?}");
+        let mut arguments = replaced["arguments"].as_array().unwrap().iter();
+        assert!(arguments.any(|one| one["name"] == "image_id" && one["forces"] == true), "{replaced}");
         let data = replaced["loss"]["data"].as_array().unwrap();
         let disk = data.iter().find(|item| item["kind"] == "cloud-disk").unwrap();
         assert_eq!(disk["managed_by"], "damodel_cloud_disk.data");
         assert_eq!(disk["size_gb"], 20);
         // The refresh detected the mount of the disk.
-        let drift = changes.iter().find(|change| change["action"] == "drift").unwrap();
-        assert_eq!(drift["address"], "damodel_cloud_disk.data");
+        let drifted = changes.iter().find(|change| !change["drift"].is_null()).unwrap();
+        assert_eq!(drifted["address"], "damodel_cloud_disk.data");
         let run = review(&["-", "--deny", "destroy-data"], &planned);
         assert_eq!(run.code, Some(3));
-        assert!(run.stderr.contains("destroy-data: damodel_instance.a: data is destroyed"), "{}", run.stderr);
+        assert!(
+            run.stderr.contains("destroy-data: damodel_instance.a: replaced (image_id 902 → 901, "),
+            "{}",
+            run.stderr
+        );
         let secrets = site.secrets();
         for format in ["markdown", "html", "json", "sarif", "text"] {
             let text = review(&["-", "--format", format], &planned).stdout;
@@ -180,7 +214,8 @@ fn what_is_removed_without_destroy_is_forgotten() {
         let planned = plan(&workspace, &config(body), &[]);
         let run = review(&["-", "--deny", "destroy-data", "--max-monthly-increase", "0"], &planned);
         assert_eq!(run.code, Some(0), "{}", run.stderr);
-        assert!(run.stdout.contains("Removed from the state, not destroyed"), "{}", run.stdout);
+        let billed = "**Still billed afterwards:** forgotten: `damodel_instance.a` (1,445.40 a month)\n";
+        assert!(run.stdout.contains(billed), "{}", run.stdout);
         let destroyed = plan(&workspace, &config(Instance::new("a")), &["-destroy"]);
         assert_eq!(review(&["-", "--deny", "destroy-data"], &destroyed).code, Some(3));
     });
@@ -195,15 +230,21 @@ fn a_plan_with_errors_or_targets_is_not_judged_as_whole() {
             let planned = plan(workspace, &config(&both), &["-target=damodel_cloud_disk.data"]);
             let run = review(&["-", "--deny", "prepaid"], &planned);
             assert_eq!(run.code, Some(3));
-            assert!(run.stderr.starts_with("violation: plan: the plan is incomplete"), "{}", run.stderr);
+            assert!(run.stderr.starts_with("violation: plan: another plan is needed after it"), "{}", run.stderr);
             assert_eq!(review(&["-"], &planned).code, Some(0));
         }
         let failing = format!("{DISK}{}", Instance::new("a").set("gpu_num", 99));
         let planned = plan(workspace, &config(failing), &[]);
-        let run = review(&["-", "--deny", "prepaid"], &planned);
-        assert_eq!(run.code, Some(3));
-        assert!(run.stderr.contains("violation: plan: the plan is errored"), "{}", run.stderr);
-        assert!(run.stdout.contains("The plan is errored"), "{}", run.stdout);
+        // A policy is a gate without limits too.
+        let policy = workspace.directory().join("gate.toml");
+        std::fs::write(&policy, "version = 1\n").unwrap();
+        for gate in [["--deny", "prepaid"], ["--policy", policy.to_str().unwrap()]] {
+            let run = review(&[&["-"], &gate[..]].concat(), &planned);
+            assert_eq!(run.code, Some(3));
+            assert!(run.stderr.starts_with("violation: plan: errored: it stopped before its end\n"), "{}", run.stderr);
+            assert!(run.stdout.contains("\n**Cannot be judged:** errored: "), "{}", run.stdout);
+        }
+        assert_eq!(review(&["-"], &planned).code, Some(0));
     });
 }
 
@@ -211,15 +252,16 @@ fn a_plan_with_errors_or_targets_is_not_judged_as_whole() {
 fn other_providers_resources_are_fine() {
     each_workspace(|_, workspace| {
         let body = "resource \"terraform_data\" \"x\" {\n  input = \"<b>|`\"\n}\n";
-        let report = json(&plan(workspace, &config(body), &[]));
+        let report = data(&plan(workspace, &config(body), &[]));
         assert_eq!((&report["counts"]["create"], &report["counts"]["other_providers"]), (&1.into(), &1.into()));
-        assert_eq!(report["cost"]["resources"], serde_json::json!([]));
+        assert_eq!(report["cost"]["instances"], json!([]));
     });
     let bucket = r#"{"format_version": "1.2", "planned_values": {}, "resource_changes": [{"address": "aws_s3_bucket.x",
         "mode": "managed", "type": "aws_s3_bucket", "change": {"actions": ["delete"], "before": {}, "after": null}}]}"#;
     let run = review(&["-", "--deny", "destroy-data"], bucket);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
-    assert!(run.stdout.contains("| note | `aws_s3_bucket.x` |"), "{}", run.stdout);
+    let line = "\n**Destroyed by other providers (data loss not assessed):** `aws_s3_bucket.x`\n";
+    assert!(run.stdout.contains(line), "{}", run.stdout);
 }
 
 #[test]
@@ -265,7 +307,7 @@ fn findings_are_located_in_the_configuration() {
     }
     std::fs::write(path("infra/gone.tf"), "removed {\n  from = damodel_cloud_disk.old\n}\n").unwrap();
     let change = |address: &str| {
-        serde_json::json!({"address": address, "mode": "managed", "type": "damodel_cloud_disk",
+        json!({"address": address, "mode": "managed", "type": "damodel_cloud_disk",
             "change": {"actions": ["delete"], "before": {"id": "1", "size_gb": 30}, "after": null}})
     };
     let addresses = [
@@ -275,7 +317,7 @@ fn findings_are_located_in_the_configuration() {
         ("damodel_cloud_disk.nowhere", "infra/main.tf", 1),
     ];
     let changes: Vec<Value> = addresses.iter().map(|(address, ..)| change(address)).collect();
-    let plan = serde_json::json!({"format_version": "1.2", "planned_values": {}, "resource_changes": changes});
+    let plan = json!({"format_version": "1.2", "planned_values": {}, "resource_changes": changes});
     std::fs::write(path("plan.json"), plan.to_string()).unwrap();
     let run = |format: &str, directory: &str| {
         let mut command = Command::new(BINARY);
@@ -336,9 +378,7 @@ fn only_a_policy_that_is_named_counts() {
     std::fs::write(path("review.toml"), format!("version = 1\n{exception}")).unwrap();
     let beside = run(all);
     assert_eq!((beside.code, &beside.stderr), (Some(3), &closed.stderr));
-    assert!(
-        beside.stdout.contains("this file is not read: a policy counts only if --policy names it<br>`review.toml`")
-    );
+    assert!(beside.stdout.contains("not used: pass it with --policy: `review.toml`"));
     // It is not even opened.
     std::fs::write(path("review.toml"), "not TOML").unwrap();
     assert_eq!(run(all).stderr, closed.stderr);
@@ -349,11 +389,10 @@ fn only_a_policy_that_is_named_counts() {
     std::fs::write(path("other.toml"), "version = 1\n[limit]\n").unwrap();
     let wrong = run(&["plan.json", "--policy", "other.toml"]);
     assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(1), ""));
-    assert_eq!(
-        wrong.stderr,
-        "error: cannot read other.toml as a policy: the policy has the unknown key \"limit\": did you mean \
-         \"limits\"?\n"
-    );
+    assert!(wrong.stderr.starts_with("error: cannot read other.toml as a policy: "), "{}", wrong.stderr);
+    for part in ["line 2, column 2", "unknown field `limit`", "did you mean \"limits\"?\n"] {
+        assert!(wrong.stderr.contains(part), "{part}: {}", wrong.stderr);
+    }
     for twice in [["--max-monthly-increase", "1"], ["--policy", "other.toml"]] {
         assert_eq!(run(&[&["plan.json"], &twice[..], &twice[..]].concat()).code, Some(2), "{twice:?}");
     }
@@ -375,7 +414,7 @@ fn a_folder_means_every_plan_in_it() {
         let done = run(&[arguments, &["--format", "json"]].concat());
         let report: Value = serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{}", done.stderr));
         let name = |plan: &Value| plan["name"].as_str().map_or_else(|| "-".to_owned(), str::to_owned);
-        report["plans"].as_array().map_or_else(|| vec![name(&report)], |plans| plans.iter().map(name).collect())
+        report["plans"].as_array().unwrap().iter().map(name).collect::<Vec<_>>()
     };
     assert_eq!(names(&["plans"]), ["more/other.JSON", "plan.json", "prod.tf.json"]);
     assert_eq!(names(&["plans/more"]), ["other.JSON"]);
@@ -463,6 +502,10 @@ fn what_is_no_plan_gives_no_report() {
         (&["-", "--max-monthly-increase=-1"], "", 2, "error: "),
         (&["-", "--format", "pdf"], "", 2, "error: "),
         (&["-", "--id", "--> x"], "", 2, "error: "),
+        (&["-", "--currency", ""], EMPTY, 2, "error: "),
+        (&["-", "--currency", "EURO12345"], EMPTY, 2, "error: "),
+        (&["-", "--currency", "<b>"], EMPTY, 2, "error: "),
+        (&["-", "--currency", "€€"], EMPTY, 2, "error: "),
         (&["-", "--policy", "/nowhere.toml"], EMPTY, 1, "error: cannot read /nowhere.toml: "),
     ] {
         let run = review(arguments, input);
@@ -494,6 +537,91 @@ fn a_finding_without_a_block_is_in_its_plan() {
     assert_eq!(places(&["./out/b.json".to_owned()]), ["out/b.json"]);
     assert_eq!(places(&[path("out/a.json"), path("out/b.json")]), ["out/a.json", "out/b.json"]);
     assert!(!places(&[EVERYTHING.to_owned()])[0].starts_with('/'));
+}
+
+/// The recorded plan with everything, in which all names are this one.
+fn called(name: &str) -> Value {
+    let mut plan: Value = serde_json::from_slice(&std::fs::read(EVERYTHING).unwrap()).unwrap();
+    for list in ["resource_changes", "resource_drift"] {
+        for change in plan[list].as_array_mut().unwrap() {
+            let address = change["address"].as_str().unwrap().split('[').next().unwrap();
+            change["address"] = format!("{address}{name}").into();
+            change["action_reason"] = name.into();
+            for part in ["/previous_address", "/change/importing/id"] {
+                if let Some(text) = change.pointer_mut(part) {
+                    *text = name.into();
+                }
+            }
+        }
+    }
+    plan["checks"][0]["instances"][0]["problems"][0]["message"] = name.into();
+    plan["deferred_changes"] = json!([{"reason": name, "resource_change": {"address": name}}]);
+    plan["action_invocations"] = json!([{"address": name, "type": name, "config_values": {"model": name, name: 1},
+        "lifecycle_action_trigger": {"triggering_resource_address": name, "action_trigger_event": "AfterCreate"}}]);
+    plan
+}
+
+/// The tree of a Markdown text by GitHub's engine, with the extensions that GitHub uses; `None` without it.
+fn tree(text: &str) -> Option<String> {
+    let mut engine = Command::new("cmark-gfm");
+    engine
+        .args(["-t", "xml", "--unsafe"])
+        .args(["table", "strikethrough", "autolink", "tagfilter"].map(|e| ["-e", e]).as_flattened());
+    let Ok(mut child) = engine.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
+        skipped("cmark-gfm is not on PATH");
+        return None;
+    };
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", output.status);
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// The structure of a comment does not depend on names, for cmark-gfm, which GitHub uses.
+#[cfg(unix)]
+#[test]
+fn names_do_not_change_the_structure_of_a_comment() {
+    let comment = |name: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        let plans = ["1", "2"].map(|number| format!("{}{number}.json", name.replace('/', "_")));
+        plans.iter().for_each(|plan| write(plan, &called(name).to_string()));
+        let text = Value::from(name);
+        let exception = format!("match = [\"**\"]\nrule = [\"secrets-in-state\"]\nowner = {text}\nreason = {text}\n");
+        let limits = "[limits]\nmax_monthly_increase = 0\ndeny = [\"destroy-data\", \"secrets-in-state\"]\n";
+        write("gate.toml", &format!("version = 1\n{limits}[[exception]]\n{exception}expires = 2999-01-01\n"));
+        std::fs::create_dir(folder.path().join("infra")).unwrap();
+        write(&format!("infra/x{}.tf", name.replace('/', "_")), "");
+        let options = ["--policy", "gate.toml", "--config-dir", "infra", "--format", "markdown", "--"];
+        let run = review_in(folder.path(), &[&options[..], &plans.each_ref().map(|plan| plan.as_str())].concat());
+        assert_eq!(run.code, Some(3), "{}", run.stderr);
+        run.stdout
+    };
+    // The text of the plan is in code spans, and only there.
+    let structure =
+        |text: &str| Some(Regex::new("<code [^>]*>[^<]*<").unwrap().replace_all(&tree(text)?, "<").into_owned());
+    let text = comment("[\"plain\"]");
+    let Some(plain) = structure(&text) else { return };
+    let fold = r"(?s)<html_block [^>]*>&lt;details&gt;&lt;summary&gt;[^&]*&lt;/summary&gt;\n</html_block>\s*<table>";
+    let folds = Regex::new(&format!(r"{fold}.*?</table>\s*<html_block [^>]*>&lt;/details&gt;\n</html_block>")).unwrap();
+    let number = text.matches("<details>").count();
+    assert!(number >= 9 && folds.find_iter(&plain).count() == number, "{number}: {plain}");
+    assert_eq!(plain.matches("<table>").count(), 1 + number, "{plain}");
+    let raw = structure(&text.replace("</summary>\n\n", "</summary>\n")).unwrap();
+    assert_eq!(folds.find_iter(&raw).count(), 0, "{raw}");
+    // They are short: what is long is cut.
+    for hostile in [
+        "[\"a|b`c<i>@team\"]",
+        "[\"``` \\\\| -->\"]",
+        "[\"<!-- </details>\"]",
+        "[\"\n\n# x\n| a |\n\"]",
+        "![x](http://x.y) **b** ~~s~~",
+        "&lt; $1 #2 </sub> http://x.y",
+        "`",
+        "\\",
+    ] {
+        assert_eq!(structure(&comment(hostile)).unwrap(), plain, "{hostile}");
+    }
 }
 
 /// All commands of the guide run; Terraform is replaced by a program that shows a recorded plan.

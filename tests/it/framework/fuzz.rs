@@ -10,7 +10,7 @@ use damodel::{
     model,
     protocol::codec::{Unsaid, decode, decode_json, encode},
     provider::{Damodel, Environment},
-    review::{Format, Policy, Review, Reviewed, ReviewedPlan, Style, render},
+    review::{Facts, Format, Plan, Policy, Review, Style, render},
 };
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use rand::RngExt as _;
@@ -145,7 +145,8 @@ fn a_plan_with_everything() {
 }
 
 fn review(plan: &[u8], format: Format) {
-    let Ok(plan) = ReviewedPlan::read(plan) else { return };
-    let review = Review::new(vec![Reviewed::new(None, &plan)], &Policy::default(), |_| None);
+    let Ok(plan) = Plan::read(plan) else { return };
+    let (facts, policy) = ([Facts::of(None, &plan)], Policy::default());
+    let review = Review::new(&facts, &policy, |_| None);
     assert!(render(&review, &Style { format, ..Style::default() }).is_ok(), "{format:?}");
 }

@@ -51,13 +51,32 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("damodel", &[]),
 ];
 
+/// The pipeline of `review`: each step names only those before it. `mod.rs` and the tests of whole plans name all.
+const REVIEW_ORDER: &[&str] = &[
+    "address",
+    "values",
+    "plan",
+    "facts::money",
+    "facts::cost",
+    "facts::losses",
+    "facts::changes",
+    "facts::secrets",
+    "facts",
+    "policy",
+    "findings",
+    "verdict",
+    "document",
+    "render",
+];
+
 /// Exceptions within those beginnings.
 const HARMLESS: &[&str] = &["std::env::consts"];
 
 /// The faults of a source, as the modules that its path in src/ names.
 fn faults(module: &[&str], source: &str) -> Vec<String> {
     let pattern = |pattern: &str| Regex::new(pattern).unwrap();
-    let unread = pattern(r##"(?s)r#".*?"#|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'|//[^\n]*"##);
+    // Texts and comments; and a visibility, which names who may use an item.
+    let unread = pattern(r##"(?s)r#".*?"#|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'|//[^\n]*|\bpub\(in [^)]*\)"##);
     let source = unread.replace_all(source, "");
     let imports = pattern(r"\buse\s+([^;]+);");
     // After a type (`>::`), a field or a method, the next name is not a crate.
@@ -117,16 +136,23 @@ fn fault(module: &[&str], path: &str) -> Option<String> {
         let (_, permitted) = EDGES.iter().find(|(folder, _)| *folder == own)?;
         return (!permitted.contains(other)).then(|| format!("{own} names crate::{}", place.join("::")));
     }
-    (own == "provider").then(|| things(module, &place)).flatten()
+    match own {
+        "provider" => things(module, &place),
+        "review" => steps(module, &place),
+        _ => None,
+    }
 }
 
 fn outside(module: &[&str], path: &str) -> Option<String> {
-    let is_in = |beginning: &str| path == beginning || path.starts_with(&format!("{beginning}::"));
-    let (_, places) = OUTSIDE.iter().find(|(outside, _)| is_in(outside))?;
+    let (_, places) = OUTSIDE.iter().find(|(outside, _)| is_in(path, outside))?;
     let at_home = module.join("::");
-    let is_home = |place: &&str| at_home == *place || at_home.starts_with(&format!("{place}::"));
-    let is_permitted = places.iter().any(is_home) || HARMLESS.iter().any(|path| is_in(path));
+    let is_home = |place: &&str| is_in(&at_home, place);
+    let is_permitted = places.iter().any(is_home) || HARMLESS.iter().any(|harmless| is_in(path, harmless));
     (!is_permitted).then(|| format!("{at_home} names {path}"))
+}
+
+fn is_in(path: &str, beginning: &str) -> bool {
+    path == beginning || path.starts_with(&format!("{beginning}::"))
 }
 
 /// A resource's folder is used by itself and by the registry, not by other resources or shared modules.
@@ -137,6 +163,16 @@ fn things(module: &[&str], path: &[&str]) -> Option<String> {
         Some(own) if own == thing => None,
         Some(own) => Some(format!("provider::{own} names the folder of another thing, provider::{thing}")),
     }
+}
+
+/// A name that the folder's `mod.rs` shows hides its step, and counts as a later one.
+fn steps(module: &[&str], path: &[&str]) -> Option<String> {
+    if matches!(module.get(1), None | Some(&"tests")) {
+        return None;
+    }
+    let place = |path: &[&str]| REVIEW_ORDER.iter().position(|step| is_in(&path[1..].join("::"), step));
+    let is_before = place(path).zip(place(module)).is_some_and(|(other, own)| other <= own);
+    (!is_before).then(|| format!("{} names the later {}", module.join("::"), path.join("::")))
 }
 
 /// All resources that are created and released share `lifecycle`.
@@ -210,6 +246,16 @@ fn a_forbidden_arrow_is_found_however_it_is_written() {
         ("src/commands/demo/mod.rs", "use damodel::api;"),
         ("crates/damodel-sandbox/src/server.rs", "use std::process; fn f() { std::process::exit(1) }"),
         ("crates/damodel-sandbox/src/server.rs", "use reqwest::Client;"),
+        ("src/review/address.rs", "use super::values::Values;"),
+        ("src/review/plan/read.rs", "use super::super::facts::Money;"),
+        ("src/review/facts/cost.rs", "use super::{changes::Object, money::Money};"),
+        ("src/review/facts/money.rs", "fn f() -> super::Sums { todo() }"),
+        ("src/review/policy.rs", "use crate::review::{address::Address, verdict::Level};"),
+        ("src/review/findings.rs", "fn f(page: &super::document::Page) {}"),
+        ("src/review/document.rs", "use super::{Facts, Finding};"),
+        ("src/review/document.rs", "use super::*;"),
+        ("src/review/verdict.rs", "mod tests { use super::super::render::Format; }"),
+        ("src/review/another.rs", "use super::address::Address;"),
     ] {
         assert!(!faults_of(Path::new(file), line).is_empty(), "{file}: {line}");
     }
@@ -232,6 +278,13 @@ fn what_is_permitted_is_not_found() {
         ("src/provider/mod.rs", "use instance::Resource; use self::specs::List;"),
         ("src/provider/instance/read.rs", "use super::{super::Client, model::Instance}; use crate::api::Error;"),
         ("src/provider/environment.rs", "use std::env;"),
+        ("src/review/mod.rs", "pub use self::{facts::*, render::Format}; mod tests;"),
+        ("src/review/tests/page.rs", "use super::*; use crate::review::render::Format;"),
+        ("src/review/facts/changes.rs", "use super::{super::plan::Plan, cost::is_prepaid, losses::Loss};"),
+        ("src/review/facts/mod.rs", "pub use self::money::Money; use super::plan::Plan;"),
+        ("src/review/render/html.rs", "use super::{mark, visible}; use crate::review::{document::Page, facts::Money};"),
+        ("src/review/policy.rs", "use super::facts::Money; mod tests { use super::*; }"),
+        ("src/review/facts/cost.rs", "pub(in crate::review) fn f() {}"),
     ] {
         assert_eq!(faults_of(Path::new(file), line), Vec::<String>::new(), "{file}: {line}");
     }

@@ -3,6 +3,7 @@
 mod blocks;
 mod markdown;
 mod mirrors;
+mod reviews;
 
 use std::{
     collections::BTreeSet,

@@ -1,16 +1,15 @@
 //! Sums of money, and the price of an instance per hour and per month.
 
 use std::{
-    cmp::Ordering,
     ops::{Add, AddAssign, Sub},
     str::FromStr,
 };
 
-use bigdecimal::{BigDecimal, RoundingMode, Zero};
+use bigdecimal::{BigDecimal, One, RoundingMode, Zero};
 use serde::{Serialize, Serializer};
 use serde_json::Number;
 
-use super::values::{ChangeSide, ShownValue};
+use super::super::values::{ShownValue, Values};
 use crate::provider::pricing::{HOURS_A_MONTH, hours};
 
 /// The decimal places of a quotient.
@@ -47,13 +46,17 @@ impl Money {
         thousands(&self.with_digits(2))
     }
 
-    /// With `digits` decimal places, and with a sign unless it is 0.
+    /// As [`Self::grouped`], with a sign unless it is 0.
     #[must_use]
-    pub fn signed(&self, digits: u32) -> String {
-        let text = self.with_digits(digits);
-        let is_positive =
-            self.0.cmp(&BigDecimal::zero()) == Ordering::Greater && text.contains(|c| matches!(c, '1'..='9'));
+    pub fn signed(&self) -> String {
+        let text = self.grouped();
+        let is_positive = self.0 > BigDecimal::zero() && text.contains(|c| matches!(c, '1'..='9'));
         if is_positive { format!("+{text}") } else { text.replacen('-', "\u{2212}", 1) }
+    }
+
+    /// As the price of an hour: with four decimal places below 1, else with two.
+    pub(in crate::review) fn an_hour(&self) -> String {
+        if self.0.abs() < BigDecimal::one() { self.with_digits(4) } else { self.grouped() }
     }
 
     /// What an hourly price adds up to in a month.
@@ -67,7 +70,7 @@ impl Money {
     }
 
     /// The share of another sum in thousandths; 0 if that sum is 0.
-    pub(super) fn thousandths_of(&self, whole: &Self) -> u32 {
+    pub(in crate::review) fn thousandths_of(&self, whole: &Self) -> u32 {
         if whole.0.is_zero() {
             return 0;
         }
@@ -122,7 +125,7 @@ impl Serialize for Money {
 }
 
 /// A number with separated thousands: `1,460,000.00`.
-pub(super) fn thousands(number: &str) -> String {
+pub(in crate::review) fn thousands(number: &str) -> String {
     let begin = number.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
     let end = number.find('.').unwrap_or(number.len());
     let mut text = String::with_capacity(number.len() + number.len() / 3);
@@ -144,7 +147,7 @@ fn parse(text: &str) -> Option<BigDecimal> {
 
 /// The price of an instance: its `estimated_cost`, or without a quote its `price_ceiling` as a maximum; or the reason
 /// why it is unknown.
-pub(super) fn price(instance: &ChangeSide) -> Result<Price, &'static str> {
+pub(super) fn price(instance: &Values) -> Result<Price, &'static str> {
     let is_open = matches!(instance.at(&["estimated_cost"]), ShownValue::Unknown | ShownValue::Null);
     let ceiling = || instance.number(&["price_ceiling"]).and_then(Money::of).filter(|price| *price >= Money::default());
     match ceiling().filter(|_| is_open) {
@@ -154,12 +157,12 @@ pub(super) fn price(instance: &ChangeSide) -> Result<Price, &'static str> {
 }
 
 /// The price in `estimated_cost`: `unit_price` and `data_disk_price` are for one period.
-fn quoted(instance: &ChangeSide) -> Result<Price, &'static str> {
+fn quoted(instance: &Values) -> Result<Price, &'static str> {
     let cost = |name: &str| instance.number(&["estimated_cost", name]).and_then(Money::of);
     match instance.at(&["estimated_cost"]) {
         ShownValue::Sensitive => return Err("the estimate is marked as sensitive"),
-        ShownValue::Unknown => return Err("it is known after the apply, as with spot capacity"),
-        ShownValue::Null => return Err("it has no quote"),
+        ShownValue::Unknown => return Err("known after the apply, as with spot"),
+        ShownValue::Null => return Err("no quote in the plan"),
         ShownValue::Known(_) => {}
     }
     let payment_type = instance.text(&["estimated_cost", "payment_type"]);
@@ -185,7 +188,7 @@ mod tests {
     use super::*;
 
     fn of(cost: serde_json::Value) -> Result<Price, &'static str> {
-        price(&ChangeSide::new(Some(&json!({ "estimated_cost": cost })), None, None))
+        price(&Values::new(json!({ "estimated_cost": cost }), serde_json::Value::Null, serde_json::Value::Null))
     }
 
     #[test]
@@ -225,11 +228,8 @@ mod tests {
     #[test]
     fn a_ceiling_counts_where_there_is_no_quote_yet() {
         let price = |estimate: serde_json::Value, unknown: serde_json::Value| {
-            price(&ChangeSide::new(
-                Some(&json!({"estimated_cost": estimate, "price_ceiling": 2.5})),
-                Some(&unknown),
-                None,
-            ))
+            let values = json!({"estimated_cost": estimate, "price_ceiling": 2.5});
+            price(&Values::new(values, unknown, serde_json::Value::Null))
         };
         let open = price(json!(null), json!({"estimated_cost": true})).unwrap();
         assert_eq!(
@@ -246,10 +246,11 @@ mod tests {
     #[test]
     fn what_rounds_to_nothing_has_no_sign() {
         let money = |text: &str| Money(BigDecimal::from_str(text).unwrap());
-        assert_eq!(money("0.004").signed(2), "0.00");
-        assert_eq!(money("-0.004").signed(2), "0.00");
-        assert_eq!(money("12.345").signed(2), "+12.35");
-        assert_eq!(money("-3").signed(2), "\u{2212}3.00");
+        assert_eq!(money("0.004").signed(), "0.00");
+        assert_eq!(money("-0.004").signed(), "0.00");
+        assert_eq!(money("12345.345").signed(), "+12,345.35");
+        assert_eq!(money("-3").signed(), "\u{2212}3.00");
+        assert_eq!([money("0.5").an_hour(), money("1234.5").an_hour()], ["0.5000", "1,234.50"]);
         assert_eq!(serde_json::to_string(&money("1445.40")).unwrap(), "1445.4");
     }
 
