@@ -2,6 +2,7 @@
 //! sandbox.
 
 mod endpoints;
+mod opa;
 mod pipelines;
 mod signals;
 mod stage;

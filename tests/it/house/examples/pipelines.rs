@@ -2,13 +2,15 @@
 //! the workflows by actionlint.
 
 use std::{
-    env, fs,
+    env,
+    fs::{self, File},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
     sync::LazyLock,
 };
 
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
@@ -171,15 +173,17 @@ impl<'a> Runner<'a> {
             .env("DAMODEL_REGION", "cn-east-1")
             .env("DAMODEL_STACK", "prod")
             .env("DAMODEL_PENDING_DIR", self.path("pending"))
+            .env_remove("GITHUB_ACTIONS")
+            .env_remove("GITLAB_CI")
             .envs(inputs.iter().copied());
         Ended(Run::of(command.output().unwrap()))
     }
 
-    /// The preview of the checkout as a pull request to main.
-    fn preview(&self, format: &str) -> Ended {
+    /// The preview of the checkout as a pull request to main, with the variable that a forge sets.
+    fn preview(&self, forge: &str) -> Ended {
         let checkout = self.path("checkout");
         self.script("plan", &checkout, &[]).expect_code(0);
-        self.script("preview", &checkout, &[("BASE", "main"), ("NAME", "prod"), ("FORMAT", format)])
+        self.script("preview", &checkout, &[("BASE", "main"), ("NAME", "prod"), (forge, "true")])
     }
 
     fn comment(&self) -> Ended {
@@ -193,7 +197,7 @@ impl<'a> Runner<'a> {
         self.script("comment", &self.path("checkout"), &inputs)
     }
 
-    fn comments(&self) -> Vec<serde_json::Value> {
+    fn comments(&self) -> Vec<Value> {
         serde_json::from_slice(&fs::read(self.path("comments")).unwrap()).unwrap()
     }
 }
@@ -216,11 +220,16 @@ fn a_pull_request_changes_neither_the_policy_nor_another_ones_comment() {
         let checkout = runner.path("checkout");
         fs::write(checkout.join("main.tf"), format!("{CONFIGURATION}{INSTANCE}")).unwrap();
         fs::write(checkout.join("policy/review.toml"), "version = 1\n").unwrap();
-        let run = runner.preview("sarif").expect_code(3);
-        assert!(run.stdout.contains("\nFailed: 1 violation\n"), "{}", run.stdout);
-        let reports = files(&runner.path("reports"));
-        let names: Vec<_> = reports.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
-        assert_eq!(names, ["comment.md", "report.json", "report.sarif"]);
+        let run = runner.preview("GITHUB_ACTIONS").expect_code(3);
+        let change = "+1,445.40 a month (0.00 → 1,445.40)";
+        assert!(run.stdout.contains(&format!("\n❌ {change}, 1 rule violated\n")), "{}", run.stdout);
+        let annotation = |line: &&str| line.starts_with("::error file=") && line.contains("max-monthly-increase::");
+        assert_eq!(run.stdout.lines().filter(annotation).count(), 1, "{}", run.stdout);
+        let names = || {
+            let reports = files(&runner.path("reports")).into_iter();
+            reports.map(|file| file.file_name().unwrap().to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(), ["comment.md", "report.html", "report.json", "report.sarif"]);
 
         // A comment with the marker by somebody else is not the bot's.
         let stranger = r#"[{"id": 1, "user": {"login": "stranger"}, "body": "<!-- damodel-review: prod --> hello"}]"#;
@@ -241,10 +250,62 @@ fn a_pull_request_changes_neither_the_policy_nor_another_ones_comment() {
         fs::write(origin.join("policy/review.toml"), "version = 1\n\n[limits]\nmax_monthly_increase = 2000\n").unwrap();
         runner.git(&origin, &["add", "."]);
         runner.git(&origin, &["commit", "-q", "-m", "policy"]);
-        let run = runner.preview("html").expect_code(0);
-        assert!(run.stdout.contains("\nPassed\n") && runner.path("reports/report.html").is_file(), "{}", run.stdout);
+        let run = runner.preview("GITLAB_CI").expect_code(0);
+        assert!(run.stdout.starts_with(&format!("✅ {change}\n")) && !run.stdout.contains("::error"), "{}", run.stdout);
+        assert_eq!(names()[1], "gl-code-quality-report.json");
         assert!(site.live().is_empty());
     });
+}
+
+/// A report with a path and a text of every kind.
+const SARIF: &str = r#"{"runs": [{"results": [
+  {"ruleId": "destroy-data", "level": "error", "partialFingerprints": {"damodelReview/v1": "f1"},
+   "message": {"text": "damodel_instance.x\\[\"a\\\\b\"\\]: 50% gone, a: b\r\n::stop-commands::x"},
+   "locations": [{"physicalLocation": {"region": {"startLine": 7},
+     "artifactLocation": {"uri": "modules/%C3%A4%2C%3A%20%E4%B8%AD%F0%9F%98%80%25/main.tf"}}}]},
+  {"ruleId": "prepaid", "level": "warning", "partialFingerprints": {"damodelReview/v1": "f2"},
+   "message": {"text": "it is prepaid"},
+   "locations": [{"physicalLocation": {"region": {"startLine": 1}, "artifactLocation": {"uri": "main.tf"}}}]}
+]}]}"#;
+
+fn annotations(forge: &str, sarif: &str) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.sarif");
+    fs::write(&file, sarif).unwrap();
+    let mut command = Command::new(examples().join("ci/scripts/annotations"));
+    Run::of(command.arg(forge).stdin(File::open(file).unwrap()).output().unwrap())
+}
+
+/// Workflow commands (GitHub, workflow commands for GitHub Actions): no text of a plan is a command or ends one.
+#[test]
+fn annotations_of_github_are_escaped() {
+    let run = Ended(annotations("github", SARIF)).expect_code(0);
+    let expected = [
+        "::error file=modules/ä%2C%3A 中😀%25/main.tf,line=7,title=destroy-data::damodel_instance.x[\"a\\b\"]: 50%25 \
+         gone, a: b%0D%0A::stop-commands::x",
+        "::warning file=main.tf,line=1,title=prepaid::it is prepaid",
+    ];
+    assert_eq!(run.stdout.lines().collect::<Vec<_>>(), expected);
+}
+
+/// Code Quality report (GitLab, Code Quality, report format).
+#[test]
+fn annotations_of_gitlab_are_a_code_quality_report() {
+    let report = |sarif: &str| -> Value {
+        serde_json::from_str(&Ended(annotations("gitlab", sarif)).expect_code(0).stdout).unwrap()
+    };
+    let expected = json!([
+        {"description": "damodel_instance.x[\"a\\b\"]: 50% gone, a: b\r\n::stop-commands::x",
+         "check_name": "destroy-data", "fingerprint": "f1", "severity": "critical",
+         "location": {"path": "modules/ä,: 中😀%/main.tf", "lines": {"begin": 7}}},
+        {"description": "it is prepaid", "check_name": "prepaid", "fingerprint": "f2", "severity": "minor",
+         "location": {"path": "main.tf", "lines": {"begin": 1}}},
+    ]);
+    assert_eq!(report(SARIF), expected);
+    assert_eq!(report(r#"{"runs": [{"results": []}]}"#), json!([]));
+    for (forge, sarif) in [("gitlab", ""), ("gitlab", "{}"), ("gitea", SARIF)] {
+        assert!(annotations(forge, sarif).code.is_some_and(|code| code > 0), "{forge}: {sarif}");
+    }
 }
 
 #[test]
