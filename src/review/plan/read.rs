@@ -4,20 +4,23 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use super::{
     super::{
         address::Address,
         values::{PathPart, Values},
     },
-    Change, ChangeAction, Check, Configured, Deferred, Importing, Invocation, Output, Plan, Stated, Trigger, is_own,
+    CLOUD_DISK, Change, ChangeAction, Check, Configured, Deferred, Importing, Invocation, Output, Plan, Stated,
+    Trigger, is_own,
 };
 
 /// The relevant members of the document. Those that only identify its kind are not kept, because they are the largest.
+///
+/// The largest ones are read entry by entry, so that none is in the memory twice.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Root {
+struct Root<'a> {
     #[serde(rename = "@level")]
     level: Option<IgnoredAny>,
     format_version: Value,
@@ -32,15 +35,53 @@ struct Root {
     encrypted_data: Option<IgnoredAny>,
     errored: Value,
     complete: Value,
-    resource_changes: Value,
-    resource_drift: Value,
+    #[serde(borrow)]
+    resource_changes: Option<&'a RawValue>,
+    #[serde(borrow)]
+    resource_drift: Option<&'a RawValue>,
     deferred_changes: Value,
     action_invocations: Value,
     deferred_action_invocations: Value,
     output_changes: Value,
     checks: Value,
-    prior_state: Value,
+    #[serde(borrow)]
+    prior_state: Option<&'a RawValue>,
     configuration: Value,
+}
+
+#[derive(Deserialize)]
+struct PriorState<'a> {
+    #[serde(borrow)]
+    values: Option<StateValues<'a>>,
+}
+
+#[derive(Deserialize)]
+struct StateValues<'a> {
+    #[serde(borrow)]
+    root_module: Option<Module<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Module<'a> {
+    #[serde(borrow)]
+    resources: Option<Vec<&'a RawValue>>,
+    #[serde(borrow)]
+    child_modules: Option<Vec<Module<'a>>>,
+}
+
+/// An object of the prior state.
+#[derive(Deserialize)]
+struct Resource {
+    address: String,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    mode: Value,
+    deposed_key: Option<String>,
+    #[serde(default)]
+    values: Value,
+    #[serde(default)]
+    sensitive_values: Value,
 }
 
 /// The reason why a document is not the bare output of Terraform or OpenTofu.
@@ -144,7 +185,7 @@ impl Plan {
         if document.starts_with(b"PK\x03\x04") {
             return Err(NotAPlan::Saved);
         }
-        let mut documents = serde_json::Deserializer::from_slice(document).into_iter::<Root>();
+        let mut documents = serde_json::Deserializer::from_slice(document).into_iter::<Root<'_>>();
         let root = match documents.next().unwrap_or_else(|| Ok(Root::default())) {
             Ok(root) => root,
             Err(error) if error.is_data() => return Err(NotAPlan::Other),
@@ -166,8 +207,8 @@ impl Plan {
         if !["0", "1"].contains(&version.split('.').next().unwrap_or_default()) {
             return Err(NotAPlan::Version(version.to_owned()));
         }
-        let changes = [&root.resource_changes, &root.output_changes];
-        let is_plan = root.planned_values.is_some() || changes.iter().any(|part| !part.is_null());
+        let has_changes = root.resource_changes.is_some() || !root.output_changes.is_null();
+        let is_plan = root.planned_values.is_some() || has_changes;
         let is_other = root.provider_schemas.is_some() || root.diagnostics.is_some();
         match (is_plan, is_other) {
             (true, _) => Ok(Self::of(root)),
@@ -176,7 +217,7 @@ impl Plan {
         }
     }
 
-    fn of(root: Root) -> Self {
+    fn of(root: Root<'_>) -> Self {
         let mut plan = Self::default();
         [plan.head.core_version, plan.head.planned_at] =
             [&root.terraform_version, &root.timestamp].map(|part| part.as_str().map(str::to_owned));
@@ -223,9 +264,12 @@ impl Plan {
         };
     }
 
-    fn read_changes(&mut self, list: Value, key: &str) -> Vec<Change> {
+    fn read_changes(&mut self, list: Option<&RawValue>, key: &str) -> Vec<Change> {
         let mut changes = Vec::new();
-        for (index, entry) in self.list(list, key).into_iter().enumerate() {
+        let entries = list.map(|list| serde_json::from_str::<Vec<&RawValue>>(list.get())).transpose();
+        self.head.unreadable.extend(entries.is_err().then(|| key.to_owned()));
+        for (index, entry) in entries.ok().flatten().unwrap_or_default().into_iter().enumerate() {
+            let entry: Value = serde_json::from_str(entry.get()).unwrap_or_default();
             if is_ephemeral(&entry) {
                 continue;
             }
@@ -297,30 +341,27 @@ impl Plan {
         failed
     }
 
-    fn read_prior(&mut self, mut state: Value) {
-        if !(state.is_null() || state.is_object()) {
-            self.head.unreadable.push("prior_state".to_owned());
-        }
-        let mut modules: Vec<Value> = state.pointer_mut("/values/root_module").map(Value::take).into_iter().collect();
-        while let Some(mut module) = modules.pop() {
-            for mut resource in self.list(take(&mut module, "resources"), "prior_state") {
-                if let (Some(address), Some(kind)) = (text(&resource, "address"), text(&resource, "type")) {
-                    let (values, sensitive) = (take(&mut resource, "values"), take(&mut resource, "sensitive_values"));
-                    let address = Address::deposed(address, text(&resource, "deposed_key"));
-                    let managed = resource["mode"] == "managed";
-                    self.prior.push(Stated {
-                        address,
-                        kind,
-                        managed,
-                        values: Values::new(values, Value::Null, sensitive),
-                    });
-                } else {
+    /// Reads the prior state. Of an object with a change only a cloud disk's values are needed.
+    fn read_prior(&mut self, state: Option<&RawValue>) {
+        let state = state.map(|state| serde_json::from_str::<PriorState<'_>>(state.get())).transpose();
+        self.head.unreadable.extend(state.is_err().then(|| "prior_state".to_owned()));
+        let entries: BTreeSet<Address> = self.changes.iter().map(|change| change.address.clone()).collect();
+        let mut modules: Vec<Module<'_>> =
+            state.ok().flatten().and_then(|state| state.values?.root_module).into_iter().collect();
+        while let Some(module) = modules.pop() {
+            for resource in module.resources.unwrap_or_default() {
+                let Ok(resource) = serde_json::from_str::<Resource>(resource.get()) else {
                     self.head.unreadable.push("prior_state".to_owned());
-                }
+                    continue;
+                };
+                let (address, managed) =
+                    (Address::deposed(resource.address, resource.deposed_key), resource.mode == "managed");
+                let is_needed = !managed || resource.kind == CLOUD_DISK || !entries.contains(&address);
+                let values = is_needed.then(|| Values::new(resource.values, Value::Null, resource.sensitive_values));
+                let values = values.unwrap_or_default();
+                self.prior.push(Stated { address, kind: resource.kind, managed, values });
             }
-            let mut children = self.list(take(&mut module, "child_modules"), "prior_state");
-            children.reverse();
-            modules.append(&mut children);
+            modules.extend(module.child_modules.unwrap_or_default().into_iter().rev());
         }
     }
 

@@ -26,13 +26,11 @@ pub(super) fn write(page: &Page, marker: &str) -> String {
     let with_rows = |rows: usize| format!("{head}{}{small}", folds(page, rows));
     let fits = |rows: usize| with_rows(rows).encode_utf16().count() <= MOST;
     let most = page.folds.iter().map(|fold| fold.table.rows.len()).max().unwrap_or(0);
-    if fits(most) {
-        return with_rows(most);
-    }
     let (mut fitting, mut too_many) = (0, 1);
-    while fits(too_many) {
+    while too_many <= most && fits(too_many) {
         (fitting, too_many) = (too_many, 2 * too_many);
     }
+    too_many = too_many.min(most + 1);
     while fitting + 1 < too_many {
         let rows = usize::midpoint(fitting, too_many);
         if fits(rows) {
