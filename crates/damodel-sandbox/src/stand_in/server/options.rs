@@ -43,8 +43,6 @@ pub(super) struct StandInSettings {
     pub(super) cache_v: String,
     pub(super) jinja: bool,
     pub(super) metrics: bool,
-    pub(super) slots: bool,
-    pub(super) props: bool,
     /// Whether embeddings are served.
     pub(super) embeds: bool,
     /// Whether documents are ranked.
@@ -68,8 +66,6 @@ impl Default for StandInSettings {
             cache_v: "f16".to_owned(),
             jinja: true,
             metrics: false,
-            slots: true,
-            props: false,
             embeds: false,
             ranks: false,
             keys: Vec::new(),
@@ -116,12 +112,9 @@ impl StandInSettings {
             "--metrics" => self.metrics = true,
             "--model" => self.model = Some(PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty()),
             "--no-jinja" => self.jinja = false,
-            "--no-slots" => self.slots = false,
             "--parallel" => self.parallel = number()?,
             "--port" => self.port = u64::try_from(number()?).map_err(|_| "stoi".to_owned())?,
-            "--props" => self.props = true,
             "--reranking" => (self.embeds, self.ranks) = (true, true),
-            "--slots" => self.slots = true,
             _ => match option.kind {
                 ValueKind::Number => drop(number()?),
                 ValueKind::Decimal => drop(value.parse::<f64>().map_err(|_| "stof".to_owned())?),

@@ -62,10 +62,8 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route("/health", get(health))
         .route("/v1/health", get(health))
         .route("/v1/models", get(models))
-        .route("/models", get(models))
-        .route("/props", get(props).post(set_props))
+        .route("/props", get(props))
         .route("/metrics", get(metrics))
-        .route("/slots", get(slots))
         .route("/chat/completions", post(chat::complete))
         .route("/v1/chat/completions", post(chat::complete))
         .route("/v1/embeddings", post(embed::embeddings))
@@ -122,21 +120,6 @@ async fn models(State(app): State<Arc<App>>) -> Json<Value> {
 
 async fn props(State(app): State<Arc<App>>) -> Json<Value> {
     Json(props_document(&app))
-}
-
-async fn set_props(State(app): State<Arc<App>>) -> Response {
-    if app.context.settings.props {
-        return raw(200, r#"{"success":true}"#.to_owned());
-    }
-    let text = "This server does not support changing global properties. Start it with `--props`";
-    error(501, "not_supported_error", text)
-}
-
-async fn slots(State(app): State<Arc<App>>) -> Response {
-    if app.context.settings.slots {
-        return Json(slots_document(&app)).into_response();
-    }
-    error(501, "not_supported_error", "This server does not support slots endpoint. Start it with `--slots`")
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> Response {
@@ -290,17 +273,7 @@ pub(super) fn props_document(app: &App) -> Value {
         "build_info": app.context.build.info(),
         "model_alias": settings.name(),
         "modalities": { "vision": false, "audio": false },
-        "endpoint_slots": settings.slots,
-        "endpoint_props": settings.props,
         "endpoint_metrics": settings.metrics,
         "is_sleeping": false,
     })
-}
-
-/// `/slots`.
-pub(super) fn slots_document(app: &App) -> Value {
-    let context = app.model().map_or(0, |model| model.context);
-    let busy = app.context.settings.slot_count() - app.slots.available_permits();
-    let slot = |id| json!({ "id": id, "n_ctx": context, "is_processing": id < busy });
-    (0..app.context.settings.slot_count()).map(slot).collect()
 }
