@@ -11,8 +11,13 @@ use damodel::{
     framework::{Ends, OfferKind, Server, Type, Value},
     protocol::codec::{decode, encode},
     provider::{Damodel, Environment},
+    review::{Facts, Plan, Policy, Review, Style, render},
 };
-use divan::{Bencher, black_box, counter::ItemsCount};
+use divan::{
+    Bencher, black_box,
+    counter::{BytesCount, ItemsCount},
+};
+use jiff::civil::date;
 use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P521_SHA512};
 
 fn main() {
@@ -93,6 +98,27 @@ fn review_of_100_plans_of_100(bencher: Bencher<'_, '_>) {
         let mut review = Command::new(env!("CARGO_BIN_EXE_terraform-provider-damodel"));
         review.arg("review").arg(folder.path()).args(["--deny", "destroy-data", "--max-monthly-increase", "1"]);
         assert_eq!(review.output().unwrap().status.code(), Some(3));
+    });
+}
+
+/// One plan of 10,000 replaced instances, as a comment.
+#[divan::bench(sample_count = 5)]
+fn review_of_10000_replacements(bencher: Bencher<'_, '_>) {
+    let mut plan: serde_json::Value =
+        serde_json::from_str(include_str!("../tests/fixtures/review/everything.json")).unwrap();
+    let replaced = |change: &&serde_json::Value| change["change"]["actions"] == serde_json::json!(["delete", "create"]);
+    let template = plan["resource_changes"].as_array().unwrap().iter().find(replaced).unwrap().clone();
+    let change = |instance: usize| {
+        let mut change = template.clone();
+        change["address"] = format!("damodel_instance.replaced[{instance}]").into();
+        change
+    };
+    plan["resource_changes"] = (0..10_000).map(change).collect();
+    let document = plan.to_string();
+    let policy = Policy::read("version = 1\n[limits]\ndeny = [\"destroy-data\"]", date(2026, 11, 26)).unwrap();
+    bencher.counter(BytesCount::new(document.len())).bench_local(|| {
+        let facts = [Facts::of(None, &Plan::read(document.as_bytes()).unwrap())];
+        render(&Review::new(&facts, &policy, |_| None), &Style::default()).unwrap()
     });
 }
 

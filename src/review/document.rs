@@ -642,19 +642,8 @@ fn change(object: &Object) -> (&Address, Vec<Vec<Text>>) {
         Text::words("imported as ").then(id)
     }));
     what.extend(object.previous_address.as_ref().map(|before| Text::words("moved from ").then(Text::name(before))));
-    let disks = object.disks.iter().map(|disk| {
-        let size = disk.size_gb.map_or_else(|| "unknown size".to_owned(), |size| format!("{size} GB"));
-        let text = Text::words(format!("new cloud disk of {size}"));
-        let text = disk.mount_path.iter().fold(text, |text, path| text.say(" at ").then(Text::name(path)));
-        text.say(if disk.release_with_instance {
-            ", released with the instance"
-        } else {
-            ", stays when the instance is released"
-        })
-    });
-    let arguments = object.arguments.iter().filter(|one| object.disks.is_empty() || one.name != "new_disks");
-    let arguments = arguments.map(|one| argument(one, ": "));
-    (&object.address, vec![what, disks.chain(arguments).collect()])
+    let arguments = object.arguments.iter().map(|one| argument(one, ": "));
+    (&object.address, vec![what, arguments.collect()])
 }
 
 /// An argument with its value, or with the values before and after; between name and values stands `colon`.

@@ -85,8 +85,8 @@ impl Reading {
     fn file(&mut self, path: &Path, name: Option<String>, is_found: bool) -> Result<(), Failure> {
         let failed = |error| Failure::reading(path.display(), error);
         let id = FileId::of(path).map_err(failed)?;
-        let document = fs::read(path).map_err(failed)?;
-        let plan = match Plan::read(&document) {
+        // The document is large, and not needed beside the facts.
+        let plan = match Plan::read(&fs::read(path).map_err(failed)?) {
             // A file of a configuration, or a hidden one of another program.
             Err(NotAPlan::Other) if is_found && may_be_other(path) => return Ok(()),
             read => read.map_err(|error| not_a_plan(&path.display().to_string(), error))?,

@@ -38,8 +38,6 @@ pub struct Object {
     pub import: Option<Importing>,
     /// The arguments that were set, or the changed ones.
     pub arguments: Vec<Argument>,
-    /// The cloud disks that are created with it.
-    pub disks: Vec<PlannedDisk>,
     /// What the plan creates or enlarges without a price.
     pub unpriced: Option<Unpriced>,
     /// Whether it is billed by the hour, and the plan leaves it without a known `max_age`.
@@ -63,17 +61,6 @@ pub struct Argument {
     pub after: Option<String>,
     /// Whether it forces the replacement.
     pub forces: bool,
-}
-
-/// A cloud disk that is created with an instance.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PlannedDisk {
-    /// Its size in GB.
-    pub size_gb: Option<i64>,
-    /// The mount path.
-    pub mount_path: Option<String>,
-    /// Whether it is released with the instance.
-    pub release_with_instance: bool,
 }
 
 /// Disks or an image without a price.
@@ -138,7 +125,6 @@ impl Object {
 
     fn of(change: &Change, configured: Option<&Configured>, disks: &Disks<'_>, arguments: &Arguments) -> Self {
         let action = change.action;
-        let new_disks = if action == ChangeAction::Create { change.after.elements("new_disks") } else { Vec::new() };
         let runs = configured.filter(|_| action.makes() || action.destroys());
         Self {
             address: change.address.clone(),
@@ -148,7 +134,6 @@ impl Object {
             reason: change.reason.clone(),
             import: change.importing.clone(),
             arguments: arguments.of(change, configured),
-            disks: new_disks.iter().map(PlannedDisk::of).collect(),
             unpriced: Unpriced::of(change),
             is_endless: is_endless(change),
             loss: action.destroys().then(|| Loss::of(change, disks)),
@@ -235,16 +220,6 @@ impl Argument {
             _ => (Some(shown(old)), Some(shown(new))),
         };
         Self { name: written(path), before, after, forces: false }
-    }
-}
-
-impl PlannedDisk {
-    fn of(disk: &Values) -> Self {
-        Self {
-            size_gb: size(disk),
-            mount_path: disk.text(&["mount_path"]).map(str::to_owned),
-            release_with_instance: disk.at(&["release_with_instance"]) != ShownValue::Known(&Value::Bool(false)),
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 pub(super) use self::money::thousands;
 pub use self::{
-    changes::{Argument, Drift, Invoked, Object, PlannedDisk, Unpriced},
+    changes::{Argument, Drift, Invoked, Object, Unpriced},
     cost::{Amount, Candidates, Cost, CostRow, Sums, Term, Total},
     losses::{Item, ItemKind, Loss},
     money::Money,

@@ -213,9 +213,7 @@ fn changes_are_told_with_what_was_set() {
     let mut made = machine(&["create"], None, Some(1.0));
     made["change"]["after"]["payment_type"] = "Monthly".into();
     made["change"]["after"]["auto_renew"] = false.into();
-    made["change"]["after"]["new_disks"] = json!([
-        {"size_gb": 100, "spec_id": 31, "mount_path": "/data", "release_with_instance": true},
-        {"size_gb": 50, "spec_id": 31, "mount_path": "/more", "release_with_instance": false}]);
+    made["change"]["after"]["new_disks"] = json!([{"size_gb": 100, "mount_path": "/data"}]);
     let disk = |size: i64| {
         let mut disk = json!({"id": "7", "size_gb": size});
         (0..20).for_each(|index| disk[format!("a{index}")] = size.into());
@@ -223,16 +221,15 @@ fn changes_are_told_with_what_was_set() {
     };
     let grows = change("damodel_cloud_disk.x", &["update"], disk(30), disk(60));
     let mut plan = plan_of(&[made, grows]);
-    let cell = "| `damodel_instance.a` | created | new cloud disk of 100 GB at `/data`, released with the \
-                instance<br>new cloud disk of 50 GB at `/more`, stays when the instance is \
-                released<br>`payment_type` = `\"Monthly\"` |";
+    let cell = "| `damodel_instance.a` | created | `new_disks` = `[{\"mount_path\":\"/data\",\"size_gb\":100}]`<br>\
+                `payment_type` = `\"Monthly\"` |";
     let text = comment(&plan);
     // A cell takes ten lines; the size is always among them.
     contains(&text, &[cell, "| `damodel_cloud_disk.x` | changed | `size_gb`: `30` → `60`<br>`a0`: "]);
     // What the configuration sets is shown, a default too.
     plan["configuration"] = json!({"root_module": {"resources": [{"address": "damodel_instance.a",
         "expressions": {"auto_renew": {}}, "provisioners": [{"type": "local-exec"}]}]}});
-    contains(&comment(&plan), &["<br>`auto_renew` = `false` |", "| provisioners, not assessed: `local-exec` |"]);
+    contains(&comment(&plan), &["| created | `auto_renew` = `false` |", "| provisioners, not assessed: `local-exec` |"]);
 }
 
 /// The keys of a map that is sensitive as a whole are sensitive too.

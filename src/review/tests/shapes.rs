@@ -84,7 +84,7 @@ fn every_core_s_mixed_plan_is_told() {
             "| `damodel_instance.kept` | destroy-data | replaced (`image_id` `902` → `901`): destroys its system disk",
             "| `damodel_instance.paid` | prepaid | buys 2 months for 2,376.00 |",
             "| `damodel_instance.pick`<br>at most: its price_ceiling<br>2 candidates: ",
-            "new cloud disk of 100 GB at `/data`, released with the instance",
+            "| `damodel_instance.paid` | creates a cloud disk of 100 GB (no price) |",
             "| `damodel_cloud_disk.grows` | changed | `size_gb`: `30` → `60` |",
             "| `damodel_instance.new` | unchanged<br>moved from `damodel_instance.old` |",
             "| `check.small` | failed | `The disk is too large \\| \\u0060really\\u0060.` |",
