@@ -26,7 +26,7 @@ use super::{
     error::{Cause, Error, Missing, TooMuch},
     flight::{Flight, Freshness},
     redact,
-    retry::{Admission, Pace, REQUEST, ROUNDS, Retry, Waits, server_time},
+    retry::{Admission, Pace, REQUEST, Retry, Waits, server_time},
     settings::{Random, Settings, TokenSource},
     snapshots::Snapshots,
     token::{Token, Tokens},
@@ -207,11 +207,6 @@ impl Client {
     #[must_use]
     pub fn last_date(&self) -> Option<i64> {
         Some(self.shared.date.load(Ordering::Relaxed)).filter(|date| *date > 0)
-    }
-
-    /// The pauses between rounds over a list of candidates without stock: five, less than ten seconds in all.
-    pub fn rounds(&self) -> impl Iterator<Item = Duration> {
-        ROUNDS.waits(self.random())
     }
 
     /// Whether lists are read in pages only.

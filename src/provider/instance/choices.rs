@@ -4,8 +4,6 @@
 //! The offers are kept for the plan inside the apply and for the create: a choice that was ruled out is not bought, and
 //! another one is bought at or below its quote.
 
-use std::{collections::BTreeSet, time::Duration};
-
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -96,17 +94,7 @@ pub(super) async fn plan(
         None => client.quotes.find(&key, now(), limits).await,
     };
     let mut survey = Survey { config, planned, each, key, kept, verdicts: Vec::new() };
-    // Stock moves: one list of candidates without any is no reason to end an apply that was planned with some.
-    let may_look_again = survey.has_choice() && survey.planned.wait_for_capacity.is_null();
-    let mut pauses = client.api.rounds().filter(|_| may_look_again);
-    let said = loop {
-        let said = survey.check(client, limits).await;
-        match pauses.next().filter(|_| survey.is_sold_out()) {
-            Some(pause) if survey.is_worth_another_look(pause, client, limits).await => {}
-            _ => break said,
-        }
-    };
-    plan.diagnostics.extend(said);
+    plan.diagnostics.extend(survey.check(client, limits).await);
     let decision = match billed {
         Some(billed) => {
             let (title, id) = (survey.planned.title(), plan_id(&mut plan.private, client));
@@ -202,29 +190,6 @@ impl Survey {
             return Verdict::Out(over);
         }
         Verdict::Fits { offer: Box::new(Offer::of(place, spec, live)), shortage: findings.shortage }
-    }
-
-    /// Whether nothing but stock is missing, and it is missing for each choice that may be bought.
-    fn is_sold_out(&self) -> bool {
-        let may_be_bought =
-            |place: usize| self.kept.as_ref().is_none_or(|kept| kept.iter().any(|it| it.place == place));
-        let left = self.verdicts.iter().enumerate().filter(|(place, _)| may_be_bought(*place));
-        let mut left = left.filter(|(_, verdict)| !matches!(verdict, Verdict::Out(_))).peekable();
-        left.peek().is_some() && left.all(|(_, verdict)| matches!(verdict, Verdict::Fits { shortage: Some(_), .. }))
-    }
-
-    /// Waits, then asks for the specifications anew; whether there is another answer to judge.
-    async fn is_worth_another_look(&self, pause: Duration, client: &ProviderClient, limits: &Context) -> bool {
-        if limits.cancel.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
-            return false;
-        }
-        let regions: BTreeSet<&str> = self.each.iter().filter_map(|choice| choice.region.as_str()).collect();
-        for region in regions {
-            if client.api.specs().fresh(region, limits).await.is_err() {
-                return false;
-            }
-        }
-        true
     }
 
     /// Rules out choices that would exceed the account's budget.
