@@ -30,8 +30,6 @@ pub struct Leftover {
     pub evidence: Evidence,
     /// The name of its pending record.
     pub record: Option<String>,
-    /// Whether it belongs to the state of this create.
-    pub is_of_this_state: bool,
 }
 
 /// Whether the object of a leftover was seen.
@@ -103,11 +101,11 @@ impl<C: Creation> Flow<C> {
                 *kind != LeftoverKind::Marked || !entries.iter().any(has_record)
             });
         }
-        Ok(named.into_iter().map(|(kind, object)| leftover(kind, object, None, true)).collect())
+        Ok(named.into_iter().map(|(kind, object)| leftover(kind, object, None)).collect())
     }
 
     /// Judges a record that is not resumed, without taking it: the create that it belongs to may do that meanwhile. One
-    /// that certainly made nothing is removed.
+    /// that certainly made nothing is removed. One of another state is no leftover of this one.
     async fn judge_record(&self, other: &PendingCreate, account: &CreateAccount) -> Result<Option<Leftover>, Error> {
         let (record, whose) = (&other.record, account.of(&other.record));
         let is_finished = record.phase == CreatePhase::Finished;
@@ -119,7 +117,7 @@ impl<C: Creation> Flow<C> {
         let seen = if record.refused { None } else { self.seen(record, account).await? };
         let is_over = match seen {
             Some(object) if object.is_living() => {
-                return Ok(Some(leftover(kind, &object, Some(other), is_of_this_state)));
+                return Ok(is_of_this_state.then(|| leftover(kind, &object, Some(other))));
             }
             Some(object) => object.is_released(),
             None if whose == RecordAccount::Other => return Ok(None),
@@ -133,13 +131,12 @@ impl<C: Creation> Flow<C> {
                     Unseen::Unknown => Some(Evidence::Unknown),
                 };
                 if let Some(evidence) = evidence {
-                    return Ok(Some(Leftover {
+                    return Ok(is_of_this_state.then(|| Leftover {
                         kind,
                         id: record.ids.as_ref().map(|ids| ids.id.clone()),
                         name: record.marker.clone(),
                         evidence,
                         record: Some(other.name().to_owned()),
-                        is_of_this_state,
                     }));
                 }
                 unseen == Unseen::Gone
@@ -194,18 +191,12 @@ enum Unseen {
     Young,
 }
 
-fn leftover<K: Object>(
-    kind: LeftoverKind,
-    object: &K,
-    record: Option<&PendingCreate>,
-    is_of_this_state: bool,
-) -> Leftover {
+fn leftover<K: Object>(kind: LeftoverKind, object: &K, record: Option<&PendingCreate>) -> Leftover {
     Leftover {
         kind,
         id: Some(object.key().to_string()),
         name: object.name().unwrap_or_default().to_owned(),
         evidence: Evidence::Seen,
         record: record.map(|record| record.name().to_owned()),
-        is_of_this_state,
     }
 }

@@ -20,9 +20,8 @@ pub(super) async fn judge<M: Managed>(
     };
     // The object of a state or of this run is no leftover: its name is being repaired.
     found.retain(|leftover| leftover.kind != LeftoverKind::Marked || !is_shown::<M>(leftover, client));
-    let (errors, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(|leftover| {
-        leftover.kind == LeftoverKind::Named || (client.on_leftover == OnLeftover::Fail && leftover.is_of_this_state)
-    });
+    let is_error = |leftover: &Leftover| leftover.kind == LeftoverKind::Named || client.on_leftover == OnLeftover::Fail;
+    let (errors, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(is_error);
     let mut diagnostics = Diagnostics::new();
     for leftover in warnings.iter().filter(|leftover| is_named_here::<M>(leftover, client)) {
         let summary = summary::<M>(leftover);

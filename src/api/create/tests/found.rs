@@ -34,8 +34,8 @@ enum Does {
     Adopt,
     /// It sends its request. The record is kept.
     Send,
-    /// It finds a leftover of this kind, in this state or another one.
-    Find(LeftoverKind, bool),
+    /// It finds a leftover of this kind.
+    Find(LeftoverKind),
 }
 
 use CreatePhase::{Accepted as AcceptedPhase, Finished, Sent};
@@ -123,26 +123,26 @@ async fn left(directory: &std::path::Path, from: Place, of: Of, phase: CreatePha
 // The same request.
 #[case(Here, Own, Sent, true, Adopt)]
 #[case(Here, Own, AcceptedPhase, true, Adopt)]
-#[case(Here, Own, Finished, true, Find(LeftoverKind::Finished, true))]
+#[case(Here, Own, Finished, true, Find(LeftoverKind::Finished))]
 #[case(Here, OtherSeen, Sent, true, Adopt)]
 #[case(Here, OtherSeen, AcceptedPhase, true, Adopt)]
-#[case(Here, OtherSeen, Finished, true, Find(LeftoverKind::Finished, true))]
+#[case(Here, OtherSeen, Finished, true, Find(LeftoverKind::Finished))]
 #[case(Here, OtherUnseen, Sent, true, Send)]
 #[case(Here, OtherUnseen, AcceptedPhase, true, Send)]
 #[case(Here, OtherUnseen, Finished, true, Send)]
 #[case(OtherDirectory, Own, AcceptedPhase, true, Adopt)]
-#[case(OtherDirectory, Own, Finished, true, Find(LeftoverKind::Finished, true))]
+#[case(OtherDirectory, Own, Finished, true, Find(LeftoverKind::Finished))]
 #[case(OtherBackend, Own, AcceptedPhase, true, Adopt)]
 #[case(OtherBackend, Own, Finished, true, Send)]
 // Another request.
-#[case(Here, Own, Sent, false, Find(Unfinished, true))]
-#[case(Here, Own, AcceptedPhase, false, Find(Unfinished, true))]
+#[case(Here, Own, Sent, false, Find(Unfinished))]
+#[case(Here, Own, AcceptedPhase, false, Find(Unfinished))]
 #[case(Here, Own, Finished, false, Send)]
-#[case(Here, OtherSeen, AcceptedPhase, false, Find(Unfinished, true))]
+#[case(Here, OtherSeen, AcceptedPhase, false, Find(Unfinished))]
 #[case(Here, OtherUnseen, Sent, false, Send)]
 #[case(Here, OtherUnseen, AcceptedPhase, false, Send)]
-#[case(OtherDirectory, Own, Sent, false, Find(Unfinished, true))]
-#[case(OtherBackend, Own, AcceptedPhase, false, Find(Unfinished, false))]
+#[case(OtherDirectory, Own, Sent, false, Find(Unfinished))]
+#[case(OtherBackend, Own, AcceptedPhase, false, Send)]
 #[case(OtherBackend, Own, Finished, false, Send)]
 #[tokio::test(start_paused = true)]
 async fn a_create_does_with_a_record(
@@ -163,12 +163,12 @@ async fn a_create_does_with_a_record(
     let (guard, accepted) = guarded(&client, &journal, Told::default(), CreateOptions::default()).await;
     let accepted = accepted.unwrap();
     let found: Vec<_> = guard.0.into_iter().flat_map(Result::unwrap).collect();
-    let kinds: Vec<_> = found.iter().map(|leftover| (leftover.kind, leftover.is_of_this_state)).collect();
+    let kinds: Vec<_> = found.iter().map(|leftover| leftover.kind).collect();
     match does {
         Adopt => assert_eq!((accepted.made.uid.as_str(), accepted.origin), ("ins-1", Origin::Adopted)),
         Send => assert_eq!((accepted.made.uid.as_str(), kinds), ("ins-9", vec![])),
-        Find(kind, is_of_this_state) => {
-            assert_eq!((accepted.made.uid.as_str(), kinds), ("ins-9", vec![(kind, is_of_this_state)]));
+        Find(kind) => {
+            assert_eq!((accepted.made.uid.as_str(), kinds), ("ins-9", vec![kind]));
             assert_eq!(found[0].id.as_deref(), Some("ins-1"));
         }
     }
@@ -229,7 +229,7 @@ async fn what_made_nothing_is_removed(#[case] phase: CreatePhase, #[case] is_sam
 /// A renamed object of an unfinished create is in another state, perhaps: a copied folder must not take it.
 #[tokio::test(start_paused = true)]
 async fn what_has_no_marker_any_more_is_not_adopted_from_elsewhere() {
-    for from in [OtherDirectory, OtherBackend] {
+    for (from, leftovers) in [(OtherDirectory, 1), (OtherBackend, 0)] {
         let folder = tempfile::tempdir().unwrap();
         let object = json!({"instance_uid": "ins-1", "instance_alias": "web", "status": "Running"});
         let (client, _) = showing(vec![object]);
@@ -237,7 +237,8 @@ async fn what_has_no_marker_any_more_is_not_adopted_from_elsewhere() {
         let journal = Journal::new(folder.path()).within(scope(Here));
         let (guard, accepted) = guarded(&client, &journal, Told::default(), CreateOptions::default()).await;
         assert_eq!(accepted.unwrap().made.uid.as_str(), "ins-9");
-        assert_eq!(guard.0.unwrap().unwrap()[0].kind, Unfinished);
+        let found = guard.0.unwrap().unwrap();
+        assert!(found.len() == leftovers && found.iter().all(|leftover| leftover.kind == Unfinished), "{found:?}");
     }
 }
 
