@@ -74,7 +74,7 @@ pub use cloud_disks::{CloudDiskFilter, CloudDiskSpecFilter};
 pub use code::Code;
 pub use context::Context;
 pub use create::{
-    Accepted, Attempt, Choices, CreateOptions, Creation, Evidence, Guard, Leftover, LeftoverKind, Origin, Permission,
+    Accepted, Attempt, Choices, CreateOptions, Creation, Evidence, Found, Guard, Leftover, LeftoverKind, Origin, Permission,
     VISIBILITY_WINDOW, WhileBusy, request_hash,
 };
 pub use endpoint::{Effect, Endpoint};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
-    Accepted, Choices, CreateOptions, Creation, Guard, Origin, VISIBILITY_WINDOW, WhileBusy,
-    resume::{Resumed, Settled},
+    Accepted, Choices, CreateOptions, Creation, Guard, Origin, VISIBILITY_WINDOW, WhileBusy, found::Found,
+    resume::Patience,
 };
 use crate::api::{
     client::Client,
@@ -59,16 +59,12 @@ impl<C: Creation> Flow<C> {
             base_url: self.client.settings().base_url.as_ref().ok_or(Error::Missing(Missing::BaseUrl))?.to_string(),
             fingerprints: self.client.account(&self.context).await?,
         };
-        let (resumed, others) = self.resume(&account).await?;
-        let (entry, first) = match resumed {
-            Resumed::Accepted(accepted) => return Ok(*accepted),
-            Resumed::SendAgain(entry) => {
-                let first = self.after(entry.record());
-                (Some(*entry), first)
-            }
-            Resumed::StartAnew => (None, 0),
-        };
-        self.rounds(entry, first, others, guard, &account).await
+        let resumed = self.resume(&account).await?;
+        if let Some(accepted) = resumed.accepted {
+            return Ok(accepted);
+        }
+        let first = resumed.again.as_ref().map_or(0, |entry| self.after(entry.record()));
+        self.rounds(resumed.again, first, resumed.others, guard, &account).await
     }
 
     /// The index of the first choice to request for a resumed create: the next one after a candidate that was refused
@@ -181,17 +177,16 @@ impl<C: Creation> Flow<C> {
         let sent = entry.record().clone();
         let marker = &sent.marker;
         tracing::info!(marker, cause = cause.as_ref().map(tracing::field::display), "looking for the created object");
-        match (self.settle(&sent, None, until).await?, cause) {
-            (Settled::Found(made), _) => Ok(Sent::Accepted(Box::new(self.note(made, entry, ids, Origin::Found).await))),
-            (Settled::NotSeen { conclusive: true, .. }, Some(error)) if error.outcome_is_unknown() => {
-                Ok(Sent::Nothing(Box::new(entry), error))
+        match (self.examine(&sent, Patience::Until(until)).await?, cause) {
+            (Found::Living(made) | Found::Released(made), _) => {
+                Ok(Sent::Accepted(Box::new(self.note(made, entry, ids, Origin::Found).await)))
             }
-            (Settled::NotSeen { conclusive: true, .. }, Some(error)) => {
+            (Found::Nothing, Some(error)) if error.outcome_is_unknown() => Ok(Sent::Nothing(Box::new(entry), error)),
+            (Found::Nothing, Some(error)) => {
                 self.discard(entry).await;
                 Err(error)
             }
-            (Settled::NotSeen { cause: looking, .. }, cause) => Err(self.unsettled(marker, cause.or(looking))),
-            (Settled::Taken, cause) => Err(self.unsettled(marker, cause)),
+            (found, cause) => Err(self.stopped(found, marker, cause)),
         }
     }
 

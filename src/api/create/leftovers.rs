@@ -1,19 +1,18 @@
 //! What earlier runs left under the name of a create that is about to be sent, and what it does not adopt: objects of
 //! records, of markers without a record, and of the configured name itself.
 
-use tokio::time::Instant;
-
 use super::{
-    Creation, VISIBILITY_WINDOW,
-    flow::{CreateAccount, Flow, age, blocking},
-    resume::{RecordAccount, Settled, window_left},
+    Creation,
+    decide::{Decision, Whose, decide},
+    flow::{CreateAccount, Flow, blocking},
+    found::Found,
+    resume::Patience,
 };
 use crate::api::{
     error::Error,
     flight::Freshness,
     object::{Object, is_marked},
     pending::{CreatePhase, PendingCreate},
-    presence::{LastSeen, Presence},
     records::Record as _,
 };
 
@@ -101,102 +100,51 @@ impl<C: Creation> Flow<C> {
                 *kind != LeftoverKind::Marked || !entries.iter().any(has_record)
             });
         }
-        Ok(named.into_iter().map(|(kind, object)| leftover(kind, object, None)).collect())
+        let leftover = |(kind, object): (LeftoverKind, &C::Object)| Leftover {
+            kind,
+            id: Some(object.key().to_string()),
+            name: object.name().unwrap_or_default().to_owned(),
+            evidence: Evidence::Seen,
+            record: None,
+        };
+        Ok(named.into_iter().map(leftover).collect())
     }
 
     /// Judges a record that is not resumed, without taking it: the create that it belongs to may do that meanwhile. One
-    /// that certainly made nothing is removed. One of another state is no leftover of this one.
+    /// that certainly made nothing is removed.
     async fn judge_record(&self, other: &PendingCreate, account: &CreateAccount) -> Result<Option<Leftover>, Error> {
         let (record, whose) = (&other.record, account.of(&other.record));
+        let mut found = self.examine(record, Patience::Glance).await?;
+        if matches!(found, Found::Unknown { .. }) && whose != Whose::Other {
+            found = self.examine(record, Patience::Left(&other.path)).await?;
+            // Another create has taken it.
+            if !other.path.exists() {
+                return Ok(None);
+            }
+        }
+        let place = record.scope.place(self.journal.scope());
+        let evidence = match decide(&found, record.phase, whose, place, false) {
+            Decision::Stop(evidence) => evidence,
+            Decision::Forget => {
+                let (journal, other) = (self.journal.clone(), other.clone());
+                blocking(move || journal.forget(&other)).await?;
+                return Ok(None);
+            }
+            Decision::Adopt | Decision::Leave | Decision::SendAgain => return Ok(None),
+        };
+        if let Found::Several(_) = found {
+            return Err(self.stopped(found, &record.marker, None));
+        }
         let is_finished = record.phase == CreatePhase::Finished;
-        let is_of_this_state = record.scope.has_state_of(self.journal.scope());
-        if is_finished && (record.request != self.request || !is_of_this_state) {
-            return Ok(None);
-        }
         let kind = if is_finished { LeftoverKind::Finished } else { LeftoverKind::Unfinished };
-        let seen = if record.refused { None } else { self.seen(record, account).await? };
-        let is_over = match seen {
-            Some(object) if object.is_living() => {
-                return Ok(is_of_this_state.then(|| leftover(kind, &object, Some(other))));
-            }
-            Some(object) => object.is_released(),
-            None if whose == RecordAccount::Other => return Ok(None),
-            None if record.refused => true,
-            None => {
-                let unseen = self.settle_record(other).await?;
-                let evidence = match unseen {
-                    Unseen::Gone | Unseen::Lacking => None,
-                    Unseen::Taken => return Ok(None),
-                    Unseen::Young => Some(Evidence::Lacking),
-                    Unseen::Unknown => Some(Evidence::Unknown),
-                };
-                if let Some(evidence) = evidence {
-                    return Ok(is_of_this_state.then(|| Leftover {
-                        kind,
-                        id: record.ids.as_ref().map(|ids| ids.id.clone()),
-                        name: record.marker.clone(),
-                        evidence,
-                        record: Some(other.name().to_owned()),
-                    }));
-                }
-                unseen == Unseen::Gone
-            }
-        };
-        if is_over && whose == RecordAccount::Own {
-            let (journal, other) = (self.journal.clone(), other.clone());
-            blocking(move || journal.forget(&other)).await?;
-        }
-        Ok(None)
-    }
-
-    /// Whether a record whose object a list lacks made nothing, or its object is gone.
-    async fn settle_record(&self, other: &PendingCreate) -> Result<Unseen, Error> {
-        let record = &other.record;
-        let Some(known) = record.ids.as_ref().and_then(|ids| C::Object::of_id(&ids.id)) else {
-            let until = Instant::now() + window_left(record);
-            return Ok(match self.settle(record, Some(&other.path), until).await? {
-                Settled::Found(made) if made.is_released() => Unseen::Gone,
-                Settled::Found(_) => Unseen::Unknown,
-                Settled::NotSeen { conclusive: true, .. } => Unseen::Gone,
-                Settled::NotSeen { conclusive: false, .. } => Unseen::Unknown,
-                Settled::Taken => Unseen::Taken,
-            });
-        };
-        match self.client.objects::<C::Object>().look(&known.key(), Some(&record.marker), &self.context).await? {
-            Presence::Released => Ok(Unseen::Gone),
-            Presence::Absent if age(record.begun_at) < VISIBILITY_WINDOW => Ok(Unseen::Young),
-            Presence::Absent => {
-                let last_seen =
-                    LastSeen { account: Some(&record.account), made_at: record.begun_at, grace: VISIBILITY_WINDOW };
-                let absence = self.client.judge_absence(last_seen, &known.key().to_string(), &self.context).await?;
-                Ok(if absence.is_proof() { Unseen::Gone } else { Unseen::Lacking })
-            }
-            Presence::Present(_) | Presence::Unproved { .. } => Ok(Unseen::Unknown),
-        }
-    }
-}
-
-/// What became of a record whose object was not seen.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unseen {
-    /// It made nothing, or its object is certainly gone.
-    Gone,
-    /// Two looks lack its object, which may be in another account.
-    Lacking,
-    /// Another create has taken it.
-    Taken,
-    /// Its object may exist.
-    Unknown,
-    /// Two looks lack its object, which may be too young to be shown.
-    Young,
-}
-
-fn leftover<K: Object>(kind: LeftoverKind, object: &K, record: Option<&PendingCreate>) -> Leftover {
-    Leftover {
-        kind,
-        id: Some(object.key().to_string()),
-        name: object.name().unwrap_or_default().to_owned(),
-        evidence: Evidence::Seen,
-        record: record.map(|record| record.name().to_owned()),
+        let object = found.object_of(record);
+        let name = object.as_ref().and_then(|object| object.name().map(str::to_owned));
+        Ok(Some(Leftover {
+            kind,
+            id: object.map(|object| object.key().to_string()),
+            name: name.unwrap_or_else(|| record.marker.clone()),
+            evidence,
+            record: Some(other.name().to_owned()),
+        }))
     }
 }

@@ -4,7 +4,9 @@
 //! marker in its name, and sends the request again only after proof that nothing was created. If the caller gives
 //! several choices, one request after the other is recorded and sent until one is accepted.
 
+mod decide;
 mod flow;
+mod found;
 mod leftovers;
 mod resume;
 mod rounds;
@@ -30,6 +32,7 @@ use super::{
 };
 
 pub use self::{
+    found::Found,
     leftovers::{Evidence, Leftover, LeftoverKind},
     rounds::Choices,
 };

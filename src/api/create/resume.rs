@@ -8,7 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Accepted, Creation, Origin, VISIBILITY_WINDOW,
+    decide::{Decision, Whose, decide},
     flow::{CreateAccount, Flow, age, blocking},
+    found::Found,
 };
 use crate::api::{
     client::GRACE,
@@ -17,8 +19,7 @@ use crate::api::{
     flight::Freshness,
     listing::Listing,
     object::{Object, is_marked},
-    pending::{CreatePhase, Entry, PendingCreate, PendingRecord},
-    presence::{LastSeen, Presence},
+    pending::{CreatePhase, Entry, PendingCreate, PendingRecord, Place},
     progress::Stage,
     records::Record as _,
     retry,
@@ -33,84 +34,120 @@ const OWNER_ENDS: Duration = Duration::from_secs(15);
 /// How often to check whether it has exited.
 const OWNER_LOOKS: Duration = Duration::from_millis(200);
 
-pub(super) enum Resumed<K> {
-    Accepted(Box<Accepted<K>>),
-    SendAgain(Box<Entry>),
-    StartAnew,
-}
-
-/// The account of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RecordAccount {
-    /// Another token or another address.
-    Other,
-    /// The token of this create.
-    Own,
-    /// Another token of the same program, which is waited for as one's own.
-    SameProgram,
+/// How long to look for the object of a record.
+#[derive(Clone, Copy)]
+pub(super) enum Patience<'a> {
+    /// One complete list. What it lacks is unknown.
+    Glance,
+    /// While the object may be invisible, or another create takes the record from this file. A young object whose id is
+    /// known is not waited for.
+    Left(&'a Path),
+    /// Until this time, and at least once.
+    Until(Instant),
+    /// While the object may be invisible.
+    Window,
 }
 
 impl CreateAccount {
-    pub(super) fn of(&self, record: &PendingRecord) -> RecordAccount {
+    pub(super) fn of(&self, record: &PendingRecord) -> Whose {
         match &self.fingerprints {
-            _ if self.base_url != record.base_url => RecordAccount::Other,
-            own if own.token == record.account.token => RecordAccount::Own,
-            own if own.is_like(&record.account) => RecordAccount::SameProgram,
-            _ => RecordAccount::Other,
+            _ if self.base_url != record.base_url => Whose::Other,
+            own if own.token == record.account.token => Whose::Own,
+            own if own.is_like(&record.account) => Whose::SameProgram,
+            _ => Whose::Other,
         }
     }
 }
 
-/// What became of a record of the same request.
-enum Step<K> {
-    Adopted(Box<Accepted<K>>),
-    Again(Box<Entry>),
-    /// It belongs to another state, or may.
-    Elsewhere,
-    /// Nothing is left to do.
-    Over,
+/// What a create resumes.
+pub(super) struct Resumed<K> {
+    /// The object that it adopted.
+    pub(super) accepted: Option<Accepted<K>>,
+    /// The record of a create that made nothing. Its request is sent again.
+    pub(super) again: Option<Entry>,
+    /// The records that it does not resume.
+    pub(super) others: Vec<PendingCreate>,
 }
 
 impl<C: Creation> Flow<C> {
     /// Goes through the records that earlier runs left of the same request, one after the other, those of this account
-    /// first. Returns also the records that are not resumed.
-    pub(super) async fn resume(
-        &self,
-        account: &CreateAccount,
-    ) -> Result<(Resumed<C::Object>, Vec<PendingCreate>), Error> {
+    /// first.
+    pub(super) async fn resume(&self, account: &CreateAccount) -> Result<Resumed<C::Object>, Error> {
         // Records of creates that made nothing. Their requests are sent again only if no other record has an object.
-        let (mut without_object, mut others) = (Vec::<Entry>::new(), Vec::new());
-        let mut accepted = None;
+        let (mut accepted, mut without_object, mut others) = (None, Vec::<Entry>::new(), Vec::new());
         let candidates = self.choices.candidates();
         let mut left = self.left().await?;
         left.sort_by_key(|PendingCreate { record, .. }| {
-            (account.of(record) != RecordAccount::Own, record.phase == CreatePhase::Sent, record.begun_at)
+            (account.of(record) != Whose::Own, record.phase == CreatePhase::Sent, record.begun_at)
         });
         for left in left {
-            if !left.record.is_resumed_by(&self.request, &candidates) {
+            let record = &left.record;
+            if !record.is_resumed_by(&self.request, &candidates) {
                 others.push(left);
                 continue;
             }
-            match self.resume_one(&left, account).await? {
-                Step::Adopted(adopted) => {
-                    accepted = Some(adopted);
+            let (whose, place) = (account.of(record), record.scope.place(self.journal.scope()));
+            let is_waited_for = place == Place::Here && whose != Whose::Other;
+            // A record of the own account is taken before the search: creates of equal requests then search for others.
+            let mut entry = None;
+            if is_waited_for && whose == Whose::Own {
+                entry = self.take(&left).await?;
+                if entry.is_none() {
+                    continue;
+                }
+            }
+            let patience = if is_waited_for { Patience::Window } else { Patience::Glance };
+            let found = self.examine(record, patience).await?;
+            let is_same = place == Place::Here || self.has_marker(&found, record);
+            let decision = decide(&found, record.phase, whose, place, is_same);
+            if entry.is_none() && matches!(decision, Decision::Adopt | Decision::Forget) {
+                entry = self.take(&left).await?;
+            }
+            match (decision, entry) {
+                (Decision::Adopt, Some(entry)) => {
+                    let Some(made) = found.object_of(record) else { return Err(self.unsettled(&record.marker, None)) };
+                    tracing::info!(id = %made.key(), marker = record.marker, "adopting what an earlier run created");
+                    let ids = RequestIds { request_id: record.request_id.clone(), trace_id: None };
+                    accepted = Some(self.note(made, entry, ids, Origin::Adopted).await);
                     break;
                 }
-                Step::Again(entry) => without_object.push(*entry),
-                Step::Elsewhere => others.push(left),
-                Step::Over => {}
+                (Decision::Forget, Some(entry)) => {
+                    tracing::info!(marker = record.marker, "what an earlier run created is gone");
+                    blocking(move || entry.discard()).await?;
+                }
+                (Decision::SendAgain, Some(entry)) => without_object.push(entry),
+                (Decision::Leave | Decision::Stop(_), None) if place != Place::Here => others.push(left),
+                (Decision::Stop(_), _) => return Err(self.stopped(found, &record.marker, None)),
+                (Decision::Leave, _) if whose == Whose::Other => {
+                    let marker = &record.marker;
+                    tracing::warn!(marker, "the object of another token's record is not in this account");
+                }
+                // Another create has taken it, or it may be in another account.
+                (Decision::Adopt | Decision::Forget | Decision::Leave | Decision::SendAgain, _) => {}
             }
         }
         let again = if accepted.is_none() { without_object.pop() } else { None };
         for entry in without_object {
             self.discard(entry).await;
         }
-        let resumed = match (accepted, again) {
-            (Some(accepted), _) => Resumed::Accepted(accepted),
-            (None, Some(entry)) => Resumed::SendAgain(Box::new(entry)),
-            (None, None) => Resumed::StartAnew,
-        };
-        Ok((resumed, others))
+        Ok(Resumed { accepted, again, others })
+    }
+
+    /// Whether a found object has the marker of its unfinished create. Without it, it may be in another state.
+    fn has_marker(&self, found: &Found<C::Object>, record: &PendingRecord) -> bool {
+        let is_marked = |object: &C::Object| object.name() == Some(&record.marker);
+        C::IS_MARKED
+            && record.wanted_name.is_some()
+            && matches!(found, Found::Living(object) | Found::Released(object) if is_marked(object))
+    }
+
+    /// The error of a create that a record stops.
+    pub(super) fn stopped(&self, found: Found<C::Object>, marker: &str, cause: Option<Error>) -> Error {
+        match found {
+            Found::Several(found) => Error::SeveralMatches { marker: marker.to_owned(), found },
+            Found::Unknown { cause: looking, .. } => self.unsettled(marker, cause.or(looking)),
+            _ => self.unsettled(marker, cause),
+        }
     }
 
     /// The records of the family that earlier runs left. A killed run may still be ending: its provider gets time to
@@ -132,92 +169,9 @@ impl<C: Creation> Flow<C> {
         }
     }
 
-    /// Continues the create of a record, or removes the record if the object is gone.
-    async fn resume_one(&self, left: &PendingCreate, account: &CreateAccount) -> Result<Step<C::Object>, Error> {
-        let (record, whose) = (&left.record, account.of(&left.record));
-        if !record.scope.is_place_of(self.journal.scope()) || whose == RecordAccount::Other {
-            return self.resume_if_seen(left, account).await;
-        }
-        // A record of the own account is taken before the search: creates of equal requests then search for others.
-        let entry = match whose {
-            RecordAccount::Own => match self.take(left).await? {
-                Some(entry) => Some(entry),
-                None => return Ok(Step::Over),
-            },
-            RecordAccount::Other | RecordAccount::SameProgram => None,
-        };
-        let found = self.find(record).await?;
-        if let (EarlierCreate::Unproved(_), None) = (&found, &entry) {
-            return Err(self.unsettled(&record.marker, None));
-        }
-        match (found, entry) {
-            (EarlierCreate::Alive(made) | EarlierCreate::Unproved(made), entry) => self.adopt(*made, left, entry).await,
-            (EarlierCreate::NotThere, Some(entry)) if record.phase == CreatePhase::Sent => {
-                Ok(Step::Again(Box::new(entry)))
-            }
-            // It may belong to another account.
-            (EarlierCreate::NotThere, None) => Ok(Step::Over),
-            (EarlierCreate::Gone | EarlierCreate::NotThere, entry) => self.forget(left, entry).await,
-        }
-    }
-
-    /// A record of another token, directory or backend: its object is adopted if this token shows it, because tokens
-    /// are rotated, and, if it may be in another state, only while its name has the marker of the unfinished create.
-    async fn resume_if_seen(&self, left: &PendingCreate, account: &CreateAccount) -> Result<Step<C::Object>, Error> {
-        let (record, is_here) = (&left.record, left.record.scope.is_place_of(self.journal.scope()));
-        let made = if record.refused { None } else { self.seen(record, account).await? };
-        let has_marker =
-            |made: &C::Object| C::IS_MARKED && record.wanted_name.is_some() && made.name() == Some(&record.marker);
-        match made {
-            Some(made) if !is_here && !has_marker(&made) => Ok(Step::Elsewhere),
-            Some(made) if made.is_released() => self.forget(left, None).await,
-            Some(made) => self.adopt(made, left, None).await,
-            None if is_here => {
-                tracing::warn!(marker = record.marker, "the object of another token's record is not in this account");
-                Ok(Step::Over)
-            }
-            None => Ok(Step::Elsewhere),
-        }
-    }
-
-    async fn adopt(
-        &self,
-        made: C::Object,
-        left: &PendingCreate,
-        entry: Option<Entry>,
-    ) -> Result<Step<C::Object>, Error> {
-        let entry = if entry.is_some() { entry } else { self.take(left).await? };
-        let Some(entry) = entry else { return Ok(Step::Over) };
-        tracing::info!(id = %made.key(), marker = left.record.marker, "adopting what an earlier run created");
-        let ids = RequestIds { request_id: left.record.request_id.clone(), trace_id: None };
-        Ok(Step::Adopted(Box::new(self.note(made, entry, ids, Origin::Adopted).await)))
-    }
-
-    async fn forget(&self, left: &PendingCreate, entry: Option<Entry>) -> Result<Step<C::Object>, Error> {
-        let entry = if entry.is_some() { entry } else { self.take(left).await? };
-        tracing::info!(marker = left.record.marker, "what an earlier run created is gone");
-        if let Some(entry) = entry {
-            blocking(move || entry.discard()).await?;
-        }
-        Ok(Step::Over)
-    }
-
     async fn take(&self, left: &PendingCreate) -> Result<Option<Entry>, Error> {
         let (journal, left) = (self.journal.clone(), left.clone());
         blocking(move || journal.take(&left)).await
-    }
-
-    /// One look for the object of a record, by its ids or by the name that was sent.
-    pub(super) async fn seen(
-        &self,
-        record: &PendingRecord,
-        account: &CreateAccount,
-    ) -> Result<Option<C::Object>, Error> {
-        let listing = self.whole_list(Freshness::Fresh).await?;
-        let is_it = |object: &&C::Object| {
-            object.is_named_by(record, &account.base_url) || self.choices.at(0).made(object, record, &self.client)
-        };
-        Ok(listing.records.iter().find(is_it).cloned())
     }
 
     /// A list that lacks nothing that matters here. An unreadable record whose name is known to be another one does
@@ -245,79 +199,156 @@ impl<C: Creation> Flow<C> {
         })))
     }
 
-    /// Looks for the object of a record by its id, or by the name that was sent, for as long as the object may be
-    /// invisible.
-    async fn find(&self, record: &PendingRecord) -> Result<EarlierCreate<C::Object>, Error> {
+    /// Reads what the service shows of the object of a record, by its id or by the name that was sent.
+    pub(super) async fn examine(
+        &self,
+        record: &PendingRecord,
+        patience: Patience<'_>,
+    ) -> Result<Found<C::Object>, Error> {
         if record.refused {
-            return Ok(EarlierCreate::NotThere);
+            return Ok(Found::Nothing);
         }
-        let known = record.ids.as_ref().and_then(|ids| C::Object::of_id(&ids.id));
-        if let (CreatePhase::Accepted, Some(made)) = (record.phase, known) {
-            return self.find_accepted(made, record).await;
-        }
-        tracing::info!(marker = record.marker, "looking for what an earlier run may have created");
-        let until = Instant::now() + window_left(record);
-        match self.settle(record, None, until).await? {
-            Settled::Found(made) if made.is_released() => Ok(EarlierCreate::Gone),
-            Settled::Found(made) => Ok(EarlierCreate::Alive(Box::new(made))),
-            Settled::NotSeen { conclusive: true, .. } | Settled::Taken => Ok(EarlierCreate::NotThere),
-            Settled::NotSeen { conclusive: false, cause } => Err(self.unsettled(&record.marker, cause)),
+        let window = Instant::now() + window_left(record);
+        match patience {
+            Patience::Glance => self.glance(record).await,
+            Patience::Left(_) if record.ids.is_some() => self.examine_id(record).await,
+            Patience::Window if record.ids.is_some() => self.wait_for_id(record).await,
+            Patience::Left(file) => self.search(record, Some(file), window).await,
+            Patience::Until(until) => self.search(record, None, until).await,
+            Patience::Window => self.search(record, None, window).await,
         }
     }
 
+    async fn glance(&self, record: &PendingRecord) -> Result<Found<C::Object>, Error> {
+        let base_url = self.client.settings().base_url.as_ref().map(ToString::to_string).unwrap_or_default();
+        let listing = self.whole_list(Freshness::Fresh).await?;
+        let is_it = |object: &&C::Object| {
+            object.is_named_by(record, &base_url) || self.choices.at(0).made(object, record, &self.client)
+        };
+        let seen = listing.records.iter().find(is_it).cloned();
+        Ok(seen.map_or_else(|| Found::unknown("a list does not contain it"), Found::shown))
+    }
+
+    async fn examine_id(&self, record: &PendingRecord) -> Result<Found<C::Object>, Error> {
+        self.client.objects().examine_id(record, Some(&record.marker), &self.context).await
+    }
+
     /// Looks for an object whose id is known. The absence of a young object proves nothing.
-    async fn find_accepted(&self, made: C::Object, record: &PendingRecord) -> Result<EarlierCreate<C::Object>, Error> {
-        let objects = self.client.objects::<C::Object>();
+    async fn wait_for_id(&self, record: &PendingRecord) -> Result<Found<C::Object>, Error> {
         let mut waits = retry::SEARCH.waits(self.client.random());
         loop {
-            match objects.look(&made.key(), Some(&record.marker), &self.context).await {
-                Ok(Presence::Present(_)) => return Ok(EarlierCreate::Alive(Box::new(made))),
-                Ok(Presence::Released) => return Ok(EarlierCreate::Gone),
-                Ok(Presence::Absent) => {}
-                Ok(Presence::Unproved { reason }) => {
-                    tracing::info!(id = %made.key(), reason, "it is not clear whether the object exists");
-                    return Ok(EarlierCreate::Unproved(Box::new(made)));
-                }
-                Err(error) => {
-                    tracing::info!(id = %made.key(), %error, "it is unknown whether the object exists");
-                    return Ok(EarlierCreate::Unproved(Box::new(made)));
-                }
-            }
-            let last_seen =
-                LastSeen { account: Some(&record.account), made_at: record.begun_at, grace: VISIBILITY_WINDOW };
-            let absence = self.client.judge_absence(last_seen, &made.key().to_string(), &self.context).await?;
-            if !absence.is_young {
-                return Ok(EarlierCreate::NotThere);
+            match self.examine_id(record).await {
+                Ok(Found::Young) => {}
+                Ok(found) => return Ok(found),
+                Err(error) => return Ok(Found::Unknown { reason: "a look failed", cause: Some(error) }),
             }
             let wait = waits.next().unwrap_or_default();
             self.context.sleep(wait).await.map_err(|ended| ended.error(C::ENDPOINT))?;
         }
     }
+
+    /// Looks for the name that was sent, at least once, until it is found, `until` has passed, the file `left` of a
+    /// record that others may take has gone, or the operation ends.
+    async fn search(
+        &self,
+        sent: &PendingRecord,
+        left: Option<&Path>,
+        until: Instant,
+    ) -> Result<Found<C::Object>, Error> {
+        tracing::info!(marker = sent.marker, "looking for the created object");
+        let begun = Instant::now();
+        // An accepted object is visible soon, so the pauses are short.
+        let longest = Duration::from_secs(if sent.acknowledged { 2 } else { 10 });
+        let mut waits = retry::SEARCH.longest(longest).waits(self.client.random());
+        let (mut lacking, mut cause, mut failed) = (0, None, 0);
+        let mut task = self.task(&sent.marker);
+        // The loop ends at once if the operation has.
+        let _ = self.context.sleep(SENT_TOGETHER).await;
+        while self.context.check().is_ok() && left.is_none_or(Path::exists) {
+            let now = Instant::now();
+            let is_late = now >= until;
+            let looked = if is_late {
+                self.last_look(sent, lacking).await
+            } else {
+                let since = now.checked_sub(SHARED_LOOK).map_or(begun, |shared| shared.max(begun));
+                self.look(sent, Freshness::Since(since), &self.context).await
+            };
+            match looked {
+                Ok(found @ (Found::Living(_) | Found::Released(_))) => {
+                    task.done(None);
+                    return Ok(found);
+                }
+                Ok(several @ Found::Several(_)) => return Ok(several),
+                Ok(unseen) => {
+                    let is_complete = matches!(unseen, Found::Nothing | Found::Young);
+                    lacking = if is_late && is_complete { lacking + 1 } else { 0 };
+                    (cause, failed) = (None, 0);
+                }
+                Err(error) => {
+                    failed = if error.is_permanent() { failed + 1 } else { 0 };
+                    (lacking, cause) = (0, Some(error));
+                }
+            }
+            if lacking == CONCLUSIVE_LOOKS {
+                return Ok(Found::Nothing);
+            }
+            let is_given_up = is_late && lacking == 0;
+            task.sees(Stage::new("looking for the created object"), None);
+            let mut wait = waits.next().unwrap_or_default();
+            if !is_late {
+                wait = wait.min(until.saturating_duration_since(Instant::now()));
+            }
+            if is_given_up || failed == FAILED_LOOKS || self.context.sleep(wait).await.is_err() {
+                break;
+            }
+        }
+        // The last look of an operation that has ended, to learn the id of an accepted object. It may take as long as
+        // an answer with the id would have had.
+        if sent.acknowledged && self.context.check().is_err() {
+            let grace = Context::within(GRACE, &CancellationToken::new());
+            if let Ok(found @ (Found::Living(_) | Found::Released(_))) = self.look(sent, Freshness::Fresh, &grace).await
+            {
+                return Ok(found);
+            }
+        }
+        Ok(Found::Unknown { reason: "the lists prove nothing", cause })
+    }
+
+    async fn look(
+        &self,
+        sent: &PendingRecord,
+        freshness: Freshness,
+        context: &Context,
+    ) -> Result<Found<C::Object>, Error> {
+        let listing = self.client.objects::<C::Object>().all(freshness, context).await?;
+        Ok(self.listed(&listing, sent))
+    }
+
+    /// A look after the visibility window: first a complete list, then, if that lacked the object, a search.
+    async fn last_look(&self, sent: &PendingRecord, before: u32) -> Result<Found<C::Object>, Error> {
+        if before == 0 {
+            return self.look(sent, Freshness::Fresh, &self.context).await;
+        }
+        let listing = self.client.objects::<C::Object>().search(&sent.marker, &self.context).await?;
+        Ok(self.listed(&listing, sent))
+    }
+
+    fn listed(&self, listing: &Listing<C::Object>, sent: &PendingRecord) -> Found<C::Object> {
+        Found::listed(listing, sent, |object| self.choices.at(0).made(object, sent, &self.client))
+    }
 }
 
 /// The rest of the time in which the object of a record may be invisible.
-pub(super) fn window_left(record: &PendingRecord) -> Duration {
+fn window_left(record: &PendingRecord) -> Duration {
     let window = if record.acknowledged { ACKNOWLEDGED_WINDOW } else { VISIBILITY_WINDOW };
     window.saturating_sub(age(record.begun_at))
 }
 
 impl PendingRecord {
     /// Whether the service may not show the object yet, by this computer's clock.
-    #[must_use]
-    pub fn is_young(&self) -> bool {
-        !self.refused && !window_left(self).is_zero()
+    pub(super) fn is_young(&self) -> bool {
+        !window_left(self).is_zero()
     }
-}
-
-/// The object of an earlier create.
-enum EarlierCreate<K> {
-    Alive(Box<K>),
-    /// The service shows it as released.
-    Gone,
-    /// Not in this account, or it no longer exists.
-    NotThere,
-    /// Its id is known, and the service's answers are contradictory or failed.
-    Unproved(Box<K>),
 }
 
 /// After this many consecutive permanent failures, looking ends.
@@ -332,123 +363,3 @@ const SHARED_LOOK: Duration = Duration::from_secs(1);
 
 /// The pause before the first look, so that creates sent at the same time share one list.
 const SENT_TOGETHER: Duration = Duration::from_millis(100);
-
-/// The result of looking for a lost create.
-pub(super) enum Settled<K> {
-    Found(K),
-    /// No object has the marker; conclusive if complete lists lacked it at the end.
-    NotSeen {
-        conclusive: bool,
-        cause: Option<Error>,
-    },
-    /// Another create has taken the record meanwhile.
-    Taken,
-}
-
-struct Search<K> {
-    found: Vec<K>,
-    complete: bool,
-}
-
-impl<C: Creation> Flow<C> {
-    /// Looks for the name that was sent, at least once, until it is found, `until` has passed, the file `left` of a
-    /// record that others may take has gone, or the operation ends.
-    pub(super) async fn settle(
-        &self,
-        sent: &PendingRecord,
-        left: Option<&Path>,
-        until: Instant,
-    ) -> Result<Settled<C::Object>, Error> {
-        let begun = Instant::now();
-        // An accepted object is visible soon, so the pauses are short.
-        let longest = Duration::from_secs(if sent.acknowledged { 2 } else { 10 });
-        let mut waits = retry::SEARCH.longest(longest).waits(self.client.random());
-        let (mut lacking, mut cause, mut failed) = (0, None, 0);
-        let mut task = self.task(&sent.marker);
-        // The loop ends at once if the operation has.
-        let _ = self.context.sleep(SENT_TOGETHER).await;
-        while self.context.check().is_ok() {
-            if left.is_some_and(|left| !left.exists()) {
-                return Ok(Settled::Taken);
-            }
-            let now = Instant::now();
-            let is_late = now >= until;
-            let search = if is_late {
-                self.last_look(sent, lacking).await
-            } else {
-                let since = now.checked_sub(SHARED_LOOK).map_or(begun, |shared| shared.max(begun));
-                self.look(sent, Freshness::Since(since), &self.context).await
-            };
-            match search {
-                Ok(mut search) => {
-                    if search.found.len() > 1 {
-                        let found = search.found.iter().map(|made| made.key().to_string()).collect();
-                        return Err(Error::SeveralMatches { marker: sent.marker.clone(), found });
-                    }
-                    if let Some(made) = search.found.pop() {
-                        task.done(None);
-                        return Ok(Settled::Found(made));
-                    }
-                    lacking = if is_late && search.complete { lacking + 1 } else { 0 };
-                    (cause, failed) = (None, 0);
-                }
-                Err(error) => {
-                    failed = if error.is_permanent() { failed + 1 } else { 0 };
-                    (lacking, cause) = (0, Some(error));
-                }
-            }
-            if lacking == CONCLUSIVE_LOOKS {
-                return Ok(Settled::NotSeen { conclusive: true, cause: None });
-            }
-            let is_given_up = is_late && lacking == 0;
-            task.sees(Stage::new("looking for the created object"), None);
-            let mut wait = waits.next().unwrap_or_default();
-            if !is_late {
-                wait = wait.min(until.saturating_duration_since(Instant::now()));
-            }
-            if is_given_up || failed == FAILED_LOOKS || self.context.sleep(wait).await.is_err() {
-                break;
-            }
-        }
-        if sent.acknowledged
-            && self.context.check().is_err()
-            && let Some(made) = self.look_in_grace(sent).await
-        {
-            return Ok(Settled::Found(made));
-        }
-        Ok(Settled::NotSeen { conclusive: false, cause })
-    }
-
-    async fn look(
-        &self,
-        sent: &PendingRecord,
-        freshness: Freshness,
-        context: &Context,
-    ) -> Result<Search<C::Object>, Error> {
-        let listing = self.client.objects::<C::Object>().all(freshness, context).await?;
-        Ok(self.search(&listing, sent))
-    }
-
-    /// A look after the visibility window: first a complete list, then, if that lacked the object, a search.
-    async fn last_look(&self, sent: &PendingRecord, before: u32) -> Result<Search<C::Object>, Error> {
-        if before == 0 {
-            return self.look(sent, Freshness::Fresh, &self.context).await;
-        }
-        let listing = self.client.objects::<C::Object>().search(&sent.marker, &self.context).await?;
-        Ok(self.search(&listing, sent))
-    }
-
-    fn search(&self, listing: &Listing<C::Object>, sent: &PendingRecord) -> Search<C::Object> {
-        let is_made = |object: &&C::Object| self.choices.at(0).made(object, sent, &self.client);
-        Search { found: listing.records.iter().filter(is_made).cloned().collect(), complete: listing.complete }
-    }
-
-    /// The last look of an operation that has ended, to learn the id of an accepted object. It may take as long as an
-    /// answer with the id would have had.
-    async fn look_in_grace(&self, sent: &PendingRecord) -> Option<C::Object> {
-        let grace = Context::within(GRACE, &CancellationToken::new());
-        let search = self.look(sent, Freshness::Fresh, &grace).await.ok()?;
-        let [made] = <[C::Object; 1]>::try_from(search.found).ok()?;
-        Some(made)
-    }
-}

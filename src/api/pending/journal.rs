@@ -11,7 +11,7 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    CreatePhase, Entry, ObjectKind, PendingRecord, Scope, VERSION,
+    CreatePhase, Entry, ObjectKind, PendingRecord, Place, Scope, VERSION,
     files::{FINISHED, Files, Unreadable, failed, read_all, record_name, remove},
     run::{Maker, RecordHolder, Run},
 };
@@ -168,8 +168,8 @@ impl Journal {
         Ok(entry)
     }
 
-    /// The records of a family that were left: their runs are gone, and they are not finished ones of this Terraform
-    /// process. Also the process of another run in the same directory that works on the same request.
+    /// The records of a family that were left: their runs are gone, and they are not finished ones of another request or
+    /// state or of this Terraform process. Also the process of another run in the same directory that works on the same request.
     ///
     /// # Errors
     /// A directory that cannot be read, and unreadable files in it: they may be records of this create.
@@ -191,14 +191,17 @@ impl Journal {
             if !is_family || !path.exists() {
                 continue;
             }
+            let place = record.scope.place(&self.scope);
             match self.run.holder(path) {
                 RecordHolder::Gone => {
-                    let is_finished = record.phase == CreatePhase::Finished;
-                    if !(is_finished && record.maker.has_core_of(&self.run.maker)) {
+                    let is_of_others = record.request != request
+                        || place == Place::OtherState
+                        || record.maker.has_core_of(&self.run.maker);
+                    if !(record.phase == CreatePhase::Finished && is_of_others) {
                         left.push(PendingCreate { path: path.clone(), record: record.clone(), owner_lives: false });
                     }
                 }
-                RecordHolder::Other(maker) if record.request == request && record.scope.is_place_of(&self.scope) => {
+                RecordHolder::Other(maker) if record.request == request && place == Place::Here => {
                     held = Some(maker);
                 }
                 RecordHolder::Other(_) | RecordHolder::Sibling => {}

@@ -102,14 +102,16 @@ impl Scope {
         self.stack == other.stack && self.workspace == other.workspace
     }
 
-    /// Whether both have one state.
-    pub(super) fn has_state_of(&self, other: &Self) -> bool {
-        self.backend == other.backend && (!self.is_local || self.directory == other.directory)
-    }
-
-    /// Whether both are the same directory with the same state.
-    pub(super) fn is_place_of(&self, other: &Self) -> bool {
-        self.backend == other.backend && self.directory == other.directory
+    /// Where it is, for a create of `own`.
+    pub(super) fn place(&self, own: &Self) -> Place {
+        let is_same_directory = self.directory == own.directory;
+        if self.backend != own.backend || (self.is_local && !is_same_directory) {
+            Place::OtherState
+        } else if is_same_directory {
+            Place::Here
+        } else {
+            Place::OtherDirectory
+        }
     }
 
     /// The part of a marker that identifies family and backend.
@@ -117,6 +119,17 @@ impl Scope {
         let parts = [&self.stack, &self.workspace, kind.as_str(), name.unwrap_or_default(), &self.backend];
         fingerprint(&parts).chars().take(4).collect()
     }
+}
+
+/// Where a record of the same configuration was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In this directory, for this state.
+    Here,
+    /// In another directory, for this state.
+    OtherDirectory,
+    /// For another state.
+    OtherState,
 }
 
 /// A hash of texts, as 32 hexadecimal digits.

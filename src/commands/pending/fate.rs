@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::api::{
-    Client, CloudDisk, Code, Context, CreatePhase, Error, Instance, Object, ObjectKind, PendingCreate, PendingRecord,
-    Presence, PrivateImage,
+    Client, CloudDisk, Code, Context, CreatePhase, Error, Found, Instance, Object, ObjectKind, PendingCreate,
+    PendingRecord, PrivateImage,
 };
 
 /// The status of released objects.
@@ -108,46 +108,27 @@ impl AskedService {
         }
     }
 
-    async fn by_id<K: Object>(&self, id: &str, record: &PendingRecord, context: &Context) -> Result<Fate, Error> {
+    async fn of_kind<K: Object>(&self, record: &PendingRecord, context: &Context) -> Result<Fate, Error> {
         let objects = self.client.objects::<K>();
-        let Some(object) = K::of_id(id) else { return Ok(Fate::unreadable_id()) };
-        Ok(match objects.look(&object.key(), None, context).await? {
-            Presence::Absent if record.is_young() => Fate::NotShown,
-            Presence::Absent => Fate::Gone { status: "no longer exists".to_owned() },
-            Presence::Present(_) => {
+        Ok(match objects.examine(record, context).await? {
+            Found::Gone => Fate::Gone { status: "no longer exists".to_owned() },
+            Found::Living(object) => {
                 let listing = objects.snapshot(context).await?;
                 let status = listing.find(&object.key()).map_or_else(|| "exists".to_owned(), Object::status_text);
-                Fate::Alive { uid: id.to_owned(), status }
+                Fate::Alive { uid: object.key().to_string(), status }
             }
-            Presence::Released => Fate::Gone { status: RELEASED.to_owned() },
-            Presence::Unproved { reason } => Fate::Unknown { why: reason.to_owned(), lacking: Lacking::WholeAnswer },
-        })
-    }
-
-    /// Finds the object by the name that was sent. One list serves all records, because no object is changed here.
-    async fn by_name<K: Object>(&self, record: &PendingRecord, context: &Context) -> Result<Fate, Error> {
-        let listing = self.client.objects::<K>().snapshot(context).await?;
-        let mut found = listing.records.iter().filter(|object| object.name() == Some(&record.marker));
-        Ok(match (found.next(), found.next()) {
-            (Some(object), None) if object.is_released() => Fate::Gone { status: object.status_text() },
-            (Some(object), None) => Fate::Alive { uid: object.key().to_string(), status: object.status_text() },
-            (Some(one), Some(other)) => Fate::Unknown {
-                why: format!("several objects have its name, among them {} and {}", one.key(), other.key()),
+            Found::Nothing => Fate::Nothing,
+            Found::Released(_) => Fate::Gone { status: RELEASED.to_owned() },
+            Found::Several(found) => Fate::Unknown {
+                why: format!(
+                    "several objects have its name, among them {}",
+                    found.iter().take(2).cloned().collect::<Vec<_>>().join(" and ")
+                ),
                 lacking: Lacking::Decision,
             },
-            (None, _) if listing.complete && record.is_young() => Fate::NotShown,
-            (None, _) if listing.complete => Fate::Nothing,
-            (None, _) => {
-                Fate::Unknown { why: "the service's list is not complete".to_owned(), lacking: Lacking::WholeAnswer }
-            }
+            Found::Unknown { reason, .. } => Fate::Unknown { why: reason.to_owned(), lacking: Lacking::WholeAnswer },
+            Found::Young => Fate::NotShown,
         })
-    }
-
-    async fn of_kind<K: Object>(&self, record: &PendingRecord, context: &Context) -> Result<Fate, Error> {
-        match &record.ids {
-            Some(ids) => self.by_id::<K>(&ids.id, record, context).await,
-            None => self.by_name::<K>(record, context).await,
-        }
     }
 }
 
@@ -164,10 +145,6 @@ impl Fate {
             Self::Unknown { why, .. } => format!("it was sent with another token, and with this one: {why}"),
         };
         Self::Unknown { why, lacking: Lacking::Credentials }
-    }
-
-    fn unreadable_id() -> Self {
-        Self::Unknown { why: "its id cannot be read".to_owned(), lacking: Lacking::Decision }
     }
 
     fn unlearned(error: &Error) -> Self {
