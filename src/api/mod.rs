@@ -74,8 +74,8 @@ pub use cloud_disks::{CloudDiskFilter, CloudDiskSpecFilter};
 pub use code::Code;
 pub use context::Context;
 pub use create::{
-    Accepted, Attempt, Choices, CreateOptions, Creation, Evidence, Found, Guard, Leftover, LeftoverKind, Origin, Permission,
-    VISIBILITY_WINDOW, WhileBusy, request_hash,
+    Accepted, Attempt, Choices, CreateOptions, Creation, Evidence, Found, Guard, Leftover, LeftoverKind, Origin,
+    Permission, VISIBILITY_WINDOW, WhileBusy, request_hash,
 };
 pub use endpoint::{Effect, Endpoint};
 pub use error::{

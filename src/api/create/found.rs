@@ -1,5 +1,8 @@
 //! What the service shows of the object of a pending record.
 
+use std::time::Duration;
+
+use super::VISIBILITY_WINDOW;
 use crate::api::{
     context::Context,
     error::Error,
@@ -102,4 +105,26 @@ impl<K: Object> Objects<K> {
 
 fn object_of_id<K: Object>(record: &PendingRecord) -> Option<K> {
     record.ids.as_ref().and_then(|ids| K::of_id(&ids.id))
+}
+
+/// The visibility window of a create that the service accepted without an id.
+const ACKNOWLEDGED_WINDOW: Duration = Duration::from_secs(600);
+
+/// The rest of the time in which the object of a record may be invisible.
+pub(super) fn window_left(record: &PendingRecord) -> Duration {
+    let window = if record.acknowledged { ACKNOWLEDGED_WINDOW } else { VISIBILITY_WINDOW };
+    window.saturating_sub(age(record.begun_at))
+}
+
+impl PendingRecord {
+    /// Whether the service may not show the object yet, by this computer's clock.
+    fn is_young(&self) -> bool {
+        !window_left(self).is_zero()
+    }
+}
+
+/// The time since a time of the journal, in Unix seconds.
+pub(super) fn age(since: i64) -> Duration {
+    let seconds = jiff::Timestamp::now().as_second().saturating_sub(since);
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }

@@ -4,12 +4,10 @@
 //! marker in its name, and sends the request again only after proof that nothing was created. If the caller gives
 //! several choices, one request after the other is recorded and sent until one is accepted.
 
+mod choices;
 mod decide;
 mod flow;
 mod found;
-mod leftovers;
-mod resume;
-mod rounds;
 #[cfg(test)]
 mod tests;
 
@@ -31,11 +29,7 @@ use super::{
     settings::Random,
 };
 
-pub use self::{
-    found::Found,
-    leftovers::{Evidence, Leftover, LeftoverKind},
-    rounds::Choices,
-};
+pub use self::{choices::Choices, found::Found};
 
 /// The longest time from a create until a list shows the object. A create with an unknown outcome that is older than
 /// this and missing in two complete lists created nothing.
@@ -77,6 +71,45 @@ pub struct Attempt {
     pub marker: String,
     /// The limits of the create.
     pub context: Context,
+}
+
+/// What an earlier run left under the name of a create.
+#[derive(Debug, Clone)]
+pub struct Leftover {
+    /// How it is known.
+    pub kind: LeftoverKind,
+    /// Its id, if it is known.
+    pub id: Option<String>,
+    /// Its name, or the name that was sent.
+    pub name: String,
+    /// Whether it was seen.
+    pub evidence: Evidence,
+    /// The name of its pending record.
+    pub record: Option<String>,
+}
+
+/// Whether the object of a leftover was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// It was seen.
+    Seen,
+    /// Two complete looks lack it, and it may be too young to be shown.
+    Lacking,
+    /// Its object may exist.
+    Unknown,
+}
+
+/// How a leftover is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeftoverKind {
+    /// By a finished record of the same request, and no state has shown it.
+    Finished,
+    /// By the marker of this family and backend in its name, without a record.
+    Marked,
+    /// By the configured name, if names are unique. It may belong to anything.
+    Named,
+    /// By an unfinished record that is not resumed.
+    Unfinished,
 }
 
 /// A check before the requests of a create. An earlier run's object is adopted without it.

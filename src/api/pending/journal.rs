@@ -168,8 +168,9 @@ impl Journal {
         Ok(entry)
     }
 
-    /// The records of a family that were left: their runs are gone, and they are not finished ones of another request or
-    /// state or of this Terraform process. Also the process of another run in the same directory that works on the same request.
+    /// The records of a family that were left: their runs are gone, and they are not finished ones of another request,
+    /// another state or this Terraform process. Also the process of another run in the same directory that works on the
+    /// same request.
     ///
     /// # Errors
     /// A directory that cannot be read, and unreadable files in it: they may be records of this create.
