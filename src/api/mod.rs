@@ -63,7 +63,6 @@ pub use self::catalogue::PublicImageFilter;
 pub use self::catalogue::Specs;
 pub use self::cloud_disks::CreateCloudDisk;
 pub use self::instances::{CreateInstance, ExistDisk, ImageSelector, LoginMethod, NewDisk, Payment, SpecSelector};
-pub use self::object::is_marked;
 pub use self::quotes::Quotes;
 pub use self::witness::Witness;
 pub use chat::{
@@ -74,8 +73,8 @@ pub use cloud_disks::{CloudDiskFilter, CloudDiskSpecFilter};
 pub use code::Code;
 pub use context::Context;
 pub use create::{
-    Accepted, Attempt, Choices, CreateOptions, Creation, Evidence, Found, Guard, Leftover, LeftoverKind, Origin,
-    Permission, VISIBILITY_WINDOW, WhileBusy, request_hash,
+    Accepted, Attempt, Choices, CreateOptions, Evidence, Found, Guard, Leftover, LeftoverKind, Origin, Permission,
+    VISIBILITY_WINDOW, WhileBusy, create, is_marked, request_hash,
 };
 pub use endpoint::{Effect, Endpoint};
 pub use error::{
@@ -85,10 +84,9 @@ pub use error::{
 pub use instances::InstanceFilter;
 pub use lenient::Lenient;
 pub use listing::Listing;
-pub use object::{Object, Objects};
+pub use object::{Creation, Ids, Object, ObjectKind, Objects};
 pub use pending::{
-    CreatePhase, Entry, Ids, Journal, JournalReport, Maker, ObjectKind, PendingCreate, PendingRecord, Scope,
-    Unreadable, fingerprint,
+    CreatePhase, Entry, Journal, JournalReport, Maker, PendingCreate, PendingRecord, Scope, Unreadable, fingerprint,
 };
 pub use presence::{Absence, AccountMatch, LastSeen, Presence};
 pub use progress::{Event as ProgressEvent, Follower, Look, Progress, Stage, Task, Told, WaitEnding};

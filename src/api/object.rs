@@ -1,7 +1,9 @@
-//! The calls that instances, cloud disks and private images share: list, look, wait, create once, rename and release.
+//! What instances, cloud disks and private images share: their ids, the request that creates one, and the calls to
+//! list, look, wait, rename and release.
 
 use std::{fmt, future::Future, marker::PhantomData, sync::Arc};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -9,21 +11,73 @@ use super::{
     client::Client,
     code::Code,
     context::Context,
-    create::{Accepted, Choices, CreateOptions, Creation, Guard, create},
     endpoint::{Endpoint, Request},
     error::Error,
     flight::{Flight, Freshness},
     listing::Listing,
     pages::paged,
-    pending::{Ids, Journal, ObjectKind, PendingRecord, Scope},
     presence::Presence,
     progress::Stage,
     records::{Record, read},
     retry::{BUSY, Retry},
-    settings::Random,
     snapshots::Snapshots,
     watch::{Poller, Sighting, Watch},
 };
+
+/// The kind of an object, in the order of lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ObjectKind {
+    /// An instance.
+    Instance,
+    /// A cloud disk.
+    CloudDisk,
+    /// A private image.
+    PrivateImage,
+}
+
+impl ObjectKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Instance, Self::CloudDisk, Self::PrivateImage];
+
+    /// The word in file names and texts.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CloudDisk => "cloud_disk",
+            Self::Instance => "instance",
+            Self::PrivateImage => "private_image",
+        }
+    }
+
+    /// The noun in texts.
+    #[must_use]
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::CloudDisk => "cloud disk",
+            Self::Instance => "instance",
+            Self::PrivateImage => "private image",
+        }
+    }
+}
+
+/// The ids of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ids {
+    /// The id that operations use, as text.
+    pub id: String,
+    /// Its unique id, if that is another one and known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+}
+
+impl Ids {
+    /// Whether an object with this id and uid is the same one. Ids may be numbers that another service uses too.
+    #[must_use]
+    pub fn is(&self, id: &str, uid: Option<&str>) -> bool {
+        self.id == id && self.uid.as_deref().zip(uid).is_none_or(|(own, other)| own == other)
+    }
+}
 
 /// A kind of billed object, described by its differences from the others. The implementing type is its record in a
 /// list.
@@ -64,13 +118,6 @@ pub trait Object: Record<Key: fmt::Display + fmt::Debug + Sync> + Clone + fmt::D
     /// Whether it exists and will go on existing.
     fn is_living(&self) -> bool {
         !self.is_released()
-    }
-
-    /// Whether it is the object that this record names by its ids. A number without a uid counts at its address only.
-    #[doc(hidden)]
-    fn is_named_by(&self, record: &PendingRecord, base_url: &str) -> bool {
-        let is_sure = |ids: &Ids| record.base_url == base_url || self.uid().is_none() || ids.uid.is_some();
-        record.ids.as_ref().is_some_and(|ids| ids.is(&self.key().to_string(), self.uid()) && is_sure(ids))
     }
 
     /// Its ids for a record.
@@ -115,6 +162,41 @@ pub trait Object: Record<Key: fmt::Display + fmt::Debug + Sync> + Clone + fmt::D
     }
 }
 
+/// A configured object, and the request that creates it.
+pub trait Creation: Send + Sync + 'static {
+    /// The kind of the object.
+    type Object: Object;
+
+    /// The endpoint that creates it.
+    const ENDPOINT: Endpoint;
+
+    /// The configured name.
+    fn wanted_name(&self) -> Option<&str>;
+
+    /// Whether the name that is sent has a marker. Otherwise the configured name is unique.
+    const IS_MARKED: bool = true;
+
+    /// The request's body, with the name that is sent.
+    fn body(&self, marker: &str) -> Value;
+
+    /// The name of this request among several choices; `None` if it is the only one.
+    fn candidate(&self) -> Option<String> {
+        None
+    }
+
+    /// The configured object as JSON without a marker. It is equal for equal configurations, because records contain
+    /// its hash, and equal for all choices of one create.
+    fn wanted(&self) -> Value {
+        self.body(self.wanted_name().unwrap_or_default())
+    }
+
+    /// Whether a create that sent this name at this time, in Unix seconds, created the object.
+    #[doc(hidden)]
+    fn made(&self, object: &Self::Object, marker: &str, _begun_at: i64, _client: &Client) -> bool {
+        object.name() == Some(marker)
+    }
+}
+
 /// Calls on one kind of object; made by [`Client::objects`].
 #[derive(Debug, Clone)]
 pub struct Objects<K> {
@@ -131,31 +213,6 @@ impl Client {
 }
 
 impl<K: Object> Objects<K> {
-    /// Creates one object exactly once, with the first of these requests that the service accepts: see [`Accepted`].
-    ///
-    /// A create of the same request that a killed run left in the journal is resumed instead of sending another one.
-    /// A refusal for lack of stock or of CUDA support leads to the next request, any other error ends it. Each
-    /// request is recorded before it is sent. `guard` judges what earlier runs left, is asked before each request, and
-    /// is returned with the result.
-    ///
-    /// Runs on a task of its own; when `context` ends, a request in flight has [`GRACE`](crate::api::GRACE) to return
-    /// its id. The caller then waits until the object is ready and renames it, with [`Self::wait`] and
-    /// [`Self::rename`].
-    ///
-    /// # Errors
-    /// The service's refusal; a journal that cannot be written (then nothing was sent); [`Error::Unsettled`] if the
-    /// outcome of the request is unknown, and [`Error::SeveralMatches`]; [`Error::NoneAccepted`] for several requests.
-    pub async fn create<C: Creation<Object = K>, G: Guard>(
-        &self,
-        choices: Choices<C>,
-        guard: G,
-        journal: &Journal,
-        options: CreateOptions,
-        context: &Context,
-    ) -> (G, Result<Accepted<K>, Error>) {
-        create(&self.client, choices, guard, journal, options, context).await
-    }
-
     /// All objects, at most 30 s old and not older than this client's last change.
     ///
     /// # Errors
@@ -310,54 +367,4 @@ pub(super) async fn look_in_lists<K: Object<Shown = K>>(
             reason: "the list of all objects does not contain it, and the answer to a second lookup is not complete",
         }
     })
-}
-
-/// The name before the marker of an object without a configured name; the object keeps that name.
-const NAMELESS: &str = "tf";
-
-/// The number of hexadecimal digits in a marker: four of family and backend, and eight random ones.
-const MARKER_DIGITS: usize = 12;
-
-/// A unique name: `<name>-<4 hex of family and backend><8 hex random>`.
-pub(super) fn mark(kind: ObjectKind, name: Option<&str>, scope: &Scope, random: &Random) -> String {
-    let digits = scope.digits(kind, name);
-    format!("{}-{digits}{:08x}", name.unwrap_or(NAMELESS), random.next() & 0xffff_ffff)
-}
-
-/// Whether a create of this name in this configuration sent the name `sent`.
-#[must_use]
-pub fn is_marked(sent: &str, kind: ObjectKind, name: &str, scope: &Scope) -> bool {
-    let hex = sent.strip_prefix(name).and_then(|rest| rest.strip_prefix('-')).unwrap_or_default();
-    hex.len() == MARKER_DIGITS
-        && hex.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
-        && hex.starts_with(&scope.digits(kind, Some(name)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_marker_names_its_family_and_backend() {
-        let random = Random::new(|| 0xffff_ffff_0000_00ab);
-        let scope = Scope { stack: "a".to_owned(), ..Scope::default() };
-        let kind = ObjectKind::Instance;
-        let name = mark(kind, Some("web"), &scope, &random);
-        assert!(name.starts_with("web-") && name.ends_with("000000ab") && name.len() == 16, "{name}");
-        assert!(mark(kind, None, &scope, &random).starts_with("tf-"));
-        assert!(is_marked(&name, kind, "web", &scope));
-        let (stack, backend) = (Some("b".to_owned()), Some("b".to_owned()));
-        for other in [
-            Scope { stack: stack.unwrap_or_default(), ..scope.clone() },
-            Scope { backend: backend.unwrap_or_default(), ..scope.clone() },
-            Scope { workspace: "b".to_owned(), ..scope.clone() },
-        ] {
-            assert!(!is_marked(&name, kind, "web", &other), "{other:?}");
-        }
-        assert!(is_marked(&name, kind, "web", &Scope { directory: "b".to_owned(), ..scope.clone() }));
-        assert!(!is_marked(&name, ObjectKind::CloudDisk, "web", &scope));
-        for other in ["web", "web-1", &name.to_uppercase(), &format!("{name}c"), &name.replace("web", "webb")] {
-            assert!(!is_marked(other, kind, "web", &scope), "{other}");
-        }
-    }
 }

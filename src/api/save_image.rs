@@ -4,11 +4,9 @@ use serde_json::{Value, json};
 
 use crate::api::{
     client::Client,
-    create::Creation,
     endpoint::Endpoint,
-    pending::{PendingRecord, Scope},
+    object::Creation,
     records::{InstanceUid, PrivateImage},
-    settings::Random,
 };
 
 /// The largest assumed difference, in seconds, between the service's clock and this computer's in the date of an image.
@@ -45,28 +43,21 @@ impl Creation for SaveImage {
         Some(&self.name)
     }
 
-    /// The name is unique in the account, so it is its own marker.
-    fn marker(&self, _scope: &Scope, _random: &Random) -> String {
-        self.name.clone()
-    }
-
     fn body(&self, marker: &str) -> Value {
         json!({ "instance_uid": self.instance_uid.as_str(), "image_name": marker })
     }
 
     /// Compares the name, the date, and the original image. An image without date and origin may come from another
     /// save.
-    fn made(&self, image: &PrivateImage, sent: &PendingRecord, client: &Client) -> bool {
-        let begun_at = client.service_time(sent.begun_at);
+    fn made(&self, image: &PrivateImage, marker: &str, begun_at: i64, client: &Client) -> bool {
+        let begun_at = client.service_time(begun_at);
         let dated = image.create_time.map(|created| created >= begun_at - CLOCKS_DIFFER);
         let descended = image
             .original_image
             .as_deref()
             .filter(|_| !self.original_images.is_empty())
             .map(|origin| self.original_images.iter().any(|known| is_same_image(known, origin)));
-        image.image_name.as_deref() == Some(&sent.marker)
-            && dated.or(descended) == Some(true)
-            && descended != Some(false)
+        image.image_name.as_deref() == Some(marker) && dated.or(descended) == Some(true) && descended != Some(false)
     }
 }
 

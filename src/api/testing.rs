@@ -72,7 +72,7 @@ pub(super) async fn create<C: Creation>(
     options: CreateOptions,
     context: &Context,
 ) -> Result<Accepted<C::Object>, Error> {
-    client.objects().create(choices, Permits, journal, options, context).await.1
+    super::create(client, choices, Permits, journal, options, context).await.1
 }
 
 /// The journal of the next run.

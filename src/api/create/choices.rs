@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use super::Creation;
+use crate::api::object::Creation;
 
 /// The possible requests of a create, in order of preference. Usually one; several if stock and price decide.
 #[derive(Debug, Clone)]

@@ -6,10 +6,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Accepted, Attempt, Choices, CreateOptions, Creation, Evidence, Guard, Leftover, LeftoverKind, Origin, Permission,
+    Accepted, Attempt, Choices, CreateOptions, Evidence, Guard, Leftover, LeftoverKind, Origin, Permission,
     VISIBILITY_WINDOW, WhileBusy,
     decide::{Decision, Whose, decide},
     found::{Found, age, window_left},
+    marker::{is_marked, mark},
 };
 use crate::api::{
     client::{Client, GRACE},
@@ -19,7 +20,7 @@ use crate::api::{
     error::{Error, HeldElsewhere, Missing, Refusal, RequestIds, UnreadAnswer, Unsettled},
     flight::Freshness,
     listing::Listing,
-    object::{Object, is_marked},
+    object::{Creation, Object},
     pending::{Begin, CreatePhase, Entry, Journal, PendingCreate, PendingRecord, Place},
     progress::{Stage, Task},
     records::{Record as _, read},
@@ -245,7 +246,7 @@ impl<C: Creation> Flow<C> {
             named.retain(|(kind, object)| {
                 let has_record = |listed: &PendingCreate| {
                     Some(listed.record.marker.as_str()) == object.name()
-                        || object.is_named_by(&listed.record, &account.base_url)
+                        || listed.record.names(*object, &account.base_url)
                 };
                 *kind != LeftoverKind::Marked || !entries.iter().any(has_record)
             });
@@ -310,7 +311,10 @@ impl<C: Creation> Flow<C> {
     ) -> Result<Accepted<C::Object>, Error> {
         let marker = match &entry {
             Some(entry) => entry.record().marker.clone(),
-            None => self.choices.at(0).marker(self.journal.scope(), self.client.random()),
+            None if C::IS_MARKED => {
+                mark(C::Object::KIND, self.wanted_name(), self.journal.scope(), self.client.random())
+            }
+            None => self.wanted_name().unwrap_or_default().to_owned(),
         };
         let found = self.leftovers(others, account).await;
         if guard.judge(found, &self.context).await == Permission::Refuse {
@@ -597,9 +601,7 @@ impl<C: Creation> Flow<C> {
     async fn glance(&self, record: &PendingRecord) -> Result<Found<C::Object>, Error> {
         let base_url = self.client.settings().base_url.as_ref().map(ToString::to_string).unwrap_or_default();
         let listing = self.whole_list(Freshness::Fresh).await?;
-        let is_it = |object: &&C::Object| {
-            object.is_named_by(record, &base_url) || self.choices.at(0).made(object, record, &self.client)
-        };
+        let is_it = |object: &&C::Object| record.names(*object, &base_url) || self.made(object, record);
         let seen = listing.records.iter().find(is_it).cloned();
         Ok(seen.map_or_else(|| Found::unknown("a list does not contain it"), Found::shown))
     }
@@ -708,8 +710,12 @@ impl<C: Creation> Flow<C> {
         Ok(self.listed(&listing, sent))
     }
 
+    fn made(&self, object: &C::Object, sent: &PendingRecord) -> bool {
+        self.choices.at(0).made(object, &sent.marker, sent.begun_at, &self.client)
+    }
+
     fn listed(&self, listing: &Listing<C::Object>, sent: &PendingRecord) -> Found<C::Object> {
-        Found::listed(listing, sent, |object| self.choices.at(0).made(object, sent, &self.client))
+        Found::listed(listing, sent, |object| self.made(object, sent))
     }
 
     /// A list that lacks nothing that matters here. An unreadable record whose name is known to be another one does

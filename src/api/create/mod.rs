@@ -8,12 +8,12 @@ mod choices;
 mod decide;
 mod flow;
 mod found;
+mod marker;
 #[cfg(test)]
 mod tests;
 
 use std::{future::Future, time::Duration};
 
-use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -22,14 +22,12 @@ use self::flow::Flow;
 use super::{
     client::Client,
     context::Context,
-    endpoint::Endpoint,
     error::{Error, RequestIds},
-    object::{self, Object},
-    pending::{Entry, Journal, PendingRecord, Scope, fingerprint},
-    settings::Random,
+    object::{Creation, Object},
+    pending::{Entry, Journal, fingerprint},
 };
 
-pub use self::{choices::Choices, found::Found};
+pub use self::{choices::Choices, found::Found, marker::is_marked};
 
 /// The longest time from a create until a list shows the object. A create with an unknown outcome that is older than
 /// this and missing in two complete lists created nothing.
@@ -173,8 +171,21 @@ pub enum Origin {
     Found,
 }
 
-/// Creates an object, on a task of its own.
-pub(super) async fn create<C: Creation, G: Guard>(
+/// Creates one object exactly once, with the first of these requests that the service accepts: see [`Accepted`].
+///
+/// A create of the same request that a killed run left in the journal is resumed instead of sending another one.
+/// A refusal for lack of stock or of CUDA support leads to the next request, any other error ends it. Each
+/// request is recorded before it is sent. `guard` judges what earlier runs left, is asked before each request, and
+/// is returned with the result.
+///
+/// Runs on a task of its own; when `context` ends, a request in flight has [`GRACE`](crate::api::GRACE) to return
+/// its id. The caller then waits until the object is ready and renames it, with
+/// [`Objects::wait`](crate::api::Objects::wait) and [`rename`](crate::api::Objects::rename).
+///
+/// # Errors
+/// The service's refusal; a journal that cannot be written (then nothing was sent); [`Error::Unsettled`] if the
+/// outcome of the request is unknown, and [`Error::SeveralMatches`]; [`Error::NoneAccepted`] for several requests.
+pub async fn create<C: Creation, G: Guard>(
     client: &Client,
     choices: Choices<C>,
     guard: G,
@@ -204,46 +215,5 @@ impl<K: Object> Accepted<K> {
     #[must_use]
     pub fn id(&self) -> String {
         self.made.key().to_string()
-    }
-}
-
-/// A configured object, and the request that creates it.
-pub trait Creation: Send + Sync + 'static {
-    /// The kind of the object.
-    type Object: Object;
-
-    /// The endpoint that creates it.
-    const ENDPOINT: Endpoint;
-
-    /// The configured name.
-    fn wanted_name(&self) -> Option<&str>;
-
-    /// Whether the name that is sent has a marker. Otherwise the configured name is unique.
-    const IS_MARKED: bool = true;
-
-    /// The name that is sent, by which the object is found if the answer is lost.
-    #[doc(hidden)]
-    fn marker(&self, scope: &Scope, random: &Random) -> String {
-        object::mark(Self::Object::KIND, self.wanted_name(), scope, random)
-    }
-
-    /// The request's body, with the name that is sent.
-    fn body(&self, marker: &str) -> Value;
-
-    /// The name of this request among several choices; `None` if it is the only one.
-    fn candidate(&self) -> Option<String> {
-        None
-    }
-
-    /// The configured object as JSON without a marker. It is equal for equal configurations, because records contain
-    /// its hash, and equal for all choices of one create.
-    fn wanted(&self) -> Value {
-        self.body(self.wanted_name().unwrap_or_default())
-    }
-
-    /// Whether the create of this record created the object.
-    #[doc(hidden)]
-    fn made(&self, object: &Self::Object, sent: &PendingRecord, _client: &Client) -> bool {
-        object.name() == Some(&sent.marker)
     }
 }

@@ -8,10 +8,10 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    CreatePhase, Ids, Journal, PendingRecord,
+    CreatePhase, Journal, PendingRecord,
     files::{FINISHED, RECORD, failed, remove, store},
 };
-use crate::api::{error::Error, witness::AccountFingerprints};
+use crate::api::{error::Error, object::Ids, witness::AccountFingerprints};
 
 /// A create of this run. Dropping it keeps its file, and the next run's same create resumes it.
 #[derive(Debug)]

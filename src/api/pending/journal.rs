@@ -11,11 +11,11 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    CreatePhase, Entry, ObjectKind, PendingRecord, Place, Scope, VERSION,
+    CreatePhase, Entry, PendingRecord, Place, Scope, VERSION,
     files::{FINISHED, Files, Unreadable, failed, read_all, record_name, remove},
     run::{Maker, RecordHolder, Run},
 };
-use crate::api::{error::Error, witness::AccountFingerprints};
+use crate::api::{error::Error, object::ObjectKind, witness::AccountFingerprints};
 
 /// The greatest age of a directory reading while another run works in the directory.
 const READING_LASTS: Duration = Duration::from_millis(100);

@@ -16,7 +16,10 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::witness::AccountFingerprints;
+use super::{
+    object::{Ids, Object, ObjectKind},
+    witness::AccountFingerprints,
+};
 
 pub use self::files::Unreadable;
 pub use self::{
@@ -75,6 +78,14 @@ pub struct PendingRecord {
     /// The ids of the object, once accepted.
     #[serde(default)]
     pub ids: Option<Ids>,
+}
+
+impl PendingRecord {
+    /// Whether its ids are those of an object. A number without a uid counts at its address only.
+    pub fn names<K: Object>(&self, object: &K, base_url: &str) -> bool {
+        let is_sure = |ids: &Ids| self.base_url == base_url || object.uid().is_none() || ids.uid.is_some();
+        self.ids.as_ref().is_some_and(|ids| ids.is(&object.key().to_string(), object.uid()) && is_sure(ids))
+    }
 }
 
 fn is_false(flag: &bool) -> bool {
@@ -143,43 +154,6 @@ pub fn fingerprint(parts: &[&str]) -> String {
     hash.finalize().get(..16).map(hex::encode).unwrap_or_default()
 }
 
-/// The kind of an object, in the order of lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ObjectKind {
-    /// An instance.
-    Instance,
-    /// A cloud disk.
-    CloudDisk,
-    /// A private image.
-    PrivateImage,
-}
-
-impl ObjectKind {
-    /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Instance, Self::CloudDisk, Self::PrivateImage];
-
-    /// The word in file names and texts.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::CloudDisk => "cloud_disk",
-            Self::Instance => "instance",
-            Self::PrivateImage => "private_image",
-        }
-    }
-
-    /// The noun in texts.
-    #[must_use]
-    pub fn noun(self) -> &'static str {
-        match self {
-            Self::CloudDisk => "cloud disk",
-            Self::Instance => "instance",
-            Self::PrivateImage => "private image",
-        }
-    }
-}
-
 /// The phase of a create, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -191,22 +165,4 @@ pub enum CreatePhase {
     /// It was returned to Terraform. It is never adopted. The name of the file contains this phase.
     #[serde(skip)]
     Finished,
-}
-
-/// The ids of an object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ids {
-    /// The id that operations use, as text.
-    pub id: String,
-    /// Its unique id, if that is another one and known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uid: Option<String>,
-}
-
-impl Ids {
-    /// Whether an object with this id and uid is the same one. Ids may be numbers that another service uses too.
-    #[must_use]
-    pub fn is(&self, id: &str, uid: Option<&str>) -> bool {
-        self.id == id && self.uid.as_deref().zip(uid).is_none_or(|(own, other)| own == other)
-    }
 }

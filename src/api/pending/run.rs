@@ -15,11 +15,8 @@ use serde::{Deserialize, Serialize};
 use terraform_plugin::process::{FileLock, Parent, is_locked, private_directory};
 use tokio::time::Instant;
 
-use super::{
-    ObjectKind,
-    files::{RUN, failed, paths, run_of, sync_directory},
-};
-use crate::api::{error::Error, settings::Random};
+use super::files::{RUN, failed, paths, run_of, sync_directory};
+use crate::api::{error::Error, object::ObjectKind, settings::Random};
 
 /// The process of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -62,9 +62,8 @@ pub(super) async fn create<M: Creatable>(
         unique_names: client.unique_names,
         caller_gone: context.caller_gone.clone(),
     };
-    let objects = client.api.objects::<M::Object>();
     let requests = Choices::new(first, requests.collect());
-    let (guard, accepted) = objects.create(requests, guard, &client.journal, options, &limits).await;
+    let (guard, accepted) = api::create(&client.api, requests, guard, &client.journal, options, &limits).await;
     let Guard { mut choices, confirmed, withheld, marker, mut diagnostics, .. } = guard;
     if let Some(marker) = marker.filter(|_| !matches!(accepted, Err(Error::Unsettled(_)))) {
         M::create_ended(&marker, accepted.as_ref().ok().map(Accepted::id).as_deref(), client);

@@ -68,7 +68,7 @@ async fn is_resumed<M: Creatable>(plan: &CreatePlan<M>, client: &ProviderClient,
     }
     let Ok(listing) = client.api.objects::<M::Object>().snapshot(limits).await else { return false };
     let is_of = |object: &M::Object, record: &PendingRecord| {
-        object.is_named_by(record, &record.base_url) || object.name() == Some(&record.marker)
+        record.names(object, &record.base_url) || object.name() == Some(&record.marker)
     };
     listing.records.iter().any(|object| left.iter().any(|record| is_of(object, record)))
 }

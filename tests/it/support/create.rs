@@ -24,5 +24,5 @@ pub(crate) async fn create<C: Creation>(
     journal: &Journal,
     context: &Context,
 ) -> Result<Accepted<C::Object>, Error> {
-    client.objects().create(Choices::from(request), Permits, journal, CreateOptions::default(), context).await.1
+    damodel::api::create(client, Choices::from(request), Permits, journal, CreateOptions::default(), context).await.1
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::{
-    Ids, Scope,
+    Ids,
     pending::{Begin, Maker},
     witness::AccountFingerprints,
 };

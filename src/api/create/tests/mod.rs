@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::api::{
     Code, CreateInstance, CreatePhase, Endpoint, Follower, ImageSelector, Instance, ObjectKind, Progress, Random,
-    Settings, SpecSelector, TokenSource, WaitEnding, is_marked,
+    Scope, Settings, SpecSelector, TokenSource, WaitEnding, is_marked,
     testing::{
         self, Ledger, Reply, context, journal, lost, never_sent, next, ok, page, phases, raw, refusal, serve,
         serve_with,
@@ -76,7 +76,7 @@ async fn guarded<G: Guard>(
     guard: G,
     options: CreateOptions,
 ) -> (G, Result<Accepted<Instance>, Error>) {
-    client.instances().create(request().into(), guard, journal, options, &context(1800)).await
+    create(client, request().into(), guard, journal, options, &context(1800)).await
 }
 
 /// A service without instances, whose creates a closure answers.
