@@ -1,6 +1,7 @@
 //! Creates on a scripted service and paused time.
 
 mod choices;
+mod decide;
 mod found;
 
 use std::sync::{
