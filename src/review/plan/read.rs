@@ -66,7 +66,7 @@ struct Module<'a> {
     #[serde(borrow)]
     resources: Option<Vec<&'a RawValue>>,
     #[serde(borrow)]
-    child_modules: Option<Vec<Module<'a>>>,
+    child_modules: Option<Vec<Self>>,
 }
 
 /// An object of the prior state.
