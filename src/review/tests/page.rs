@@ -229,7 +229,8 @@ fn changes_are_told_with_what_was_set() {
     // What the configuration sets is shown, a default too.
     plan["configuration"] = json!({"root_module": {"resources": [{"address": "damodel_instance.a",
         "expressions": {"auto_renew": {}}, "provisioners": [{"type": "local-exec"}]}]}});
-    contains(&comment(&plan), &["| created | `auto_renew` = `false` |", "| provisioners, not assessed: `local-exec` |"]);
+    let text = comment(&plan);
+    contains(&text, &["| created | `auto_renew` = `false` |", "| provisioners, not assessed: `local-exec` |"]);
 }
 
 /// The keys of a map that is sensitive as a whole are sensitive too.

@@ -131,8 +131,10 @@ async fn white_space_around_the_token_and_the_address_is_ignored() {
     scene.forget_the_answer();
     let running = &scene.site.running;
     let (base_url, token) = (format!("{}\n", running.base_url), format!("{}\r\n", running.token.expose_secret()));
-    let plain = scene.says(&[]).await.unwrap();
-    assert_eq!(scene.says_with(&base_url, &token, &[]).await.unwrap(), plain);
+    let is_age = |word: &str| word.trim_end_matches('s').parse::<u64>().is_ok();
+    let ageless = |said: String| said.split_whitespace().filter(|word| !is_age(word)).collect::<String>();
+    let plain = ageless(scene.says(&[]).await.unwrap());
+    assert_eq!(ageless(scene.says_with(&base_url, &token, &[]).await.unwrap()), plain);
     let error = scene.says_with(&base_url, "planted\nline", &[]).await.unwrap_err().to_string();
     assert!(error.contains("--token") && error.contains("line break") && !error.contains("planted"), "{error}");
 }
