@@ -207,8 +207,8 @@ fn a_download_that_is_given_up_leaves_the_previous_server() {
     });
 }
 
-/// The download of an update whose apply ran out of time ends soon after it, and its server replaces the previous one: the
-/// address in the state is not the one of the model that a refresh finds.
+/// The download of an update whose apply ran out of time ends soon after it, and its server replaces the previous one:
+/// the address in the state is not the one of the model that a refresh finds.
 #[test]
 fn an_update_that_ended_after_its_apply_is_taken_by_the_next() {
     each_served(|site, workspace| {
