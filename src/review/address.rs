@@ -117,7 +117,7 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether it matches objects that nobody named: its last step is `*` or `**`.
+    /// Whether it matches objects of any name: its last step is `*` or `**`.
     pub(super) fn is_broad(&self) -> bool {
         match self.parts.last() {
             Some(Part::Step { name, .. }) => name == "*",

@@ -57,7 +57,7 @@ pub struct Argument {
     pub name: String,
     /// Its value before as JSON; `None` if only one value is of interest.
     pub before: Option<String>,
-    /// Its value, or the reason why it is not shown; `None` if there is none.
+    /// Its value, or the reason why it is not shown; `None` if it is null.
     pub after: Option<String>,
     /// Whether it forces the replacement.
     pub forces: bool,

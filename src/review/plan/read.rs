@@ -518,7 +518,7 @@ fn path(steps: &Value) -> Vec<PathPart> {
     elements(steps).iter().map(step).collect()
 }
 
-/// Moves a member out of an object: plans are large. Null if there is none.
+/// Moves a member out of an object: plans are large. Null if it is missing.
 fn take(within: &mut Value, key: &str) -> Value {
     within.get_mut(key).map(Value::take).unwrap_or_default()
 }

@@ -76,9 +76,9 @@ an unknown price without a limit | create a after/estimated_cost=null | deny des
 an unknown price outside of a rule | = | rule module.prod.**; max 0 | passes
 an instance whose change is unreadable | state no-op a; odd a | max 100 | max-monthly-increase a, plan -
 -- Plans that are not whole.
-it tells so | .«errored=true¦complete=false¦deferred_changes=[{}]¦deferred_action_invocations=[{}]» | deny prepaid
+it is marked so | .«errored=true¦complete=false¦deferred_changes=[{}]¦deferred_action_invocations=[{}]» | deny prepaid
   | plan -
-it tells so | = | no gate | passes
+it is marked so | = | no gate | passes
 a part is unreadable | .«errored="yes"¦complete="no"¦resource_changes={"a":1}¦resource_changes=[1]¦resource_drift=[1]¦
 deferred_changes=true¦action_invocations=[{"address":"action.a.b","type":"a"}]¦output_changes=[]¦
 output_changes={"a":{"actions":1}}¦checks=7¦checks=[{"status":"odd"}]¦prior_state="x"¦
@@ -93,7 +93,7 @@ a foreign mode that is unknown | no-op aws_instance.a .mode=list | = | passes
 a foreign mask that is unreadable | no-op aws_instance.a after_sensitive=7 | = | plan -
 an ephemeral resource is opened | open damodel_access.a .mode=ephemeral; drift open damodel_access.a .mode=ephemeral
   | max 0; deny destroy-data,unpriced,prepaid,secrets-in-state | passes
-an ephemeral resource that is none | «delete damodel_access.a .mode=ephemeral¦open damodel_access.a» | no gate | plan -
+an entry like an ephemeral one | «delete damodel_access.a .mode=ephemeral¦open damodel_access.a» | no gate | plan -
 only the second plan is errored | nothing && .errored=true | deny prepaid | plan -
 an errored plan and exceptions | .errored=true | «except **¦deny prepaid; except **» | plan -
 an errored plan and no limit | .errored=true | «empty¦rule **» | plan -

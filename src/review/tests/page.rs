@@ -313,7 +313,7 @@ fn several_plans_have_one_page() {
     assert_eq!((&json["plans"][1]["name"], json["sum"]["after"]["monthly"].as_f64()), (&"b".into(), Some(2190.0)));
 }
 
-/// The last line has what the sums do not, who made the plan, and what it cannot tell.
+/// The last line has what the sums do not, who made the plan, and what it does not show.
 #[test]
 fn the_small_line_is_about_the_plan() {
     let mut plan = plan_of(&[machine(&["no-op"], Some(1.0), Some(1.0))]);
