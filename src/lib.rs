@@ -1,12 +1,13 @@
 //! The Terraform and OpenTofu provider for damodel, as a library; `main.rs` is its command line.
 //!
 //! Each folder is a layer, and the arrows between them point one way (`tests/it/house/layers.rs` holds the table):
-//! `api`, `model` and `ssh` stand alone; `provider` is written in `framework` on top of them; `review` uses `provider`;
-//! `commands` may use everything. The folders of terraform-plugin, and the sandbox, have their names here too.
+//! `api`, `model` and `ssh` stand alone, `creation` uses `api`; `provider` is written in `framework` on top of them;
+//! `review` uses `provider`; `commands` may use everything. The folders of terraform-plugin, and the sandbox, have their names here too.
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
 pub mod api;
 pub mod commands;
+pub mod creation;
 pub mod model;
 pub mod provider;
 pub mod review;

@@ -32,13 +32,13 @@ pub struct Context {
 
 /// Why an operation ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     Cancelled,
     DeadlinePassed,
 }
 
 impl Ended {
-    pub(super) fn error(self, endpoint: Endpoint) -> Error {
+    pub(crate) fn error(self, endpoint: Endpoint) -> Error {
         match self {
             Self::Cancelled => Error::Cancelled { endpoint },
             Self::DeadlinePassed => Error::DeadlinePassed { endpoint },
@@ -66,7 +66,7 @@ impl Context {
     }
 
     /// Fails if the operation is over.
-    pub(super) fn check(&self) -> Result<(), Ended> {
+    pub(crate) fn check(&self) -> Result<(), Ended> {
         if self.cancel.is_cancelled() {
             Err(Ended::Cancelled)
         } else if self.remaining().is_zero() {
@@ -77,7 +77,7 @@ impl Context {
     }
 
     /// Completes when the operation is over. Cancel-safe.
-    pub(super) async fn ended(&self) -> Ended {
+    pub(crate) async fn ended(&self) -> Ended {
         tokio::select! {
             () = self.cancel.cancelled() => Ended::Cancelled,
             () = sleep_until(self.deadline) => Ended::DeadlinePassed,
@@ -85,7 +85,7 @@ impl Context {
     }
 
     /// Runs `work` until it completes or the operation is over; then `work` is dropped.
-    pub(super) async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Ended> {
+    pub(crate) async fn run<T>(&self, work: impl Future<Output = T>) -> Result<T, Ended> {
         tokio::select! {
             biased;
             done = work => Ok(done),
@@ -99,7 +99,7 @@ impl Context {
     }
 
     /// Sleeps, unless the operation is over first.
-    pub(super) async fn sleep(&self, duration: Duration) -> Result<(), Ended> {
+    pub(crate) async fn sleep(&self, duration: Duration) -> Result<(), Ended> {
         self.run(tokio::time::sleep(duration)).await
     }
 }

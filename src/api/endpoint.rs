@@ -154,7 +154,7 @@ impl fmt::Display for Endpoint {
 
 /// A request: an endpoint and its parameters.
 #[derive(Debug, Clone)]
-pub(super) struct Request {
+pub(crate) struct Request {
     pub(super) endpoint: Endpoint,
     /// The id at the end of the path, for an endpoint whose path names its object.
     id: Option<i64>,
@@ -163,7 +163,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn new(endpoint: Endpoint) -> Self {
+    pub(crate) fn new(endpoint: Endpoint) -> Self {
         Self { endpoint, id: None, query: Vec::new(), body: None }
     }
 
@@ -178,7 +178,7 @@ impl Request {
         self
     }
 
-    pub(super) fn body(mut self, body: &Value) -> Self {
+    pub(crate) fn body(mut self, body: &Value) -> Self {
         self.body = Some(Bytes::from(body.to_string()));
         self
     }

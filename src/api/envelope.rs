@@ -23,10 +23,10 @@ const LONGEST_MESSAGE: usize = 1000;
 
 /// A successful answer: its payload and its ids.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// `result` unparsed, empty if it is missing: a long list is read record by record, never as one tree.
-    pub(super) result: Bytes,
-    pub(super) ids: RequestIds,
+    pub(crate) result: Bytes,
+    pub(crate) ids: RequestIds,
 }
 
 #[cfg(test)]

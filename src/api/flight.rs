@@ -56,7 +56,7 @@ impl<T> Default for Flight<T> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Freshness {
+pub(crate) enum Freshness {
     /// Requested after the caller's call: for waits and proofs.
     Fresh,
     /// Requested at this time or later, regardless of changes: for repeated looks.

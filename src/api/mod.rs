@@ -31,7 +31,6 @@ mod client;
 mod cloud_disks;
 mod code;
 mod context;
-mod create;
 mod endpoint;
 mod envelope;
 mod error;
@@ -41,16 +40,14 @@ mod lenient;
 mod listing;
 mod object;
 mod pages;
-mod pending;
 mod presence;
 mod private_images;
 mod progress;
 mod proxies;
-mod quotes;
 mod records;
 mod redact;
 mod remote_file;
-mod retry;
+pub(crate) mod retry;
 mod save_image;
 mod settings;
 mod snapshots;
@@ -63,7 +60,6 @@ pub use self::catalogue::PublicImageFilter;
 pub use self::catalogue::Specs;
 pub use self::cloud_disks::CreateCloudDisk;
 pub use self::instances::{CreateInstance, ExistDisk, ImageSelector, LoginMethod, NewDisk, Payment, SpecSelector};
-pub use self::quotes::Quotes;
 pub use self::witness::Witness;
 pub use chat::{
     ChatAnswer, ChatAssembly, ChatMessage, ChatRequest, ChatUsage, EventError, EventStream, Pushed, ServerEvent,
@@ -72,10 +68,6 @@ pub use client::{Client, GRACE};
 pub use cloud_disks::{CloudDiskFilter, CloudDiskSpecFilter};
 pub use code::Code;
 pub use context::Context;
-pub use create::{
-    Accepted, Attempt, Choices, CreateOptions, Evidence, Found, Guard, Leftover, LeftoverKind, Origin, Permission,
-    VISIBILITY_WINDOW, WhileBusy, create, is_marked, request_hash,
-};
 pub use endpoint::{Effect, Endpoint};
 pub use error::{
     Cause, ConnectFailure, Error, HeldElsewhere, JournalError, Missing, Refusal, RequestIds, ServiceError, TokenError,
@@ -85,11 +77,8 @@ pub use instances::InstanceFilter;
 pub use lenient::Lenient;
 pub use listing::Listing;
 pub use object::{Creation, Ids, Object, ObjectKind, Objects};
-pub use pending::{
-    CreatePhase, Entry, Journal, JournalReport, Maker, PendingCreate, PendingRecord, Scope, Unreadable, fingerprint,
-};
 pub use presence::{Absence, AccountMatch, LastSeen, Presence};
-pub use progress::{Event as ProgressEvent, Follower, Look, Progress, Stage, Task, Told, WaitEnding};
+pub use progress::{Event as ProgressEvent, Progress, Stage, Task, WaitEnding};
 pub use proxies::Proxies;
 pub use records::{
     CloudDisk, CloudDiskSpec, DetailFields, Guarded, Instance, InstanceDetail, InstanceStatus, InstanceUid,
@@ -103,5 +92,7 @@ pub use transport::{Answering, IncomingAnswer, Outgoing, SendFailure, Transport}
 pub use watch::Sighting;
 pub use witness::AccountFingerprints;
 
+pub(crate) use {context::Ended, endpoint::Request, flight::Freshness, records::read};
+
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;

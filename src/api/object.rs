@@ -245,7 +245,7 @@ impl<K: Object> Objects<K> {
         self.all(Freshness::Since(time), context).await
     }
 
-    pub(super) async fn all(&self, freshness: Freshness, context: &Context) -> Result<Arc<Listing<K>>, Error> {
+    pub(crate) async fn all(&self, freshness: Freshness, context: &Context) -> Result<Arc<Listing<K>>, Error> {
         let flight = K::flight(self.client.snapshots());
         let fetch = |client: Client, context: Context| async move {
             client.objects::<K>().ask(&context, Retry::AsConfigured).await
@@ -259,7 +259,7 @@ impl<K: Object> Objects<K> {
     }
 
     /// The objects that a search by name or uid finds, in a separate request.
-    pub(super) async fn search(&self, text: &str, context: &Context) -> Result<Listing<K>, Error> {
+    pub(crate) async fn search(&self, text: &str, context: &Context) -> Result<Listing<K>, Error> {
         let request = Request::new(K::LIST).query(K::SEARCH, text);
         paged(&self.client, context, &request, Retry::AsConfigured).await
     }

@@ -13,7 +13,7 @@ use super::settings::{Random, Settings};
 
 /// Whether a failed request is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Retry {
+pub(crate) enum Retry {
     /// As often as the settings allow.
     AsConfigured,
     /// As often as the settings allow, unless the answer is [too much](super::error::Error::is_too_much).
@@ -24,7 +24,7 @@ pub(super) enum Retry {
 
 /// A schedule of waits. Each is lengthened by up to as much again at random.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Schedule {
+pub(crate) struct Schedule {
     first: Duration,
     factor: u32,
     longest: Duration,
@@ -32,16 +32,16 @@ pub(super) struct Schedule {
 }
 
 /// Between attempts of a request; `tries` is the setting's.
-pub(super) const REQUEST: Schedule = Schedule::new(500, 2, 20_000, 0);
+pub(crate) const REQUEST: Schedule = Schedule::new(500, 2, 20_000, 0);
 /// While the service has no stock.
-pub(super) const STOCK: Schedule = Schedule::new(5000, 2, 60_000, ENDLESS);
+pub(crate) const STOCK: Schedule = Schedule::new(5000, 2, 60_000, ENDLESS);
 /// Between rounds over candidates without stock. Stock changes while they are requested, so one round proves little.
 /// Less than ten seconds in all.
-pub(super) const ROUNDS: Schedule = Schedule::new(500, 2, 1000, 5);
+pub(crate) const ROUNDS: Schedule = Schedule::new(500, 2, 1000, 5);
 /// While the service is busy with another request of the same kind.
-pub(super) const BUSY: Schedule = Schedule::new(2000, 2, 20_000, ENDLESS);
+pub(crate) const BUSY: Schedule = Schedule::new(2000, 2, 20_000, ENDLESS);
 /// Between looks for an object whose create returned no id.
-pub(super) const SEARCH: Schedule = Schedule::new(500, 2, 10_000, ENDLESS);
+pub(crate) const SEARCH: Schedule = Schedule::new(500, 2, 10_000, ENDLESS);
 /// After failed looks of the poller.
 pub(super) const FAILED_LOOK: Schedule = Schedule::new(500, 2, 30_000, ENDLESS);
 /// Before a token program that has worked is run again.
@@ -55,24 +55,24 @@ impl Schedule {
     }
 
     /// The same schedule with this number of waits.
-    pub(super) const fn tries(self, tries: usize) -> Self {
+    pub(crate) const fn tries(self, tries: usize) -> Self {
         Self { tries, ..self }
     }
 
     /// The same schedule with waits of at most this long, before the random part.
-    pub(super) const fn longest(self, longest: Duration) -> Self {
+    pub(crate) const fn longest(self, longest: Duration) -> Self {
         Self { longest, ..self }
     }
 
     /// The waits.
-    pub(super) fn waits(self, random: &Random) -> Waits {
+    pub(crate) fn waits(self, random: &Random) -> Waits {
         Waits { schedule: self, random: random.clone() }
     }
 }
 
 /// The waits of a schedule.
 #[derive(Debug)]
-pub(super) struct Waits {
+pub(crate) struct Waits {
     schedule: Schedule,
     random: Random,
 }

@@ -1,4 +1,4 @@
-//! An in-process service for this layer's tests: answers come from a closure, and every request is recorded.
+//! An in-process service for tests of calls and creates: answers come from a closure, and every request is recorded.
 
 use std::{
     collections::BTreeSet,
@@ -21,84 +21,42 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Level, subscriber::DefaultGuard};
 
 use crate::api::{
-    Accepted, Attempt, BaseUrl, Cause, Choices, Client, Context, CreateOptions, CreatePhase, Creation, Endpoint, Error,
-    Guard, IncomingAnswer, Journal, Leftover, Outgoing, Permission, PlainHttp, Random, SendFailure, Settings,
+    BaseUrl, Cause, Client, Context, Endpoint, IncomingAnswer, Outgoing, PlainHttp, Random, SendFailure, Settings,
     TokenSource, Transport,
 };
 
 /// The token of every test client. No output may contain it.
-pub(super) const TOKEN: &str = "planted-token-8273";
+pub(crate) const TOKEN: &str = "planted-token-8273";
 
-pub(super) type Reply = Result<IncomingAnswer, SendFailure>;
+pub(crate) type Reply = Result<IncomingAnswer, SendFailure>;
 
 /// A recorded request.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
-    pub(super) request: Outgoing,
-    pub(super) at: Instant,
+pub(crate) struct Asked {
+    pub(crate) request: Outgoing,
+    pub(crate) at: Instant,
 }
 
 impl Asked {
-    pub(super) fn body(&self) -> Value {
+    pub(crate) fn body(&self) -> Value {
         serde_json::from_slice(self.request.body.as_deref().unwrap_or_default()).unwrap()
     }
 }
 
-/// An empty journal, in a folder that is removed with the first value.
-pub(super) fn journal() -> (tempfile::TempDir, Journal) {
-    let folder = tempfile::tempdir().unwrap();
-    let journal = Journal::new(folder.path());
-    (folder, journal)
-}
-
-/// A guard that permits everything.
-struct Permits;
-
-impl Guard for Permits {
-    async fn judge(&mut self, _: Result<Vec<Leftover>, Error>, _: &Context) -> Permission {
-        Permission::Send
-    }
-
-    async fn permit(&mut self, _: Attempt) -> Permission {
-        Permission::Send
-    }
-}
-
-/// Creates what nothing forbids.
-pub(super) async fn create<C: Creation>(
-    client: &Client,
-    choices: Choices<C>,
-    journal: &Journal,
-    options: CreateOptions,
-    context: &Context,
-) -> Result<Accepted<C::Object>, Error> {
-    super::create(client, choices, Permits, journal, options, context).await.1
-}
-
-/// The journal of the next run.
-pub(super) fn next(journal: &Journal) -> Journal {
-    journal.end();
-    Journal::new(journal.directory())
-}
-
-pub(super) fn phases(journal: &Journal) -> Vec<CreatePhase> {
-    journal.list().unwrap().entries.into_iter().map(|listed| listed.record.phase).collect()
-}
-
-pub(super) fn query(request: &Outgoing, name: &str) -> Option<String> {
+pub(crate) fn query(request: &Outgoing, name: &str) -> Option<String> {
     request.url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
 /// The recorded requests of a client.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ledger(Arc<Mutex<Vec<Asked>>>);
+pub(crate) struct Ledger(Arc<Mutex<Vec<Asked>>>);
 
 impl Ledger {
-    pub(super) fn all(&self) -> Vec<Asked> {
+    pub(crate) fn all(&self) -> Vec<Asked> {
         self.0.lock().unwrap().clone()
     }
 
-    pub(super) fn of(&self, endpoint: Endpoint) -> Vec<Asked> {
+    pub(crate) fn of(&self, endpoint: Endpoint) -> Vec<Asked> {
         self.all().into_iter().filter(|asked| asked.request.endpoint == endpoint).collect()
     }
 }
@@ -120,7 +78,7 @@ where
     }
 }
 
-pub(super) fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     let numbers = AtomicU64::new(1);
     Settings {
         base_url: Some(BaseUrl::parse("http://127.0.0.1:1", PlainHttp::LoopbackOnly).unwrap()),
@@ -132,14 +90,14 @@ pub(super) fn settings() -> Settings {
 }
 
 /// A client whose service is a closure.
-pub(super) fn serve<F>(handler: impl Fn(Outgoing) -> F + Send + Sync + 'static) -> (Client, Ledger)
+pub(crate) fn serve<F>(handler: impl Fn(Outgoing) -> F + Send + Sync + 'static) -> (Client, Ledger)
 where
     F: Future<Output = Reply> + Send + 'static,
 {
     serve_with(settings(), handler)
 }
 
-pub(super) fn serve_with<F>(
+pub(crate) fn serve_with<F>(
     settings: Settings,
     handler: impl Fn(Outgoing) -> F + Send + Sync + 'static,
 ) -> (Client, Ledger)
@@ -151,21 +109,21 @@ where
     (Client::with_transport(settings, Arc::new(service)), ledger)
 }
 
-pub(super) fn context(seconds: u64) -> Context {
+pub(crate) fn context(seconds: u64) -> Context {
     Context::within(Duration::from_secs(seconds), &CancellationToken::new())
 }
 
-pub(super) fn answer(status: u16, body: &Value) -> Reply {
+pub(crate) fn answer(status: u16, body: &Value) -> Reply {
     raw(status, &[], body.to_string())
 }
 
-pub(super) fn raw(status: u16, headers: &[(&'static str, &str)], body: impl Into<Bytes>) -> Reply {
+pub(crate) fn raw(status: u16, headers: &[(&'static str, &str)], body: impl Into<Bytes>) -> Reply {
     let headers: HeaderMap =
         headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
     Ok(IncomingAnswer { status, headers, body: body.into() })
 }
 
-pub(super) fn ok(result: &Value) -> Reply {
+pub(crate) fn ok(result: &Value) -> Reply {
     answer(
         200,
         &json!({"result": result, "response_metadata": {"request_id": "req-1", "trace_id": "trace-1",
@@ -173,7 +131,7 @@ pub(super) fn ok(result: &Value) -> Reply {
     )
 }
 
-pub(super) fn refusal(code: i64) -> Reply {
+pub(crate) fn refusal(code: i64) -> Reply {
     answer(
         200,
         &json!({"result": null, "response_metadata": {"request_id": "req-9", "trace_id": "trace-9",
@@ -181,20 +139,20 @@ pub(super) fn refusal(code: i64) -> Reply {
     )
 }
 
-pub(super) fn page(data: &[Value]) -> Reply {
+pub(crate) fn page(data: &[Value]) -> Reply {
     ok(&json!({"total": data.len(), "page": 1, "page_size": 0, "total_page": 1, "data": data}))
 }
 
-pub(super) fn never_sent() -> Reply {
+pub(crate) fn never_sent() -> Reply {
     Err(SendFailure::NeverSent(Cause::new("connection refused")))
 }
 
-pub(super) fn lost() -> Reply {
+pub(crate) fn lost() -> Reply {
     Err(SendFailure::NoAnswer(Cause::new("connection reset")))
 }
 
 /// Everything that this thread logs, down to TRACE.
-pub(super) struct Log {
+pub(crate) struct Log {
     lines: Lines,
     guard: DefaultGuard,
 }
@@ -203,7 +161,7 @@ pub(super) struct Log {
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    pub(super) fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         // The interest in an event is cached for all threads; a dispatcher that stays alive keeps other tests from
         // clearing the cache.
         static EVERYTHING: OnceLock<tracing::Dispatch> = OnceLock::new();
@@ -218,7 +176,7 @@ impl Log {
         Self { lines, guard: tracing::subscriber::set_default(subscriber) }
     }
 
-    pub(super) fn end(self) -> String {
+    pub(crate) fn end(self) -> String {
         drop(self.guard);
         let lines = self.lines.0.lock().unwrap();
         String::from_utf8(lines.clone()).unwrap()

@@ -13,7 +13,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::Failure;
 use crate::{
-    api::{BaseUrl, Journal, PlainHttp, Settings, TokenSource, credential},
+    api::{BaseUrl, PlainHttp, Settings, TokenSource, credential},
+    creation::Journal,
     provider::{Environment, NoHome, loggable_fields},
 };
 

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 
 use super::{Environment, account_budget::AccountBudget};
 use crate::{
-    api::{self, Context, Creation, Journal, Object, ObjectKind, PendingRecord, Quotes, request_hash},
+    api::{self, Context, Creation, Object, ObjectKind},
+    creation::{Journal, PendingRecord, Quotes, request_hash},
     framework::{self, value::Number},
 };
 

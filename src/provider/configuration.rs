@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{DestroyFallback, Environment, NoHome, OnLeftover, ProviderClient, account_budget::AccountBudget, rules};
 use crate::{
-    api::{self, BaseUrl, Context, InvalidBaseUrl, Journal, PlainHttp, Progress, Settings, TokenSource, UserAgent},
+    api::{self, BaseUrl, Context, InvalidBaseUrl, PlainHttp, Settings, TokenSource, UserAgent},
+    creation::{Journal, progress},
     framework::{
         Attr, ConfigureContext, Diagnostics, Path, Schema, Secret, Type,
         schema::{Attribute, Validator},
@@ -236,7 +237,7 @@ pub(super) async fn configure(
             ..defaults.user_agent
         },
         random: defaults.random,
-        progress: Progress::beside(&journal),
+        progress: progress::beside(&journal),
         work: context.work.clone(),
         loggable: super::loggable_fields(),
     };

@@ -46,7 +46,8 @@ pub use environment::{Environment, NoHome, Silence, home_of_user};
 
 use self::words::capitalized;
 use crate::{
-    api::{Context, CreatePhase, ObjectKind, PendingRecord},
+    api::{Context, ObjectKind},
+    creation::{CreatePhase, PendingRecord},
     framework::{
         self, ConfigureContext, Diagnostic, Diagnostics, OfferKind, Registry, Schema, Value, schema::Requirement,
     },

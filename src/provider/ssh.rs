@@ -412,7 +412,10 @@ fn unpinned(whose: &str, key: &ssh::HostKey, path: Path) -> Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{Client, Journal, Settings};
+    use crate::{
+        api::{Client, Settings},
+        creation::Journal,
+    };
 
     #[test]
     fn a_password_loses_line_ends_only_and_a_path_in_an_unknown_home_is_refused() {

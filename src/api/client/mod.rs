@@ -193,13 +193,13 @@ impl Client {
         Ok(hash.get(..12).map(hex::encode).unwrap_or_default())
     }
 
-    pub(super) fn random(&self) -> &Random {
+    pub(crate) fn random(&self) -> &Random {
         &self.settings().random
     }
 
     /// The time of the service's clock, estimated, at the time `machine` of this computer's clock, both in Unix
     /// seconds.
-    pub(super) fn service_time(&self, machine: i64) -> i64 {
+    pub(crate) fn service_time(&self, machine: i64) -> i64 {
         machine + self.shared.clock.now().1
     }
 
@@ -223,7 +223,7 @@ impl Client {
     }
 
     /// Invalidates snapshots, because something in the service has changed.
-    pub(super) fn note_change(&self) {
+    pub(crate) fn note_change(&self) {
         self.shared.changes.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -325,7 +325,7 @@ impl Client {
     /// Sends a request. It is sent again once after a correction of the clock and once with a renewed token, because a
     /// request whose token is refused was not processed (service API, Authentication). One of many that get a 429 is
     /// sent again when the service's pause is over, and counts no attempt.
-    pub(super) async fn attempt(&self, context: &Context, request: &Request, attempt: u32) -> Result<Answer, Error> {
+    pub(crate) async fn attempt(&self, context: &Context, request: &Request, attempt: u32) -> Result<Answer, Error> {
         let (mut corrected, mut renewed) = (false, false);
         loop {
             context.check().map_err(|ended| ended.error(request.endpoint))?;

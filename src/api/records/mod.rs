@@ -28,7 +28,7 @@ pub trait Record: DeserializeOwned + Send + Sync + 'static {
 }
 
 /// Reads one record; `None` if its key is missing.
-pub(super) fn read<T: DeserializeOwned>(json: &[u8]) -> Option<T> {
+pub(crate) fn read<T: DeserializeOwned>(json: &[u8]) -> Option<T> {
     serde_json::from_slice(json).ok()
 }
 

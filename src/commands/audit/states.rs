@@ -6,8 +6,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    api::{CreatePhase, Journal, ObjectKind},
+    api::ObjectKind,
     commands::Failure,
+    creation::{CreatePhase, Journal},
     provider::{Environment, type_name},
     review::{DocumentError, decoded, is_wrapped},
 };

@@ -21,7 +21,7 @@ use super::{
     terraform::{Cli, CliError, Mirror, ProgramEnvironment},
 };
 use crate::{
-    api::{Follower, Journal},
+    creation::{Journal, progress::Follower},
     sandbox::{Options, Running, Sandbox},
 };
 

@@ -9,12 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Workspace, of_cli, unexpected};
 use crate::{
-    api::Follower,
     commands::{
         Failure,
         terraform::{Cli, ProgramOutput},
         watch,
     },
+    creation::progress::Follower,
     sandbox::{LedgerObject, Mutation, Running},
 };
 

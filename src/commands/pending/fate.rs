@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::api::{
-    Client, CloudDisk, Code, Context, CreatePhase, Error, Found, Instance, Object, ObjectKind, PendingCreate,
-    PendingRecord, PrivateImage,
+use crate::{
+    api::{Client, CloudDisk, Code, Context, Error, Instance, Object, ObjectKind, PrivateImage},
+    creation::{CreatePhase, Found, PendingCreate, PendingRecord},
 };
 
 /// The status of released objects.

@@ -18,7 +18,8 @@ use super::{
     service::{DATA_DIRECTORY, PendingFolder, path_or_nothing},
 };
 use crate::{
-    api::{Client, Context, Journal, PendingCreate},
+    api::{Client, Context},
+    creation::{Journal, PendingCreate},
     provider::Environment,
     review::visible,
 };

@@ -20,7 +20,7 @@ use super::{
     Failure,
     service::{DATA_DIRECTORY, PendingFolder, path_or_nothing},
 };
-use crate::{api::Follower, provider::Environment};
+use crate::{creation::progress::Follower, provider::Environment};
 
 pub use self::view::line;
 

@@ -10,7 +10,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use crate::{
-    api::{ProgressEvent, Told, WaitEnding},
+    api::{ProgressEvent, WaitEnding},
+    creation::progress::Told,
     review::visible,
 };
 

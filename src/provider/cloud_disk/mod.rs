@@ -18,9 +18,10 @@ use super::{
 };
 use crate::{
     api::{
-        self, Accepted, CloudDiskSpecFilter, Code, Context, CreateCloudDisk, Objects, Sighting,
+        self, CloudDiskSpecFilter, Code, Context, CreateCloudDisk, Objects, Sighting,
         disk_status::{AVAILABLE, MOUNTED, MOUNTING, RELEASED, RELEASING, STARTING, UNMOUNTING},
     },
+    creation::Accepted,
     framework::{
         Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, PlanContext, Result, Schema,
         StepContext, Type, Update, UpdatePlan,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::api::fingerprint;
+use crate::creation::fingerprint;
 
 /// The arguments that name a state. Credentials and behaviour do not count.
 const ARGUMENTS: [&str; 14] = [

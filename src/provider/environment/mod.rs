@@ -12,7 +12,7 @@ use std::{
 #[cfg(unix)]
 use nix::unistd::{User, getuid};
 
-use crate::api::{Proxies, Scope};
+use crate::{api::Proxies, creation::Scope};
 
 /// The home directory: Windows has the second one.
 const HOMES: [&str; 2] = ["HOME", "USERPROFILE"];

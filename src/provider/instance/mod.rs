@@ -26,7 +26,8 @@ use super::{
     words::capitalized,
 };
 use crate::{
-    api::{self, Accepted, Attempt, Code, Context, CreateInstance, InstanceStatus, InstanceUid, Presence, Sighting},
+    api::{self, Code, Context, CreateInstance, InstanceStatus, InstanceUid, Presence, Sighting},
+    creation::{Accepted, Attempt},
     framework::{
         Attr, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, PlanContext, Private,
         Result, Schema, StepContext, Type, Update, UpdatePlan,

@@ -7,7 +7,8 @@ use super::{
     schema::Instance,
 };
 use crate::{
-    api::{Attempt, Context, Spec, WithJson},
+    api::{Context, Spec, WithJson},
+    creation::Attempt,
     framework::{Attr, Diagnostic, Path, Private, value::Number},
     provider::{
         ProviderClient,

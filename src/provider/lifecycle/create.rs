@@ -10,10 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Choice, Creatable, ManagedExt as _, absence, leftovers, noun};
 use crate::{
-    api::{
-        self, Accepted, Attempt, Choices, Context, CreateOptions, Entry, Error, Leftover, Object as _, Origin,
-        Permission, Refusal, Sighting,
-    },
+    api::{self, Context, Error, Object as _, Refusal, Sighting},
+    creation::{self, Accepted, Attempt, Choices, CreateOptions, Entry, Leftover, Origin, Permission},
     framework::{Attr, Create, Diagnostic, Diagnostics, Outcome, Path, Private, Result, StepContext, is_set},
     provider::{
         ProviderClient,
@@ -63,7 +61,7 @@ pub(super) async fn create<M: Creatable>(
         caller_gone: context.caller_gone.clone(),
     };
     let requests = Choices::new(first, requests.collect());
-    let (guard, accepted) = api::create(&client.api, requests, guard, &client.journal, options, &limits).await;
+    let (guard, accepted) = creation::create(&client.api, requests, guard, &client.journal, options, &limits).await;
     let Guard { mut choices, confirmed, withheld, marker, mut diagnostics, .. } = guard;
     if let Some(marker) = marker.filter(|_| !matches!(accepted, Err(Error::Unsettled(_)))) {
         M::create_ended(&marker, accepted.as_ref().ok().map(Accepted::id).as_deref(), client);
@@ -139,7 +137,7 @@ impl<M: Creatable> Guard<M> {
     }
 }
 
-impl<M: Creatable> api::Guard for Guard<M> {
+impl<M: Creatable> creation::Guard for Guard<M> {
     async fn judge(&mut self, found: Result<Vec<Leftover>, Error>, context: &Context) -> Permission {
         self.diagnostics.extend(leftovers::judge(found, &self.planned, &self.client, context).await);
         if self.diagnostics.has_errors() { Permission::Refuse } else { Permission::Send }

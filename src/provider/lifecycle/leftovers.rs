@@ -2,7 +2,8 @@
 
 use super::{Managed, ManagedExt as _, noun};
 use crate::{
-    api::{self, Context, Evidence, Leftover, LeftoverKind, Object},
+    api::{self, Context, Object},
+    creation::{Evidence, Leftover, LeftoverKind},
     framework::{Diagnostic, Diagnostics},
     provider::{OnLeftover, ProviderClient, errors::Failure, words::capitalized},
 };

@@ -18,7 +18,8 @@ pub(super) use self::{
 };
 use super::ProviderClient;
 use crate::{
-    api::{self, Accepted, Attempt, Code, Context, Creation, Object, WhileBusy},
+    api::{self, Code, Context, Creation, Object},
+    creation::{Accepted, Attempt, WhileBusy},
     framework::{
         self, Attr, Create, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, IdentityAttribute, IdentitySchema, Model,
         Outcome, PlanContext, Private, Result, Schema, State, StepContext, Update, UpdatePlan, Value,

@@ -2,7 +2,8 @@
 
 use super::{Creatable, Managed, ManagedExt as _, Releasable, absence};
 use crate::{
-    api::{Context, Object, PendingRecord},
+    api::{Context, Object},
+    creation::PendingRecord,
     framework::{
         CreatePlan, DestroyPlan, Diagnostic, Diagnostics, Outcome, Path, PlanContext, Result, StepContext, Update,
         UpdatePlan,

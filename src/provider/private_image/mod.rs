@@ -17,7 +17,8 @@ use super::{
     words::{capitalized, image_status, image_type},
 };
 use crate::{
-    api::{self, Accepted, Code, Context, InstanceUid, ObjectKind, SaveImage, WhileBusy},
+    api::{self, Code, Context, InstanceUid, ObjectKind, SaveImage},
+    creation::{Accepted, WhileBusy},
     framework::{
         Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Path, PlanContext, Schema, Type, UpdatePlan,
         timeouts::{DefaultTimeouts, minutes},

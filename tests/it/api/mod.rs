@@ -11,9 +11,12 @@ use std::{
     time::Duration,
 };
 
-use damodel::api::{
-    BaseUrl, Client, CloudDiskSpecFilter, Context, CreateInstance, Error, ImageSelector, InstanceStatus, InstanceUid,
-    Journal, Origin, PlainHttp, PublicImageFilter, Random, Settings, SpecSelector, TokenSource,
+use damodel::{
+    api::{
+        BaseUrl, Client, CloudDiskSpecFilter, Context, CreateInstance, Error, ImageSelector, InstanceStatus,
+        InstanceUid, PlainHttp, PublicImageFilter, Random, Settings, SpecSelector, TokenSource,
+    },
+    creation::{Journal, Origin},
 };
 use rstest::rstest;
 use secrecy::ExposeSecret;

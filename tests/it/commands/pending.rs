@@ -5,13 +5,14 @@ use std::{fs, path::Path, process::Command, time::Duration};
 use clap::Parser;
 use damodel::{
     api::{
-        Accepted, BaseUrl, Client, Context, CreateCloudDisk, CreateInstance, ImageSelector, Instance, Journal,
-        PlainHttp, Settings, SpecSelector, TokenSource,
+        BaseUrl, Client, Context, CreateCloudDisk, CreateInstance, ImageSelector, Instance, PlainHttp, Settings,
+        SpecSelector, TokenSource,
     },
     commands::{
         Failure,
         pending::{Arguments, run_to},
     },
+    creation::{Accepted, Journal},
     provider::Environment,
     sandbox::{Mutation, Options},
 };

@@ -1,7 +1,8 @@
 //! Creates through the client of the service, without the provider's checks.
 
-use damodel::api::{
-    Accepted, Attempt, Choices, Client, Context, CreateOptions, Creation, Error, Guard, Journal, Leftover, Permission,
+use damodel::{
+    api::{Client, Context, Creation, Error},
+    creation::{Accepted, Attempt, Choices, CreateOptions, Guard, Journal, Leftover, Permission},
 };
 
 /// A guard that permits everything.
@@ -24,5 +25,7 @@ pub(crate) async fn create<C: Creation>(
     journal: &Journal,
     context: &Context,
 ) -> Result<Accepted<C::Object>, Error> {
-    damodel::api::create(client, Choices::from(request), Permits, journal, CreateOptions::default(), context).await.1
+    damodel::creation::create(client, Choices::from(request), Permits, journal, CreateOptions::default(), context)
+        .await
+        .1
 }

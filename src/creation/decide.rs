@@ -1,10 +1,7 @@
 //! What a create does about the record of an earlier one, as a pure function of what the service shows of its object.
 
-use super::{Evidence, found::Found};
-use crate::api::{
-    object::Object,
-    pending::{CreatePhase, Place},
-};
+use super::{CreatePhase, Evidence, Found, pending::Place};
+use crate::api::Object;
 
 /// The account of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use crate::api::object::Creation;
+use crate::api::Creation;
 
 /// The possible requests of a create, in order of preference. Usually one; several if stock and price decide.
 #[derive(Debug, Clone)]

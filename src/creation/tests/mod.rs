@@ -1,8 +1,10 @@
 //! Creates on a scripted service and paused time.
 
 mod choices;
+mod cloud_disks;
 mod decide;
 mod found;
+mod private_images;
 
 use std::sync::{
     Arc, Mutex,
@@ -15,14 +17,53 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::{
-    Code, CreateInstance, CreatePhase, Endpoint, Follower, ImageSelector, Instance, ObjectKind, Progress, Random,
-    Scope, Settings, SpecSelector, TokenSource, WaitEnding, is_marked,
-    testing::{
-        self, Ledger, Reply, context, journal, lost, never_sent, next, ok, page, phases, raw, refusal, serve,
-        serve_with,
-    },
-    transport::Outgoing,
+    AccountFingerprints, CloudDisk, Code, CreateInstance, Endpoint, Ids, ImageSelector, Instance, ObjectKind, Outgoing,
+    Random, Settings, SpecSelector, TokenSource, WaitEnding,
+    testing::{self, Ledger, Reply, context, lost, never_sent, ok, page, query, raw, refusal, serve, serve_with},
 };
+
+/// An empty journal, in a folder that is removed with the first value.
+fn journal() -> (tempfile::TempDir, Journal) {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::new(folder.path());
+    (folder, journal)
+}
+
+/// The journal of the next run.
+fn next(journal: &Journal) -> Journal {
+    journal.end();
+    Journal::new(journal.directory())
+}
+
+fn phases(journal: &Journal) -> Vec<CreatePhase> {
+    journal.list().unwrap().entries.into_iter().map(|listed| listed.record.phase).collect()
+}
+
+/// A guard that keeps what was found and permits everything.
+#[derive(Default)]
+struct Permits(Option<Result<Vec<Leftover>, Error>>);
+
+impl Guard for Permits {
+    async fn judge(&mut self, found: Result<Vec<Leftover>, Error>, _: &Context) -> Permission {
+        self.0 = Some(found);
+        Permission::Send
+    }
+
+    async fn permit(&mut self, _attempt: Attempt) -> Permission {
+        Permission::Send
+    }
+}
+
+/// Creates what nothing forbids.
+async fn permitted<C: Creation>(
+    client: &Client,
+    choices: Choices<C>,
+    journal: &Journal,
+    options: CreateOptions,
+    context: &Context,
+) -> Result<Accepted<C::Object>, Error> {
+    create(client, choices, Permits::default(), journal, options, context).await.1
+}
 
 fn request() -> CreateInstance {
     CreateInstance {
@@ -45,7 +86,7 @@ async fn create_with(
     options: CreateOptions,
     context: &Context,
 ) -> Result<Accepted<Instance>, Error> {
-    testing::create(client, request().into(), journal, options, context).await
+    permitted(client, request().into(), journal, options, context).await
 }
 
 async fn create_one(client: &Client, journal: &Journal, seconds: u64) -> Result<Accepted<Instance>, Error> {
@@ -303,7 +344,7 @@ async fn an_undocumented_refusal_is_believed_when_nothing_shows_up() {
 async fn stock_is_waited_for_politely_when_asked() {
     let (_folder, journal) = journal();
     let start = Instant::now();
-    let settings = Settings { progress: Progress::beside(&journal), ..testing::settings() };
+    let settings = Settings { progress: progress::beside(&journal), ..testing::settings() };
     let (client, ledger) = serve_with(settings, move |_| async move {
         if start.elapsed() < Duration::from_secs(600) { refusal(160_004) } else { made() }
     });
@@ -313,7 +354,7 @@ async fn stock_is_waited_for_politely_when_asked() {
     // Another thread writes the events, in real time.
     let begun = std::time::Instant::now();
     let told = loop {
-        let told = Follower::beside(&journal).look().unwrap().told;
+        let told = progress::Follower::beside(&journal).look().unwrap().told;
         if told.iter().any(|told| told.event.ended.is_some()) {
             break told;
         }

@@ -16,7 +16,7 @@ use terraform_plugin::process::{FileLock, Parent, is_locked, private_directory};
 use tokio::time::Instant;
 
 use super::files::{RUN, failed, paths, run_of, sync_directory};
-use crate::api::{error::Error, object::ObjectKind, settings::Random};
+use crate::api::{Error, ObjectKind, Random};
 
 /// The process of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,7 +195,7 @@ impl Drop for Run {
 }
 
 /// Whether a run with this name lasts.
-pub(in crate::api) fn lasts(directory: &Path, run: &str) -> bool {
+pub(in crate::creation) fn lasts(directory: &Path, run: &str) -> bool {
     is_locked(&directory.join(file_name(run)))
 }
 

@@ -11,7 +11,7 @@ use super::{
     CreatePhase, Journal, PendingRecord,
     files::{FINISHED, RECORD, failed, remove, store},
 };
-use crate::api::{error::Error, object::Ids, witness::AccountFingerprints};
+use crate::api::{AccountFingerprints, Error, Ids};
 
 /// A create of this run. Dropping it keeps its file, and the next run's same create resumes it.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Entry {
     ///
     /// # Errors
     /// A file that cannot be written: then nothing may be sent.
-    pub(in crate::api) fn sending(
+    pub(in crate::creation) fn sending(
         &mut self,
         account: &AccountFingerprints,
         candidate: Option<String>,
@@ -55,7 +55,7 @@ impl Entry {
     ///
     /// # Errors
     /// A file that cannot be written; the next run's same create then looks for the object first.
-    pub(in crate::api) fn refused(&mut self) -> Result<(), Error> {
+    pub(in crate::creation) fn refused(&mut self) -> Result<(), Error> {
         self.record.refused = true;
         self.store()
     }
@@ -64,7 +64,7 @@ impl Entry {
     ///
     /// # Errors
     /// A file that cannot be written; the object may exist nevertheless.
-    pub(in crate::api) fn acknowledged(&mut self, request_id: Option<String>) -> Result<(), Error> {
+    pub(in crate::creation) fn acknowledged(&mut self, request_id: Option<String>) -> Result<(), Error> {
         self.record.acknowledged = true;
         self.record.request_id = request_id;
         self.store()
@@ -74,7 +74,7 @@ impl Entry {
     ///
     /// # Errors
     /// A file that cannot be written; the object exists nevertheless.
-    pub(in crate::api) fn accepted(
+    pub(in crate::creation) fn accepted(
         &mut self,
         ids: Ids,
         account: &AccountFingerprints,

@@ -1,7 +1,7 @@
 //! Creates with several choices.
 
 use super::*;
-use crate::api::pending::Begin;
+use crate::creation::pending::Begin;
 
 /// Three candidates, by their specifications.
 fn candidates() -> Choices<CreateInstance> {
@@ -14,7 +14,7 @@ async fn create_one_of(
     journal: &Journal,
     options: CreateOptions,
 ) -> Result<Accepted<Instance>, Error> {
-    testing::create(client, candidates(), journal, options, &context(1800)).await
+    permitted(client, candidates(), journal, options, &context(1800)).await
 }
 
 /// Serves creates with these answers in order, and repeats the last one.
@@ -143,7 +143,7 @@ async fn what_a_killed_run_made_of_another_candidate_is_left_alone() {
     let (client, ledger) = answering(&[made]);
     let only = CreateInstance { is_candidate: true, ..request() };
     let (journal, options) = (next(&journal), CreateOptions::default());
-    let made = testing::create(&client, only.into(), &journal, options, &context(60)).await.unwrap();
+    let made = permitted(&client, only.into(), &journal, options, &context(60)).await.unwrap();
     assert_eq!((made.origin, asked_for(&ledger)), (Origin::Answered, vec![7]));
     assert_eq!(phases(&journal).len(), 2);
 }

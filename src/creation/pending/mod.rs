@@ -16,10 +16,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{
-    object::{Ids, Object, ObjectKind},
-    witness::AccountFingerprints,
-};
+use crate::api::{AccountFingerprints, Ids, Object, ObjectKind};
 
 pub use self::files::Unreadable;
 pub use self::{

@@ -7,7 +7,7 @@ use super::{
     },
     *,
 };
-use crate::api::{pending::Place, records::read};
+use crate::{api::read, creation::pending::Place};
 
 const ALL: [Whose; 3] = [Whose::Other, Whose::Own, Whose::SameProgram];
 const OWN: [Whose; 1] = [Whose::Own];

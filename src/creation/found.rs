@@ -2,15 +2,8 @@
 
 use std::time::Duration;
 
-use super::VISIBILITY_WINDOW;
-use crate::api::{
-    context::Context,
-    error::Error,
-    listing::Listing,
-    object::{Object, Objects},
-    pending::PendingRecord,
-    presence::Presence,
-};
+use super::{PendingRecord, VISIBILITY_WINDOW};
+use crate::api::{Context, Error, Listing, Object, Objects, Presence};
 
 /// What the service shows of the object of a pending record.
 #[derive(Debug, Clone)]

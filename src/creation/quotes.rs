@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use terraform_plugin::process::private;
 
-use super::{Context, Journal, pending::fingerprint};
+use super::{Journal, fingerprint};
+use crate::api::Context;
 
 /// How long a quote is valid.
 const VALID: Duration = Duration::from_secs(60 * 60);

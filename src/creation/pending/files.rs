@@ -12,10 +12,7 @@ use serde_json::Value;
 use terraform_plugin::process::replace;
 
 use super::{CreatePhase, PendingRecord, VERSION};
-use crate::api::{
-    error::{Error, JournalError},
-    lenient::Lenient as _,
-};
+use crate::api::{Error, JournalError, Lenient as _};
 
 /// The ending of an unfinished record's file.
 pub(super) const RECORD: &str = ".json";

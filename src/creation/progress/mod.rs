@@ -14,70 +14,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
-
 use super::{Journal, pending};
+use crate::api::{ProgressEvent, WaitEnding};
 
-pub use self::writer::{Progress, Stage, Task};
+pub use self::writer::beside;
 
 /// The directory of a journal's progress files.
 fn directory(journal: &Journal) -> PathBuf {
     let mut name = journal.directory().file_name().unwrap_or_default().to_owned();
     name.push("-progress");
     journal.directory().with_file_name(name)
-}
-
-/// The version of the format.
-const VERSION: u32 = 1;
-
-/// The progress of a wait: one line of the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
-    /// The version of the format.
-    pub version: u32,
-    /// When it was written, in Unix milliseconds.
-    pub at: i64,
-    /// The number of the wait within its file.
-    pub task: u64,
-    /// When the wait began, in Unix milliseconds.
-    pub since: i64,
-    /// The kind of the object, as a noun.
-    pub kind: String,
-    /// Its id; the sent name until the id is known.
-    pub id: String,
-    /// Its name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Its phase.
-    pub phase: String,
-    /// The progress of the phase, 0 to 100.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub percent: Option<u8>,
-    /// The current step of the phase.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-    /// How the wait ended; `None` until then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<WaitEnding>,
-}
-
-/// How a wait ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WaitEnding {
-    /// Its run ended without it, as when the process is killed. No run writes this: readers find it out.
-    BrokenOff,
-    /// The condition was met.
-    Done,
-    /// It ended early: by an error, a timeout, or the caller.
-    Stopped,
-}
-
-impl Event {
-    /// Reads a line; `None` for a newer format.
-    fn parse(line: &[u8]) -> Option<Self> {
-        serde_json::from_slice(line).ok().filter(|event: &Self| event.version == VERSION)
-    }
 }
 
 /// Reads the progress of runs, from another process.
@@ -96,7 +42,7 @@ struct Run {
     /// The line that is not read to its end.
     line: Vec<u8>,
     /// The last event of each wait that has not ended.
-    open: BTreeMap<u64, Event>,
+    open: BTreeMap<u64, ProgressEvent>,
 }
 
 /// The result of a look.
@@ -114,7 +60,7 @@ pub struct Told {
     /// The run, by the name of its file. The number of a wait is unique only within a run.
     pub run: String,
     /// The event.
-    pub event: Event,
+    pub event: ProgressEvent,
 }
 
 impl Follower {
@@ -163,10 +109,10 @@ impl Follower {
 
 impl Run {
     /// The events of the complete unread lines; lines of another format are skipped, and an error ends the read.
-    fn read(&mut self) -> Vec<Event> {
+    fn read(&mut self) -> Vec<ProgressEvent> {
         let mut events = Vec::new();
         while self.file.read_until(b'\n', &mut self.line).is_ok() && self.line.ends_with(b"\n") {
-            events.extend(Event::parse(&self.line));
+            events.extend(ProgressEvent::parse(&self.line));
             self.line.clear();
         }
         for event in &events {
@@ -180,9 +126,9 @@ impl Run {
     }
 
     /// The waits that the run did not end, after its end.
-    fn broken_off(&mut self) -> impl Iterator<Item = Event> + use<> {
+    fn broken_off(&mut self) -> impl Iterator<Item = ProgressEvent> + use<> {
         let open = std::mem::take(&mut self.open);
-        open.into_values().map(|event| Event { ended: Some(WaitEnding::BrokenOff), ..event })
+        open.into_values().map(|event| ProgressEvent { ended: Some(WaitEnding::BrokenOff), ..event })
     }
 }
 
@@ -210,6 +156,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::api::{Progress, Stage};
 
     fn journal() -> (TempDir, Journal) {
         let folder = tempfile::tempdir().unwrap();
@@ -219,7 +166,7 @@ mod tests {
 
     /// The progress of a new run.
     fn run(journal: &Journal) -> Progress {
-        Progress::beside(&Journal::new(journal.directory()))
+        beside(&Journal::new(journal.directory()))
     }
 
     fn files(journal: &Journal) -> Vec<PathBuf> {
@@ -270,7 +217,7 @@ mod tests {
     fn what_a_run_did_not_end_is_broken_off() {
         let (_folder, journal) = journal();
         let killed = Journal::new(journal.directory());
-        let progress = Progress::beside(&killed);
+        let progress = beside(&killed);
         let mut follower = Follower::beside(&journal);
         let mut task = progress.task("instance", "ins-1");
         task.sees(Stage::new("Creating"), None);
@@ -288,7 +235,7 @@ mod tests {
     fn the_last_events_of_a_run_are_read_although_its_file_is_gone() {
         let (_folder, journal) = journal();
         let (first, second) = (Journal::new(journal.directory()), run(&journal));
-        let progress = Progress::beside(&first);
+        let progress = beside(&first);
         let mut follower = Follower::beside(&journal);
         let mut task = progress.task("instance", "ins-1");
         task.sees(Stage::new("Creating"), None);

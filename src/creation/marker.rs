@@ -1,6 +1,7 @@
 //! The marker in the name under which an object is created: of family and backend, and random.
 
-use crate::api::{object::ObjectKind, pending::Scope, settings::Random};
+use super::Scope;
+use crate::api::{ObjectKind, Random};
 
 /// The name before the marker of an object without a configured name; the object keeps that name.
 const NAMELESS: &str = "tf";

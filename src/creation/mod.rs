@@ -9,6 +9,9 @@ mod decide;
 mod flow;
 mod found;
 mod marker;
+mod pending;
+pub mod progress;
+mod quotes;
 #[cfg(test)]
 mod tests;
 
@@ -19,15 +22,17 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use self::flow::Flow;
-use super::{
-    client::Client,
-    context::Context,
-    error::{Error, RequestIds},
-    object::{Creation, Object},
-    pending::{Entry, Journal, fingerprint},
-};
+use crate::api::{Client, Context, Creation, Error, Object, RequestIds};
 
-pub use self::{choices::Choices, found::Found, marker::is_marked};
+pub use self::{
+    choices::Choices,
+    found::Found,
+    marker::is_marked,
+    pending::{
+        CreatePhase, Entry, Journal, JournalReport, Maker, PendingCreate, PendingRecord, Scope, Unreadable, fingerprint,
+    },
+    quotes::Quotes,
+};
 
 /// The longest time from a create until a list shows the object. A create with an unknown outcome that is older than
 /// this and missing in two complete lists created nothing.

@@ -15,7 +15,7 @@ use super::{
     files::{FINISHED, Files, Unreadable, failed, read_all, record_name, remove},
     run::{Maker, RecordHolder, Run},
 };
-use crate::api::{error::Error, object::ObjectKind, witness::AccountFingerprints};
+use crate::api::{AccountFingerprints, Error, ObjectKind};
 
 /// The greatest age of a directory reading while another run works in the directory.
 const READING_LASTS: Duration = Duration::from_millis(100);
@@ -74,14 +74,14 @@ impl PendingCreate {
 
 /// The content of a new record.
 #[derive(Debug)]
-pub(in crate::api) struct Begin {
-    pub(in crate::api) kind: ObjectKind,
-    pub(in crate::api) wanted_name: Option<String>,
-    pub(in crate::api) request: String,
-    pub(in crate::api) marker: String,
-    pub(in crate::api) base_url: String,
-    pub(in crate::api) account: AccountFingerprints,
-    pub(in crate::api) candidate: Option<String>,
+pub(in crate::creation) struct Begin {
+    pub(in crate::creation) kind: ObjectKind,
+    pub(in crate::creation) wanted_name: Option<String>,
+    pub(in crate::creation) request: String,
+    pub(in crate::creation) marker: String,
+    pub(in crate::creation) base_url: String,
+    pub(in crate::creation) account: AccountFingerprints,
+    pub(in crate::creation) candidate: Option<String>,
 }
 
 impl Journal {
@@ -91,7 +91,7 @@ impl Journal {
     }
 
     /// The journal as a run of another process has it.
-    pub(in crate::api) fn made_by(directory: impl Into<PathBuf>, maker: Maker) -> Self {
+    pub(in crate::creation) fn made_by(directory: impl Into<PathBuf>, maker: Maker) -> Self {
         Self { scope: Arc::default(), run: Arc::new(Run::new(directory.into(), maker)), reading: Arc::default() }
     }
 
@@ -103,7 +103,7 @@ impl Journal {
 
     /// Ends the run, as the end of its process does.
     #[cfg(test)]
-    pub(in crate::api) fn end(&self) {
+    pub(in crate::creation) fn end(&self) {
         self.run.end();
     }
 
@@ -120,12 +120,12 @@ impl Journal {
     }
 
     /// When the run began.
-    pub(in crate::api) fn begun(&self) -> tokio::time::Instant {
+    pub(in crate::creation) fn begun(&self) -> tokio::time::Instant {
         self.run.begun
     }
 
     /// The name of the run, for other files of it. Its own file is there when this returns.
-    pub(in crate::api) fn run_name(&self) -> Result<&str, Error> {
+    pub(in crate::creation) fn run_name(&self) -> Result<&str, Error> {
         self.run.begin()?;
         Ok(self.run.name())
     }
@@ -140,7 +140,7 @@ impl Journal {
     ///
     /// # Errors
     /// A directory that cannot be created, written or locked: then nothing may be sent.
-    pub(in crate::api) fn begin(&self, begin: Begin) -> Result<Entry, Error> {
+    pub(in crate::creation) fn begin(&self, begin: Begin) -> Result<Entry, Error> {
         self.run.begin()?;
         let Begin { kind, wanted_name, request, marker, base_url, account, candidate } = begin;
         let now = Timestamp::now().as_second();
@@ -174,7 +174,7 @@ impl Journal {
     ///
     /// # Errors
     /// A directory that cannot be read, and unreadable files in it: they may be records of this create.
-    pub(in crate::api) fn left(
+    pub(in crate::creation) fn left(
         &self,
         kind: ObjectKind,
         name: Option<&str>,
@@ -212,7 +212,7 @@ impl Journal {
     }
 
     /// Takes a record whose run is gone. If several processes try, one gets it.
-    pub(in crate::api) fn take(&self, left: &PendingCreate) -> Result<Option<Entry>, Error> {
+    pub(in crate::creation) fn take(&self, left: &PendingCreate) -> Result<Option<Entry>, Error> {
         self.run.begin()?;
         let mut record = left.record.clone();
         record.scope.clone_from(&self.scope);
@@ -343,7 +343,7 @@ impl Reading {
 
 impl PendingRecord {
     /// Whether a create of this request, for one of these candidates if there are several, resumes it.
-    pub(in crate::api) fn is_resumed_by(&self, request: &str, candidates: &[String]) -> bool {
+    pub(in crate::creation) fn is_resumed_by(&self, request: &str, candidates: &[String]) -> bool {
         self.phase != CreatePhase::Finished
             && self.request == request
             && self.candidate.as_ref().is_none_or(|candidate| candidates.contains(candidate))

@@ -6,26 +6,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Accepted, Attempt, Choices, CreateOptions, Evidence, Guard, Leftover, LeftoverKind, Origin, Permission,
-    VISIBILITY_WINDOW, WhileBusy,
+    Accepted, Attempt, Choices, CreateOptions, CreatePhase, Entry, Evidence, Guard, Journal, Leftover, LeftoverKind,
+    Origin, PendingCreate, PendingRecord, Permission, VISIBILITY_WINDOW, WhileBusy,
     decide::{Decision, Whose, decide},
     found::{Found, age, window_left},
     marker::{is_marked, mark},
+    pending::{Begin, Place},
 };
 use crate::api::{
-    client::{Client, GRACE},
-    code::Code,
-    context::{Context, Ended},
-    endpoint::Request,
-    error::{Error, HeldElsewhere, Missing, Refusal, RequestIds, UnreadAnswer, Unsettled},
-    flight::Freshness,
-    listing::Listing,
-    object::{Creation, Object},
-    pending::{Begin, CreatePhase, Entry, Journal, PendingCreate, PendingRecord, Place},
-    progress::{Stage, Task},
-    records::{Record as _, read},
-    retry,
-    witness::AccountFingerprints,
+    AccountFingerprints, Client, Code, Context, Creation, Ended, Error, Freshness, GRACE, HeldElsewhere, Listing,
+    Missing, Object, Record as _, Refusal, Request, RequestIds, Stage, Task, UnreadAnswer, Unsettled, read, retry,
 };
 
 pub(super) struct Flow<C: Creation> {

@@ -1,11 +1,7 @@
 //! What a create does about records on a service: the way of each decision. All cases are in the table of `decide`.
 
 use super::*;
-use crate::api::{
-    Ids,
-    pending::{Begin, Maker},
-    witness::AccountFingerprints,
-};
+use crate::creation::pending::Begin;
 
 const BASE: &str = "http://127.0.0.1:1";
 const MARKER: &str = "web-aaaa00000001";
@@ -51,21 +47,6 @@ fn scope(from: Place) -> Scope {
         directory: if from == Here { "here" } else { "there" }.to_owned(),
         backend: if from == OtherBackend { "other" } else { "s3" }.to_owned(),
         is_local: false,
-    }
-}
-
-/// A guard that keeps what it is told and permits everything.
-#[derive(Default)]
-struct Told(Option<Result<Vec<Leftover>, Error>>);
-
-impl Guard for Told {
-    async fn judge(&mut self, found: Result<Vec<Leftover>, Error>, _: &Context) -> Permission {
-        self.0 = Some(found);
-        Permission::Send
-    }
-
-    async fn permit(&mut self, _attempt: Attempt) -> Permission {
-        Permission::Send
     }
 }
 
@@ -147,7 +128,7 @@ async fn a_create_does_with_a_record(
     left(folder.path(), from, of, phase, if is_same { &same } else { "other" }, &client).await;
     let before = files(folder.path());
     let journal = Journal::new(folder.path()).within(scope(Here));
-    let (guard, accepted) = guarded(&client, &journal, Told::default(), CreateOptions::default()).await;
+    let (guard, accepted) = guarded(&client, &journal, Permits::default(), CreateOptions::default()).await;
     let accepted = accepted.unwrap();
     let found: Vec<_> = guard.0.into_iter().flat_map(Result::unwrap).collect();
     let kinds: Vec<_> = found.iter().map(|leftover| leftover.kind).collect();
@@ -205,7 +186,7 @@ async fn what_made_nothing_is_removed(#[case] phase: CreatePhase, #[case] is_sam
     let same = request_hash(&request());
     left(folder.path(), Here, Own, phase, if is_same { &same } else { "other" }, &client).await;
     let journal = Journal::new(folder.path()).within(scope(Here));
-    let (guard, accepted) = guarded(&client, &journal, Told::default(), CreateOptions::default()).await;
+    let (guard, accepted) = guarded(&client, &journal, Permits::default(), CreateOptions::default()).await;
     assert_eq!(accepted.unwrap().made.uid.as_str(), "ins-9");
     assert!(guard.0.unwrap().unwrap().is_empty());
     assert_eq!((creates(&ledger), phases(&journal)), (1, vec![AcceptedPhase]));
@@ -220,7 +201,7 @@ async fn what_has_no_marker_any_more_is_not_adopted_from_elsewhere() {
         let (client, _) = showing(vec![object]);
         left(folder.path(), from, Own, AcceptedPhase, &request_hash(&request()), &client).await;
         let journal = Journal::new(folder.path()).within(scope(Here));
-        let (guard, accepted) = guarded(&client, &journal, Told::default(), CreateOptions::default()).await;
+        let (guard, accepted) = guarded(&client, &journal, Permits::default(), CreateOptions::default()).await;
         assert_eq!(accepted.unwrap().made.uid.as_str(), "ins-9");
         let found = guard.0.unwrap().unwrap();
         assert!(found.len() == leftovers && found.iter().all(|leftover| leftover.kind == Unfinished), "{found:?}");
@@ -248,7 +229,7 @@ async fn an_object_without_a_record_is_found_by_its_name(#[case] status: &str, #
         object("ins-6", "web-2", status),
     ]);
     let options = CreateOptions { unique_names: true, ..CreateOptions::default() };
-    let (guard, accepted) = guarded(&client, &journal, Told::default(), options).await;
+    let (guard, accepted) = guarded(&client, &journal, Permits::default(), options).await;
     accepted.unwrap();
     let found = guard.0.unwrap().unwrap();
     let found: Vec<_> = found.iter().map(|leftover| (leftover.kind, leftover.id.as_deref())).collect();
@@ -265,7 +246,7 @@ async fn leftovers_are_judged_from_a_complete_list(#[case] unreadable: Value, #[
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::new(folder.path()).within(scope(Here));
     let (client, ledger) = showing(vec![unreadable]);
-    let (guard, _) = guarded(&client, &journal, Told::default(), CreateOptions::default()).await;
+    let (guard, _) = guarded(&client, &journal, Permits::default(), CreateOptions::default()).await;
     assert_eq!(guard.0.unwrap().is_ok(), is_judged);
     assert_eq!(ledger.of(Endpoint::InstanceList).len() > 1, !is_judged, "it is asked for a second time");
 }
