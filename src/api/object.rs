@@ -1,7 +1,7 @@
 //! What instances, cloud disks and private images share: their ids, the request that creates one, and the calls to
 //! list, look, wait, rename and release.
 
-use std::{fmt, future::Future, marker::PhantomData, sync::Arc};
+use std::{borrow::Borrow, fmt, future::Future, marker::PhantomData, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -84,7 +84,7 @@ impl Ids {
 #[expect(private_interfaces, reason = "how it is asked for is this layer's own")]
 pub trait Object: Record<Key: fmt::Display + fmt::Debug + Sync> + Clone + fmt::Debug {
     /// The result of a look: more than a list shows if there is a detail endpoint.
-    type Shown: Send + 'static;
+    type Shown: Borrow<Self> + Send + 'static;
 
     /// The kind.
     const KIND: ObjectKind;
@@ -128,6 +128,9 @@ pub trait Object: Record<Key: fmt::Display + fmt::Debug + Sync> + Clone + fmt::D
 
     /// Its status in words.
     fn status_text(&self) -> String;
+
+    /// A record in a list as the result of a look; `None` if a look shows more.
+    fn as_shown(&self) -> Option<Self::Shown>;
 
     /// Its phase, for the progress file.
     fn step(&self) -> Stage {

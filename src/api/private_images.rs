@@ -66,6 +66,10 @@ impl Object for PrivateImage {
         self.push_progress.map_or_else(|| status.clone(), |progress| format!("{status} with {progress} % pushed"))
     }
 
+    fn as_shown(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
     fn step(&self) -> Stage {
         let status = match self.image_status {
             Some(0) => "creating".to_owned(),

@@ -181,6 +181,10 @@ impl Object for CloudDisk {
         self.size_gb.map_or_else(|| status.clone(), |size| format!("{status} with {size} GB"))
     }
 
+    fn as_shown(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
     async fn look(
         objects: &Objects<Self>,
         id: &i64,

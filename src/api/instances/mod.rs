@@ -128,6 +128,10 @@ impl Object for Instance {
         self.status.as_ref().map_or_else(|| "without a status".to_owned(), ToString::to_string)
     }
 
+    fn as_shown(&self) -> Option<InstanceDetail> {
+        None
+    }
+
     fn rename_request(uid: &InstanceUid, name: &str) -> Request {
         Request::new(Endpoint::InstanceRename).body(&json!({ "instance_uid": uid.as_str(), "name": name }))
     }

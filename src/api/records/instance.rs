@@ -1,6 +1,6 @@
 //! Instances (service API, Instance).
 
-use std::fmt;
+use std::{borrow::Borrow, fmt};
 
 use bigdecimal::BigDecimal;
 use secrecy::SecretString;
@@ -203,6 +203,12 @@ pub struct InstanceDetail {
     pub instance: Instance,
     /// The detail-only fields.
     pub more: DetailFields,
+}
+
+impl Borrow<Instance> for InstanceDetail {
+    fn borrow(&self) -> &Instance {
+        &self.instance
+    }
 }
 
 /// The detail-only fields. Undescribed values are kept unparsed.

@@ -5,26 +5,25 @@ mod schema;
 
 use serde_json::Value;
 
-use self::schema::CloudDisk;
+use self::schema::{CloudDisk, schema};
 use super::{
     ProviderClient,
     client::{limits, planning_limits},
     disk_sizes,
     errors::Failure,
-    lifecycle::{
-        self, AfterRefusal, Common, Creatable, Free, ImportTarget, Managed, ManagedExt as _, Releasable, Release,
-    },
-    words::{capitalized, disk_status},
+    lifecycle::{self, AfterRefusal, Common, Free, ImportTarget, Kind, Managed, ManagedExt as _, Release},
+    rules::same_path,
+    words::{capitalized, disk_status, keep, storage_class, time},
 };
 use crate::{
     api::{
         self, CloudDiskSpecFilter, Code, Context, CreateCloudDisk, Objects, Sighting,
         disk_status::{AVAILABLE, MOUNTED, MOUNTING, RELEASED, RELEASING, STARTING, UNMOUNTING},
     },
-    creation::Accepted,
+    creation::{Accepted, WhileBusy},
     framework::{
-        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, PlanContext, Result, Schema,
-        StepContext, Type, Update, UpdatePlan,
+        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, PlanContext, Result, StepContext,
+        Type, Update, UpdatePlan,
         timeouts::{DefaultTimeouts, minutes},
     },
 };
@@ -38,28 +37,70 @@ pub(super) type Resource = lifecycle::Resource<CloudDisk>;
 
 impl Managed for CloudDisk {
     type Object = api::CloudDisk;
+    type Request = CreateCloudDisk;
 
-    const TYPE_NAME: &'static str = "damodel_cloud_disk";
-    const IMPORT_ID: &'static str = "the disk's database number or its UID, not its name";
+    const KIND: Kind = Kind {
+        type_name: "damodel_cloud_disk",
+        schema,
+        timeouts: DefaultTimeouts { create: minutes(10), read: minutes(2), update: minutes(10), delete: minutes(10) },
+        while_busy: WhileBusy::Fail,
+        releases_later: true,
+        identity: || IdentityAttribute::required("id", "id", Type::String, "The disk's database number, as text."),
+        import_id: "the disk's database number or its UID, not its name",
+    };
 
-    fn schema() -> Schema {
-        schema::schema()
+    fn planned_request(&self, _client: &ProviderClient) -> Option<CreateCloudDisk> {
+        Some(CreateCloudDisk {
+            name: self.name.known().cloned(),
+            mount_path: self.mount_path.known().cloned(),
+            ..CreateCloudDisk::new(*self.size_gb.known()?, *self.spec_id.known()?)
+        })
     }
 
-    fn identity() -> IdentityAttribute {
-        IdentityAttribute::required("id", "id", Type::String, "The disk's database number, as text.")
+    async fn request(&mut self, client: &ProviderClient, _limits: &Context) -> Result<CreateCloudDisk, Diagnostic> {
+        let missing = || Diagnostic::error("Missing required argument", "A new disk needs size_gb and spec_id.");
+        self.planned_request(client).ok_or_else(missing)
     }
 
-    fn default_timeouts() -> DefaultTimeouts {
-        DefaultTimeouts { create: minutes(10), read: minutes(2), update: minutes(10), delete: minutes(10) }
+    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        check_size(&plan.planned, context, &mut plan.diagnostics).await;
     }
 
+    /// A disk cannot shrink.
     async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
-        plan_size(plan, context).await;
+        let (before, after) = (plan.prior.size_gb.known(), plan.planned.size_gb.known());
+        if let (Some(before), Some(after), true) = (before, after, plan.replace.is_empty())
+            && after < before
+        {
+            plan.diagnostics.error_at(
+                Path::to("size_gb"),
+                "A disk cannot shrink",
+                format!(
+                    "{} has {before} GB; {after} GB are requested. Set size_gb to at least {before}, or create a new, \
+                     smaller disk and copy the data.",
+                    plan.prior.title()
+                ),
+            );
+        } else if before != after {
+            check_size(&plan.planned, context, &mut plan.diagnostics).await;
+        }
     }
 
-    async fn update(change: Update<Self>, context: &StepContext<ProviderClient>) -> Result<Outcome<Self>> {
-        update(change, context).await
+    fn creation_ended(disk: &api::CloudDisk) -> bool {
+        disk.status.is_some_and(|status| ![STARTING, MOUNTING].contains(&status))
+    }
+
+    fn unfit(&self, disk: &api::CloudDisk, accepted: &Accepted<api::CloudDisk>) -> Option<Diagnostic> {
+        (!matches!(disk.status, Some(AVAILABLE | MOUNTED))).then(|| {
+            Diagnostic::warning(
+                format!("{} is {}", capitalized(&self.title()), disk_status(disk.status.unwrap_or_default())),
+                format!(
+                    "The service created the disk, but its status is not available. The state holds the disk. Check it \
+                     in the console{}.",
+                    accepted.ids
+                ),
+            )
+        })
     }
 
     fn common(&self) -> Common<'_> {
@@ -80,20 +121,96 @@ impl Managed for CloudDisk {
         self.uid.as_str().or_else(|| self.name())
     }
 
-    fn uid_of(shown: &api::CloudDisk) -> Option<&str> {
-        shown.uid.as_deref()
-    }
-
+    /// Arguments missing in the record keep their values.
     fn take_record(&mut self, disk: &api::CloudDisk) {
-        self.take_disk(disk);
+        self.id = Attr::Known(disk.id.to_string());
+        self.disk_id = disk.id.into();
+        keep(&mut self.uid, disk.uid.clone());
+        keep(&mut self.name, disk.name.clone());
+        keep(&mut self.size_gb, disk.size_gb);
+        self.status = disk.status.map(disk_status).into();
+        keep(&mut self.spec_id, disk.spec_id.filter(|id| *id != 0));
+        self.spec_type = disk.spec_type.clone().into();
+        self.storage_class = disk.storage_class_type.map(storage_class).into();
+        self.multiple_mounting = disk.multiple_mounting.into();
+        // The service may return the configured path with a slash at its end.
+        let is_same = |path: &String| self.mount_path.as_str().is_some_and(|own| same_path(own, path));
+        let path = disk.mount_path.clone().filter(|path| !is_same(path));
+        keep(&mut self.mount_path, path.map(|path| path.trim_end_matches('/').to_owned()));
+        self.binding_instances = documents(&disk.binding_instances);
+        self.binding_clusters = documents(&disk.binding_clusters);
+        self.release_with_instance = disk.release_with_instance.into();
+        self.release_with_cluster = disk.release_with_cluster.into();
+        self.create_time = time(disk.create_time).into();
+        self.stop_time = time(disk.stop_time).into();
     }
 
-    fn take(&mut self, disk: &api::CloudDisk) {
-        self.take_disk(disk);
+    /// Resizes the disk.
+    async fn update(change: Update<Self>, context: &StepContext<ProviderClient>) -> Result<Outcome<Self>> {
+        let Update { prior, planned, private, .. } = change;
+        let (disks, limits) = (context.client.api.cloud_disks(), limits(context));
+        let size = planned.size_gb.known().copied().filter(|size| prior.size_gb.known() != Some(size));
+        let (Some(number), Some(size)) = (prior.key(), size) else {
+            return Ok(Outcome::present(planned, private));
+        };
+        if let Err(error) = disks.resize(number, size, &limits).await
+            && !is_growing(number, size, &disks, &limits).await
+        {
+            let failure = Failure {
+                error: &error,
+                tried: format!("grow {} to {size} GB", prior.title()),
+                now: "The disk keeps its size.".to_owned(),
+            };
+            return Ok(Outcome::present(prior, private).with(failure.whole().at(Path::to("size_gb"))));
+        }
+        let has_grown = |seen: &Sighting<api::CloudDisk>| {
+            seen.record().is_some_and(|disk| {
+                disk.size_gb.is_some_and(|now| now >= size) && matches!(disk.status, Some(AVAILABLE | MOUNTED))
+            })
+        };
+        match disks.wait(&number, &limits, has_grown).await {
+            Ok(_) => Ok(Outcome::present(planned, private)),
+            Err(error) => {
+                let diagnostic = not_grown(&error, &prior, size);
+                let state = if diagnostic.is_error() { prior } else { planned };
+                Ok(Outcome::present(state, private).with(diagnostic))
+            }
+        }
     }
 
-    fn shown(disk: &api::CloudDisk) -> Option<api::CloudDisk> {
-        Some(disk.clone())
+    /// Waits until the disk is neither mounted, being mounted nor being unmounted.
+    async fn until_free(release: &Release<'_, Self>) -> Result<Free, Diagnostic> {
+        let state = &release.current.state;
+        let (mut was_held, mut another) = (false, None);
+        let is_free = |seen: &Sighting<api::CloudDisk>| {
+            let Some(disk) = seen.record() else { return true };
+            was_held = matches!(disk.status, Some(MOUNTING | UNMOUNTING | MOUNTED));
+            another = lifecycle::absence::another(state, disk.uid.as_deref());
+            !was_held || another.is_some()
+        };
+        let seen = release.client.api.cloud_disks().wait(&release.key, &release.limits, is_free).await;
+        match (another, seen) {
+            (Some(another), _) => Err(another),
+            (None, Ok(seen)) => Ok(match seen.record().map(|disk| disk.status) {
+                None => Free::Unseen,
+                Some(Some(RELEASING | RELEASED)) => Free::Going,
+                Some(_) => Free::Ready,
+            }),
+            (None, Err(error)) => Err(release.still_held(&error, was_held).await),
+        }
+    }
+
+    fn may_be_gone(code: Code) -> bool {
+        matches!(code, Code::InvalidParameter | Code::InternalError | Code::Other(_))
+    }
+
+    /// The disk may have been mounted meanwhile, or an earlier request was accepted and its answer lost.
+    fn after_refusal(_error: &api::Error, disk: &api::CloudDisk) -> AfterRefusal {
+        match disk.status {
+            Some(MOUNTING | UNMOUNTING | MOUNTED) => AfterRefusal::Again,
+            Some(RELEASING | RELEASED) => AfterRefusal::Wait,
+            _ => AfterRefusal::Fail,
+        }
     }
 
     async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
@@ -104,89 +221,27 @@ impl Managed for CloudDisk {
     }
 }
 
-impl Creatable for CloudDisk {
-    type Request = CreateCloudDisk;
-
-    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
-        check_size(&plan.planned, context, &mut plan.diagnostics).await;
-    }
-
-    async fn request(&mut self, client: &ProviderClient, _limits: &Context) -> Result<CreateCloudDisk, Diagnostic> {
-        let missing = || Diagnostic::error("Missing required argument", "A new disk needs size_gb and spec_id.");
-        self.planned_request(client).ok_or_else(missing)
-    }
-
-    fn planned_request(&self, _client: &ProviderClient) -> Option<CreateCloudDisk> {
-        Some(CreateCloudDisk {
-            name: self.name.known().cloned(),
-            mount_path: self.mount_path.known().cloned(),
-            ..CreateCloudDisk::new(*self.size_gb.known()?, *self.spec_id.known()?)
-        })
-    }
-
-    fn creation_ended(disk: &api::CloudDisk) -> bool {
-        disk.status.is_some_and(|status| ![STARTING, MOUNTING].contains(&status))
-    }
-
-    fn unfit(&self, disk: &api::CloudDisk, accepted: &Accepted<api::CloudDisk>) -> Option<Diagnostic> {
-        (!matches!(disk.status, Some(AVAILABLE | MOUNTED))).then(|| {
-            Diagnostic::warning(
-                format!("{} is {}", capitalized(&self.title()), disk_status(disk.status.unwrap_or_default())),
-                format!(
-                    "The service created the disk, but its status is not available. The state holds the disk. Check it \
-                     in the console{}.",
-                    accepted.ids
-                ),
-            )
-        })
-    }
-}
-
-impl Releasable for CloudDisk {
-    async fn until_free(release: &Release<'_, Self>) -> Result<Free, Diagnostic> {
-        release.until_free().await
-    }
-
-    fn may_be_gone(code: Code) -> bool {
-        matches!(code, Code::InvalidParameter | Code::InternalError | Code::Other(_))
-    }
-
-    fn after_refusal(_error: &api::Error, disk: &api::CloudDisk) -> AfterRefusal {
-        after_refusal(disk)
-    }
-}
-
-/// Resizes the disk in place.
-async fn update(change: Update<CloudDisk>, context: &StepContext<ProviderClient>) -> Result<Outcome<CloudDisk>> {
-    let Update { prior, planned, private, .. } = change;
-    let (disks, limits) = (context.client.api.cloud_disks(), limits(context));
-    let size = planned.size_gb.known().copied().filter(|size| prior.size_gb.known() != Some(size));
-    let (Some(number), Some(size)) = (prior.key(), size) else {
-        return Ok(Outcome::present(planned, private));
+/// Checks a size against its specification (service API, Cloud disk specification).
+async fn check_size(planned: &CloudDisk, context: &PlanContext<'_, ProviderClient>, diagnostics: &mut Diagnostics) {
+    let client = context.client.filter(|client| client.preflight);
+    let (Some(client), Some(&size), Some(&spec)) = (client, planned.size_gb.known(), planned.spec_id.known()) else {
+        return;
     };
-    if let Err(error) = disks.resize(number, size, &limits).await
-        && !is_growing(number, size, &disks, &limits).await
-    {
-        let failure = Failure {
-            error: &error,
-            tried: format!("grow {} to {size} GB", prior.title()),
-            now: "The disk keeps its size.".to_owned(),
-        };
-        return Ok(Outcome::present(prior, private).with(failure.whole().at(Path::to("size_gb"))));
-    }
-    let has_grown = |seen: &Sighting<api::CloudDisk>| {
-        seen.record().is_some_and(|disk| {
-            disk.size_gb.is_some_and(|now| now >= size) && matches!(disk.status, Some(AVAILABLE | MOUNTED))
-        })
-    };
-    match disks.wait(&number, &limits, has_grown).await {
-        Ok(_) => Ok(Outcome::present(planned, private)),
+    let limits = planning_limits(context);
+    match client.api.cloud_disks().specs(&CloudDiskSpecFilter::default(), &limits).await {
+        Ok(specs) => {
+            diagnostics.extend(disk_sizes::check(size, spec, &specs, Path::to).map(Into::into).unwrap_or_default());
+        }
         Err(error) => {
-            let diagnostic = not_grown(&error, &prior, size);
-            let state = if diagnostic.is_error() { prior } else { planned };
-            Ok(Outcome::present(state, private).with(diagnostic))
+            let now = "The plan continues without this check.".to_owned();
+            let failure = Failure { error: &error, tried: "check the disk's size".to_owned(), now };
+            diagnostics.extend(failure.of_a_check(client));
         }
     }
+}
+
+fn documents(values: &[Value]) -> Attr<Vec<String>> {
+    Attr::Known(values.iter().map(Value::to_string).collect())
 }
 
 /// Whether the disk is growing or has grown although the resize failed: an earlier request, whose answer was lost, was
@@ -211,28 +266,6 @@ fn not_grown(error: &api::Error, disk: &CloudDisk, size: i64) -> Diagnostic {
 }
 
 impl Release<'_, CloudDisk> {
-    /// Waits until the disk is neither mounted, being mounted nor being unmounted.
-    async fn until_free(&self) -> Result<Free, Diagnostic> {
-        let state = &self.current.state;
-        let (mut was_held, mut another) = (false, None);
-        let is_free = |seen: &Sighting<api::CloudDisk>| {
-            let Some(disk) = seen.record() else { return true };
-            was_held = matches!(disk.status, Some(MOUNTING | UNMOUNTING | MOUNTED));
-            another = lifecycle::absence::another(state, disk.uid.as_deref());
-            !was_held || another.is_some()
-        };
-        let seen = self.client.api.cloud_disks().wait(&self.key, &self.limits, is_free).await;
-        match (another, seen) {
-            (Some(another), _) => Err(another),
-            (None, Ok(seen)) => Ok(match seen.record().map(|disk| disk.status) {
-                None => Free::Unseen,
-                Some(Some(RELEASING | RELEASED)) => Free::Going,
-                Some(_) => Free::Ready,
-            }),
-            (None, Err(error)) => Err(self.still_held(&error, was_held).await),
-        }
-    }
-
     /// The diagnostic for a wait that ended before the disk was free.
     async fn still_held(&self, error: &api::Error, was_held: bool) -> Diagnostic {
         let title = self.current.state.title();
@@ -272,55 +305,6 @@ impl Release<'_, CloudDisk> {
             format!("Its status is {status}; the service does not report which instance holds it.")
         } else {
             format!("Its status is {status}, by {}.", bound.join(", "))
-        }
-    }
-}
-
-/// A disk whose release was refused may have been mounted meanwhile, or an earlier request was accepted and its answer
-/// lost.
-fn after_refusal(disk: &api::CloudDisk) -> AfterRefusal {
-    match disk.status {
-        Some(MOUNTING | UNMOUNTING | MOUNTED) => AfterRefusal::Again,
-        Some(RELEASING | RELEASED) => AfterRefusal::Wait,
-        _ => AfterRefusal::Fail,
-    }
-}
-
-/// Refines the plan of an update: a disk cannot shrink.
-async fn plan_size(plan: &mut UpdatePlan<CloudDisk>, context: &PlanContext<'_, ProviderClient>) {
-    let (before, after) = (plan.prior.size_gb.known(), plan.planned.size_gb.known());
-    if let (Some(before), Some(after), true) = (before, after, plan.replace.is_empty())
-        && after < before
-    {
-        plan.diagnostics.error_at(
-            Path::to("size_gb"),
-            "A disk cannot shrink",
-            format!(
-                "{} has {before} GB; {after} GB are requested. Set size_gb to at least {before}, or create a new, \
-                 smaller disk and copy the data.",
-                plan.prior.title()
-            ),
-        );
-    } else if before != after {
-        check_size(&plan.planned, context, &mut plan.diagnostics).await;
-    }
-}
-
-/// Checks a size against its specification (service API, Cloud disk specification).
-async fn check_size(planned: &CloudDisk, context: &PlanContext<'_, ProviderClient>, diagnostics: &mut Diagnostics) {
-    let client = context.client.filter(|client| client.preflight);
-    let (Some(client), Some(&size), Some(&spec)) = (client, planned.size_gb.known(), planned.spec_id.known()) else {
-        return;
-    };
-    let limits = planning_limits(context);
-    match client.api.cloud_disks().specs(&CloudDiskSpecFilter::default(), &limits).await {
-        Ok(specs) => {
-            diagnostics.extend(disk_sizes::check(size, spec, &specs, Path::to).map(Into::into).unwrap_or_default());
-        }
-        Err(error) => {
-            let now = "The plan continues without this check.".to_owned();
-            let failure = Failure { error: &error, tried: "check the disk's size".to_owned(), now };
-            diagnostics.extend(failure.of_a_check(client));
         }
     }
 }

@@ -1,10 +1,8 @@
 //! The attributes and models of `damodel_cloud_disk`.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::{
-    api,
     framework::{
         Attr, Schema, Type,
         schema::{Attribute, Replacement, Validator},
@@ -12,8 +10,8 @@ use crate::{
     },
     provider::{
         columns::{self, Column, flag, id, moment, text, texts, whole, word},
-        rules::{self, same_path},
-        words::{disk_status, keep, storage_class, time},
+        rules,
+        words::{disk_status, storage_class},
     },
 };
 
@@ -115,34 +113,4 @@ pub(in crate::provider) struct CloudDisk {
     pub(super) release_with_cluster: Attr<bool>,
     pub(super) create_time: Attr<String>,
     pub(super) stop_time: Attr<String>,
-}
-
-impl CloudDisk {
-    /// Sets the reported attributes. Arguments missing in the report keep their values.
-    pub(super) fn take_disk(&mut self, disk: &api::CloudDisk) {
-        self.id = Attr::Known(disk.id.to_string());
-        self.disk_id = disk.id.into();
-        keep(&mut self.uid, disk.uid.clone());
-        keep(&mut self.name, disk.name.clone());
-        keep(&mut self.size_gb, disk.size_gb);
-        self.status = disk.status.map(disk_status).into();
-        keep(&mut self.spec_id, disk.spec_id.filter(|id| *id != 0));
-        self.spec_type = disk.spec_type.clone().into();
-        self.storage_class = disk.storage_class_type.map(storage_class).into();
-        self.multiple_mounting = disk.multiple_mounting.into();
-        // The service may return the configured path with a slash at its end.
-        let is_same = |path: &String| self.mount_path.as_str().is_some_and(|own| same_path(own, path));
-        let path = disk.mount_path.clone().filter(|path| !is_same(path));
-        keep(&mut self.mount_path, path.map(|path| path.trim_end_matches('/').to_owned()));
-        self.binding_instances = documents(&disk.binding_instances);
-        self.binding_clusters = documents(&disk.binding_clusters);
-        self.release_with_instance = disk.release_with_instance.into();
-        self.release_with_cluster = disk.release_with_cluster.into();
-        self.create_time = time(disk.create_time).into();
-        self.stop_time = time(disk.stop_time).into();
-    }
-}
-
-fn documents(values: &[Value]) -> Attr<Vec<String>> {
-    Attr::Known(values.iter().map(Value::to_string).collect())
 }

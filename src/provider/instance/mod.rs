@@ -14,23 +14,26 @@ mod schema;
 
 use std::time::Duration;
 
-use self::{disks::find_uids, schema::Instance};
+use self::{
+    disks::find_uids,
+    schema::{Instance, schema},
+};
 use super::{
     DestroyFallback, ProviderClient,
     client::limits,
     errors::Failure,
     lifecycle::{
-        self, AfterRefusal, Choice, Common, Creatable, Forbidden, ImportTarget, Managed, ManagedCreate,
-        ManagedExt as _, Releasable, Release,
+        self, AfterRefusal, Choice, Common, CreateEnd, Forbidden, ImportTarget, Kind, Managed, ManagedCreate,
+        ManagedExt as _, Release,
     },
     words::capitalized,
 };
 use crate::{
     api::{self, Code, Context, CreateInstance, InstanceStatus, InstanceUid, Presence, Sighting},
-    creation::{Accepted, Attempt},
+    creation::{Accepted, Attempt, WhileBusy},
     framework::{
         Attr, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, PlanContext, Private,
-        Result, Schema, StepContext, Type, Update, UpdatePlan,
+        Result, StepContext, Type, Update, UpdatePlan,
         timeouts::{DefaultTimeouts, minutes, parse_duration},
         to_value,
     },
@@ -45,24 +48,41 @@ pub(super) type Resource = lifecycle::Resource<Instance>;
 
 impl Managed for Instance {
     type Object = api::Instance;
+    type Request = CreateInstance;
 
-    const TYPE_NAME: &'static str = "damodel_instance";
-    const IMPORT_ID: &'static str = "the instance's UID (ins-…) as the console shows it, not its name";
+    const KIND: Kind = Kind {
+        type_name: "damodel_instance",
+        schema,
+        timeouts: DefaultTimeouts { create: minutes(30), read: minutes(2), update: minutes(5), delete: minutes(15) },
+        while_busy: WhileBusy::Fail,
+        releases_later: true,
+        identity: || IdentityAttribute::required("instance_uid", "id", Type::String, "The instance's UID (`ins-…`)."),
+        import_id: "the instance's UID (ins-…) as the console shows it, not its name",
+    };
 
-    fn schema() -> Schema {
-        schema::schema()
+    fn choices(config: &Self, planned: &Self, private: &Private, client: &ProviderClient) -> Vec<Choice<Self>> {
+        choices::choices(config, planned, private, client)
     }
 
-    fn identity() -> IdentityAttribute {
-        IdentityAttribute::required("instance_uid", "id", Type::String, "The instance's UID (`ins-…`).")
+    fn planned_request(&self, client: &ProviderClient) -> Option<CreateInstance> {
+        report::request(self, client).ok()
     }
 
-    fn default_timeouts() -> DefaultTimeouts {
-        DefaultTimeouts { create: minutes(30), read: minutes(2), update: minutes(5), delete: minutes(15) }
+    async fn request(&mut self, client: &ProviderClient, limits: &Context) -> Result<CreateInstance, Diagnostic> {
+        report::find_disks(self, client, limits).await?;
+        report::request(self, client)
     }
 
     fn validate(config: &Self, diagnostics: &mut Diagnostics) {
         plan::validate(config, diagnostics);
+    }
+
+    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        plan::create(plan, context).await;
+    }
+
+    fn plan_adoption(plan: &mut CreatePlan<Self>) {
+        candidates::plan_adoption(plan);
     }
 
     fn decide_changes(plan: &mut UpdatePlan<Self>) {
@@ -74,101 +94,8 @@ impl Managed for Instance {
         plan::update(plan, context).await;
     }
 
-    async fn update(change: Update<Self>, context: &StepContext<ProviderClient>) -> Result<Outcome<Self>> {
-        Box::pin(update(change, context)).await
-    }
-
-    fn generate(config: &mut Self, diagnostics: &mut Diagnostics) {
-        report::generate(config, diagnostics);
-    }
-
-    fn common(&self) -> Common<'_> {
-        Common {
-            id: &self.id,
-            name: &self.name,
-            status: &self.status,
-            deletion_protection: &self.deletion_protection,
-            uid: None,
-        }
-    }
-
-    fn name_mut(&mut self) -> &mut Attr<String> {
-        &mut self.name
-    }
-
-    fn take_record(&mut self, instance: &api::Instance) {
-        self.take_instance(instance);
-    }
-
-    fn take(&mut self, detail: &api::InstanceDetail) {
-        self.take_detail(detail);
-    }
-
-    fn shown(_instance: &api::Instance) -> Option<api::InstanceDetail> {
-        None
-    }
-
-    async fn complete(&mut self, client: &ProviderClient, limits: &Context) {
-        self.complete_image(client, limits).await;
-    }
-
-    fn refreshed(&self, client: &ProviderClient) -> Diagnostics {
-        let mut said: Diagnostics = max_age::overdue(self, client.api.last_date()).map(Into::into).unwrap_or_default();
-        if self.status() == Some(InstanceStatus::Failed.as_str()) {
-            said.push(Diagnostic::warning(
-                format!("{} has failed", capitalized(&self.title())),
-                "Its status is Failed. The instance stays in the state; replace it with: terraform apply \
-                 -replace=<address>.",
-            ));
-        }
-        said
-    }
-
-    async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
-        Ok(match client.api.instances().look(&InstanceUid::new(id), None, limits).await? {
-            Presence::Present(detail) => ImportTarget::One(detail),
-            Presence::Released => ImportTarget::Released,
-            _ => ImportTarget::None,
-        })
-    }
-}
-
-impl Creatable for Instance {
-    type Request = CreateInstance;
-
-    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
-        plan::create(plan, context).await;
-    }
-
-    fn plan_adoption(plan: &mut CreatePlan<Self>) {
-        candidates::plan_adoption(plan);
-    }
-
-    async fn request(&mut self, client: &ProviderClient, limits: &Context) -> Result<CreateInstance, Diagnostic> {
-        report::find_disks(self, client, limits).await?;
-        report::request(self, client)
-    }
-
-    fn planned_request(&self, client: &ProviderClient) -> Option<CreateInstance> {
-        report::request(self, client).ok()
-    }
-
-    fn choices(config: &Self, planned: &Self, private: &Private, client: &ProviderClient) -> Vec<Choice<Self>> {
-        choices::choices(config, planned, private, client)
-    }
-
-    async fn confirm(&self, attempt: &Attempt, client: &ProviderClient, limits: &Context) -> Result<Self, Diagnostic> {
-        price::confirm(self, attempt, client, limits).await
-    }
-
-    fn create_ended(marker: &str, made: Option<&str>, client: &ProviderClient) {
-        if let Some(budget) = &client.account_budget {
-            budget.ended(marker, made);
-        }
-    }
-
-    fn keep_plan(&mut self, planned: &Self) {
-        self.take_quoted(planned);
+    async fn plan_destroy(plan: &mut DestroyPlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        plan::destroy(plan, context).await;
     }
 
     fn forget_plan(private: &mut Private, client: &ProviderClient) {
@@ -176,12 +103,32 @@ impl Creatable for Instance {
         choices::forget(private);
     }
 
-    async fn forget_promise(config: &Self, planned: &Self, client: &ProviderClient, limits: &Context) {
-        choices::forget_kept(config, planned, client, limits).await;
+    async fn confirm(&self, attempt: &Attempt, client: &ProviderClient, limits: &Context) -> Result<Self, Diagnostic> {
+        price::confirm(self, attempt, client, limits).await
     }
 
     fn wait_for_capacity(&self) -> Option<Duration> {
         self.wait_for_capacity.as_str().and_then(parse_duration)
+    }
+
+    async fn explain_refusal(&self, error: &api::Error, _client: &ProviderClient, _limits: &Context) -> Option<String> {
+        error.code().filter(|code| code.is_out_of_stock())?;
+        Some(match self.wait_for_capacity.as_str() {
+            Some(wait) => format!(
+                "The request was repeated for {wait} (wait_for_capacity). To wait longer, raise \
+                                   wait_for_capacity."
+            ),
+            None => "To wait for stock, set wait_for_capacity.".to_owned(),
+        })
+    }
+
+    async fn create_ended(ended: CreateEnd<'_, Self>, client: &ProviderClient, limits: &Context) {
+        if let (Some(budget), Some(marker)) = (&client.account_budget, ended.marker) {
+            budget.ended(marker, ended.made);
+        }
+        if ended.is_withheld {
+            choices::forget_kept(ended.config, ended.planned, client, limits).await;
+        }
     }
 
     fn creation_ended(instance: &api::Instance) -> bool {
@@ -220,21 +167,116 @@ impl Creatable for Instance {
         }
     }
 
-    async fn explain_refusal(&self, error: &api::Error, _client: &ProviderClient, _limits: &Context) -> Option<String> {
-        error.code().filter(|code| code.is_out_of_stock())?;
-        Some(match self.wait_for_capacity.as_str() {
-            Some(wait) => format!(
-                "The request was repeated for {wait} (wait_for_capacity). To wait longer, raise \
-                                   wait_for_capacity."
-            ),
-            None => "To wait for stock, set wait_for_capacity.".to_owned(),
-        })
+    fn keep_plan(&mut self, planned: &Self) {
+        self.take_quoted(planned);
     }
-}
 
-impl Releasable for Instance {
-    async fn plan_destroy(plan: &mut DestroyPlan<Self>, context: &PlanContext<'_, ProviderClient>) {
-        plan::destroy(plan, context).await;
+    fn common(&self) -> Common<'_> {
+        Common {
+            id: &self.id,
+            name: &self.name,
+            status: &self.status,
+            deletion_protection: &self.deletion_protection,
+            uid: None,
+        }
+    }
+
+    fn name_mut(&mut self) -> &mut Attr<String> {
+        &mut self.name
+    }
+
+    fn take_record(&mut self, instance: &api::Instance) {
+        self.take_instance(instance);
+    }
+
+    fn take(&mut self, detail: &api::InstanceDetail) {
+        self.take_detail(detail);
+    }
+
+    async fn complete(&mut self, client: &ProviderClient, limits: &Context) {
+        self.complete_image(client, limits).await;
+    }
+
+    fn refreshed(&self, client: &ProviderClient) -> Diagnostics {
+        let mut said: Diagnostics = max_age::overdue(self, client.api.last_date()).map(Into::into).unwrap_or_default();
+        if self.status() == Some(InstanceStatus::Failed.as_str()) {
+            said.push(Diagnostic::warning(
+                format!("{} has failed", capitalized(&self.title())),
+                "Its status is Failed. The instance stays in the state; replace it with: terraform apply \
+                 -replace=<address>.",
+            ));
+        }
+        said
+    }
+
+    /// Except for the name, attributes that change without a replacement are not sent to the service.
+    async fn update(change: Update<Self>, context: &StepContext<ProviderClient>) -> Result<Outcome<Self>> {
+        let Update { prior, mut planned, private, .. } = change;
+        let (client, limits) = (context.client.as_ref(), limits(context));
+        if let Err(error) = find_uids(&mut planned.exist_disks, client, &limits).await {
+            tracing::warn!(%error, "the uids of the cloud disks could not be looked up");
+        }
+        let has_new_age = planned.max_age != prior.max_age;
+        // Without an answer of the service in this run, the age is that of this computer's clock.
+        let date = client.api.last_date().unwrap_or_else(|| jiff::Timestamp::now().as_second());
+        let overdue = || Some(date).filter(|_| has_new_age);
+        if to_value(&planned).is_ok_and(|planned| planned.is_wholly_known()) {
+            let said = max_age::overdue(&planned, overdue()).map(Diagnostics::from).unwrap_or_default();
+            return Ok(Outcome::present(planned, private).with(said));
+        }
+        let mut state = planned.clone();
+        match client.api.instances().detail(&prior.key_text(), &limits).await {
+            Ok(detail) => {
+                state.take_detail(&detail);
+                // The service may show the old name for a moment; the state gets the accepted name, and the next refresh
+                // reads it again.
+                state.take_quoted(&planned);
+                state.name = planned.name;
+                let said = max_age::overdue(&state, overdue()).map(Diagnostics::from).unwrap_or_default();
+                Ok(Outcome::present(state, private).with(said))
+            }
+            Err(error) => {
+                let failure = Failure {
+                    error: &error,
+                    tried: format!("read {} after its change", prior.title()),
+                    now: "The change was made. The next refresh completes the state.".to_owned(),
+                };
+                Ok(Outcome::present(state, private).with(failure.warning()))
+            }
+        }
+    }
+
+    /// The handling of a release refused with 160012 (service API, Errors). A status that may still become releasable
+    /// is waited out; one that looks releasable is tried once more, because it may be new.
+    async fn forbidden(release: &Release<'_, Self>, error: &api::Error, is_first: bool) -> Option<Forbidden> {
+        if error.code() != Some(Code::InstanceCanNotBeReleased) {
+            return None;
+        }
+        let instances = release.client.api.instances();
+        let status = match instances.detail(&release.key, &release.limits).await {
+            Ok(detail) => detail.instance.status,
+            Err(error) => return Some(Forbidden::Kept(release.failed(&error).into())),
+        };
+        match &status {
+            Some(InstanceStatus::Failed) => Some(Forbidden::Abandoned(Diagnostic::warning(
+                format!("{} was not released", capitalized(&release.current.state.title())),
+                "Its creation failed, and the service refuses to release such an instance (160012). The resource was \
+                 removed from the state.",
+            ))),
+            Some(InstanceStatus::Running | InstanceStatus::Stopped | InstanceStatus::Released) => {
+                Some(if is_first { Forbidden::Again } else { release.lastingly_forbidden(error) })
+            }
+            Some(InstanceStatus::Creating | InstanceStatus::Other(_)) | None => {
+                let changes = |seen: &Sighting<api::Instance>| seen.record().is_none_or(|it| it.status != status);
+                let limits = release.limits.at_most(TRY_AGAIN);
+                let waited = instances.wait(&release.key, &limits, changes).await;
+                let is_over = release.limits.cancel.is_cancelled() || release.limits.remaining().is_zero();
+                match waited {
+                    Err(ended) if is_over => Some(release.kept(release.not_yet(&ended))),
+                    Ok(_) | Err(_) => Some(Forbidden::Later),
+                }
+            }
+        }
     }
 
     fn may_be_gone(code: Code) -> bool {
@@ -249,8 +291,16 @@ impl Releasable for Instance {
         }
     }
 
-    async fn forbidden(release: &Release<'_, Self>, error: &api::Error, is_first: bool) -> Option<Forbidden> {
-        release.forbidden(error, is_first).await
+    async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
+        Ok(match client.api.instances().look(&InstanceUid::new(id), None, limits).await? {
+            Presence::Present(detail) => ImportTarget::One(detail),
+            Presence::Released => ImportTarget::Released,
+            _ => ImportTarget::None,
+        })
+    }
+
+    fn generate(config: &mut Self, diagnostics: &mut Diagnostics) {
+        report::generate(config, diagnostics);
     }
 }
 
@@ -284,80 +334,10 @@ impl Instance {
     }
 }
 
-/// Updates in place. Except for the name, attributes that change without a replacement are not sent to the service.
-async fn update(change: Update<Instance>, context: &StepContext<ProviderClient>) -> Result<Outcome<Instance>> {
-    let Update { prior, mut planned, private, .. } = change;
-    let (client, limits) = (context.client.as_ref(), limits(context));
-    if let Err(error) = find_uids(&mut planned.exist_disks, client, &limits).await {
-        tracing::warn!(%error, "the uids of the cloud disks could not be looked up");
-    }
-    let has_new_age = planned.max_age != prior.max_age;
-    // Without an answer of the service in this run, the age is that of this computer's clock.
-    let date = client.api.last_date().unwrap_or_else(|| jiff::Timestamp::now().as_second());
-    let overdue = || Some(date).filter(|_| has_new_age);
-    if to_value(&planned).is_ok_and(|planned| planned.is_wholly_known()) {
-        let said = max_age::overdue(&planned, overdue()).map(Diagnostics::from).unwrap_or_default();
-        return Ok(Outcome::present(planned, private).with(said));
-    }
-    let mut state = planned.clone();
-    match client.api.instances().detail(&prior.key_text(), &limits).await {
-        Ok(detail) => {
-            state.take_detail(&detail);
-            // The service may show the old name for a moment; the state gets the accepted name, and the next refresh
-            // reads it again.
-            state.take_quoted(&planned);
-            state.name = planned.name;
-            let said = max_age::overdue(&state, overdue()).map(Diagnostics::from).unwrap_or_default();
-            Ok(Outcome::present(state, private).with(said))
-        }
-        Err(error) => {
-            let failure = Failure {
-                error: &error,
-                tried: format!("read {} after its change", prior.title()),
-                now: "The change was made. The next refresh completes the state.".to_owned(),
-            };
-            Ok(Outcome::present(state, private).with(failure.warning()))
-        }
-    }
-}
-
 /// How long a status that does not allow a release is waited out before the release is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(15);
 
 impl Release<'_, Instance> {
-    /// The handling of a release refused with 160012 (service API, Errors). A status that may still become releasable
-    /// is waited out; one that looks releasable is tried once more, because it may be new.
-    async fn forbidden(&self, error: &api::Error, is_first: bool) -> Option<Forbidden> {
-        if error.code() != Some(Code::InstanceCanNotBeReleased) {
-            return None;
-        }
-        let instances = self.client.api.instances();
-        let status = match instances.detail(&self.key, &self.limits).await {
-            Ok(detail) => detail.instance.status,
-            Err(error) => return Some(Forbidden::Kept(self.failed(&error).into())),
-        };
-        match &status {
-            Some(InstanceStatus::Failed) => Some(Forbidden::Abandoned(Diagnostic::warning(
-                format!("{} was not released", capitalized(&self.current.state.title())),
-                "Its creation failed, and the service refuses to release such an instance (160012). The resource was \
-                 removed from the state.",
-            ))),
-            Some(InstanceStatus::Running | InstanceStatus::Stopped | InstanceStatus::Released) => {
-                Some(if is_first { Forbidden::Again } else { self.lastingly_forbidden(error) })
-            }
-            Some(InstanceStatus::Creating | InstanceStatus::Other(_)) | None => {
-                let changes = |seen: &Sighting<api::Instance>| seen.record().is_none_or(|it| it.status != status);
-                let limits = self.limits.at_most(TRY_AGAIN);
-                let waited = instances.wait(&self.key, &limits, changes).await;
-                let is_over = self.limits.cancel.is_cancelled() || self.limits.remaining().is_zero();
-                match waited {
-                    Err(ended) if is_over => Some(self.kept(self.not_yet(&ended))),
-                    Ok(_) | Err(_) => Some(Forbidden::Later),
-                }
-            }
-        }
-    }
-
     /// The handling of an instance whose status will not allow a release by itself: only a term can end.
     fn lastingly_forbidden(&self, error: &api::Error) -> Forbidden {
         let state = &self.current.state;

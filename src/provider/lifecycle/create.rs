@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Choice, Creatable, ManagedExt as _, absence, leftovers, noun};
+use super::{Choice, CreateEnd, Managed, ManagedExt as _, absence, leftovers, noun};
 use crate::{
     api::{self, Context, Error, Object as _, Refusal, Sighting},
     creation::{self, Accepted, Attempt, Choices, CreateOptions, Entry, Leftover, Origin, Permission},
@@ -39,10 +39,7 @@ pub(in crate::provider) struct ManagedCreate<'a, M> {
     pub(in crate::provider) caller_gone: CancellationToken,
 }
 
-pub(super) async fn create<M: Creatable>(
-    change: Create<M>,
-    context: &StepContext<ProviderClient>,
-) -> Result<Outcome<M>> {
+pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext<ProviderClient>) -> Result<Outcome<M>> {
     let Create { config, planned, mut private } = change;
     let (client, limits) = (context.client.as_ref(), limits(context));
     let mut choices = M::choices(&config, &planned, &private, client);
@@ -56,22 +53,25 @@ pub(super) async fn create<M: Creatable>(
     let guard = Guard::new(choices, &planned, &context.client);
     let options = CreateOptions {
         wait_for_capacity: planned.wait_for_capacity(),
-        while_busy: M::WHILE_BUSY,
+        while_busy: M::KIND.while_busy,
         unique_names: client.unique_names,
         caller_gone: context.caller_gone.clone(),
     };
     let requests = Choices::new(first, requests.collect());
     let (guard, accepted) = creation::create(&client.api, requests, guard, &client.journal, options, &limits).await;
     let Guard { mut choices, confirmed, withheld, marker, mut diagnostics, .. } = guard;
-    if let Some(marker) = marker.filter(|_| !matches!(accepted, Err(Error::Unsettled(_)))) {
-        M::create_ended(&marker, accepted.as_ref().ok().map(Accepted::id).as_deref(), client);
-    }
+    let made = accepted.as_ref().ok().map(Accepted::id);
+    let ended = CreateEnd {
+        config: &config,
+        planned: &planned,
+        marker: marker.as_deref().filter(|_| !matches!(accepted, Err(Error::Unsettled(_)))),
+        made: made.as_deref(),
+        is_withheld: accepted.is_err() && !withheld.is_empty(),
+    };
+    M::create_ended(ended, client, &limits).await;
     let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {
-            if !withheld.is_empty() {
-                M::forget_promise(&config, &planned, client, &limits).await;
-            }
             if !diagnostics.has_errors() {
                 let refused = Refused { planned: &planned, error: &error, withheld, candidates };
                 diagnostics.extend(refused.diagnostics(client, &limits, |name| is_set(&config, name)).await);
@@ -97,7 +97,7 @@ pub(super) async fn create<M: Creatable>(
 }
 
 /// The request of each choice.
-async fn requests<M: Creatable>(
+async fn requests<M: Managed>(
     choices: &mut [Choice<M>],
     client: &ProviderClient,
     limits: &Context,
@@ -123,7 +123,7 @@ struct Guard<M> {
     diagnostics: Diagnostics,
 }
 
-impl<M: Creatable> Guard<M> {
+impl<M: Managed> Guard<M> {
     fn new(choices: Vec<Choice<M>>, planned: &M, client: &Arc<ProviderClient>) -> Self {
         Self {
             client: Arc::clone(client),
@@ -137,7 +137,7 @@ impl<M: Creatable> Guard<M> {
     }
 }
 
-impl<M: Creatable> creation::Guard for Guard<M> {
+impl<M: Managed> creation::Guard for Guard<M> {
     async fn judge(&mut self, found: Result<Vec<Leftover>, Error>, context: &Context) -> Permission {
         self.diagnostics.extend(leftovers::judge(found, &self.planned, &self.client, context).await);
         if self.diagnostics.has_errors() { Permission::Refuse } else { Permission::Send }
@@ -164,7 +164,7 @@ impl<M: Creatable> creation::Guard for Guard<M> {
     }
 }
 
-impl<M: Creatable> ManagedCreate<'_, M> {
+impl<M: Managed> ManagedCreate<'_, M> {
     async fn follow(&mut self, accepted: Accepted<M::Object>) {
         tracing::info!(kind = M::Object::KIND.as_str(), id = accepted.id(), "accepted");
         self.state.take_record(&accepted.made);
@@ -245,7 +245,7 @@ impl<M: Creatable> ManagedCreate<'_, M> {
 }
 
 /// The warning that an earlier run's object was adopted.
-fn adopted<M: Creatable>(state: &M) -> Diagnostic {
+fn adopted<M: Managed>(state: &M) -> Diagnostic {
     Diagnostic::warning(
         format!("Adopted {}", state.title()),
         format!(
@@ -258,7 +258,7 @@ fn adopted<M: Creatable>(state: &M) -> Diagnostic {
 
 /// The diagnostic for a wait that ended before the object was ready: an error after a timeout, which taints the object;
 /// otherwise a warning.
-fn wait_ended<M: Creatable>(error: &Error, state: &M, accepted: &Accepted<M::Object>) -> Diagnostic {
+fn wait_ended<M: Managed>(error: &Error, state: &M, accepted: &Accepted<M::Object>) -> Diagnostic {
     let (noun, title, ids) = (noun::<M>(), state.title(), &accepted.ids);
     if is_stop(error) {
         return Diagnostic::warning(
@@ -295,13 +295,13 @@ fn is_stop(error: &Error) -> bool {
 }
 
 /// The warning that an object still has the name with the marker.
-fn not_renamed<M: Creatable>(error: &Error, state: &M, sent_name: &str) -> Diagnostic {
+fn not_renamed<M: Managed>(error: &Error, state: &M, sent_name: &str) -> Diagnostic {
     let now = format!("The {} exists under the name {sent_name:?}. The next plan repairs the name.", noun::<M>());
     Failure { error, tried: format!("rename {}", state.title()), now }.warning()
 }
 
 /// The warning that the acceptance could not be recorded, so that the marker must stay in the name.
-fn not_noted<M: Creatable>(state: &M, sent_name: &str, error: &Error) -> Diagnostic {
+fn not_noted<M: Managed>(state: &M, sent_name: &str, error: &Error) -> Diagnostic {
     Diagnostic::warning(
         format!("{} keeps the name {sent_name:?}", capitalized(&state.title())),
         format!(
@@ -323,7 +323,7 @@ pub(super) struct Refused<'a, M> {
     pub(super) candidates: Vec<String>,
 }
 
-impl<M: Creatable> Refused<'_, M> {
+impl<M: Managed> Refused<'_, M> {
     /// The diagnostics, at the blamed attribute.
     pub(super) async fn diagnostics(
         mut self,

@@ -1,6 +1,6 @@
 //! The destroy of all kinds. In doubt, an object stays in the state.
 
-use super::{Forbidden, Key, ManagedExt as _, Releasable, absence};
+use super::{Forbidden, Key, Managed, ManagedExt as _, absence};
 use crate::{
     api::{self, Absence, AccountMatch, Context, Object, Presence, Sighting},
     framework::{Diagnostic, Diagnostics, Outcome, State, StepContext},
@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Releases an object and waits until it is certainly gone.
-pub(super) async fn delete<M: Releasable>(current: State<M>, context: &StepContext<ProviderClient>) -> Outcome<M> {
+pub(super) async fn delete<M: Managed>(current: State<M>, context: &StepContext<ProviderClient>) -> Outcome<M> {
     if current.state.is_protected() {
         let diagnostic = refusal(&current.state);
         return current.unchanged(diagnostic);
@@ -32,7 +32,7 @@ pub(super) async fn delete<M: Releasable>(current: State<M>, context: &StepConte
 }
 
 /// The release of one object.
-pub(in crate::provider) struct Release<'a, M: Releasable> {
+pub(in crate::provider) struct Release<'a, M: Managed> {
     pub(in crate::provider) key: Key<M>,
     pub(in crate::provider) current: &'a State<M>,
     pub(in crate::provider) client: &'a ProviderClient,
@@ -66,7 +66,7 @@ enum End {
     Gone,
 }
 
-impl<M: Releasable> Release<'_, M> {
+impl<M: Managed> Release<'_, M> {
     async fn run(&self) -> Result<End, Diagnostics> {
         let (objects, kind) = (self.client.api.objects::<M::Object>(), M::Object::KIND.as_str());
         let mut is_first = true;
@@ -82,7 +82,7 @@ impl<M: Releasable> Release<'_, M> {
             }
             tracing::info!(kind, id = %self.key, "releasing");
             let error = match objects.release(&self.key, &self.limits).await {
-                Ok(()) if M::RELEASES_LATER => return Ok(self.until_gone().await?),
+                Ok(()) if M::KIND.releases_later => return Ok(self.until_gone().await?),
                 Ok(()) => return Ok(End::Gone),
                 Err(error) => error,
             };

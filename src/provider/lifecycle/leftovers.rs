@@ -145,7 +145,7 @@ fn advice<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> String {
 /// The import command. What a state or a create of this run has shown is not imported.
 fn import<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> Option<String> {
     let id = leftover.id.as_ref().filter(|_| !is_shown::<M>(leftover, client))?;
-    Some(format!("terraform import {}.<name> {id}", M::TYPE_NAME))
+    Some(format!("terraform import {}.<name> {id}", M::KIND.type_name))
 }
 
 fn is_shown<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> bool {

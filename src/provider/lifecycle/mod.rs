@@ -1,6 +1,5 @@
 //! The life cycle of billed objects, shared by all kinds: create, read, delete, import and list of instances, cloud
-//! disks and private images. The differences are in [`Managed`], [`Creatable`] and [`Releasable`]; the folder of a kind
-//! has its schema, model and checks.
+//! disks and private images. The differences are in [`Managed`]; the folder of a kind has its schema, model and checks.
 
 pub(super) mod absence;
 mod create;
@@ -9,7 +8,7 @@ mod leftovers;
 mod plan;
 mod read;
 
-use std::{fmt, future::Future, marker::PhantomData, time::Duration};
+use std::{borrow::Borrow as _, fmt, future::Future, marker::PhantomData, time::Duration};
 
 pub(super) use self::{
     create::ManagedCreate,
@@ -34,98 +33,53 @@ pub(super) type Shown<M> = <<M as Managed>::Object as Object>::Shown;
 /// The key of an object.
 pub(super) type Key<M> = <<M as Managed>::Object as api::Record>::Key;
 
-/// A kind of object that Terraform manages, described by its differences. The implementing type is its resource model.
+/// The constants of a kind.
+pub(super) struct Kind {
+    /// Its type in HCL.
+    pub(super) type_name: &'static str,
+    /// The schema, without the `timeouts` block.
+    pub(super) schema: fn() -> Schema,
+    /// The timeouts of steps without a configured one.
+    pub(super) timeouts: DefaultTimeouts,
+    /// The handling of a service that is busy with another create of this kind.
+    pub(super) while_busy: WhileBusy,
+    /// Whether a release ends only some time after the service has accepted it.
+    pub(super) releases_later: bool,
+    /// The resource identity.
+    pub(super) identity: fn() -> IdentityAttribute,
+    /// The description of its import id, as text after "The import id is".
+    pub(super) import_id: &'static str,
+}
+
+/// A kind of object that Terraform manages, described by its differences in the order of its life: what is created,
+/// plan, create, read, update, release, import. The implementing type is its resource model.
 pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     /// The kind in the service's client.
     type Object: Object;
-
-    /// Its type in HCL.
-    const TYPE_NAME: &'static str;
-    /// The description of its import id, as text after "The import id is".
-    const IMPORT_ID: &'static str;
-
-    /// The schema, without the `timeouts` block.
-    fn schema() -> Schema;
-
-    /// The resource identity.
-    fn identity() -> IdentityAttribute;
-
-    /// The timeouts of steps without a configured one.
-    fn default_timeouts() -> DefaultTimeouts;
-
-    /// Checks the rules between attributes without the service.
-    fn validate(_config: &Self, _diagnostics: &mut Diagnostics) {}
-
-    /// Decides which attributes an update changes and replaces, before all other checks.
-    fn decide_changes(_plan: &mut UpdatePlan<Self>) {}
-
-    /// Refines the plan of an update in the same way.
-    fn plan_update(
-        plan: &mut UpdatePlan<Self>,
-        context: &PlanContext<'_, ProviderClient>,
-    ) -> impl Future<Output = ()> + Send;
-
-    /// Updates the object in place, after its rename: the prior state has the new name.
-    fn update(
-        change: Update<Self>,
-        _context: &StepContext<ProviderClient>,
-    ) -> impl Future<Output = Result<Outcome<Self>>> + Send {
-        async { Ok(Outcome::present(change.planned, change.private)) }
-    }
-
-    /// Corrects a configuration that was generated from a state.
-    fn generate(_config: &mut Self, _diagnostics: &mut Diagnostics) {}
-
-    /// The common attributes of all kinds.
-    fn common(&self) -> Common<'_>;
-
-    /// The `name`, to be changed.
-    fn name_mut(&mut self) -> &mut Attr<String>;
-
-    /// A search term for it besides its id.
-    fn hint(&self) -> Option<&str> {
-        self.common().name.as_str()
-    }
-
-    /// The unique id that a look shows.
-    fn uid_of(_shown: &Shown<Self>) -> Option<&str> {
-        None
-    }
-
-    /// Sets the attributes that a list shows.
-    fn take_record(&mut self, record: &Self::Object);
-
-    /// Sets the attributes that a look shows.
-    fn take(&mut self, shown: &Shown<Self>);
-
-    /// A list record as the result of a look; `None` if a look shows more.
-    fn shown(record: &Self::Object) -> Option<Shown<Self>>;
-
-    /// Completes attributes that the service reports only in part.
-    fn complete(&mut self, _client: &ProviderClient, _limits: &Context) -> impl Future<Output = ()> + Send {
-        async {}
-    }
-
-    /// The messages of a refresh.
-    fn refreshed(&self, _client: &ProviderClient) -> Diagnostics {
-        Diagnostics::new()
-    }
-
-    /// Finds the object of an import id.
-    fn find(
-        id: &str,
-        client: &ProviderClient,
-        limits: &Context,
-    ) -> impl Future<Output = Result<ImportTarget<Self>, api::Error>> + Send;
-}
-
-/// How a kind is created.
-pub(super) trait Creatable: Managed {
     /// The request of its create.
     type Request: Creation<Object = Self::Object>;
 
-    /// The handling of a service that is busy with another create of this kind.
-    const WHILE_BUSY: WhileBusy = WhileBusy::Fail;
+    /// The constants.
+    const KIND: Kind;
+
+    /// The objects that a create may create for a plan, in order of preference: only the planned object, unless the
+    /// kind has candidates.
+    fn choices(_config: &Self, planned: &Self, _private: &Private, _client: &ProviderClient) -> Vec<Choice<Self>> {
+        vec![Choice { object: planned.clone(), ruled_out: None }]
+    }
+
+    /// The request as far as the plan has its values; `None` while too little is known.
+    fn planned_request(&self, client: &ProviderClient) -> Option<Self::Request>;
+
+    /// Prepares the create, and returns its request.
+    fn request(
+        &mut self,
+        client: &ProviderClient,
+        limits: &Context,
+    ) -> impl Future<Output = Result<Self::Request, Diagnostic>> + Send;
+
+    /// Checks the rules between attributes without the service.
+    fn validate(_config: &Self, _diagnostics: &mut Diagnostics) {}
 
     /// Refines the plan of a create: live checks, early computed values, warnings.
     fn plan_create(
@@ -136,21 +90,25 @@ pub(super) trait Creatable: Managed {
     /// Makes values unknown that differ if the create adopts an earlier run's object.
     fn plan_adoption(_plan: &mut CreatePlan<Self>) {}
 
-    /// The objects that a create may create for a plan, in order of preference: only the planned object, unless the
-    /// kind has candidates.
-    fn choices(_config: &Self, planned: &Self, _private: &Private, _client: &ProviderClient) -> Vec<Choice<Self>> {
-        vec![Choice { object: planned.clone(), ruled_out: None }]
+    /// Decides which attributes an update changes and replaces, before all other checks.
+    fn decide_changes(_plan: &mut UpdatePlan<Self>) {}
+
+    /// Refines the plan of an update in the same way.
+    fn plan_update(
+        plan: &mut UpdatePlan<Self>,
+        context: &PlanContext<'_, ProviderClient>,
+    ) -> impl Future<Output = ()> + Send;
+
+    /// Warns about what a destroy loses.
+    fn plan_destroy(
+        _plan: &mut DestroyPlan<Self>,
+        _context: &PlanContext<'_, ProviderClient>,
+    ) -> impl Future<Output = ()> + Send {
+        async {}
     }
 
-    /// Prepares the create, and returns its request.
-    fn request(
-        &mut self,
-        client: &ProviderClient,
-        limits: &Context,
-    ) -> impl Future<Output = Result<Self::Request, Diagnostic>> + Send;
-
-    /// The request as far as the plan has its values; `None` while too little is known.
-    fn planned_request(&self, client: &ProviderClient) -> Option<Self::Request>;
+    /// Removes the data that only the plan needed.
+    fn forget_plan(_private: &mut Private, _client: &ProviderClient) {}
 
     /// Checks whether it may be bought now. Called before each request.
     fn confirm(
@@ -163,28 +121,28 @@ pub(super) trait Creatable: Managed {
         async { Ok(confirmed) }
     }
 
-    /// Restores what the plan knew about the object and the service may show differently.
-    fn keep_plan(&mut self, _planned: &Self) {}
+    /// How long the create is repeated while there is no stock.
+    fn wait_for_capacity(&self) -> Option<Duration> {
+        None
+    }
 
-    /// Removes the data that only the plan needed.
-    fn forget_plan(_private: &mut Private, _client: &ProviderClient) {}
+    /// Additional advice for a create that the service refused.
+    fn explain_refusal(
+        &self,
+        _error: &api::Error,
+        _client: &ProviderClient,
+        _limits: &Context,
+    ) -> impl Future<Output = Option<String>> + Send {
+        async { None }
+    }
 
-    /// Removes the stored quote of a plan that the create could not keep.
-    fn forget_promise(
-        _config: &Self,
-        _planned: &Self,
+    /// Settles what the plan and the confirmations of a create reserved.
+    fn create_ended(
+        _ended: CreateEnd<'_, Self>,
         _client: &ProviderClient,
         _limits: &Context,
     ) -> impl Future<Output = ()> + Send {
         async {}
-    }
-
-    /// Records the outcome of a create that was confirmed with this marker: the id of its object, or `None`.
-    fn create_ended(_marker: &str, _made: Option<&str>, _client: &ProviderClient) {}
-
-    /// How long the create is repeated while there is no stock.
-    fn wait_for_capacity(&self) -> Option<Duration> {
-        None
     }
 
     /// Whether the creation of an object has ended.
@@ -201,40 +159,50 @@ pub(super) trait Creatable: Managed {
         async {}
     }
 
-    /// Additional advice for a create that the service refused.
-    fn explain_refusal(
-        &self,
-        _error: &api::Error,
-        _client: &ProviderClient,
-        _limits: &Context,
-    ) -> impl Future<Output = Option<String>> + Send {
-        async { None }
+    /// Restores what the plan knew about the object and the service may show differently.
+    fn keep_plan(&mut self, _planned: &Self) {}
+
+    /// The common attributes of all kinds.
+    fn common(&self) -> Common<'_>;
+
+    /// The `name`, to be changed.
+    fn name_mut(&mut self) -> &mut Attr<String>;
+
+    /// A search term for it besides its id.
+    fn hint(&self) -> Option<&str> {
+        self.common().name.as_str()
     }
-}
 
-/// How a kind is destroyed.
-pub(super) trait Releasable: Managed {
-    /// Whether a release ends only some time after the service has accepted it.
-    const RELEASES_LATER: bool = true;
+    /// Sets the attributes that a list shows.
+    fn take_record(&mut self, record: &Self::Object);
 
-    /// Warns about what a destroy loses.
-    fn plan_destroy(
-        _plan: &mut DestroyPlan<Self>,
-        _context: &PlanContext<'_, ProviderClient>,
-    ) -> impl Future<Output = ()> + Send {
+    /// Sets the attributes that a look shows.
+    fn take(&mut self, shown: &Shown<Self>) {
+        self.take_record(shown.borrow());
+    }
+
+    /// Completes attributes that the service reports only in part.
+    fn complete(&mut self, _client: &ProviderClient, _limits: &Context) -> impl Future<Output = ()> + Send {
         async {}
+    }
+
+    /// The messages of a refresh.
+    fn refreshed(&self, _client: &ProviderClient) -> Diagnostics {
+        Diagnostics::new()
+    }
+
+    /// Updates the object in place, after its rename: the prior state has the new name.
+    fn update(
+        change: Update<Self>,
+        _context: &StepContext<ProviderClient>,
+    ) -> impl Future<Output = Result<Outcome<Self>>> + Send {
+        async { Ok(Outcome::present(change.planned, change.private)) }
     }
 
     /// Waits until the service would accept the release.
     fn until_free(_release: &Release<'_, Self>) -> impl Future<Output = Result<Free, Diagnostic>> + Send {
         async { Ok(Free::Ready) }
     }
-
-    /// Whether this code may mean that the object no longer exists.
-    fn may_be_gone(code: Code) -> bool;
-
-    /// The handling of a refused release of an object that exists.
-    fn after_refusal(error: &api::Error, shown: &Shown<Self>) -> AfterRefusal;
 
     /// The handling of a forbidden release; `None` for any other error. `is_first` is false if the release was refused
     /// after a look that should have allowed it.
@@ -245,6 +213,34 @@ pub(super) trait Releasable: Managed {
     ) -> impl Future<Output = Option<Forbidden>> + Send {
         async { None }
     }
+
+    /// Whether this code may mean that the object no longer exists.
+    fn may_be_gone(code: Code) -> bool;
+
+    /// The handling of a refused release of an object that exists.
+    fn after_refusal(error: &api::Error, shown: &Shown<Self>) -> AfterRefusal;
+
+    /// Finds the object of an import id.
+    fn find(
+        id: &str,
+        client: &ProviderClient,
+        limits: &Context,
+    ) -> impl Future<Output = Result<ImportTarget<Self>, api::Error>> + Send;
+
+    /// Corrects a configuration that was generated from a state.
+    fn generate(_config: &mut Self, _diagnostics: &mut Diagnostics) {}
+}
+
+/// How a create ended.
+pub(super) struct CreateEnd<'a, M> {
+    pub(super) config: &'a M,
+    pub(super) planned: &'a M,
+    /// The marker of the confirmed requests, if their outcome is known.
+    pub(super) marker: Option<&'a str>,
+    /// The id of the object, if one was created.
+    pub(super) made: Option<&'a str>,
+    /// Whether the create failed, and a choice was not requested although the plan promised it.
+    pub(super) is_withheld: bool,
 }
 
 /// The common attributes of all kinds.
@@ -353,24 +349,24 @@ impl<M> Default for Resource<M> {
     }
 }
 
-impl<M: Creatable + Releasable> framework::Resource for Resource<M> {
+impl<M: Managed> framework::Resource for Resource<M> {
     type Client = ProviderClient;
     type Model = M;
 
     fn type_name(&self) -> &'static str {
-        M::TYPE_NAME
+        M::KIND.type_name
     }
 
     fn schema(&self) -> Schema {
-        M::schema()
+        (M::KIND.schema)()
     }
 
     fn identity(&self) -> Option<IdentitySchema> {
-        Some(IdentitySchema::new(vec![M::identity()]))
+        Some(IdentitySchema::new(vec![(M::KIND.identity)()]))
     }
 
     fn timeouts(&self) -> Option<DefaultTimeouts> {
-        Some(M::default_timeouts())
+        Some(M::KIND.timeouts)
     }
 
     fn validate(&self, config: &M, diagnostics: &mut Diagnostics) {

@@ -1,6 +1,6 @@
 //! The common part of all plans, and the update in place: first the name, then the kind's own attributes.
 
-use super::{Creatable, Managed, ManagedExt as _, Releasable, absence};
+use super::{Managed, ManagedExt as _, absence};
 use crate::{
     api::{Context, Object},
     creation::PendingRecord,
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-pub(super) async fn create<M: Creatable>(plan: &mut CreatePlan<M>, context: &PlanContext<'_, ProviderClient>) {
+pub(super) async fn create<M: Managed>(plan: &mut CreatePlan<M>, context: &PlanContext<'_, ProviderClient>) {
     protection::check_create(plan);
     let said = std::mem::take(&mut plan.diagnostics);
     M::plan_create(plan, context).await;
@@ -37,7 +37,7 @@ pub(super) async fn change<M: Managed>(plan: &mut UpdatePlan<M>, context: &PlanC
     M::plan_update(plan, context).await;
 }
 
-pub(super) async fn destroy<M: Releasable>(plan: &mut DestroyPlan<M>, context: &PlanContext<'_, ProviderClient>) {
+pub(super) async fn destroy<M: Managed>(plan: &mut DestroyPlan<M>, context: &PlanContext<'_, ProviderClient>) {
     remember(&plan.prior, context);
     if plan.prior.is_protected() {
         plan.diagnostics.push(protection::refusal(&plan.prior));
@@ -54,7 +54,7 @@ fn remember<M: Managed>(prior: &M, context: &PlanContext<'_, ProviderClient>) {
 
 /// Whether the create of this plan would adopt what an earlier run created: the stock, name or budget that it uses is
 /// no obstacle then. A record of another token counts if this one shows its object.
-async fn is_resumed<M: Creatable>(plan: &CreatePlan<M>, client: &ProviderClient, limits: &Context) -> bool {
+async fn is_resumed<M: Managed>(plan: &CreatePlan<M>, client: &ProviderClient, limits: &Context) -> bool {
     let choices = M::choices(&plan.config, &plan.planned, &plan.private, client);
     let requests: Option<Vec<M::Request>> =
         choices.iter().map(|choice| choice.object.planned_request(client)).collect();

@@ -1,5 +1,7 @@
 //! Refresh, and import by id. Only the status Released or a proven absence removes an object from the state.
 
+use std::borrow::Borrow as _;
+
 use super::{Managed, ManagedExt as _, ObjectRecord, Shown, absence, noun};
 use crate::{
     api::{self, Context, Object, Presence},
@@ -17,7 +19,7 @@ pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContex
     let subject = current.state.subject();
     match look(&current.state, client, &limits).await {
         Ok(Presence::Present(shown)) => {
-            if let Some(another) = absence::another(&current.state, M::uid_of(&shown)) {
+            if let Some(another) = absence::another(&current.state, (*shown).borrow().uid()) {
                 return current.unchanged(another);
             }
             absence::seen(&mut current.private, &subject.witness, client, &limits).await;
@@ -56,7 +58,7 @@ async fn glance<M: Managed>(
         return Ok(None);
     }
     let listing = client.api.objects::<M::Object>().snapshot(limits).await?;
-    Ok(listing.find(key).filter(|record| !record.is_released()).and_then(M::shown))
+    Ok(listing.find(key).filter(|record| !record.is_released()).and_then(M::Object::as_shown))
 }
 
 /// The object of an import id.
@@ -76,7 +78,7 @@ pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<ProviderC
     if id.is_empty() {
         return failed(
             format!("Cannot import {}", with_article(noun)),
-            format!("The import id is empty; expected: {}.", M::IMPORT_ID),
+            format!("The import id is empty; expected: {}.", M::KIND.import_id),
         );
     }
     match M::find(id, client, &limits).await {
@@ -93,7 +95,7 @@ pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<ProviderC
         ),
         Ok(ImportTarget::None) => failed(
             format!("Cannot import {noun} {id}: it does not exist"),
-            format!("The import id is {}. Check the id, base_url and the account of the API token.", M::IMPORT_ID),
+            format!("The import id is {}. Check the id, base_url and the account of the API token.", M::KIND.import_id),
         ),
         Err(error) => {
             let tried = format!("import {noun} {id}");
@@ -115,5 +117,5 @@ pub(in crate::provider) async fn in_list<M: Managed>(
         listing = objects.fresh(limits).await?;
     }
     let found = listing.records.iter().find(|record| is_wanted(record));
-    Ok(found.and_then(M::shown).map_or(ImportTarget::None, |shown| ImportTarget::One(Box::new(shown))))
+    Ok(found.and_then(M::Object::as_shown).map_or(ImportTarget::None, |shown| ImportTarget::One(Box::new(shown))))
 }

@@ -3,24 +3,21 @@
 mod listed;
 mod schema;
 
-use self::schema::PrivateImage;
+use self::schema::{PrivateImage, schema};
 use super::{
     ProviderClient,
     client::planning_limits,
     errors::{Failure, database_id_advice},
     images,
-    lifecycle::{
-        self, AfterRefusal, Common, Creatable, Free, ImportTarget, Managed, ManagedExt as _, Releasable, Release,
-        absence,
-    },
+    lifecycle::{self, AfterRefusal, Common, Free, ImportTarget, Kind, Managed, ManagedExt as _, Release, absence},
     protection,
-    words::{capitalized, image_status, image_type},
+    words::{capitalized, image_status, image_type, keep, time},
 };
 use crate::{
     api::{self, Code, Context, InstanceUid, ObjectKind, SaveImage},
     creation::{Accepted, WhileBusy},
     framework::{
-        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Path, PlanContext, Schema, Type, UpdatePlan,
+        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Path, PlanContext, Type, UpdatePlan,
         timeouts::{DefaultTimeouts, minutes},
     },
 };
@@ -34,70 +31,32 @@ pub(super) type Resource = lifecycle::Resource<PrivateImage>;
 
 impl Managed for PrivateImage {
     type Object = api::PrivateImage;
-
-    const TYPE_NAME: &'static str = "damodel_private_image";
-    const IMPORT_ID: &'static str = "the image's number (image_id), not its name";
-
-    fn schema() -> Schema {
-        schema::schema()
-    }
-
-    fn identity() -> IdentityAttribute {
-        IdentityAttribute::required("image_id", "image_id", Type::Number, "The image's number.")
-    }
-
-    fn default_timeouts() -> DefaultTimeouts {
-        DefaultTimeouts { create: minutes(120), read: minutes(2), update: minutes(5), delete: minutes(10) }
-    }
-
-    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
-        protection::note(&mut plan.private, plan.prior.id.as_str().unwrap_or_default());
-        if plan.prior.name != plan.planned.name {
-            check_name(&plan.planned, plan.prior.key(), context, &mut plan.diagnostics).await;
-        }
-    }
-
-    fn common(&self) -> Common<'_> {
-        Common {
-            id: &self.id,
-            name: &self.name,
-            status: &self.status,
-            deletion_protection: &self.deletion_protection,
-            uid: Some(&self.image_uuid),
-        }
-    }
-
-    fn name_mut(&mut self) -> &mut Attr<String> {
-        &mut self.name
-    }
-
-    fn uid_of(shown: &api::PrivateImage) -> Option<&str> {
-        shown.image_uuid.as_deref()
-    }
-
-    fn take_record(&mut self, image: &api::PrivateImage) {
-        self.take_image(image);
-    }
-
-    fn take(&mut self, image: &api::PrivateImage) {
-        self.take_image(image);
-    }
-
-    fn shown(image: &api::PrivateImage) -> Option<api::PrivateImage> {
-        Some(image.clone())
-    }
-
-    async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
-        lifecycle::in_list(client, limits, |image: &api::PrivateImage| image.image_id.to_string() == id).await
-    }
-}
-
-impl Creatable for PrivateImage {
     type Request = SaveImage;
 
-    /// While the service is busy with another save, the request is repeated; the daily limit is final (service API,
-    /// POST /api/instance/save_image_v2).
-    const WHILE_BUSY: WhileBusy = WhileBusy::Wait;
+    const KIND: Kind = Kind {
+        type_name: "damodel_private_image",
+        schema,
+        timeouts: DefaultTimeouts { create: minutes(120), read: minutes(2), update: minutes(5), delete: minutes(10) },
+        // While the service is busy with another save, the request is repeated; the daily limit is final (service API,
+        // POST /api/instance/save_image_v2).
+        while_busy: WhileBusy::Wait,
+        releases_later: false,
+        identity: || IdentityAttribute::required("image_id", "image_id", Type::Number, "The image's number."),
+        import_id: "the image's number (image_id), not its name",
+    };
+
+    fn planned_request(&self, _client: &ProviderClient) -> Option<SaveImage> {
+        Some(SaveImage::new(InstanceUid::new(self.instance_id.as_str()?), self.name()?))
+    }
+
+    async fn request(&mut self, client: &ProviderClient, limits: &Context) -> Result<SaveImage, Diagnostic> {
+        let Some(request) = self.planned_request(client) else {
+            let detail = "A new image needs instance_id. Nothing was created.";
+            return Err(Diagnostic::error("Missing required argument", detail).at(Path::to("instance_id")));
+        };
+        let original_images = original_images(&request.instance_uid, client, limits).await;
+        Ok(SaveImage { original_images, ..request })
+    }
 
     async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
         if plan.planned.instance_id.is_null() {
@@ -112,17 +71,20 @@ impl Creatable for PrivateImage {
         check_name(&plan.planned, replaced, context, &mut plan.diagnostics).await;
     }
 
-    async fn request(&mut self, client: &ProviderClient, limits: &Context) -> Result<SaveImage, Diagnostic> {
-        let Some(request) = self.planned_request(client) else {
-            let detail = "A new image needs instance_id. Nothing was created.";
-            return Err(Diagnostic::error("Missing required argument", detail).at(Path::to("instance_id")));
-        };
-        let original_images = original_images(&request.instance_uid, client, limits).await;
-        Ok(SaveImage { original_images, ..request })
+    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        protection::note(&mut plan.private, plan.prior.id.as_str().unwrap_or_default());
+        if plan.prior.name != plan.planned.name {
+            check_name(&plan.planned, plan.prior.key(), context, &mut plan.diagnostics).await;
+        }
     }
 
-    fn planned_request(&self, _client: &ProviderClient) -> Option<SaveImage> {
-        Some(SaveImage::new(InstanceUid::new(self.instance_id.as_str()?), self.name()?))
+    async fn explain_refusal(&self, error: &api::Error, client: &ProviderClient, limits: &Context) -> Option<String> {
+        if error.code() != Some(Code::ImageNameExisted) {
+            return database_id_advice(error, self.instance_id.as_str()?);
+        }
+        let listing = client.api.private_images().fresh(limits).await.ok()?;
+        let holder = listing.records.iter().find(|image| image.image_name.as_deref() == self.name())?;
+        Some(taken(holder, client, limits).await)
     }
 
     fn creation_ended(image: &api::PrivateImage) -> bool {
@@ -146,18 +108,36 @@ impl Creatable for PrivateImage {
         })
     }
 
-    async fn explain_refusal(&self, error: &api::Error, client: &ProviderClient, limits: &Context) -> Option<String> {
-        if error.code() != Some(Code::ImageNameExisted) {
-            return database_id_advice(error, self.instance_id.as_str()?);
+    fn common(&self) -> Common<'_> {
+        Common {
+            id: &self.id,
+            name: &self.name,
+            status: &self.status,
+            deletion_protection: &self.deletion_protection,
+            uid: Some(&self.image_uuid),
         }
-        let listing = client.api.private_images().fresh(limits).await.ok()?;
-        let holder = listing.records.iter().find(|image| image.image_name.as_deref() == self.name())?;
-        Some(taken(holder, client, limits).await)
     }
-}
 
-impl Releasable for PrivateImage {
-    const RELEASES_LATER: bool = false;
+    fn name_mut(&mut self) -> &mut Attr<String> {
+        &mut self.name
+    }
+
+    fn take_record(&mut self, image: &api::PrivateImage) {
+        self.id = Attr::Known(image.image_id.to_string());
+        self.image_id = image.image_id.into();
+        keep(&mut self.image_uuid, image.image_uuid.clone());
+        keep(&mut self.name, image.image_name.clone());
+        self.image_tag = image.image_tag.clone().into();
+        self.status = image.image_status.map(image_status).into();
+        self.push_progress = image.push_progress.into();
+        self.image_size = image.image_size.clone().map(Into::into).into();
+        self.original_image = image.original_image.clone().into();
+        self.region = image.region.clone().into();
+        self.create_time = time(image.create_time).into();
+        self.updated_at = time(image.updated_at).into();
+        self.upperdir_files = image.upperdir_files.into();
+        self.upperdir_bytes = image.upperdir_bytes.into();
+    }
 
     async fn until_free(release: &Release<'_, Self>) -> Result<Free, Diagnostic> {
         let another = absence::is_another(&release.current.state, release.client, &release.limits).await;
@@ -170,6 +150,10 @@ impl Releasable for PrivateImage {
 
     fn after_refusal(_error: &api::Error, _image: &api::PrivateImage) -> AfterRefusal {
         AfterRefusal::Fail
+    }
+
+    async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
+        lifecycle::in_list(client, limits, |image: &api::PrivateImage| image.image_id.to_string() == id).await
     }
 }
 
@@ -195,7 +179,7 @@ async fn taken(holder: &api::PrivateImage, client: &ProviderClient, limits: &Con
         "Private image {id} has this name.{origin} If another configuration, workspace or stage manages it, use \
          another name here. If no state has it, delete it in the console, or import it: terraform import {}.<name> \
          {id}.",
-        PrivateImage::TYPE_NAME
+        PrivateImage::KIND.type_name
     )
 }
 

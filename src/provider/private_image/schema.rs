@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    api,
     framework::{
         Attr, Schema, Type,
         schema::{Attribute, Replacement},
@@ -13,7 +12,7 @@ use crate::{
     provider::{
         columns::{self, Column, decimal, moment, text, whole, word},
         rules,
-        words::{image_status, keep, time},
+        words::image_status,
     },
 };
 
@@ -89,24 +88,4 @@ pub(in crate::provider) struct PrivateImage {
     pub(super) updated_at: Attr<String>,
     pub(super) upperdir_files: Attr<i64>,
     pub(super) upperdir_bytes: Attr<i64>,
-}
-
-impl PrivateImage {
-    /// Sets the reported attributes.
-    pub(super) fn take_image(&mut self, image: &api::PrivateImage) {
-        self.id = Attr::Known(image.image_id.to_string());
-        self.image_id = image.image_id.into();
-        keep(&mut self.image_uuid, image.image_uuid.clone());
-        keep(&mut self.name, image.image_name.clone());
-        self.image_tag = image.image_tag.clone().into();
-        self.status = image.image_status.map(image_status).into();
-        self.push_progress = image.push_progress.into();
-        self.image_size = image.image_size.clone().map(Number::from).into();
-        self.original_image = image.original_image.clone().into();
-        self.region = image.region.clone().into();
-        self.create_time = time(image.create_time).into();
-        self.updated_at = time(image.updated_at).into();
-        self.upperdir_files = image.upperdir_files.into();
-        self.upperdir_bytes = image.upperdir_bytes.into();
-    }
 }
