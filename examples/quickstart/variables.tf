@@ -4,7 +4,7 @@ variable "name" {
   default     = "quickstart"
 }
 
-# The defaults of specification and image are values of the sandbox. docs/guides/regions-and-ids.md shows how to list those of your
+# The defaults of specification and image are values of the sandbox. docs/guides/getting-started.md shows how to list those of your
 # account.
 variable "spec_type" {
   description = "The specification of the instance."

@@ -218,8 +218,9 @@ impl Examples {
     }
 }
 
-/// The handwritten part of the index page.
+/// The handwritten parts of the index page.
 const PROSE: &str = include_str!("index.md");
+const GUIDES: &str = include_str!("guides.md");
 
 /// The index page: the provider, its configuration, and its offers.
 pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -> Result<String, Failure> {
@@ -232,9 +233,9 @@ pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -
         "## Example Usage".to_owned(),
         examples.block(Path::new("provider/provider.tf"), "terraform")?,
         PROSE.trim_end().to_owned(),
-        "## Environment Variables".to_owned(),
-        variables(server),
     ];
+    paragraphs.extend(schema::section(server.schema(), &Links::of_the_index()));
+    paragraphs.extend(["## Environment Variables".to_owned(), variables(server), GUIDES.trim_end().to_owned()]);
     for kind in PageKind::ALL {
         let line = |entry: &Offering| {
             let path = kind.path(entry.name);
@@ -247,7 +248,6 @@ pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -
         .signatures()
         .map(|(name, signature)| format!("- [`{name}`]({}): {}.", function_path(name).display(), signature.summary));
     paragraphs.extend(listed("Functions", functions.collect()));
-    paragraphs.extend(schema::section(server.schema(), &Links::of_the_index()));
     Ok(text(&paragraphs))
 }
 
@@ -258,7 +258,8 @@ fn listed(heading: &str, lines: Vec<String>) -> Vec<String> {
 
 /// The environment variables in descriptions, each with its argument, and the one that has no argument.
 fn variables<P: Provider>(server: &Server<P>) -> String {
-    let pending = "[Interrupted runs](guides/interrupted-runs.md): the directory of the pending records";
+    let pending =
+        "[Interrupted runs](guides/interrupted-runs.md#what-the-provider-keeps): the directory of the pending records";
     let mut named = BTreeMap::from([("DAMODEL_PENDING_DIR", pending.to_owned())]);
     for resource in server.registry().of(framework::OfferKind::Resource) {
         for (variable, argument) in variables_of(&resource.schema) {

@@ -142,14 +142,55 @@ fn front_matter_is_what_the_registry_reads() {
     }
 }
 
+/// The guides, by name.
+fn guides() -> Vec<(String, Page)> {
+    let guides = published().into_iter().filter(|page| page.path.parent().unwrap().ends_with("guides"));
+    guides.map(|page| (page.path.file_stem().unwrap().to_str().unwrap().to_owned(), page)).collect()
+}
+
+/// The guides with the most words that each may have outside of front matter and code, as `scripts/lines` counts them.
+const WORDS: [(&str, usize); 11] = [
+    ("access-and-secrets", 800),
+    ("costs", 1300),
+    ("getting-started", 1100),
+    ("interrupted-runs", 1200),
+    ("model-memory", 750),
+    ("model-to-endpoint", 1800),
+    ("pipelines", 1300),
+    ("reviews", 1000),
+    ("tested-and-assumed", 900),
+    ("testing-modules", 850),
+    ("troubleshooting", 2000),
+];
+
 #[test]
-fn values_of_the_sandbox_are_called_that() {
-    const VALUES: [&str; 3] = ["gpu.rtx4090.1", "cn-east-1", "tiny.gguf"];
-    for page in published().iter().filter(|page| page.path.parent().unwrap().ends_with("guides")) {
-        let shows = VALUES.iter().any(|value| page.text.contains(value));
-        let title = page.path.file_stem().unwrap();
-        let says = page.links.iter().any(|link| link.starts_with("regions-and-ids.md"));
-        assert!(!shows || says || title == "regions-and-ids" || title == "testing-modules", "{title:?}");
+fn the_guides_are_these_and_short() {
+    let guides = guides();
+    assert_eq!(guides.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), WORDS.map(|(name, _)| name));
+    for ((name, page), (_, most)) in guides.iter().zip(WORDS) {
+        let (_, prose) = page.text.split_once("\n---\n").unwrap();
+        let outside = prose.split("\n```").step_by(2);
+        let words: usize = outside.map(|part| part.split_once('\n').unwrap().1.split_whitespace().count()).sum();
+        assert!(words <= most, "{name}: {words} words");
+    }
+}
+
+#[test]
+fn the_first_configuration_is_the_same_on_both_pages() {
+    let first = |page: &str| Page::read(&root().join(page)).blocks.into_iter().find(|it| it.language == "terraform");
+    assert_eq!(first("README.md").unwrap().text, first("docs/guides/getting-started.md").unwrap().text);
+}
+
+/// A reader sees which values to replace. The page about the sandbox has nothing else.
+#[test]
+fn an_example_with_a_value_of_the_sandbox_says_so() {
+    const VALUES: [&str; 4] = ["gpu.rtx4090.1", "cn-east-1", "PyTorch 2.5.1", "tiny.gguf"];
+    for (name, page) in guides().into_iter().filter(|(name, _)| name != "testing-modules") {
+        for block in page.blocks {
+            let mut comments = block.text.lines().filter_map(|line| line.split_once('#'));
+            let says = comments.any(|(_, comment)| comment.contains("sandbox"));
+            assert!(says || !VALUES.iter().any(|value| block.text.contains(value)), "{name}:\n{}", block.text);
+        }
     }
 }
 
