@@ -1,6 +1,6 @@
 //! The provider's configuration: its arguments, the environment variables behind them, and the client built from both.
 
-use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, num::NonZeroUsize, path::PathBuf, sync::Arc};
 
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -182,11 +182,12 @@ pub(super) fn validate(configuration: &Configuration, diagnostics: &mut Diagnost
     }
 }
 
-/// Builds the client. Malformed values are rejected here; missing values are reported by the first call that needs
+/// Builds the client, whose logs may show the values of the `loggable` fields. Malformed values are rejected here; missing values are reported by the first call that needs
 /// them.
 pub(super) async fn configure(
     configuration: Configuration,
     environment: &Environment,
+    loggable: BTreeSet<&'static str>,
     context: &ConfigureContext<'_>,
     limits: &Context,
 ) -> Result<(Arc<ProviderClient>, Diagnostics), Diagnostics> {
@@ -239,7 +240,7 @@ pub(super) async fn configure(
         random: defaults.random,
         progress: progress::beside(&journal),
         work: context.work.clone(),
-        loggable: super::loggable_fields(),
+        loggable,
     };
     let on_unreleasable = destroy_fallback("DAMODEL_ON_UNRELEASABLE", environment, &mut diagnostics);
     let on_unreachable = destroy_fallback("DAMODEL_ON_UNREACHABLE", environment, &mut diagnostics);

@@ -3,7 +3,10 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::{api::disk_status::DISK_STATUSES, framework::Attr};
+use crate::{
+    api::{ObjectKind, disk_status::DISK_STATUSES},
+    framework::Attr,
+};
 
 /// The name of an object in diagnostics, from its known parts: `instance "trainer" (ins-…)`.
 pub(super) fn title(noun: &str, name: Option<&str>, id: Option<&str>) -> String {
@@ -13,6 +16,11 @@ pub(super) fn title(noun: &str, name: Option<&str>, id: Option<&str>) -> String 
         (None, Some(id)) => format!("{noun} {id}"),
         (None, None) => format!("the {noun}"),
     }
+}
+
+/// The resource type of a kind.
+pub(crate) fn type_name(kind: ObjectKind) -> String {
+    format!("damodel_{}", kind.as_str())
 }
 
 /// The known value most similar to a wrong one, if one is similar.

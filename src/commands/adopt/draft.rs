@@ -10,7 +10,7 @@ use std::{
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::{api::ObjectKind, framework::Value, provider::type_name};
+use crate::{api::ObjectKind, framework::Value, provider::words::type_name};
 
 /// The configuration of one object.
 #[derive(Debug)]

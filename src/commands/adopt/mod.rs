@@ -207,7 +207,7 @@ mod tests {
     use super::*;
     use crate::{
         framework::{self, Ends, Server},
-        provider::{Damodel, type_name},
+        provider::{Damodel, words::type_name},
     };
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
         schema::{Attribute, Requirement},
         server::{ConfigureRequest, ListRequest},
     },
-    provider::{Damodel, Environment, type_name},
+    provider::{Damodel, Environment, words::type_name},
 };
 
 /// The number of objects that may wait between list and reader.

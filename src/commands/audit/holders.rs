@@ -310,7 +310,7 @@ mod tests {
             kind: *kind,
             id: (*id).to_owned(),
             uid: Some(uid(*kind, id)),
-            address: format!("{}.a[{id:?}]", crate::provider::type_name(*kind)),
+            address: format!("{}.a[{id:?}]", crate::provider::words::type_name(*kind)),
             provider: String::new(),
             extra_disk: 100,
             new_disks: Vec::new(),

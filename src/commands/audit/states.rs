@@ -9,7 +9,7 @@ use crate::{
     api::ObjectKind,
     commands::Failure,
     creation::{CreatePhase, Journal},
-    provider::{Environment, type_name},
+    provider::{Environment, words::type_name},
     review::{DocumentError, decoded, is_wrapped},
 };
 
