@@ -8,14 +8,14 @@ use tokio::time::timeout_at;
 
 use super::{
     ProviderClient,
-    access::Access,
     client::limits,
     errors::Failure,
-    llama_chat::{self, ChatFailure},
+    login::{
+        Access, Login, Ssh, SshFailure,
+        chat::{self, ChatFailure},
+        schema as login,
+    },
     rules,
-    ssh::{Login, Ssh, TunnelLogin},
-    ssh_failure::SshFailure,
-    ssh_schema as ssh,
 };
 use crate::{
     api::{ChatAnswer, ChatMessage, ChatRequest, InstanceUid},
@@ -192,12 +192,12 @@ fn target() -> Vec<Attribute> {
             id.rsplit_once(':')
                 .is_some_and(|(machine, port)| !machine.is_empty() && port.parse::<u16>().is_ok_and(|port| port != 0))
         })),
-        ssh::attribute(
-            ssh::Visitor::DataSource,
+        login::attribute(
+            login::Visitor::DataSource,
             "How to log in to the server's instance, as in `damodel_llama_server`. Only what the service does not \
              provide is needed.",
         ),
-        ssh::visited_host_key(),
+        login::visited_host_key(),
         Attribute::optional("api_key", Type::String, "The llama server's API key, if it has one; stored in the state.")
             .sensitive()
             .validate(rules::one_line()),
@@ -273,24 +273,21 @@ async fn ask(
     let id = config.llama_server_id.as_str().unwrap_or_default();
     let (machine, port) = id.rsplit_once(':').unwrap_or((id, ""));
     let port: u16 = port.parse().unwrap_or_default();
-    let ssh = config.ssh.known().cloned().unwrap_or_default();
-    let limits = limits(context);
+    let login = Login::visit(&config.ssh, &config.host_key);
     // An id that begins with the host belongs to a server over plain SSH. Any other id names an instance, even with an
     // SSH host of its own: like for the server itself, the service provides the missing arguments.
-    let access = if ssh.host() == Some(machine) {
+    let access = if login.ssh.host() == Some(machine) {
         None
     } else {
-        let found = Access::to_running(&InstanceUid::new(machine), "", &context.client, &limits).await;
+        let found = Access::to_running(&InstanceUid::new(machine), "", &context.client, &limits(context)).await;
         Some(found.map_err(|diagnostic| Box::new(diagnostic.at(Path::to("llama_server_id"))))?)
     };
-    let login = Login { ssh, known_host: config.host_key.known().cloned(), ..Login::default() };
     let tried = || format!("chat with llama server {id}");
-    let tunnel = TunnelLogin { login: &login, access: access.as_ref() };
-    let (_link, session) = tunnel.open(&tried(), context, warnings).await.map_err(Box::new)?;
+    let (_link, session) = login.open(access.as_ref(), &tried(), context, warnings).await?;
     let key = config.api_key.known().map(Secret::trimmed);
     let asked = tokio::select! {
         () = context.stopping.cancelled() => return Err(Box::new(stopped(&tried(), "it was stopped"))),
-        asked = timeout_at(context.deadline, llama_chat::ask(&session, port, key.as_ref(), request)) => asked,
+        asked = timeout_at(context.deadline, chat::ask(&session, port, key.as_ref(), request)) => asked,
     };
     match asked {
         Err(_) => Err(Box::new(stopped(&tried(), "the time ran out"))),

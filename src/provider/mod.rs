@@ -2,7 +2,6 @@
 //!
 //! A resource never uses the folder of another resource; shared code is in this folder.
 
-mod access;
 mod account_budget;
 mod chat_completion;
 mod client;
@@ -17,8 +16,8 @@ mod functions;
 mod images;
 mod instance;
 mod lifecycle;
-mod llama_chat;
 mod llama_server;
+pub(crate) mod login;
 mod meanings;
 mod model;
 mod model_files;
@@ -31,9 +30,6 @@ mod registry;
 pub(crate) mod rules;
 mod source;
 mod specs;
-mod ssh;
-mod ssh_failure;
-mod ssh_schema;
 pub(crate) mod words;
 
 pub use client::{DestroyFallback, OnLeftover, ProviderClient};

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     commands::{Failure, Surroundings},
-    provider::home_of_user,
+    provider::{home_of_user, login::USER},
     ssh::{self, Credentials, HostKey, Pin, SessionLimits, Target},
 };
 
@@ -110,7 +110,7 @@ async fn shown(host: &str, port: u16) -> Result<HostKey, Failure> {
     let target = Target {
         host: host.to_owned(),
         port,
-        user: super::USER.to_owned(),
+        user: USER.to_owned(),
         credentials: Credentials::default(),
         pin: OF_NO_KEY.parse().ok(),
         bastion: None,

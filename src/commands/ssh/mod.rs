@@ -27,6 +27,7 @@ use super::{
 use crate::{
     api::{Client, Context, Instance, InstanceStatus, InstanceUid},
     plugin::with_causes,
+    provider::login::{Access, USER},
 };
 
 /// The exit code of ssh's own failures, and of this command's: every other one may be the remote command's.
@@ -34,9 +35,6 @@ pub const FAILED: u8 = 255;
 
 /// The time limit for all requests.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// The user of all instances (service API, In-instance inference server guide).
-const USER: &str = "root";
 
 /// The number of the login with a key alone, in records of instances.
 const KEY_LOGIN: i64 = 1;
@@ -127,8 +125,8 @@ pub async fn run(arguments: Arguments, surroundings: Surroundings) -> Result<Exi
     if arguments.jupyter {
         return print(&notebook(&instance).ok_or_else(|| Failure::new(format!("instance {uid} has no notebook")))?);
     }
-    let (Some(host), Some(port)) = (&instance.ssh_host, instance.ssh_port.and_then(|port| u16::try_from(port).ok()))
-    else {
+    let access = Access::of(&instance);
+    let (Some(host), Some(port)) = (&access.host, access.port) else {
         return Err(Failure::new(format!("instance {uid} has no SSH address yet")));
     };
     let known_hosts = host_keys::file(&surroundings)?;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::commands::Failure;
+use crate::{commands::Failure, provider::login::USER};
 
 /// The types whose addresses are targets.
 const INSTANCE: &str = "damodel_instance";
@@ -114,7 +114,7 @@ impl StateObject {
             "{} is not reached through the service. Log in with your own ssh: host {}, port {port}, user {}{}",
             self.address,
             text("host"),
-            ssh["user"].as_str().unwrap_or(super::USER),
+            ssh["user"].as_str().unwrap_or(USER),
             if ssh["bastion"].is_null() { "" } else { ", through its bastion" }
         ))
     }

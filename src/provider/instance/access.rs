@@ -8,7 +8,7 @@ use super::schema::Instance;
 use crate::{
     api::InstanceUid,
     framework::{Attr, EphemeralResource, Opened, Path, Result, Schema, Secret, StepContext, Type, schema::Attribute},
-    provider::{ProviderClient, access, client::limits, rules},
+    provider::{ProviderClient, client::limits, login, rules},
 };
 
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl EphemeralResource for InstanceAccessResource {
         context: StepContext<ProviderClient>,
     ) -> Result<Opened<InstanceAccess, ()>> {
         let uid = InstanceUid::new(config.id.as_str().unwrap_or_default().trim());
-        let found = access::running(&uid, "No connection was opened.", &context.client, &limits(&context)).await;
+        let found = login::running(&uid, "No connection was opened.", &context.client, &limits(&context)).await;
         let record = found.map_err(|failed| failed.at(Path::to("id")))?;
         let mut instance = Instance { store_credentials: Attr::Known(true), ..Instance::default() };
         instance.take_instance(&record);
@@ -69,7 +69,7 @@ impl EphemeralResource for InstanceAccessResource {
             id: config.id,
             ssh_host: instance.ssh_host,
             ssh_port: instance.ssh_port,
-            ssh_user: access::USER.into(),
+            ssh_user: login::USER.into(),
             ssh_password: instance.ssh_password,
             jupyter_url: instance.jupyter_url,
             jupyter_token: instance.jupyter_token,

@@ -3,7 +3,7 @@
 use super::{
     bootstrap::{FailureKind, Verb},
     failure,
-    log_in::{LoginEffort, NoLogin},
+    log_in::LoginEffort,
     model::LlamaServer,
     read::subject,
 };
@@ -11,7 +11,11 @@ use crate::{
     api::{AccountMatch, InstanceUid, Presence},
     framework::{Diagnostic, Diagnostics, Outcome, State, StepContext},
     provider::{
-        DestroyFallback, ProviderClient, access::Access, client::limits, errors::Failure, lifecycle::absence,
+        DestroyFallback, ProviderClient,
+        client::limits,
+        errors::Failure,
+        lifecycle::absence,
+        login::{Access, NoLogin},
         words::capitalized,
     },
     ssh,

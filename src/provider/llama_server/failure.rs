@@ -11,7 +11,7 @@ use super::{
 use crate::{
     framework::{Diagnostic, Path, Severity},
     provider::{
-        ssh_failure::SshFailure,
+        login::SshFailure,
         words::{capitalized, time},
     },
 };

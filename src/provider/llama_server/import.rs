@@ -3,7 +3,7 @@
 use super::{
     bootstrap::{Phase, Verb},
     failure,
-    log_in::{LoginEffort, NoLogin, witness_key},
+    log_in::{LoginEffort, witness_key},
     model::{LlamaServer, Records as _},
     options::{self, PORT, ServerOption, WORKSPACE},
     read::refresh,
@@ -14,7 +14,13 @@ use crate::{
         Attr, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema, Outcome, Private, Result, State,
         StepContext, Type,
     },
-    provider::{ProviderClient, access::Access, client::limits, errors::Failure, lifecycle::absence, ssh::Ssh},
+    provider::{
+        ProviderClient,
+        client::limits,
+        errors::Failure,
+        lifecycle::absence,
+        login::{Access, NoLogin, Ssh},
+    },
 };
 
 const NOTHING: &str = "Nothing was imported.";

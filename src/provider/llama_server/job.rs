@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     framework::{Attr, Diagnostic, Path, Secret},
-    provider::{access::Access, ssh::Ssh},
+    provider::login::{Access, Ssh},
 };
 
 impl LlamaServer {

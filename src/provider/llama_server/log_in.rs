@@ -11,11 +11,9 @@ use crate::{
     framework::{Attr, Diagnostic, Diagnostics, Path, Private, StepContext},
     provider::{
         ProviderClient,
-        access::Access,
         client::limits,
         lifecycle::absence,
-        ssh::{Login, NoTarget},
-        ssh_failure::{SshFailure, no_credentials},
+        login::{Access, Login, NoLogin},
     },
     ssh,
 };
@@ -25,28 +23,6 @@ const MAX_OF_A_REFRESH: Duration = Duration::from_secs(20);
 
 /// The longest login of a destroy that may abandon the server.
 const MAX_OF_AN_ABANDONING_DESTROY: Duration = Duration::from_secs(60);
-
-/// Why a login failed.
-#[derive(Debug)]
-pub(super) enum NoLogin {
-    /// There are no credentials: write-only ones are not known here.
-    NoCredentials,
-    /// An argument is wrong, or missing in the state.
-    Refused(Box<Diagnostic>),
-    /// The error of SSH.
-    Ssh(Box<ssh::Error>),
-}
-
-impl NoLogin {
-    /// The diagnostic. `tried` is the action, as text after "Cannot"; `now` is the resulting state, in a sentence.
-    pub(super) fn diagnostic(&self, tried: String, access: Option<&Access>, now: &str) -> Diagnostic {
-        match self {
-            Self::NoCredentials => no_credentials(access, now),
-            Self::Refused(diagnostic) => (**diagnostic).clone(),
-            Self::Ssh(error) => SshFailure { error, tried, now: now.to_owned() }.diagnostic(),
-        }
-    }
-}
 
 /// A login to change something.
 pub(super) struct LoggedIn {
@@ -116,10 +92,7 @@ impl LoginEffort {
         context: &StepContext<ProviderClient>,
     ) -> Result<(InstanceSession, Diagnostics), NoLogin> {
         let login = server.login_with(config, private);
-        let target = login.target(access, &context.client).map_err(|none| match none {
-            NoTarget::NoCredentials => NoLogin::NoCredentials,
-            NoTarget::Refused(diagnostic) => NoLogin::Refused(diagnostic),
-        })?;
+        let target = login.target(access, &context.client)?;
         let place = server.records().ok_or_else(|| {
             let text = "Its workspace or its port is not in the state. Import it again.";
             NoLogin::Refused(Box::new(Diagnostic::error(format!("{} is unknown", server.title()), text)))
@@ -129,7 +102,7 @@ impl LoginEffort {
         let patience = self.patience.map_or_else(|| login.timeout(), |patience| patience.min(login.timeout()));
         let ends = (patience, context.deadline);
         let machine = InstanceSession::open(target, place, secrets, self.limits, ends, &context.stopping).await;
-        let mut machine = machine.map_err(|error| NoLogin::Ssh(Box::new(error)))?;
+        let mut machine = machine?;
         machine.progress = context.client.api.settings().progress.clone();
         machine.silence = context.client.environment.silence;
         let warnings = server.unpinned(&login, machine.session(), &context.client);

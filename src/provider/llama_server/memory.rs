@@ -15,10 +15,9 @@ use crate::{
     model::{self, GgufModel, InvalidOption, Memory, ServerOptions, largest_context, memory, refused},
     provider::{
         ProviderClient,
-        access::Access,
         client::planning_limits,
-        model_files::{FileError, InstanceFiles, RemoteFiles},
-        ssh::Login,
+        login::{Access, InstanceFiles, Login},
+        model_files::{FileError, RemoteFiles},
         words::capitalized,
     },
     ssh::{self, Session},

@@ -7,10 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::bootstrap::JobReport;
 use crate::{
     framework::{Attr, Private, Secret, timeouts::Timeouts, value::Number},
-    provider::{
-        access::Access,
-        ssh::{Login, Ssh, WriteOnly},
-    },
+    provider::login::{Access, Login, Ssh, WriteOnly},
 };
 
 /// A `damodel_llama_server`, as configured, planned or stored. Its attributes are described in the schema.

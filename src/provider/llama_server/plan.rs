@@ -12,11 +12,9 @@ use crate::{
     framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, PlanContext, UpdatePlan},
     provider::{
         ProviderClient,
-        access::Access,
         client::planning_limits,
         errors::Failure,
-        ssh::NoTarget,
-        ssh_failure::no_credentials,
+        login::{Access, NoLogin, no_credentials},
         words::{capitalized, title},
     },
 };
@@ -294,7 +292,7 @@ async fn check_access(
         diagnostics.push(as_warning(access.not_running(WILL_FAIL)));
     } else if access.status == Some(InstanceStatus::Running)
         && !config.ssh.is_unknown()
-        && let Err(NoTarget::NoCredentials) = config.login(config, None).target(Some(&access), client)
+        && let Err(NoLogin::NoCredentials) = config.login(config, None).target(Some(&access), client)
         && !has_unknown_credentials(config)
     {
         diagnostics.push(no_credentials(Some(&access), "Nothing was changed."));
@@ -324,7 +322,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::{super::model::Probe, *};
-    use crate::{framework::Secret, provider::ssh::Ssh};
+    use crate::{framework::Secret, provider::login::Ssh};
 
     /// A server that serves, as a state has it.
     fn ready() -> LlamaServer {

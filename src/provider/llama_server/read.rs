@@ -4,7 +4,7 @@ use super::{
     bootstrap::{FailureKind, Fingerprint, JobReport, Phase, Verb},
     failure::{self, as_warning},
     import::{as_text, take_path},
-    log_in::{LoginEffort, NoLogin, witness_key},
+    log_in::{LoginEffort, witness_key},
     machine::InstanceSession,
     model::{LlamaServer, Records as _},
     trial::{self, TrialLook},
@@ -14,9 +14,9 @@ use crate::{
     framework::{Attr, Outcome, State, StepContext},
     provider::{
         ProviderClient,
-        access::Access,
         client::limits,
         lifecycle::absence::{self, Subject},
+        login::{Access, NoLogin},
         words::time,
     },
 };

@@ -26,8 +26,7 @@ use crate::{
     },
     provider::{
         ProviderClient,
-        ssh::{Login, Ssh, WriteOnly},
-        ssh_schema,
+        login::{self, Login, Ssh, WriteOnly},
     },
 };
 
@@ -66,7 +65,7 @@ impl framework::Action for Restart {
              names the reason. After a restart the next plan shows another `pid` and `started_at`, and changes \
              nothing.",
             [
-                ssh_schema::visit(ssh_schema::Visitor::Run),
+                login::schema::visit(login::schema::Visitor::Run),
                 vec![
                     schema::port("The port of the server in the instance."),
                     Attribute::with_default(

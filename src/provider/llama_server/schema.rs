@@ -9,7 +9,7 @@ use crate::{
         Schema, Type,
         schema::{Attribute, AttributeType, Nesting, Replacement, Validator},
     },
-    provider::{rules, ssh_schema as ssh},
+    provider::{login::schema as ssh, rules},
 };
 
 pub(super) fn schema() -> Schema {

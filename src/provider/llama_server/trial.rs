@@ -22,7 +22,7 @@ use crate::{
     },
     provider::{
         Silence,
-        llama_chat::{self, ChatFailure, Health},
+        login::chat::{self, ChatFailure, Health},
     },
     ssh,
 };
@@ -81,7 +81,7 @@ impl<'a> Trial<'a> {
         let limit = print_duration(self.ready_timeout);
         // A check that begins just before the limit gets its answer, which shows the state of the server.
         let health_by = by.max(Instant::now() + MIN_HEALTH).min(machine.deadline);
-        let health = match timeout_at(health_by, llama_chat::health(machine.session(), self.port)).await {
+        let health = match timeout_at(health_by, chat::health(machine.session(), self.port)).await {
             Err(_) => None,
             Ok(Ok(health)) => Some(health),
             Ok(Err(error)) if error.is_out_of_reach() => {
@@ -131,7 +131,7 @@ impl<'a> Trial<'a> {
 
     /// The name of the model; `None` without an answer, which proves nothing about the server.
     async fn model_name(&self, machine: &InstanceSession) -> Result<Option<String>, ChatFailure> {
-        let asking = llama_chat::get(machine.session(), self.port, self.api_key.as_ref(), "/v1/models");
+        let asking = chat::get(machine.session(), self.port, self.api_key.as_ref(), "/v1/models");
         match timeout(NAME, asking).await {
             Ok(Err(error @ ChatFailure::Ssh(_))) if machine.session().is_lost() => Err(error),
             Ok(Ok(models)) => Ok(models.pointer("/data/0/id").and_then(Value::as_str).map(str::to_owned)),
@@ -157,11 +157,11 @@ impl<'a> Trial<'a> {
                 "/results/0/relevance_score",
             ),
             _ => {
-                let answer = llama_chat::ask(session, self.port, key, &question(self.probe, self.model)).await?;
+                let answer = chat::ask(session, self.port, key, &question(self.probe, self.model)).await?;
                 return Ok(judge(&answer, self.probe));
             }
         };
-        let answer = llama_chat::post(session, self.port, key, path, &body).await?;
+        let answer = chat::post(session, self.port, key, path, &body).await?;
         Ok(match answer.pointer(pointer).is_some_and(Value::is_number) {
             true => Ok(None),
             false => Err(JobFailure {
@@ -176,7 +176,7 @@ impl<'a> Trial<'a> {
         if self.api_key.is_none() && !self.is_key_unknown {
             return Ok(None);
         }
-        let answer = llama_chat::post(machine.session(), self.port, None, "/v1/chat/completions", &json!({})).await;
+        let answer = chat::post(machine.session(), self.port, None, "/v1/chat/completions", &json!({})).await;
         let answer = match answer {
             Err(error) if error.asks_for_key() => return Ok(None),
             Err(error @ ChatFailure::Ssh(_)) => return Err(error),
@@ -250,7 +250,7 @@ pub(super) async fn of(server: &LlamaServer, seen: &JobReport, machine: &mut Ins
     let (port, silence) = (server.listens(), machine.silence);
     for is_last in [false, true] {
         let ask = || async {
-            match llama_chat::health(machine.session(), port).await {
+            match chat::health(machine.session(), port).await {
                 // A channel that does not open is as silent as one that does.
                 Err(ssh::Error::TimedOut { .. }) => std::future::pending().await,
                 answer => answer,

@@ -13,10 +13,7 @@ use crate::{
     },
     provider::{
         ProviderClient,
-        access::Access,
-        ssh::{self, Login, Ssh, WriteOnly},
-        ssh_failure::SshFailure,
-        ssh_schema,
+        login::{self, Access, Login, Ssh, SshFailure, WriteOnly},
     },
     ssh::Forward,
 };
@@ -56,9 +53,9 @@ impl EphemeralResource for Tunnel {
              forwards through SSH during the run, and is not stored in state or plan. Opening it does not check that a \
              server listens on the port.",
             [
-                ssh_schema::visit(ssh_schema::Visitor::Run),
+                login::schema::visit(login::schema::Visitor::Run),
                 vec![
-                    secret("ssh_private_key", "As `ssh.private_key`.").validate(ssh_schema::private_key()),
+                    secret("ssh_private_key", "As `ssh.private_key`.").validate(login::schema::private_key()),
                     secret("ssh_password", "As `ssh.password`."),
                     schema::port("The port of the server in the instance."),
                     Attribute::computed(
@@ -113,16 +110,10 @@ async fn open(
     warnings: &mut Diagnostics,
 ) -> Result<Forward, Box<Diagnostic>> {
     let access = Access::of_configured(&config.instance_id, context).await.map_err(Box::new)?;
-    let login = Login {
-        ssh: config.ssh.known().cloned().unwrap_or_default(),
-        write_only: config.secrets(),
-        known_host: config.host_key.known().cloned(),
-        ..Login::default()
-    };
+    let login = Login { write_only: config.secrets(), ..Login::visit(&config.ssh, &config.host_key) };
     let port = config.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(PORT);
     let tried = format!("open a tunnel to port {port} of the instance");
-    let tunnel = ssh::TunnelLogin { login: &login, access: access.as_ref() };
-    let (link, _) = tunnel.open(&tried, context, warnings).await.map_err(Box::new)?;
+    let (link, _) = login.open(access.as_ref(), &tried, context, warnings).await?;
     let forwarded = Arc::new(link).forward("127.0.0.1", port).await;
     forwarded.map_err(|error| Box::new(SshFailure { error: &error, tried, now: String::new() }.diagnostic()))
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     framework::{Attr, Diagnostics, Path, Secret},
-    provider::ssh::Login,
+    provider::login::Login,
 };
 
 /// Checks the rules between arguments.
@@ -191,7 +191,7 @@ mod tests {
     use super::{super::model::BuildSource, *};
     use crate::{
         framework::Severity,
-        provider::ssh::{Bastion, Ssh},
+        provider::login::{Bastion, Ssh},
     };
 
     /// A complete configuration.

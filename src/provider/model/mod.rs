@@ -13,12 +13,9 @@ pub(super) use self::memory::ModelMemory;
 use self::record::attributes;
 use super::{
     NoHome, ProviderClient,
-    access::Access,
+    login::{Access, InstanceFiles, Login, Ssh, SshFailure, WriteOnly, schema},
     meanings::{AUTHORITY, PROXY},
-    model_files::{FileError, InstanceFiles, LocalFiles, RemoteFiles},
-    ssh::{Login, Ssh, TunnelLogin, WriteOnly},
-    ssh_failure::SshFailure,
-    ssh_schema,
+    model_files::{FileError, LocalFiles, RemoteFiles},
 };
 use crate::{
     api::{ConnectFailure, RemoteError, RemoteFile},
@@ -68,7 +65,7 @@ impl DataSource for File {
                  range requests. Redirects are followed, and no credentials are sent.",
             ),
         ];
-        all.extend(ssh_schema::visit(ssh_schema::Visitor::DataSource));
+        all.extend(schema::visit(schema::Visitor::DataSource));
         all.extend(attributes());
         Schema::new(
             "The header of a GGUF model file. Only the header is read, and at most 256 MiB; of a split model \
@@ -139,14 +136,9 @@ async fn read(
         return in_time(model::read(&LocalFiles, file), file, "path", context).await;
     }
     let access = Access::of_configured(&config.instance_id, context).await.map_err(Box::new)?;
-    let login = Login {
-        ssh: config.ssh.known().cloned().unwrap_or_default(),
-        known_host: config.host_key.known().cloned(),
-        ..Login::default()
-    };
+    let login = Login::visit(&config.ssh, &config.host_key);
     let tried = format!("read model {path}");
-    let tunnel = TunnelLogin { login: &login, access: access.as_ref() };
-    let (_link, session) = tunnel.open(&tried, context, warnings).await.map_err(Box::new)?;
+    let (_link, session) = login.open(access.as_ref(), &tried, context, warnings).await?;
     in_time(model::read(&InstanceFiles(&session), path), path, "path", context).await
 }
 

@@ -176,10 +176,11 @@ fn steps(module: &[&str], path: &[&str]) -> Option<String> {
     (!is_before).then(|| format!("{} names the later {}", module.join("::"), path.join("::")))
 }
 
-/// All resources that are created and released share `lifecycle`.
+/// All resources that are created and released share `lifecycle`, and all that log in to instances `login`.
 fn is_thing(name: &str) -> bool {
     let registry = ["registry", "ADDRESS", "Damodel", "arguments", "loggable_fields"];
-    registry.contains(&name) || name != "lifecycle" && root().join("src/provider").join(name).is_dir()
+    let shared = ["lifecycle", "login"];
+    registry.contains(&name) || !shared.contains(&name) && root().join("src/provider").join(name).is_dir()
 }
 
 /// The faults of a file; `src/creation/pending/entry.rs` is `creation::pending::entry`.

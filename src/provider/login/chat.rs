@@ -27,7 +27,7 @@ const SILENCE: Duration = Duration::MAX;
 
 /// Why a chat failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ChatFailure {
+pub(crate) enum ChatFailure {
     /// The answer is invalid, or ended too early.
     #[error("{0}")]
     NoAnswer(String),
@@ -46,19 +46,19 @@ pub(super) enum ChatFailure {
 
 impl ChatFailure {
     /// Whether the server requires an API key and got none or a wrong one.
-    pub(super) fn asks_for_key(&self) -> bool {
+    pub(crate) fn asks_for_key(&self) -> bool {
         matches!(self, Self::Refused { status: StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, .. })
     }
 
     /// Whether the server says that it, or its model, is not made for this kind of request.
-    pub(super) fn is_unsupported(&self) -> bool {
+    pub(crate) fn is_unsupported(&self) -> bool {
         matches!(self, Self::Refused { message, .. } if message.contains("does not support"))
     }
 }
 
 /// The result of `/health`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Health {
+pub(crate) enum Health {
     /// It is loading the model.
     Loading,
     /// It reports that it is ready.
@@ -73,7 +73,7 @@ pub(super) enum Health {
 ///
 /// # Errors
 /// Those of the connection; a refused connection is not an error.
-pub(super) async fn health(session: &Session, port: u16) -> Result<Health, ssh::Error> {
+pub(crate) async fn health(session: &Session, port: u16) -> Result<Health, ssh::Error> {
     let request = Request::get("/health").body(Bytes::new());
     let request = request.map_err(|error| ssh::Error::BadAnswer { port, reason: error.to_string() })?;
     match session.http(port, request).await {
@@ -92,7 +92,7 @@ pub(super) async fn health(session: &Session, port: u16) -> Result<Health, ssh::
 ///
 /// # Errors
 /// The reason why there is no complete answer.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     session: &Session,
     port: u16,
     api_key: Option<&SecretString>,
@@ -125,7 +125,7 @@ pub(super) async fn ask(
 ///
 /// # Errors
 /// The reason why there is no answer.
-pub(super) async fn post(
+pub(crate) async fn post(
     session: &Session,
     port: u16,
     api_key: Option<&SecretString>,
@@ -139,7 +139,7 @@ pub(super) async fn post(
 ///
 /// # Errors
 /// The reason why there is no answer.
-pub(super) async fn get(
+pub(crate) async fn get(
     session: &Session,
     port: u16,
     api_key: Option<&SecretString>,

@@ -10,17 +10,17 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    ProviderClient,
     access::{Access, USER},
-    ssh_failure::{SshFailure, no_credentials},
+    failure::NoLogin,
 };
 use crate::{
     framework::{Attr, Diagnostic, Diagnostics, Path, Secret, StepContext, timeouts::parse_duration},
+    provider::ProviderClient,
     ssh,
 };
 
 /// The default port of SSH.
-pub(super) const PORT: u16 = 22;
+pub(crate) const PORT: u16 = 22;
 /// The default time to wait for a login.
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
@@ -29,28 +29,28 @@ macro_rules! login {
     ($(#[$meta:meta])* $name:ident { $($own:ident: $ty:ty,)* }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        pub(super) struct $name {
-            pub(super) host: Attr<String>,
-            pub(super) port: Attr<i64>,
-            pub(super) user: Attr<String>,
-            pub(super) private_key: Attr<Secret>,
-            pub(super) private_key_file: Attr<String>,
-            pub(super) certificate: Attr<String>,
-            pub(super) password: Attr<Secret>,
-            pub(super) agent: Attr<bool>,
-            pub(super) host_key: Attr<String>,
-            pub(super) timeout: Attr<String>,
-            $(pub(super) $own: Attr<$ty>,)*
+        pub(crate) struct $name {
+            pub(crate) host: Attr<String>,
+            pub(crate) port: Attr<i64>,
+            pub(crate) user: Attr<String>,
+            pub(crate) private_key: Attr<Secret>,
+            pub(crate) private_key_file: Attr<String>,
+            pub(crate) certificate: Attr<String>,
+            pub(crate) password: Attr<Secret>,
+            pub(crate) agent: Attr<bool>,
+            pub(crate) host_key: Attr<String>,
+            pub(crate) timeout: Attr<String>,
+            $(pub(crate) $own: Attr<$ty>,)*
         }
 
         impl $name {
             /// Its host and port, which identify it.
-            pub(super) fn address(&self) -> Option<String> {
+            pub(crate) fn address(&self) -> Option<String> {
                 Some(format!("{}:{}", self.host()?, port(&self.port).unwrap_or(PORT)))
             }
 
             /// Its host, without what belongs to how an address is written.
-            pub(super) fn host(&self) -> Option<&str> {
+            pub(crate) fn host(&self) -> Option<&str> {
                 self.host.as_str().map(bare)
             }
 
@@ -72,14 +72,14 @@ macro_rules! login {
                 write_only: &WriteOnly,
                 client: &ProviderClient,
                 at: &Path,
-            ) -> Result<ssh::Credentials, NoTarget> {
+            ) -> Result<ssh::Credentials, NoLogin> {
                 let secret = |own: &Attr<Secret>, other: &Attr<Secret>| -> Option<SecretString> {
                     own.known().or(other.known()).cloned().map(Secret::into_inner)
                 };
                 // A password may end with blanks, but not with the line end of the file that has it.
                 let one_line =
                     |text: SecretString| SecretString::from(text.expose_secret().trim_end_matches(['\r', '\n']));
-                let refused = |diagnostic| NoTarget::Refused(Box::new(diagnostic));
+                let refused = |diagnostic| NoLogin::Refused(Box::new(diagnostic));
                 let file = |path| {
                     client.environment.path(path).map_err(|error| {
                         let diagnostic = Diagnostic::error("No home directory", error.to_string());
@@ -125,9 +125,9 @@ login!(
 
 /// The write-only credentials of one host, which exist only during the apply; null if not set.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct WriteOnly {
-    pub(super) private_key: Attr<Secret>,
-    pub(super) password: Attr<Secret>,
+pub(crate) struct WriteOnly {
+    pub(crate) private_key: Attr<Secret>,
+    pub(crate) password: Attr<Secret>,
 }
 
 impl WriteOnly {
@@ -138,36 +138,33 @@ impl WriteOnly {
 
 /// The complete login configuration.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Login {
+pub(crate) struct Login {
     /// The configured argument, or its default.
-    pub(super) ssh: Ssh,
+    pub(crate) ssh: Ssh,
     /// Write-only credentials of the host.
-    pub(super) write_only: WriteOnly,
+    pub(crate) write_only: WriteOnly,
     /// The host key of an earlier login, an OpenSSH public-key line. A configured key takes precedence.
-    pub(super) known_host: Option<String>,
+    pub(crate) known_host: Option<String>,
     /// The bastion's host key of an earlier login.
-    pub(super) known_bastion: Option<String>,
-}
-
-/// Why a login is not possible.
-#[derive(Debug)]
-pub(super) enum NoTarget {
-    /// No credentials.
-    NoCredentials,
-    /// An error in the configuration.
-    Refused(Box<Diagnostic>),
+    pub(crate) known_bastion: Option<String>,
 }
 
 impl Login {
+    /// The login of what keeps no host key of its own: its arguments `ssh` and `host_key`.
+    pub(crate) fn visit(ssh: &Attr<Ssh>, host_key: &Attr<String>) -> Self {
+        let ssh = ssh.known().cloned().unwrap_or_default();
+        Self { ssh, known_host: host_key.known().cloned(), ..Self::default() }
+    }
+
     /// The login target, including the bastion.
     ///
     /// # Errors
     /// The address or the credentials are missing.
-    pub(super) fn target(&self, access: Option<&Access>, client: &ProviderClient) -> Result<ssh::Target, NoTarget> {
+    pub(crate) fn target(&self, access: Option<&Access>, client: &ProviderClient) -> Result<ssh::Target, NoLogin> {
         let ssh = &self.ssh;
         let user = ssh.user.as_str().unwrap_or(USER).to_owned();
         let host = ssh.host().or_else(|| access?.host.as_deref().map(bare));
-        let host = host.ok_or_else(|| NoTarget::Refused(Box::new(no_address(access)))).map(str::to_owned)?;
+        let host = host.ok_or_else(|| NoLogin::Refused(Box::new(no_address(access)))).map(str::to_owned)?;
         // The service's port is only valid for the service's address.
         let told = access.filter(|_| ssh.host.known().is_none()).and_then(|access| access.port);
         let path = Path::to("ssh");
@@ -200,9 +197,41 @@ impl Login {
         })
     }
 
+    /// Logs in, for one run. `tried` is the action, as text after "Cannot". A stop ends the login; the link stays open
+    /// until it is dropped. The warnings about unverified host keys are added to `warnings` whatever follows.
+    ///
+    /// # Errors
+    /// A diagnostic: no credentials, or the error of SSH.
+    pub(crate) async fn open(
+        &self,
+        access: Option<&Access>,
+        tried: &str,
+        context: &StepContext<ProviderClient>,
+        warnings: &mut Diagnostics,
+    ) -> Result<(ssh::Link, Arc<ssh::Session>), Box<Diagnostic>> {
+        let opened = async {
+            let target = self.target(access, &context.client)?;
+            let patience = self.timeout().min(context.deadline.saturating_duration_since(Instant::now()));
+            // After a stop, Terraform lets running operations, which may use this link, finish before it closes the link.
+            let lasting = CancellationToken::new();
+            let (limits, doing) = (ssh::SessionLimits::default(), format!("the connection to {}", target.host));
+            let link = tokio::select! {
+                biased;
+                () = context.stopping.cancelled() => Err(ssh::Error::Cancelled { doing }),
+                connected = ssh::Link::open(target, limits, patience, lasting) => connected,
+            }?;
+            let session = link.session().await?;
+            Ok((link, session))
+        };
+        let failed = |none: NoLogin| Box::new(none.diagnostic(tried.to_owned(), access, ""));
+        let (link, session) = opened.await.map_err(failed)?;
+        warnings.extend(self.unpinned(&session, Path::to("host_key")));
+        Ok((link, session))
+    }
+
     /// The warnings about unverified host keys of a session: that of the host, and that of its bastion. `path` is the
     /// argument that pins the host's key.
-    pub(super) fn unpinned(&self, session: &ssh::Session, path: Path) -> Diagnostics {
+    pub(crate) fn unpinned(&self, session: &ssh::Session, path: Path) -> Diagnostics {
         let mut warnings = Diagnostics::new();
         if pinned(self.ssh.pin(), self.known_host.as_deref()).is_none() {
             warnings.push(unpinned("instance", session.host_key(), path));
@@ -217,14 +246,14 @@ impl Login {
     }
 
     /// The time limit of a login: the host's timeout plus, if set, the bastion's.
-    pub(super) fn timeout(&self) -> Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         let bastion = self.ssh.bastion.known().and_then(Bastion::own_timeout).unwrap_or_default();
         self.ssh.own_timeout().unwrap_or(TIMEOUT) + bastion
     }
 
     /// Checks the rules between arguments without the service. With `has_instance`, the service provides missing
     /// values.
-    pub(super) fn validate(
+    pub(crate) fn validate(
         configured: &Attr<Ssh>,
         has_instance: bool,
         write_only: &WriteOnly,
@@ -289,7 +318,7 @@ impl Login {
 }
 
 /// A host without white space around it and without the brackets of an IPv6 address.
-pub(super) fn bare(host: &str) -> &str {
+pub(crate) fn bare(host: &str) -> &str {
     let host = host.trim();
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
@@ -303,10 +332,10 @@ fn pinned(configured: Option<ssh::Pin>, known: Option<&str>) -> Option<ssh::Pin>
 }
 
 /// Fails if the credentials are empty.
-fn some(credentials: ssh::Credentials) -> Result<ssh::Credentials, NoTarget> {
+fn some(credentials: ssh::Credentials) -> Result<ssh::Credentials, NoLogin> {
     let ssh::Credentials { private_key, private_key_file, password, agent, .. } = &credentials;
     if private_key.is_none() && private_key_file.is_none() && password.is_none() && agent.is_none() {
-        return Err(NoTarget::NoCredentials);
+        return Err(NoLogin::NoCredentials);
     }
     Ok(credentials)
 }
@@ -353,51 +382,6 @@ fn no_agent(path: Path) -> Diagnostic {
          private_key_file. Nothing was changed.",
     )
     .at(path)
-}
-
-/// A login without state and commands, for one run.
-pub(super) struct TunnelLogin<'a> {
-    /// The login configuration.
-    pub(super) login: &'a Login,
-    /// The service's access data, if there is an instance.
-    pub(super) access: Option<&'a Access>,
-}
-
-impl TunnelLogin<'_> {
-    /// Logs in. `tried` is the action, as text after "Cannot". A stop ends the login; the link stays open until it is
-    /// dropped. The warnings about unverified host keys are added to `warnings` whatever follows.
-    ///
-    /// # Errors
-    /// A diagnostic: no credentials, or the error of SSH.
-    pub(super) async fn open(
-        &self,
-        tried: &str,
-        context: &StepContext<ProviderClient>,
-        warnings: &mut Diagnostics,
-    ) -> Result<(ssh::Link, Arc<ssh::Session>), Diagnostic> {
-        let target = self.login.target(self.access, &context.client).map_err(|none| match none {
-            NoTarget::NoCredentials => no_credentials(self.access, ""),
-            NoTarget::Refused(diagnostic) => *diagnostic,
-        })?;
-        let patience = self.login.timeout().min(context.deadline.saturating_duration_since(Instant::now()));
-        // After a stop, Terraform lets running operations, which may use this link, finish before it closes the link.
-        let lasting = CancellationToken::new();
-        let (limits, doing) = (ssh::SessionLimits::default(), format!("the connection to {}", target.host));
-        let connected = tokio::select! {
-            biased;
-            () = context.stopping.cancelled() => Err(ssh::Error::Cancelled { doing }),
-            connected = ssh::Link::open(target, limits, patience, lasting) => connected,
-        };
-        let opened = async {
-            let link = connected?;
-            let session = link.session().await?;
-            Ok((link, session))
-        };
-        let failed = |error| SshFailure { error: &error, tried: tried.to_owned(), now: String::new() }.diagnostic();
-        let (link, session) = opened.await.map_err(failed)?;
-        warnings.extend(self.login.unpinned(&session, Path::to("host_key")));
-        Ok((link, session))
-    }
 }
 
 fn unpinned(whose: &str, key: &ssh::HostKey, path: Path) -> Diagnostic {

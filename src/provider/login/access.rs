@@ -2,35 +2,35 @@
 
 use secrecy::SecretString;
 
-use super::{ProviderClient, client::limits, errors::Failure, words::title};
 use crate::{
     api::{self, Context, InstanceStatus, InstanceUid},
     framework::{Attr, Diagnostic, Path, StepContext},
+    provider::{ProviderClient, client::limits, errors::Failure, words::title},
 };
 
 /// The user of the reported password (service API, In-instance inference server guide: everything is in `/root`).
-pub(super) const USER: &str = "root";
+pub(crate) const USER: &str = "root";
 
 /// The SSH access to an instance. It is requested when it is needed, so that no secret of it enters a plan or a state.
 #[derive(Clone, Debug)]
-pub(super) struct Access {
-    pub(super) uid: InstanceUid,
+pub(crate) struct Access {
+    pub(crate) uid: InstanceUid,
     /// The instance's status.
-    pub(super) status: Option<InstanceStatus>,
+    pub(crate) status: Option<InstanceStatus>,
     /// The SSH address, if there is one yet.
-    pub(super) host: Option<String>,
+    pub(crate) host: Option<String>,
     /// The SSH port.
-    pub(super) port: Option<u16>,
+    pub(crate) port: Option<u16>,
     /// The password of [`USER`]; `None` for an instance with key login.
-    pub(super) password: Option<SecretString>,
-    pub(super) gpu_name: Option<String>,
+    pub(crate) password: Option<SecretString>,
+    pub(crate) gpu_name: Option<String>,
     /// The public address, if it has one.
-    pub(super) external_ip: Option<String>,
+    pub(crate) external_ip: Option<String>,
 }
 
 impl Access {
     /// The access in a record of the service.
-    pub(super) fn of(instance: &api::Instance) -> Self {
+    pub(crate) fn of(instance: &api::Instance) -> Self {
         Self {
             uid: instance.uid.clone(),
             status: instance.status.clone(),
@@ -47,7 +47,7 @@ impl Access {
     /// # Errors
     /// A diagnostic at `instance_id`: the instance does not exist or is not running, or the request failed. `now`
     /// describes the state.
-    pub(super) async fn to_running(
+    pub(crate) async fn to_running(
         uid: &InstanceUid,
         now: &str,
         client: &ProviderClient,
@@ -60,7 +60,7 @@ impl Access {
     ///
     /// # Errors
     /// As [`Self::to_running`].
-    pub(super) async fn of_configured(
+    pub(crate) async fn of_configured(
         instance_id: &Attr<String>,
         context: &StepContext<ProviderClient>,
     ) -> Result<Option<Self>, Diagnostic> {
@@ -70,13 +70,13 @@ impl Access {
     }
 
     /// Whether a login may succeed. An unknown status does not exclude it.
-    pub(super) fn runs(&self) -> bool {
+    pub(crate) fn runs(&self) -> bool {
         use InstanceStatus::{Creating, Failed, Released, Stopped};
         !matches!(self.status, Some(Creating | Failed | Released | Stopped))
     }
 
     /// The diagnostic for an instance that is not running.
-    pub(super) fn not_running(&self, now: &str) -> Diagnostic {
+    pub(crate) fn not_running(&self, now: &str) -> Diagnostic {
         let status = self.status.as_ref().map_or("in an unknown status", InstanceStatus::as_str);
         Diagnostic::error(
             format!("Instance {} is {status}", self.uid),
@@ -92,7 +92,7 @@ impl Access {
 ///
 /// # Errors
 /// As [`Access::to_running`].
-pub(super) async fn running(
+pub(crate) async fn running(
     uid: &InstanceUid,
     now: &str,
     client: &ProviderClient,

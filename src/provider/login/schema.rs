@@ -2,20 +2,20 @@
 
 use super::{
     access::USER,
-    rules,
-    ssh::{PORT, bare},
+    arguments::{PORT, bare},
 };
 use crate::{
     framework::{
         Type,
         schema::{Attribute, AttributeType, Nesting, Replacement, Validator},
     },
+    provider::rules,
     ssh,
 };
 
 /// What logs in: it decides where the credentials are stored, and what happens without a pinned host key.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Visitor {
+pub(crate) enum Visitor {
     /// A resource.
     Resource,
     /// A data source, whose arguments are in the state.
@@ -126,7 +126,7 @@ fn timeout(whose: &str) -> Attribute {
 }
 
 /// The rule for a private key given as text.
-pub(super) fn private_key() -> Validator {
+pub(crate) fn private_key() -> Validator {
     Validator::text("the text of a private key, beginning with -----BEGIN, and not the path of its file", |key| {
         key.trim_start().starts_with("-----BEGIN")
     })
@@ -140,7 +140,7 @@ fn host_key() -> Validator {
 }
 
 /// The login arguments of data sources, ephemeral resources and actions: `instance_id`, `ssh` and `host_key`.
-pub(super) fn visit(visitor: Visitor) -> Vec<Attribute> {
+pub(crate) fn visit(visitor: Visitor) -> Vec<Attribute> {
     vec![
         Attribute::optional(
             "instance_id",
@@ -158,7 +158,7 @@ pub(super) fn visit(visitor: Visitor) -> Vec<Attribute> {
 }
 
 /// The argument `host_key` of such a login.
-pub(super) fn visited_host_key() -> Attribute {
+pub(crate) fn visited_host_key() -> Attribute {
     Attribute::optional(
         "host_key",
         Type::String,
@@ -169,7 +169,7 @@ pub(super) fn visited_host_key() -> Attribute {
 }
 
 /// The schema of the argument. Changing the host of a resource replaces it.
-pub(super) fn attribute(visitor: Visitor, description: &str) -> Attribute {
+pub(crate) fn attribute(visitor: Visitor, description: &str) -> Attribute {
     let replacement = match visitor {
         Visitor::Resource => Replacement::Always,
         Visitor::DataSource | Visitor::Run => Replacement::Never,

@@ -1,25 +1,26 @@
 //! Diagnostics for errors of SSH.
 
-use super::{access::Access, words::capitalized};
+use super::access::Access;
 use crate::{
     framework::{Diagnostic, Path},
+    provider::words::capitalized,
     ssh,
 };
 
 /// A failed SSH operation, with the context for its diagnostic.
 #[derive(Debug)]
-pub(super) struct SshFailure<'a> {
+pub(crate) struct SshFailure<'a> {
     /// The error.
-    pub(super) error: &'a ssh::Error,
+    pub(crate) error: &'a ssh::Error,
     /// The attempted action, as text after "Cannot".
-    pub(super) tried: String,
+    pub(crate) tried: String,
     /// The resulting state, in a sentence.
-    pub(super) now: String,
+    pub(crate) now: String,
 }
 
 impl SshFailure<'_> {
     /// The diagnostic, at the blamed argument.
-    pub(super) fn diagnostic(&self) -> Diagnostic {
+    pub(crate) fn diagnostic(&self) -> Diagnostic {
         let (title, advice) = meaning(self.error);
         let mut parts = vec![format!("{}.", sentence(&self.error.to_string()))];
         parts.extend([advice, self.now.clone()].into_iter().filter(|part| !part.is_empty()));
@@ -116,8 +117,36 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
     (title, advice.to_owned())
 }
 
+/// Why a login failed.
+#[derive(Debug)]
+pub(crate) enum NoLogin {
+    /// There are no credentials: write-only ones are not known here.
+    NoCredentials,
+    /// An argument is wrong, or missing in the state.
+    Refused(Box<Diagnostic>),
+    /// The error of SSH.
+    Ssh(Box<ssh::Error>),
+}
+
+impl NoLogin {
+    /// The diagnostic. `tried` is the action, as text after "Cannot"; `now` is the resulting state, in a sentence.
+    pub(crate) fn diagnostic(&self, tried: String, access: Option<&Access>, now: &str) -> Diagnostic {
+        match self {
+            Self::NoCredentials => no_credentials(access, now),
+            Self::Refused(diagnostic) => (**diagnostic).clone(),
+            Self::Ssh(error) => SshFailure { error, tried, now: now.to_owned() }.diagnostic(),
+        }
+    }
+}
+
+impl From<ssh::Error> for NoLogin {
+    fn from(error: ssh::Error) -> Self {
+        Self::Ssh(Box::new(error))
+    }
+}
+
 /// The error for a login without credentials.
-pub(super) fn no_credentials(access: Option<&Access>, now: &str) -> Diagnostic {
+pub(crate) fn no_credentials(access: Option<&Access>, now: &str) -> Diagnostic {
     let detail = match access {
         Some(access) => format!(
             "The service shows no password for instance {}, as for instances created with login_method = \"ssh_key\". \
