@@ -1,5 +1,7 @@
 //! The cost of an instance, from the prices of its specification (service API, Instance specification).
 
+use std::fmt;
+
 use bigdecimal::{BigDecimal, RoundingMode, Zero};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +30,36 @@ pub(crate) struct EstimatedCost {
     pub(crate) hourly_equivalent: Attr<Number>,
     pub(super) discount: Attr<Number>,
     pub(super) discount_status: Attr<String>,
+}
+
+impl EstimatedCost {
+    /// Whether it has the parts that a quote has.
+    pub(super) fn is_priced_like(&self, quote: &Self) -> bool {
+        let has = |quote: &Attr<Number>, live: &Attr<Number>| quote.known().is_none() || live.known().is_some();
+        has(&quote.unit_price, &self.unit_price) && has(&quote.period_total, &self.period_total)
+    }
+
+    /// Whether it is above a quote.
+    pub(super) fn is_above(&self, quote: &Self) -> bool {
+        let above = |live: &Attr<_>, quote: &Attr<_>| match (live, quote) {
+            (Attr::Known(live), Attr::Known(quote)) => live > quote,
+            _ => false,
+        };
+        above(&self.period_total, &quote.period_total)
+            || (quote.period_total.is_null() && above(&self.unit_price, &quote.unit_price))
+    }
+}
+
+impl fmt::Display for EstimatedCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.period_total.known(), self.hourly_equivalent.known()) {
+            (Some(total), Some(hourly)) if self.payment_type.as_str() != Some("Hourly") => {
+                write!(f, "{total} in all ({hourly} an hour)")
+            }
+            (Some(total), _) => write!(f, "{total} an hour"),
+            _ => f.write_str("no price"),
+        }
+    }
 }
 
 /// The inputs of an instance's price besides its specification.

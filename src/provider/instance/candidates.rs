@@ -260,3 +260,11 @@ fn validate_one(candidate: &Candidate, config: &Instance, path: &Path, diagnosti
         );
     }
 }
+
+/// The attribute that a diagnostic about a choice names: the candidate, or else what selects the specification.
+pub(super) fn blame(planned: &Instance, place: usize) -> Path {
+    if has_choice(planned) {
+        return Path::to("candidates").index(place);
+    }
+    Path::to(if planned.spec_id.known().is_some() { "spec_id" } else { "spec_type" })
+}

@@ -7,9 +7,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    candidates,
+    budgets::{hold_budgets, plan_id},
+    candidates::{self, blame},
     checks::{Findings, Shortage},
-    price::{blame, hold_budgets, is_above, is_spot, key, live, plan_id, told},
+    price::{is_spot, live},
     schema::Instance,
 };
 use crate::{
@@ -295,7 +296,7 @@ impl Survey {
         for offer in offers {
             let (Some(now), Some(choice)) = (self.current(offer), self.each.get(offer.place)) else { continue };
             let (path, what, is_moved) = if self.has_choice() {
-                (blame(choice, offer.place), candidates::title(choice), is_above(&now.cost, &offer.cost))
+                (blame(choice, offer.place), candidates::title(choice), now.cost.is_above(&offer.cost))
             } else {
                 (Path::to("estimated_cost"), choice.title(), now.cost != offer.cost)
             };
@@ -306,8 +307,7 @@ impl Survey {
                     format!(
                         "An earlier plan quoted {} for {what}, and the live price is {}. This plan keeps the quote. An \
                          apply buys it only if its live price is not above the quote.",
-                        told(&offer.cost),
-                        told(&now.cost)
+                        offer.cost, now.cost
                     ),
                 );
             }
@@ -373,4 +373,23 @@ fn list_key(each: &[Instance], client: &ProviderClient) -> String {
         parts.push(format!("{budgets:?} {:?}", client.account_budget.as_ref().map(AccountBudget::most)));
     }
     parts.join("|")
+}
+
+/// The key of a quote: everything that the price depends on.
+fn key(planned: &Instance, client: &ProviderClient) -> String {
+    let number = |number: &Attr<i64>| number.known().copied().unwrap_or_default();
+    let spec = match planned.spec_id.known() {
+        Some(id) => id.to_string(),
+        None => planned.spec_type.known().cloned().unwrap_or_default(),
+    };
+    format!(
+        "{}|{}|{}|{}|{}|{}|{}",
+        client.base_url().unwrap_or_default(),
+        planned.region.as_str().unwrap_or_default(),
+        spec,
+        planned.payment_type.as_str().unwrap_or_default(),
+        number(&planned.purchase_duration),
+        number(&planned.gpu_num),
+        number(&planned.data_disk_expand_size_gb),
+    )
 }

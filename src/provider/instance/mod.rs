@@ -1,6 +1,7 @@
 //! The resource `damodel_instance` (service API, Instances).
 
 mod access;
+mod budgets;
 mod candidates;
 mod checks;
 mod choices;
@@ -11,6 +12,7 @@ mod plan;
 mod price;
 mod report;
 mod schema;
+mod validate;
 
 use std::time::Duration;
 
@@ -74,7 +76,7 @@ impl Managed for Instance {
     }
 
     fn validate(config: &Self, diagnostics: &mut Diagnostics) {
-        plan::validate(config, diagnostics);
+        validate::validate(config, diagnostics);
     }
 
     async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
@@ -99,7 +101,7 @@ impl Managed for Instance {
     }
 
     fn forget_plan(private: &mut Private, client: &ProviderClient) {
-        price::end_plan(private, client);
+        budgets::end_plan(private, client);
         choices::forget(private);
     }
 

@@ -8,7 +8,7 @@ use super::{
     machine::InstanceSession,
     model::{LlamaServer, Records as _},
     outcome::{Conclusion, NOTHING_STARTED, Operation},
-    read,
+    status,
     trial::Trial,
     watch::WorkProgress,
     work::{Order, Work},
@@ -72,7 +72,7 @@ impl LlamaServer {
                 && prior.environment == self.environment,
             trial: Trial::of(self, self.key(config)),
             former_trial: Some((Trial::of(prior, prior.key(config)), former_secrets)),
-            order: Some(Order { job, owner, ends_rival: prior.status.as_str() == Some(read::DISPLACED) }),
+            order: Some(Order { job, owner, ends_rival: prior.status.as_str() == Some(status::DISPLACED) }),
             watch: WorkProgress::new(task),
         }
     }

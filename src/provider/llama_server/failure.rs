@@ -2,7 +2,7 @@
 
 use super::{
     bootstrap::{FailureKind, Job, JobFailure, JobReport, Phase, PortHolder},
-    import::as_text,
+    command_line::as_text,
     machine::Trouble,
     model::LlamaServer,
     options,

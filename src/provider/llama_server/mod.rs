@@ -5,6 +5,7 @@
 //! `bootstrap` works in the instance.
 
 mod bootstrap;
+mod command_line;
 mod create;
 mod decide;
 mod delete;
@@ -28,6 +29,7 @@ mod recipe;
 mod restart;
 mod schema;
 mod source;
+mod status;
 mod survey;
 mod trial;
 mod tunnel;

@@ -5,7 +5,7 @@ use super::{
     failure,
     machine::InstanceSession,
     model::{LlamaServer, Records as _},
-    read,
+    status,
     work::{End, Ended, Return},
 };
 use crate::{
@@ -193,11 +193,11 @@ impl LlamaServer {
             // The previous server serves, as the state has it.
             End::Unseen(_) if ended.is_begun && ended.report.former == Some(Former::Serving) => return,
             End::Unseen(_) if !ended.is_begun => {
-                self.status = read::STARTING.into();
+                self.status = status::STARTING.into();
                 return;
             }
             // A refresh may have seen the successor's options.
-            End::RolledBack(_) if self.status.as_str() == Some(read::STARTING) => self.take_options(&ended.now),
+            End::RolledBack(_) if self.status.as_str() == Some(status::STARTING) => self.take_options(&ended.now),
             End::Served(answers) => {
                 self.tokens_per_second = answers.speed.clone().into();
                 // A probe that restarts nothing keeps the name.
@@ -209,10 +209,10 @@ impl LlamaServer {
         }
         self.take_report(&ended.now);
         self.status = match &ended.end {
-            End::Served(_) | End::RolledBack(Return::AsksForKey | Return::GoesOn | Return::Serves) => read::READY,
-            End::Failed | End::RolledBack(Return::Fails(_)) => read::FAILED,
-            End::Superseded => read::status_of(&ended.now),
-            End::Unseen(_) => read::STARTING,
+            End::Served(_) | End::RolledBack(Return::AsksForKey | Return::GoesOn | Return::Serves) => status::READY,
+            End::Failed | End::RolledBack(Return::Fails(_)) => status::FAILED,
+            End::Superseded => status::status_of(&ended.now),
+            End::Unseen(_) => status::STARTING,
             End::Unproved(_) | End::Refused => return,
         }
         .into();

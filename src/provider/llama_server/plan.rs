@@ -5,7 +5,7 @@ use super::{
     failure::as_warning,
     memory,
     model::{LlamaServer, Records as _},
-    model_source, read,
+    model_source, status,
 };
 use crate::{
     api::{self, InstanceStatus, InstanceUid},
@@ -37,7 +37,7 @@ pub(super) enum UpdateEffect {
 impl UpdateEffect {
     /// The effect of this change.
     pub(super) fn of(prior: &LlamaServer, planned: &LlamaServer) -> Self {
-        if prior.status.as_str() != Some(read::READY) || changes_the_server(prior, planned) {
+        if prior.status.as_str() != Some(status::READY) || changes_the_server(prior, planned) {
             Self::Restart
         } else if prior.probe != planned.probe || prior.restart_policy != planned.restart_policy {
             Self::Probe
@@ -201,14 +201,14 @@ fn warn_without_key(config: &LlamaServer, planned: &LlamaServer, diagnostics: &m
 fn change(plan: &mut UpdatePlan<LlamaServer>) {
     let UpdatePlan { config, prior, planned, .. } = plan;
     let effect = UpdateEffect::of(prior, planned);
-    if prior.status.as_str() == Some(read::UNSUPERVISED) {
+    if prior.status.as_str() == Some(status::UNSUPERVISED) {
         plan.diagnostics.warning(
             format!("{} is not supervised", capitalized(&prior.title())),
             "The server serves, but no process in the instance would start it again. The apply ends it and starts it \
              under a supervisor. If that fails, the previous server cannot be started again.",
         );
     }
-    if prior.status.as_str() == Some(read::BLOCKED) {
+    if prior.status.as_str() == Some(status::BLOCKED) {
         plan.diagnostics.push(
             Diagnostic::error(
                 "The port is in use",
@@ -222,7 +222,7 @@ fn change(plan: &mut UpdatePlan<LlamaServer>) {
         );
     }
     if effect == UpdateEffect::Restart {
-        planned.status = read::READY.into();
+        planned.status = status::READY.into();
         planned.build_used = Attr::Unknown;
         planned.command_line = Attr::Unknown;
         planned.log_path = Attr::Unknown;
@@ -332,7 +332,7 @@ mod tests {
             port: Attr::Known(8000),
             model: "/m.gguf".into(),
             context_size: Attr::Known(32768),
-            status: read::READY.into(),
+            status: status::READY.into(),
             pid: Attr::Known(7),
             package: "/p/llama-server".into(),
             host_key: "ssh-ed25519 AAAA".into(),
@@ -368,7 +368,7 @@ mod tests {
             assert_eq!(UpdateEffect::of(&ready(), &after), UpdateEffect::Restart);
             let after = planned(ready(), after);
             assert!(after.pid.is_unknown() && after.command_line.is_unknown() && after.package.is_unknown());
-            assert_eq!((after.status, after.host_key), (read::READY.into(), ready().host_key));
+            assert_eq!((after.status, after.host_key), (status::READY.into(), ready().host_key));
         }
         let notes: [fn(&mut LlamaServer); 3] = [
             |server| server.on_failure = "stop".into(),
@@ -419,12 +419,17 @@ mod tests {
 
     #[test]
     fn whatever_does_not_serve_is_planned_to_serve() {
-        for status in
-            [read::STOPPED, read::STARTING, read::FAILED, read::UNRESPONSIVE, read::OUTDATED, read::UNSUPERVISED]
-        {
+        for status in [
+            status::STOPPED,
+            status::STARTING,
+            status::FAILED,
+            status::UNRESPONSIVE,
+            status::OUTDATED,
+            status::UNSUPERVISED,
+        ] {
             let prior = LlamaServer { status: status.into(), ..ready() };
             let after = planned(prior.clone(), prior);
-            assert_eq!(after.status, read::READY.into(), "{status}");
+            assert_eq!(after.status, status::READY.into(), "{status}");
             assert!(after.pid.is_unknown(), "{status}");
         }
     }

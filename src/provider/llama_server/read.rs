@@ -1,12 +1,13 @@
 //! Refreshes: from the report of the instance to the attributes.
 
 use super::{
-    bootstrap::{FailureKind, Fingerprint, JobReport, Phase, Verb},
+    bootstrap::{Fingerprint, JobReport, Phase, Verb},
+    command_line::{as_text, take_path},
     failure::{self, as_warning},
-    import::{as_text, take_path},
     log_in::{LoginEffort, witness_key},
     machine::InstanceSession,
     model::{LlamaServer, Records as _},
+    status::{BLOCKED, DISPLACED, OUTDATED, READY, STARTING, STOPPED, UNRESPONSIVE, status_of},
     trial::{self, TrialLook},
 };
 use crate::{
@@ -187,25 +188,6 @@ fn serves_with_other_secrets(state: &LlamaServer, private: &crate::framework::Pr
     matches!((report.hashes(), here), (Some((_, there)), Some(here)) if there != here)
 }
 
-/// It serves.
-pub(super) const READY: &str = "ready";
-/// There is no process.
-pub(super) const STOPPED: &str = "stopped";
-/// The work in the instance goes on.
-pub(super) const STARTING: &str = "starting";
-/// The last start failed.
-pub(super) const FAILED: &str = "failed";
-/// It does not run, and another program listens on its port.
-pub(super) const BLOCKED: &str = "blocked";
-/// It does not run, and a llama-server that was started by hand serves on its port.
-pub(super) const DISPLACED: &str = "displaced";
-/// It runs, and does not answer.
-pub(super) const UNRESPONSIVE: &str = "unresponsive";
-/// It serves a file that has been replaced since.
-pub(super) const OUTDATED: &str = "outdated";
-/// It serves, and no process would start it again.
-pub(super) const UNSUPERVISED: &str = "unsupervised";
-
 impl LlamaServer {
     /// Sets the attributes that follow from the arguments.
     pub(super) fn take_place(&mut self) {
@@ -248,35 +230,7 @@ impl LlamaServer {
             take_path(&mut self.package, package, None);
         }
     }
-}
 
-/// The status in a report. The health check has yet to confirm [`READY`].
-pub(super) fn status_of(report: &JobReport) -> &'static str {
-    let is_alive = report.process.as_ref().is_some_and(|process| process.is_alive);
-    let kind = report.failure.as_ref().map(|failure| failure.kind);
-    if let Some(rival) = report.rival.as_ref().filter(|_| !is_alive && is_over(report)) {
-        return if rival.command_line.is_empty() { BLOCKED } else { DISPLACED };
-    }
-    match report.phase {
-        Phase::Absent => STOPPED,
-        // Started again by itself: whether it serves shows when it is asked.
-        Phase::Load | Phase::Ready if report.lacks_supervisor() && !report.has_other_model() => UNSUPERVISED,
-        Phase::Load if is_alive && report.is_proved => READY,
-        Phase::Find | Phase::Compile | Phase::Start | Phase::Download | Phase::Load => STARTING,
-        Phase::Ready if !is_alive => STOPPED,
-        Phase::Ready if report.has_other_model() => OUTDATED,
-        Phase::Ready => READY,
-        Phase::Failed if !is_alive && matches!(kind, Some(FailureKind::Died | FailureKind::Interrupted)) => STOPPED,
-        Phase::Failed => FAILED,
-    }
-}
-
-/// Whether the work is over.
-fn is_over(report: &JobReport) -> bool {
-    matches!(report.phase, Phase::Absent | Phase::Ready | Phase::Failed)
-}
-
-impl LlamaServer {
     /// Sets the attributes of a server without a process.
     pub(super) fn take_stop(&mut self) {
         self.status = STOPPED.into();

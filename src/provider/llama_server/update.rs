@@ -9,7 +9,7 @@ use super::{
     model_source,
     outcome::{AS_BEFORE, Conclusion, NOT_HEARD, Operation},
     plan::UpdateEffect,
-    read,
+    status,
     trial::{self, TrialLook},
     work::check,
 };
@@ -91,7 +91,7 @@ async fn stop_unresponsive(
     owner: &str,
     machine: &mut InstanceSession,
 ) -> Result<(), Box<Diagnostic>> {
-    if prior.status.as_str() != Some(read::UNRESPONSIVE) {
+    if prior.status.as_str() != Some(status::UNRESPONSIVE) {
         return Ok(());
     }
     let unseen = |trouble: &Trouble, now| Box::new(failure::unseen(planned, trouble, None, now));

@@ -1,6 +1,7 @@
 //! The framework of resources: schemas, typed models with null and unknown, paths, diagnostics, plan rules, private
 //! data, life-cycle traits. It uses neither gRPC nor the service. "The core" is Terraform or OpenTofu.
 
+mod assumed;
 mod attr;
 mod diagnostics;
 mod ephemeral;

@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{
     super::options::{self, ServerOption},
-    program::{path, quote},
+    shell::{path, quote},
 };
 
 /// The known facts about an instance.

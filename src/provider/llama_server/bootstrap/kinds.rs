@@ -2,7 +2,33 @@
 
 use std::str::FromStr;
 
-use super::report::Malformed;
+/// The reason of a failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct JobFailure {
+    /// Its kind.
+    pub(crate) kind: FailureKind,
+    /// A text for people, which may have several lines. Secrets are redacted.
+    pub(crate) text: String,
+}
+
+/// An answer that is not a report.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Malformed {
+    /// The report has a beginning and no end, or nothing at all came. Usual cause: a lost connection, or a login
+    /// shell that runs something else.
+    #[error("the program in the instance did not finish its report; the last that it printed: {last:?}")]
+    Incomplete {
+        /// The last line of all that was printed.
+        last: String,
+    },
+    /// A value is unknown.
+    #[error("the program in the instance reports an unknown {key}")]
+    Value {
+        /// The value's name.
+        key: String,
+    },
+}
 
 /// Makes the kinds from the table.
 macro_rules! kinds {

@@ -5,11 +5,10 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::{
-    facts::{Facts, Question},
+    facts::{Facts, PortHolder, Question},
     job::ServerPlace,
-    kinds::FailureKind,
-    report::{JobFailure, JobReport},
-    wire::JobRecord,
+    kinds::{FailureKind, JobFailure},
+    start::JobRecord,
 };
 
 /// The smallest free space of a workspace, in KiB.
@@ -36,11 +35,12 @@ static BROKEN_MODEL: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("is not within the file bounds|failed to read key-value pairs|failed to read magic").expect("a pattern")
 });
 
-/// The message of a failure. `value` gives the other values of the report.
+/// The message of a failure, after these automatic restarts. `value` gives the other values of the report.
 pub(super) fn failure(
     failure: JobFailure,
     record: &JobRecord,
-    report: &JobReport,
+    restarts: i64,
+    rival: Option<&PortHolder>,
     value: impl Fn(&str) -> Option<String>,
 ) -> JobFailure {
     let value = |key: &str| value(key).unwrap_or_default();
@@ -59,13 +59,13 @@ pub(super) fn failure(
         FailureKind::MissingModel => format!("the model {} cannot be read", value("server_model")),
         FailureKind::NoPackage | FailureKind::NoSource => format!("{}: {}", record.supply, failure.text),
         FailureKind::NotRunning => "no server that can be restarted is running".to_owned(),
-        FailureKind::PortInUse => taken(report),
+        FailureKind::PortInUse => taken(rival),
         FailureKind::Unsupported => format!("{} is not supported: {}", server(), failure.text),
         FailureKind::Workspace if failure.text.is_empty() => "the records of the server cannot be written".to_owned(),
         FailureKind::Workspace => format!("the detached work did not start: {}", failure.text),
         // Another process was faster, though the port was free a moment ago.
-        FailureKind::Exited if value("log_tail").contains("couldn't bind") && report.rival.is_some() => {
-            return JobFailure { kind: FailureKind::PortInUse, text: taken(report) };
+        FailureKind::Exited if value("log_tail").contains("couldn't bind") && rival.is_some() => {
+            return JobFailure { kind: FailureKind::PortInUse, text: taken(rival) };
         }
         FailureKind::NoGpu => format!(
             "{} sees no GPU, although the instance has one; its --list-devices prints: {}",
@@ -74,7 +74,7 @@ pub(super) fn failure(
         ),
         FailureKind::Died | FailureKind::Exited => {
             let (seen, code) = (decisive(&value("log_tail")), value("status_exit"));
-            let more = match (failure.kind, report.restarts) {
+            let more = match (failure.kind, restarts) {
                 (FailureKind::Exited, _) => ", before it was ready".to_owned(),
                 (_, 0) => String::new(),
                 (_, restarts) => format!(", after {restarts} automatic restarts"),
@@ -109,8 +109,8 @@ fn of_the_log(log: &str) -> FailureKind {
     }
 }
 
-fn taken(report: &JobReport) -> String {
-    let who = report.rival.as_ref().map_or("a process that has ended since", |rival| &rival.about);
+fn taken(rival: Option<&PortHolder>) -> String {
+    let who = rival.map_or("a process that has ended since", |rival| &rival.about);
     format!("its port is in use by {who}")
 }
 
@@ -185,8 +185,7 @@ mod tests {
             };
             Some(value.to_owned()).filter(|value| !value.is_empty())
         };
-        let report = JobReport { restarts, ..JobReport::default() };
-        failure(JobFailure { kind, text: String::new() }, &JobRecord::default(), &report, value).text
+        failure(JobFailure { kind, text: String::new() }, &JobRecord::default(), restarts, None, value).text
     }
 
     #[test]

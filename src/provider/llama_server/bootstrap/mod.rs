@@ -13,6 +13,7 @@ mod messages;
 mod phase;
 mod program;
 mod report;
+mod shell;
 mod start;
 // A Unix shell runs the program.
 #[cfg(all(test, unix))]
@@ -24,9 +25,10 @@ pub(super) use self::report::Process;
 pub(super) use self::{
     facts::{Facts, PortHolder, Question, Toolkit, absolute},
     job::{Build, CompileSource, Fingerprint, Job, ModelOrigin, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
-    kinds::FailureKind,
+    kinds::{FailureKind, JobFailure, Malformed},
     messages::{no_room, room_question},
+    phase::Phase,
     program::{Verb, is_passable, program},
-    report::{Download, Former, JobFailure, JobReport, Malformed, Phase},
+    report::{Download, Former, JobReport},
     start::{Binary, CMAKE_WHERE_KNOWN, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree, wants_gpu},
 };

@@ -1,10 +1,67 @@
 //! The phase of a run, from its records and its processes.
 
+use std::str::FromStr;
+
 use super::{
-    kinds::FailureKind,
-    report::{JobFailure, Malformed, Phase},
+    kinds::{FailureKind, JobFailure, Malformed},
     wire::ReportValues,
 };
+
+/// A phase of a run. They are in the order of the work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// Never begun, or stopped.
+    #[default]
+    Absent,
+    /// The work begins.
+    Find,
+    /// The source is fetched and compiled.
+    Compile,
+    /// The server is being started.
+    Start,
+    /// The model is downloaded, or its sum is computed. The former server serves.
+    Download,
+    /// The server runs and loads the model: ask `/health`.
+    Load,
+    /// It generates tokens.
+    Ready,
+    /// [`super::JobReport::failure`] is the reason.
+    Failed,
+}
+
+impl Phase {
+    /// In a word or two.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Absent => "stopped",
+            Self::Find => "looking for a build",
+            Self::Compile => "compiling",
+            Self::Start => "being started",
+            Self::Download => "downloading the model",
+            Self::Load => "loading the model",
+            Self::Ready => "ready",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl FromStr for Phase {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        Ok(match text {
+            "absent" => Self::Absent,
+            "find" => Self::Find,
+            "compile" => Self::Compile,
+            "start" => Self::Start,
+            "download" => Self::Download,
+            "load" => Self::Load,
+            "ready" => Self::Ready,
+            "failed" => Self::Failed,
+            _ => return Err(Malformed::Value { key: "phase".to_owned() }),
+        })
+    }
+}
 
 /// A phase with its reason.
 #[derive(Debug, PartialEq, Eq)]

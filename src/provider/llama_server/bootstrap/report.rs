@@ -1,6 +1,6 @@
 //! The answer of the program.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use indicatif::DecimalBytes;
 use secrecy::{ExposeSecret, SecretString};
@@ -8,11 +8,11 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{
     facts::{Facts, PREFIX, PortHolder},
     job::Build,
-    kinds::FailureKind,
+    kinds::{FailureKind, JobFailure, Malformed},
     messages,
-    phase::{ObservedPhase, observed_phase},
-    start,
-    wire::{self, JobRecord, ReportValues},
+    phase::{ObservedPhase, Phase, observed_phase},
+    start::{self, JobRecord},
+    wire::{self, ReportValues},
 };
 
 /// Shorter secrets of the environment are not redacted: they would match in half of the log.
@@ -105,71 +105,6 @@ pub(crate) struct JobReport {
     pub(crate) notes: Vec<String>,
 }
 
-/// A phase of a run. They are in the order of the work.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
-    /// Never begun, or stopped.
-    #[default]
-    Absent,
-    /// The work begins.
-    Find,
-    /// The source is fetched and compiled.
-    Compile,
-    /// The server is being started.
-    Start,
-    /// The model is downloaded, or its sum is computed. The former server serves.
-    Download,
-    /// The server runs and loads the model: ask `/health`.
-    Load,
-    /// It generates tokens.
-    Ready,
-    /// [`JobReport::failure`] is the reason.
-    Failed,
-}
-
-impl Phase {
-    /// In a word or two.
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::Absent => "stopped",
-            Self::Find => "looking for a build",
-            Self::Compile => "compiling",
-            Self::Start => "being started",
-            Self::Download => "downloading the model",
-            Self::Load => "loading the model",
-            Self::Ready => "ready",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-impl FromStr for Phase {
-    type Err = Malformed;
-
-    fn from_str(text: &str) -> Result<Self, Malformed> {
-        Ok(match text {
-            "absent" => Self::Absent,
-            "find" => Self::Find,
-            "compile" => Self::Compile,
-            "start" => Self::Start,
-            "download" => Self::Download,
-            "load" => Self::Load,
-            "ready" => Self::Ready,
-            "failed" => Self::Failed,
-            _ => return Err(Malformed::Value { key: "phase".to_owned() }),
-        })
-    }
-}
-
-/// The reason of a failure.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct JobFailure {
-    /// Its kind.
-    pub(crate) kind: FailureKind,
-    /// A text for people, which may have several lines. Secrets are redacted.
-    pub(crate) text: String,
-}
-
 /// The server that an update replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Former {
@@ -259,25 +194,6 @@ impl fmt::Display for Download {
         let [bytes, total, rate] = [self.bytes, self.total, self.rate].map(DecimalBytes);
         if self.bytes == self.total { write!(f, "{total}: its sum") } else { write!(f, "{bytes} of {total}, {rate}/s") }
     }
-}
-
-/// An answer that is not a report.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum Malformed {
-    /// The report has a beginning and no end, or nothing at all came. Usual cause: a lost connection, or a login
-    /// shell that runs something else.
-    #[error("the program in the instance did not finish its report; the last that it printed: {last:?}")]
-    Incomplete {
-        /// The last line of all that was printed.
-        last: String,
-    },
-    /// A value is unknown.
-    #[error("the program in the instance reports an unknown {key}")]
-    Value {
-        /// The value's name.
-        key: String,
-    },
 }
 
 impl JobReport {
@@ -401,7 +317,7 @@ impl JobReport {
             process,
             processor_time: values.number("server_time")?,
         };
-        let in_words = |failure| messages::failure(failure, &record, &report, text);
+        let in_words = |failure| messages::failure(failure, &record, report.restarts, report.rival.as_ref(), text);
         report.failure = refused.or(recorded).map(in_words).or(interrupted);
         Ok(report)
     }

@@ -1,15 +1,16 @@
-//! The settings of a run: everything that the detached work gets.
+//! The settings of a run, everything that the detached work gets, and the record of them.
+
+use std::fmt;
 
 use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
 
 use super::{
     super::options::{self, API_KEY_FILE, DEVICE, spelling},
     facts,
-    job::{Build, Job},
-    kinds::FailureKind,
-    program::{ProgramSettings, path, quote, quoted},
-    report::JobFailure,
-    wire::JobRecord,
+    job::{Build, Fingerprint, Job},
+    kinds::{FailureKind, JobFailure},
+    shell::{ProgramSettings, path, quote, quoted},
 };
 
 /// The beginning of a run.
@@ -130,6 +131,101 @@ impl Binary {
             Self::Prebuilt(_) => Build::Prebuilt,
             Self::Source(_) => Build::Source,
         }
+    }
+}
+
+/// A job that was begun. It holds no secret.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct JobRecord {
+    /// The [`Fingerprint`], as it displays itself.
+    pub(super) fingerprint: Option<String>,
+    /// The word of the [`Build`].
+    build: String,
+    /// Why it is not the prebuilt one: the word of the [`FailureKind`], and its text.
+    because: Option<(String, String)>,
+    /// [`super::Job::source_hash`].
+    pub(super) model_source: Option<String>,
+    /// [`super::Prebuilt::hardware`].
+    pub(super) hardware: Option<String>,
+    /// The prebuilt server.
+    pub(super) package: Option<String>,
+    /// The source of a compile, for people.
+    pub(super) source: String,
+    /// The failure of the fetch, for people.
+    pub(super) supply: String,
+    /// Texts of warnings.
+    pub(super) notes: Vec<String>,
+    /// The flags that a server gets if it has them.
+    pub(super) flags: Vec<String>,
+    /// Whether the server asks its clients for a key.
+    pub(super) has_key: bool,
+    /// Whether it may use a GPU.
+    pub(super) wants_gpu: bool,
+    /// Whether the work ends with the last login.
+    pub(super) ends_at_logout: bool,
+}
+
+impl JobRecord {
+    /// The record of a start.
+    pub(super) fn of(start: &Start<'_>) -> Self {
+        let (hardware, provided) = match start.binary {
+            Binary::Prebuilt(prebuilt) => (&prebuilt.hardware, &prebuilt.provided),
+            Binary::Source(recipe) => (&recipe.hardware, &recipe.source.provided),
+        };
+        let record = Self {
+            fingerprint: Some(Fingerprint::of(start.job).to_string()),
+            model_source: start.job.source_hash(),
+            build: start.binary.build().as_str().to_owned(),
+            because: start.because.map(|failure| (failure.kind.as_str().to_owned(), failure.text.clone())),
+            hardware: Some(hardware.clone()).filter(|hardware| !hardware.is_empty()),
+            supply: match provided.as_ref().map(|provided| &provided.from) {
+                Some(Supply::Archive(archive)) => format!("the archive {archive} cannot be unpacked"),
+                Some(Supply::Git { url, reference, commit, .. }) => {
+                    format!("{url} at {reference} (commit {commit}) could not be fetched")
+                }
+                None => String::new(),
+            },
+            notes: start.login.note.iter().chain(start.note).cloned().collect(),
+            ends_at_logout: start.login.note.is_some(),
+            flags: flags(start.job).into_iter().map(str::to_owned).collect(),
+            has_key: start.job.api_key.is_some(),
+            wants_gpu: wants_gpu(start.job),
+            ..Self::default()
+        };
+        match start.binary {
+            Binary::Prebuilt(prebuilt) => Self { package: Some(prebuilt.path.clone()), ..record },
+            Binary::Source(recipe) => Self {
+                source: format!(
+                    "{} ({}) for CUDA architecture {}",
+                    recipe.source.folder, recipe.source.name, recipe.architectures
+                ),
+                notes: recipe.note.iter().cloned().chain(record.notes).collect(),
+                ..record
+            },
+        }
+    }
+
+    /// Reads a record. One that a power cut damaged is empty.
+    pub(super) fn read(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// The first binary of the job.
+    pub(super) fn begun(&self) -> Option<Build> {
+        [Build::Prebuilt, Build::Source].into_iter().find(|build| build.as_str() == self.build)
+    }
+
+    /// Why that is not the prebuilt one.
+    pub(super) fn because(&self) -> Option<JobFailure> {
+        let (kind, text) = self.because.as_ref()?;
+        Some(JobFailure { kind: kind.parse::<FailureKind>().ok()?, text: text.clone() })
+    }
+}
+
+impl fmt::Display for JobRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -322,7 +418,7 @@ fn arguments(job: &Job) -> String {
 }
 
 /// The flags that a server gets if its help contains them.
-pub(super) fn flags(job: &Job) -> Vec<&'static str> {
+fn flags(job: &Job) -> Vec<&'static str> {
     let flags = [("jinja", job.jinja), ("metrics", job.metrics)];
     flags.into_iter().filter(|(_, is_set)| *is_set).map(|(argument, _)| spelling(argument)).collect()
 }

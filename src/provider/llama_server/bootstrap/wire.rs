@@ -1,16 +1,10 @@
-//! The lines of a report: values, and the records of the instance.
+//! The lines of a report, and their values.
 
-use std::{collections::HashMap, fmt, str::FromStr};
+use std::{collections::HashMap, str::FromStr};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use serde::{Deserialize, Serialize};
 
-use super::{
-    job::{Build, Fingerprint},
-    kinds::FailureKind,
-    report::{JobFailure, Malformed},
-    start::{self, Binary, Start, Supply},
-};
+use super::kinds::Malformed;
 
 /// The prefix of each line of a report, which distinguishes it from the output of the login.
 const MARK: &str = "damodel-report/1 ";
@@ -121,101 +115,6 @@ fn assignments(record: &str) -> Option<Vec<(String, String)>> {
         found.push((name.to_owned(), value));
     }
     Some(found)
-}
-
-/// A job that was begun. It holds no secret.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct JobRecord {
-    /// The [`Fingerprint`], as it displays itself.
-    pub(super) fingerprint: Option<String>,
-    /// The word of the [`Build`].
-    build: String,
-    /// Why it is not the prebuilt one: the word of the [`FailureKind`], and its text.
-    because: Option<(String, String)>,
-    /// [`super::Job::source_hash`].
-    pub(super) model_source: Option<String>,
-    /// [`super::Prebuilt::hardware`].
-    pub(super) hardware: Option<String>,
-    /// The prebuilt server.
-    pub(super) package: Option<String>,
-    /// The source of a compile, for people.
-    pub(super) source: String,
-    /// The failure of the fetch, for people.
-    pub(super) supply: String,
-    /// Texts of warnings.
-    pub(super) notes: Vec<String>,
-    /// The flags that a server gets if it has them.
-    pub(super) flags: Vec<String>,
-    /// Whether the server asks its clients for a key.
-    pub(super) has_key: bool,
-    /// Whether it may use a GPU.
-    pub(super) wants_gpu: bool,
-    /// Whether the work ends with the last login.
-    pub(super) ends_at_logout: bool,
-}
-
-impl JobRecord {
-    /// The record of a start.
-    pub(super) fn of(start: &Start<'_>) -> Self {
-        let (hardware, provided) = match start.binary {
-            Binary::Prebuilt(prebuilt) => (&prebuilt.hardware, &prebuilt.provided),
-            Binary::Source(recipe) => (&recipe.hardware, &recipe.source.provided),
-        };
-        let record = Self {
-            fingerprint: Some(Fingerprint::of(start.job).to_string()),
-            model_source: start.job.source_hash(),
-            build: start.binary.build().as_str().to_owned(),
-            because: start.because.map(|failure| (failure.kind.as_str().to_owned(), failure.text.clone())),
-            hardware: Some(hardware.clone()).filter(|hardware| !hardware.is_empty()),
-            supply: match provided.as_ref().map(|provided| &provided.from) {
-                Some(Supply::Archive(archive)) => format!("the archive {archive} cannot be unpacked"),
-                Some(Supply::Git { url, reference, commit, .. }) => {
-                    format!("{url} at {reference} (commit {commit}) could not be fetched")
-                }
-                None => String::new(),
-            },
-            notes: start.login.note.iter().chain(start.note).cloned().collect(),
-            ends_at_logout: start.login.note.is_some(),
-            flags: start::flags(start.job).into_iter().map(str::to_owned).collect(),
-            has_key: start.job.api_key.is_some(),
-            wants_gpu: start::wants_gpu(start.job),
-            ..Self::default()
-        };
-        match start.binary {
-            Binary::Prebuilt(prebuilt) => Self { package: Some(prebuilt.path.clone()), ..record },
-            Binary::Source(recipe) => Self {
-                source: format!(
-                    "{} ({}) for CUDA architecture {}",
-                    recipe.source.folder, recipe.source.name, recipe.architectures
-                ),
-                notes: recipe.note.iter().cloned().chain(record.notes).collect(),
-                ..record
-            },
-        }
-    }
-
-    /// Reads a record. One that a power cut damaged is empty.
-    pub(super) fn read(text: &str) -> Self {
-        serde_json::from_str(text).unwrap_or_default()
-    }
-
-    /// The first binary of the job.
-    pub(super) fn begun(&self) -> Option<Build> {
-        [Build::Prebuilt, Build::Source].into_iter().find(|build| build.as_str() == self.build)
-    }
-
-    /// Why that is not the prebuilt one.
-    pub(super) fn because(&self) -> Option<JobFailure> {
-        let (kind, text) = self.because.as_ref()?;
-        Some(JobFailure { kind: kind.parse::<FailureKind>().ok()?, text: text.clone() })
-    }
-}
-
-impl fmt::Display for JobRecord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
-    }
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use super::{Server, offers::ConfigurationState};
 use crate::framework::{
     Create, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, Identity, Offering, Outcome, Path, Private, Provider,
     State, Update, UpdatePlan, Value,
+    assumed::{assume, confirm, without_assumed},
     generate::configuration,
     plan_rules::{guarded, planned_state, replacements},
     registry::OfferedResource,
-    result::{applied_state, assume, confirm, fill_defaults, with_numbers_of, without_assumed, without_write_only},
+    result::{applied_state, fill_defaults, with_numbers_of, without_write_only},
     steps::{RefinedPlan, ResourceStep},
 };
 

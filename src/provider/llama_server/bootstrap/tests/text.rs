@@ -11,9 +11,11 @@ use super::{
     home::{Home, start},
 };
 use crate::provider::llama_server::bootstrap::{
-    FailureKind, Fingerprint, JobReport, Malformed, Phase, SourceOrigin, Verb, is_passable, program,
-    program::{QUESTIONS, SCRIPT, quote},
-    report::JobFailure,
+    FailureKind, Fingerprint, JobReport, Malformed, Phase, SourceOrigin, Verb, is_passable,
+    kinds::JobFailure,
+    program,
+    program::{QUESTIONS, SCRIPT},
+    shell::quote,
 };
 
 proptest! {
