@@ -15,7 +15,8 @@ use super::{
     openai::{ChatFrame, ReceivedChat, ReceivedMessage},
     query::Fields,
     random::RandomStream,
-    render::{self, Code, Identifiers, ServiceRefusal},
+    refusal::{Code, ServiceRefusal},
+    render::{self, Identifiers},
     world::{Account, World},
 };
 

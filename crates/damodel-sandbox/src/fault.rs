@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{random::RandomStream, render::Code};
+use super::{random::RandomStream, refusal::Code};
 
 /// A fault, armed for one endpoint. As JSON (`POST /sandbox/faults`):
 /// `{"endpoint": "instance_create", "when": {"next": 1}, "action": "drop_after"}`.

@@ -37,6 +37,7 @@ mod openai;
 mod options;
 mod query;
 mod random;
+mod refusal;
 mod render;
 mod running;
 mod server;
@@ -59,6 +60,6 @@ pub use self::{
     machines::MachineView,
     mutation::{Mutation, MutationError, StateList},
     options::{Error, LifeClock, Options},
-    render::Code,
+    refusal::Code,
     running::Running,
 };

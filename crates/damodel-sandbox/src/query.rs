@@ -8,7 +8,7 @@ use url::form_urlencoded;
 use super::{
     form::{Form, ListOrder},
     random::RandomStream,
-    render::ServiceRefusal,
+    refusal::ServiceRefusal,
 };
 
 /// The query parameters that were not read yet.

@@ -21,7 +21,8 @@ use super::{
     mutation::{Mutation, MutationError, StateList},
     options::{Error, Options},
     random::RandomStream,
-    render::{self, Code, Identifiers, ServiceRefusal},
+    refusal::{Code, ServiceRefusal},
+    render::{self, Identifiers},
     world::World,
 };
 

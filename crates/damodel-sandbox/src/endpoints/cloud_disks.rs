@@ -10,12 +10,12 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::{CallContext, Endpoint, EndpointInput, name_problem};
+use super::call::{CallContext, Endpoint, EndpointInput, name_problem};
 use crate::{
     form::{DiskRefusal, Form, ReleasedDisks, Resize},
     ledger::{LedgerObject, LifeKind},
     query::Fields,
-    render::{Code, ServiceRefusal},
+    refusal::{Code, ServiceRefusal},
     world::{Disk, DiskNext, DiskOrder, DiskSpec, DiskStatus, DiskStep, World, disk_path_problem},
 };
 

@@ -6,12 +6,12 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::{CallContext, Endpoint, EndpointInput, name_problem};
+use super::call::{CallContext, Endpoint, EndpointInput, name_problem};
 use crate::{
     form::Uploading,
     ledger::{LedgerObject, LifeKind},
     query::unpaged,
-    render::{Code, ServiceRefusal},
+    refusal::{Code, ServiceRefusal},
     world::{ImageKind, Instance, PrivateImage, PublicImage, Push, uuid},
 };
 

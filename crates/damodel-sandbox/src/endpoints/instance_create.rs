@@ -9,11 +9,14 @@ use std::net::IpAddr;
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::{CallContext, Endpoint, EndpointInput, instance_disks::DiskRequest, name_problem};
+use super::{
+    call::{CallContext, Endpoint, EndpointInput, name_problem},
+    instance_disks::DiskRequest,
+};
 use crate::{
     ledger::{LedgerObject, LifeKind},
     query::Fields,
-    render::{Code, ServiceRefusal},
+    refusal::{Code, ServiceRefusal},
     world::{
         BillingType, DiskSpec, Host, ImageKind, Instance, InstanceImage, Next, PrivateImage, PublicImage,
         ScheduledChange, Spec, internal_ip, path_problem, ssh_port, version_of,

@@ -1,9 +1,9 @@
 //! The cloud disks of a new instance (service API, POST /api/instance/create: exist_disks and new_disks).
 
-use super::CallContext;
+use super::call::CallContext;
 use crate::{
     query::Fields,
-    render::{Code, ServiceRefusal},
+    refusal::{Code, ServiceRefusal},
     world::{self, DiskSpec, DiskStatus, Mount, disk_path_problem},
 };
 

@@ -3,12 +3,12 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use super::{CallContext, Endpoint, EndpointInput, name_problem};
+use super::call::{CallContext, Endpoint, EndpointInput, name_problem};
 use crate::{
     form::{Form, Released},
     ledger::{LedgerObject, LifeKind},
     query::Query,
-    render::{Code, ServiceRefusal},
+    refusal::{Code, ServiceRefusal},
     world::{Disk, DiskStatus, Instance, Next, ScheduledChange},
 };
 

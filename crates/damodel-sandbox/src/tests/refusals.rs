@@ -9,7 +9,7 @@ use crate::{
     fault::FaultAction,
     mutation::StateList::{self, Accounts, DiskSpecs, Instances, Specs},
     options::{Options, SandboxSecret},
-    render::Code,
+    refusal::Code,
 };
 
 const EXISTING: &str = r#"{ "id": 801, "uid": "disk-seeddata0001", "release_with_instance": 0 }"#;
