@@ -135,8 +135,7 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
         Code::InvalidParameter => (
             "the service does not accept a value",
             &[],
-            "Correct the value that the service's message names, then \
-                                                          apply again.",
+            "Correct the value that the service's message names, then apply again.",
         ),
         Code::InvalidToken => (
             "the service does not accept the API token",
@@ -164,66 +163,6 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
             &[],
             "The account of the provider's api_token, or its risk state, does not allow it. Contact the service's \
              support.",
-        ),
-        Code::CreateInstanceFailedForNotCertified => (
-            "the main account is not certified",
-            &[],
-            "Complete the real-name certification of the main account that the provider's api_token belongs to, in \
-             the console.",
-        ),
-        Code::ResourceInsufficient | Code::NoMatchNode => (
-            "not enough stock",
-            &["gpu_num", "spec_id", "spec_type"],
-            "No node has this capacity now. Request fewer GPUs, or another specification or region: the data source \
-             damodel_specs lists what is available.",
-        ),
-        Code::InstanceNotExistOrNoPrivilege => (
-            "the instance does not exist in this account",
-            &["instance_id"],
-            "The instance does not exist, or belongs to another account. Check base_url and the provider's api_token.",
-        ),
-        Code::InstanceNotExistOrAlreadyReleased => {
-            ("the instance does not exist or is released already", &[], "Run a plan to read its current state.")
-        }
-        Code::InstanceCanNotBeReleased => {
-            ("the service forbids the release", &[], "Its status or billing does not allow it now.")
-        }
-        Code::SpecNotExistOrDisable => (
-            "the specification is missing, disabled or sold out",
-            &["spec_id", "spec_type"],
-            "Choose a specification whose max_gpu_count is above 0 in this region; the data source damodel_specs lists \
-             them.",
-        ),
-        Code::FailedForInvalidImage => (
-            "the image cannot be used",
-            &["image_id", "image"],
-            "The image does not exist, is not ready, is disabled, or the account may not use it.",
-        ),
-        Code::CreateInstanceFailedCudaNotMatch => (
-            "the image needs a newer CUDA than the specification has",
-            &["image_id", "image"],
-            "Choose an image with an older CUDA, or a specification whose highest_cuda is at least the image's.",
-        ),
-        Code::Other(_) => (
-            "the service refused",
-            &[],
-            "This code is not documented. See the service response below, and give its IDs to the service's support.",
-        ),
-        Code::MountCloudDiskFailed => (
-            "a cloud disk could not be mounted",
-            &["exist_disks", "new_disks"],
-            "Check that each disk is available, in the same region, and that no two disks share a mount path. In a \
-             replacement with create_before_destroy the old instance still has its disks mounted.",
-        ),
-        Code::ExceededCloudDiskMaxCount => (
-            "too many cloud disks",
-            &["exist_disks", "new_disks"],
-            "One instance takes at most 8 cloud disks, existing and new ones together.",
-        ),
-        Code::CreateCloudDiskError => (
-            "a cloud disk could not be created",
-            if endpoint == Endpoint::CloudDiskCreate { &["spec_id"] } else { &["new_disks"] },
-            "Check the disk's specification and size; if they are right, try again later.",
         ),
         Code::ImageNameExisted => (
             "the image name exists",
@@ -261,6 +200,66 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
             "the daily limit of image saves is reached",
             &["instance_id"],
             "The account of the provider's api_token cannot save more images today. Apply again tomorrow.",
+        ),
+        Code::ResourceInsufficient | Code::NoMatchNode => (
+            "not enough stock",
+            &["gpu_num", "spec_id", "spec_type"],
+            "No node has this capacity now. Request fewer GPUs, or another specification or region: the data source \
+             damodel_specs lists what is available.",
+        ),
+        Code::InstanceNotExistOrNoPrivilege => (
+            "the instance does not exist in this account",
+            &["instance_id"],
+            "The instance does not exist, or belongs to another account. Check base_url and the provider's api_token.",
+        ),
+        Code::InstanceCanNotBeReleased => {
+            ("the service forbids the release", &[], "Its status or billing does not allow it now.")
+        }
+        Code::InstanceNotExistOrAlreadyReleased => {
+            ("the instance does not exist or is released already", &[], "Run a plan to read its current state.")
+        }
+        Code::SpecNotExistOrDisable => (
+            "the specification is missing, disabled or sold out",
+            &["spec_id", "spec_type"],
+            "Choose a specification whose max_gpu_count is above 0 in this region; the data source damodel_specs lists \
+             them.",
+        ),
+        Code::CreateInstanceFailedForNotCertified => (
+            "the main account is not certified",
+            &[],
+            "Complete the real-name certification of the main account that the provider's api_token belongs to, in \
+             the console.",
+        ),
+        Code::FailedForInvalidImage => (
+            "the image cannot be used",
+            &["image_id", "image"],
+            "The image does not exist, is not ready, is disabled, or the account may not use it.",
+        ),
+        Code::CreateInstanceFailedCudaNotMatch => (
+            "the image needs a newer CUDA than the specification has",
+            &["image_id", "image"],
+            "Choose an image with an older CUDA, or a specification whose highest_cuda is at least the image's.",
+        ),
+        Code::MountCloudDiskFailed => (
+            "a cloud disk could not be mounted",
+            &["exist_disks", "new_disks"],
+            "Check that each disk is available, in the same region, and that no two disks share a mount path. In a \
+             replacement with create_before_destroy the old instance still has its disks mounted.",
+        ),
+        Code::ExceededCloudDiskMaxCount => (
+            "too many cloud disks",
+            &["exist_disks", "new_disks"],
+            "One instance takes at most 8 cloud disks, existing and new ones together.",
+        ),
+        Code::CreateCloudDiskError => (
+            "a cloud disk could not be created",
+            if endpoint == Endpoint::CloudDiskCreate { &["spec_id"] } else { &["new_disks"] },
+            "Check the disk's specification and size; if they are right, try again later.",
+        ),
+        Code::Other(_) => (
+            "the service refused",
+            &[],
+            "This code is not documented. See the service response below, and give its IDs to the service's support.",
         ),
     }
 }

@@ -464,7 +464,7 @@ impl Client {
         );
         outcome.map_err(|error| {
             let wait = error.retry_after();
-            let is_one_of_many = status == Some(429) && !turn.hold(wait) && wait < Some(context.remaining());
+            let is_one_of_many = error.is_limited() && !turn.hold(wait) && wait < Some(context.remaining());
             if is_one_of_many { Refused::WithOthers } else { Refused::Alone(error) }
         })
     }

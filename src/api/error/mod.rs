@@ -138,7 +138,7 @@ impl Error {
             Self::Service(error) => match error.code {
                 Code::InternalError => true,
                 Code::Other(_) => is_transient(error.status),
-                _ => error.status == 429,
+                _ => self.is_limited(),
             },
             _ => false,
         }
@@ -172,10 +172,17 @@ impl Error {
     /// Never for 5xx, 100014 or a timeout: an object may have been created.
     #[must_use]
     pub fn nothing_was_processed(&self) -> bool {
+        matches!(self, Self::NeverSent { .. })
+            || self.is_limited()
+            || self.refuses_token()
+            || self.service().is_some_and(|error| error.code == Code::InvalidToken)
+    }
+
+    /// Whether the service asks for fewer requests (429).
+    pub(super) fn is_limited(&self) -> bool {
         match self {
-            Self::NeverSent { .. } => true,
-            Self::UndocumentedStatus(answer) => answer.status == 429 || self.refuses_token(),
-            Self::Service(error) => error.status == 429 || error.code == Code::InvalidToken || self.refuses_token(),
+            Self::Service(error) => error.status == 429,
+            Self::UndocumentedStatus(answer) => answer.status == 429,
             _ => false,
         }
     }
