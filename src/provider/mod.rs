@@ -35,5 +35,8 @@ pub(crate) mod words;
 pub use client::{DestroyFallback, OnLeftover, ProviderClient};
 pub use configuration::Configuration;
 pub use environment::{Environment, NoHome, Silence, home_of_user};
+/// Not part of the provider's interface: tests/it/bootstrap runs the program with real shells.
+#[doc(hidden)]
+pub use llama_server::bootstrap;
 pub use registry::{ADDRESS, Damodel};
 pub(crate) use registry::{arguments, loggable_fields};

@@ -4,7 +4,7 @@
 //! Questions to the instance are judged by pure functions; one decision names the next step, and the program of
 //! `bootstrap` works in the instance.
 
-mod bootstrap;
+pub mod bootstrap;
 mod command_line;
 mod create;
 mod decide;

@@ -11,41 +11,41 @@ use super::{
 
 /// The known facts about an instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub struct Facts {
     /// The names of the GPUs.
-    pub(crate) cards: Vec<String>,
+    pub cards: Vec<String>,
     /// Their compute capabilities, such as "7.0"; none if the driver does not report them.
-    pub(crate) capabilities: Vec<String>,
+    pub capabilities: Vec<String>,
     /// The CUDA toolkits, the one on the PATH first.
-    pub(crate) toolkits: Vec<Toolkit>,
+    pub toolkits: Vec<Toolkit>,
     /// The programs for a compile that are installed.
-    pub(crate) tools: Vec<String>,
+    pub tools: Vec<String>,
     /// The free memory, or the limit of the container, in MiB.
-    pub(crate) memory_mib: Option<u64>,
+    pub memory_mib: Option<u64>,
     /// The processors that may be used.
-    pub(crate) cores: Option<u32>,
+    pub cores: Option<u32>,
     /// All answers, by the names of the questions.
-    pub(crate) answers: HashMap<String, String>,
+    pub answers: HashMap<String, String>,
     /// The build that served last: its path, and [`super::Prebuilt::hardware`] of that time.
-    pub(crate) served: Option<(String, String)>,
+    pub served: Option<(String, String)>,
     /// The questions that have no answer: it is not known, which is neither "missing" nor "changed".
-    pub(crate) unanswered: BTreeSet<String>,
+    pub unanswered: BTreeSet<String>,
 }
 
 /// A CUDA toolkit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Toolkit {
+pub struct Toolkit {
     /// The path of its compiler.
-    pub(crate) nvcc: String,
+    pub nvcc: String,
     /// Such as "12.4"; empty if unknown.
-    pub(crate) version: String,
+    pub version: String,
     /// The architectures that it supports, such as "70"; empty if unknown.
-    pub(crate) architectures: Vec<String>,
+    pub architectures: Vec<String>,
 }
 
 impl Facts {
     /// The facts in these answers.
-    pub(crate) fn of(answers: HashMap<String, String>) -> Self {
+    pub fn of(answers: HashMap<String, String>) -> Self {
         let mut facts = Self { answers, ..Self::default() };
         let is_capability = |text: &String| {
             text.split_once('.').is_some_and(|(major, minor)| {
@@ -66,7 +66,7 @@ impl Facts {
     }
 
     /// Adds further answers.
-    pub(crate) fn learn(&mut self, further: Self) {
+    pub fn learn(&mut self, further: Self) {
         let mut answers = std::mem::take(&mut self.answers);
         answers.extend(further.answers);
         let mut unanswered = std::mem::take(&mut self.unanswered);
@@ -76,34 +76,34 @@ impl Facts {
     }
 
     /// Whether a question was asked already.
-    pub(crate) fn knows(&self, key: &str) -> bool {
+    pub fn knows(&self, key: &str) -> bool {
         self.answers.contains_key(key) || self.unanswered.contains(key)
     }
 
     /// An answer, without the white space around it; empty if there was none.
-    pub(crate) fn text(&self, key: &str) -> &str {
+    pub fn text(&self, key: &str) -> &str {
         self.answers.get(key).map_or("", |answer| answer.trim())
     }
 
     /// The lines of an answer that are not blank.
-    pub(crate) fn lines(&self, key: &str) -> Vec<String> {
+    pub fn lines(&self, key: &str) -> Vec<String> {
         let lines = self.text(key).lines().map(|line| line.trim().to_owned());
         lines.filter(|line| !line.is_empty()).collect()
     }
 
     /// An answer that is a list of values, each with a NUL behind it, so many to an entry.
-    pub(crate) fn entries<const VALUES: usize>(&self, key: &str) -> Vec<[&str; VALUES]> {
+    pub fn entries<const VALUES: usize>(&self, key: &str) -> Vec<[&str; VALUES]> {
         let values: Vec<&str> = self.answers.get(key).map_or("", |answer| answer).split_terminator('\0').collect();
         values.chunks_exact(VALUES).filter_map(|entry| entry.try_into().ok()).collect()
     }
 
     /// [`absolute`] in the home of the instance.
-    pub(crate) fn absolute(&self, path: &str) -> String {
+    pub fn absolute(&self, path: &str) -> String {
         absolute(path, self.text("home"))
     }
 
     /// The places of a folder of the public storage, for people.
-    pub(crate) fn storage(&self, folder: &str) -> String {
+    pub fn storage(&self, folder: &str) -> String {
         let mut places = options::PUBLIC_STORAGE.map(|storage| self.absolute(&format!("{storage}/{folder}"))).to_vec();
         places.dedup();
         places.join(" or ")
@@ -111,7 +111,7 @@ impl Facts {
 }
 
 /// An absolute path: `~/` is the home, and a relative path begins there.
-pub(crate) fn absolute(path: &str, home: &str) -> String {
+pub fn absolute(path: &str, home: &str) -> String {
     match path.strip_prefix('~') {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
         _ if path.starts_with('/') => path.to_owned(),
@@ -154,32 +154,32 @@ fn cores(line: &str) -> Option<u32> {
 
 /// A question: a function of `script/questions.sh`, with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Question {
+pub struct Question {
     /// The name of the function, and of the fact.
-    pub(crate) key: &'static str,
+    pub key: &'static str,
     arguments: String,
 }
 
 impl Question {
     /// A question without arguments.
-    pub(crate) fn new(key: &'static str) -> Self {
+    pub fn new(key: &'static str) -> Self {
         Self { key, arguments: String::new() }
     }
 
     /// Adds a path of the instance, which may begin with `~/`.
-    pub(crate) fn on(mut self, text: &str) -> Self {
+    pub fn on(mut self, text: &str) -> Self {
         self.arguments.push(' ');
         self.arguments.push_str(&path(text));
         self
     }
 
     /// Adds a folder of the public storage, in each place where the storage may be.
-    pub(crate) fn on_storage(self, folder: &str) -> Self {
+    pub fn on_storage(self, folder: &str) -> Self {
         options::PUBLIC_STORAGE.iter().fold(self, |question, storage| question.on(&format!("{storage}/{folder}")))
     }
 
     /// Adds an argument.
-    pub(crate) fn with(mut self, text: &str) -> Self {
+    pub fn with(mut self, text: &str) -> Self {
         self.arguments.push(' ');
         self.arguments.push_str(&quote(text));
         self
@@ -209,13 +209,13 @@ pub(super) fn listeners(port: u16) -> Question {
 
 /// A process that listens on the server's port and is not the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PortHolder {
+pub struct PortHolder {
     /// Its identity, which is unique, also after a reboot; none if the user cannot see the process.
-    pub(crate) identity: Option<String>,
+    pub identity: Option<String>,
     /// A description for people. It has no arguments, which may be secret.
-    pub(crate) about: String,
+    pub about: String,
     /// Its arguments without their secrets, if it is another llama-server of the same user.
-    pub(crate) command_line: Vec<String>,
+    pub command_line: Vec<String>,
 }
 
 impl PortHolder {

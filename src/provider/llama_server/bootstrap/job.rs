@@ -6,86 +6,86 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 /// The default source if the public storage has none.
-pub(crate) const REPOSITORY: &str = "https://github.com/ggml-org/llama.cpp";
+pub const REPOSITORY: &str = "https://github.com/ggml-org/llama.cpp";
 
 /// The state of [`REPOSITORY`] that is compiled: a released tag, so that a second compile is the same one.
-pub(crate) const REFERENCE: &str = "b9803";
+pub const REFERENCE: &str = "b9803";
 
 /// The place of a server's records.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ServerPlace {
+pub struct ServerPlace {
     /// The folder to work in; `~/` means the home of the user who logs in.
-    pub(crate) workspace: String,
+    pub workspace: String,
     /// The port that the server listens on, 1 to 65535.
-    pub(crate) port: u16,
+    pub port: u16,
     /// The name of the instance, known before a login: its uid, or the host and port of SSH.
-    pub(crate) instance: String,
+    pub instance: String,
 }
 
 /// Everything that decides what runs. Paths may begin with `~/`; texts may contain anything except NUL
 /// ([`super::is_passable`]).
 #[derive(Debug, Clone)]
-pub(crate) struct Job {
+pub struct Job {
     /// Its place.
-    pub(crate) place: ServerPlace,
+    pub place: ServerPlace,
     /// The GGUF file.
-    pub(crate) model: String,
+    pub model: String,
     /// Where the file comes from if it is missing. No part of the fingerprint.
-    pub(crate) model_source: Option<ModelOrigin>,
+    pub model_source: Option<ModelOrigin>,
     /// Which binary serves.
-    pub(crate) build: Build,
+    pub build: Build,
     /// The prebuilt server, a file or a folder that holds it; `None`: looked for in the public storage.
-    pub(crate) package: Option<String>,
+    pub package: Option<String>,
     /// The source of a compile.
-    pub(crate) source: CompileSource,
+    pub source: CompileSource,
     /// The GPU in the service's words, beside those of `nvidia-smi`. No part of the fingerprint.
-    pub(crate) gpu_name: Option<String>,
+    pub gpu_name: Option<String>,
     /// The address that the server binds.
-    pub(crate) host: String,
+    pub host: String,
     /// `-c`.
-    pub(crate) context_size: i64,
+    pub context_size: i64,
     /// `-np`.
-    pub(crate) parallel: i64,
+    pub parallel: i64,
     /// `-ngl`.
-    pub(crate) gpu_layers: i64,
+    pub gpu_layers: i64,
     /// `-fa`: "on", "off" or "auto".
-    pub(crate) flash_attention: String,
+    pub flash_attention: String,
     /// `-ctk`.
-    pub(crate) cache_type_k: String,
+    pub cache_type_k: String,
     /// `-ctv`.
-    pub(crate) cache_type_v: String,
+    pub cache_type_v: String,
     /// `--jinja`, or `--no-jinja` if the server has it.
-    pub(crate) jinja: bool,
+    pub jinja: bool,
     /// `--metrics`.
-    pub(crate) metrics: bool,
+    pub metrics: bool,
     /// Appended as they are.
-    pub(crate) extra_args: Vec<String>,
+    pub extra_args: Vec<String>,
     /// Variables of the server, beside the login's. Names that a shell does not accept are left out.
-    pub(crate) environment: BTreeMap<String, SecretString>,
+    pub environment: BTreeMap<String, SecretString>,
     /// The key that the server asks of its clients.
-    pub(crate) api_key: Option<SecretString>,
+    pub api_key: Option<SecretString>,
     /// A change restarts the server.
-    pub(crate) triggers: BTreeMap<String, String>,
+    pub triggers: BTreeMap<String, String>,
     /// The `probe.endpoint` that the restart action asks. No part of the fingerprint.
-    pub(crate) probe_endpoint: String,
+    pub probe_endpoint: String,
     /// Whether a server that ends is started again in the instance. No part of the fingerprint.
-    pub(crate) restarts: bool,
+    pub restarts: bool,
 }
 
 /// Where a model is downloaded from.
 #[derive(Debug, Clone)]
-pub(crate) struct ModelOrigin {
+pub struct ModelOrigin {
     /// Each file of the model in the instance, with its address.
-    pub(crate) files: Vec<(String, String)>,
+    pub files: Vec<(String, String)>,
     /// The SHA-256 of the only file, in lower case.
-    pub(crate) sha256: Option<String>,
+    pub sha256: Option<String>,
     /// The token for the server of the addresses.
-    pub(crate) token: Option<SecretString>,
+    pub token: Option<SecretString>,
 }
 
 /// Which binary serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Build {
+pub enum Build {
     /// Compiled on a V100 or P40; otherwise prebuilt, and compiled if that one does not serve.
     Auto,
     /// The prebuilt one.
@@ -96,7 +96,7 @@ pub(crate) enum Build {
 
 impl Build {
     /// The word of the configuration.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::Prebuilt => "prebuilt",
@@ -107,16 +107,16 @@ impl Build {
 
 /// The source and the settings of a compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CompileSource {
+pub struct CompileSource {
     /// Its origin.
-    pub(crate) origin: SourceOrigin,
+    pub origin: SourceOrigin,
     /// CUDA architectures as cmake takes them ("70", "86-real"); empty: the card's.
-    pub(crate) cuda_architectures: Vec<String>,
+    pub cuda_architectures: Vec<String>,
 }
 
 /// The origin of the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SourceOrigin {
+pub enum SourceOrigin {
     /// A tree or archive under the public storage's package folder; else [`REPOSITORY`] at [`REFERENCE`].
     Default,
     /// A repository.
@@ -133,7 +133,7 @@ pub(crate) enum SourceOrigin {
 #[cfg(test)]
 impl Job {
     /// A job for tests.
-    pub(crate) fn sample() -> Self {
+    pub fn sample() -> Self {
         let text = |text: &str| text.to_owned();
         Self {
             place: ServerPlace { workspace: text("~/workspace"), port: 8000, instance: text("ins-1") },
@@ -162,14 +162,14 @@ impl Job {
     }
 
     /// All secrets of the job.
-    pub(crate) fn secrets(&self) -> Vec<SecretString> {
+    pub fn secrets(&self) -> Vec<SecretString> {
         self.api_key.iter().chain(self.environment.values()).cloned().collect()
     }
 }
 
 impl Job {
     /// A hash of the addresses and the sum of the model, without the token.
-    pub(crate) fn source_hash(&self) -> Option<String> {
+    pub fn source_hash(&self) -> Option<String> {
         let source = self.model_source.as_ref()?;
         let mut hash = Parts::new("model_source");
         hash.all(source.files.iter().flat_map(|(file, address)| [file, address]));
@@ -183,16 +183,16 @@ const VERSION: &str = "1";
 
 /// The hash of a job, in two halves: a refresh does not know write-only secrets, and compares the first half alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fingerprint {
+pub struct Fingerprint {
     /// Of everything except secrets, as hexadecimal digits.
-    pub(crate) settings: String,
+    pub settings: String,
     /// Of the API key and the environment, as hexadecimal digits.
-    pub(crate) secrets: String,
+    pub secrets: String,
 }
 
 impl Fingerprint {
     /// The fingerprint of a job.
-    pub(crate) fn of(job: &Job) -> Self {
+    pub fn of(job: &Job) -> Self {
         Self { settings: settings(job), secrets: secrets(job) }
     }
 }

@@ -4,17 +4,17 @@ use std::str::FromStr;
 
 /// The reason of a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct JobFailure {
+pub struct JobFailure {
     /// Its kind.
-    pub(crate) kind: FailureKind,
+    pub kind: FailureKind,
     /// A text for people, which may have several lines. Secrets are redacted.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 /// An answer that is not a report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum Malformed {
+pub enum Malformed {
     /// The report has a beginning and no end, or nothing at all came. Usual cause: a lost connection, or a login
     /// shell that runs something else.
     #[error("the program in the instance did not finish its report; the last that it printed: {last:?}")]
@@ -35,32 +35,32 @@ macro_rules! kinds {
     ($($(#[$meta:meta])* $kind:ident = $word:literal, $title:literal, $argument:expr, $advice:literal;)*) => {
         /// The kinds of failures.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(crate) enum FailureKind {
+        pub enum FailureKind {
             $($(#[$meta])* $kind,)*
         }
 
         impl FailureKind {
             /// All of them.
             #[cfg(test)]
-            pub(crate) const ALL: &[Self] = &[$(Self::$kind,)*];
+            pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
             /// The program's word.
-            pub(crate) fn as_str(self) -> &'static str {
+            pub fn as_str(self) -> &'static str {
                 self.row().0
             }
 
             /// What happened, in a few words.
-            pub(crate) fn title(self) -> &'static str {
+            pub fn title(self) -> &'static str {
                 self.row().1
             }
 
             /// The argument to correct.
-            pub(crate) fn argument(self) -> Option<&'static str> {
+            pub fn argument(self) -> Option<&'static str> {
                 self.row().2
             }
 
             /// What to do.
-            pub(crate) fn advice(self) -> &'static str {
+            pub fn advice(self) -> &'static str {
                 self.row().3
             }
 
@@ -86,13 +86,13 @@ macro_rules! kinds {
 
 impl FailureKind {
     /// Whether the server itself failed: it ended, or does not serve.
-    pub(crate) fn is_of_a_server(self) -> bool {
+    pub fn is_of_a_server(self) -> bool {
         use FailureKind::{BrokenModel, Exited, NoGpu, NoInference, OutOfMemory, Slow};
         matches!(self, BrokenModel | Exited | NoGpu | NoInference | OutOfMemory | Slow)
     }
 
     /// Whether the model could not be had: no server was started, and none was ended.
-    pub(crate) fn is_of_a_download(self) -> bool {
+    pub fn is_of_a_download(self) -> bool {
         use FailureKind::{Download, ModelRoom, NoAccess, WrongSum};
         matches!(self, Download | ModelRoom | NoAccess | WrongSum)
     }

@@ -129,7 +129,7 @@ fn decisive(log: &str) -> String {
 }
 
 /// The question whether the workspace can be written.
-pub(crate) fn room_question(place: &ServerPlace) -> Question {
+pub fn room_question(place: &ServerPlace) -> Question {
     Question::new(ROOM_KEY).on(&format!("{}/.damodel", place.workspace)).on(&place.workspace)
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn room_question(place: &ServerPlace) -> Question {
 const ROOM_KEY: &str = "room";
 
 /// The failure of a workspace that cannot be written.
-pub(crate) fn no_room(place: &ServerPlace, facts: &Facts) -> Option<JobFailure> {
+pub fn no_room(place: &ServerPlace, facts: &Facts) -> Option<JobFailure> {
     let (error, table) = match facts.text(ROOM_KEY) {
         "" => return None,
         text => text.find("Filesystem ").map_or((text, ""), |at| text.split_at(at)),

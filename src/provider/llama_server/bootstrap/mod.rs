@@ -1,10 +1,11 @@
 //! The program in the instance, in POSIX shell on the standard input of `sh -s`, and its report.
 //!
-//! [`program`] makes the text to send, and [`JobReport::parse`] reads the answer. Every verb is short. Long work (a
+//! [`program()`] makes the text to send, and [`JobReport::parse`] reads the answer. Every verb is short. Long work (a
 //! compile, the server itself) continues detached in the instance, and [`Verb::Look`] reports its progress. The table
 //! at the top of script/records.sh lists all files in the workspace with their writers and readers.
 //!
-//! This module does not depend on SSH: `sh -s` may run in any way.
+//! This module does not depend on SSH: `sh -s` may run in any way. It is public for its tests with real shells, which
+//! need the built program and are in tests/it/bootstrap.
 
 mod facts;
 mod job;
@@ -20,15 +21,13 @@ mod start;
 mod tests;
 mod wire;
 
-#[cfg(test)]
-pub(super) use self::report::Process;
-pub(super) use self::{
+pub use self::{
     facts::{Facts, PortHolder, Question, Toolkit, absolute},
     job::{Build, CompileSource, Fingerprint, Job, ModelOrigin, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
     kinds::{FailureKind, JobFailure, Malformed},
     messages::{no_room, room_question},
     phase::Phase,
     program::{Verb, is_passable, program},
-    report::{Download, Former, JobReport},
+    report::{Compile, Download, Former, JobReport, Process},
     start::{Binary, CMAKE_WHERE_KNOWN, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree, wants_gpu},
 };

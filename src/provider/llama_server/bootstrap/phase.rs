@@ -9,7 +9,7 @@ use super::{
 
 /// A phase of a run. They are in the order of the work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
+pub enum Phase {
     /// Never begun, or stopped.
     #[default]
     Absent,
@@ -31,7 +31,7 @@ pub(crate) enum Phase {
 
 impl Phase {
     /// In a word or two.
-    pub(crate) fn title(self) -> &'static str {
+    pub fn title(self) -> &'static str {
         match self {
             Self::Absent => "stopped",
             Self::Find => "looking for a build",

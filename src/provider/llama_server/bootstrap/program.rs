@@ -32,7 +32,7 @@ pub(super) const QUESTIONS: &str = concat!(include_str!("script/driver.sh"), "\n
 
 /// A verb of the program. Its answer is a [`super::JobReport`] about the state after it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Verb<'a> {
+pub enum Verb<'a> {
     /// Looks, and asks these questions. Changes nothing.
     Check {
         /// The questions; the answers are [`super::JobReport::facts`].
@@ -95,7 +95,7 @@ pub(crate) enum Verb<'a> {
 }
 
 /// The text for the standard input of `sh -s`. It contains the job's secrets. If it is cut off, it has no effect.
-pub(crate) fn program(place: &ServerPlace, verb: &Verb<'_>) -> SecretString {
+pub fn program(place: &ServerPlace, verb: &Verb<'_>) -> SecretString {
     let mut settings = ProgramSettings::default();
     settings.set_path("WORKSPACE", &place.workspace);
     settings.set("PORT", &place.port.to_string());
@@ -139,6 +139,6 @@ const UNSET: &str = "for damodel_name in $(env | sed -n 's/^\\(DAMODEL_[A-Za-z0-
                      done\n";
 
 /// Whether a text can be passed to the instance: shells and processes accept no NUL.
-pub(crate) fn is_passable(text: &str) -> bool {
+pub fn is_passable(text: &str) -> bool {
     !text.contains('\0')
 }

@@ -26,88 +26,88 @@ const MAX_LINE: usize = 300;
 
 /// The state of a server in the instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct JobReport {
+pub struct JobReport {
     /// The current run; empty without one.
-    pub(crate) run: String,
+    pub run: String,
     /// Its phase.
-    pub(crate) phase: Phase,
+    pub phase: Phase,
     /// The reason of [`Phase::Failed`], or of a refused verb.
-    pub(crate) failure: Option<JobFailure>,
+    pub failure: Option<JobFailure>,
     /// Whether the verb was refused and changed nothing.
-    pub(crate) is_refused: bool,
+    pub is_refused: bool,
     /// Whether the server has just ended, and the work is about to record how: a later look shows it.
-    pub(crate) is_transient: bool,
+    pub is_transient: bool,
     /// The fingerprint of the job that was last accepted ([`super::Fingerprint`], as it displays itself).
-    pub(crate) fingerprint: Option<String>,
+    pub fingerprint: Option<String>,
     /// [`super::Job::source_hash`] of that job.
-    pub(crate) model_source: Option<String>,
+    pub model_source: Option<String>,
     /// The token of the resource that owns the server.
-    pub(crate) owner: Option<String>,
+    pub owner: Option<String>,
     /// The kind of binary that the run began with.
-    pub(crate) begun: Option<Build>,
+    pub begun: Option<Build>,
     /// Why the job was not begun with the prebuilt server.
-    pub(crate) because: Option<JobFailure>,
+    pub because: Option<JobFailure>,
     /// The hardware at that time: [`super::Prebuilt::hardware`].
-    pub(crate) hardware: Option<String>,
+    pub hardware: Option<String>,
     /// Whether it is still the same; only after a check.
-    pub(crate) is_same_hardware: bool,
+    pub is_same_hardware: bool,
     /// The answers to the questions of a check.
-    pub(crate) facts: Facts,
+    pub facts: Facts,
     /// The server that an update replaces, as long as the update can return to it.
-    pub(crate) former: Option<Former>,
+    pub former: Option<Former>,
     /// The server, even if it has ended; none before the first start.
-    pub(crate) process: Option<Process>,
+    pub process: Option<Process>,
     /// The processor time that it has used, in hundredths of a second.
-    pub(crate) processor_time: Option<u64>,
+    pub processor_time: Option<u64>,
     /// Whether that server has served before.
-    pub(crate) is_proved: bool,
+    pub is_proved: bool,
     /// The process of the detached work, which supervises the server; `None` if it has ended.
-    pub(crate) work: Option<u32>,
+    pub work: Option<u32>,
     /// Whether the restart policy asks for that process, and the login does not end it.
-    pub(crate) is_to_supervise: bool,
+    pub is_to_supervise: bool,
     /// The `probe.endpoint` of its owner.
-    pub(crate) endpoint: Option<String>,
+    pub endpoint: Option<String>,
     /// When the server is started again, in seconds since 1970 by the instance's clock; `None` unless the work pauses.
-    pub(crate) next_try: Option<i64>,
+    pub next_try: Option<i64>,
     /// Whether the server asks its clients for a key.
-    pub(crate) has_key: bool,
+    pub has_key: bool,
     /// The number of automatic restarts.
-    pub(crate) restarts: i64,
+    pub restarts: i64,
     /// Its exit code before the last of these.
-    pub(crate) last_exit: Option<String>,
+    pub last_exit: Option<String>,
     /// Another process that listens on the server's port.
-    pub(crate) rival: Option<PortHolder>,
+    pub rival: Option<PortHolder>,
     /// "prebuilt" or "source": what runs, or ran last.
-    pub(crate) build_used: Option<String>,
+    pub build_used: Option<String>,
     /// In the form of the binary: "4748 (c392e5094)".
-    pub(crate) server_version: Option<String>,
+    pub server_version: Option<String>,
     /// The prebuilt server that was found or given.
-    pub(crate) package: Option<String>,
+    pub package: Option<String>,
     /// The compile that is under way, or was last.
-    pub(crate) compile: Option<Compile>,
+    pub compile: Option<Compile>,
     /// The download of the model that is under way.
-    pub(crate) download: Option<Download>,
+    pub download: Option<Download>,
     /// Whether the sum of the model was proved when the server started; none before the first start.
-    pub(crate) is_model_verified: Option<bool>,
+    pub is_model_verified: Option<bool>,
     /// The model as it was when the server started: `size:mtime:hash of the first MiB`.
-    pub(crate) model_fingerprint: Option<String>,
+    pub model_fingerprint: Option<String>,
     /// The model now; none if the file is missing, or if it is not known.
-    pub(crate) model_now: Option<String>,
+    pub model_now: Option<String>,
     /// Whether the model's file could not be asked for in time.
-    pub(crate) is_model_unknown: bool,
+    pub is_model_unknown: bool,
     /// The home of the user that logs in.
-    pub(crate) home: Option<String>,
+    pub home: Option<String>,
     /// The server's log in the instance.
-    pub(crate) log_path: Option<String>,
+    pub log_path: Option<String>,
     /// The end of that log, at most 60 lines.
-    pub(crate) log_tail: Vec<String>,
+    pub log_tail: Vec<String>,
     /// Texts of warnings.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// The server that an update replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Former {
+pub enum Former {
     /// It has been ended, and can be started again as it was.
     Ended,
     /// It still serves: [`JobReport::process`] is its process.
@@ -116,30 +116,30 @@ pub(crate) enum Former {
 
 /// The server's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Process {
+pub struct Process {
     /// Its number.
-    pub(crate) pid: u32,
+    pub pid: u32,
     /// Its identity, which is unique, also after a reboot. Verbs about a process take it.
-    pub(crate) identity: String,
+    pub identity: String,
     /// When it was started, in seconds since 1970 by the instance's clock.
-    pub(crate) started: i64,
+    pub started: i64,
     /// Whether it exists and is not a zombie.
-    pub(crate) is_alive: bool,
+    pub is_alive: bool,
     /// The file of its model.
-    pub(crate) model: String,
+    pub model: String,
     /// Its arguments; empty if it has ended. Secrets are redacted.
-    pub(crate) command_line: Vec<String>,
+    pub command_line: Vec<String>,
 }
 
 /// A compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Compile {
+pub struct Compile {
     /// 0 to 100, from the output of make or ninja; none before the first step.
-    pub(crate) percent: Option<u8>,
+    pub percent: Option<u8>,
     /// The last line of its log.
-    pub(crate) line: String,
+    pub line: String,
     /// Its log in the instance.
-    pub(crate) log_path: String,
+    pub log_path: String,
 }
 
 impl Compile {
@@ -166,13 +166,13 @@ impl Compile {
 
 /// A download of a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Download {
+pub struct Download {
     /// The bytes that are there.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// The bytes of all files that are downloaded. If all of them are there, the sum is computed.
-    pub(crate) total: u64,
+    pub total: u64,
     /// The bytes that have arrived in a second, on average since the connection was made.
-    pub(crate) rate: u64,
+    pub rate: u64,
 }
 
 impl Download {
@@ -198,12 +198,12 @@ impl fmt::Display for Download {
 
 impl JobReport {
     /// The hashes of its fingerprint: of the settings and of the secrets.
-    pub(crate) fn hashes(&self) -> Option<(&str, &str)> {
+    pub fn hashes(&self) -> Option<(&str, &str)> {
         self.fingerprint.as_deref()?.split_once('-')
     }
 
     /// Reads the program's output, and skips other output of the login. These secrets are redacted.
-    pub(crate) fn parse(stdout: &[u8], secrets: &[SecretString]) -> Result<Self, Malformed> {
+    pub fn parse(stdout: &[u8], secrets: &[SecretString]) -> Result<Self, Malformed> {
         let text = String::from_utf8_lossy(stdout);
         let (values, is_whole) = wire::read(&text);
         if !is_whole {
@@ -325,24 +325,24 @@ impl JobReport {
 
 impl JobReport {
     /// Whether the model's file is certainly another one than when the server started.
-    pub(crate) fn has_other_model(&self) -> bool {
+    pub fn has_other_model(&self) -> bool {
         !self.is_model_unknown && self.model_now != self.model_fingerprint
     }
 
     /// Whether the server runs, and the work that should supervise it has ended.
-    pub(crate) fn lacks_supervisor(&self) -> bool {
+    pub fn lacks_supervisor(&self) -> bool {
         let is_alive = self.process.as_ref().is_some_and(|process| process.is_alive);
         is_alive && self.former.is_none() && self.work.is_none() && self.is_to_supervise
     }
 
     /// The processes that run: the work, which would start the server again, and the server.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = u32> {
+    pub fn runs(&self) -> impl Iterator<Item = u32> {
         let server = self.process.as_ref().filter(|process| process.is_alive).map(|process| process.pid);
         self.work.into_iter().chain(server)
     }
 
     /// Whether a full disk may be the cause of the failure.
-    pub(crate) fn may_lack_room(&self) -> bool {
+    pub fn may_lack_room(&self) -> bool {
         use FailureKind::{Compile, Exited, Interrupted, NoPackage, NoSource, Workspace};
         let kind = self.failure.as_ref().map(|failure| failure.kind);
         matches!(kind, Some(Compile | Exited | Interrupted | NoPackage | NoSource | Workspace))

@@ -15,30 +15,30 @@ use super::{
 
 /// The beginning of a run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Start<'a> {
+pub struct Start<'a> {
     /// The job.
-    pub(crate) job: &'a Job,
+    pub job: &'a Job,
     /// Which binary serves, and where it comes from.
-    pub(crate) binary: &'a Binary,
+    pub binary: &'a Binary,
     /// Whether the work outlives its login.
-    pub(crate) login: &'a LoginLifetime,
+    pub login: &'a LoginLifetime,
     /// The text of a warning.
-    pub(crate) note: Option<&'a String>,
+    pub note: Option<&'a String>,
     /// Why it is not the prebuilt one, for the apply that resumes this run.
-    pub(crate) because: Option<&'a JobFailure>,
+    pub because: Option<&'a JobFailure>,
     /// The token of the resource: from now on only this resource ends the server.
-    pub(crate) owner: &'a str,
+    pub owner: &'a str,
     /// Whether the former server can be started again after its successor has been started.
-    pub(crate) rolls_back: bool,
+    pub rolls_back: bool,
     /// The llama-server that was started by hand on the port, and is ended: [`super::PortHolder::identity`].
-    pub(crate) ends_rival: Option<&'a str>,
+    pub ends_rival: Option<&'a str>,
     /// The run that was seen, which this one replaces: [`super::JobReport::run`].
-    pub(crate) seen: &'a str,
+    pub seen: &'a str,
 }
 
 /// Which binary serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Binary {
+pub enum Binary {
     /// A prebuilt one.
     Prebuilt(Prebuilt),
     /// One that is compiled in the instance.
@@ -47,59 +47,59 @@ pub(crate) enum Binary {
 
 /// A prebuilt server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Prebuilt {
+pub struct Prebuilt {
     /// Its path.
-    pub(crate) path: String,
+    pub path: String,
     /// The archive to unpack first.
-    pub(crate) provided: Option<Provided>,
+    pub provided: Option<Provided>,
     /// A hash of everything that decides whether it runs: the GPUs, their driver, the file.
-    pub(crate) hardware: String,
+    pub hardware: String,
 }
 
 /// The settings of a compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Recipe {
+pub struct Recipe {
     /// The source.
-    pub(crate) source: Tree,
+    pub source: Tree,
     /// CUDA architectures as cmake takes them.
-    pub(crate) architectures: String,
+    pub architectures: String,
     /// The compiler of the toolkit.
-    pub(crate) nvcc: String,
+    pub nvcc: String,
     /// How many files are compiled at once.
-    pub(crate) jobs: u32,
+    pub jobs: u32,
     /// The name of the build folder, made of all that decides its content.
-    pub(crate) key: String,
+    pub key: String,
     /// The arguments of cmake.
-    pub(crate) cmake: Vec<String>,
+    pub cmake: Vec<String>,
     /// [`Prebuilt::hardware`] of the prebuilt server that this one replaces.
-    pub(crate) hardware: String,
+    pub hardware: String,
     /// The text of a warning.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
 }
 
 /// A source tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Tree {
+pub struct Tree {
     /// Its path.
-    pub(crate) folder: String,
+    pub folder: String,
     /// Its version: a commit, or a hash of its content.
-    pub(crate) name: String,
+    pub name: String,
     /// The source to fetch or unpack first.
-    pub(crate) provided: Option<Provided>,
+    pub provided: Option<Provided>,
 }
 
 /// Files that are fetched or unpacked once for all servers of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Provided {
+pub struct Provided {
     /// The folder with the result.
-    pub(crate) folder: String,
+    pub folder: String,
     /// Its origin.
-    pub(crate) from: Supply,
+    pub from: Supply,
 }
 
 /// An origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Supply {
+pub enum Supply {
     /// A file in the instance.
     Archive(String),
     /// A repository.
@@ -117,16 +117,16 @@ pub(crate) enum Supply {
 
 /// The properties of a login that decide which processes outlive it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct LoginLifetime {
+pub struct LoginLifetime {
     /// The command of systemd that runs the work outside the login's own scope, or nothing.
-    pub(crate) scope: String,
+    pub scope: String,
     /// The text of a warning.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
 }
 
 impl Binary {
     /// Its kind.
-    pub(crate) fn build(&self) -> Build {
+    pub fn build(&self) -> Build {
         match self {
             Self::Prebuilt(_) => Build::Prebuilt,
             Self::Source(_) => Build::Source,
@@ -238,7 +238,7 @@ pub(super) fn try_servers(job: &Job, settings: &mut ProgramSettings) {
 }
 
 /// Whether options and environment let the server use a GPU.
-pub(crate) fn wants_gpu(job: &Job) -> bool {
+pub fn wants_gpu(job: &Job) -> bool {
     let hides = |name: &str| job.environment.get(name).is_some_and(|cards| matches!(cards.expose_secret(), "" | "-1"));
     let mut layers = job.gpu_layers;
     for (option, _, value) in options::with_values(&job.extra_args) {
@@ -309,7 +309,7 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
 
 /// Settings that are given only if the source has the option. The web page, which is not used, would be downloaded. In
 /// a source without tools the server is one of the examples.
-pub(crate) const CMAKE_WHERE_KNOWN: &[&str] = &[
+pub const CMAKE_WHERE_KNOWN: &[&str] = &[
     "LLAMA_CURL:LLAMA_CURL=OFF",
     "LLAMA_BUILD_UI:LLAMA_BUILD_UI=OFF",
     "LLAMA_USE_PREBUILT_UI:LLAMA_USE_PREBUILT_UI=OFF",
