@@ -3,6 +3,8 @@
 
 mod acceptance;
 mod api;
+#[cfg(unix)]
+mod bootstrap;
 mod commands;
 mod framework;
 mod house;

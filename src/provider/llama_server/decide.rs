@@ -307,6 +307,25 @@ mod tests {
         }
     }
 
+    /// Its hash, whether the file is missing, and the step.
+    #[test]
+    fn the_address_of_a_model_counts_until_the_file_is_there() {
+        for (source, file, expected) in [
+            ("own", "", Step::Own),
+            ("another", "", Step::Begin(Build::Prebuilt, None)),
+            ("another", "regular file/9", Step::Own),
+        ] {
+            let goal = Goal { fingerprint: Some("own".to_owned()), source: Some("own".to_owned()), ..AUTO };
+            let report = JobReport {
+                fingerprint: goal.fingerprint.clone(),
+                model_source: Some(source.to_owned()),
+                facts: Facts::of([("model".to_owned(), file.to_owned())].into()),
+                ..seen(Phase::Download, None, Build::Prebuilt)
+            };
+            assert_eq!(decide(&goal, &report, &History::default()), expected, "{source} {file}");
+        }
+    }
+
     /// Each kind of failure: whether the prebuilt server is followed by a compile, and what follows when the same
     /// happens to the build from source.
     #[test]

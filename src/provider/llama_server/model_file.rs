@@ -121,7 +121,7 @@ pub(super) fn list(mut lines: Vec<String>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::bootstrap::ModelOrigin, *};
 
     #[test]
     fn a_model_in_parts_needs_them_all() {
@@ -167,6 +167,18 @@ mod tests {
                 }
                 (checked, _) => panic!("{checked:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn a_model_that_is_missing_is_downloaded_by_curl_or_python() {
+        for (file, loaders, is_possible) in [("", "python3\n", true), ("", "", false), ("regular file/9", "", true)] {
+            let origin = ModelOrigin { files: Vec::new(), sha256: None, token: None };
+            let answers = [("model", file), ("model_magic", "GGUF"), (LOADERS, loaders)];
+            let facts = Facts::of(answers.map(|(key, answer)| (key.to_owned(), answer.to_owned())).into());
+            let checked = check(&Job { model_source: Some(origin), ..Job::sample() }, &facts);
+            let kind = checked.err().map(|failure| failure.kind);
+            assert_eq!(kind, (!is_possible).then_some(FailureKind::MissingTool), "{file} {loaders}");
         }
     }
 

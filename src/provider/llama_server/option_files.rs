@@ -27,3 +27,27 @@ pub(super) fn check(words: &[String], facts: &Facts) -> Result<(), JobFailure> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words, the file that is missing, and the words of the refusal.
+    #[test]
+    fn a_file_that_an_option_names_must_be_there() {
+        for (words, missing, expected) in [
+            ("--mmproj /no/such", "/no/such", "--mmproj names /no/such"),
+            ("-md=/no/such", "/no/such", "-md names /no/such"),
+            ("--lora /here,/no/such", "/no/such", "--lora names /no/such"),
+            ("--lora_scaled /here:0.5,/no/such:2", "/no/such", "--lora_scaled names /no/such"),
+            ("--chat-template-file ~/here", "~/here", "--chat-template-file names ~/here"),
+            ("--mmproj /here --lora /here:0.5 --grammar-file ../here -np /no", "/no", ""),
+        ] {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            let checked = check(&words, &Facts::of([(MISSING.to_owned(), format!("{missing}\n"))].into()));
+            let text = checked.err().map(|failure| failure.text).unwrap_or_default();
+            assert!(text.starts_with(expected) && text.is_empty() == expected.is_empty(), "{text}");
+        }
+        assert_eq!(question("/w", &["-np".to_owned(), "/no".to_owned()]), None);
+    }
+}

@@ -135,6 +135,8 @@ fn jobs(facts: &Facts) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use rstest::rstest;
 
     use super::{
@@ -263,6 +265,21 @@ mod tests {
         };
         assert_ne!(key("native", "T4"), key("native", "A100"));
         assert_eq!(key("89-real", "T4"), key("89-real", "A100"));
+        assert_ne!(key("89-real", "T4"), key("70-real", "T4"));
+    }
+
+    /// A private image brings a finished build to another instance.
+    #[test]
+    fn a_build_is_of_its_source_its_cpu_and_its_compiler() {
+        let key = |name: &str, answer: &str| {
+            let mut facts = facts();
+            facts.answers.insert(name.to_owned(), answer.to_owned());
+            choose(&job(), &facts).unwrap().key
+        };
+        let keys = [("", ""), ("tree", "f123456789abcdef0123 -"), ("cpu", "flags : fpu"), ("compiler", "c++ 13")];
+        let keys: BTreeSet<String> = keys.into_iter().map(|(name, answer)| key(name, answer)).collect();
+        assert_eq!(keys.len(), 4);
+        assert_eq!(key("user", "root"), key("", ""));
     }
 
     #[test]

@@ -107,7 +107,10 @@ const UNANSWERED: &[(&[&str], &str, &str)] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::{super::bootstrap::PortHolder, *};
+    use super::{
+        super::bootstrap::{Phase, PortHolder},
+        *,
+    };
 
     /// What the instance answers and who listens on the port: the kind of the refusal, and words of its text.
     #[test]
@@ -149,6 +152,30 @@ mod tests {
                 }
                 _ => panic!("{failure:?} {expected:?}"),
             }
+        }
+    }
+
+    /// A job that serves needs no room and no port, and its hardware is the same as long as the GPU and the file are.
+    #[test]
+    fn a_job_that_serves_is_refused_only_for_another_model() {
+        let answers = |cards: &str, model: &str| {
+            let package = ("package", "regular file/1");
+            let all = [("model", model), ("model_magic", "GGUF"), ("room", "No space left"), ("cards", cards), package];
+            Facts::of(all.map(|(key, answer)| (key.to_owned(), answer.to_owned())).into())
+        };
+        let job = Job { package: Some("/p".to_owned()), build: Build::Prebuilt, ..Job::sample() };
+        let seen = JobReport {
+            phase: Phase::Ready,
+            fingerprint: Goal::of(&job, false).fingerprint,
+            hardware: Some(package::hardware(&job, &answers("T4", ""))),
+            rival: Some(PortHolder { about: String::new(), command_line: Vec::new(), identity: None }),
+            ..JobReport::default()
+        };
+        for (cards, model, is_refused, is_same) in
+            [("T4", "regular file/9", false, true), ("A100", "regular file/9", false, false), ("T4", "", true, true)]
+        {
+            let report = judged(&job, answers(cards, model), seen.clone(), false);
+            assert_eq!((report.is_refused, report.is_same_hardware), (is_refused, is_same), "{cards} {model}");
         }
     }
 

@@ -1,5 +1,5 @@
 //! Damaged inputs for everything that is read from outside: each is read or refused, without a panic and within its
-//! size. The lines that an instance reports have their own test beside their reader.
+//! size. The reports of an instance have a test of their own, in `bootstrap`.
 
 use std::fs;
 

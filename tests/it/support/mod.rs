@@ -5,6 +5,8 @@ pub(crate) mod damage;
 pub(crate) mod gguf;
 pub(crate) mod plugin;
 pub(crate) mod ports;
+#[cfg(unix)]
+pub(crate) mod process;
 pub(crate) mod record;
 pub(crate) mod seeds;
 pub(crate) mod socks;

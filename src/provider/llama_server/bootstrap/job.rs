@@ -160,11 +160,6 @@ impl Job {
             restarts: false,
         }
     }
-
-    /// All secrets of the job.
-    pub fn secrets(&self) -> Vec<SecretString> {
-        self.api_key.iter().chain(self.environment.values()).cloned().collect()
-    }
 }
 
 impl Job {
@@ -286,5 +281,40 @@ impl Parts {
     /// 16 of the 32 bytes: enough to tell jobs apart.
     fn end(self) -> String {
         self.0.finalize().get(..16).map(hex::encode).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprint_is_of_what_decides_the_result() {
+        let of = |change: &dyn Fn(&mut Job)| {
+            let mut changed = Job::sample();
+            change(&mut changed);
+            Fingerprint::of(&changed)
+        };
+        let same = of(&|_| ());
+        assert_eq!(of(&|job| job.gpu_name = Some("V100".to_owned())), same);
+        let others = [
+            of(&|job| job.model.push('x')),
+            of(&|job| job.place.port += 1),
+            of(&|job| job.parallel = 2),
+            of(&|job| job.jinja = false),
+            of(&|job| job.extra_args = vec!["a b".to_owned()]),
+            of(&|job| job.extra_args = vec!["a".to_owned(), "b".to_owned()]),
+            of(&|job| job.package = Some(String::new())),
+            of(&|job| job.source.origin = SourceOrigin::Path("a".to_owned())),
+            of(&|job| job.source.cuda_architectures = vec!["70".to_owned()]),
+            of(&|job| drop(job.triggers.insert("a".to_owned(), "b".to_owned()))),
+            of(&|job| job.api_key = Some(SecretString::from("a"))),
+            of(&|job| drop(job.environment.insert("a".to_owned(), SecretString::from("b")))),
+        ];
+        for (index, one) in others.iter().enumerate() {
+            assert_ne!(*one, same, "{index}");
+            assert_eq!(others.iter().filter(|other| *other == one).count(), 1, "{index}");
+        }
+        assert!(others[10..].iter().all(|other| other.settings == same.settings));
     }
 }

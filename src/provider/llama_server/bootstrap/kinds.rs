@@ -203,3 +203,15 @@ kinds! {
     WrongEndpoint = "wrong_endpoint", "it does not support the request of the probe", Some("probe"),
         "Set probe.endpoint to what this server is for: chat, embeddings, rerank, or health for none of them.";
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_one_word() {
+        for kind in FailureKind::ALL {
+            assert_eq!(kind.as_str().parse(), Ok(*kind));
+        }
+    }
+}

@@ -170,7 +170,7 @@ pub(super) fn meaning(code: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::PortHolder, *};
 
     fn words(kind: FailureKind, code: &str, restarts: i64) -> String {
         let value = |key: &str| {
@@ -214,6 +214,18 @@ mod tests {
         ] {
             assert_eq!(of_the_log(log), kind, "{log}");
         }
+    }
+
+    /// Another process was faster, so no build from source cures it.
+    #[test]
+    fn a_port_that_is_taken_at_the_start_is_in_use() {
+        let end = |rival: Option<&PortHolder>| {
+            let value = |key: &str| (key == "log_tail").then(|| "couldn't bind HTTP server socket".to_owned());
+            let exited = JobFailure { kind: FailureKind::Exited, text: String::new() };
+            failure(exited, &JobRecord::default(), 0, rival, value).kind
+        };
+        let rival = PortHolder { identity: None, about: "process 1".to_owned(), command_line: Vec::new() };
+        assert_eq!((end(Some(&rival)), end(None)), (FailureKind::PortInUse, FailureKind::Exited));
     }
 
     #[test]

@@ -16,9 +16,6 @@ mod program;
 mod report;
 mod shell;
 mod start;
-// A Unix shell runs the program.
-#[cfg(all(test, unix))]
-mod tests;
 mod wire;
 
 pub use self::{

@@ -142,3 +142,60 @@ const UNSET: &str = "for damodel_name in $(env | sed -n 's/^\\(DAMODEL_[A-Za-z0-
 pub fn is_passable(text: &str) -> bool {
     !text.contains('\0')
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use secrecy::ExposeSecret;
+
+    use super::{
+        super::{Binary, LoginLifetime, Prebuilt, shell::quote, wire::assignments},
+        *,
+    };
+
+    proptest! {
+        /// As the reader of the instance's records takes it, which the shell writes in the same form.
+        #[test]
+        fn quoted_text_is_one_word(text in "\\PC*[\n'\"\\\\$`! ]*\\PC*") {
+            prop_assume!(is_passable(&text));
+            let record = format!("name={}\n# end\n", quote(&text));
+            prop_assert_eq!(assignments(&record), Some(vec![("name".to_owned(), text)]));
+        }
+    }
+
+    #[test]
+    fn nul_passes_nowhere() {
+        assert!(!is_passable("a\0b"));
+        assert_eq!(quote("a\0b"), "'ab'");
+    }
+
+    #[test]
+    fn secrets_of_a_job_are_sent_and_not_shown() {
+        let mut job = Job { api_key: Some("planted-1".into()), ..Job::sample() };
+        job.environment.insert("NAME".to_owned(), "planted-2".into());
+        job.environment.insert("no name".to_owned(), "planted-3".into());
+        let path = "/llama-server".to_owned();
+        let start = Start {
+            job: &job,
+            binary: &Binary::Prebuilt(Prebuilt { path, provided: None, hardware: String::new() }),
+            login: &LoginLifetime::default(),
+            note: None,
+            because: None,
+            owner: "owner",
+            rolls_back: true,
+            ends_rival: None,
+            seen: "",
+        };
+        let sent = program(&job.place, &Verb::Ensure(&start));
+        for (secret, is_sent) in [("planted-1", true), ("planted-2", true), ("planted-3", false)] {
+            assert_eq!(sent.expose_secret().contains(secret), is_sent, "{secret}");
+        }
+        for shown in [format!("{sent:?}"), format!("{job:?}"), format!("{:?}", Verb::Ensure(&start))] {
+            assert!(!shown.contains("planted"), "{shown}");
+        }
+        // Verbs without a job send none.
+        for verb in [Verb::Look, Verb::RollBack, Verb::Stop { owner: "" }, Verb::Restart { process: "1.2.3" }] {
+            assert!(!program(&job.place, &verb).expose_secret().contains("DAMODEL_MODEL="), "{verb:?}");
+        }
+    }
+}

@@ -372,3 +372,91 @@ fn redacted(text: &str, secrets: &[SecretString]) -> String {
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "(redacted)"))
 }
+
+#[cfg(test)]
+mod tests {
+    use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<JobReport, Malformed> {
+        JobReport::parse(text.as_bytes(), &[SecretString::from("planted")])
+    }
+
+    /// A report of these lines.
+    fn report(lines: &str) -> Result<JobReport, Malformed> {
+        let lines = ["begin"].into_iter().chain(lines.lines()).chain(["end"]);
+        parse(&lines.map(|line| format!("damodel-report/1 {line}\n")).collect::<String>())
+    }
+
+    #[test]
+    fn report_is_read_between_other_lines() {
+        let report = parse(
+            "hello\ndamodel-report/1 begin\ndamodel-report/1 status_phase=failed\nnoise\n\
+             damodel-report/1 status_kind=no_inference\ndamodel-report/1 status_text:YSBwbGFudGVkIGI=\n\
+             damodel-report/1 of=tomorrow\ndamodel-report/1 end\nbye\n",
+        )
+        .unwrap();
+        let text = "a (redacted) b".to_owned();
+        assert_eq!(report.failure, Some(JobFailure { kind: FailureKind::NoInference, text }));
+    }
+
+    #[test]
+    fn an_incomplete_report_is_an_error_with_its_last_line() {
+        for text in [
+            "",
+            "damodel-report/1 begin\ndamodel-report/1 status_phase=ready\n",
+            "damodel-report/1 begin\ndamodel-report/1 log_tail:\nYQ==\nnoise\ndamodel-report/1 end\n",
+            "damodel-report/1 begin\ndamodel-report/1 record:\nYQ==\ndamodel-report/1 end\n",
+        ] {
+            let last = "sh: (redacted): not found".to_owned();
+            let expected = Malformed::Incomplete { last };
+            assert_eq!(parse(&format!("{text}sh: planted: not found")).unwrap_err(), expected);
+        }
+        assert!(matches!(parse(""), Err(Malformed::Incomplete { .. })));
+        for (line, key) in [("status_phase=dancing", "phase"), ("server_identity=x.1.2", "server_identity")] {
+            assert_eq!(report(line).unwrap_err(), Malformed::Value { key: key.to_owned() });
+        }
+    }
+
+    #[test]
+    fn progress_of_a_compile_is_that_of_make_or_ninja() {
+        for (tail, percent, line) in [
+            ("[  7%] Building\n[ 41%] Linking\n", Some(41), "[ 41%] Linking"),
+            ("[3/17] Building\n[4/17] Building a\nwarning: b\n\n", Some(23), "warning: b"),
+            ("-- Configuring done\n", None, "-- Configuring done"),
+            ("[0/0] nothing\n[9/8] more\n[x%] no\n", None, "[x%] no"),
+            ("[184467440737095517/184467440737095517] far\n", None, "[184467440737095517/184467440737095517] far"),
+            ("", None, ""),
+        ] {
+            let tail = STANDARD.encode(format!("of a line\n{tail}"));
+            let lines = format!("status_phase=compile\nworker_alive=yes\nstatus_compile_log=/log\ncompile_tail:{tail}");
+            let compile = report(&lines).unwrap().compile.unwrap();
+            assert_eq!((compile.percent, compile.line.as_str()), (percent, line));
+        }
+    }
+
+    /// What the job asks for, what the log of the server has, its options, and the notes.
+    #[test]
+    fn a_server_that_lacks_something_is_noted() {
+        for (record, no_gpu, options, notes) in [
+            (r#"{"wants_gpu":true}"#, "no CUDA", "", &["the server uses no GPU: no CUDA"][..]),
+            (r#"{"wants_gpu":false}"#, "no CUDA", "", &[]),
+            (r#"{"wants_gpu":true}"#, "", "", &[]),
+            (r#"{"notes":["a"],"flags":["--jinja"]}"#, "", "/b\0--jinja\0", &["a"]),
+            (
+                r#"{"flags":["--jinja"]}"#,
+                "",
+                "/b\0-m\0",
+                &["the server is too old for --jinja, and runs without it: /b (4748)"],
+            ),
+        ] {
+            let lines = format!(
+                "status_phase=ready\njob_record={record}\nstatus_no_gpu={no_gpu}\nserver_alive=yes\n\
+                 server_identity=1.2.3\nserver_binary=/b\nserver_version=4748\ncommand_line:{}",
+                STANDARD.encode(options)
+            );
+            assert_eq!(report(&lines).unwrap().notes, notes, "{lines}");
+        }
+    }
+}

@@ -91,7 +91,7 @@ pub(super) fn read(text: &str) -> (ReportValues, bool) {
 
 /// The assignments of a record: `name='value'`, where a quote in the value is `'\''`. `None` if the record is
 /// incomplete.
-fn assignments(record: &str) -> Option<Vec<(String, String)>> {
+pub(super) fn assignments(record: &str) -> Option<Vec<(String, String)>> {
     let mut rest = record.strip_suffix("# end\n")?;
     let mut found = Vec::new();
     while !rest.is_empty() {

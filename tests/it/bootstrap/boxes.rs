@@ -5,13 +5,14 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use damodel::provider::bootstrap::{Job, JobReport, Phase, Question, ServerPlace, Start, Verb};
 use rstest::rstest;
 
-use super::home::{Home, RTX, answer, start, until};
-use crate::provider::llama_server::{
-    bootstrap::{Build, FailureKind, Job, JobReport, Phase, ServerPlace, Verb},
-    memory,
+use super::{
+    home::{Home, answer, start, until},
+    stand_in::PACKAGE,
 };
+use crate::support::record::skipped;
 
 /// An instance with processes and ports of its own; machine-id, boot_id and hostname are the same in all.
 struct Instance {
@@ -25,7 +26,6 @@ impl Instance {
     }
 
     /// The environment of its first process has these variables.
-    #[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
     fn start_with<const N: usize>(variables: [(&str, &str); N]) -> Option<Self> {
         let unshare = Command::new("unshare")
             .args(["--pid", "--fork", "--kill-child", "--mount-proc", "--net", "sleep", "1000"])
@@ -45,8 +45,7 @@ impl Instance {
             (program.trim() == "sleep").then_some(Some(init))
         });
         let Some(init) = started else {
-            eprintln!("SKIPPED: instances of their own take root");
-            assert!(option_env!("CI").is_none(), "a shared workspace is not tested");
+            skipped("only root makes instances of their own");
             return None;
         };
         Some(Self { unshare: unshare.take()?, init })
@@ -83,7 +82,7 @@ fn two_instances_share_a_workspace_and_end_no_server_of_each_other() {
     let job = |place: &ServerPlace| Job { place: place.clone(), host: "0.0.0.0".to_owned(), ..home.job() };
     for (instance, place) in &boxes {
         let job = job(place);
-        let begin = super::super::Start { seen: "", ..start(&home, &job) };
+        let begin = Start { seen: "", ..start(&home, &job) };
         assert_eq!(run(&home, instance, place, &Verb::Ensure(&begin)).failure, None);
         let process = until_loads(&home, instance, place).process.unwrap();
         let ready = run(&home, instance, place, &Verb::Ready { process: &process.identity });
@@ -102,7 +101,7 @@ fn two_instances_share_a_workspace_and_end_no_server_of_each_other() {
     let (instance, place) = &boxes[1];
     let changed = Job { context_size: 4096, ..job(&home.place_of("localhost-2222")) };
     let seen = run(&home, instance, place, &Verb::Look).run;
-    let begin = super::super::Start { seen: &seen, ..start(&home, &changed) };
+    let begin = Start { seen: &seen, ..start(&home, &changed) };
     assert_eq!(run(&home, instance, &changed.place, &Verb::Ensure(&begin)).failure, None);
     until_loads(&home, instance, place);
     assert_eq!(home.servers().len(), 2);
@@ -110,7 +109,7 @@ fn two_instances_share_a_workspace_and_end_no_server_of_each_other() {
     assert_eq!((destroyed.phase, destroyed.failure), (Phase::Absent, None));
     assert_eq!(home.servers().len(), 1);
     let first = run(&home, boxes[0].0, &boxes[0].1, &Verb::Look);
-    assert_eq!((first.phase, first.failure.map(|failure| failure.kind)), (Phase::Ready, None::<FailureKind>));
+    assert_eq!((first.phase, first.failure), (Phase::Ready, None));
 }
 
 /// An image whose environment says where the driver is, which a login does not get, or whose driver is in the folders
@@ -119,7 +118,7 @@ fn two_instances_share_a_workspace_and_end_no_server_of_each_other() {
 #[case::where_the_environment_says(None)]
 #[case::in_its_folder(Some("/usr/local/nvidia"))]
 fn driver_is_found_where_a_login_does_not_look(#[case] mounted: Option<&str>) {
-    let home = Home::new().with_cuda(RTX);
+    let home = Home::new().with_cuda();
     let driver = home.path("driver");
     for folder in ["bin", "lib64"] {
         fs::create_dir_all(driver.join(folder)).unwrap();
@@ -146,16 +145,13 @@ fn driver_is_found_where_a_login_does_not_look(#[case] mounted: Option<&str>) {
         nsenter.args(["--target", &instance.init.to_string(), "--mount", "sh", "-c", mount]).arg(&driver).arg(folder);
         assert!(nsenter.status().unwrap().success());
     }
-    home.inside.set(Some(instance.init));
-    let job = Job { build: Build::Prebuilt, ..home.job() };
-    let recipe = home.recipe(&job).unwrap();
-    assert_eq!(recipe.architectures, "89");
-    assert!(recipe.nvcc.ends_with("/bin/nvcc"), "{recipe:?}");
-    let answered = home.feed(memory::QUERY).wait_with_output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&answered.stdout), "24576\n");
+    let questions = ["capabilities", "toolkits"].map(Question::new);
+    let facts = run(&home, &instance, &home.place(), &Verb::Check { questions: &questions, job: None }).facts;
+    assert_eq!(facts.capabilities, ["8.9"]);
+    assert!(facts.toolkits.first().is_some_and(|toolkit| toolkit.nvcc.ends_with("/bin/nvcc")), "{facts:?}");
     // The server is linked with a library that only the driver has.
-    home.ensure(&job);
+    let job = Job { package: Some(format!("~/{PACKAGE}/bin/llama-server")), ..home.job() };
+    assert_eq!(run(&home, &instance, &job.place, &Verb::Ensure(&start(&home, &job))).failure, None);
     until_loads(&home, &instance, &job.place);
-    home.run(&Verb::Destroy { owner: "owner" });
-    home.inside.set(None);
+    run(&home, &instance, &job.place, &Verb::Destroy { owner: "owner" });
 }

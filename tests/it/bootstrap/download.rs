@@ -7,29 +7,29 @@ use std::{
     process::Command,
 };
 
-use damodel_sandbox::{FileRequest, FileService, Options, Running, Sandbox};
+use damodel::{
+    provider::bootstrap::{FailureKind, Former, Job, ModelOrigin, Phase, Verb},
+    sandbox::{FileRequest, FileService, Options, Running, Sandbox},
+};
 use rstest::rstest;
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 use tokio::runtime::Runtime;
 
-use super::{
-    super::{FailureKind, Fingerprint, Former, Job, JobReport, ModelOrigin, Phase, Verb},
-    home::{Home, chat, kill, start, until},
-};
-use crate::provider::llama_server::decide::Step;
+use super::home::{Home, chat, start, until_so};
+use crate::support::{ports::free_port, process::environment};
 
 /// Larger than what a socket holds.
 const PADDING: u64 = 4_000_000;
 
 /// A hub of models.
-pub(super) struct Hub {
+struct Hub {
     running: Running,
     runtime: Runtime,
 }
 
 impl Hub {
-    pub(super) fn start() -> Self {
+    fn start() -> Self {
         let runtime = Runtime::new().unwrap();
         let running = runtime.block_on(Sandbox::start(Options::default())).unwrap();
         let hub = Self { running, runtime };
@@ -38,7 +38,7 @@ impl Hub {
     }
 
     /// Serves files in this way, each of them with some padding.
-    pub(super) fn set(&self, files: FileService) {
+    fn set(&self, files: FileService) {
         let _guard = self.runtime.enter();
         self.running.sandbox.set_files(FileService { padding: PADDING, ..files });
     }
@@ -67,8 +67,8 @@ impl Hub {
     }
 
     /// The job of a home, whose model is missing and comes from here.
-    pub(super) fn job(&self, home: &Home) -> Job {
-        let model = home.path("models/deep/m.gguf").display().to_string();
+    fn job(&self, home: &Home) -> Job {
+        let model = home.text("models/deep/m.gguf");
         let files = vec![(model.clone(), self.address("tiny.gguf"))];
         Job { model, model_source: Some(ModelOrigin { files, sha256: None, token: None }), ..home.job() }
     }
@@ -96,15 +96,9 @@ fn beside(job: &Job) -> Vec<String> {
     names
 }
 
-/// Begins a job that is about to fail: its report.
-fn fails(home: &Home, job: &Job) -> JobReport {
-    assert!(!home.ensure(job).is_refused);
-    home.look_until(Phase::Failed)
-}
-
 fn until_part_has(home: &Home, job: &Job, bytes: u64) {
     let size = || fs::metadata(part(home, job)).map_or(0, |data| data.len());
-    until("nothing arrives", || (size() == bytes).then_some(()));
+    until_so("nothing arrives", || size() == bytes);
 }
 
 /// A home with this shell and without these programs.
@@ -139,11 +133,11 @@ fn missing_model_is_downloaded_and_then_never_asked_about(#[case] shell: &str, #
         assert_eq!(beside(&job), ["m.gguf"]);
         assert_eq!(fs::metadata(&job.model).unwrap().permissions().mode() & 0o777, 0o644);
         // The next start needs no hub.
-        home.run(&Verb::Stop { owner: "owner" });
+        home.stop();
         hub.set(FileService { status: Some(404), ..FileService::default() });
         assert_eq!(home.serve(&job).is_model_verified, Some(is_verified));
         assert_eq!(hub.requests(), []);
-        home.run(&Verb::Destroy { owner: "owner" });
+        home.destroy();
         assert_eq!(beside(&job), ["m.gguf"]);
         fs::remove_file(&job.model).unwrap();
     }
@@ -151,12 +145,16 @@ fn missing_model_is_downloaded_and_then_never_asked_about(#[case] shell: &str, #
 
 /// What is cut off is continued by the same run, and after the work was killed.
 #[rstest]
-#[case::curl(&[])]
-#[case::python(&["curl"])]
+#[case::untagged(&[], false, false)]
+#[case::untagged_and_changed(&[], false, true)]
+#[case::tagged(&[], true, false)]
+#[case::changed(&[], true, true)]
+#[case::python(&["curl"], true, false)]
+#[case::python_and_changed(&["curl"], true, true)]
 fn download_is_continued_only_with_the_same_content(
     #[case] without: &[&str],
-    #[values(false, true)] is_tagged: bool,
-    #[values(false, true)] is_changed: bool,
+    #[case] is_tagged: bool,
+    #[case] is_changed: bool,
 ) {
     let home = home("dash", without).unwrap();
     home.hurry();
@@ -164,7 +162,7 @@ fn download_is_continued_only_with_the_same_content(
     let job = hub.job(&home);
     let stalls = FileService { stall_after: Some(1_000_000), is_untagged: !is_tagged, ..FileService::default() };
     hub.set(stalls.clone());
-    assert!(!home.ensure(&job).is_refused);
+    home.ensure(&job);
     until_part_has(&home, &job, 1_000_000);
     let report = home.look();
     let download = report.download.unwrap();
@@ -209,8 +207,8 @@ fn work_that_is_killed_at_the_end_loads_nothing_again(
              exec /usr/bin/{program} \"$@\"\n"
         ),
     );
-    assert!(!home.ensure(&job).is_refused);
-    until("it does not halt", || home.path("halted").exists().then_some(()));
+    home.ensure(&job);
+    until_so("it does not halt", || home.path("halted").exists());
     let download = home.look().download;
     assert!(download.is_none_or(|download| download.bytes == download.total), "{download:?}");
     home.kill_works();
@@ -234,7 +232,7 @@ fn work_that_is_killed_at_any_moment_is_continued() {
         rename += 1;
         home.halt_at(rename);
         let mut run = home.spawn(&job.place, &Verb::Ensure(&start(&home, &job)));
-        let is_halted = home.halts_before(&mut run, &Fingerprint::of(&job));
+        let is_halted = home.halts_before(&mut run, &job);
         home.kill_works();
         home.release();
         run.kill().unwrap();
@@ -242,10 +240,11 @@ fn work_that_is_killed_at_any_moment_is_continued() {
         if !is_halted {
             break;
         }
-        let report = home.serve(&job);
+        home.ensure(&job);
+        let report = home.look_until(Phase::Load);
         assert_eq!((report.is_model_verified, beside(&job)), (Some(true), vec!["m.gguf".to_owned()]), "{rename}");
         assert!(fs::read(&job.model).unwrap() == content, "{rename}");
-        home.run(&Verb::Stop { owner: "owner" });
+        home.stop();
         fs::remove_file(&job.model).unwrap();
     }
     assert!(rename > 10, "{rename}");
@@ -288,7 +287,7 @@ fn download_that_cannot_succeed_ends_at_once(#[case] without: &[&str]) {
     {
         hub.set(files);
         let job = with(&job, |source| source.sha256 = Some(sha256.to_owned()).filter(|sum| !sum.is_empty()));
-        let report = fails(&home, &job);
+        let report = home.fails(&job);
         let failure = report.failure.unwrap();
         assert!(failure.kind == kind && failure.text.contains(words), "{failure:?}");
         assert_eq!(hub.transfers(), [""; 0], "{words}");
@@ -296,7 +295,7 @@ fn download_that_cannot_succeed_ends_at_once(#[case] without: &[&str]) {
     }
     hub.set(FileService::default());
     let pointer = with(&job, |source| source.files[0].1 = hub.address("nothing.gguf"));
-    assert_eq!(fails(&home, &pointer).failure.unwrap().kind, FailureKind::Download);
+    assert_eq!(home.fails(&pointer).failure.unwrap().kind, FailureKind::Download);
     assert_eq!(chat(home.port, ""), 200);
 }
 
@@ -307,7 +306,7 @@ fn content_that_is_wrong_or_does_not_fit_is_removed() {
     let hub = Hub::start();
     let job = hub.job(&home);
     hub.set(FileService { is_linked: true, is_corrupt: true, ..FileService::default() });
-    let failure = fails(&home, &job).failure.unwrap();
+    let failure = home.fails(&job).failure.unwrap();
     let (is, wanted) = failure.text.split_once(", not ").unwrap();
     assert!(failure.kind == FailureKind::WrongSum && is.len() > 64 && wanted.len() == 64, "{failure:?}");
     assert_eq!(hub.transfers(), ["bytes=0-", "bytes=0-"]);
@@ -315,13 +314,13 @@ fn content_that_is_wrong_or_does_not_fit_is_removed() {
 
     hub.set(FileService::default());
     home.script("bin/df", "#!/bin/sh\necho; echo /dev/x 1 1 1048577 0% /\n");
-    let failure = fails(&home, &job).failure.unwrap();
+    let failure = home.fails(&job).failure.unwrap();
     assert!(failure.kind == FailureKind::ModelRoom && failure.text.contains("3 MiB and 1 GiB"), "{failure:?}");
     assert_eq!((hub.transfers(), failure.text.contains("1024 MiB left")), (Vec::new(), true));
     fs::remove_file(home.path("bin/df")).unwrap();
     // As on a full disk.
     home.script("bin/cat", "#!/bin/sh\ntrap '' XFSZ\nulimit -f 2000\nexec /bin/cat \"$@\"\n");
-    let failure = fails(&home, &job).failure.unwrap();
+    let failure = home.fails(&job).failure.unwrap();
     assert_eq!((failure.kind, hub.transfers()), (FailureKind::ModelRoom, vec!["bytes=0-".to_owned()]), "{failure:?}");
     assert_eq!(beside(&job), [""; 0]);
     fs::remove_file(home.path("bin/cat")).unwrap();
@@ -345,12 +344,12 @@ fn ten_attempts_without_a_new_byte_end_the_work(#[case] without: &[&str]) {
         pauses.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     hub.set(FileService { status: Some(503), ..FileService::default() });
-    let failure = fails(&home, &job).failure.unwrap();
+    let failure = home.fails(&job).failure.unwrap();
     assert!(failure.kind == FailureKind::Download && failure.text.contains("ten attempts"), "{failure:?}");
     assert!(failure.text.contains("answered 503") && hub.requests().len() == 10, "{failure:?}");
     assert_eq!(pauses(), "1 2 4 8 16 32 60 60 60");
     hub.set(FileService { status: Some(429), retry_after: Some(4711), ..FileService::default() });
-    fails(&home, &job);
+    home.fails(&job);
     assert_eq!(pauses(), ["600"; 9].join(" "));
     // Each attempt brings something new.
     hub.set(FileService { cut_after: Some(300_000), ..FileService::default() });
@@ -371,38 +370,26 @@ fn download_that_stalls_is_continued() {
     assert_eq!(hub.transfers(), ["bytes=0-", "bytes=3000000-"]);
 }
 
-/// The previous server answers at each moment of a download, is started again by its work if it dies, and goes on when
-/// the apply was given up.
+/// Without a client when the model is there, the previous server goes on, and the next apply needs no hub.
 #[test]
 fn former_server_serves_until_its_successor_has_its_model() {
     let home = Home::new();
     let hub = Hub::start();
-    let before = Job { restarts: true, ..home.job() };
-    let first = home.serve(&before).process.unwrap();
+    let first = home.serve(&home.job()).process;
     let job = Job { context_size: 4096, ..hub.job(&home) };
     hub.set(FileService { stall_after: Some(1_000_000), ..FileService::default() });
     home.ensure(&job);
     until_part_has(&home, &job, 1_000_000);
-    let is_former = |report: &JobReport| (report.phase, report.former) == (Phase::Download, Some(Former::Serving));
     let report = home.look();
-    assert!(is_former(&report) && report.process == Some(first.clone()), "{report:#?}");
+    assert_eq!((report.phase, report.former, &report.process), (Phase::Download, Some(Former::Serving), &first));
     // A refresh sees the server that serves.
     let refreshed = home.run(&Verb::Refresh);
-    assert_eq!((refreshed.phase, refreshed.former, refreshed.work), (Phase::Ready, None, home_work(&home, &refreshed)));
-    assert_eq!(refreshed.process, Some(first.clone()));
-    assert_eq!(chat(home.port, ""), 200);
-    kill(first.pid, "KILL");
-    until("it is not started again", || (chat(home.port, "") == 200).then_some(()));
-    assert!(is_former(&home.look()));
-    assert_eq!(home.run(&Verb::Refresh).restarts, 1);
-    // Nobody attends when the model is there: the server goes on, and an apply needs no hub.
+    assert_eq!((refreshed.phase, refreshed.former, &refreshed.process), (Phase::Ready, None, &first));
+    assert!(refreshed.work.is_some_and(|work| home.works().contains(&work)) && refreshed.work != report.work);
     home.leave();
     hub.set(FileService::default());
     let recorded = || fs::read_to_string(home.record("status")).unwrap_or_default();
-    until("it does not end", || recorded().contains("status_phase='failed'").then_some(()));
-    let report = home.run(&Verb::Refresh);
-    // Nobody has asked it since it was started again.
-    assert_eq!((report.phase, report.former), (Phase::Load, None));
+    until_so("it does not end", || recorded().contains("status_phase='failed'"));
     let failure = home.look().failure.unwrap();
     assert_eq!((failure.kind, beside(&job)), (FailureKind::Interrupted, vec!["m.gguf".to_owned()]), "{failure:?}");
     assert_eq!(chat(home.port, ""), 200);
@@ -410,34 +397,6 @@ fn former_server_serves_until_its_successor_has_its_model() {
     hub.set(FileService { status: Some(404), ..FileService::default() });
     home.serve(&job);
     assert_eq!((hub.requests(), home.servers().len()), (Vec::new(), 1));
-}
-
-/// The work that a refresh sees.
-fn home_work(home: &Home, report: &JobReport) -> Option<u32> {
-    report.work.filter(|work| home.works().contains(work))
-}
-
-/// Work that has not got the file yet is begun anew with another address; afterwards the address is no matter.
-#[test]
-fn address_counts_until_the_file_is_there() {
-    let home = Home::new();
-    let hub = Hub::start();
-    let job = hub.job(&home);
-    let other = with(&job, |source| source.files[0].1 = hub.address("no-such.gguf"));
-    hub.set(FileService { stall_after: Some(1_000_000), ..FileService::default() });
-    home.ensure(&job);
-    until_part_has(&home, &job, 1_000_000);
-    let first = home.run_folder();
-    home.ensure(&job);
-    assert_eq!(home.run_folder(), first);
-    home.ensure(&other);
-    assert_ne!(home.run_folder(), first);
-    home.ensure(&job);
-    hub.set(FileService::default());
-    let served = home.until_ready(&job.place);
-    let (report, step) = home.apply(&other);
-    assert!(matches!(step, Step::Confirm(_)));
-    assert_eq!(report.process, served.process);
 }
 
 /// A file that is there is used as it is; with a sum it must have that one, which is computed once.
@@ -460,7 +419,7 @@ fn file_that_is_there_is_checked_once_and_never_overwritten() {
     let job = Job { model: model.display().to_string(), context_size: 4096, ..hub.job(&home) };
     let job = with(&job, |source| source.files[0].0 = job.model.clone());
     let wrong = with(&job, |source| source.sha256 = Some("c".repeat(64)));
-    let report = fails(&home, &wrong);
+    let report = home.fails(&wrong);
     let failure = report.failure.unwrap();
     assert_eq!(failure.kind, FailureKind::WrongSum);
     assert!(failure.text.contains(&sum(&content)) && failure.text.contains(&"c".repeat(64)), "{failure:?}");
@@ -470,8 +429,8 @@ fn file_that_is_there_is_checked_once_and_never_overwritten() {
     assert_eq!((fs::read(&model).unwrap(), sums(), hub.requests()), (content.clone(), 1, Vec::new()));
     // Another file there has another sum.
     fs::write(&model, [&content[..], b"x"].concat()).unwrap();
-    home.run(&Verb::Stop { owner: "owner" });
-    assert_eq!(fails(&home, &right).failure.unwrap().kind, FailureKind::WrongSum);
+    home.stop();
+    assert_eq!(home.fails(&right).failure.unwrap().kind, FailureKind::WrongSum);
 }
 
 /// The second of two servers waits for the first one's download, and destroys remove the parts that they began.
@@ -482,14 +441,14 @@ fn servers_of_one_instance_take_turns() {
     hub.set(FileService { stall_after: Some(1_000_000), ..FileService::default() });
     let job = hub.job(&home);
     let mut second = job.clone();
-    second.place.port = super::ports::free_port();
+    second.place.port = free_port();
     home.ensure(&job);
     until_part_has(&home, &job, 1_000_000);
     home.ensure(&second);
     home.look_until_at(&second.place, Phase::Download);
     hub.set(FileService::default());
-    home.until_ready(&job.place);
-    home.until_ready(&second.place);
+    home.until_ready(&job);
+    home.until_ready(&second);
     assert_eq!(
         (hub.transfers(), beside(&job)),
         (vec!["bytes=0-".into(), "bytes=1000000-".into()], vec!["m.gguf".into()])
@@ -501,9 +460,9 @@ fn servers_of_one_instance_take_turns() {
     hub.set(FileService { stall_after: Some(1_000_000), ..FileService::default() });
     home.ensure(&job);
     until_part_has(&home, &job, 1_000_000);
-    home.run(&Verb::Stop { owner: "owner" });
+    home.stop();
     assert_eq!(beside(&job).len(), 2);
-    home.run(&Verb::Destroy { owner: "owner" });
+    home.destroy();
     assert_eq!(beside(&job), [""; 0]);
 }
 
@@ -534,7 +493,7 @@ fn token_goes_to_the_server_of_the_address_alone(#[case] without: &[&str]) {
     let files = FileService { token: Some(TOKEN.to_owned()), is_linked: true, ..FileService::default() };
     hub.set(files.clone());
     let job = with(&hub.job(&home), |source| source.files[0].1.extend(["?", SECRET]));
-    assert_eq!(fails(&home, &job).failure.unwrap().kind, FailureKind::NoAccess);
+    assert_eq!(home.fails(&job).failure.unwrap().kind, FailureKind::NoAccess);
     let job = with(&job, |source| source.token = Some(SecretString::from(TOKEN)));
     let elsewhere = hub.address("tiny.gguf?direct").replace("127.0.0.1", "localhost");
     hub.set(FileService { redirect: Some(elsewhere), stall_after: Some(1_000_000), ..files });
@@ -542,8 +501,7 @@ fn token_goes_to_the_server_of_the_address_alone(#[case] without: &[&str]) {
     home.ensure(&job);
     until_part_has(&home, &job, 1_000_000);
     for (pid, words) in home.processes() {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let all = format!("{words:?}{}", String::from_utf8_lossy(&environment));
+        let all = format!("{words:?}{}", environment(pid));
         assert!(!all.contains("planted") && !all.contains("files/tiny"), "{words:?}");
     }
     let found = Command::new("grep").arg("-rl").arg("planted-").arg(home.path("")).output().unwrap();
@@ -553,17 +511,4 @@ fn token_goes_to_the_server_of_the_address_alone(#[case] without: &[&str]) {
     assert!(requests.iter().all(|request| request.has_token != request.address.ends_with("?direct")), "{requests:#?}");
     assert!(requests.iter().any(|request| request.has_token));
     home.look_until(Phase::Load);
-}
-
-#[test]
-fn instance_without_a_program_for_it_is_told() {
-    let home = home("dash", &["curl", "python3"]).unwrap();
-    let hub = Hub::start();
-    let job = hub.job(&home);
-    let failure = home.check(&job).failure.unwrap();
-    assert_eq!(failure.kind, FailureKind::MissingTool);
-    assert!(failure.text.contains("curl") && failure.text.contains("python3"), "{failure:?}");
-    // A file that is there needs none.
-    let there = home.path("public-storage/model/tiny.gguf").display().to_string();
-    assert_eq!(home.check(&Job { model: there, ..job }).failure, None);
 }
