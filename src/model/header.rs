@@ -594,7 +594,7 @@ mod tests {
 
     #[test]
     fn memory_does_not_grow_with_the_keys_of_a_header() {
-        const MANY: u64 = 300_000;
+        const MANY: u64 = 60_000;
         let array =
             |name: &str| [&text(name)[..], &ARRAY.to_le_bytes(), &STRING.to_le_bytes(), &MANY.to_le_bytes()].concat();
         let word = text(&"x".repeat(128));
@@ -613,7 +613,7 @@ mod tests {
         ]);
         let Header { keys, file_bytes, .. } =
             Header::read(&file, "m", &mut Budget::new()).now_or_never().unwrap().unwrap();
-        assert!(file_bytes > 120 << 20, "{file_bytes}");
+        assert!(file_bytes > 24 << 20, "{file_bytes}");
         assert_eq!((keys.number("llama.block_count"), keys.length("tokenizer.ggml.tokens")), (Ok(Some(2)), Some(MANY)));
         let kept: u64 = keys.0.iter().map(|(key, value)| KEPT_OVERHEAD + key.len() as u64 + value.bytes()).sum();
         assert!(kept < 1024, "{kept}");

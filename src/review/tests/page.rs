@@ -354,7 +354,7 @@ fn a_comment_has_its_limits() {
         change["change"]["before"]["deletion_protection"] = true.into();
         change
     };
-    let mut plan = plan_of(&(0..400).map(entry).collect::<Vec<_>>());
+    let mut plan = plan_of(&(0..150).map(entry).collect::<Vec<_>>());
     plan["errored"] = true.into();
     plan["deferred_changes"] =
         (0..30).map(|number| json!({"reason": "x", "resource_change": {"address": hostile(number)}})).collect();
@@ -366,7 +366,7 @@ fn a_comment_has_its_limits() {
         expires: jiff::civil::date(2027, 1, 1),
         is_expired: false,
     };
-    let exceptions = (300..400).map(exception).collect();
+    let exceptions = (110..150).map(exception).collect();
     let gate = Policy { exceptions, ..policy(Some("0"), &[Rule::DestroyData, Rule::NoMaxAge]) };
     let name = || "|`".repeat(200);
     let facts = [name(), name() + "2"].map(|name| Facts::of(Some(name), &read(&plan)));

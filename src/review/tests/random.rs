@@ -81,8 +81,6 @@ fn made() -> impl Strategy<Value = Vec<Made>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
-
     /// Whatever plans add in priced money or in findings, beyond what is excepted, closes the gate.
     #[test]
     fn what_is_not_excepted_closes_the_gate(first in made(), second in made(), limit in 0..4_i64, excepts: bool) {
