@@ -10,6 +10,7 @@ use std::{
     sync::LazyLock,
 };
 
+use regex::Regex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -457,9 +458,13 @@ fn a_provider_with_another_sum_is_not_installed() {
 #[test]
 fn each_step_of_a_workflow_is_one_line_that_calls_a_script() {
     let folders = [examples().join("ci/github"), root().join(".github/workflows")];
+    let pinned = Regex::new(r"^[\w/-]+@[0-9a-f]{40} # v[\d.]+\n").unwrap();
     for workflow in folders.iter().flat_map(|folder| files(folder)) {
         let text = fs::read_to_string(&workflow).unwrap();
         assert!(!text.contains("pull_request_target"), "{}", workflow.display());
+        for action in text.split(" uses: ").skip(1).filter(|_| workflow.starts_with(&folders[0])) {
+            assert!(pinned.is_match(action), "{}: {action}", workflow.display());
+        }
         for step in text.lines().filter_map(|line| line.trim_start().trim_start_matches("- ").strip_prefix("run: ")) {
             let program = step.split(' ').next().unwrap();
             let script = program.strip_prefix("scripts/ci/").map(|name| examples().join("ci/scripts").join(name));
