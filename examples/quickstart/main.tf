@@ -1,24 +1,7 @@
-# One GPU instance, from choosing it to logging in.
-#
-# On the sandbox: `cargo run -- demo` runs this very folder.
-# On a real account: export DAMODEL_BASE_URL, DAMODEL_API_TOKEN and DAMODEL_REGION, then
-# `terraform init`, `terraform apply`, and, when you are done, `terraform destroy`.
-
-terraform {
-  required_version = ">= 1.0"
-
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
 # Address, token and region come from the environment, so that no secret is in this folder.
 provider "damodel" {}
 
-data "damodel_public_image" "this" {
+data "damodel_public_image" "gpu" {
   name = var.image
 }
 
@@ -28,7 +11,7 @@ resource "damodel_instance" "first" {
   name       = var.name # changed in place: the instance keeps running
   gpu_num    = var.gpu_num
   spec_type  = var.spec_type
-  image_id   = data.damodel_public_image.this.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 }
 

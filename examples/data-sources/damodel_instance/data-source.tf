@@ -15,11 +15,11 @@ provider "damodel" {
 resource "damodel_instance" "notebook" {
   name       = "notebook"
   spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.pytorch.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 }
 
-data "damodel_public_image" "pytorch" {
+data "damodel_public_image" "gpu" {
   name = "PyTorch 2.5.1"
 }
 

@@ -32,7 +32,7 @@ resource "damodel_cloud_disk" "checkpoints" {
   }
 }
 
-data "damodel_public_image" "pytorch" {
+data "damodel_public_image" "gpu" {
   name = "PyTorch 2.5.1"
 }
 
@@ -40,7 +40,7 @@ data "damodel_public_image" "pytorch" {
 resource "damodel_instance" "trainer" {
   name       = "trainer"
   spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.pytorch.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 
   exist_disks = [{

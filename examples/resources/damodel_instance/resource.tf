@@ -11,7 +11,7 @@ provider "damodel" {
   region = "cn-east-1"
 }
 
-data "damodel_public_image" "pytorch" {
+data "damodel_public_image" "gpu" {
   name = "PyTorch 2.5.1"
 }
 
@@ -22,7 +22,7 @@ resource "damodel_instance" "trainer" {
   # A change of these arguments replaces the instance.
   spec_type                = "gpu.rtx4090.1"
   gpu_num                  = 2
-  image_id                 = data.damodel_public_image.pytorch.image_id
+  image_id                 = data.damodel_public_image.gpu.image_id
   image_type               = "public"
   hostname                 = "trainer"
   data_disk_expand_size_gb = 100

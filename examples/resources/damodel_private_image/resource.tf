@@ -11,16 +11,15 @@ provider "damodel" {
   region = "cn-east-1"
 }
 
-data "damodel_public_image" "pytorch" {
+data "damodel_public_image" "gpu" {
   name = "PyTorch 2.5.1"
 }
 
-# The instance whose system disk is saved. To save software that was installed by hand, create it first with
-# `terraform apply -target=damodel_instance.builder`, log in, and apply the rest when it is ready.
+# The instance whose system disk is saved.
 resource "damodel_instance" "builder" {
   name       = "builder"
   spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.pytorch.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 }
 
@@ -38,9 +37,4 @@ resource "damodel_private_image" "base" {
   timeouts {
     create = "3h"
   }
-}
-
-output "image" {
-  description = "The address for `image` of an instance; or take `image_id` with image_type = \"private\"."
-  value       = damodel_private_image.base.image_tag
 }

@@ -1,6 +1,6 @@
-# The defaults of specification, image and models are values of the sandbox.
+# Some defaults are values of the sandbox.
 variable "name" {
-  description = "The beginning of each name."
+  description = "The prefix of the names."
   type        = string
   default     = "chat"
 }
@@ -38,7 +38,7 @@ variable "canary" {
 }
 
 variable "spec_type" {
-  description = "The specification of the instances."
+  description = "The specification of an instance."
   type        = string
   default     = "gpu.rtx4090.1"
 }
@@ -49,8 +49,8 @@ variable "image" {
   default     = "llama.cpp"
 }
 
-variable "hourly_budget" {
-  description = "The most that one instance may cost per hour."
+variable "max_hourly_price" {
+  description = "The maximum price of an instance per hour."
   type        = number
   default     = 5
 }

@@ -1,4 +1,4 @@
-# The defaults of specification and image are values of the sandbox.
+# Some defaults are values of the sandbox.
 variable "run" {
   description = "What tells the runs of the pipeline apart, such as the number of the run."
   type        = string
@@ -6,7 +6,7 @@ variable "run" {
 }
 
 variable "spec_type" {
-  description = "The specification of the instance."
+  description = "The specification of an instance."
   type        = string
   default     = "gpu.rtx4090.1"
 }
@@ -17,8 +17,8 @@ variable "image" {
   default     = "PyTorch 2.5.1"
 }
 
-variable "hourly_budget" {
-  description = "The most that the instance may cost per hour."
+variable "max_hourly_price" {
+  description = "The maximum price of an instance per hour."
   type        = number
   default     = 5
 }

@@ -1,6 +1,6 @@
-# The defaults of specification and model are values of the sandbox.
+# Some defaults are values of the sandbox.
 variable "name" {
-  description = "The prefix of the instances' names."
+  description = "The prefix of the names."
   type        = string
   default     = "gateway"
 }
@@ -12,7 +12,7 @@ variable "members" {
 }
 
 variable "spec_type" {
-  description = "The specification of the instances."
+  description = "The specification of an instance."
   type        = string
   default     = "gpu.rtx4090.1"
 }
@@ -48,7 +48,7 @@ variable "request_buffers" {
 }
 
 variable "chat_key" {
-  description = "The key that clients send, and that the servers check. The state contains it."
+  description = "The key that clients send. The state contains it."
   type        = string
   sensitive   = true
 }

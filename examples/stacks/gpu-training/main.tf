@@ -1,27 +1,10 @@
-# A training run: the cheapest instance that is large enough, and a disk for checkpoints that remains when the instance is released.
-#
-# terraform apply                        the instance and the disk
-# terraform destroy -target=damodel_instance.trainer    the instance alone; the disk stays, and is billed
-# terraform apply                        another instance, with the checkpoints mounted again
-
-terraform {
-  required_version = ">= 1.5" # for the check block
-
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
 # An instance above the budget is an error in the plan, and again before the purchase.
 provider "damodel" {
-  max_hourly_price = var.hourly_budget
+  max_hourly_price = var.max_hourly_price
 }
 
 # The cheapest specification in stock with enough memory, looked up in every plan; what was bought stays (see below).
-data "damodel_spec" "trainer" {
+data "damodel_spec" "gpu" {
   capacity_type  = var.spot ? "spot" : "ondemand"
   min_gpu_num    = var.gpu_num
   min_gpu_mem_mb = var.min_gpu_mem_gb * 1000
@@ -31,7 +14,7 @@ data "damodel_spec" "trainer" {
   first          = true
 }
 
-data "damodel_public_image" "pytorch" {
+data "damodel_public_image" "gpu" {
   name_regex  = "^PyTorch"
   label       = "cuda12.4"
   most_recent = true
@@ -44,10 +27,10 @@ data "damodel_cloud_disk_spec" "block" {
 # Checkpoints are kept on a separate disk: a spot instance can be released at any time, and most changes replace one.
 resource "damodel_cloud_disk" "checkpoints" {
   name                = "${var.name}-checkpoints"
-  size_gb             = var.checkpoint_size_gb
+  size_gb             = var.disk_size_gb
   spec_id             = data.damodel_cloud_disk_spec.block.spec_id
   mount_path          = "/data/checkpoints"
-  deletion_protection = var.protect_checkpoints
+  deletion_protection = var.deletion_protection
 
   lifecycle {
     ignore_changes = [spec_id]
@@ -55,10 +38,11 @@ resource "damodel_cloud_disk" "checkpoints" {
 }
 
 resource "damodel_instance" "trainer" {
+  count      = var.running ? 1 : 0
   name       = var.name
-  spec_id    = data.damodel_spec.trainer.spec_id
+  spec_id    = data.damodel_spec.gpu.spec_id
   gpu_num    = var.gpu_num
-  image_id   = data.damodel_public_image.pytorch.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 
   # The data set is copied here, and deleted with the instance.
@@ -85,7 +69,7 @@ resource "damodel_instance" "trainer" {
 
 check "the_run_stays_in_its_budget" {
   assert {
-    condition     = coalesce(damodel_instance.trainer.estimated_cost.hourly_equivalent, 0) * var.hours <= var.run_budget
+    condition     = coalesce(one(damodel_instance.trainer[*].estimated_cost.hourly_equivalent), 0) * var.hours <= var.run_budget
     error_message = "${var.hours} hours cost more than ${var.run_budget}."
   }
 }

@@ -1,14 +1,14 @@
 output "instance" {
-  description = "The specification that was bought, and its price per hour."
-  value       = "${damodel_instance.trainer.gpu_num} x ${damodel_instance.trainer.gpu_name}, ${coalesce(damodel_instance.trainer.estimated_cost.hourly_equivalent, 0)} an hour"
+  description = "The specification that was bought."
+  value       = one([for it in damodel_instance.trainer : "${it.gpu_num} x ${it.gpu_name}"])
+}
+
+output "hourly_cost" {
+  description = "The price per hour, as quoted by the plan."
+  value       = one(damodel_instance.trainer[*].estimated_cost.hourly_equivalent)
 }
 
 output "ssh_command" {
   description = "How to log in."
-  value       = "ssh -p ${damodel_instance.trainer.ssh_port} root@${damodel_instance.trainer.ssh_host}"
-}
-
-output "checkpoints" {
-  description = "The import id of the disk, which remains when the instance is destroyed."
-  value       = damodel_cloud_disk.checkpoints.id
+  value       = one([for it in damodel_instance.trainer : "ssh -p ${it.ssh_port} root@${it.ssh_host}"])
 }

@@ -4,8 +4,14 @@ variable "name" {
   default     = "training"
 }
 
+variable "running" {
+  description = "Whether the instance exists. Without it, only the disk is billed."
+  type        = bool
+  default     = true
+}
+
 variable "gpu_num" {
-  description = "How many GPUs."
+  description = "How many GPUs an instance has."
   type        = number
   default     = 2
 }
@@ -22,14 +28,14 @@ variable "spot" {
   default     = false
 }
 
-variable "checkpoint_size_gb" {
-  description = "The disk for checkpoints, which can grow but not shrink."
+variable "disk_size_gb" {
+  description = "The capacity of the disk, which can grow but not shrink."
   type        = number
   default     = 100
 }
 
-variable "protect_checkpoints" {
-  description = "Whether destroying the checkpoints is refused. To destroy them: set this to false, apply, destroy."
+variable "deletion_protection" {
+  description = "Whether a plan that deletes a disk is refused. To delete one: set this to false, apply, destroy."
   type        = bool
   default     = false
 }
@@ -40,8 +46,8 @@ variable "dataset_size_gb" {
   default     = 200
 }
 
-variable "hourly_budget" {
-  description = "The maximum price of the instance per hour."
+variable "max_hourly_price" {
+  description = "The maximum price of an instance per hour."
   type        = number
   default     = 30
 }

@@ -1,24 +1,6 @@
-# An image for the instances of a team, with a new release from time to time.
-#
-# terraform apply -target=damodel_instance.builder    the builder; log in and install the software of the image
-# terraform apply                                     the image, and an instance created from it
-# terraform apply -var keep_builder=false             the builder is released, and no longer billed; the image stays
-# terraform apply -var release=2                      with a builder again: a new image, then new instances, then the old image is deleted
-
-terraform {
-  required_version = ">= 1.4" # for terraform_data
-
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
 provider "damodel" {}
 
-data "damodel_spec" "cheapest" {
+data "damodel_spec" "gpu" {
   capacity_type  = "ondemand"
   min_gpu_num    = 1
   min_cuda       = "12.4"
@@ -27,7 +9,7 @@ data "damodel_spec" "cheapest" {
   first          = true
 }
 
-data "damodel_public_image" "base" {
+data "damodel_public_image" "gpu" {
   name_regex  = "^PyTorch"
   label       = "cuda12.4"
   most_recent = true
@@ -37,8 +19,8 @@ data "damodel_public_image" "base" {
 resource "damodel_instance" "builder" {
   count      = var.keep_builder ? 1 : 0
   name       = "${var.name}-builder"
-  spec_id    = data.damodel_spec.cheapest.spec_id
-  image_id   = data.damodel_public_image.base.image_id
+  spec_id    = data.damodel_spec.gpu.spec_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 
   lifecycle {
@@ -52,6 +34,7 @@ resource "terraform_data" "release" {
 
 # The builder's system disk, saved. The apply waits until it is ready.
 resource "damodel_private_image" "release" {
+  count       = min(var.release, 1)
   name        = "${var.name}-${var.release}" # unique in the account
   instance_id = one(damodel_instance.builder[*].id)
 
@@ -71,10 +54,10 @@ resource "damodel_private_image" "release" {
 
 # Workers: instances of the image.
 resource "damodel_instance" "worker" {
-  count      = var.workers
+  count      = var.release == 0 ? 0 : var.workers
   name       = "${var.name}-worker-${count.index}"
-  spec_id    = data.damodel_spec.cheapest.spec_id
-  image_id   = damodel_private_image.release.image_id
+  spec_id    = data.damodel_spec.gpu.spec_id
+  image_id   = one(damodel_private_image.release[*].image_id)
   image_type = "private"
 
   lifecycle {

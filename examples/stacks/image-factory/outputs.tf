@@ -1,9 +1,9 @@
 output "image" {
   description = "The address for `image` of an instance, here or in another configuration."
-  value       = damodel_private_image.release.image_tag
+  value       = one(damodel_private_image.release[*].image_tag)
 }
 
 output "image_id" {
   description = "Its number, for `image_id` with image_type = \"private\", and for an import."
-  value       = damodel_private_image.release.image_id
+  value       = one(damodel_private_image.release[*].image_id)
 }

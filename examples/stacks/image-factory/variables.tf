@@ -5,7 +5,7 @@ variable "name" {
 }
 
 variable "release" {
-  description = "A new number creates a new image, which needs the builder."
+  description = "The number of the image; 0 for the builder alone. A new number creates a new image, which needs the builder."
   type        = number
   default     = 1
 }

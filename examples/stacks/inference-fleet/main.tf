@@ -1,26 +1,9 @@
-# Several instances, each with a model server. To add or remove one, add or remove its entry in var.fleet.
-#
-# terraform apply                                            instances, servers, and a chat with one of them
-# terraform apply -replace='damodel_llama_server.member["small"]'    start one server again
-# terraform destroy                                          all of it; models on the public storage stay
-
-terraform {
-  required_version = ">= 1.5" # for check blocks
-
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
 # The budget of each instance.
 provider "damodel" {
-  max_hourly_price = var.hourly_budget
+  max_hourly_price = var.max_hourly_price
 }
 
-data "damodel_public_image" "pytorch" {
+data "damodel_public_image" "gpu" {
   name_regex  = "^PyTorch"
   label       = "cuda12.4"
   most_recent = true
@@ -42,7 +25,7 @@ resource "damodel_instance" "member" {
   name       = "${var.name}-${each.key}"
   spec_id    = data.damodel_spec.member[each.key].spec_id
   gpu_num    = each.value.gpu_num
-  image_id   = data.damodel_public_image.pytorch.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 
   lifecycle {

@@ -1,5 +1,5 @@
 variable "name" {
-  description = "The prefix of the instances' names."
+  description = "The prefix of the names."
   type        = string
   default     = "fleet"
 }
@@ -27,16 +27,15 @@ variable "fleet" {
   }
 }
 
-variable "hourly_budget" {
-  description = "The maximum price of each instance per hour."
+variable "max_hourly_price" {
+  description = "The maximum price of an instance per hour."
   type        = number
   default     = 20
 }
 
 variable "chat_key" {
-  description = "The API key that clients must send. The state contains the key; without one anyone who reaches a port may chat."
+  description = "The key that clients send. The state contains it."
   type        = string
-  default     = null
   sensitive   = true
 }
 

@@ -1,22 +1,5 @@
-# A model and the cheapest instance that it fits on: the memory that it needs is computed from the file, and selects the GPUs.
-#
-# terraform plan     the memory that the model needs, and the candidates that have it
-# terraform apply    an instance with one of them, and the server
-# terraform apply    no changes, even if stock and prices change: the choice is kept
-
-terraform {
-  required_version = ">= 1.8" # for functions of providers; OpenTofu: >= 1.7
-
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
 provider "damodel" {
-  max_hourly_price = var.hourly_budget
+  max_hourly_price = var.max_hourly_price
 }
 
 # Only the header of the file is read.
@@ -36,21 +19,21 @@ locals {
 
 # The specifications that the model fits on, cheapest first. The plan rules out what is sold out or above the budget, so
 # no filter does.
-data "damodel_specs" "fitting" {
+data "damodel_specs" "gpu" {
   capacity_type  = "ondemand"
   gpu_name       = var.gpus
   min_gpu_mem_mb = local.gpu_mem_mb
   sort_by        = "price"
 }
 
-data "damodel_public_image" "llama" {
+data "damodel_public_image" "gpu" {
   name = "llama.cpp"
 }
 
-resource "damodel_instance" "server" {
+resource "damodel_instance" "gpu" {
   name       = var.name
-  candidates = [for spec in data.damodel_specs.fitting.specs : { spec_id = spec.spec_id }]
-  image_id   = data.damodel_public_image.llama.image_id
+  candidates = [for spec in data.damodel_specs.gpu.specs : { spec_id = spec.spec_id }]
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 
   lifecycle {
@@ -64,8 +47,8 @@ resource "damodel_instance" "server" {
   }
 }
 
-resource "damodel_llama_server" "model" {
-  instance_id  = damodel_instance.server.id
+resource "damodel_llama_server" "chat" {
+  instance_id  = damodel_instance.gpu.id
   model        = var.model
   context_size = var.context_size
   parallel     = var.parallel

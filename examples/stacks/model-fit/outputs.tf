@@ -8,10 +8,10 @@ output "memory" {
 
 output "spec_type" {
   description = "The specification of the instance."
-  value       = damodel_instance.server.spec_type
+  value       = damodel_instance.gpu.spec_type
 }
 
 output "server" {
   description = "The server's id, for damodel_chat_completion and damodel_llama_tunnel."
-  value       = damodel_llama_server.model.id
+  value       = damodel_llama_server.chat.id
 }

@@ -34,8 +34,8 @@ variable "gpus" {
   default     = "A100|H100|4090"
 }
 
-variable "hourly_budget" {
-  description = "The maximum price of the instance per hour."
+variable "max_hourly_price" {
+  description = "The maximum price of an instance per hour."
   type        = number
   default     = 15
 }

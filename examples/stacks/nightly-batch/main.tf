@@ -1,27 +1,14 @@
-# A nightly batch: an instance for one job, which is destroyed when the job has ended. run.sh does all of it; a scheduler calls it.
-
-terraform {
-  required_version = ">= 1.3"
-
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
 provider "damodel" {
-  max_hourly_price = var.hourly_budget
+  max_hourly_price = var.max_hourly_price
 }
 
-data "damodel_public_image" "this" {
+data "damodel_public_image" "gpu" {
   name = var.image
 }
 
-resource "damodel_instance" "batch" {
+resource "damodel_instance" "gpu" {
   name       = var.name
-  image_id   = data.damodel_public_image.this.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 
   # In order of preference: the first that is in stock, for at most its price in the plan.

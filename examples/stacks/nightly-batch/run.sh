@@ -42,5 +42,5 @@ trap 'finish 143' TERM
 setsid "$terraform" apply -input=false -no-color -auto-approve &
 wait "$!"
 # The host key of the new instance is accepted once, and kept by its UID.
-setsid terraform-provider-damodel ssh --cli "$terraform" damodel_instance.batch sh -s <"$job" >"$results" &
+setsid terraform-provider-damodel ssh --cli "$terraform" damodel_instance.gpu sh -s <"$job" >"$results" &
 wait "$!"

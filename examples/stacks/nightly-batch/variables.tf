@@ -1,4 +1,4 @@
-# The defaults of specifications and images are values of the sandbox.
+# Some defaults are values of the sandbox.
 variable "name" {
   description = "The name of the instance."
   type        = string
@@ -17,8 +17,8 @@ variable "image" {
   default     = "PyTorch 2.5.1"
 }
 
-variable "hourly_budget" {
-  description = "The most that the instance may cost per hour."
+variable "max_hourly_price" {
+  description = "The maximum price of an instance per hour."
   type        = number
   default     = 10
 }

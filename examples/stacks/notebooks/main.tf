@@ -1,27 +1,10 @@
-# Notebooks for a team: an instance with Jupyter and a disk for each member, within a budget for the whole account.
-#
-# terraform apply                                     a notebook for each name in var.members
-# terraform output urls                               the addresses; the tokens: terraform output -json tokens
-# terraform apply -var 'members=["ada"]'              releases the others' instances; their disks are kept by deletion_protection
-
-terraform {
-  required_version = ">= 1.3"
-
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
 # Both are errors of the plan, and are checked again before each purchase.
 provider "damodel" {
-  max_hourly_price         = var.instance_budget
-  max_account_hourly_price = var.account_budget
+  max_hourly_price         = var.max_hourly_price
+  max_account_hourly_price = var.max_account_hourly_price
 }
 
-data "damodel_public_image" "this" {
+data "damodel_public_image" "gpu" {
   name = var.image
 }
 
@@ -29,17 +12,17 @@ data "damodel_public_image" "this" {
 resource "damodel_cloud_disk" "home" {
   for_each            = var.members
   name                = "${var.name}-${each.key}-home"
-  size_gb             = var.home_size_gb
+  size_gb             = var.disk_size_gb
   spec_id             = var.disk_spec_id
   mount_path          = "/root/work"
-  deletion_protection = var.protect_homes
+  deletion_protection = var.deletion_protection
 }
 
 resource "damodel_instance" "notebook" {
   for_each   = var.members
   name       = "${var.name}-${each.key}"
   spec_type  = var.spec_type
-  image_id   = data.damodel_public_image.this.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 
   exist_disks = [{

@@ -1,6 +1,6 @@
-# The defaults of specifications and images are values of the sandbox.
+# Some defaults are values of the sandbox.
 variable "name" {
-  description = "The beginning of each name."
+  description = "The prefix of the names."
   type        = string
   default     = "notebook"
 }
@@ -12,7 +12,7 @@ variable "members" {
 }
 
 variable "spec_type" {
-  description = "The specification of each instance."
+  description = "The specification of an instance."
   type        = string
   default     = "gpu.rtx4090.1"
 }
@@ -24,31 +24,31 @@ variable "image" {
 }
 
 variable "disk_spec_id" {
-  description = "The specification of the disks: block storage."
+  description = "The specification of a disk: block storage."
   type        = number
   default     = 31
 }
 
-variable "home_size_gb" {
+variable "disk_size_gb" {
   description = "The capacity of each disk, which can grow but not shrink."
   type        = number
   default     = 50
 }
 
-variable "protect_homes" {
-  description = "Whether a plan may not delete the disks."
+variable "deletion_protection" {
+  description = "Whether a plan that deletes a disk is refused. To delete one: set this to false, apply, destroy."
   type        = bool
   default     = false
 }
 
-variable "instance_budget" {
-  description = "The most that one instance may cost per hour."
+variable "max_hourly_price" {
+  description = "The maximum price of an instance per hour."
   type        = number
   default     = 5
 }
 
-variable "account_budget" {
-  description = "The most that all instances of the account may cost per hour."
+variable "max_account_hourly_price" {
+  description = "The maximum price of all instances of the account per hour."
   type        = number
   default     = 20
 }

@@ -1,30 +1,8 @@
-# Your own software in an instance, by a provisioner. Its files are on the instance's disks: a replacement of the instance deletes them, and
-# the provisioner runs again on the new one. What has to stay is on the cloud disk.
-#
-# terraform apply                                           the instance, and the software in it
-# terraform apply -replace=terraform_data.software          the commands again, on the same instance
-# terraform apply -replace=damodel_instance.gpu             another instance: the system disk is deleted, the cloud disk stays
-#
-# A provisioner runs when its resource is created. Terraform does not look afterwards whether the software is still there. If a command
-# fails, terraform_data.software is tainted, and the next apply runs all commands again: each must be safe to repeat. Software that takes
-# long to install belongs in an image: see examples/stacks/image-factory.
-
-terraform {
-  required_version = ">= 1.10" # for ephemeral resources; OpenTofu 1.11
-
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
 provider "damodel" {
   max_hourly_price = 5
 }
 
-data "damodel_public_image" "pytorch" {
+data "damodel_public_image" "gpu" {
   name = "PyTorch 2.5.1"
 }
 
@@ -38,7 +16,7 @@ resource "damodel_cloud_disk" "data" {
 resource "damodel_instance" "gpu" {
   name       = var.name
   spec_type  = var.spec_type
-  image_id   = data.damodel_public_image.pytorch.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 
   exist_disks = [{

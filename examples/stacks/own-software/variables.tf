@@ -1,4 +1,4 @@
-# The defaults of specification and disk are values of the sandbox.
+# Some defaults are values of the sandbox.
 variable "name" {
   description = "The name of the instance."
   type        = string
@@ -6,13 +6,13 @@ variable "name" {
 }
 
 variable "spec_type" {
-  description = "The specification of the instance."
+  description = "The specification of an instance."
   type        = string
   default     = "gpu.rtx4090.1"
 }
 
 variable "disk_spec_id" {
-  description = "The specification of the cloud disk: block storage."
+  description = "The specification of a disk: block storage."
   type        = number
   default     = 31
 }

@@ -1,33 +1,15 @@
-# A private endpoint: an application on this computer uses the model during the apply, through a tunnel. No other computer reaches the
-# port, and the key is in no state and no plan.
-#
-# terraform apply                                                       the server, and one run of the application
-# terraform apply -replace=terraform_data.application                   the application again
-# terraform apply -replace=terraform_data.application -var command=…    another one, such as "python3 evaluate.py"
-
-terraform {
-  required_version = ">= 1.11" # for ephemeral resources and write-only arguments; OpenTofu 1.11
-
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
 provider "damodel" {
   max_hourly_price = 5
 }
 
-data "damodel_public_image" "pytorch" {
+data "damodel_public_image" "gpu" {
   name = "PyTorch 2.5.1"
 }
 
 resource "damodel_instance" "gpu" {
   name       = var.name
   spec_type  = var.spec_type
-  image_id   = data.damodel_public_image.pytorch.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 }
 

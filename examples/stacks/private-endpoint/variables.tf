@@ -1,4 +1,4 @@
-# The defaults of specification and model are values of the sandbox.
+# Some defaults are values of the sandbox.
 variable "name" {
   description = "The name of the instance."
   type        = string
@@ -6,7 +6,7 @@ variable "name" {
 }
 
 variable "spec_type" {
-  description = "The specification of the instance."
+  description = "The specification of an instance."
   type        = string
   default     = "gpu.rtx4090.1"
 }

@@ -1,25 +1,8 @@
-# A private model: its file is on a cloud disk, its server has a key, and it is reached through an SSH tunnel only.
-#
-# terraform apply -target=damodel_instance.server    an instance with the disk: copy the model to it, once
-# terraform apply                                    the server, and a chat with it
-# terraform destroy -target=damodel_instance.server  the instance alone; the disk with the model stays, and is billed
-
-terraform {
-  required_version = ">= 1.5" # for the check block
-
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
 provider "damodel" {
-  max_hourly_price = var.hourly_budget
+  max_hourly_price = var.max_hourly_price
 }
 
-data "damodel_public_image" "this" {
+data "damodel_public_image" "gpu" {
   name = var.image
 }
 
@@ -28,13 +11,13 @@ resource "damodel_cloud_disk" "models" {
   size_gb             = var.disk_size_gb
   spec_id             = var.disk_spec_id
   mount_path          = "/data/models"
-  deletion_protection = var.protect_models
+  deletion_protection = var.deletion_protection
 }
 
-resource "damodel_instance" "server" {
+resource "damodel_instance" "gpu" {
   name       = var.name
   spec_type  = var.spec_type
-  image_id   = data.damodel_public_image.this.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 
   exist_disks = [{
@@ -43,28 +26,15 @@ resource "damodel_instance" "server" {
   }]
 }
 
-resource "damodel_llama_server" "model" {
-  instance_id = damodel_instance.server.id
+resource "damodel_llama_server" "chat" {
+  count       = var.serve ? 1 : 0
+  instance_id = damodel_instance.gpu.id
   model       = var.model
   host        = "127.0.0.1" # no other computer reaches the port
   api_key     = var.chat_key
-}
 
-# Asks it a question through SSH in each plan. A tunnel for other programs: the ephemeral resource damodel_llama_tunnel.
-check "it_answers" {
-  data "damodel_chat_completion" "question" {
-    target          = "llama_server"
-    llama_server_id = damodel_llama_server.model.id
-    host_key        = damodel_llama_server.model.host_key
-    api_key         = var.chat_key
-    model           = "any"
-    max_tokens      = 50
-
-    messages = [{ role = "user", content = "Reply with the word pong." }]
-  }
-
-  assert {
-    condition     = length(data.damodel_chat_completion.question.content) > 0
-    error_message = "The model gave an empty answer."
+  probe = {
+    prompt = "Reply with the word pong."
+    expect = "(?i)pong"
   }
 }

@@ -1,4 +1,4 @@
-# The defaults of specification, image and model are values of the sandbox.
+# Some defaults are values of the sandbox.
 variable "name" {
   description = "The name of the instance."
   type        = string
@@ -6,7 +6,7 @@ variable "name" {
 }
 
 variable "spec_type" {
-  description = "The specification of the instance."
+  description = "The specification of an instance."
   type        = string
   default     = "gpu.rtx4090.1"
 }
@@ -23,14 +23,20 @@ variable "model" {
   default     = "~/public-storage/model/tiny.gguf"
 }
 
+variable "serve" {
+  description = "Whether the server runs, which needs the model on the disk."
+  type        = bool
+  default     = true
+}
+
 variable "chat_key" {
-  description = "The key that the server asks its clients for."
+  description = "The key that clients send. The state contains it."
   type        = string
   sensitive   = true
 }
 
 variable "disk_spec_id" {
-  description = "The specification of the disk: block storage."
+  description = "The specification of a disk: block storage."
   type        = number
   default     = 31
 }
@@ -41,14 +47,14 @@ variable "disk_size_gb" {
   default     = 100
 }
 
-variable "protect_models" {
-  description = "Whether a plan may not delete the disk."
+variable "deletion_protection" {
+  description = "Whether a plan that deletes a disk is refused. To delete one: set this to false, apply, destroy."
   type        = bool
   default     = false
 }
 
-variable "hourly_budget" {
-  description = "The most that the instance may cost per hour."
+variable "max_hourly_price" {
+  description = "The maximum price of an instance per hour."
   type        = number
   default     = 5
 }

@@ -1,5 +1,5 @@
 variable "name" {
-  description = "The prefix of the workers' names."
+  description = "The prefix of the names."
   type        = string
   default     = "worker"
 }
@@ -24,8 +24,8 @@ variable "candidates" {
   ]
 }
 
-variable "account_budget" {
-  description = "The maximum cost of all instances of the account per hour."
+variable "max_account_hourly_price" {
+  description = "The maximum price of all instances of the account per hour."
   type        = number
   default     = 60
 }

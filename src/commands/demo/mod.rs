@@ -131,10 +131,11 @@ async fn tell(
 }
 
 /// The example of the repository that is run.
-const QUICKSTART: [(&str, &str); 3] = [
+const QUICKSTART: [(&str, &str); 4] = [
     ("main.tf", include_str!("../../../examples/quickstart/main.tf")),
     ("outputs.tf", include_str!("../../../examples/quickstart/outputs.tf")),
     ("variables.tf", include_str!("../../../examples/quickstart/variables.tf")),
+    ("versions.tf", include_str!("../../../examples/quickstart/versions.tf")),
 ];
 
 /// A temporary folder with the example and a mirror. Removed when dropped.

@@ -15,6 +15,10 @@ use std::{
 /// The most columns of a line.
 const COLUMNS: usize = 120;
 
+/// Added to a configuration without `required_providers`: on a page, the first example has it for all.
+const REQUIRED: &str =
+    "terraform {\n  required_providers {\n    damodel = {\n      source = \"damodel/damodel\"\n    }\n  }\n}\n";
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }

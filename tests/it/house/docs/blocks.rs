@@ -14,11 +14,10 @@ use super::{
     markdown::{Block, Page},
     published, root,
 };
-use crate::support::terraform::{Cli, Site, Workspace, each_cli, each_workspace};
-
-/// Added to a configuration without `required_providers`.
-const REQUIRED: &str =
-    "terraform {\n  required_providers {\n    damodel = {\n      source = \"damodel/damodel\"\n    }\n  }\n}\n";
+use crate::{
+    house::REQUIRED,
+    support::terraform::{Cli, Site, Workspace, each_cli, each_workspace},
+};
 
 /// Terraform does not validate a provider without resources.
 const USED: &str = "data \"damodel_specs\" \"uses_the_provider\" {}\n";

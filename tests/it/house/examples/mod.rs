@@ -8,6 +8,7 @@ mod signals;
 mod stage;
 
 use std::{
+    collections::BTreeSet,
     env, fs,
     io::{self, Write},
     os::unix::fs::symlink,
@@ -147,7 +148,31 @@ fn each_example_has_one_file_that_its_test_is_found_by() {
     }
 }
 
-/// The flow in the comments of image-factory: the builder is removed and the image stays, and a release makes a new
+/// A folder is listed with the title of its page. Pages and versions are where a person copies a folder.
+#[test]
+fn the_list_of_examples_has_the_titles_of_their_pages() {
+    let folder = examples();
+    let mut expected = BTreeSet::new();
+    for page in super::files(&folder).iter().filter(|page| page.ends_with("README.md")) {
+        let title = fs::read_to_string(page).unwrap().lines().next().unwrap().trim_start_matches("# ").to_owned();
+        let name = page.parent().unwrap().strip_prefix(&folder).unwrap().display().to_string();
+        expected.insert(format!("- [{name}]({name}): {title}"));
+    }
+    assert!(expected.remove("- [](): Examples"));
+    let list = fs::read_to_string(folder.join("README.md")).unwrap();
+    let listed = list.lines().filter(|line| line.starts_with("- ")).map(str::to_owned);
+    assert_eq!(listed.collect::<BTreeSet<_>>(), expected);
+    let is_copied = |it: &PathBuf| it.join("main.tf").is_file() && !it.starts_with(folder.join("resources"));
+    for copied in folders(&folder).iter().filter(|folder| is_copied(folder)) {
+        assert!(["README.md", "versions.tf"].iter().all(|file| copied.join(file).is_file()), "{}", copied.display());
+    }
+    for file in super::files(&folder) {
+        let uses_target = fs::read_to_string(&file).is_ok_and(|text| text.contains("-target="));
+        assert!(!uses_target, "{}: -target is for repairs", file.display());
+    }
+}
+
+/// The flow on the page of image-factory: the builder is removed and the image stays, and a release makes a new
 /// image and new instances before the old ones are removed.
 #[test]
 fn an_image_outlives_its_builder_and_gives_way_to_the_next_release() {
@@ -155,7 +180,7 @@ fn an_image_outlives_its_builder_and_gives_way_to_the_next_release() {
         let seeded = stage.living_of(LedgerObject::PrivateImage);
         let apply = |variables: &[&str]| {
             stage.run(&[&["apply", "-no-color", "-auto-approve"], variables].concat());
-            let image = stage.id_of("damodel_private_image.release");
+            let image = stage.id_of("damodel_private_image.release[0]");
             let worker = stage.id_of("damodel_instance.worker[0]");
             (image, worker, stage.living_of(LedgerObject::Instance).len())
         };
@@ -202,6 +227,13 @@ fn a_stack_with_candidates_is_created_while_stock_flaps() {
     });
 }
 
+/// Copies the example of a module, with further files.
+fn copy_module(to: &Path, further: &[&str]) {
+    for file in ["main.tf", "outputs.tf", "variables.tf", "versions.tf"].iter().chain(further) {
+        fs::copy(examples().join("testing").join(file), to.join(file)).unwrap();
+    }
+}
+
 /// The example of `terraform test`, by the script that a person or a pipeline runs.
 #[test]
 fn the_tests_of_the_example_module_pass_on_a_sandbox() {
@@ -213,9 +245,7 @@ fn the_tests_of_the_example_module_pass_on_a_sandbox() {
         symlink(BINARY, bin.join("terraform-provider-damodel")).unwrap();
         symlink(&cli.program, bin.join("terraform")).unwrap();
         fs::create_dir_all(module.join("tests")).unwrap();
-        for file in ["main.tf", "test.sh", "tests/module.tftest.hcl"] {
-            fs::copy(examples().join("testing").join(file), module.join(file)).unwrap();
-        }
+        copy_module(&module, &["test.sh", "tests/module.tftest.hcl"]);
         let mut formatted = Command::new(&cli.program);
         formatted.args(["fmt", "-check", "-recursive"]).current_dir(&module);
         assert!(formatted.output().unwrap().status.success());
@@ -239,9 +269,7 @@ fn the_mocked_tests_of_the_example_module_pass_without_a_service() {
         let mirror = Mirror::make(folder.path(), Path::new(BINARY)).unwrap();
         let module = folder.path().join("module");
         fs::create_dir_all(module.join("mocked")).unwrap();
-        for file in ["main.tf", "mocked/module.tftest.hcl"] {
-            fs::copy(examples().join("testing").join(file), module.join(file)).unwrap();
-        }
+        copy_module(&module, &["mocked/module.tftest.hcl"]);
         let run = |arguments: &[&str]| {
             let mut command = Command::new(&cli.program);
             for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("DAMODEL_")) {

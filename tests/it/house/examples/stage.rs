@@ -8,10 +8,13 @@ use std::{
 use damodel::sandbox::{LedgerObject, Options};
 
 use super::{examples, files};
-use crate::support::{
-    gguf::Size,
-    plugin::BINARY,
-    terraform::{Plan, Site, Workspace, each_workspace_on},
+use crate::{
+    house::REQUIRED,
+    support::{
+        gguf::Size,
+        plugin::BINARY,
+        terraform::{Plan, Site, Workspace, each_workspace_on},
+    },
 };
 
 /// The objects of the sandbox.
@@ -40,6 +43,10 @@ impl<'a> Stage<'a> {
     fn set(example: &'a Path, site: &'a Site, workspace: &'a Workspace<'a>) -> Self {
         for file in files(example).iter().filter(|file| file.is_file() && !is_import_block(file)) {
             fs::copy(file, workspace.directory().join(file.file_name().unwrap())).unwrap();
+        }
+        let has_versions = |file: &PathBuf| fs::read_to_string(file).is_ok_and(|it| it.contains("required_providers"));
+        if !files(example).iter().any(has_versions) {
+            fs::write(workspace.directory().join("required.tf"), REQUIRED).unwrap();
         }
         // The file for examples that read a model.
         Size::dense().model().write(&workspace.directory().join("model.gguf")).unwrap();

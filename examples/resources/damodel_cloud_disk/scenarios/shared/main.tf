@@ -1,24 +1,11 @@
 # A disk that several instances mount
 
-terraform {
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
-provider "damodel" {
-  region = "cn-east-1"
-}
-
 # A file system; block storage (RBD) is mounted in one instance at a time.
 data "damodel_cloud_disk_spec" "shared" {
   spec_alias = "shared-files"
 }
 
-data "damodel_public_image" "pytorch" {
+data "damodel_public_image" "gpu" {
   name = "PyTorch 2.5.1"
 }
 
@@ -33,7 +20,7 @@ resource "damodel_instance" "reader" {
   count      = 2
   name       = "reader-${count.index}"
   spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.pytorch.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 
   exist_disks = [{

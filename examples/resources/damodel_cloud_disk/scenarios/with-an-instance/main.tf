@@ -1,23 +1,10 @@
 # A disk that is created and released with its instance
 
-terraform {
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
-provider "damodel" {
-  region = "cn-east-1"
-}
-
 data "damodel_cloud_disk_spec" "block" {
   storage_class = "RBD"
 }
 
-data "damodel_public_image" "pytorch" {
+data "damodel_public_image" "gpu" {
   name = "PyTorch 2.5.1"
 }
 
@@ -25,7 +12,7 @@ data "damodel_public_image" "pytorch" {
 resource "damodel_instance" "scratch" {
   name       = "scratch-space"
   spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.pytorch.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 
   new_disks = [{

@@ -1,27 +1,13 @@
-# GPU fallback and budgets
+# GPU fallback
 
-terraform {
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
-provider "damodel" {
-  region           = "cn-east-1"
-  max_hourly_price = 8 # an instance above it is an error in the plan, and again before the purchase
-}
-
-data "damodel_public_image" "pytorch" {
+data "damodel_public_image" "gpu" {
   name = "PyTorch 2.5.1"
 }
 
 # The first candidate that is in stock is bought, at or below its quote. The choice is kept when stock or prices change.
 resource "damodel_instance" "trainer" {
   name       = "trainer"
-  image_id   = data.damodel_public_image.pytorch.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 
   candidates = [
@@ -30,8 +16,4 @@ resource "damodel_instance" "trainer" {
   ]
 
   wait_for_capacity = "30m" # if none is in stock
-}
-
-output "card" {
-  value = "${damodel_instance.trainer.gpu_name}, at most ${damodel_instance.trainer.price_ceiling} an hour"
 }

@@ -1,32 +1,19 @@
 # A server with a key, for its own trained context
 
-terraform {
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
-provider "damodel" {
-  region = "cn-east-1"
-}
-
 variable "chat_key" {
   description = "The key that clients send."
   type        = string
   sensitive   = true
 }
 
-data "damodel_public_image" "pytorch" {
+data "damodel_public_image" "gpu" {
   name = "PyTorch 2.5.1"
 }
 
 resource "damodel_instance" "gpu" {
   name       = "chat"
   spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.pytorch.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 }
 

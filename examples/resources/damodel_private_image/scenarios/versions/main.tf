@@ -1,32 +1,19 @@
 # Versions of an image
 
-terraform {
-  required_providers {
-    damodel = {
-      source  = "damodel/damodel"
-      version = "~> 0.1"
-    }
-  }
-}
-
-provider "damodel" {
-  region = "cn-east-1"
-}
-
 variable "versions" {
   description = "Each version is saved when it is added, and deleted when it is removed."
   type        = set(string)
   default     = ["2026-11"]
 }
 
-data "damodel_public_image" "pytorch" {
+data "damodel_public_image" "gpu" {
   name = "PyTorch 2.5.1"
 }
 
 resource "damodel_instance" "builder" {
   name       = "builder"
   spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.pytorch.image_id
+  image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 }
 
