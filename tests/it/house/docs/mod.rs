@@ -39,6 +39,7 @@ fn written() -> Vec<Page> {
     let mut pages: Vec<Page> = top.filter(|path| is_markdown(path)).map(|path| Page::read(&path)).collect();
     collect(&root().join("docs"), &mut pages);
     collect(&root().join("examples"), &mut pages);
+    collect(&crate::house::examples::modules(), &mut pages);
     pages
 }
 
@@ -213,7 +214,7 @@ fn no_example_takes_the_first_of_a_list() {
 #[test]
 fn no_secret_has_a_default() {
     let variable = Regex::new(r#"(?ms)^variable "(\w+)" \{(.*?)^\}"#).unwrap();
-    let secret = Regex::new(r"(?i)key|token|password|secret").unwrap();
+    let secret = Regex::new(r"(?i)(key|token|password|secret)$").unwrap();
     let sensitive = Regex::new(r"(?m)^\s*sensitive\s*=\s*true\b").unwrap();
     let default = Regex::new(r"(?m)^\s*default\s*=\s*(.*)").unwrap();
     let has_default = |text: &str| {
@@ -230,7 +231,7 @@ fn no_secret_has_a_default() {
         let blocks = page.blocks.iter().filter(|block| ["hcl", "terraform"].contains(&&*block.language));
         faults.extend(blocks.filter_map(|block| Some((page.path.clone(), has_default(&block.text)?))));
     }
-    let folders = crate::house::examples::folders(&root().join("examples"));
+    let folders = ["examples", "modules"].map(|name| crate::house::examples::folders(&root().join(name))).concat();
     for file in folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(|file| file.unwrap().path()) {
         if file.extension().is_some_and(|extension| extension == "tf") {
             faults.extend(has_default(&fs::read_to_string(&file).unwrap()).map(|name| (file, name)));

@@ -38,6 +38,11 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
 }
 
+/// The modules for configurations of users.
+pub(crate) fn modules() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("modules")
+}
+
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
@@ -54,7 +59,7 @@ pub(crate) fn folders(below: &Path) -> Vec<PathBuf> {
 
 fn prove(stage: &Stage<'_>) {
     let example = stage.example.display();
-    stage.run(&["fmt", "-check", "-diff"]);
+    stage.run(&["fmt", "-check", "-diff", "-recursive"]);
     stage.run(&["validate", "-no-color"]);
     let before = stage.living();
     stage.run(&["plan", "-no-color", "-out=tfplan"]);
@@ -128,6 +133,7 @@ fn import_by_block(stage: &Stage<'_>, file: &Path, script: &str) {
 #[rstest]
 fn every_example_lives_its_whole_life(
     #[files("examples/**/main.tf")]
+    #[files("modules/*/examples/*/main.tf")]
     #[files("examples/**/provider.tf")]
     #[files("examples/**/resource.tf")]
     #[files("examples/**/data-source.tf")]

@@ -44,6 +44,14 @@ impl<'a> Stage<'a> {
         for file in files(example).iter().filter(|file| file.is_file() && !is_import_block(file)) {
             fs::copy(file, workspace.directory().join(file.file_name().unwrap())).unwrap();
         }
+        if example.starts_with(super::modules()) {
+            let (module, main) = (workspace.directory().join("module"), workspace.directory().join("main.tf"));
+            fs::create_dir(&module).unwrap();
+            for file in files(example.ancestors().nth(2).unwrap()).iter().filter(|file| file.is_file()) {
+                fs::copy(file, module.join(file.file_name().unwrap())).unwrap();
+            }
+            fs::write(&main, fs::read_to_string(&main).unwrap().replace("../..", "./module")).unwrap();
+        }
         let has_versions = |file: &PathBuf| fs::read_to_string(file).is_ok_and(|it| it.contains("required_providers"));
         if !files(example).iter().any(has_versions) {
             fs::write(workspace.directory().join("required.tf"), REQUIRED).unwrap();
