@@ -257,7 +257,7 @@ fn work_that_is_killed_at_any_moment_is_continued() {
 fn download_that_cannot_succeed_ends_at_once(#[case] without: &[&str]) {
     let home = home("dash", without).unwrap();
     let hub = Hub::start();
-    let former = home.serve(&home.job()).process.unwrap();
+    let previous = home.serve(&home.job()).process.unwrap();
     let job = Job { context_size: 4096, ..hub.job(&home) };
     let status = |status| FileService { status: Some(status), ..FileService::default() };
     let leads = |to: &str| FileService { redirect: Some(to.to_owned()), ..FileService::default() };
@@ -291,7 +291,7 @@ fn download_that_cannot_succeed_ends_at_once(#[case] without: &[&str]) {
         let failure = report.failure.unwrap();
         assert!(failure.kind == kind && failure.text.contains(words), "{failure:?}");
         assert_eq!(hub.transfers(), [""; 0], "{words}");
-        assert_eq!((report.former, report.process), (Some(Former::Serving), Some(former.clone())), "{words}");
+        assert_eq!((report.former, report.process), (Some(Former::Serving), Some(previous.clone())), "{words}");
     }
     hub.set(FileService::default());
     let pointer = with(&job, |source| source.files[0].1 = hub.address("nothing.gguf"));
@@ -372,7 +372,7 @@ fn download_that_stalls_is_continued() {
 
 /// Without a client when the model is there, the previous server goes on, and the next apply needs no hub.
 #[test]
-fn former_server_serves_until_its_successor_has_its_model() {
+fn previous_server_serves_until_its_successor_has_its_model() {
     let home = Home::new();
     let hub = Hub::start();
     let first = home.serve(&home.job()).process;
@@ -405,7 +405,7 @@ fn file_that_is_there_is_checked_once_and_never_overwritten() {
     let home = Home::new();
     let hub = Hub::start();
     hub.set(FileService { status: Some(404), ..FileService::default() });
-    let former = home.serve(&home.job()).process.unwrap();
+    let previous = home.serve(&home.job()).process.unwrap();
     home.script(
         "bin/sha256sum",
         "#!/bin/sh\n[ \"$#\" -gt 0 ] || stat -L -c %s /dev/stdin >>~/sums\nexec /usr/bin/sha256sum \"$@\"\n",
@@ -423,7 +423,7 @@ fn file_that_is_there_is_checked_once_and_never_overwritten() {
     let failure = report.failure.unwrap();
     assert_eq!(failure.kind, FailureKind::WrongSum);
     assert!(failure.text.contains(&sum(&content)) && failure.text.contains(&"c".repeat(64)), "{failure:?}");
-    assert_eq!((report.process, sums()), (Some(former), 1));
+    assert_eq!((report.process, sums()), (Some(previous), 1));
     let right = with(&job, |source| source.sha256 = Some(sum(&content)));
     assert_eq!(home.serve(&right).is_model_verified, Some(true));
     assert_eq!((fs::read(&model).unwrap(), sums(), hub.requests()), (content.clone(), 1, Vec::new()));

@@ -117,7 +117,7 @@ fn server_finds_its_libraries(#[case] folder: &str, #[case] named: Option<&str>)
 #[test]
 fn server_gets_the_options_of_its_help() {
     let home = Home::new();
-    let former = home.serve(&home.job()).process.unwrap();
+    let previous = home.serve(&home.job()).process.unwrap();
     let key: Job = Job { api_key: Some("planted-key-1".into()), ..home.job() };
     for (command, job, kind, words) in [
         ("sed 's/.on|off|auto./             /'", home.job(), FailureKind::Unsupported, "no value for -fa"),
@@ -128,7 +128,7 @@ fn server_gets_the_options_of_its_help() {
         let report = home.fails(&job);
         let failure = report.failure.unwrap();
         assert!(failure.kind == kind && failure.text.ends_with(words), "{failure:?}");
-        assert_eq!((home.servers(), report.process), (vec![former.pid], Some(former.clone())), "{command}");
+        assert_eq!((home.servers(), report.process), (vec![previous.pid], Some(previous.clone())), "{command}");
     }
     for (command, words) in [
         ("sed 's/.on|off|auto./(auto|on|off|0|1)/'", " -fa on -ctk "),
@@ -151,10 +151,10 @@ fn server_gets_the_options_of_its_help() {
 #[test]
 fn server_that_sees_no_gpu_is_a_failure_if_the_instance_has_one() {
     let home = Home::new().with_cuda();
-    let former = home.serve(&home.job()).process.unwrap();
+    let previous = home.serve(&home.job()).process.unwrap();
     home.package(PACKAGE, "[]");
     let report = home.fails(&home.changed());
-    assert_eq!((report.failure.unwrap().kind, report.process.unwrap()), (FailureKind::NoGpu, former));
+    assert_eq!((report.failure.unwrap().kind, report.process.unwrap()), (FailureKind::NoGpu, previous));
     for (has_gpu, gpu_layers) in [(true, 0), (false, 999)] {
         home.gpu(has_gpu);
         home.ensure(&Job { gpu_layers, ..home.job() });

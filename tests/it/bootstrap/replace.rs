@@ -48,13 +48,13 @@ fn replaced_server_ends_after_the_options_were_accepted_and_a_destroy_leaves_not
 ) {
     let home = Home::new().with_cuda();
     let mut hand = None;
-    let former = match before {
+    let previous = match before {
         Before::Watched | Before::Unwatched => {
-            let former = home.serve(&home.job()).process.unwrap().pid;
+            let previous = home.serve(&home.job()).process.unwrap().pid;
             if before == Before::Unwatched {
                 end(home.worker());
             }
-            Some(former)
+            Some(previous)
         }
         Before::HandStarted => Some(hand.insert(home.by_hand()).id()),
         Before::Nothing => None,
@@ -75,8 +75,8 @@ fn replaced_server_ends_after_the_options_were_accepted_and_a_destroy_leaves_not
     let is_ended = matches!(ending, Ending::LoadFails | Ending::ProviderIsKilled);
     let report = home.look_until(if ending == Ending::ProviderIsKilled { Phase::Load } else { Phase::Failed });
     // The previous one was ended only if its successor was started. Only one with a work can be started again.
-    if let Some(former) = former {
-        assert_eq!(is_running(former), !is_ended, "{report:#?}");
+    if let Some(previous) = previous {
+        assert_eq!(is_running(previous), !is_ended, "{report:#?}");
     }
     let expected = match before {
         Before::Watched if is_ended => Some(Former::Ended),
@@ -87,7 +87,7 @@ fn replaced_server_ends_after_the_options_were_accepted_and_a_destroy_leaves_not
     if expected == Some(Former::Serving) {
         // A rollback leaves it as it is.
         let back = home.run(&Verb::RollBack);
-        assert_eq!((back.phase, back.process.map(|process| process.pid)), (Phase::Ready, former));
+        assert_eq!((back.phase, back.process.map(|process| process.pid)), (Phase::Ready, previous));
     }
     home.destroy();
     let hand_pid = hand.as_ref().map(Child::id);
