@@ -122,21 +122,6 @@ pub struct Spec {
     /// `hourly_price`.
     #[serde(default, deserialize_with = "lenient::field")]
     pub hourly_price: Option<BigDecimal>,
-    /// `daily_price`.
-    #[serde(default, deserialize_with = "lenient::field")]
-    pub daily_price: Option<BigDecimal>,
-    /// `monthly_price`.
-    #[serde(default, deserialize_with = "lenient::field")]
-    pub monthly_price: Option<BigDecimal>,
-    /// `hourly_data_disk_price`, per GB of expansion.
-    #[serde(default, deserialize_with = "lenient::field")]
-    pub hourly_data_disk_price: Option<BigDecimal>,
-    /// `daily_data_disk_price`, per GB of expansion.
-    #[serde(default, deserialize_with = "lenient::field")]
-    pub daily_data_disk_price: Option<BigDecimal>,
-    /// `monthly_data_disk_price`, per GB of expansion.
-    #[serde(default, deserialize_with = "lenient::field")]
-    pub monthly_data_disk_price: Option<BigDecimal>,
 }
 
 impl Record for Spec {

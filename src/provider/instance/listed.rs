@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::schema::{Instance, schema, store_credentials};
+use super::schema::{self, Instance, store_credentials};
 use crate::{
     api::{self, InstanceFilter, InstanceUid},
     framework::{StepContext, Type, Value, from_value, schema::Attribute, to_value},
@@ -110,28 +110,16 @@ fn filters(statuses: &str) -> Vec<Filter> {
     ]
 }
 
-/// The attributes of the resource that the service reports, all computed.
+/// The attributes of the resource that the service reports, all computed: arguments that the provider sets if they are
+/// not configured, those of a list, and results, without the costs that the provider computes.
 fn reported() -> Vec<Attribute> {
-    const NEVER_REPORTED: [&str; 17] = [
-        "auto_renew",
-        "data_disk_expand_size_gb",
-        "data_disk_mount_path",
-        "deletion_protection",
-        "estimated_cost",
-        "price_ceiling",
-        "candidates",
-        "exist_disks",
-        "hostname",
-        "max_age",
-        "new_disks",
-        "object_mounts",
-        "on_unreleasable",
-        "purchase_duration",
-        "ssh_pubkey_id",
-        "store_credentials",
-        "wait_for_capacity",
-    ];
-    let reported = schema().attributes.into_iter().filter(|attribute| !NEVER_REPORTED.contains(&&*attribute.name));
+    let columns = attributes(COLUMNS);
+    let is_shown = |argument: &Attribute| {
+        let is_set_otherwise = argument.is_computed() && argument.default.is_none();
+        is_set_otherwise || columns.iter().any(|column| column.name == argument.name)
+    };
+    let results = schema::reported().into_iter().filter(|it| !["estimated_cost", "price_ceiling"].contains(&&*it.name));
+    let reported = schema::arguments().into_iter().filter(is_shown).chain(results);
     let computed = |attribute: Attribute| Attribute {
         sensitive: attribute.sensitive,
         ..Attribute::computed(attribute.name, attribute.ty, attribute.description)

@@ -41,7 +41,7 @@ pub(super) fn schema() -> Schema {
 }
 
 /// The arguments of a create (service API, POST /api/instance/create).
-fn arguments() -> Vec<Attribute> {
+pub(super) fn arguments() -> Vec<Attribute> {
     vec![
         Attribute::optional_computed("name", Type::String, "The instance's name. Changed in place.")
             .validate(rules::non_empty()),
@@ -215,7 +215,7 @@ pub(super) fn store_credentials() -> Attribute {
 }
 
 /// The attributes that the service reports (service API, Instance).
-fn reported() -> Vec<Attribute> {
+pub(super) fn reported() -> Vec<Attribute> {
     let text = |name: &'static str, description: &str| Attribute::computed(name, Type::String, description);
     let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
     vec![

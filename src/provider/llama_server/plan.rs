@@ -5,11 +5,11 @@ use super::{
     failure::as_warning,
     memory,
     model::{LlamaServer, Records as _},
-    model_source, status,
+    model_source, schema, status,
 };
 use crate::{
     api::{self, InstanceStatus, InstanceUid},
-    framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, PlanContext, UpdatePlan},
+    framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, PlanContext, UpdatePlan, to_value},
     provider::{
         ProviderClient,
         client::planning_limits,
@@ -49,86 +49,12 @@ impl UpdateEffect {
     }
 }
 
+/// Whether an argument of the server itself has changed.
 fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
-    // Exhaustive: a new attribute has to be put in one of the groups.
-    let LlamaServer {
-        api_key,
-        api_key_wo_version,
-        model,
-        build,
-        package,
-        source,
-        host,
-        context_size,
-        parallel,
-        gpu_layers,
-        flash_attention,
-        cache_type_k,
-        cache_type_v,
-        jinja,
-        metrics,
-        extra_args,
-        environment,
-        triggers,
-        // The next start takes them.
-        model_source: _,
-        model_source_token_wo: _,
-        // A new place is a new server.
-        id: _,
-        instance_id: _,
-        port: _,
-        workspace: _,
-        endpoint: _,
-        base_url: _,
-        // The login.
-        ssh: _,
-        ssh_private_key_wo: _,
-        ssh_password_wo: _,
-        host_key: _,
-        // Its version stands for it.
-        api_key_wo: _,
-        // The provider's behaviour.
-        on_unreachable: _,
-        on_failure: _,
-        restart_policy: _,
-        probe: _,
-        ready_timeout: _,
-        timeouts: _,
-        // The results.
-        build_used: _,
-        command_line: _,
-        log_path: _,
-        model_fingerprint: _,
-        model_name: _,
-        model_verified: _,
-        last_exit: _,
-        supervised: _,
-        owner: _,
-        pid: _,
-        restarts: _,
-        server_version: _,
-        started_at: _,
-        status: _,
-        tokens_per_second: _,
-    } = planned;
-    *api_key != prior.api_key
-        || *api_key_wo_version != prior.api_key_wo_version
-        || *model != prior.model
-        || *build != prior.build
-        || *package != prior.package
-        || *source != prior.source
-        || *host != prior.host
-        || *context_size != prior.context_size
-        || *parallel != prior.parallel
-        || *gpu_layers != prior.gpu_layers
-        || *flash_attention != prior.flash_attention
-        || *cache_type_k != prior.cache_type_k
-        || *cache_type_v != prior.cache_type_v
-        || *jinja != prior.jinja
-        || *metrics != prior.metrics
-        || *extra_args != prior.extra_args
-        || *environment != prior.environment
-        || *triggers != prior.triggers
+    let values = to_value(prior).and_then(|prior| Ok((prior, to_value(planned)?)));
+    values.is_ok_and(|(prior, planned)| {
+        schema::restarting().any(|argument| prior.attribute(&argument.name) != planned.attribute(&argument.name))
+    })
 }
 
 /// Refines the plan of a create: whether it can hope to log in, and whether the model fits.

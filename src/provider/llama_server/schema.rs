@@ -28,6 +28,15 @@ pub(super) fn schema() -> Schema {
     )
 }
 
+/// The arguments whose change restarts the server: those of its start. A change of some makes another server instead, a
+/// version stands for a write-only one, and only a later start downloads a model.
+pub(super) fn restarting() -> impl Iterator<Item = Attribute> {
+    let all = [keys(), build(), options()].into_iter().flatten();
+    all.filter(|argument| {
+        argument.replacement == Replacement::Never && !argument.write_only && argument.name != "model_source"
+    })
+}
+
 fn place() -> Vec<Attribute> {
     let secret = |name: &'static str, description: &str| {
         Attribute::optional(name, Type::String, format!("{description} {WRITE_ONLY}")).sensitive().write_only()
@@ -281,6 +290,7 @@ pub(super) fn port(description: &str) -> Attribute {
         .validate(Validator::between(1..=65535))
 }
 
+/// The arguments for the provider's own behaviour: a change restarts nothing.
 fn behaviour() -> Vec<Attribute> {
     vec![
         Attribute::with_default(
@@ -401,4 +411,25 @@ fn reported() -> Vec<Attribute> {
             "The speed of the last probe's answer; null for a probe of one token.",
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::framework::schema::Requirement;
+
+    /// A new argument has to be added to one of the two lists.
+    #[test]
+    fn each_argument_restarts_the_server_or_does_not() {
+        const RESTARTING: &str = "api_key api_key_wo_version model build package source host context_size parallel \
+                                  gpu_layers flash_attention cache_type_k cache_type_v jinja metrics extra_args \
+                                  environment triggers";
+        const OTHERS: &str = "instance_id ssh ssh_private_key_wo ssh_password_wo api_key_wo model_source \
+                              model_source_token_wo workspace port ready_timeout probe on_unreachable on_failure restart_policy";
+        let restarting: Vec<_> = restarting().map(|argument| argument.name).collect();
+        assert_eq!(restarting, RESTARTING.split(' ').collect::<Vec<_>>());
+        let others = schema().attributes.into_iter().filter(|it| it.requirement != Requirement::Computed);
+        let others: Vec<_> = others.map(|argument| argument.name).filter(|name| !restarting.contains(name)).collect();
+        assert_eq!(others, OTHERS.split(' ').collect::<Vec<_>>());
+    }
 }
