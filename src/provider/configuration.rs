@@ -182,8 +182,8 @@ pub(super) fn validate(configuration: &Configuration, diagnostics: &mut Diagnost
     }
 }
 
-/// Builds the client, whose logs may show the values of the `loggable` fields. Malformed values are rejected here; missing values are reported by the first call that needs
-/// them.
+/// Builds the client, whose logs may show the values of the `loggable` fields. Malformed values are rejected here;
+/// missing values are reported by the first call that needs them.
 pub(super) async fn configure(
     configuration: Configuration,
     environment: &Environment,

@@ -1,5 +1,5 @@
-//! Sources of model files: this computer, or an address; `login` reads those of an instance. Used by the data source and
-//! by the plan of a server.
+//! Sources of model files: this computer, or an address; `login` reads those of an instance. Used by the data source
+//! and by the plan of a server.
 
 use std::path::PathBuf;
 

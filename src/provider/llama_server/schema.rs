@@ -425,7 +425,8 @@ mod tests {
                                   gpu_layers flash_attention cache_type_k cache_type_v jinja metrics extra_args \
                                   environment triggers";
         const OTHERS: &str = "instance_id ssh ssh_private_key_wo ssh_password_wo api_key_wo model_source \
-                              model_source_token_wo workspace port ready_timeout probe on_unreachable on_failure restart_policy";
+                              model_source_token_wo workspace port ready_timeout probe on_unreachable on_failure \
+                              restart_policy";
         let restarting: Vec<_> = restarting().map(|argument| argument.name).collect();
         assert_eq!(restarting, RESTARTING.split(' ').collect::<Vec<_>>());
         let others = schema().attributes.into_iter().filter(|it| it.requirement != Requirement::Computed);

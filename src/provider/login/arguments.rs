@@ -212,7 +212,8 @@ impl Login {
         let opened = async {
             let target = self.target(access, &context.client)?;
             let patience = self.timeout().min(context.deadline.saturating_duration_since(Instant::now()));
-            // After a stop, Terraform lets running operations, which may use this link, finish before it closes the link.
+            // After a stop, Terraform lets running operations, which may use this link, finish before it closes the
+            // link.
             let lasting = CancellationToken::new();
             let (limits, doing) = (ssh::SessionLimits::default(), format!("the connection to {}", target.host));
             let link = tokio::select! {

@@ -166,3 +166,18 @@ fn what_the_pages_link_to_exists() {
         }
     }
 }
+
+#[test]
+fn what_the_page_says_to_look_at_is_there() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let table = page.split("## Where to look first").nth(1).unwrap().split("\n## ").next().unwrap();
+    let named = regex::Regex::new(r"\]\(([^)]+)\)(?:, `(\w+)`)?").unwrap();
+    for row in table.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        assert!(named.is_match(row), "{row}");
+        for link in named.captures_iter(row) {
+            let source = fs::read_to_string(root().join(&link[1])).unwrap();
+            let function = format!(r"(?m)\bfn {0}\b|^{0}\(\)", link.get(2).expect(row).as_str());
+            assert!(regex::Regex::new(&function).unwrap().is_match(&source), "{row}");
+        }
+    }
+}
