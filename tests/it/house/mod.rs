@@ -176,8 +176,8 @@ fn what_the_page_says_to_look_at_is_there() {
         assert!(named.is_match(row), "{row}");
         for link in named.captures_iter(row) {
             let source = fs::read_to_string(root().join(&link[1])).unwrap();
-            let function = format!(r"(?m)\bfn {0}\b|^{0}\(\)", link.get(2).expect(row).as_str());
-            assert!(regex::Regex::new(&function).unwrap().is_match(&source), "{row}");
+            let item = format!(r"(?m)\b(fn|const) {0}\b|^{0}\(\)", link.get(2).expect(row).as_str());
+            assert!(regex::Regex::new(&item).unwrap().is_match(&source), "{row}");
         }
     }
 }
