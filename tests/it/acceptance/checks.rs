@@ -6,19 +6,11 @@ use damodel::sandbox::{FaultAction, Mutation, Options, When};
 use serde_json::json;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, config, each_workspace, each_workspace_on, refusal, says, unchecked,
+    Diagnostic, Instance, Severity, Site, config, each_workspace, each_workspace_on, refusal, refusal_of, says,
+    unchecked,
 };
 
 const X: &str = "damodel_instance.x";
-
-/// The error of an instance.
-fn error_of<'a>(said: &'a [Diagnostic], label: &str) -> &'a Diagnostic {
-    let address = format!("damodel_instance.{label}");
-    let found: Vec<_> =
-        said.iter().filter(|said| said.is_error() && said.address.as_deref() == Some(&address)).collect();
-    assert_eq!(found.len(), 1, "{label}: {said:#?}");
-    found[0]
-}
 
 #[test]
 fn what_the_service_would_refuse_is_told_on_its_argument() {
@@ -89,11 +81,8 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
         workspace.write(&config(machines));
         let said = workspace.try_plan(&[]);
         for (number, (machine, attribute, words)) in cases.iter().enumerate() {
-            let error = error_of(&said, &format!("x{number}"));
+            let error = refusal_of(&said, &format!("damodel_instance.x{number}"), words);
             assert_eq!(error.attribute.as_deref(), Some(*attribute), "{machine}{error:?}");
-            for word in *words {
-                assert!(error.text().contains(word), "{word:?}: {machine}{error:?}");
-            }
         }
         assert_eq!(said.iter().filter(|said| said.is_error()).count(), cases.len());
         assert_eq!(site.changes(), 0);
@@ -133,15 +122,14 @@ fn a_shared_disk_may_be_mounted_by_others() {
 fn too_many_disks_are_refused_early_and_late() {
     let new = |count: usize| format!("[{}]", vec!["{ size_gb = 20, spec_id = 31 }"; count].join(", "));
     each_workspace(|site, workspace| {
-        let nine = Instance::new("x").set("new_disks", new(8)).set("exist_disks", "[{ disk_id = 801 }]");
-        workspace.write(&config(nine));
+        let nine = Instance::new("nine").set("new_disks", new(8)).set("exist_disks", "[{ disk_id = 801 }]");
+        let twice = Instance::new("twice").set("exist_disks", "[{ disk_id = 801 }, { disk_id = 801 }]");
+        workspace.write(&config(format!("{nine}{twice}")));
         let said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
-        let error = refusal(&said, &["at most 8", "1 existing and 8 new ones"]);
+        let error = refusal_of(&said, "damodel_instance.nine", &["at most 8", "1 existing and 8 new ones"]);
         assert_eq!(error.attribute.as_deref(), Some("new_disks"));
-        let twice = Instance::new("x").set("exist_disks", "[{ disk_id = 801 }, { disk_id = 801 }]");
-        workspace.write(&config(twice));
-        let said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
-        assert_eq!(refusal(&said, &["Disk 801 is listed twice"]).attribute.as_deref(), Some("exist_disks"), "{said:?}");
+        let error = refusal_of(&said, "damodel_instance.twice", &["Disk 801 is listed twice"]);
+        assert_eq!(error.attribute.as_deref(), Some("exist_disks"), "{said:?}");
         assert_eq!(site.ledger().requests.len(), 0);
 
         // Values that are unknown until the apply are refused there, before a request is sent.
@@ -184,9 +172,7 @@ fn object_mounts_are_passed_on_as_they_are() {
         assert_eq!(plan.change(X).replace_paths(), ["object_mounts"]);
         let fresh = workspace.import_ok(&whole, X, &["object_mounts"]);
         let changes = site.changes();
-        assert_eq!(fresh.plan(&[]).actions(), [(X.to_owned(), "update".to_owned())]);
-        fresh.apply_plan();
-        fresh.settled();
+        assert_eq!(fresh.applied(&whole), [(X.to_owned(), "update".to_owned())]);
         assert_eq!(site.changes(), changes, "nothing was sent");
 
         workspace.write(&config(Instance::new("x").set("object_mounts", "[\"no json\"]")));

@@ -67,7 +67,7 @@ fn fifty_disks_that_are_made_at_once_are_waited_for_together() {
             "resource \"damodel_cloud_disk\" \"x\" {\n  count = 50\n  name = \"x-${count.index}\"\n  size_gb = 20\n  \
              spec_id = 31\n}\n",
         ));
-        workspace.plan(&["-parallelism=50"]);
+        workspace.save_plan(&["-parallelism=50"]);
         let begun = Instant::now();
         workspace.run_ok(&["apply", "-no-color", "-input=false", "-parallelism=50", "plan"]);
         // The pauses of one poller: ten of 50 ms, then each a tenth longer.
@@ -95,7 +95,7 @@ fn all_checks_of_a_plan_ask_each_list_once() {
         let images = "resource \"damodel_private_image\" \"x\" {\n  count = 5\n  name = \"x-${count.index}\"\n  \
                       instance_id = damodel_instance.east[0].id\n}\n";
         workspace.write(&config(format!("{east}{north}{private}{disks}{images}")));
-        workspace.plan(&[]);
+        workspace.save_plan(&[]);
         let count = |name: &str| site.requests(name);
         assert_eq!(count("spec_list"), 2, "one a region");
         for list in ["cloud_disk_spec_list", "public_image_list", "private_image_list", "cloud_disk_list"] {
@@ -132,7 +132,7 @@ fn a_plan_of_everything_over_what_exists_asks_each_list_once() {
         // Refreshes, data sources, disks that grow and are created, and instances that are created or replaced.
         workspace.write(&whole(5, 30, 2));
         let before = site.ledger().requests.len();
-        workspace.plan(&[]);
+        workspace.save_plan(&[]);
         let requests = site.ledger().requests.split_off(before);
         let count = |name: &str| requests.iter().filter(|request| request.endpoint.as_deref() == Some(name)).count();
         for list in [

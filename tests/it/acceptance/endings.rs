@@ -91,19 +91,6 @@ fn a_wait_that_runs_out_is_told_with_the_advice_that_works() {
 }
 
 #[test]
-fn a_wait_that_runs_out_is_replaced_without_the_advice() {
-    each_workspace(|site, workspace| {
-        site.arm("instance_create", When::Next(1), FaultAction::StickCreation);
-        workspace.write(&slow());
-        assert!(!workspace.try_apply(&[]).0);
-        let plan = workspace.plan_and_apply_ok(&slow());
-        assert_eq!(plan.change(X).reason(), "replace_because_tainted");
-        assert_eq!(site.balance(), Balance { created: 2, released: 1, removed: 0, live: 1 });
-        workspace.finish();
-    });
-}
-
-#[test]
 fn a_release_that_takes_too_long_leaves_the_machine_in_the_state() {
     each_workspace_on(&Options { release: Duration::from_secs(3600), ..Site::options() }, |site, workspace| {
         workspace.apply_ok(&config(Instance::new("x").block("timeouts { delete = \"1s\" }")));

@@ -16,14 +16,11 @@ fn an_imported_machine_plans_nothing() {
             .without("spec_id")
             .text("spec_type", "gpu.rtx4090.1");
         for instance in [Instance::new("x"), by_address] {
-            let config = config(instance);
-            workspace.apply_ok(&config);
-            let fresh = workspace.import_ok(&config, X, &[]);
-            fresh.settled();
-            if !workspace.cli.has(5, 6) {
-                continue;
-            }
-            let (fresh, plan) = workspace.import_block(&config, X);
+            workspace.apply_ok(&config(&instance));
+            workspace.import_ok(&config(instance), X, &[]).settled();
+        }
+        if workspace.cli.has(5, 6) {
+            let (fresh, plan) = workspace.import_block(&config(Instance::new("x")), X);
             assert!(plan.change(X).is_import());
             assert_eq!(plan.change(X).actions(), "no-op");
             fresh.apply_plan();

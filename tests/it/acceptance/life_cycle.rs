@@ -81,26 +81,16 @@ fn a_rename_is_in_place_and_everything_else_stays_known() {
         };
         workspace.apply_ok(&named("before"));
         let uid = workspace.state().resource(X).id();
+        // Meanwhile it was renamed in the console too.
+        site.set(StateList::Instances, &uid, &json!({ "alias": "by-hand" }));
         let plan = workspace.plan_and_apply_ok(&named("after"));
+        assert_eq!(plan.change(X).before("name"), &json!("by-hand"));
         assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
         assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
         assert_eq!(plan.output("id"), "no-op");
         let state = workspace.state();
         assert_eq!((state.resource(X).id(), state.resource(X).value("name")), (uid, &json!("after")));
         assert_eq!(site.requests("instance_rename"), 2, "one of the create and one of the update");
-        workspace.finish();
-    });
-}
-
-#[test]
-fn a_rename_in_the_console_is_repaired() {
-    each_workspace(|site, workspace| {
-        workspace.apply_ok(&config(Instance::new("x")));
-        let uid = workspace.state().resource(X).id();
-        site.set(StateList::Instances, uid, &json!({ "alias": "by-hand" }));
-        let plan = workspace.plan_and_apply_ok(&config(Instance::new("x")));
-        assert_eq!(plan.change(X).before("name"), &json!("by-hand"));
-        assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
         workspace.finish();
     });
 }
@@ -119,7 +109,6 @@ fn what_is_not_sent_changes_in_place_and_sends_nothing() {
         assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
         assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
         assert_eq!(site.changes(), changes);
-        workspace.settled();
     });
 }
 

@@ -86,10 +86,9 @@ fn a_disk_moves_into_the_machine_that_replaces_its_own() {
         };
         // A disk without `name` is ready as soon as it is available.
         workspace.apply_ok(&config(format!("{disk}{}", mounted("x", 1))));
-        let plan = workspace.plan_and_apply_ok(&config(format!("{disk}{}", mounted("x", 2))));
-        assert_eq!(plan.change("damodel_instance.x").actions(), "delete, create");
-        workspace.plan(&["-replace=damodel_instance.x"]);
-        workspace.apply_plan();
+        let replaced = workspace.applied(&config(format!("{disk}{}", mounted("x", 2))));
+        assert_eq!(replaced, [("damodel_instance.x".to_owned(), "replace".to_owned())]);
+        assert!(workspace.try_apply(&["-replace=damodel_instance.x"]).0);
         workspace.settled();
         assert_eq!(site.balance(), Balance { created: 3, released: 2, removed: 0, live: 1 });
 
@@ -113,7 +112,7 @@ fn a_create_waits_for_a_disk_that_is_about_to_be_available() {
         for status in [1, 4] {
             site.mutate(Mutation::SetDiskStatus { id: 801, status });
             workspace.write(&config(Instance::new("x").set("exist_disks", "[{ disk_id = 801 }]")));
-            workspace.plan(&[]);
+            workspace.save_plan(&[]);
             let looks = site.requests("cloud_disk_list");
             std::thread::scope(|scope| {
                 scope.spawn(|| {

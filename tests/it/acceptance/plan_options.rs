@@ -10,33 +10,14 @@ const Y: &str = "damodel_instance.y";
 #[test]
 fn targets_leave_the_others_alone() {
     each_workspace(|_, workspace| {
-        workspace.write(&config(format!("{}{}", Instance::new("x"), Instance::new("y"))));
-        workspace.plan(&["-target", X]);
+        let both = config(format!("{}{}", Instance::new("x"), Instance::new("y")));
+        workspace.write(&both);
+        workspace.save_plan(&["-target", X]);
         workspace.apply_plan();
         assert_eq!(workspace.state().addresses(), [X]);
-        let plan = workspace.plan(&[]);
-        assert_eq!(plan.actions(), [(Y.to_owned(), "create".to_owned())]);
-        workspace.apply_plan();
-        workspace.settled();
+        assert_eq!(workspace.applied(&both), [(Y.to_owned(), "create".to_owned())]);
         workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-target", Y]);
         assert_eq!(workspace.state().addresses(), [X]);
-        workspace.finish();
-    });
-}
-
-#[test]
-fn a_forced_replacement_makes_another_machine() {
-    each_workspace(|_, workspace| {
-        workspace.apply_ok(&config(Instance::new("x")));
-        let first = workspace.state().resource(X).id();
-        let plan = workspace.plan(&["-replace", X]);
-        assert_eq!(
-            (plan.change(X).actions().as_str(), plan.change(X).reason()),
-            ("delete, create", "replace_by_request")
-        );
-        workspace.apply_plan();
-        workspace.settled();
-        assert_ne!(workspace.state().resource(X).id(), first);
         workspace.finish();
     });
 }
@@ -63,8 +44,7 @@ fn ignored_changes_are_ignored() {
             config(instance.block("lifecycle { ignore_changes = [gpu_num, name, spec_id] }"))
         };
         workspace.apply_ok(&ignoring(1, "first"));
-        let plan = workspace.plan_and_apply_ok(&ignoring(2, "second"));
-        assert_eq!(plan.actions(), []);
+        assert_eq!(workspace.applied(&ignoring(2, "second")), []);
         assert_eq!(workspace.state().resource(X).value("name"), &json!("first"));
         workspace.finish();
     });
@@ -90,8 +70,7 @@ fn workspaces_are_apart() {
         let config = config(Instance::new("x").set("name", "\"trainer-${terraform.workspace}\""));
         workspace.apply_ok(&config);
         workspace.run_ok(&["workspace", "new", "-no-color", "other"]);
-        let plan = workspace.plan_and_apply_ok(&config);
-        assert_eq!(plan.change(X).actions(), "create");
+        assert_eq!(workspace.applied(&config), [(X.to_owned(), "create".to_owned())]);
         assert_eq!(workspace.state().resource(X).value("name"), &json!("trainer-other"));
         assert_eq!(site.live().len(), 2);
         workspace.destroy_ok();
@@ -111,8 +90,7 @@ fn many_by_number_and_by_key() {
         };
         workspace.apply_ok(&counted(3));
         assert_eq!(site.live().len(), 5);
-        let plan = workspace.plan_and_apply_ok(&counted(2));
-        assert_eq!(plan.actions(), [("damodel_instance.n[2]".to_owned(), "delete".to_owned())]);
+        assert_eq!(workspace.applied(&counted(2)), [("damodel_instance.n[2]".to_owned(), "delete".to_owned())]);
         let state = workspace.state();
         assert_eq!(state.resource("damodel_instance.k[\"b\"]").value("name"), &json!("k-b"));
         assert_eq!(site.live().len(), 4);

@@ -9,44 +9,40 @@ const X: &str = "damodel_instance.x";
 #[test]
 fn an_argument_that_only_a_create_takes_replaces() {
     each_workspace(|site, workspace| {
-        let base = || Instance::new("x").text("hostname", "gpu-0");
-        let text = |name: &str, value: &str| base().text(name, value);
-        workspace.apply_ok(&config(base()));
+        let base = |label: &str| Instance::new(label).text("hostname", "gpu-0");
+        let text = |name: &str, value: &str| base(name).text(name, value);
         let changed = [
-            ("gpu_num", base().set("gpu_num", 2)),
-            ("spec_id", base().set("spec_id", 101)),
-            ("spec_type", text("spec_type", "gpu.a100-80g.1").without("spec_id")),
-            ("image_id", base().set("image_id", 903)),
-            ("region", text("region", "cn-north-2").set("spec_id", 201)),
-            ("payment_type", text("payment_type", "Daily").set("purchase_duration", 1)),
-            ("data_disk_expand_size_gb", base().set("data_disk_expand_size_gb", 10)),
-            ("data_disk_mount_path", text("data_disk_mount_path", "/data/here")),
-            ("hostname", text("hostname", "gpu-1")),
-            ("external_ip", text("external_ip", "203.0.113.9")),
-            ("auto_renew", base().set("auto_renew", true)),
-            (
-                "image",
-                text("image", "registry.damodel.test/model_library/ubuntu:22.04")
-                    .without("image_id")
-                    .without("image_type"),
-            ),
+            base("gpu_num").set("gpu_num", 2),
+            base("spec_id").set("spec_id", 101),
+            text("spec_type", "gpu.a100-80g.1").without("spec_id"),
+            base("image_id").set("image_id", 903),
+            text("region", "cn-north-2").set("spec_id", 201),
+            text("payment_type", "Daily").set("purchase_duration", 1),
+            base("data_disk_expand_size_gb").set("data_disk_expand_size_gb", 10),
+            text("data_disk_mount_path", "/data/here"),
+            text("hostname", "gpu-1"),
+            text("external_ip", "203.0.113.9"),
+            base("auto_renew").set("auto_renew", true),
+            text("image", "registry.damodel.test/model_library/ubuntu:22.04").without("image_id").without("image_type"),
         ];
-        for (attribute, instance) in changed {
-            workspace.write(&config(instance));
-            let plan = workspace.plan(&[]);
-            let change = plan.change(X);
+        let attributes = changed.each_ref().map(Instance::label);
+        let before = |attributes: &[&str]| attributes.iter().map(|label| base(label).to_string()).collect::<String>();
+        workspace.apply_ok(&config(before(&attributes)));
+        workspace.write(&config(changed.each_ref().map(ToString::to_string).concat()));
+        let plan = workspace.plan(&[]);
+        for attribute in attributes {
+            let change = plan.change(&format!("damodel_instance.{attribute}"));
             assert_eq!(change.actions(), "delete, create", "{attribute}");
-            assert!(
-                change.replace_paths().iter().any(|path| path == attribute),
-                "{attribute}: {:?}",
-                change.replace_paths()
-            );
+            let paths = change.replace_paths();
+            assert!(paths.iter().any(|path| path == attribute), "{attribute}: {paths:?}");
             assert!(change.is_unknown("id"), "{attribute}");
         }
-        let plan = workspace.plan_and_apply_ok(&config(base().set("gpu_num", 2)));
-        assert_eq!(plan.change(X).replace_paths(), ["gpu_num"]);
-        assert_eq!(plan.change(X).reason(), "replace_because_cannot_update");
-        assert_eq!(site.balance(), Balance { created: 2, released: 1, removed: 0, live: 1 });
+        let change = plan.change("damodel_instance.gpu_num");
+        assert_eq!(change.replace_paths(), ["gpu_num"]);
+        assert_eq!(change.reason(), "replace_because_cannot_update");
+        let replaced = workspace.applied(&config(format!("{}{}", changed[0], before(&attributes[1..]))));
+        assert_eq!(replaced, [("damodel_instance.gpu_num".to_owned(), "replace".to_owned())]);
+        assert_eq!(site.balance(), Balance { created: 13, released: 1, removed: 0, live: 12 });
         workspace.finish();
     });
 }
@@ -84,8 +80,7 @@ fn a_term_that_means_nothing_replaces_nothing() {
         workspace.apply_ok(&config(Instance::new("x").set("purchase_duration", 3)));
         let changes = site.changes();
         for machine in [Instance::new("x").set("purchase_duration", 2), Instance::new("x")] {
-            let plan = workspace.plan_and_apply_ok(&config(machine));
-            assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
+            assert_eq!(workspace.applied(&config(machine)), [(X.to_owned(), "update".to_owned())]);
         }
         assert_eq!(site.changes(), changes, "nothing was sent");
         workspace.write(&config(Instance::new("x").text("payment_type", "Daily").set("purchase_duration", 2)));

@@ -102,9 +102,8 @@ fn what_is_too_old_is_listed_then_released_and_created_again_by_the_next_apply()
 
         // A Released one is 0, and the next apply creates another one.
         expect(&expire(site, workspace, &[STATE, "--yes"]), 0, "");
-        let plan = workspace.plan(&[]);
-        assert_eq!(plan.actions(), [(X.to_owned(), "create".to_owned())]);
-        workspace.apply_plan();
+        let created = workspace.applied(&config(aged().set("new_disks", disks)));
+        assert_eq!(created, [(X.to_owned(), "create".to_owned())]);
         assert_ne!(workspace.state().resource(X).id(), uid);
     });
 }

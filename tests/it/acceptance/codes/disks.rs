@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use damodel::sandbox::{Code, FaultAction, LedgerObject, Options, StateList, When};
+use damodel::sandbox::{Code, LedgerObject, Options, StateList};
 use serde_json::json;
 
 use super::{ONCE, Row, arm, check};
-use crate::support::terraform::{Site, config_with, each_workspace, each_workspace_on, refusal, unchecked};
+use crate::support::terraform::{Site, config_with, each_workspace, each_workspace_on, refusal, refusal_of, unchecked};
 
 /// A disk for each of the rows, with these arguments changed.
 fn disks(rows: &[Row], arguments: &[(&str, &str)]) -> String {
@@ -42,34 +42,17 @@ fn of_a_create() {
 }
 
 #[test]
-fn of_a_create_whose_outcome_is_not_known() {
-    each_workspace(|site, workspace| {
-        let created = site.balance_of(LedgerObject::CloudDisk).created;
-        let brief = disk("x", &[]).replace("}\n", "  timeouts { create = \"2s\" }\n}\n");
-        workspace.write(&config_with(ONCE, brief));
-        site.arm(
-            "cloud_disk_create",
-            When::Next(1),
-            FaultAction::Error { code_n: Code::InternalError, processed: false },
-        );
-        let (done, said) = workspace.try_apply(&[]);
-        assert!(!done);
-        refusal(&said, &["unknown", "x-", "damodel-pending", "100014", "request_id", "trace_id"]);
-        let sent = site.requests("cloud_disk_create");
-        assert_eq!((site.balance_of(LedgerObject::CloudDisk).created, sent), (created, 1), "sent once");
-    });
-}
-
-#[test]
 fn of_a_change() {
     let codes = [Code::InvalidParameter, Code::InvalidToken, Code::PermissionDenied, Code::InternalError];
     let advice = ["does not accept a value", "provider's api_token", "lacks this permission", "Try again later"];
     each_workspace(|site, workspace| {
         let changes = [("cloud_disk_rename", "name", "\"other\""), ("cloud_disk_resize", "size_gb", "30")];
+        let rows = |attribute: Option<&'static str>| -> Vec<Row> {
+            codes.into_iter().zip(advice).map(|(code, advice)| (code, attribute, advice)).collect()
+        };
+        workspace.apply_ok(&config_with(ONCE, disks(&rows(None), &[])));
         for (endpoint, attribute, value) in changes {
-            let rows: Vec<Row> =
-                codes.into_iter().zip(advice).map(|(code, advice)| (code, Some(attribute), advice)).collect();
-            workspace.apply_ok(&config_with(ONCE, disks(&rows, &[])));
+            let rows = rows(Some(attribute));
             workspace.write(&config_with(ONCE, disks(&rows, &[(attribute, value)])));
             arm(site, endpoint, &rows);
             let (done, said) = workspace.try_apply(&[]);
@@ -104,34 +87,15 @@ fn of_a_release() {
 }
 
 #[test]
-fn of_a_refresh() {
-    each_workspace(|site, workspace| {
-        workspace.apply_ok(&config_with(ONCE, disk("x", &[])));
-        let rows: [Row; 4] = [
-            (Code::InvalidParameter, None, "The state is unchanged"),
-            (Code::InvalidToken, None, "provider's api_token"),
-            (Code::PermissionDenied, None, "lacks this permission"),
-            (Code::InternalError, None, "Try again later"),
-        ];
-        for row in rows {
-            site.arm("cloud_disk_list", When::Always, FaultAction::Error { code_n: row.0, processed: false });
-            check(site, &workspace.try_plan(&[]), &[row]);
-            site.sandbox().clear_faults();
-        }
-        workspace.settled();
-        workspace.finish();
-    });
-}
-
-#[test]
 fn an_invalid_parameter_lands_on_the_argument_that_the_service_names() {
     each_workspace(|_, workspace| {
         let long = format!("{:?}", "x".repeat(150));
-        for (attribute, value) in [("name", &*long), ("size_gb", "4001"), ("spec_id", "77")] {
-            workspace.write(&unchecked(disk("x", &[(attribute, value)])));
-            let (done, said) = workspace.try_apply(&[]);
-            assert!(!done);
-            let error = refusal(&said, &["100002 InvalidParameter"]);
+        let cases = [("name", &*long), ("size_gb", "4001"), ("spec_id", "77")];
+        workspace.write(&unchecked(cases.map(|(name, value)| disk(name, &[(name, value)])).concat()));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        for (attribute, _) in cases {
+            let error = refusal_of(&said, &format!("damodel_cloud_disk.{attribute}"), &["100002 InvalidParameter"]);
             assert_eq!(error.attribute.as_deref(), Some(attribute), "{error:?}");
         }
     });

@@ -1,12 +1,10 @@
 //! Errors of the private image endpoints.
 
-use damodel::sandbox::{Code, FaultAction, Form, LedgerObject, Options, StateList, When};
+use damodel::sandbox::{Code, FaultAction, Form, LedgerObject, StateList, When};
 use serde_json::json;
 
 use super::{ONCE, Row, arm, check};
-use crate::support::terraform::{
-    Instance, Severity, Site, Workspace, config_with, each_cli, each_workspace, refusal, says, unchecked,
-};
+use crate::support::terraform::{Instance, Severity, config_with, each_workspace, refusal, says, unchecked};
 
 const BUILDER: &str = "damodel_instance.builder";
 
@@ -153,24 +151,23 @@ fn of_a_delete() {
 
 #[test]
 fn what_another_account_forbids_is_told() {
-    each_cli(|cli| {
+    each_workspace(|site, workspace| {
+        let long = |name: &str| {
+            unchecked(format!("{}{}", Instance::new("builder"), image("x", name, &format!("{BUILDER}.id"))))
+                .replace("\"1s\"", "\"1m\"")
+        };
+        workspace.apply_ok(&long("one"));
+        workspace.write(&long("two"));
+        workspace.set_env("DAMODEL_API_TOKEN", &site.token_of("other"));
         for (form, code) in [(Form::default(), "130006"), ("foreign_images_forbidden".parse().unwrap(), "130004")] {
-            let site = Site::with(Options { form, ..Site::options() });
-            let workspace = Workspace::new(cli, &site);
-            let long = |name: &str| {
-                unchecked(format!("{}{}", Instance::new("builder"), image("x", name, &format!("{BUILDER}.id"))))
-                    .replace("\"1s\"", "\"1m\"")
-            };
-            workspace.apply_ok(&long("one"));
-            workspace.write(&long("two"));
-            workspace.set_env("DAMODEL_API_TOKEN", &site.token_of("other"));
+            site.sandbox().set_form(form);
             let (done, said) = workspace.try_apply(&["-refresh=false", "-target=damodel_private_image.x"]);
             assert!(!done);
             let error = refusal(&said, &[code, "provider's api_token", "keeps the old name"]);
             assert_eq!(error.attribute.as_deref(), Some("name"));
-            workspace.set_env("DAMODEL_API_TOKEN", site.token());
-            workspace.finish();
         }
+        workspace.set_env("DAMODEL_API_TOKEN", site.token());
+        workspace.finish();
     });
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use damodel::sandbox::{Code, FaultAction, When};
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Site, Workspace, config, config_with, each_cli, each_workspace, unchecked,
+    Diagnostic, Instance, Site, config, config_with, disk, each_workspace, refusal, refusal_of, unchecked,
 };
 
 /// A code, the attribute of its error, and a part of its advice.
@@ -75,6 +75,24 @@ fn of_a_create() {
     });
 }
 
+/// Each with one of the two kinds of status.
+#[test]
+fn of_a_create_in_every_shape() {
+    let shapes = ["array", "capitalised", "full", "nested", "numeric_code", "string_number", "text"];
+    each_workspace(|site, workspace| {
+        workspace.write(&config(Instance::new("x")));
+        for (shape, status) in shapes.into_iter().zip(["always200", "matched"].into_iter().cycle()) {
+            let form = format!("error_shape={shape},error_status={status}");
+            site.sandbox().set_form(form.parse().unwrap());
+            let sold_out = FaultAction::Error { code_n: Code::SpecNotExistOrDisable, processed: false };
+            site.arm("instance_create", When::Next(1), sold_out);
+            let (done, said) = workspace.try_apply(&[]);
+            let error = refusal(&said, &["160014 SpecNotExistOrDisable", "request_id"]);
+            assert_eq!((done, error.attribute.as_deref()), (false, Some("spec_id")), "{form}: {error:?}");
+        }
+    });
+}
+
 #[test]
 fn of_a_wrong_token_the_provider_argument_is_named() {
     each_workspace(|site, workspace| {
@@ -98,11 +116,8 @@ fn of_a_wrong_token_the_provider_argument_is_named() {
 
 #[test]
 fn of_a_create_whose_outcome_is_not_known() {
-    each_cli(|cli| {
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
-        let machine = || config_with(ONCE, Instance::new("x").block("timeouts { create = \"3s\" }"));
-        workspace.write(&machine());
+    each_workspace(|site, workspace| {
+        workspace.write(&config_with(ONCE, Instance::new("x").block("timeouts { create = \"3s\" }")));
         site.arm(
             "instance_create",
             When::Next(1),
@@ -116,14 +131,6 @@ fn of_a_create_whose_outcome_is_not_known() {
         }
         assert_eq!((site.balance().created, site.requests("instance_create")), (0, 1), "sent once");
         assert!(workspace.state().addresses().is_empty());
-
-        // If it was processed anyway, the instance is found and nothing is created twice.
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
-        site.arm("instance_create", When::Next(1), FaultAction::Error { code_n: Code::InternalError, processed: true });
-        workspace.apply_ok(&machine());
-        assert_eq!((site.balance().created, site.requests("instance_create")), (1, 1));
-        workspace.finish();
     });
 }
 
@@ -205,15 +212,20 @@ fn of_a_rename() {
 #[test]
 fn of_a_refresh() {
     each_workspace(|site, workspace| {
-        let machine = config_with(ONCE, Instance::new("x"));
-        workspace.apply_ok(&machine);
-        let rows: [Row; 2] =
-            [(Code::InternalError, None, "Try again later"), (Code::PermissionDenied, None, "sub-account")];
-        for row in rows {
-            for endpoint in ["instance_list", "instance_detail"] {
-                site.arm(endpoint, When::Always, FaultAction::Error { code_n: row.0, processed: false });
+        workspace.apply_ok(&config_with(ONCE, format!("{}{}", Instance::new("x"), disk("x"))));
+        for (code, of_instance, of_disk) in [
+            (Code::InternalError, "Try again later", "Try again later"),
+            (Code::PermissionDenied, "sub-account", "lacks this permission"),
+            (Code::InvalidParameter, "The state is unchanged", "The state is unchanged"),
+        ] {
+            for endpoint in ["instance_list", "instance_detail", "cloud_disk_list"] {
+                site.arm(endpoint, When::Always, FaultAction::Error { code_n: code, processed: false });
             }
-            check(site, &workspace.try_plan(&[]), &[row]);
+            let said = workspace.try_plan(&[]);
+            for (address, advice) in [("damodel_instance.x", of_instance), ("damodel_cloud_disk.x", of_disk)] {
+                let error = refusal_of(&said, address, &[advice]).clone();
+                check(site, &[error], &[(code, None, advice)]);
+            }
             site.sandbox().clear_faults();
         }
         // A detail that contradicts the list proves nothing.
@@ -232,21 +244,21 @@ fn of_a_refresh() {
 #[test]
 fn an_invalid_parameter_lands_on_the_argument_that_the_service_names() {
     each_workspace(|_, workspace| {
-        let long = "x".repeat(150);
+        let long = format!("{:?}", "x".repeat(150));
         let cases = [
-            ("gpu_num", Instance::new("x").set("gpu_num", 9)),
-            ("data_disk_expand_size_gb", Instance::new("x").set("data_disk_expand_size_gb", 100_000)),
-            ("region", Instance::new("x").text("region", "cn-south-9")),
-            ("name", Instance::new("x").text("name", &long)),
-            ("new_disks", Instance::new("x").set("new_disks", "[{ size_gb = 20, spec_id = 77 }]")),
+            ("gpu_num", "9"),
+            ("data_disk_expand_size_gb", "100000"),
+            ("region", "\"cn-south-9\""),
+            ("name", &long),
+            ("new_disks", "[{ size_gb = 20, spec_id = 77 }]"),
         ];
-        for (attribute, machine) in cases {
-            workspace.write(&unchecked(machine));
-            let (done, said) = workspace.try_apply(&[]);
-            let errors: Vec<_> = said.iter().filter(|diagnostic| diagnostic.is_error()).collect();
-            assert!(!done && errors.len() == 1, "{said:?}");
-            assert_eq!(errors[0].attribute.as_deref(), Some(attribute), "{said:?}");
-            assert!(errors[0].detail.contains("100002 InvalidParameter"), "{said:?}");
+        let machines = cases.map(|(attribute, value)| Instance::new(attribute).set(attribute, value).to_string());
+        workspace.write(&unchecked(machines.concat()));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        for (attribute, _) in cases {
+            let error = refusal_of(&said, &format!("damodel_instance.{attribute}"), &["100002 InvalidParameter"]);
+            assert_eq!(error.attribute.as_deref(), Some(attribute), "{said:?}");
         }
     });
 }

@@ -40,7 +40,6 @@ fn an_application_finds_address_and_model_in_the_state() {
         workspace.apply_ok(&server.config());
         let url = json!("http://203.0.113.7:8000/v1");
         assert_eq!(addresses(workspace), (url.clone(), tiny(site)));
-        workspace.settled();
 
         // A refresh takes another address, and asks for no name.
         let uid = workspace.state().resource("damodel_instance.gpu").id();
@@ -96,30 +95,6 @@ fn a_server_that_no_address_leads_to_has_none() {
     });
 }
 
-#[test]
-fn a_state_without_addresses_plans_nothing() {
-    each_served(|_, workspace| {
-        workspace.apply_ok(&public(Server::new()).config());
-        let file = workspace.directory().join("terraform.tfstate");
-        let mut state: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
-        for resource in state["resources"].as_array_mut().unwrap() {
-            if resource["type"] == "damodel_llama_server" {
-                let attributes = resource["instances"][0]["attributes"].as_object_mut().unwrap();
-                attributes.remove("base_url").unwrap();
-                attributes.remove("model_name").unwrap();
-            }
-        }
-        state["serial"] = json!(state["serial"].as_i64().unwrap() + 1);
-        fs::write(&file, state.to_string()).unwrap();
-        let first = pid(&workspace.state());
-        workspace.settled();
-        workspace.apply_ok(&public(Server::new()).config());
-        assert_eq!(addresses(workspace), (json!("http://203.0.113.7:8000/v1"), Value::Null));
-        assert_eq!(pid(&workspace.state()), first);
-        workspace.finish();
-    });
-}
-
 /// A real sshd, without the service.
 #[test]
 fn a_server_over_plain_ssh_has_a_name_and_no_address() {
@@ -131,7 +106,6 @@ fn a_server_over_plain_ssh_has_a_name_and_no_address() {
         workspace.apply_ok(&config);
         let (url, name) = addresses(workspace);
         assert!(url.is_null() && name.as_str().unwrap().ends_with("tiny.gguf"), "{url} {name}");
-        workspace.settled();
         workspace.destroy_ok();
     });
 }

@@ -84,7 +84,6 @@ fn a_model_comes_over_https_by_curl_and_by_python() {
             assert_eq!(workspace.state().resource(X).value("model_verified"), true);
             let model = fs::read(host.sshd.home().join("models/m.gguf")).unwrap();
             assert!(model.ends_with(&[1; 1_000_000]) && !part.exists());
-            workspace.settled();
             workspace.destroy_ok();
             assert!(host.sshd.home().join("models/m.gguf").exists());
         }
@@ -118,7 +117,6 @@ fn an_address_may_change_only_with_the_path_or_with_a_sum() {
         serve(site, FileService { status: Some(404), ..FileService::default() });
         for server in [with_sum(&own), with_sum(&other), Server::new().text("model", MODEL)] {
             workspace.apply_ok(&server.config());
-            workspace.settled();
             assert_eq!(pid(&workspace.state()), first);
         }
         // A restart needs no hub. With the sum it verifies the file.
@@ -160,7 +158,6 @@ fn a_create_whose_download_fails_or_takes_too_long_is_continued() {
         serve(site, FileService::default());
         workspace.apply_ok(&server.config());
         assert_eq!((transfers(site), servers(site).len()), (vec!["bytes=500000-".to_owned()], 1));
-        workspace.settled();
         workspace.finish();
     });
 }
@@ -193,7 +190,6 @@ fn a_download_that_is_given_up_leaves_the_previous_server() {
         // A change that restarts nothing takes the previous server, and ends the download.
         workspace.apply_ok(&before.set("probe", "{ max_tokens = 2 }").config());
         assert_eq!(pid(&workspace.state()), first);
-        workspace.settled();
         // It is started again by itself, also while a download goes on.
         workspace.write(&after.clone().block(&timeout("update", "10s")).config());
         assert!(!workspace.try_apply(&[]).0);
@@ -201,7 +197,6 @@ fn a_download_that_is_given_up_leaves_the_previous_server() {
         until("it is started again", || servers(site).len() == 1);
         serve(site, FileService::default());
         workspace.apply_ok(&after.config());
-        workspace.settled();
         assert_eq!(servers(site).len(), 1);
         workspace.finish();
     });
@@ -227,7 +222,6 @@ fn an_update_that_ended_after_its_apply_is_taken_by_the_next() {
         serve(site, FileService::default());
         until("the downloaded model is served", || !runs(first) && servers(site).len() == 1);
         workspace.apply_ok(&after.config());
-        workspace.settled();
         assert_eq!(servers(site).len(), 1);
         workspace.finish();
     });
@@ -277,7 +271,6 @@ fn a_token_reaches_the_hub_and_nothing_else() {
         assert!(site.sandbox().take_file_requests().iter().all(|request| !request.has_token));
         let with = server.set("model_source_token_wo", "var.token");
         workspace.apply_ok(&format!("{}{variable}", with.config()));
-        workspace.settled();
         let requests = site.sandbox().take_file_requests();
         assert!(requests.iter().all(|request| request.has_token) && !requests.is_empty(), "{requests:#?}");
         let secrets = BTreeSet::from([TOKEN.to_owned(), "planted-token-of-another-hub".to_owned()]);

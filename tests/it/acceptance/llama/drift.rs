@@ -23,9 +23,11 @@ fn a_server_without_its_supervisor_is_drift() {
             let _ = kill(Pid::from_raw(i32::try_from(work).unwrap()), Signal::SIGKILL);
         }
         until("the work has ended", || processes(site, "bootstrap.sh\0work").is_empty());
-        let said = workspace.try_plan(&[]);
+        let said = workspace.save_plan(&[]);
         assert!(says(&said, Severity::Warning, "is not supervised"), "{said:#?}");
-        let plan = workspace.plan_and_apply_ok(&config);
+        let plan = workspace.saved_plan();
+        workspace.apply_plan();
+        workspace.settled();
         let change = plan.change(X);
         assert_eq!((change.before("status"), change.before("supervised")), (&json!("unsupervised"), &json!(false)));
         assert_eq!((runs(first), servers(site).len()), (false, 1));
@@ -33,7 +35,6 @@ fn a_server_without_its_supervisor_is_drift() {
         // With restart_policy = "never" nobody misses it.
         let never = Server::new().text("restart_policy", "never").config();
         workspace.apply_ok(&never);
-        workspace.settled();
         workspace.finish();
     });
 }
@@ -48,9 +49,8 @@ fn a_server_that_hangs_is_started_again() {
         workspace.apply_ok(&server.config());
         let first = pid(&workspace.state());
         kill(first, Signal::SIGSTOP).unwrap();
-        let plan = workspace.plan(&[]);
-        assert_eq!(plan.change(X).actions(), "no-op");
-        assert!(says(&workspace.try_plan(&[]), Severity::Warning, "is slow"));
+        assert!(says(&workspace.save_plan(&[]), Severity::Warning, "is slow"));
+        assert_eq!(workspace.saved_plan().change(X).actions(), "no-op");
         kill(first, Signal::SIGCONT).unwrap();
         workspace.settled();
         assert!(runs(first));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Server, each_served, home};
 use crate::support::{
     gguf::Size,
-    terraform::{Diagnostic, Severity, config, refusal, says, unchecked},
+    terraform::{Diagnostic, Severity, config, refusal, refusal_of, says, unchecked},
 };
 
 #[test]
@@ -78,7 +78,7 @@ fn an_option_with_which_the_server_exits_is_an_error_of_the_plan() {
         let narrow = server.clone().text("model", "~/phi-2.gguf");
         let values = narrow.clone().text("cache_type_k", "f16").text("cache_type_v", "q8_0");
         let hidden = values.clone().set("environment", "{ CUDA_VISIBLE_DEVICES = \"0\" }");
-        for (server, attribute, words) in [
+        let cases = [
             (
                 &narrow.text("cache_type_k", "q8_0").text("cache_type_v", "f16"),
                 "cache_type_k",
@@ -92,10 +92,17 @@ fn an_option_with_which_the_server_exits_is_an_error_of_the_plan() {
                 "extra_args",
                 "ubatch must be a whole number above 0",
             ),
-        ] {
-            workspace.write(&server.config());
-            let said = workspace.try_plan(&[]);
-            assert_eq!(refusal(&said, &[words]).attribute.as_deref(), Some(attribute), "{said:#?}");
+        ];
+        let alone = |(number, (server, ..)): (usize, &(&Server, &str, &str))| {
+            let server = (*server).clone().set("port", 8000 + number).alone();
+            server.replacen("\"x\"", &format!("\"case_{number}\""), 1)
+        };
+        let servers: String = cases.iter().enumerate().map(alone).collect();
+        workspace.write(&config(format!("{}{servers}", server.machine)));
+        let said = workspace.try_plan(&[]);
+        for (number, (_, attribute, words)) in cases.iter().enumerate() {
+            let error = refusal_of(&said, &format!("damodel_llama_server.case_{number}"), &[words]);
+            assert_eq!(error.attribute.as_deref(), Some(*attribute), "{said:#?}");
         }
         workspace.write(&values.text("cache_type_v", "f16").config());
         let said = workspace.try_plan(&[]);

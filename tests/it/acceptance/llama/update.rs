@@ -48,7 +48,7 @@ fn what_becomes_of_a_failed_update_is_the_operators_choice() {
             let x = state.resource(X);
             assert_eq!((x.is_tainted(), x.value("status"), servers(site).len()), (false, &json!("failed"), left));
         }
-        assert_eq!(workspace.plan_and_apply_ok(&server.config()).change(X).actions(), "update");
+        assert_eq!(workspace.applied(&server.config()), [(X.to_owned(), "update".to_owned())]);
         workspace.finish();
     });
 }
@@ -87,9 +87,9 @@ fn what_runs_on_the_port_instead_is_seen_in_the_plan() {
         let config = plain::config(&host.server().text("restart_policy", "never"));
         workspace.apply_ok(&config);
         slay_for_good(pid(&workspace.state()));
-        let plan = workspace.plan(&[]);
+        assert!(says(&workspace.save_plan(&[]), Severity::Warning, "137"), "why it ended");
+        let plan = workspace.saved_plan();
         assert_eq!((plan.change(X).actions(), plan.change(X).before("status")), ("update".into(), &json!("stopped")));
-        assert!(says(&workspace.try_plan(&[]), Severity::Warning, "137"), "why it ended");
         // Another program, which an apply may not end.
         let mut other = None;
         until("the port is free", || {
@@ -119,11 +119,11 @@ fn what_runs_on_the_port_instead_is_seen_in_the_plan() {
             .spawn()
             .unwrap();
         until("it listens", || TcpListener::bind(("127.0.0.1", host.port)).is_err());
-        let plan = workspace.plan(&[]);
+        let said = workspace.save_plan(&[]);
+        let plan = workspace.saved_plan();
         let change = plan.change(X);
         assert_eq!((change.actions(), change.before("status")), ("update".to_owned(), &json!("displaced")));
         assert_eq!((change.before("context_size"), change.after("context_size")), (&json!(1024), &json!(32768)));
-        let said = workspace.try_plan(&[]);
         let pid_by_hand = format!("process {}", by_hand.id());
         assert!(
             says(&said, Severity::Warning, &pid_by_hand) && !says(&said, Severity::Warning, "planted-key"),

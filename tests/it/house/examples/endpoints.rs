@@ -77,7 +77,7 @@ fn an_openai_client_uses_the_private_endpoint() {
         stage.workspace.set_env("TF_VAR_command", &format!("{} {}", python.display(), client.display()));
         stage.run(&["apply", "-no-color", "-auto-approve"]);
         assert_eq!(fs::read_to_string(&answer).unwrap(), "You said: the word pong");
-        stage.expect_nothing_to_do();
+        stage.workspace.settled();
         // The application runs again, and the server is not touched.
         fs::remove_file(&answer).unwrap();
         stage.run(&["apply", "-no-color", "-auto-approve", "-replace=terraform_data.application"]);
@@ -120,7 +120,7 @@ fn an_openai_client_uses_the_servers_behind_the_gateway() {
             stage.workspace.set_env("TF_VAR_request_buffers", "buffer_requests");
         }
         stage.run(&["apply", "-no-color", "-auto-approve"]);
-        stage.expect_nothing_to_do();
+        stage.workspace.settled();
         let state = stage.workspace.state();
         assert_eq!(state.output("models"), &json!({ "a": "chat", "b": "chat" }));
 

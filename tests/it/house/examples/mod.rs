@@ -1,4 +1,4 @@
-//! Every example does what it says: formatted, valid, planned, applied, settled, imported and destroyed, on the
+//! Every example does what it says: formatted, planned, applied, settled, imported and destroyed, on the
 //! sandbox.
 
 mod endpoints;
@@ -59,8 +59,6 @@ pub(crate) fn folders(below: &Path) -> Vec<PathBuf> {
 
 fn prove(stage: &Stage<'_>) {
     let example = stage.example.display();
-    stage.run(&["fmt", "-check", "-diff", "-recursive"]);
-    stage.run(&["validate", "-no-color"]);
     let before = stage.living();
     stage.run(&["plan", "-no-color", "-out=tfplan"]);
     let applied = stage.run(&["apply", "-no-color", "tfplan"]);
@@ -68,7 +66,7 @@ fn prove(stage: &Stage<'_>) {
     let expected = ["The SSH host key of the instance is not pinned", "Provider development overrides are in effect"];
     let count: usize = expected.map(|summary| applied.matches(&format!("Warning: {summary}")).count()).iter().sum();
     assert_eq!(applied.matches("Warning:").count(), count, "{example}: {applied}");
-    stage.expect_nothing_to_do();
+    stage.workspace.settled();
     if let Ok(script) = fs::read_to_string(stage.path("import.sh")) {
         for file in files(stage.example).iter().filter(|file| is_import_block(file)) {
             import_by_block(stage, file, &script);
@@ -113,7 +111,6 @@ fn import_by_block(stage: &Stage<'_>, file: &Path, script: &str) {
     // An identity has the instance and the port in two attributes.
     let real = if by_identity { id.split(':').next().unwrap() } else { &id };
     fs::write(&written, block.replace(shown, real)).unwrap();
-    stage.run(&["fmt", "-check", "-diff"]);
     fs::copy(stage.path("terraform.tfstate"), stage.path("kept")).unwrap();
     stage.run(&["state", "rm", address]);
     let plan = stage.workspace.plan(&[]);
@@ -227,7 +224,7 @@ fn a_stack_with_candidates_is_created_while_stock_flaps() {
             stage.run(&["apply", "-no-color", "-auto-approve"]);
         });
         assert_eq!(stage.living_of(LedgerObject::Instance).len(), 2);
-        stage.expect_nothing_to_do();
+        stage.workspace.settled();
         stage.run(&["destroy", "-no-color", "-auto-approve"]);
         assert!(stage.living_of(LedgerObject::Instance).is_empty());
     });
@@ -252,9 +249,6 @@ fn the_tests_of_the_example_module_pass_on_a_sandbox() {
         symlink(&cli.program, bin.join("terraform")).unwrap();
         fs::create_dir_all(module.join("tests")).unwrap();
         copy_module(&module, &["test.sh", "tests/module.tftest.hcl"]);
-        let mut formatted = Command::new(&cli.program);
-        formatted.args(["fmt", "-check", "-recursive"]).current_dir(&module);
-        assert!(formatted.output().unwrap().status.success());
         let path = env::join_paths([bin].into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap()))).unwrap();
         let mut script = Command::new(module.join("test.sh"));
         for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("DAMODEL_")) {
@@ -284,7 +278,6 @@ fn the_mocked_tests_of_the_example_module_pass_without_a_service() {
             command.args(arguments).current_dir(&module).env("TF_CLI_CONFIG_FILE", &mirror.cli_config);
             Run::of(command.output().unwrap())
         };
-        assert_eq!(run(&["fmt", "-check", "-recursive"]).code, Some(0));
         assert_eq!(run(&["init", "-no-color"]).code, Some(0));
         let tested = run(&["test", "-no-color", "-test-directory=mocked"]);
         let has_passed = tested.code == Some(0) && tested.stdout.contains("1 passed, 0 failed");
@@ -292,7 +285,7 @@ fn the_mocked_tests_of_the_example_module_pass_without_a_service() {
     });
 }
 
-/// Everything that the provider offers has an example in the registry's layout, and there are no other examples.
+/// Everything that the provider offers has an example in the registry's layout, and nothing else has; all are formatted.
 #[test]
 fn everything_has_its_example() {
     each_cli(|cli| {
@@ -300,6 +293,9 @@ fn everything_has_its_example() {
         let workspace = Workspace::installed(cli, &site, Installation::Mirror);
         workspace.write(&fs::read_to_string(examples().join("provider/provider.tf")).unwrap());
         workspace.init();
+        for folder in [examples(), modules()] {
+            workspace.run_ok(&["fmt", "-check", "-diff", "-recursive", folder.to_str().unwrap()]);
+        }
         let text = workspace.run_ok(&["providers", "schema", "-json"]).stdout;
         // Editors and other programs read nothing but the schema.
         assert!(text.len() < 15_000_000, "{}", text.len());

@@ -13,7 +13,7 @@ use crate::{
     support::{
         gguf::Size,
         plugin::BINARY,
-        terraform::{Plan, Site, Workspace, each_workspace_on},
+        terraform::{Site, Workspace, each_workspace_on},
     },
 };
 
@@ -64,9 +64,7 @@ impl<'a> Stage<'a> {
         workspace.set_env("TF_VAR_chat_key", "for-a-test-only");
         // And that of examples that download a model.
         workspace.set_env("TF_VAR_model_url", &format!("{}/files/tiny.gguf", site.base_url()));
-        let stage = Self { example, site, workspace };
-        stage.run(&["init", "-no-color"]);
-        stage
+        Self { example, site, workspace }
     }
 
     /// A path in the copy.
@@ -87,22 +85,6 @@ impl<'a> Stage<'a> {
     /// The objects of one kind.
     pub(super) fn living_of(&self, object: LedgerObject) -> Vec<String> {
         self.site.ledger().live(object)
-    }
-
-    /// Plans without changes, as [`Workspace::settled`] does: if a refresh finds drift, without refresh too. The data
-    /// source of a check is read again in every apply, which is no change, but has its exit code with
-    /// -detailed-exitcode.
-    pub(super) fn expect_nothing_to_do(&self) {
-        let expect_no_change = |refresh: &str| -> Plan {
-            let plan = self.workspace.plan(&[refresh]);
-            let actions = plan.changes().filter(|change| change.reason() != "read_because_check_nested");
-            let actions = actions.map(|change| change.actions()).chain(plan.outputs());
-            assert!({ actions }.all(|action| action == "no-op"), "{}: {plan:#?}", self.example.display());
-            plan
-        };
-        if expect_no_change("-refresh=true").has_drift() {
-            expect_no_change("-refresh=false");
-        }
     }
 
     /// The id of a resource in the state.

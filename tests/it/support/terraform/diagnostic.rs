@@ -30,12 +30,21 @@ pub(crate) fn says(said: &[Diagnostic], severity: Severity, word: &str) -> bool 
 
 /// The only error; panics if there is none or several, or if it lacks one of the words.
 pub(crate) fn refusal<'a>(said: &'a [Diagnostic], words: &[&str]) -> &'a Diagnostic {
-    let errors: Vec<_> = said.iter().filter(|diagnostic| diagnostic.is_error()).collect();
-    let [error] = errors.as_slice() else { panic!("not one error: {said:#?}") };
+    only(said.iter().filter(|said| said.is_error()), words).unwrap_or_else(|| panic!("not one error: {said:#?}"))
+}
+
+/// The only error of the resource with this address.
+pub(crate) fn refusal_of<'a>(said: &'a [Diagnostic], address: &str, words: &[&str]) -> &'a Diagnostic {
+    let of_it = said.iter().filter(|said| said.is_error() && said.address.as_deref() == Some(address));
+    only(of_it, words).unwrap_or_else(|| panic!("not one error of {address}: {said:#?}"))
+}
+
+fn only<'a>(mut errors: impl Iterator<Item = &'a Diagnostic>, words: &[&str]) -> Option<&'a Diagnostic> {
+    let error = errors.next().filter(|_| errors.next().is_none())?;
     for word in words {
         assert!(error.text().contains(word), "{word:?}: {error:#?}");
     }
-    error
+    Some(error)
 }
 
 impl Diagnostic {

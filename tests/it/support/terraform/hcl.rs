@@ -23,6 +23,10 @@ impl Instance {
         Self { label: label.to_owned(), arguments, blocks: String::new() }
     }
 
+    pub(crate) fn label(&self) -> &str {
+        &self.label
+    }
+
     /// The same under another label and name.
     pub(crate) fn named(mut self, label: &str) -> Self {
         label.clone_into(&mut self.label);

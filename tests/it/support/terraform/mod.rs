@@ -22,7 +22,7 @@ mod workspace;
 
 pub(crate) use self::{
     cli::{Cli, each_cli, each_cli_since, each_program, each_workspace, each_workspace_on, each_workspace_since},
-    diagnostic::{Diagnostic, Severity, refusal, says},
+    diagnostic::{Diagnostic, Severity, refusal, refusal_of, says},
     hcl::{Instance, config, config_with, disk, image, unchecked},
     notes::Note,
     plan::Plan,

@@ -35,17 +35,6 @@ impl Plan {
         changing.map(|change| (change.0["address"].as_str().unwrap().to_owned(), change.actions())).collect()
     }
 
-    /// The actions on all outputs.
-    pub(crate) fn outputs(&self) -> impl Iterator<Item = String> {
-        let outputs = self.0["output_changes"].as_object().into_iter().flatten();
-        outputs.map(|(_, change)| join(&change["actions"]))
-    }
-
-    /// Whether the refresh found objects that differ from the state.
-    pub(crate) fn has_drift(&self) -> bool {
-        self.0["resource_drift"].is_array()
-    }
-
     /// The actions on an output.
     pub(crate) fn output(&self, name: &str) -> String {
         join(&self.0["output_changes"][name]["actions"])
@@ -99,6 +88,28 @@ impl Change<'_> {
     pub(crate) fn previous_address(&self) -> Option<&str> {
         self.0["previous_address"].as_str()
     }
+}
+
+/// The changes of resources in the JSON lines of a plan or an apply: addresses, actions and reasons.
+pub(super) fn changes(lines: &str) -> impl Iterator<Item = (String, String, String)> {
+    let changes = documents(lines).filter(|line| line["type"] == "planned_change");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    changes.map(move |line| {
+        let change = &line["change"];
+        (text(&change["resource"]["addr"]), text(&change["action"]), text(&change["reason"]))
+    })
+}
+
+/// Whether the JSON lines of a plan have no other changes than data sources of checks, which are read again.
+pub(super) fn only_reads_checks(lines: &str) -> bool {
+    let is_changed = |line: Value| {
+        line["outputs"].as_object().is_some_and(|outputs| outputs.values().any(|output| output["action"] != "noop"))
+    };
+    changes(lines).all(|(.., reason)| reason == "read_because_check_nested") && !documents(lines).any(is_changed)
+}
+
+fn documents(lines: &str) -> impl Iterator<Item = Value> {
+    lines.lines().filter_map(|line| serde_json::from_str(line).ok())
 }
 
 fn join(actions: &Value) -> String {
