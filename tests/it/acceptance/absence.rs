@@ -1,39 +1,39 @@
-//! Instances that a refresh does not find, and refreshes that fail.
+//! What a refresh does not find, and refreshes that fail.
 
 use damodel::sandbox::{Code, FaultAction, Mutation, When};
-use rstest::rstest;
 
-use crate::support::terraform::{Instance, Severity, Site, Workspace, config, each_cli, each_workspace, says};
+use crate::support::terraform::{Diagnostic, Instance, Severity, config, disk, each_workspace, image, says};
 
 const X: &str = "damodel_instance.x";
-const Y: &str = "damodel_instance.y";
+const DISK: &str = "damodel_cloud_disk.x";
 
 /// The configuration of one instance, without retries.
 fn hasty() -> String {
     crate::support::terraform::config_with("region = \"cn-east-1\"\nmax_retries = 0", Instance::new("x"))
 }
 
-#[rstest]
-#[case("")]
-#[case("released=without_detail")]
-#[case("released=forgotten")]
-fn a_machine_that_was_released_by_hand_leaves_the_state(#[case] form: &str) {
-    each_cli(|cli| {
-        let form = if form.is_empty() { damodel::sandbox::Form::default() } else { form.parse().unwrap() };
-        let site = Site::with(damodel::sandbox::Options { form, ..Site::options() });
-        let workspace = Workspace::new(cli, &site);
-        workspace.apply_ok(&config(Instance::new("x")));
-        let uid = workspace.state().resource(X).id();
-        workspace.made_long_ago();
-        site.mutate(Mutation::ReleaseInstance { uid: uid.clone() });
-        let said = workspace.try_plan(&[]);
-        assert!(
-            says(&said, Severity::Warning, "removed from the state") && says(&said, Severity::Warning, "Running"),
-            "{said:?}"
-        );
-        let plan = workspace.plan_and_apply_ok(&config(Instance::new("x")));
-        assert_eq!(plan.change(X).actions(), "create");
-        assert_ne!(workspace.state().resource(X).id(), uid);
+#[test]
+fn what_was_released_by_hand_leaves_the_state_in_every_form() {
+    each_workspace(|site, workspace| {
+        let both = config(format!("{}{}", Instance::new("x"), disk("x")));
+        workspace.apply_ok(&both);
+        for form in ["released_disks=listed", "released=without_detail", "released=forgotten,released_disks=forgotten"]
+        {
+            site.sandbox().set_form(form.parse().unwrap());
+            let ids = || [X, DISK].map(|address| workspace.state().resource(address).id());
+            let before = ids();
+            workspace.made_long_ago();
+            site.mutate(Mutation::ReleaseInstance { uid: before[0].clone() });
+            site.mutate(Mutation::ReleaseDisk { id: before[1].parse().unwrap() });
+            let said = workspace.save_plan(&[]);
+            let removed = said.iter().filter(|said| said.text().contains("removed from the state"));
+            assert_eq!(removed.count(), 2, "{form}: {said:?}");
+            assert!(says(&said, Severity::Warning, "Running"), "{form}: {said:?}");
+            workspace.apply_plan();
+            workspace.settled();
+            assert!(ids().iter().zip(&before).all(|(after, before)| after != before), "{form}");
+        }
+        assert_eq!(site.balance().created, 4);
         workspace.finish();
     });
 }
@@ -45,13 +45,12 @@ fn a_machine_without_a_trace_is_missed_only_after_a_while() {
         site.mutate(Mutation::RemoveInstance { uid: site.live()[0].clone() });
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "not visible yet"), "{said:?}");
-        assert_eq!(workspace.plan(&[]).actions(), []);
+        workspace.settled();
 
         workspace.made_long_ago();
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Warning, "removed from the state"), "{said:?}");
-        let plan = workspace.plan_and_apply_ok(&config(Instance::new("x")));
-        assert_eq!(plan.change(X).actions(), "create");
+        assert_eq!(workspace.applied(&config(Instance::new("x"))), [(X.to_owned(), "create".to_owned())]);
         workspace.finish();
     });
 }
@@ -70,22 +69,30 @@ fn a_destroy_of_a_machine_without_a_trace_ends() {
 #[test]
 fn another_accounts_token_takes_nothing_out_of_the_state() {
     each_workspace(|site, workspace| {
-        let two = config(format!("{}{}", Instance::new("x"), Instance::new("y")));
-        workspace.apply_ok(&two);
+        let builder = Instance::new("builder");
+        workspace.apply_ok(&config(format!("{}{}{builder}{}", Instance::new("x"), disk("x"), image("x"))));
         workspace.made_long_ago();
-        workspace.set_env("DAMODEL_API_TOKEN", &site.token_of("other"));
-        let said = workspace.try_plan(&[]);
-        assert!(says(&said, Severity::Error, "another account"), "{said:?}");
-        for arguments in [
-            &["refresh", "-no-color"][..],
-            &["apply", "-auto-approve", "-no-color"],
-            &["destroy", "-auto-approve", "-no-color"],
+        let kept = workspace.state();
+        // Without a reference to the builder, the image is read even if that fails.
+        let uid = format!("{:?}", kept.resource("damodel_instance.builder").id());
+        let image = image("x").replace("damodel_instance.builder.id", &uid);
+        workspace.write(&config(format!("{}{}{builder}{image}", Instance::new("x"), disk("x"))));
+        for (account, addresses, words) in [
+            ("other", &[X, DISK, "damodel_private_image.x"][..], "another account"),
+            ("restricted", &[DISK], "sub-account"),
         ] {
-            assert_eq!(workspace.run(arguments).code, Some(1), "{arguments:?}");
+            workspace.set_env("DAMODEL_API_TOKEN", &site.token_of(account));
+            for arguments in [&[][..], &["-refresh-only"], &["-destroy"], &["-destroy", "-refresh=false"]] {
+                let (done, said) = workspace.try_apply(arguments);
+                assert!(!done, "{account}, {arguments:?}");
+                for address in if arguments.contains(&"-refresh=false") { &[][..] } else { addresses } {
+                    let is_its = |said: &&Diagnostic| said.is_error() && said.address.as_deref() == Some(*address);
+                    let mut errors = said.iter().filter(is_its);
+                    assert!(errors.any(|error| error.text().contains(words)), "{account}, {arguments:?}: {said:#?}");
+                }
+                assert_eq!(workspace.state().addresses(), kept.addresses(), "{account}, {arguments:?}");
+            }
         }
-        let (done, _) = workspace.try_apply(&["-destroy", "-refresh=false"]);
-        assert!(!done);
-        assert_eq!(workspace.state().addresses(), [X, Y]);
         workspace.set_env("DAMODEL_API_TOKEN", site.token());
         workspace.settled();
         workspace.finish();
@@ -106,23 +113,25 @@ fn without_private_data_the_account_of_what_is_absent_is_not_known() {
     });
 }
 
-#[rstest]
-#[case(FaultAction::Status { status: 500, processed: false })]
-#[case(FaultAction::Html { status: 200, processed: false })]
-#[case(FaultAction::Error { code_n: Code::InternalError, processed: false })]
-#[case(FaultAction::Error { code_n: Code::InvalidToken, processed: false })]
-#[case(FaultAction::Truncated)]
-#[case(FaultAction::DropAfter)]
-fn a_refresh_that_fails_keeps_the_state(#[case] action: FaultAction) {
+#[test]
+fn a_refresh_that_fails_keeps_the_state() {
     each_workspace(|site, workspace| {
         workspace.apply_ok(&hasty());
         workspace.made_long_ago();
-        site.arm("*", When::Always, action.clone());
-        let said = workspace.try_plan(&[]);
-        assert!(says(&said, Severity::Error, "The state is unchanged"), "{said:?}");
-        assert_eq!(workspace.run(&["refresh", "-no-color"]).code, Some(1));
-        site.sandbox().clear_faults();
-        assert_eq!(workspace.state().addresses(), [X]);
+        for action in [
+            FaultAction::Status { status: 500, processed: false },
+            FaultAction::Html { status: 200, processed: false },
+            FaultAction::Error { code_n: Code::InternalError, processed: false },
+            FaultAction::Error { code_n: Code::InvalidToken, processed: false },
+            FaultAction::Truncated,
+            FaultAction::DropAfter,
+        ] {
+            site.arm("*", When::Always, action.clone());
+            let (done, said) = workspace.try_apply(&["-refresh-only"]);
+            assert!(!done && says(&said, Severity::Error, "The state is unchanged"), "{action:?}: {said:?}");
+            site.sandbox().clear_faults();
+            assert_eq!(workspace.state().addresses(), [X], "{action:?}");
+        }
         workspace.settled();
         workspace.finish();
     });

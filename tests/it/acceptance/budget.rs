@@ -104,7 +104,7 @@ fn details_are_asked_for_once_and_what_went_meanwhile_is_no_obstacle() {
         let other = Workspace::new(workspace.cli, site);
         let many = Instance::new("x").set("count", 10).set("name", "\"x-${count.index}\"");
         other.write(&budget("100", "", &many));
-        other.plan(&[]);
+        other.save_plan(&[]);
         assert_eq!(site.requests("instance_detail") - before, 3);
         site.arm(
             "instance_detail",
@@ -121,12 +121,11 @@ fn details_are_asked_for_once_and_what_went_meanwhile_is_no_obstacle() {
 fn a_candidate_above_what_is_left_is_passed_over() {
     each_workspace(|site, workspace| {
         let choice = Instance::new("x").without("spec_id").set("candidates", "[{ spec_id = 101 }, { spec_id = 103 }]");
-        let plan = workspace.plan_and_apply_ok(&budget("5", "", &choice));
-        assert_eq!(plan.change("damodel_instance.x").after("spec_id"), 103);
-        workspace.destroy_ok();
+        workspace.write(&budget("5", "", &choice));
+        assert_eq!(workspace.plan(&[]).change("damodel_instance.x").after("spec_id"), 103);
         // Between plan and apply another instance uses the remaining budget.
         workspace.write(&budget("20", "", &choice));
-        workspace.plan(&[]);
+        workspace.save_plan(&[]);
         let other = Workspace::new(workspace.cli, site);
         other.apply_ok(&config(Instance::new("other").set("spec_id", 101)));
         let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
@@ -158,7 +157,7 @@ fn a_price_that_moved_is_held_against_the_budget_before_the_create() {
         workspace.apply_ok(&config(Instance::new("other").set("spec_id", 104)));
         let whole = format!("{}{}", Instance::new("other").set("spec_id", 104), Instance::new("x"));
         workspace.write(&budget("3", "", &whole));
-        workspace.plan(&[]);
+        workspace.save_plan(&[]);
         site.set_spec(104, Some(1.5), None);
         let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
         assert!(run.code == Some(1) && run.stderr.contains("3.48"), "{}", run.stderr);

@@ -1,11 +1,11 @@
 //! Candidates: what a plan shows of them, which one a create buys, and that the choice is kept.
 
 use damodel::sandbox::{Code, FaultAction, When};
-use rstest::rstest;
 use serde_json::json;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, each_workspace, refusal, says,
+    Diagnostic, Instance, Severity, Site, Started, Workspace, config, config_with, each_workspace, refusal, refusal_of,
+    says,
 };
 
 const X: &str = "damodel_instance.x";
@@ -90,54 +90,39 @@ fn candidates_of_several_regions_and_sizes() {
 fn none_that_fits_is_an_error_with_each_reason() {
     each_workspace(|site, workspace| {
         let provider = "region = \"cn-east-1\"\nmax_hourly_price = 5";
-        workspace.write(&config_with(provider, choice("[{ spec_id = 101 }, { spec_id = 999 }]")));
+        // One candidate is above the budget and one has no stock: the error is about the missing stock.
+        let sold_out = |label, list| choice(list).named(label).set("image_id", "901");
+        let y = sold_out("y", "[{ spec_id = 101 }, { spec_id = 106 }]");
+        let waits = sold_out("z", "[{ spec_id = 106 }]").text("wait_for_capacity", "1m");
+        let x = choice("[{ spec_id = 101 }, { spec_id = 999 }]");
+        workspace.write(&config_with(provider, format!("{x}{y}{waits}")));
         let said = workspace.try_plan(&[]);
-        let error = refusal(
-            &said,
-            &["No candidate", "1 \u{d7} spec_id 101 in cn-east-1", "max_hourly_price is 5", "spec_id 999"],
-        );
-        assert_eq!(error.attribute.as_deref(), Some("candidates"));
+        let words = ["No candidate", "1 \u{d7} spec_id 101 in cn-east-1", "max_hourly_price is 5", "spec_id 999"];
+        assert_eq!(refusal_of(&said, X, &words).attribute.as_deref(), Some("candidates"));
+        let words = ["has stock now", "max_hourly_price is 5", "has no stock now", "wait_for_capacity"];
+        refusal_of(&said, "damodel_instance.y", &words);
+        assert!(says(&said, Severity::Warning, "will wait for capacity"), "{said:#?}");
+        assert_eq!(said.iter().filter(|said| said.is_error()).count(), 2, "{said:#?}");
         workspace.write(&config_with(provider, choice("[]")));
         let said = workspace.try_plan(&[]);
         assert_eq!(refusal(&said, &["No candidates"]).attribute.as_deref(), Some("candidates"));
-        // One candidate is above the budget and one has no stock: the error is about the missing stock.
-        let sold_out = |list| choice(list).set("image_id", "901");
-        workspace.write(&config_with(provider, sold_out("[{ spec_id = 101 }, { spec_id = 106 }]")));
-        let said = workspace.try_plan(&[]);
-        refusal(&said, &["has stock now", "max_hourly_price is 5", "has no stock now", "wait_for_capacity"]);
-        workspace.write(&config_with(provider, sold_out("[{ spec_id = 106 }]").text("wait_for_capacity", "1m")));
-        let said = workspace.try_plan(&[]);
-        assert!(!said.iter().any(Diagnostic::is_error), "{said:#?}");
-        assert!(says(&said, Severity::Warning, "will wait for capacity"), "{said:#?}");
         assert_eq!(site.changes(), 0);
     });
 }
 
 #[test]
 fn the_cuda_label_and_the_images_region_rule_out() {
-    each_workspace(|site, workspace| {
-        workspace.apply_ok(&config(Instance::new("builder")));
-        // 105 supports CUDA 12.2, and the image's label says 12.4.
-        let plan = {
-            workspace.write(&config(format!(
-                "{}{}",
-                Instance::new("builder"),
-                choice("[{ spec_id = 105 }, { spec_id = 103 }]")
-            )));
-            workspace.plan(&[])
-        };
-        assert_eq!(plan.change(X).after("spec_id"), &json!(103));
-        assert_eq!(site.balance().created, 1);
-        // The private image 951 is in cn-east-1.
+    each_workspace(|_, workspace| {
+        // 105 supports CUDA 12.2, and the image's label says 12.4. The private image 951 is in cn-east-1.
+        let labelled = choice("[{ spec_id = 105 }, { spec_id = 103 }]");
         let list = "[{ spec_id = 202, region = \"cn-north-2\" }, { spec_id = 103, region = \"cn-east-1\" }]";
-        let of_an_image = choice(list).set("image_id", 951).text("image_type", "private");
-        workspace.write(&config(format!("{}{of_an_image}", Instance::new("builder"))));
+        let of_an_image = choice(list).named("y").set("image_id", 951).text("image_type", "private");
+        workspace.write(&config(format!("{labelled}{of_an_image}")));
         let plan = workspace.plan(&[]);
-        assert_eq!(
-            (plan.change(X).after("spec_id"), plan.change(X).after("region")),
-            (&json!(103), &json!("cn-east-1"))
-        );
-        workspace.finish();
+        for address in [X, "damodel_instance.y"] {
+            let change = plan.change(address);
+            assert_eq!((change.after("spec_id"), change.after("region")), (&json!(103), &json!("cn-east-1")));
+        }
     });
 }
 
@@ -148,7 +133,7 @@ fn the_first_choice_that_sells_out_after_the_plan_leads_to_the_next() {
             choice("[{ spec_id = 103 }, { spec_id = 105 }, { spec_id = 104 }, { spec_id = 101 }, { spec_id = 102 }]")
                 .set("image_id", "901"),
         ));
-        workspace.plan(&[]);
+        workspace.save_plan(&[]);
         sell_out(site, &[103, 104]);
         let before = site.requests("spec_list");
         workspace.apply_plan();
@@ -165,7 +150,7 @@ fn the_first_choice_that_sells_out_after_the_plan_leads_to_the_next() {
 fn a_candidate_is_bought_at_its_quote_or_not_at_all() {
     each_workspace(|site, workspace| {
         workspace.write(&config(choice(THREE)));
-        workspace.plan(&[]);
+        workspace.save_plan(&[]);
         set(site, 103, None, Some(2.5));
         workspace.apply_plan();
         workspace.settled();
@@ -173,7 +158,7 @@ fn a_candidate_is_bought_at_its_quote_or_not_at_all() {
         workspace.destroy_ok();
         // Spot prices too.
         workspace.write(&config(choice("[{ spec_id = 104 }, { spec_id = 101 }]").text("name", "other")));
-        workspace.plan(&[]);
+        workspace.save_plan(&[]);
         set(site, 104, None, Some(0.9));
         set(site, 101, None, Some(13.0));
         let (created, run) = (site.balance().created, workspace.run(&["apply", "-no-color", "-input=false", "plan"]));
@@ -221,7 +206,7 @@ fn one_that_is_left_and_sold_out_is_asked_for_once() {
             "region = \"cn-east-1\"\nmax_hourly_price = 5",
             choice("[{ spec_id = 101 }, { spec_id = 103 }]"),
         ));
-        workspace.plan(&[]);
+        workspace.save_plan(&[]);
         site.arm(
             "instance_create",
             When::Always,
@@ -245,7 +230,7 @@ fn the_choice_is_kept() {
             "[{ spec_id = 103, region = \"cn-east-1\" }]",
         ] {
             workspace.write(&config(choice(list)));
-            assert_eq!(workspace.plan(&[]).actions(), [], "{list}");
+            workspace.settled();
         }
         workspace.apply_ok(&config(choice("[{ spec_id = 103, gpu_num = 1 }]").without("gpu_num")));
         assert_eq!((site.balance().created, site.requests("instance_rename")), (1, 1));
@@ -273,10 +258,8 @@ fn a_list_that_loses_the_bought_specification_changes_nothing() {
         let (bought, changes) = (workspace.state(), site.changes());
         let keeps = |list: &str| {
             workspace.write(list);
-            let said = workspace.try_plan(&[]);
-            assert!(names_the_card(&said, "1 \u{d7} spec_id 104 in cn-east-1"), "{list}: {said:#?}");
-            workspace.settled();
-            workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
+            let (done, said) = workspace.try_apply(&[]);
+            assert!(done && names_the_card(&said, "1 \u{d7} spec_id 104 in cn-east-1"), "{list}: {said:#?}");
             assert_eq!(workspace.state().resource(X).flat(), bought.resource(X).flat(), "{list}");
         };
         set(site, 104, None, Some(3.0));
@@ -293,6 +276,7 @@ fn a_list_that_loses_the_bought_specification_changes_nothing() {
         ] {
             keeps(&config(choice(list).without("gpu_num").set("deletion_protection", "false")));
         }
+        workspace.settled();
         assert_eq!((site.changes(), site.balance().created), (changes, 1));
 
         // The next change stores the list.
@@ -311,97 +295,55 @@ fn a_list_that_loses_the_bought_specification_changes_nothing() {
             assert!(says(&said, Severity::Warning, "deletes the instance's disks"), "{said:#?}");
             assert!(!names_the_card(&said, ""), "{said:#?}");
         }
-        workspace.apply_ok(&config(named("[{ spec_id = 101 }]")));
+        workspace.write(&config(named("[{ spec_id = 101 }]")));
         workspace.finish();
     });
 }
 
-/// Where the state has no list, the list is stored, whatever it holds.
-#[rstest]
-#[case("[{ spec_id = 101 }]")]
-#[case("[]")]
-fn a_first_list_without_the_specification_is_an_update_that_sends_nothing(#[case] list: &str) {
+/// If the state has no list, any list is stored: without the specification (`x` and `y`), and with it (`z`).
+#[test]
+fn a_first_list_is_an_update_that_sends_nothing() {
+    const LISTS: [(&str, &str); 3] = [("x", "[{ spec_id = 101 }]"), ("y", "[]"), ("z", THREE)];
     each_workspace(|site, workspace| {
-        workspace.apply_ok(&config(Instance::new("x")));
-        let (changes, uid) = (site.changes(), site.live().remove(0));
+        let plain = LISTS.map(|(label, _)| Instance::new(label).to_string());
+        workspace.apply_ok(&config(plain.concat()));
+        let addresses = LISTS.map(|(label, _)| format!("damodel_instance.{label}"));
+        let uids = addresses.each_ref().map(|address| workspace.state().resource(address).id());
+        let changes = site.changes();
+        let lists = |count: usize| {
+            let listed = LISTS.map(|(label, list)| choice(list).named(label).to_string());
+            config(listed[..count].concat() + &plain[count..].concat())
+        };
         for is_imported in [false, true] {
+            workspace.write(&lists(3));
             if is_imported {
-                workspace.run_ok(&["state", "rm", X]);
-                workspace.run_ok(&["import", "-no-color", "-input=false", X, &uid]);
+                workspace.run_ok(&[&["state", "rm"], &addresses.each_ref().map(String::as_str)[..]].concat());
+                for (address, uid) in addresses.iter().zip(&uids) {
+                    workspace.run_ok(&["import", "-no-color", "-input=false", address, uid]);
+                }
             }
-            workspace.write(&config(choice(list)));
-            let said = workspace.try_plan(&[]);
-            assert!(names_the_card(&said, "1 \u{d7} spec_id 103 in cn-east-1 (gpu.rtx4090.1)"), "{said:#?}");
-            let plan = workspace.plan_and_apply_ok(&config(choice(list)));
-            assert_eq!(plan.change(X).actions(), "update", "{is_imported}");
-            assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
+            let said = workspace.save_plan(&[]);
+            for (address, is_named) in addresses.iter().zip([true, true, false]) {
+                let of_it: Vec<_> =
+                    said.iter().filter(|said| said.address.as_ref() == Some(address)).cloned().collect();
+                let card = "1 \u{d7} spec_id 103 in cn-east-1 (gpu.rtx4090.1)";
+                assert_eq!(names_the_card(&of_it, card), is_named, "{address}: {said:#?}");
+            }
+            let plan = workspace.saved_plan();
+            for address in &addresses {
+                assert_eq!(plan.change(address).actions(), "update", "{address} {is_imported}");
+                assert_eq!(plan.change(address).unknown(), Vec::<String>::new(), "{address}");
+            }
+            workspace.apply_plan();
+            workspace.settled();
             assert_eq!((spec_of(workspace), site.changes()), (103, changes));
         }
-        workspace.write(&config(choice("[]")));
-        let said = workspace.try_plan(&[&format!("-replace={X}")]);
+        let said = workspace.try_plan(&["-replace=damodel_instance.y"]);
         refusal(&said, &["No candidates", "at least one specification"]);
-        workspace.finish();
-    });
-}
-
-#[test]
-fn moving_between_the_forms_sends_nothing() {
-    each_workspace(|site, workspace| {
-        workspace.apply_ok(&config(Instance::new("x")));
-        let changes = site.changes();
-        let plan = workspace.plan_and_apply_ok(&config(choice(THREE)));
-        assert_eq!(plan.change(X).actions(), "update");
-        assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
-        workspace.apply_ok(&config(Instance::new("x").without("spec_id").text("spec_type", "gpu.rtx4090.1")));
-        assert_eq!(site.changes(), changes);
-        // After an import, too.
-        let uid = site.live().remove(0);
-        workspace.run_ok(&["state", "rm", X]);
-        workspace.write(&config(choice(THREE)));
-        workspace.run_ok(&["import", "-no-color", "-input=false", X, &uid]);
-        let plan = workspace.plan_and_apply_ok(&config(choice(THREE)));
-        assert_eq!(plan.change(X).actions(), "update");
-        assert_eq!((site.changes(), site.balance().created), (changes, 1));
-        workspace.finish();
-    });
-}
-
-#[test]
-fn a_create_goes_round_all_candidates_while_it_waits() {
-    each_workspace(|site, workspace| {
-        workspace.write(&config(choice(THREE).text("wait_for_capacity", "5m")));
-        sell_out(site, &[101, 103, 104]);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                site.await_ledger("a round of refused creates", |ledger| {
-                    ledger.requests_to("instance_create").count() == 3
-                });
-                set(site, 101, Some(1), None);
-            });
-            let (done, said) = workspace.try_apply(&[]);
-            assert!(done, "{said:#?}");
-        });
-        workspace.settled();
-        assert_eq!((spec_of(workspace), site.requests("instance_create"), site.balance().created), (101, 5, 1));
-        workspace.finish();
-    });
-}
-
-#[rstest]
-#[case::the_answer_is_lost(FaultAction::DropAfter, true)]
-#[case::nothing_was_made(
-    FaultAction::Error { code_n: Code::CreateInstanceFailedCudaNotMatch, processed: false },
-    false
-)]
-fn whatever_becomes_of_a_candidate_there_is_one_instance(#[case] action: FaultAction, #[case] is_made: bool) {
-    each_workspace(|site, workspace| {
-        workspace.write(&config(choice(THREE)));
-        workspace.plan(&[]);
-        sell_out(site, &[103]);
-        site.arm("instance_create", When::Nth(2), action.clone());
-        workspace.apply_plan();
-        workspace.settled();
-        assert_eq!((spec_of(workspace), site.balance().created), (if is_made { 101 } else { 104 }, 1));
+        // And back.
+        let coded = Instance::new("z").without("spec_id").text("spec_type", "gpu.rtx4090.1");
+        workspace.apply_ok(&lists(2).replace(&plain[2], &coded.to_string()));
+        assert_eq!((site.changes(), site.balance().created), (changes, 3));
         workspace.finish();
     });
 }
@@ -410,7 +352,7 @@ fn whatever_becomes_of_a_candidate_there_is_one_instance(#[case] action: FaultAc
 fn a_run_killed_after_its_second_candidate_was_accepted_is_resumed() {
     each_workspace(|site, workspace| {
         workspace.write(&config(choice(THREE)));
-        workspace.plan(&[]);
+        workspace.save_plan(&[]);
         site.arm(
             "instance_create",
             When::Nth(1),
@@ -431,77 +373,25 @@ fn a_run_killed_after_its_second_candidate_was_accepted_is_resumed() {
 }
 
 #[test]
-fn a_run_killed_between_two_candidates_goes_on_with_the_next_at_once() {
+fn what_makes_no_sense_is_refused_at_once() {
+    let cases = [
+        ("spec_id", "candidates = [{ spec_id = 103 }]\n  gpu_num = 1\n  spec_id = 103"),
+        ("candidates", "candidates = [{ spec_id = 103, gpu_num = 1 }, { spec_id = 104 }]"),
+        ("candidates", "candidates = [{ spec_id = 103, gpu_num = 1 }]\n  gpu_num = 1"),
+        ("candidates", "candidates = [{ spec_id = 103, region = \"r\" }]\n  gpu_num = 1\n  region = \"r\""),
+        ("candidates", "candidates = [{ gpu_num = 1 }]"),
+    ];
     each_workspace(|site, workspace| {
-        workspace.write(&config(choice(THREE).text("wait_for_capacity", "10m")));
-        sell_out(site, &[103, 101, 104]);
-        let mut started = Started::apply(workspace);
-        let is_refused = || workspace.notes().iter().any(|note| note.content["refused"] == true);
-        let round = || site.requests("instance_create") == 3 && is_refused();
-        started.until("a round of refusals", round);
-        started.kill();
-        started.ended(true);
-        set(site, 103, Some(1), None);
-        set(site, 104, Some(1), None);
-        let begun = std::time::Instant::now();
-        workspace.apply_ok(&config(choice(THREE)));
-        assert!(begun.elapsed().as_secs() < 60, "it waited for an instance that was refused");
-        assert_eq!((spec_of(workspace), site.balance().created), (103, 1));
-        workspace.finish();
-    });
-}
-
-#[test]
-fn other_errors_end_the_create() {
-    each_workspace(|site, workspace| {
-        workspace.write(&config(choice(THREE)));
-        site.arm(
-            "instance_create",
-            When::Next(1),
-            FaultAction::Error { code_n: Code::BalanceNotEnough, processed: false },
-        );
-        let (done, said) = workspace.try_apply(&[]);
-        assert!(!done);
-        refusal(&said, &["100038", "Nothing was created"]);
-        assert_eq!(site.requests("instance_create"), 1);
-        workspace.apply_ok(&config(choice(THREE)));
-        workspace.finish();
-    });
-}
-
-#[test]
-fn lists_of_the_data_source_are_candidates_as_they_are() {
-    each_workspace(|site, workspace| {
-        let specs = "data \"damodel_specs\" \"x\" {\n  gpu_name = \"4090\"\n  sort_by = \"price\"\n}\n";
-        let machine = choice("data.damodel_specs.x.specs");
-        let whole = config(format!("{specs}{machine}"));
-        workspace.apply_ok(&whole);
-        assert_eq!(spec_of(workspace), 104, "the cheapest");
-        // Another order and other prices.
-        set(site, 103, None, Some(0.1));
-        workspace.settled();
-        workspace.destroy_ok();
-        workspace.apply_ok(&whole);
-        assert_eq!(spec_of(workspace), 103, "the cheapest of now");
-        workspace.finish();
-    });
-}
-
-#[rstest]
-#[case("candidates = [{ spec_id = 103 }]\n  gpu_num = 1\n  spec_id = 103", "spec_id")]
-#[case("candidates = [{ spec_id = 103, gpu_num = 1 }, { spec_id = 104 }]", "candidates")]
-#[case("candidates = [{ spec_id = 103, gpu_num = 1 }]\n  gpu_num = 1", "candidates")]
-#[case("candidates = [{ spec_id = 103, region = \"r\" }]\n  gpu_num = 1\n  region = \"r\"", "candidates")]
-#[case("candidates = [{ gpu_num = 1 }]", "candidates")]
-fn what_makes_no_sense_is_refused_at_once(#[case] arguments: &str, #[case] attribute: &str) {
-    each_workspace(|site, workspace| {
-        let body = format!(
-            "resource \"damodel_instance\" \"x\" {{\n  image_id = 902\n  image_type = \"public\"\n  {arguments}\n}}\n"
-        );
-        workspace.write(&config(body));
+        let machine = |(number, (_, arguments)): (usize, &(&str, &str))| {
+            let image = "image_id = 902\n  image_type = \"public\"";
+            format!("resource \"damodel_instance\" \"x{number}\" {{\n  {image}\n  {arguments}\n}}\n")
+        };
+        workspace.write(&config(cases.iter().enumerate().map(machine).collect::<String>()));
         let said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
-        let error = refusal(&said, &[]);
-        assert_eq!(error.attribute.as_deref(), Some(attribute), "{error:#?}");
+        for (number, (attribute, _)) in cases.iter().enumerate() {
+            let error = refusal_of(&said, &format!("damodel_instance.x{number}"), &[]);
+            assert_eq!(error.attribute.as_deref(), Some(*attribute), "{error:#?}");
+        }
         assert_eq!(site.ledger().requests.len(), 0);
     });
 }

@@ -7,7 +7,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Site, Workspace, config, config_with, each_workspace, refusal, unchecked,
+    Diagnostic, Instance, Site, Workspace, config, config_with, each_workspace, refusal, refusal_of, unchecked,
 };
 
 fn set_stock(site: &Site, stock: i64) {
@@ -26,25 +26,33 @@ fn error<'a>(site: &Site, said: &'a [Diagnostic]) -> &'a Diagnostic {
 #[test]
 fn no_stock_is_said_where_it_was_asked_for() {
     each_workspace(|site, workspace| {
-        let gpus = |gpus: u32| unchecked(Instance::new("x").set("gpu_num", gpus));
-        for (fields, gpu_num, code, attribute) in [
-            (json!({ "stock": 1 }), 2, "160001", "gpu_num"),
-            (json!({ "stock": 8, "node_limit": 2 }), 4, "160004", "gpu_num"),
-            (json!({ "stock": 0 }), 1, "160014", "spec_id"),
-        ] {
-            site.set(StateList::Specs, 103, &fields);
-            workspace.write(&gpus(gpu_num));
-            let (done, said) = workspace.try_apply(&[]);
-            let error = error(site, &said);
-            assert!(!done && error.detail.contains(code) && error.detail.contains("wait_for_capacity"), "{error:?}");
-            assert_eq!(
-                (error.attribute.as_deref(), error.address.as_deref()),
-                (Some(attribute), Some("damodel_instance.x"))
-            );
+        let machine =
+            |label: &str, spec: i64, gpus: u32| Instance::new(label).set("spec_id", spec).set("gpu_num", gpus);
+        let few = [
+            (machine("few", 103, 2), json!({ "stock": 1 }), "160001", "gpu_num"),
+            (machine("spread", 105, 4), json!({ "stock": 8, "node_limit": 2 }), "160004", "gpu_num"),
+            (machine("none", 101, 1), json!({ "stock": 0 }), "160014", "spec_id"),
+            (
+                Instance::new("by_type").without("spec_id").text("spec_type", "gpu.h100-80g.1"),
+                json!({ "stock": 0 }),
+                "160014",
+                "spec_type",
+            ),
+        ];
+        for (spec, (_, fields, ..)) in [103, 105, 101, 102].into_iter().zip(&few) {
+            site.set(StateList::Specs, spec, fields);
         }
-        let by_type = Instance::new("x").without("spec_id").text("spec_type", "gpu.rtx4090.1");
-        workspace.write(&unchecked(by_type));
-        assert_eq!(error(site, &workspace.try_apply(&[]).1).attribute.as_deref(), Some("spec_type"));
+        workspace.write(&unchecked(
+            few.each_ref().map(|(machine, ..)| machine.clone().set("image_id", 901).to_string()).concat(),
+        ));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done);
+        for (machine, _, code, attribute) in &few {
+            let error =
+                refusal_of(&said, &format!("damodel_instance.{}", machine.label()), &[code, "wait_for_capacity"]);
+            assert_eq!(error.attribute.as_deref(), Some(*attribute));
+            assert!(error.id("request_id").and_then(|id| site.request(&id)).is_some(), "{error:?}");
+        }
         assert!(workspace.state().addresses().is_empty());
         assert_eq!(site.balance().created, 0);
     });

@@ -54,10 +54,7 @@ fn what_is_missing_is_an_error_of_what_needs_it() {
             let value = if argument == "base_url" { site.base_url() } else { site.token() };
             workspace.remove_env(variable);
             workspace.write(&config("data \"damodel_public_images\" \"all\" {}"));
-            let said = workspace.try_plan(&[]);
-            let found = errors(&said);
-            assert_eq!(found.len(), 1, "{said:?}");
-            assert!(found[0].text().contains(variable) && found[0].text().contains(argument), "{said:?}");
+            refusal(&workspace.try_plan(&[]), &[variable, argument]);
             workspace.write(&config(""));
             assert!(errors(&workspace.try_plan(&[])).is_empty());
             workspace.write(&config(Instance::new("x")));
@@ -95,8 +92,7 @@ fn the_region_comes_from_the_machine_the_provider_or_the_environment() {
         workspace.apply_ok(&config_with("", machine()));
         assert_eq!(workspace.state().resource(X).value("spec_id"), 201);
         // Another default does not move an existing instance.
-        let plan = workspace.plan_and_apply_ok(&config_with("region = \"cn-east-1\"", machine()));
-        assert_eq!(plan.actions(), []);
+        assert_eq!(workspace.applied(&config_with("region = \"cn-east-1\"", machine())), []);
         let plan =
             workspace.plan_and_apply_ok(&config_with("region = \"cn-north-2\"", machine().text("region", "cn-east-1")));
         assert_eq!(plan.change(X).replace_paths(), ["region"]);
@@ -167,8 +163,7 @@ fn white_space_around_values_is_ignored() {
         );
         let chat = "data \"damodel_chat_completion\" \"c\" {\n  model = \"deepseek-r1\"\n  \
                     messages = [{ role = \"user\", content = \"x\" }]\n}\n";
-        let plan = workspace.plan_and_apply_ok(&config_with(&arguments, format!("{machine}{chat}")));
-        assert_eq!(plan.actions(), []);
+        assert_eq!(workspace.applied(&config_with(&arguments, format!("{machine}{chat}"))), []);
         workspace.finish();
     });
 }

@@ -6,7 +6,7 @@ use damodel::sandbox::{Mutation, Options, StateList};
 use serde_json::{Value, json};
 
 use crate::support::terraform::{
-    Instance, Site, Workspace, config, each_cli, each_workspace, each_workspace_on, refusal,
+    Instance, Site, Workspace, config, each_cli, each_workspace, each_workspace_on, refusal, refusal_of,
 };
 
 #[test]
@@ -274,8 +274,7 @@ fn none_and_several_are_errors_that_list_what_there_is() {
             let said = workspace.try_plan(&[]);
             for (number, (source, _, words)) in cases.iter().enumerate() {
                 let address = format!("data.{source}.q{number}");
-                let of_it = said.iter().filter(|said| said.address.as_deref() == Some(&address)).cloned();
-                refusal(&of_it.collect::<Vec<_>>(), words);
+                refusal_of(&said, &address, words);
             }
         }
     });
@@ -295,8 +294,7 @@ fn a_list_that_lacks_objects_is_an_error() {
         let said = workspace.try_plan(&[]);
         for (source, _) in SOURCES {
             let address = format!("data.{source}.x");
-            let of_it = said.iter().filter(|said| said.address.as_deref() == Some(&address)).cloned();
-            refusal(&of_it.collect::<Vec<_>>(), &["the list is incomplete", "its total is"]);
+            refusal_of(&said, &address, &["the list is incomplete", "its total is"]);
         }
         let uid = &site.live()[0];
         workspace.apply_ok(&config(format!("data \"damodel_instance\" \"x\" {{\n  id = {uid:?}\n}}\n")));

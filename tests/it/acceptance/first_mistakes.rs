@@ -5,7 +5,7 @@ use std::fs;
 use rstest::rstest;
 use terraform_plugin::testing::ClientIdentity;
 
-use crate::support::terraform::{Instance, Site, config, config_with, each_workspace, refusal};
+use crate::support::terraform::{Instance, Site, config, config_with, each_workspace, refusal, refusal_of};
 
 #[rstest]
 #[case::refused(|_: &Site| "http://127.0.0.1:1".to_owned(), &["127.0.0.1:1 cannot be reached", "NO_PROXY"])]
@@ -58,7 +58,7 @@ fn a_configuration_without_required_providers_finds_its_error_on_a_page() {
         let (block, _) = block.split_once("```").unwrap();
         workspace.write(&format!("terraform {{{block}{body}"));
         workspace.remove_env("TF_CLI_CONFIG_FILE");
-        workspace.plan(&[]);
+        workspace.save_plan(&[]);
     });
 }
 
@@ -94,10 +94,13 @@ fn a_server_whose_certificate_is_an_authority_is_told_how_to_make_another() {
 #[test]
 fn an_unknown_region_of_a_data_source_names_those_in_use() {
     each_workspace(|_, workspace| {
-        for source in ["damodel_spec", "damodel_specs"] {
-            workspace.write(&config(format!("data {source:?} \"x\" {{\n  region = \"mars\"\n}}\n")));
+        let sources = ["damodel_spec", "damodel_specs"];
+        let source = |source: &str| format!("data {source:?} \"x\" {{\n  region = \"mars\"\n}}\n");
+        workspace.write(&config(sources.map(source).concat()));
+        let said = workspace.try_plan(&[]);
+        for source in sources {
             let words = ["Region \"mars\" has no specifications", "this account's instances and images: cn-"];
-            refusal(&workspace.try_plan(&[]), &words);
+            refusal_of(&said, &format!("data.{source}.x"), &words);
         }
     });
 }

@@ -90,21 +90,32 @@ fn a_wrong_argument_is_named() {
         let workspace = Workspace::new(cli, &site);
         let spec = "one([for s in data.damodel_specs.all.specs : s if s.spec_id == 103])";
         let estimate = |arguments: &str| format!("estimate_cost({spec}, {arguments})");
-        for (call, words) in [
-            (estimate("0, 0, null, null"), &["gpu_num", "whole number, at least 1"][..]),
-            (estimate("1.5, 0, null, null"), &["gpu_num", "whole number"]),
-            (estimate("null, 0, null, null"), &["gpu_num", "null"]),
-            (estimate("1, -1, null, null"), &["data_disk_expand_size_gb", "at least 0"]),
-            (estimate("1, 0, \"Yearly\", 1"), &["payment_type", "Monthly"]),
-            (estimate("1, 0, \"Daily\", null"), &["purchase_duration", "Hourly"]),
-            (estimate("1, 0, \"Daily\", 0"), &["purchase_duration", "at least 1"]),
-            ("estimate_cost({}, 1, 0, null, null)".to_owned(), &["spec", "price"]),
-        ] {
-            let body = format!(
-                "data \"damodel_specs\" \"all\" {{}}\noutput \"x\" {{\n  value = provider::damodel::{call}\n}}\n"
-            );
-            workspace.write(&config(body));
-            refusal(&workspace.try_plan(&[]), words);
+        // An error that needs no data source hides those that do.
+        let alone = [
+            (estimate("null, 0, null, null"), ["gpu_num", "null"]),
+            ("estimate_cost({}, 1, 0, null, null)".to_owned(), ["spec", "price"]),
+        ];
+        let of_specs = [
+            (estimate("0, 0, null, null"), ["gpu_num", "whole number, at least 1"]),
+            (estimate("1.5, 0, null, null"), ["gpu_num", "whole number"]),
+            (estimate("1, -1, null, null"), ["data_disk_expand_size_gb", "at least 0"]),
+            (estimate("1, 0, \"Yearly\", 1"), ["payment_type", "Monthly"]),
+            (estimate("1, 0, \"Daily\", null"), ["purchase_duration", "Hourly"]),
+            (estimate("1, 0, \"Daily\", 0"), ["purchase_duration", "at least 1"]),
+        ];
+        for calls in [&alone[..], &of_specs] {
+            let output = |(number, (call, _)): (usize, &(String, [&str; 2]))| {
+                format!("output \"x{number}\" {{ value = provider::damodel::{call} }}")
+            };
+            let outputs: Vec<String> = calls.iter().enumerate().map(output).collect();
+            let text = config(format!("data \"damodel_specs\" \"all\" {{}}\n{}\n", outputs.join("\n")));
+            workspace.write(&text);
+            let said = workspace.try_plan(&[]);
+            for ((_, words), output) in calls.iter().zip(&outputs) {
+                let line = text.lines().position(|line| line == output).map(|line| line as u64 + 1);
+                let at_it: Vec<_> = said.iter().filter(|said| said.line == line).cloned().collect();
+                refusal(&at_it, words);
+            }
         }
     });
 }

@@ -13,7 +13,8 @@ use crate::{
     support::{
         gguf::{Gguf, Q4_K, Size},
         terraform::{
-            Instance, Severity, Workspace, config, each_cli, each_workspace, each_workspace_since, refusal, says,
+            Diagnostic, Instance, Severity, Workspace, config, each_cli, each_workspace, each_workspace_since, refusal,
+            refusal_of, says,
         },
     },
 };
@@ -125,19 +126,15 @@ fn what_is_no_model_is_an_error_at_its_argument() {
             fs::write(workspace.directory().join(name), bytes).unwrap();
         }
         let cases = [
-            ("path = \"pointer.gguf\"", "path", "not a GGUF file: it begins with \"vers\""),
-            ("path = \"cut.gguf\"", "path", "the file ends within its header"),
-            ("path = \"incomplete.gguf\"", "path", "the file is incomplete"),
-            ("path = \"hostile.gguf\"", "path", "the file ends within its header"),
-            ("path = \"missing.gguf\"", "path", "No such file or directory"),
-            ("path = \"/\"", "path", "not a regular file"),
+            ("pointer.gguf", "not a GGUF file: it begins with \"vers\""),
+            ("cut.gguf", "the file ends within its header"),
+            ("incomplete.gguf", "the file is incomplete"),
+            ("hostile.gguf", "the file ends within its header"),
+            ("missing.gguf", "No such file or directory"),
+            ("/", "not a regular file"),
         ];
-        for (argument, attribute, word) in cases {
-            workspace.write(&config(source("x", &format!("  {argument}"))));
-            let said = workspace.try_plan(&[]);
-            assert_eq!(refusal(&said, &[word]).attribute.as_deref(), Some(attribute), "{said:#?}");
-        }
-        for (arguments, word) in [
+        expect(workspace, &cases.map(|(path, word)| (format!("  path = {path:?}"), word)), Some("path"));
+        let cases = [
             ("", "Set path or url"),
             ("  path = \"a\"\n  url = \"https://b\"", "not both"),
             ("  url = \"https://b\"\n  instance_id = \"ins-1\"", "a file in an instance"),
@@ -146,11 +143,21 @@ fn what_is_no_model_is_an_error_at_its_argument() {
                 "host_key needs instance_id or ssh",
             ),
             ("  path = \"a\"\n  ssh = { host = \"b\" }", "Missing SSH credentials"),
-        ] {
-            workspace.write(&config(source("x", arguments)));
-            refusal(&workspace.try_plan(&[]), &[word]);
-        }
+        ];
+        expect(workspace, &cases.map(|(arguments, word)| (arguments.to_owned(), word)), None);
     });
+}
+
+/// Expects of a plan of all data sources with these arguments an error of each, with this word and at this attribute.
+fn expect(workspace: &Workspace<'_>, cases: &[(String, &str)], attribute: Option<&str>) {
+    let name = |number: usize| format!("x{number}");
+    let sources = cases.iter().enumerate().map(|(number, (arguments, _))| source(&name(number), arguments));
+    workspace.write(&config(sources.collect::<String>()));
+    let said = workspace.try_plan(&[]);
+    for (number, (_, word)) in cases.iter().enumerate() {
+        let error = refusal_of(&said, &format!("data.damodel_model.{}", name(number)), &[word]);
+        assert!(attribute.is_none() || error.attribute.as_deref() == attribute, "{said:#?}");
+    }
 }
 
 #[test]
@@ -193,15 +200,22 @@ fn the_memory_of_a_model_is_a_number_in_the_plan() {
         assert_eq!((&recurrent["cache"], &recurrent["total"]), (&json!(null), &json!(null)));
         assert!(recurrent["notes"].to_string().contains("keeps a recurrent state"), "{recurrent:#}");
 
-        for (options, word) in [
+        let cases = [
             ("{ ctx = 1 }", "an option is unknown; the options are context_size"),
             ("{ context_size = -1 }", "context_size must be a whole number"),
             ("{ flash_attention = \"off\" }", "cache_type_v can be quantized with flash_attention only"),
-        ] {
-            workspace.write(&config(format!("{sources}output \"x\" {{\n  value = {}\n}}\n", call("m", options))));
-            let error = refusal(&workspace.try_plan(&[]), &[]).text().split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(error.contains(word), "{error}");
+        ];
+        let output =
+            |label: &str, options: &str| format!("output {label:?} {{\n  value = {}\n}}\n", call("m", options));
+        let outputs = cases.iter().zip(["a", "b", "c"]).map(|((options, _), label)| output(label, options));
+        workspace.write(&config(format!("{sources}{}", outputs.collect::<String>())));
+        let said = workspace.try_plan(&[]);
+        let errors: Vec<_> = said.iter().filter(|said| said.is_error()).map(Diagnostic::text).collect();
+        let errors: Vec<_> = errors.iter().map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        for (_, word) in cases {
+            assert_eq!(errors.iter().filter(|error| error.contains(word)).count(), 1, "{word}: {errors:#?}");
         }
+        assert_eq!(errors.len(), cases.len(), "{errors:#?}");
         workspace.write(&config(sources));
         workspace.finish();
     });

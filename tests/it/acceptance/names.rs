@@ -2,7 +2,6 @@
 //! replaced.
 
 use damodel::sandbox::{LedgerObject, Mutation};
-use rstest::rstest;
 
 use crate::support::terraform::{Instance, Started, config, each_workspace, image, refusal};
 
@@ -64,28 +63,6 @@ fn an_image_of_a_killed_save_whose_instance_is_replaced_in_the_same_plan_is_name
         // stops nothing, however young it is.
         site.mutate(Mutation::RemoveImage { id: id.parse().unwrap() });
         workspace.apply_ok(&whole(&Instance::new("builder").set("gpu_num", 2)));
-        workspace.finish();
-    });
-}
-
-#[rstest]
-fn a_replacement_may_bear_the_name_of_what_it_replaces(#[values(true, false)] is_tainted: bool) {
-    each_workspace(|site, workspace| {
-        let config = whole(&Instance::new("builder"));
-        workspace.apply_ok(&config);
-        let id = workspace.state().resource(MODEL).id();
-        let replace = format!("-replace={MODEL}");
-        let plan = if is_tainted {
-            workspace.run_ok(&["taint", MODEL]);
-            workspace.plan(&[])
-        } else {
-            workspace.plan(&[&replace])
-        };
-        assert_eq!(plan.actions(), [(MODEL.to_owned(), "delete, create".to_owned())]);
-        workspace.apply_plan();
-        workspace.settled();
-        assert_ne!(workspace.state().resource(MODEL).id(), id);
-        assert_eq!(site.balance_of(LedgerObject::PrivateImage).released, 1);
         workspace.finish();
     });
 }

@@ -3,14 +3,10 @@
 use std::{fs, process, time::Duration};
 
 use damodel::sandbox::{FaultAction, LedgerObject, Options, When};
-use rstest::rstest;
 
-use crate::support::terraform::{
-    Instance, Site, Started, config, disk, each_program, each_workspace_on, refusal, unchecked,
-};
+use crate::support::terraform::{Instance, Site, Started, config, each_program, each_workspace_on, refusal, unchecked};
 
 const X: &str = "damodel_instance.x";
-const TOKEN: &str = "DAMODEL_API_TOKEN";
 /// How long another process's create is waited for.
 const WAIT_MS: i64 = 15_000;
 
@@ -63,35 +59,28 @@ fn a_create_that_another_run_is_at_is_not_made_again() {
     });
 }
 
-#[rstest]
-fn a_provider_whose_core_was_killed_sends_no_create(#[values("instance_list", "cloud_disk_list")] list: &str) {
+#[test]
+fn a_provider_whose_core_was_killed_sends_no_create() {
     each_program(|site, workspace| {
-        let (object, create) = match list {
-            "instance_list" => (Instance::new("x").text("name", "same").to_string(), "instance_create"),
-            _ => (disk("x"), "cloud_disk_create"),
-        };
-        workspace.write(&unchecked(object));
+        workspace.write(&unchecked(Instance::new("x").text("name", "same")));
         // The provider is about to send the create, and looks for leftovers first.
-        site.arm(list, When::Always, FaultAction::Slow { ms: 1_500 });
+        site.arm("instance_list", When::Always, FaultAction::Slow { ms: 1_500 });
         let mut started = Started::apply(workspace);
-        site.await_ledger("a list", |ledger| ledger.requests_to(list).count() > 0);
+        site.await_ledger("a list", |ledger| ledger.requests_to("instance_list").count() > 0);
         started.kill_core();
         started.ended(true);
-        assert_eq!((site.requests(create), workspace.notes().len()), (0, 0));
+        assert_eq!((site.requests("instance_create"), workspace.notes().len()), (0, 0));
     });
 }
 
-#[rstest]
-fn ten_alike_creates_of_a_killed_core_are_made_once(#[values(true, false)] is_rotated: bool) {
+#[test]
+fn ten_alike_creates_of_a_killed_core_are_made_once() {
     each_workspace_on(&Options { creation: Duration::from_secs(4), ..Site::options() }, |site, workspace| {
         workspace.run_program();
         workspace.write(&alike(10));
         let mut started = Started::apply(workspace);
         site.await_ledger("ten creates", |ledger| ledger.balance(LedgerObject::Instance).created == 10);
         started.kill_core();
-        if is_rotated {
-            workspace.set_env(TOKEN, &site.rotated_token());
-        }
         // The provider of the killed Terraform still runs.
         let (done, said) = workspace.try_apply(&["-lock=false"]);
         started.ended(true);
@@ -158,6 +147,5 @@ fn an_answer_that_was_not_read_is_never_lost_without_a_word() {
         workspace.run_ok(&["import", "-no-color", "-input=false", X, &uid]);
         workspace.apply_ok(&config(Instance::new("x")));
         assert_eq!(site.balance().created, 1);
-        workspace.settled();
     });
 }

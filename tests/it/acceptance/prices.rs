@@ -1,11 +1,10 @@
 //! Prices in plans, and what happens when they change.
 
 use damodel::sandbox::{Code, FaultAction, When};
-use rstest::rstest;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::terraform::{
-    Instance, Severity, Site, Started, config, config_with, each_workspace, refusal, says,
+    Instance, Severity, Site, Started, config, config_with, each_workspace, refusal, refusal_of, says,
 };
 
 const X: &str = "damodel_instance.x";
@@ -23,36 +22,52 @@ fn budget(most: &str, more: &str) -> String {
     format!("region = \"cn-east-1\"\nmax_hourly_price = {most}\n{more}")
 }
 
-#[rstest]
-#[case("Hourly", json!({"unit_price": 3.96, "data_disk_price": 0.06, "period_total": 4.02, "hourly_equivalent": 4.02,
-    "discount": 0.95, "discount_status": "not_yet_effective"}))]
-#[case("Daily", json!({"unit_price": 89.1, "data_disk_price": 1.2, "period_total": 270.9, "hourly_equivalent": 3.7625,
-    "discount": 0.9, "discount_status": "voided"}))]
-#[case("Monthly", json!({"unit_price": 2376, "data_disk_price": 33, "period_total": 7227, "hourly_equivalent": 3.3,
-    "discount": 0.85, "discount_status": "none"}))]
-#[case("Weekly", json!({"unit_price": null, "data_disk_price": null, "period_total": null, "hourly_equivalent": null,
-    "discount": null, "discount_status": null}))]
-fn the_price_is_in_the_plan(#[case] payment: &str, #[case] expected: Value) {
+#[test]
+fn the_price_is_in_the_plan() {
+    let costs = [
+        (
+            "Hourly",
+            json!({"unit_price": 3.96, "data_disk_price": 0.06, "period_total": 4.02, "hourly_equivalent": 4.02,
+            "discount": 0.95, "discount_status": "not_yet_effective"}),
+        ),
+        (
+            "Daily",
+            json!({"unit_price": 89.1, "data_disk_price": 1.2, "period_total": 270.9, "hourly_equivalent": 3.7625,
+            "discount": 0.9, "discount_status": "voided"}),
+        ),
+        (
+            "Monthly",
+            json!({"unit_price": 2376, "data_disk_price": 33, "period_total": 7227, "hourly_equivalent": 3.3,
+            "discount": 0.85, "discount_status": "none"}),
+        ),
+        (
+            "Weekly",
+            json!({"unit_price": null, "data_disk_price": null, "period_total": null, "hourly_equivalent": null,
+            "discount": null, "discount_status": null}),
+        ),
+    ];
     each_workspace(|site, workspace| {
-        let machine = match payment {
-            "Hourly" => machine(),
-            // Its code and its number have the same effect.
-            "Daily" => machine()
-                .without("spec_id")
-                .text("spec_type", "gpu.rtx4090.1")
-                .text("payment_type", payment)
-                .set("purchase_duration", 3),
-            prepaid => machine().text("payment_type", prepaid).set("purchase_duration", 3),
+        let machine = |payment: &str| {
+            let machine = machine().named(payment).text("payment_type", payment);
+            match payment {
+                "Hourly" => machine,
+                // Its code and its number have the same effect.
+                "Daily" => machine.without("spec_id").text("spec_type", "gpu.rtx4090.1").set("purchase_duration", 3),
+                _ => machine.set("purchase_duration", 3),
+            }
         };
-        let plan = workspace.plan_and_apply_ok(&config(machine));
-        let mut expected = expected.clone();
-        expected["payment_type"] = json!(payment);
-        assert_eq!(plan.change(X).after("estimated_cost"), &expected);
-        assert_eq!(
-            [plan.change(X).after("spec_id"), plan.change(X).after("spec_type")],
-            [&json!(103), &json!("gpu.rtx4090.1")]
-        );
-        assert_eq!(workspace.state().resource(X).value("estimated_cost"), &expected);
+        let machines: String = costs.iter().map(|(payment, _)| machine(payment).to_string()).collect();
+        let plan = workspace.plan_and_apply_ok(&config(machines));
+        let state = workspace.state();
+        for (payment, cost) in &costs {
+            let address = format!("damodel_instance.{payment}");
+            let change = plan.change(&address);
+            let mut expected = cost.clone();
+            expected["payment_type"] = json!(payment);
+            assert_eq!(change.after("estimated_cost"), &expected);
+            assert_eq!([change.after("spec_id"), change.after("spec_type")], [&json!(103), &json!("gpu.rtx4090.1")]);
+            assert_eq!(state.resource(&address).value("estimated_cost"), &expected);
+        }
         // The state keeps the price of the create, whatever it costs later.
         set_price(site, 9.5);
         workspace.settled();
@@ -75,7 +90,7 @@ fn spot_capacity_has_no_price_before_it_is_bought() {
 fn a_price_that_rose_after_a_saved_plan_buys_nothing() {
     each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
-        workspace.plan(&[]);
+        workspace.save_plan(&[]);
         set_price(site, 2.5);
         let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
         assert_eq!(run.code, Some(1));
@@ -95,7 +110,7 @@ fn a_price_that_rose_after_a_saved_plan_buys_nothing() {
 fn a_price_that_fell_after_a_saved_plan_goes_on() {
     each_workspace(|site, workspace| {
         workspace.write(&config(Instance::new("x")));
-        workspace.plan(&[]);
+        workspace.save_plan(&[]);
         set_price(site, 1.5);
         workspace.apply_plan();
         workspace.settled();
@@ -148,19 +163,6 @@ fn without_a_plan_file_the_quote_of_the_plan_before_holds() {
 }
 
 #[test]
-fn without_a_plan_file_a_lower_price_goes_on() {
-    each_workspace(|site, workspace| {
-        workspace.write(&config(Instance::new("x")));
-        workspace.run_ok(&["plan", "-no-color", "-input=false"]);
-        set_price(site, 1.5);
-        let (done, said) = workspace.try_apply(&[]);
-        assert!(done, "{said:?}");
-        workspace.settled();
-        workspace.finish();
-    });
-}
-
-#[test]
 fn a_price_that_moves_inside_one_apply_is_told() {
     each_workspace(|site, workspace| {
         // The instance waits for its argument while the price rises: Terraform plans it again inside the apply.
@@ -180,27 +182,30 @@ fn a_price_that_moves_inside_one_apply_is_told() {
     });
 }
 
-#[rstest]
-#[case(103)]
-#[case(104)]
-fn the_budget_holds_in_the_plan_and_before_the_create(#[case] spec: i64) {
+#[test]
+fn the_budget_holds_in_the_plan_and_before_the_create() {
     each_workspace(|site, workspace| {
-        let machine = || Instance::new("x").set("spec_id", spec).set("gpu_num", 2);
-        workspace.write(&config_with(&budget("1", ""), machine()));
+        let machines = || {
+            let machine = |label: &str, spec: i64| Instance::new(label).set("spec_id", spec).set("gpu_num", 2);
+            format!("{}{}", machine("x", 103), machine("spot", 104))
+        };
+        workspace.write(&config_with(&budget("1", ""), machines()));
         let said = workspace.try_plan(&[]);
-        let error = refusal(&said, &["Above the budget", "max_hourly_price is 1"]);
-        assert_eq!(error.attribute.as_deref(), Some("spec_id"));
+        for address in [X, "damodel_instance.spot"] {
+            let error = refusal_of(&said, address, &["Above the budget", "max_hourly_price is 1"]);
+            assert_eq!(error.attribute.as_deref(), Some("spec_id"));
+        }
 
         // Without checks in the plan, nothing is bought above the budget either.
-        workspace.write(&config_with(&budget("1", "preflight = false"), machine()));
+        workspace.write(&config_with(&budget("1", "preflight = false"), machines()));
         let asked = site.ledger().requests.len();
-        workspace.plan(&[]);
+        workspace.save_plan(&[]);
         assert_eq!(site.ledger().requests.len(), asked, "a plan without preflight asks nothing");
         let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
-        assert!(run.code == Some(1) && run.stderr.contains("Above the budget"), "{}", run.stderr);
+        assert!(run.code == Some(1) && run.stderr.matches("Above the budget").count() == 2, "{}", run.stderr);
         assert_eq!((site.changes(), site.balance().created), (0, 0));
 
-        workspace.apply_ok(&config_with(&budget("3.96", ""), machine()));
+        workspace.apply_ok(&config_with(&budget("3.96", ""), machines()));
         workspace.finish();
     });
 }
@@ -264,13 +269,11 @@ fn without_preflight_a_plan_checks_nothing() {
         workspace.write(&config(&wrong));
         assert!(workspace.try_plan(&[]).iter().filter(|said| said.is_error()).count() >= 3);
         let asked = site.ledger().requests.len();
-        for value in ["false", "0"] {
-            workspace.set_env("DAMODEL_PREFLIGHT", value);
-            assert!(workspace.plan(&[]).change(X).is_unknown("estimated_cost"), "no price is known");
-        }
+        workspace.set_env("DAMODEL_PREFLIGHT", "false");
+        assert!(workspace.plan(&[]).change(X).is_unknown("estimated_cost"), "no price is known");
         workspace.set_env("DAMODEL_PREFLIGHT", "true");
         workspace.write(&config_with("region = \"cn-east-1\"\npreflight = false", &wrong));
-        workspace.plan(&[]);
+        workspace.save_plan(&[]);
         assert_eq!(site.ledger().requests.len(), asked, "the argument wins");
         workspace.set_env("DAMODEL_PREFLIGHT", "0");
         workspace.write(&config_with("region = \"cn-east-1\"\npreflight = true", wrong));

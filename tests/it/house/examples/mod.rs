@@ -285,7 +285,7 @@ fn the_mocked_tests_of_the_example_module_pass_without_a_service() {
     });
 }
 
-/// Everything that the provider offers has an example in the registry's layout, and nothing else has; all are formatted.
+/// All that the provider offers has an example in the registry's layout, nothing else has one, and all are formatted.
 #[test]
 fn everything_has_its_example() {
     each_cli(|cli| {
