@@ -46,7 +46,7 @@ pub(super) fn same_path(left: &str, right: &str) -> bool {
 
 /// The rule of [`is_allowed_disk_path`], as a phrase.
 pub(super) const DISK_PATH_RULE: &str =
-    "an absolute path outside /tmp, /dev, /proc, /sys, /etc, /usr and /boot, and not /, /root, /mnt or /var";
+    "outside /tmp, /dev, /proc, /sys, /etc, /usr and /boot, and not /, /root, /mnt or /var";
 
 /// Whether a cloud disk may be mounted here (service API, POST /api/storage/cloud_disk/create).
 pub(super) fn is_allowed_disk_path(path: &str) -> bool {

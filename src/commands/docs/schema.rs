@@ -19,6 +19,28 @@ const GROUPS: [(&str, &[Requirement]); 3] = [
     ("Read-Only", &[Requirement::Computed]),
 ];
 
+/// The groups of a long list of arguments, each with its heading and its arguments in order. What is in no group comes
+/// first.
+const ARGUMENTS: [(&str, &str); 10] = [
+    ("What to buy", "region spec_id spec_type gpu_num candidates payment_type purchase_duration auto_renew"),
+    ("Image and network", "image image_id image_type hostname external_ip"),
+    ("Disks", "data_disk_expand_size_gb data_disk_mount_path exist_disks new_disks object_mounts"),
+    ("Login", "login_method ssh_pubkey_id ssh_pubkey_name ssh ssh_private_key_wo ssh_password_wo store_credentials"),
+    ("Model", "model_source model_source_token_wo"),
+    ("Build", "build package source workspace"),
+    ("Key", "api_key api_key_wo api_key_wo_version"),
+    (
+        "Options",
+        "host port context_size parallel gpu_layers flash_attention cache_type_k cache_type_v jinja metrics extra_args \
+         environment triggers",
+    ),
+    ("Safety", "deletion_protection max_age on_unreleasable on_unreachable on_failure restart_policy"),
+    ("Waiting", "wait_for_capacity probe ready_timeout timeouts"),
+];
+
+/// The lines from which on a list is long.
+const LONG: usize = 10;
+
 /// What the page of a schema does not repeat, because another page explains it.
 #[derive(Clone, Debug)]
 pub(super) struct Links<'a> {
@@ -26,17 +48,19 @@ pub(super) struct Links<'a> {
     root: &'static str,
     /// Nested attributes, each with the page of the resource that explains it.
     nested: Vec<(&'a Attribute, PathBuf)>,
+    /// The groups of a long list.
+    groups: &'static [(&'static str, &'static str)],
 }
 
 impl<'a> Links<'a> {
     /// Of the index page.
     pub(super) fn of_the_index() -> Self {
-        Self { root: "", nested: Vec::new() }
+        Self { root: "", nested: Vec::new(), groups: &[] }
     }
 
     /// Of the page of a resource.
     pub(super) fn of_a_resource() -> Self {
-        Self { root: "../", nested: Vec::new() }
+        Self { root: "../", nested: Vec::new(), groups: &ARGUMENTS }
     }
 
     /// Of any other page: what one of these resources has under the same name, with the same arguments.
@@ -45,7 +69,7 @@ impl<'a> Links<'a> {
             let nested = resource.schema.attributes.iter().filter(|it| children(it).is_some());
             nested.map(|attribute| (attribute, PageKind::RESOURCE.path(resource.name)))
         });
-        Self { root: "../", nested: nested.collect() }
+        Self { root: "../", nested: nested.collect(), groups: &[] }
     }
 
     /// The place that explains a nested attribute.
@@ -57,6 +81,20 @@ impl<'a> Links<'a> {
         let same = |other: &Attribute| other.name == attribute.name && names(other).as_ref() == Some(&of_one);
         let (_, page) = self.nested.iter().find(|(other, _)| same(other))?;
         Some(format!("{}{}#{}", self.root, page.display(), anchor(false, &[&attribute.name])))
+    }
+
+    /// The paragraphs of a list: one, or one for each group of a long one, below its heading.
+    fn grouped(&self, mut lines: Vec<String>) -> Vec<String> {
+        let mut paragraphs = Vec::new();
+        for (heading, names) in self.groups.iter().filter(|_| lines.len() >= LONG) {
+            let is_of = |name: &str, line: &&String| line.starts_with(&format!("- `{name}` "));
+            let group = names.split(' ').filter_map(|name| lines.iter().find(|line| is_of(name, line)).cloned());
+            paragraphs.push((heading, group.collect::<Vec<String>>()));
+        }
+        lines.retain(|line| !paragraphs.iter().any(|(_, group)| group.contains(line)));
+        let groups = paragraphs.into_iter().filter(|(_, group)| !group.is_empty());
+        let groups = groups.flat_map(|(heading, group)| [format!("{heading}:"), group.join("\n")]);
+        (!lines.is_empty()).then(|| lines.join("\n")).into_iter().chain(groups).collect()
     }
 
     /// A text in which the rule of durations is a link.
@@ -89,11 +127,13 @@ pub(super) fn section(schema: &Schema, links: &Links<'_>) -> Vec<String> {
     }
     for (group, requirements) in GROUPS {
         let mut lines = lines(&schema.attributes, requirements, &[], links);
-        if requirements.contains(&Requirement::Optional) {
+        let are_arguments = requirements.contains(&Requirement::Optional);
+        if are_arguments {
             lines.extend(schema.blocks.iter().map(block));
         }
         if !lines.is_empty() {
-            paragraphs.extend([format!("### {group}"), lines.join("\n")]);
+            paragraphs.push(format!("### {group}"));
+            paragraphs.extend(if are_arguments { links.grouped(lines) } else { vec![lines.join("\n")] });
         }
     }
     let blocks = schema.blocks.iter().map(|block| Nested {

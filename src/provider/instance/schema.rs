@@ -105,7 +105,7 @@ pub(super) fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "image",
             Type::String,
-            "The image's full address. One of `image` and `image_id` is needed; if both are set, `image_id` is sent \
+            "The full address. One of `image` and `image_id` is needed; if both are set, `image_id` is sent \
              and `image` is not.",
         ))
         .follows(&["image_id", "image_type"])
@@ -178,9 +178,9 @@ fn behaviour() -> Vec<Attribute> {
         Attribute::optional(
             "max_age",
             Type::String,
-            "How long the instance may exist, counted from `start_time`, such as `8h` or `168h`. The provider enforces \
-             nothing: a refresh warns when the age is over, and the command `expire` releases the instance. Changed in \
-             place, without a request. Default: no limit.",
+            "How long the instance may exist, counted from `start_time`, such as `8h`. The provider enforces nothing: a \
+             refresh warns when the age is over, and the command `expire` releases the instance. Changed in place, \
+             without a request. Default: no limit.",
         )
         .validate(Validator::duration()),
         Attribute::with_default(

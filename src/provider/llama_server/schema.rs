@@ -46,8 +46,7 @@ fn place() -> Vec<Attribute> {
         Attribute::optional(
             "instance_id",
             Type::String,
-            "The UID of the instance. Address, port, password and GPU come from the service, and no secret enters the \
-             state.",
+            "The instance. Address, port, password and GPU come from the service, and no secret enters the state.",
         )
         .replaces(Replacement::Always)
         .validate(rules::instance_uid()),
@@ -61,7 +60,7 @@ fn place() -> Vec<Attribute> {
     ]
 }
 
-const WRITE_ONLY: &str = "Write-only: it never enters plan or state, so it is not available when the resource is \
+const WRITE_ONLY: &str = "It never enters plan or state, so it is not available when the resource is \
                           refreshed or destroyed. Without other credentials a refresh keeps the state unchanged, and a \
                           destroyed resource leaves the server running, with a warning.";
 
@@ -78,8 +77,8 @@ fn keys() -> Vec<Attribute> {
         Attribute::optional(
             "api_key_wo",
             Type::String,
-            "The same as `api_key`, but write-only: it never enters plan or state. A new value takes effect when \
-             `api_key_wo_version` changes, or when another change restarts the server.",
+            "The same as `api_key`, but it never enters plan or state. A new value takes effect when `api_key_wo_version` \
+             changes, or when another change restarts the server.",
         )
         .sensitive()
         .write_only()
@@ -87,7 +86,7 @@ fn keys() -> Vec<Attribute> {
         Attribute::optional(
             "api_key_wo_version",
             Type::Number,
-            "Any number; a change restarts the server with the current `api_key_wo`.",
+            "A whole number; a change restarts the server with the current `api_key_wo`.",
         )
         .validate(Validator::whole()),
     ]
@@ -124,7 +123,7 @@ fn build() -> Vec<Attribute> {
             "model_source_token_wo",
             Type::String,
             "The token for the download, such as one of a hub where the model's terms were accepted; only the server \
-             of `model_source.url` gets it. Write-only: it never enters plan or state. Default for \
+             of `model_source.url` gets it. It never enters plan or state. Default for \
              `https://huggingface.co/…`: the environment variable `DAMODEL_MODEL_TOKEN`.",
         )
         .sensitive()
@@ -171,8 +170,8 @@ fn address_and_sum() -> Vec<Attribute> {
         Attribute::required(
             "url",
             Type::String,
-            "The address of the file: `https`, or `http` on a loopback address. One that ends in \
-             `-00001-of-00003.gguf` stands for all files of a split model; `model` must end in the same way.",
+            "The address of the file. One that ends in `-00001-of-00003.gguf` stands for all files of a split model; \
+             `model` must end in the same way.",
         )
         .validate(Validator::text(model_source::ADDRESS, model_source::is_address)),
         Attribute::optional(
@@ -189,25 +188,22 @@ fn address_and_sum() -> Vec<Attribute> {
 
 fn source() -> Vec<Attribute> {
     vec![
-        Attribute::optional("url", Type::String, format!("A git repository. Default: `{REPOSITORY}`.")).validate(
+        Attribute::optional("url", Type::String, format!("The repository. Default: `{REPOSITORY}`.")).validate(
             Validator::text("the address of a git repository", |url| {
                 !url.is_empty() && !url.starts_with('-') && !url.contains(char::is_whitespace)
             }),
         ),
-        Attribute::optional(
-            "ref",
-            Type::String,
-            "A branch, tag or commit of the repository. Default: the default branch of `url`.",
-        )
-        .validate(Validator::text("a git branch, tag or commit", |reference| {
-            !reference.is_empty() && !reference.starts_with('-') && !reference.contains(char::is_whitespace)
-        })),
+        Attribute::optional("ref", Type::String, "What is compiled. Default: the default branch of `url`.").validate(
+            Validator::text("a git branch, tag or commit", |reference| {
+                !reference.is_empty() && !reference.starts_with('-') && !reference.contains(char::is_whitespace)
+            }),
+        ),
         Attribute::optional("path", Type::String, "A directory or archive with the source, in the instance.")
             .validate(path()),
         Attribute::optional(
             "cuda_architectures",
             Type::list(Type::String),
-            "CUDA architectures to compile for, as cmake names them, such as `70`. Default: those of the GPUs.",
+            "What to compile for, as cmake names it. Default: the architectures of the GPUs.",
         )
         .validate(Validator::text(
             "a CUDA architecture such as \"70\", \"90a\" or \"89-real\", or \"native\", \"all\" or \"all-major\"",
@@ -275,7 +271,7 @@ fn options() -> Vec<Attribute> {
         Attribute::optional(
             "extra_args",
             Type::list(Type::String),
-            "Further options, one word per element, appended unchanged. `--api-key`, `--api-prefix`, options for TLS, \
+            "Further options, appended unchanged. `--api-key`, `--api-prefix`, options for TLS, \
              the listening address and the model (a download too) are refused, and files that options name must exist.",
         )
         .validate(Validator::text("one word of a command line, without NUL", |word| !word.contains('\0'))),

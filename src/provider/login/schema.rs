@@ -90,7 +90,7 @@ fn attributes(visitor: Visitor, whose: &str, host: Attribute) -> Vec<Attribute> 
         Attribute::optional(
             "certificate",
             Type::String,
-            "An OpenSSH certificate for the private key, which may be the agent's: the text of its `-cert.pub` file.",
+            "The certificate for the private key, which may be the agent's: the text of its `-cert.pub` file.",
         )
         .validate(Validator::text("an OpenSSH certificate (ssh-…-cert-v01@openssh.com AAAA…)", |text| {
             text.split_whitespace().next().is_some_and(|kind| kind.ends_with("-cert-v01@openssh.com"))
@@ -105,11 +105,7 @@ fn attributes(visitor: Visitor, whose: &str, host: Attribute) -> Vec<Attribute> 
         Attribute::optional(
             "host_key",
             Type::String,
-            format!(
-                "The host key that the {whose} must present: an OpenSSH public-key line or a fingerprint (`SHA256:…`). \
-                 {}",
-                visitor.without_host_key(whose)
-            ),
+            format!("The host key that the {whose} must present. {}", visitor.without_host_key(whose)),
         )
         .validate(host_key()),
         timeout(whose).validate(Validator::duration()),
@@ -145,7 +141,7 @@ pub(crate) fn visit(visitor: Visitor) -> Vec<Attribute> {
         Attribute::optional(
             "instance_id",
             Type::String,
-            "The UID of the instance. Address, port and password come from the service.",
+            "The instance. Address, port and password come from the service.",
         )
         .validate(rules::instance_uid()),
         attribute(

@@ -60,10 +60,10 @@ pub(in crate::framework) fn rules(validators: &[Validator], description: &str, t
     rules.collect()
 }
 
-/// Whether a description already has a rule: literally, or all its quoted words as code.
+/// Whether a description already has a rule: in the same words, or all its quoted words as code.
 fn is_said(rule: &str, description: &str) -> bool {
     let mut quoted = rule.split('"').skip(1).step_by(2).peekable();
-    description.contains(rule)
+    description.to_lowercase().contains(&rule.to_lowercase())
         || (quoted.peek().is_some() && quoted.all(|word| description.contains(&format!("`{word}`"))))
 }
 
