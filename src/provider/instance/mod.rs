@@ -230,8 +230,8 @@ impl Managed for Instance {
         match client.api.instances().detail(&prior.key_text(), &limits).await {
             Ok(detail) => {
                 state.take_detail(&detail);
-                // The service may show the old name for a moment; the state gets the accepted name, and the next refresh
-                // reads it again.
+                // The service may show the old name for a moment; the state gets the accepted name, and the next
+                // refresh reads it again.
                 state.take_quoted(&planned);
                 state.name = planned.name;
                 let said = max_age::overdue(&state, overdue()).map(Diagnostics::from).unwrap_or_default();

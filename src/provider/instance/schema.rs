@@ -178,8 +178,8 @@ fn behaviour() -> Vec<Attribute> {
         Attribute::optional(
             "max_age",
             Type::String,
-            "How long the instance may exist, counted from `start_time`, such as `8h`. The provider enforces nothing: a \
-             refresh warns when the age is over, and the command `expire` releases the instance. Changed in place, \
+            "How long the instance may exist, counted from `start_time`, such as `8h`. The provider enforces nothing: \
+             a refresh warns when the age is over, and the command `expire` releases the instance. Changed in place, \
              without a request. Default: no limit.",
         )
         .validate(Validator::duration()),

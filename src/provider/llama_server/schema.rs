@@ -77,8 +77,8 @@ fn keys() -> Vec<Attribute> {
         Attribute::optional(
             "api_key_wo",
             Type::String,
-            "The same as `api_key`, but it never enters plan or state. A new value takes effect when `api_key_wo_version` \
-             changes, or when another change restarts the server.",
+            "The same as `api_key`, but it never enters plan or state. A new value takes effect when \
+             `api_key_wo_version` changes, or when another change restarts the server.",
         )
         .sensitive()
         .write_only()
