@@ -51,6 +51,7 @@ impl<'a> Stage<'a> {
                 fs::copy(file, module.join(file.file_name().unwrap())).unwrap();
             }
             fs::write(&main, fs::read_to_string(&main).unwrap().replace("../..", "./module")).unwrap();
+            workspace.run_ok(&["get", "-no-color"]);
         }
         let has_versions = |file: &PathBuf| fs::read_to_string(file).is_ok_and(|it| it.contains("required_providers"));
         if !files(example).iter().any(has_versions) {
