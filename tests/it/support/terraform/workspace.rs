@@ -293,8 +293,8 @@ impl<'a> Workspace<'a> {
     /// Checks that nothing is left to do, with and without refresh: no action and no changed output. If the refresh
     /// finds no drift, one plan proves both: without refresh it starts from the same values, and from the same private
     /// data as far as a plan reads it, because a refresh only notes the account there. With drift (a disk that was
-    /// mounted by an instance since, an import) the plan without refresh is made too. The data source of a check is read
-    /// again in every apply, which is no change, but has its exit code.
+    /// mounted by an instance since, an import) the plan without refresh is made too. The data source of a check is
+    /// read again in every apply, which is no change, but has its exit code.
     pub(crate) fn settled(&self) {
         let plan = |refresh: &str| {
             let run = self.run(&["plan", "-json", "-input=false", "-detailed-exitcode", refresh]);
