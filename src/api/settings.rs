@@ -272,7 +272,7 @@ pub enum InvalidBaseUrl {
     #[error("not an address that begins with https:// or http://")]
     NoAddress,
     /// It is plain http to another computer.
-    #[error("plain http is accepted for a loopback address only: the token would travel in the clear")]
+    #[error("plain http is accepted for a loopback address only: the token would be sent unencrypted")]
     PlainHttp,
     /// It contains a query or a fragment.
     #[error("an address with a query or fragment is not accepted")]

@@ -141,9 +141,8 @@ fn schema() -> Schema {
     attributes.extend(answer());
     Schema::new(
         "A chat with a model, repeated in every plan, for `check` blocks that test whether the model answers. By \
-         default the model is a hosted one, which needs the provider's `api_key`; with `target = \"llama_server\"` it \
-         is that of a `damodel_llama_server`, through SSH. The answer may take 15 minutes; it is streamed, so that no \
-         idle timeout ends it.",
+         default it calls a hosted model with the provider's `api_key`; `target = \"llama_server\"` calls a \
+         `damodel_llama_server` through SSH. The answer may take 15 minutes and is streamed.",
         attributes,
     )
 }
@@ -169,8 +168,12 @@ fn question() -> Vec<Attribute> {
             "The chat so far.",
         ),
         Attribute::optional("temperature", Type::Number, "The sampling temperature; sent only when set."),
-        Attribute::optional("max_tokens", Type::Number, "The longest answer in tokens; sent only when set.")
-            .validate(Validator::between(1..=i64::MAX)),
+        Attribute::optional(
+            "max_tokens",
+            Type::Number,
+            "The maximum length of the answer in tokens; sent only when set.",
+        )
+        .validate(Validator::between(1..=i64::MAX)),
     ]
 }
 
@@ -208,7 +211,7 @@ fn answer() -> Vec<Attribute> {
     let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
     vec![
         Attribute::computed("content", Type::String, "The answer."),
-        Attribute::computed("finish_reason", Type::String, "Why it ended: `stop`, `length`, …"),
+        Attribute::computed("finish_reason", Type::String, "Why the answer ended: `stop`, `length`, …"),
         Attribute::computed(
             "usage",
             AttributeType::Nested(
@@ -297,13 +300,13 @@ async fn ask(
 }
 
 fn stopped(tried: &str, why: &str) -> Diagnostic {
-    Diagnostic::error(format!("Cannot {tried}: {why}"), "The server had not answered by then.")
+    Diagnostic::error(format!("Cannot {tried}: {why}"), "The server did not answer in time.")
 }
 
 fn unanswered(tried: &str, port: u16, error: &ChatFailure) -> Diagnostic {
     match error {
         ChatFailure::Ssh(crate::ssh::Error::Refused { .. }) => Diagnostic::error(
-            format!("Cannot {tried}: it does not run"),
+            format!("Cannot {tried}: the server is not running"),
             format!(
                 "No program listens on port {port} of the instance. The plan of damodel_llama_server shows whether the \
                  server has stopped; an apply starts it."
@@ -312,7 +315,7 @@ fn unanswered(tried: &str, port: u16, error: &ChatFailure) -> Diagnostic {
         .at(Path::to("llama_server_id")),
         ChatFailure::Ssh(error) => SshFailure { error, tried: tried.to_owned(), now: String::new() }.diagnostic(),
         ChatFailure::Refused { status, .. } if status.as_u16() == 401 => Diagnostic::error(
-            format!("Cannot {tried}: it requires an API key"),
+            format!("Cannot {tried}: the server requires an API key"),
             format!("The server refused the request: {error}. Set api_key to the key of the damodel_llama_server."),
         )
         .at(Path::to("api_key")),

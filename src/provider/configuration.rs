@@ -68,9 +68,8 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "api_token_command",
                 Type::list(Type::String),
-                "A program and its arguments, run without a shell, whose standard output is the API token. The program \
-                 has 30 seconds and no standard input, and is run once, and again only if the service refuses the \
-                 token.",
+                "A program, with its arguments, that prints the API token. It runs without a shell or standard input, \
+                 for at most 30 seconds. It runs again only if the service refuses the token.",
             ),
             Attribute::optional(
                 "api_key",
@@ -88,7 +87,7 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "max_retries",
                 Type::Number,
-                format!("How often a failed request is repeated if that is safe. Default: `{}`.", defaults.max_retries),
+                format!("Maximum number of retries of a failed request. Default: `{}`.", defaults.max_retries),
             )
             .validate(Validator::between(0..=100)),
             Attribute::optional(
@@ -112,43 +111,40 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "max_hourly_price",
                 Type::Number,
-                "The maximum hourly price of an instance. A higher live price, also of spot capacity, is an error in \
-                 the plan and before the purchase.",
+                "The maximum hourly price of one instance, spot included. Checked in the plan and again before the \
+                 instance is bought.",
             )
             .validate(Validator::positive()),
             Attribute::optional(
                 "max_account_hourly_price",
                 Type::Number,
                 "The maximum hourly cost of the whole account: all instances that are not Released, at live prices, \
-                 and those that this run creates. An instance that exceeds it is an error in the plan and before the \
-                 purchase, and so is an instance without a known price. Aliases, units and runs that start together \
-                 can exceed it together: give each a share, or run them one after the other.",
+                 and those that this run creates. An instance that exceeds it, or has no known price, fails the plan, \
+                 and the apply before it buys anything. Aliases, units and runs that start together can exceed it: \
+                 give each a share, or run them one after the other.",
             )
             .validate(Validator::positive()),
             Attribute::optional(
                 "max_prepaid_total",
                 Type::Number,
-                "The maximum price of one purchase by the day, the week or the month: the `period_total` of an \
-                 instance's whole term. A higher one is an error in the plan and before the purchase, and so is a term \
-                 without a known price (`Weekly`). `auto_renew` buys further terms, which are not limited.",
+                "The maximum total price of a prepaid term (`period_total`). A higher or unknown price (`Weekly`) \
+                 fails the plan. Renewals are not limited.",
             )
             .validate(Validator::positive()),
             Attribute::optional(
                 "on_leftover",
                 Type::String,
-                "What happens if an earlier run of this stack created, or may have created, an instance or disk under \
-                 the same name: an unfinished creation with other arguments, a finished one that no state has shown, \
-                 or an object with this stack's marker and no pending record (a lost `.terraform`). `fail` (default) \
-                 is an error before anything is sent, with the import command; `warn` creates another. An unfinished \
-                 creation with the same arguments is always resumed.",
+                "What happens if an earlier run of this stack left an instance or disk of the same name that no state \
+                 has shown. `fail` (default): the apply stops before it buys anything and prints the import command. \
+                 `warn`: it creates another one. An unfinished create with the same arguments is always resumed.",
             )
             .validate(Validator::one_of(&["fail", "warn"])),
             Attribute::optional(
                 "unique_names",
                 Type::Bool,
-                "Whether names are unique in the account: if an existing object of the same kind has the configured \
-                 name, this is an error before the request, with the import command. For pipelines on fresh runners. \
-                 `create_before_destroy` then needs a name that changes. Default: `false`.",
+                "If `true`, a create fails if the account already has an object of the same kind and name; the error \
+                 has the import command. For pipelines on fresh runners. `create_before_destroy` then needs a name \
+                 that changes. Default: `false`.",
             ),
             Attribute::optional(
                 "stack",

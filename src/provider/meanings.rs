@@ -33,11 +33,11 @@ pub(super) fn meaning(error: &Error) -> Meaning {
 }
 
 /// The advice for a server whose certificate is that of an authority: TLS here refuses it, whoever is trusted.
-pub(super) const AUTHORITY: &str = "\
-    The certificate of the server is that of a certificate authority (CA:TRUE), as openssl req -x509 makes it by \
-    default. It is not accepted as the certificate of a server, also if ca_certificate_file has it. Make another with \
-    the option -addext basicConstraints=CA:FALSE for the server, and set the provider's ca_certificate_file to it. \
-    Nothing was sent.";
+pub(super) const AUTHORITY: &str = "The server uses the certificate of a certificate authority (CA:TRUE), as openssl \
+                                    req -x509 creates it by default. It is not accepted as a server certificate, even \
+                                    if ca_certificate_file has it. Create one with -addext basicConstraints=CA:FALSE \
+                                    for the server, and set the provider's ca_certificate_file to it. Nothing was \
+                                    sent.";
 
 /// The advice for a proxy that is not reached, or that does not reach the server. The error names its variable.
 pub(super) const PROXY: &str = "\
@@ -161,24 +161,24 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
         Code::UserCanNotCreateInstance => (
             "the account may not create instances",
             &[],
-            "The account of the provider's api_token, or its risk state, does not allow it. Contact the service's \
+            "The account of api_token (or its risk state) does not allow creating instances. Contact the service's \
              support.",
         ),
         Code::ImageNameExisted => (
             "the image name exists",
             &["name"],
-            "Names of private images are unique in an account. Choose another, or import the image that has it.",
+            "Names of private images are unique in an account. Choose another name, or import the existing image.",
         ),
         Code::ImageUploading => (
             "another image is being created",
             &["instance_id"],
-            "The request was repeated until the timeout of this step. Apply again when the other image is ready, or \
-             raise timeouts.create.",
+            "The provider retried until the timeout of this step. Apply again when the other image is ready, or raise \
+             timeouts.create.",
         ),
         Code::ImageSaveBusy => (
             "images are saved too often",
             &["instance_id"],
-            "The request was repeated until the timeout of this step. Apply again later, or raise timeouts.create.",
+            "The provider retried until the timeout of this step. Apply again later, or raise timeouts.create.",
         ),
         Code::ImageNoPrivilege => (
             "no permission for the image",
@@ -187,9 +187,9 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
              token.",
         ),
         Code::ImageUsedByInstance => (
-            "an instance is being created of the image",
+            "an instance is being created from this image",
             &[],
-            "The request was repeated until the timeout of this step. Try again when that instance is Running.",
+            "The provider retried until the timeout of this step. Try again when that instance is Running.",
         ),
         Code::ImageNotFound => (
             "the image does not exist in this account",
@@ -336,8 +336,8 @@ fn of_this_side(error: &Error) -> Row {
         }
         Error::HeldElsewhere(_) => (
             "another process is creating the same object",
-            "A run in the same folder and workspace holds its pending record. Wait until that process has ended, or \
-             end it, then apply again: the object that it created is adopted.",
+            "A run in the same folder and workspace uses its pending record. Wait until that run has ended, or stop \
+             it, then apply again: the object that it created is adopted.",
         ),
         Error::Journal(journal) if journal.action == "read" => (
             "a pending record cannot be read",

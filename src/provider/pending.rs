@@ -42,8 +42,8 @@ pub(super) async fn warn_of_pending(client: &ProviderClient, limits: &Context) -
     Diagnostic::warning(
         summary,
         format!(
-            "{}\n\nThe next apply adopts {them} if no argument changed; otherwise the apply stops before the \
-             purchase. To see what became of {them}: terraform-provider-damodel pending --dir {}",
+            "{}\n\nThe next apply adopts {them} if no argument changed. Otherwise it stops before it buys anything. \
+             To see what became of {them}: terraform-provider-damodel pending --dir {}",
             lines.join("\n"),
             client.journal.directory().display()
         ),

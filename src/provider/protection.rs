@@ -16,8 +16,8 @@ pub(super) fn check_create<M: Managed>(plan: &mut CreatePlan<M>) {
         plan.diagnostics.error_at(
             Path::to("deletion_protection"),
             "The object to replace has deletion_protection = true",
-            "No replacement is possible while deletion_protection is true in the state. Set it to false, apply, and \
-             try again. Nothing was changed.",
+            "It cannot be replaced while deletion_protection is true in the state. Set it to false, apply, and try \
+             again. Nothing was changed.",
         );
     }
 }
@@ -42,7 +42,7 @@ pub(super) fn check_update<M: Managed>(plan: &mut UpdatePlan<M>) {
 pub(super) fn refusal<M: Managed>(state: &M) -> Diagnostic {
     Diagnostic::error(
         format!("{} has deletion_protection = true", capitalized(&state.title())),
-        "Nothing is destroyed while deletion_protection is true in the state. Set it to false, apply, and destroy \
+        "It cannot be destroyed while deletion_protection is true in the state. Set it to false, apply, and destroy \
          again. Nothing was changed.",
     )
 }

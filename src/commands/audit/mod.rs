@@ -41,11 +41,11 @@ const FOUND: u8 = 3;
 /// The time limit for all requests of a list.
 pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Lists everything that the account bills, and which state or pending record holds it.
+/// Lists the billed objects of the account, and the state or pending record that manages each.
 ///
-/// The holder of an unmanaged object is "nobody". States are state files, or the output of `terraform state pull`,
-/// `tofu state pull` or `show -json`. Prices are today's prices of the specifications. The service has no prices for
-/// cloud disks and images, and does not list the extra local disk of an instance.
+/// An object in no state and no pending record has the holder "nobody". States are state files, or the output of
+/// `terraform state pull`, `tofu state pull` or `show -json`. Prices are today's prices of the specifications. The
+/// service has no prices for cloud disks and images, and does not list the extra local disk of an instance.
 ///
 /// Exit codes: 0 the account was listed; 3 with --fail-on, an object is unmanaged or an instance is older than its
 /// max_age; 1 the account or a state could not be read completely, they do not belong together, or with --fail-on

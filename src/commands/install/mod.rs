@@ -35,8 +35,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Puts this program where `terraform init` and `tofu init` find it, under the hosts of both registries.
 ///
-/// Its licence lies beside it, as in a release. Both command lines use this program instead of a registry's. Runs that
-/// use an installed version are not affected.
+/// Terraform and OpenTofu then use this program instead of downloading one. Its licence is copied too. Runs that use an
+/// installed version are not affected.
 ///
 /// Exit codes: 0 it is installed; 1 a file cannot be read or written; 2 wrong usage.
 #[derive(Clone, Debug, Default, Parser)]

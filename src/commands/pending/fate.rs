@@ -163,7 +163,7 @@ impl Fate {
     pub(super) fn advice(&self, listed: &PendingCreate, entry: &str) -> String {
         match (self, listed.record.phase) {
             (Self::Alive { .. }, CreatePhase::Sent | CreatePhase::Accepted) => {
-                "apply the same configuration in this folder: it resumes the creation".to_owned()
+                "apply the same configuration in this folder: it resumes the create".to_owned()
             }
             (Self::Alive { uid, .. }, CreatePhase::Finished) => {
                 format!("the next plan clears this; if no state has it: terraform import <address> {uid}")

@@ -27,7 +27,7 @@ use crate::{
 /// The time limit for all requests.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Lists what killed runs began to create, and what became of it.
+/// Lists unfinished creates of interrupted runs and their current status.
 ///
 /// A pending record is written before an object is created, and removed when the state contains the object. The records
 /// listed here were left by runs that ended early; the next apply resumes them. Run this command in the folder of the
@@ -78,7 +78,7 @@ pub async fn run_to(
         let directory = notes.directory().display();
         return Err(Failure::new(format!(
             "no pending directory at {directory}. Give the DAMODEL_PENDING_DIR of the apply, relative to this folder; \
-             the first apply makes it"
+             the first apply creates it"
         )));
     }
     let service = AskedService::new(Client::new(arguments.service.settings(environment)?));
@@ -111,7 +111,7 @@ async fn list(journal: &Journal, service: &AskedService, context: &Context) -> R
         text.push_str(&line);
     }
     if !service.is_configured() {
-        text.push_str("\nTo learn what became of them, set DAMODEL_BASE_URL and DAMODEL_API_TOKEN.\n");
+        text.push_str("\nTo see their status, set DAMODEL_BASE_URL and DAMODEL_API_TOKEN.\n");
     }
     Ok(text)
 }

@@ -68,7 +68,7 @@ pub struct Arguments {
     /// Fails when the plans do any of these. May be repeated.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
     pub deny: Vec<Rule>,
-    /// A policy (TOML). The options apply too, and its exceptions hold for them. No other policy counts.
+    /// A policy (TOML). Its exceptions also apply to the options. No other policy is used.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
 }

@@ -128,7 +128,7 @@ pub fn line(event: &ProgressEvent, now: i64) -> String {
     }
     let took = elapsed(event, event.at);
     let ended = event.ended.map(|ended| match ended {
-        WaitEnding::BrokenOff => "broken off: its run ended after",
+        WaitEnding::BrokenOff => "interrupted: its run ended after",
         WaitEnding::Done => "done after",
         WaitEnding::Stopped => "stopped waiting after",
     });
@@ -193,6 +193,6 @@ mod tests {
         let stopped = line(None, Some(WaitEnding::Stopped), 0);
         assert_eq!(stopped, format!("{title}: creating, stopped waiting after 1m 4s"));
         let broken = line(None, Some(WaitEnding::BrokenOff), 0);
-        assert_eq!(broken, format!("{title}: creating, broken off: its run ended after 1m 4s"));
+        assert_eq!(broken, format!("{title}: creating, interrupted: its run ended after 1m 4s"));
     }
 }

@@ -95,8 +95,8 @@ impl Managed for CloudDisk {
             Diagnostic::warning(
                 format!("{} is {}", capitalized(&self.title()), disk_status(disk.status.unwrap_or_default())),
                 format!(
-                    "The service created the disk, but its status is not available. The state holds the disk. Check it \
-                     in the console{}.",
+                    "The service created the disk, but its status is not available. The disk is in the state: check \
+                     it in the console{}.",
                     accepted.ids
                 ),
             )
@@ -278,8 +278,9 @@ impl Release<'_, CloudDisk> {
             return Diagnostic::error(
                 format!("{} was not released", capitalized(&title)),
                 format!(
-                    "Before a release the provider must know whether it is mounted, but {why}: {error}. The resource \
-                     stays in the state; destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
+                    "The provider must know whether the disk is mounted before it releases it, but {why}: {error}. \
+                     The resource stays in the state; destroy again to continue. To wait longer set timeouts {{ \
+                     delete = \"…\" }}."
                 ),
             );
         }

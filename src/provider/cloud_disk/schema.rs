@@ -75,8 +75,7 @@ pub(super) fn schema() -> Schema {
             "deletion_protection",
             Type::Bool,
             false,
-            "Whether destroying or replacing the disk is an error. What counts is the value in the state: to destroy \
-             the disk, set this to `false`, apply, then destroy.",
+            "If `true`, destroying or replacing the disk fails. To destroy it, first set this to `false` and apply.",
         ),
     ];
     let of_the_spec = ["spec_type", "storage_class", "multiple_mounting"];

@@ -36,8 +36,8 @@ impl EphemeralResource for InstanceAccessResource {
 
     fn schema(&self) -> Schema {
         Schema::new(
-            "How to log in to an instance, read during the run. The values never reach the state or the plan. An \
-             instance that is still being created is waited for.",
+            "The login of an instance, read during the run and never stored in state or plan. If the instance is \
+             still being created, the run waits for it.",
             vec![
                 Attribute::required("id", Type::String, "The instance's UID.").validate(rules::non_empty()),
                 Attribute::computed("ssh_host", Type::String, "The address for SSH."),

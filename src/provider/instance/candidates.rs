@@ -49,10 +49,10 @@ pub(super) fn attribute() -> Attribute {
     Attribute::optional(
         "candidates",
         AttributeType::Nested(Nesting::List, candidate),
-        "Specifications in order of preference, instead of `spec_id` or `spec_type`. The apply takes the first one \
-         that has stock, at or below its quote. The list only decides what a create buys: a changed list never changes \
-         or replaces an existing instance. If its specification leaves the list, the plan warns. `specs` of \
-         `damodel_specs` can be used directly, without a filter by stock or price: the plan checks both.",
+        "Specifications in order of preference, instead of `spec_id` or `spec_type`. The apply buys the first one \
+         that is in stock, at or below its quote. A changed list never changes or replaces an existing instance. If \
+         the list no longer has its specification, the plan warns. `specs` of `damodel_specs` can be used directly, \
+         without a filter by stock or price: the plan checks both.",
     )
 }
 

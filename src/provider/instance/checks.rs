@@ -275,8 +275,8 @@ impl Findings {
                     path,
                     "The cloud disk cannot be mounted",
                     format!(
-                        "Cloud disk {id} does not exist in this account. For a placeholder, as from mock_outputs of \
-                         Terragrunt, DAMODEL_PREFLIGHT=false turns the checks of a plan off."
+                        "Cloud disk {id} does not exist in this account. If it is a placeholder, as from Terragrunt's \
+                         mock_outputs, turn the checks of a plan off with DAMODEL_PREFLIGHT=false."
                     ),
                 ),
                 None => {}

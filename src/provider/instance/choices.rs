@@ -305,8 +305,8 @@ impl Survey {
                     path,
                     "The price has changed",
                     format!(
-                        "An earlier plan quoted {} for {what}, and the live price is {}. This plan keeps the quote. An \
-                         apply buys it only if its live price is not above the quote.",
+                        "An earlier plan quoted {} for {what}, and the live price is {}. This plan keeps the quote. \
+                         The apply buys only at or below the quote.",
                         offer.cost, now.cost
                     ),
                 );

@@ -194,7 +194,7 @@ fn mount_path(description: &str) -> Attribute {
 /// The text about the disks that the release of an instance deletes and keeps.
 pub(super) async fn told(instance: &Instance, client: Option<&ProviderClient>, limits: &Context) -> String {
     let mount_path = instance.data_disk_mount_path.as_str().unwrap_or(super::schema::DEFAULT_MOUNT_PATH);
-    let own = format!("The release deletes its system disk and its local data disk ({mount_path}) permanently.");
+    let own = format!("Its system disk and its local data disk ({mount_path}) are deleted permanently.");
     let listing = match client {
         Some(client) => client.api.cloud_disks().snapshot(limits).await.ok(),
         None => None,
@@ -205,8 +205,8 @@ pub(super) async fn told(instance: &Instance, client: Option<&ProviderClient>, l
     };
     let mut parts = vec![own];
     for (names, sentence) in [
-        (named(true), "These cloud disks are released with it, and their data is deleted"),
-        (named(false), "The release does not delete these cloud disks, which are billed until they are destroyed"),
+        (named(true), "These cloud disks and their data are deleted with it"),
+        (named(false), "These cloud disks are kept and billed until you destroy them"),
     ] {
         if !names.is_empty() {
             parts.push(format!("{sentence}: {}.", names.join(", ")));
@@ -224,7 +224,7 @@ pub(super) fn prepaid(instance: &Instance) -> Option<Diagnostic> {
     let payment = instance.payment_type.as_str().filter(|payment| *payment != "Hourly")?;
     let until = instance.release_time.as_str().or(instance.rent_deadline.as_str()).unwrap_or("an unknown time");
     Some(Diagnostic::warning(
-        "The release of a prepaid instance may be refused",
+        "The service may refuse to release the prepaid instance",
         format!(
             "{} is paid for {payment}, until {until}. The service may forbid its release before that date (160012). \
              on_unreleasable decides what happens then; its value in the state is {:?}.",

@@ -28,7 +28,7 @@ pub(super) fn overdue(instance: &Instance, now: Option<i64>) -> Option<Diagnosti
     let age = if age < 60 { age } else { age - age % 60 };
     let price = instance.gpu_price.known().map(|price| format!(" Its gpu_price is {price}.")).unwrap_or_default();
     let detail = format!(
-        "{} is {} old, and max_age is {text:?}.{price} The provider releases nothing because of its age: run \
+        "{} is {} old, and max_age is {text:?}.{price} The provider does not release it by itself: run \
          terraform-provider-damodel expire with the state, or destroy the instance.",
         capitalized(&instance.title()),
         print_duration(Duration::from_secs(age))

@@ -142,8 +142,9 @@ impl Managed for Instance {
         Some(Diagnostic::error(
             format!("{} was created with status {status}", capitalized(&self.title())),
             format!(
-                "The service could not complete the instance: its status is {status}. The state holds the instance, \
-                 tainted: the next apply releases it and tries again. For the service's support: instance UID {}{}.",
+                "The service could not complete the instance: its status is {status}. The instance is in the state \
+                 and tainted. The next apply releases it and tries again. For the service's support: instance UID \
+                 {}{}.",
                 instance.uid, accepted.ids
             ),
         ))
@@ -161,7 +162,7 @@ impl Managed for Instance {
             Err(error) => {
                 let failure = Failure {
                     error: &error,
-                    tried: format!("read {} after its creation", creation.state.title()),
+                    tried: format!("read {} after the create", creation.state.title()),
                     now: "The instance exists; the next refresh completes the state.".to_owned(),
                 };
                 creation.diagnostics.push(failure.warning());
@@ -262,8 +263,8 @@ impl Managed for Instance {
         match &status {
             Some(InstanceStatus::Failed) => Some(Forbidden::Abandoned(Diagnostic::warning(
                 format!("{} was not released", capitalized(&release.current.state.title())),
-                "Its creation failed, and the service refuses to release such an instance (160012). The resource was \
-                 removed from the state.",
+                "The instance failed to start, and the service does not release failed instances (160012). The \
+                 resource was removed from the state.",
             ))),
             Some(InstanceStatus::Running | InstanceStatus::Stopped | InstanceStatus::Released) => {
                 Some(if is_first { Forbidden::Again } else { release.lastingly_forbidden(error) })

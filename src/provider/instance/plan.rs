@@ -64,7 +64,7 @@ async fn live(plan: &mut CreatePlan<Instance>, client: &ProviderClient, limits: 
         plan.diagnostics.warning_at(
             Path::to("auto_renew"),
             "Further terms are not limited",
-            "The provider's max_prepaid_total holds for one term, and auto_renew = true buys further ones.",
+            "The provider's max_prepaid_total limits one term, and auto_renew = true buys further ones.",
         );
     }
     let replaced = Replaced { uid: replaced.as_deref(), tainted: name.as_deref() };

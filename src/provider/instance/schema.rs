@@ -84,8 +84,8 @@ pub(super) fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional_computed(
             "gpu_num",
             Type::Number,
-            "How many GPUs, from 1 to the specification's `max_gpu_count`. Default: 1 for a new instance, also for one \
-             that replaces another. An existing instance keeps its number while the configuration sets none.",
+            "How many GPUs, from 1 to the specification's `max_gpu_count`. Default: 1 for a new instance or a \
+             replacement; an existing instance keeps its number.",
         ))
         .validate(Validator::between(1..=i64::MAX)),
         fixed(Attribute::with_default(
@@ -158,8 +158,7 @@ pub(super) fn arguments() -> Vec<Attribute> {
             "auto_renew",
             Type::Bool,
             false,
-            "Whether the service renews the term of a prepaid instance automatically. The service has no call to \
-             change it.",
+            "Whether the service renews the term of a prepaid instance automatically. The API cannot change it later.",
         )),
     ]
 }
@@ -170,34 +169,32 @@ fn behaviour() -> Vec<Attribute> {
         Attribute::optional(
             "wait_for_capacity",
             Type::String,
-            "How long the apply tries again while the service has no stock (160001, 160004, 160014), such as `30m`, in \
-             addition to `timeouts.create`. With `candidates` each round tries all of them. The price is checked again \
-             before each attempt. Default: no repetition.",
+            "How long to retry while there is no stock, such as `30m`, on top of `timeouts.create`. The price is \
+             checked again before each attempt. Default: do not retry.",
         )
         .validate(Validator::duration()),
         Attribute::optional(
             "max_age",
             Type::String,
-            "How long the instance may exist, counted from `start_time`, such as `8h`. The provider enforces nothing: \
-             a refresh warns when the age is over, and the command `expire` releases the instance. Changed in place, \
-             without a request. Default: no limit.",
+            "The maximum age, counted from `start_time`, such as `8h`. The provider does not release the instance: a \
+             refresh warns when it is older, and the command `expire` releases it. Changed in place. Default: no \
+             limit.",
         )
         .validate(Validator::duration()),
         Attribute::with_default(
             "deletion_protection",
             Type::Bool,
             false,
-            "Whether destroying or replacing the instance is an error. What counts is the value in the state: to \
-             destroy the instance, set this to `false`, apply, then destroy.",
+            "If `true`, destroying or replacing the instance fails. To destroy it, first set this to `false` and \
+             apply.",
         ),
         Attribute::with_default(
             "on_unreleasable",
             Type::String,
             "fail",
-            "What happens when the service forbids the release (160012), as with prepaid instances: `fail`, or \
-             `abandon` to remove the instance from the state and leave it until its term ends; only for one that is \
-             not paid by the hour. A release that is refused while the instance is being created is waited for. The \
-             environment variable `DAMODEL_ON_UNRELEASABLE` overrides it for prepaid instances.",
+            "What happens when the service forbids the release (160012): `fail`, or `abandon`: remove the instance \
+             from the state and let the paid term run out. `abandon` is for prepaid instances only. The environment \
+             variable `DAMODEL_ON_UNRELEASABLE` overrides it for prepaid instances.",
         )
         .validate(Validator::one_of(&["fail", "abandon"])),
         store_credentials(),

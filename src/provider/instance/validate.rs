@@ -16,8 +16,8 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
         diagnostics.error_at(
             Path::to("on_unreleasable"),
             "An abandoned instance would be billed indefinitely",
-            "on_unreleasable = \"abandon\" leaves the instance until its term ends, but one that is paid by the hour \
-             has no term. Set on_unreleasable = \"fail\", or another payment_type.",
+            "on_unreleasable = \"abandon\" leaves the instance until its term ends, but an hourly instance has no \
+             term. Set on_unreleasable = \"fail\", or another payment_type.",
         );
     } else if config.on_unreleasable.as_str() == Some("abandon") && config.auto_renew.known() == Some(&true) {
         diagnostics.error_at(
@@ -54,7 +54,7 @@ fn payment(config: &Instance, diagnostics: &mut Diagnostics) {
         (Some("Hourly"), false) => diagnostics.warning_at(
             Path::to("purchase_duration"),
             "purchase_duration has no effect",
-            "An instance that is paid by the hour has no term: purchase_duration is not sent.",
+            "An hourly instance has no term: purchase_duration is not sent.",
         ),
         (Some(payment), false) => {
             let (most, periods) =

@@ -79,15 +79,12 @@ pub(in crate::provider) fn doubt(subject: &Subject, absence: Absence) -> Diagnos
             return Diagnostic::error(
                 format!("{title} is not visible yet"),
                 format!(
-                    "The creation is a few minutes ago, but the service does not list the object yet. {STAYS} Try \
-                     again in a few minutes."
+                    "The object was created a few minutes ago and is not listed yet. {STAYS} Try again in a few \
+                     minutes."
                 ),
             );
         }
-        AccountMatch::Other => {
-            "the API token or base_url differs from the one under which it was last seen, and no other object that was \
-             last seen with it was found either"
-        }
+        AccountMatch::Other => "api_token or base_url has changed, and no other object of the old account is visible",
         AccountMatch::Unknown => "the account under which it was last seen is unknown",
     };
     Diagnostic::error(
@@ -142,8 +139,7 @@ pub(in crate::provider) fn unproved<M>(current: State<M>, subject: &Subject, rea
     let diagnostic = Diagnostic::error(
         format!("Unclear whether {} exists", subject.title),
         format!(
-            "The answers of the service contradict each other: {reason}. The state is unchanged. Run the plan again \
-             later."
+            "The service's responses are contradictory: {reason}. The state is unchanged. Run the plan again later."
         ),
     );
     current.unchanged(diagnostic)
@@ -168,8 +164,8 @@ pub(in crate::provider) fn another<M: Managed>(state: &M, shown: Option<&str>) -
     Some(Diagnostic::error(
         format!("{} is another {} now", capitalized(&state.title()), noun::<M>()),
         format!(
-            "The state's has the unique id {own}, and the one with this number here has {shown}. Nothing was sent to \
-             it. {STAYS} Check base_url and api_token: another service or account uses the same numbers."
+            "The unique id of the object is {own} in the state and {shown} in this account. Nothing was changed. \
+             {STAYS} Check base_url and api_token: another service or account uses the same numbers."
         ),
     ))
 }

@@ -235,8 +235,8 @@ impl<M: Managed> ManagedCreate<'_, M> {
             self.diagnostics.push(Diagnostic::warning(
                 format!("The pending record of {title} was not closed"),
                 format!(
-                    "{error}. The state holds {title}. Remove the file: otherwise a later create of an equal {} adopts \
-                     it.",
+                    "{error}. The state contains {title}. Remove the file: otherwise a later create of an equal {} \
+                     adopts it.",
                     noun::<M>()
                 ),
             ));
@@ -264,7 +264,7 @@ fn wait_ended<M: Managed>(error: &Error, state: &M, accepted: &Accepted<M::Objec
         return Diagnostic::warning(
             format!("Stopped waiting for {title}"),
             format!(
-                "The run was stopped. The {noun} exists and is billed; the state holds it. The next plan shows its \
+                "The run was stopped. The {noun} exists, is billed, and is in the state. The next plan shows its \
                  status."
             ),
         );
@@ -273,13 +273,13 @@ fn wait_ended<M: Managed>(error: &Error, state: &M, accepted: &Accepted<M::Objec
         Error::WaitEnded(ended) => Diagnostic::error(
             format!("{} is not ready in time", capitalized(&title)),
             format!(
-                "The time of timeouts.create ran out: {ended}. The {noun} exists and is billed; the state holds it, \
-                 tainted: the next apply would replace it. To keep it: terraform untaint <address>, then apply again. \
-                 To wait longer set timeouts {{ create = \"…\" }}{ids}."
+                "timeouts.create was exceeded: {ended}. The {noun} exists, is billed, and is tainted in the state: \
+                 the next apply would replace it. To keep it: terraform untaint <address>, then apply again. To wait \
+                 longer set timeouts {{ create = \"…\" }}{ids}."
             ),
         ),
         error => {
-            let now = format!("The {noun} exists and is billed; the state holds it. The next plan shows its status.");
+            let now = format!("The {noun} exists, is billed, and is in the state. The next plan shows its status.");
             Failure { error, tried: format!("wait for {title}"), now }.warning()
         }
     }
@@ -305,9 +305,9 @@ fn not_noted<M: Managed>(state: &M, sent_name: &str, error: &Error) -> Diagnosti
     Diagnostic::warning(
         format!("{} keeps the name {sent_name:?}", capitalized(&state.title())),
         format!(
-            "Its pending record could not be written ({error}), so until the state is stored only its name identifies \
-             it. The state holds it under id {}. Free space in the pending directory, then apply again: the next plan \
-             repairs the name.",
+            "The pending record could not be written ({error}). Until the state is saved, the object (id {}) can be \
+             found only by its name. Free space in the pending directory, then apply again: the next plan repairs the \
+             name.",
             state.id().unwrap_or_default()
         ),
     )

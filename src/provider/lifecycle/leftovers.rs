@@ -68,8 +68,8 @@ fn not_looked_for<M: Managed>(planned: &M, error: &api::Error, client: &Provider
         diagnostics.extend(Failure { error, tried, now }.of_a_check(client));
         return diagnostics;
     }
-    let now = "Nothing was created. Apply again. To create without this check, set the provider's argument on_leftover \
-               to \"warn\" and leave unique_names out; what an earlier run left is then billed twice.";
+    let now = "Nothing was created. Apply again. To create without this check, set the provider's argument \
+               on_leftover to \"warn\" and leave unique_names out; a second object may then be billed.";
     Failure { error, tried, now: now.to_owned() }.whole().into()
 }
 
@@ -101,9 +101,9 @@ fn summary<M: Managed>(leftover: &Leftover) -> String {
         LeftoverKind::Marked => format!("{what} was left behind by an earlier run"),
         LeftoverKind::Named => format!("{what} has this name"),
         LeftoverKind::Unfinished if leftover.evidence == Evidence::Seen => {
-            format!("{what} is of an unfinished creation")
+            format!("{what} belongs to an interrupted create")
         }
-        LeftoverKind::Unfinished => format!("{what} may exist: its creation is unfinished"),
+        LeftoverKind::Unfinished => format!("{what} may exist: an earlier run did not finish creating it"),
     }
 }
 
@@ -121,14 +121,14 @@ fn advice<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> String {
         }
         LeftoverKind::Unfinished => format!(
             "{managed}, or give each its own `stack`. Otherwise apply once more: another block may be resuming it in \
-             this run. If this comes back, an earlier run began to create the {noun} {name:?} with other arguments. If \
-             no state has it, release it in the console, then {forget}{import}."
+             this run. If the error comes back, an earlier run began to create the {noun} {name:?} with other \
+             arguments. If no state has it, release it in the console, then {forget}{import}."
         ),
         LeftoverKind::Finished => format!(
             "{managed}, or give each its own `stack`. Otherwise run a whole plan once: it may be in a state that this \
              run does not read, as with -target. If Terraform could not store the state: terraform state push \
-             errored.tfstate. If no state has it, {forget}{import} (where the address is taken, \
-             terraform state rm it first, or release the new one)."
+             errored.tfstate. If no state has it, {forget}{import} (if the address is taken, first run terraform \
+             state rm with it, or release the new object)."
         ),
         LeftoverKind::Marked => format!(
             "{managed}, or give each its own `stack`. Its name {name:?} has the marker of this configuration, and it \

@@ -27,7 +27,7 @@ const STAYS_UNLESS_ABANDONED: &str = "The resource stays in the state; destroy a
                                       DAMODEL_ON_UNREACHABLE=abandon.";
 
 const STAYS_THOUGH_ABANDONED: &str = "The resource stays in the state; destroy again when this is corrected. \
-                                      DAMODEL_ON_UNREACHABLE is ignored, and so is on_unreachable: both only act on an \
+                                      DAMODEL_ON_UNREACHABLE and on_unreachable are ignored: both apply only to an \
                                       instance that cannot be reached.";
 
 /// The state of the instance before the login.
@@ -115,8 +115,8 @@ async fn stop(
         },
         // The process may belong to a successor.
         Ok(report) if owner.is_none() && report.runs().next().is_some() => {
-            let why = "The state has no record of ownership (owner is null), so nothing was stopped: another resource \
-                       may own what runs.";
+            let why = "The owner of the server is unknown (owner is null), so it was not stopped: another resource \
+                       may own it.";
             Ok(left_running(state, access, why, &report.runs().collect::<Vec<_>>()).into())
         }
         Ok(_) => Ok(Diagnostics::new()),
@@ -148,7 +148,7 @@ async fn find_home(
         },
         Ok(Presence::Unproved { reason }) => Err(Box::new(Diagnostic::error(
             format!("Unclear whether instance {uid} exists"),
-            format!("The answers of the service contradict each other: {reason}. {stays}"),
+            format!("The service's responses are contradictory: {reason}. {stays}"),
         ))),
         Err(error) => Err(failed(&error)),
     }

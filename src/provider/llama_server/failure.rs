@@ -80,8 +80,8 @@ pub(super) fn rolled_back(
             format!("The previous server was started again with its options, answers its probe and serves{pid}.")
         }
         Return::AsksForKey => format!(
-            "The previous server was started again with its options and serves{pid}. Its API key is unknown here, so \
-             only that it asks for a key was checked."
+            "The previous server was started again with its options and serves{pid}. Its API key is unknown here; the \
+             only check was that it requires one."
         ),
         Return::Fails(reason) => format!(
             "The previous server was started again with its options, but is not ready: {}.",
@@ -118,8 +118,8 @@ pub(super) fn unproved(server: &LlamaServer, failure: &JobFailure, report: &JobR
 pub(super) fn foreign(server: &LlamaServer) -> Diagnostic {
     Diagnostic::warning(
         format!("{} was left running", title_of(server)),
-        "Another resource has taken it over: the successor of this one, or a resource of another state. That resource \
-         manages it now. This resource was removed from the state.",
+        "Another resource manages it now: the successor of this one, or a resource of another state. This resource \
+         was removed from the state.",
     )
 }
 
@@ -150,7 +150,8 @@ pub(super) fn displaced(server: &LlamaServer, rival: &PortHolder) -> Diagnostic 
     Diagnostic::warning(
         format!("{} was replaced by hand", title_of(server)),
         format!(
-            "Its port is used by {}, started as: {}. The apply ends it and starts the server of this resource.",
+            "Its port is used by {}, started as: {}. The apply stops that process and starts the server of this \
+             resource.",
             rival.about,
             as_text(&rival.command_line)
         ),
@@ -161,7 +162,7 @@ pub(super) fn displaced(server: &LlamaServer, rival: &PortHolder) -> Diagnostic 
 pub(super) fn blocked(server: &LlamaServer, rival: &PortHolder) -> Diagnostic {
     Diagnostic::warning(
         format!("{} has lost its port", title_of(server)),
-        format!("The server does not run: its port is used by {}. An apply does not end that process.", rival.about),
+        format!("The server is not running: its port is used by {}. An apply does not stop that process.", rival.about),
     )
 }
 

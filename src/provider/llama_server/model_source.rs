@@ -144,9 +144,9 @@ pub(super) fn changed(prior: &LlamaServer, planned: &LlamaServer) -> Option<Diag
         return None;
     }
     let text = format!(
-        "{} may hold the file of the previous address, and a file that is there is never downloaded again. Nothing was \
-         changed. Set model to a new path; or, if it is the same file from another place, set sha256 before you change \
-         url. To destroy while this error remains, use terraform destroy -refresh=false.",
+        "{} may contain the file of the previous address, and an existing file is never downloaded again. Nothing was \
+         changed. Set model to a new path; or, if the file is the same, set sha256 before you change url. To destroy \
+         while this error remains, use terraform destroy -refresh=false.",
         prior.model.as_str().unwrap_or_default()
     );
     let path = Path::to("model_source").attribute("url");

@@ -33,7 +33,7 @@ pub(super) enum Keep {
 }
 
 pub(super) const AS_BEFORE: &str = "Nothing was changed. What runs in the instance continues.";
-pub(super) const NOTHING_STARTED: &str = "Nothing was started, and it is not in the state.";
+pub(super) const NOTHING_STARTED: &str = "The server was not started and is not in the state.";
 pub(super) const NOTHING_RESTARTED: &str = "Nothing was restarted. What runs in the instance continues.";
 pub(super) const NOT_HEARD: &str = "Whether the instance received the change is unknown. The state keeps the previous \
                                     values; the next apply sends the change again, or resumes it.";
@@ -53,13 +53,11 @@ impl Ended {
             (Served(_), Create | Update) => (Planned, ""),
             (Refused, Create) => (Nothing, NOTHING_STARTED),
             (Failed, Create) if is_option || is_download => (Nothing, NOTHING_STARTED),
-            (Refused, Update) if has_ended => {
-                (Prior, "The previous server does not run, and the state records this: the next apply starts it.")
-            }
+            (Refused, Update) if has_ended => (Prior, "The previous server is not running. The next apply starts it."),
             (Refused, Update) => (Prior, AS_BEFORE),
             (Refused, Restart) => (Nothing, NOTHING_RESTARTED),
             (Failed, Create) => {
-                (Planned, "The state holds the server, tainted: the next apply stops what is left and tries again.")
+                (Planned, "The server is in the state and tainted. The next apply stops it and tries again.")
             }
             (Failed, Update) if is_download => (Prior, "The state keeps the previous arguments, and no server runs."),
             (Failed, Update) => (Planned, "The state records it as failed: the next apply starts it again."),
@@ -77,8 +75,7 @@ impl Ended {
             }
             (Unseen(_), Create) => (
                 Nothing,
-                "The work continues in the instance, which keeps its record. The server is not in the state, so \
-                 nothing is destroyed: the next apply resumes it.",
+                "The server is not in the state. The work continues in the instance: the next apply resumes it.",
             ),
             (Unseen(_), Update) if !self.is_begun => (Prior, NOT_HEARD),
             // Until the new server is proved, the state holds the arguments of the one to which there is a way back.
@@ -89,7 +86,7 @@ impl Ended {
                 } else {
                     Planned
                 },
-                "The work continues in the instance, and the state records this: the next apply resumes it.",
+                "The work continues in the instance: the next apply resumes it.",
             ),
             (Unseen(_), Restart) if !self.is_begun => (Nothing, NOTHING_RESTARTED),
             (Unseen(_), Restart) => (

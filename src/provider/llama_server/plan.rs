@@ -130,8 +130,8 @@ fn change(plan: &mut UpdatePlan<LlamaServer>) {
     if prior.status.as_str() == Some(status::UNSUPERVISED) {
         plan.diagnostics.warning(
             format!("{} is not supervised", capitalized(&prior.title())),
-            "The server serves, but no process in the instance would start it again. The apply ends it and starts it \
-             under a supervisor. If that fails, the previous server cannot be started again.",
+            "The server runs, but nothing would restart it if it exits. The apply restarts it under a supervisor. If \
+             that fails, the previous server cannot be started again.",
         );
     }
     if prior.status.as_str() == Some(status::BLOCKED) {

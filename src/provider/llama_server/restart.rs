@@ -62,8 +62,7 @@ impl framework::Action for Restart {
             "Restarts a `damodel_llama_server` with its current options, and shows the progress until the server \
              answers a chat. A server that is not running is an error: an apply of the resource starts it. If the \
              model or a file of its options is missing, or the disk is full, the server is not stopped, and the error \
-             names the reason. After a restart the next plan shows another `pid` and `started_at`, and changes \
-             nothing.",
+             names the reason. After a restart the next plan shows a new `pid` and `started_at`, and no changes.",
             [
                 login::schema::visit(login::schema::Visitor::Run),
                 vec![
@@ -77,8 +76,8 @@ impl framework::Action for Restart {
                     Attribute::optional(
                         "api_key",
                         Type::String,
-                        "The server's API key, if it has one. Without it, no chat is checked, only that the server \
-                         refuses one without a key.",
+                        "The server's API key, if it has one. Without it, the only check is that the server refuses a \
+                         chat without a key.",
                     )
                     .sensitive()
                     .validate(schema::api_key()),
@@ -148,7 +147,7 @@ async fn restart(
     trial.is_key_unknown = report.has_key && server.api_key.is_null();
     if trial.is_key_unknown {
         progress
-            .say("the server has an API key and this action has none: no chat is checked, only that it needs the key");
+            .say("the server has an API key and this action has none: the only check is that the server requires it");
     }
     let task = opened.machine.progress.task("llama server", server.place().unwrap_or_default());
     let watch = WorkProgress::new(task).on_phase(|report| {

@@ -20,10 +20,10 @@ pub(super) fn schema() -> Schema {
     attributes.extend(behaviour());
     attributes.extend(reported());
     Schema::new(
-        "Runs llama.cpp's `llama-server` in an instance, over SSH: the prebuilt one, or one that is compiled in the \
-         instance, with an OpenAI-style chat on its port.\n\nThe work continues in the instance after a lost \
-         connection, Ctrl-C or a killed run; the next apply resumes it. A server that exited, runs with other options \
-         or serves another model is drift, which the next apply repairs.",
+        "Runs llama.cpp's `llama-server` in an instance over SSH, prebuilt or compiled there, with an OpenAI-style \
+         chat on its port.\n\nThe work continues in the instance after a lost connection, Ctrl-C or a killed run; the \
+         next apply resumes it. A server that exited, runs with other options or serves another model is drift, which \
+         the next apply repairs.",
         attributes,
     )
 }
@@ -69,16 +69,16 @@ fn keys() -> Vec<Attribute> {
         Attribute::optional(
             "api_key",
             Type::String,
-            "The API key that clients must send. The server reads it from a pipe: it is in no file, command line or \
-             environment of the instance, but in the state. Without a key anyone who reaches the port may chat.",
+            "The API key that clients must send. It is stored in the state, but in no file, command line or \
+             environment of the instance. Without a key anyone who reaches the port can chat.",
         )
         .sensitive()
         .validate(api_key()),
         Attribute::optional(
             "api_key_wo",
             Type::String,
-            "The same as `api_key`, but it never enters plan or state. A new value takes effect when \
-             `api_key_wo_version` changes, or when another change restarts the server.",
+            "Like `api_key`, but never stored in plan or state. A new value takes effect when `api_key_wo_version` \
+             changes, or when another change restarts the server.",
         )
         .sensitive()
         .write_only()
@@ -115,9 +115,9 @@ fn build() -> Vec<Attribute> {
         Attribute::optional(
             "model_source",
             AttributeType::Nested(Nesting::Single, address_and_sum()),
-            "Where the file comes from if it is not at `model`: the instance downloads it, with `curl` or `python3`, \
-             before the previous server is ended. A download that was interrupted is continued. A file that is there \
-             is never overwritten, and a `destroy` leaves it.",
+            "If the file is not at `model`, the instance downloads it with `curl` or `python3` before the previous \
+             server is stopped. An interrupted download is continued. An existing file is never overwritten, and a \
+             `destroy` leaves it.",
         ),
         Attribute::optional(
             "model_source_token_wo",
@@ -133,9 +133,8 @@ fn build() -> Vec<Attribute> {
             "build",
             Type::String,
             "auto",
-            "Which server: `prebuilt`, `source` (compiled in the instance, which takes ten minutes or more and needs a \
-             CUDA toolkit), or `auto`: from source on a V100 or P40, which the prebuilt one does not support; \
-             otherwise prebuilt, and from source if that one does not serve.",
+            "`prebuilt`, `source` (compiled in the instance: ten minutes or more, needs a CUDA toolkit) or `auto`: \
+             prebuilt, then source if that server does not serve. On a V100 or P40 `auto` always uses source.",
         )
         .validate(Validator::one_of(&["auto", "prebuilt", "source"])),
         Attribute::optional_computed(
@@ -193,17 +192,20 @@ fn source() -> Vec<Attribute> {
                 !url.is_empty() && !url.starts_with('-') && !url.contains(char::is_whitespace)
             }),
         ),
-        Attribute::optional("ref", Type::String, "What is compiled. Default: the default branch of `url`.").validate(
-            Validator::text("a git branch, tag or commit", |reference| {
-                !reference.is_empty() && !reference.starts_with('-') && !reference.contains(char::is_whitespace)
-            }),
-        ),
+        Attribute::optional(
+            "ref",
+            Type::String,
+            "The branch, tag or commit to compile. Default: the default branch of `url`.",
+        )
+        .validate(Validator::text("a git branch, tag or commit", |reference| {
+            !reference.is_empty() && !reference.starts_with('-') && !reference.contains(char::is_whitespace)
+        })),
         Attribute::optional("path", Type::String, "A directory or archive with the source, in the instance.")
             .validate(path()),
         Attribute::optional(
             "cuda_architectures",
             Type::list(Type::String),
-            "What to compile for, as cmake names it. Default: the architectures of the GPUs.",
+            "The CUDA architectures to compile for, as cmake names them. Default: those of the GPUs.",
         )
         .validate(Validator::text(
             "a CUDA architecture such as \"70\", \"90a\" or \"89-real\", or \"native\", \"all\" or \"all-major\"",
@@ -276,7 +278,7 @@ fn options() -> Vec<Attribute> {
         )
         .validate(Validator::text("one word of a command line, without NUL", |word| !word.contains('\0'))),
         Attribute::optional("environment", Type::map(Type::String), "Environment variables of the server.").sensitive(),
-        Attribute::optional("triggers", Type::map(Type::String), "Anything; a change restarts the server."),
+        Attribute::optional("triggers", Type::map(Type::String), "Arbitrary values. Changing one restarts the server."),
     ]
 }
 
@@ -306,7 +308,7 @@ fn behaviour() -> Vec<Attribute> {
                         "endpoint",
                         Type::String,
                         "chat",
-                        "`chat`; `embeddings` or `rerank` for servers of such models; `health`: only the health check.",
+                        "The request to send: `chat`, `embeddings`, `rerank` or `health`.",
                     )
                     .validate(Validator::one_of(&["chat", "embeddings", "rerank", "health"])),
                     Attribute::with_default("prompt", Type::String, options::PROMPT, "The question to ask.")
@@ -317,27 +319,26 @@ fn behaviour() -> Vec<Attribute> {
                         .validate(Validator::regular_expression()),
                 ],
             ),
-            "The request that decides whether the server serves. Applies ask it; a refresh asks only `/health`. \
-             Default: a chat of one token.",
+            "The request that a server must answer to count as ready. An apply sends it; a refresh only checks \
+             `/health`. Default: a chat of one token.",
         ),
         Attribute::with_default(
             "on_unreachable",
             Type::String,
             "fail",
-            "What happens when the server is to be destroyed and the login fails, the workspace does not answer, or \
-             the server does not end: `fail`, or `abandon` to remove the server from the state and leave it running. \
-             The environment variable `DAMODEL_ON_UNREACHABLE` overrides it.",
+            "What a destroy does if the login fails, the workspace does not answer, or the server does not stop: \
+             `fail`, or `abandon`: remove the server from the state and leave it running. The environment variable \
+             `DAMODEL_ON_UNREACHABLE` overrides it.",
         )
         .validate(Validator::one_of(&["fail", "abandon"])),
         Attribute::with_default(
             "on_failure",
             Type::String,
             "rollback",
-            "What happens to a server that was started but does not serve. `rollback`: an update ends it and starts \
-             the previous one with its previous options; the update is an error, and the state keeps the previous \
-             arguments. A new server has no previous one, and is left with its logs. `keep` leaves the failed one, \
-             `stop` stops it. The previous server is ended only when the new one is found or built and \
-             accepts its options.",
+            "What happens to a server that was started but does not serve. `rollback`: an update stops it, starts the \
+             previous server with its previous options, and fails; the state keeps the previous arguments. A new \
+             server without a previous one is left with its logs. `keep` leaves the failed one, `stop` stops it. The \
+             previous server is stopped only when the new one is found or built and accepts its options.",
         )
         .validate(Validator::one_of(&["rollback", "keep", "stop"])),
         Attribute::with_default(
@@ -345,8 +346,8 @@ fn behaviour() -> Vec<Attribute> {
             Type::String,
             "on_failure",
             "`on_failure`: a server that exits after it has served is restarted in the instance, after pauses that \
-             double up to ten minutes; a server that was ended on purpose, as with `kill`, is not. `never`: the next \
-             apply starts it.",
+             double up to ten minutes; a server that was stopped on purpose, as with `kill`, is not. `never`: the \
+             next apply starts it.",
         )
         .validate(Validator::one_of(&["on_failure", "never"])),
     ]
@@ -380,8 +381,8 @@ fn reported() -> Vec<Attribute> {
         text("server_version", "The version that the server reports."),
         Attribute::computed("pid", Type::Number, "The process id of the server."),
         text("command_line", "The command line of the server, without secrets."),
-        text("log_path", "Its log, in the instance."),
-        text("host_key", "The SSH host key that is pinned: that of the first login, or `ssh.host_key`."),
+        text("log_path", "The log file in the instance."),
+        text("host_key", "The pinned SSH host key: `ssh.host_key`, or the key of the first login."),
         Attribute::computed(
             "model_verified",
             Type::Bool,
@@ -389,17 +390,18 @@ fn reported() -> Vec<Attribute> {
              that the server of the address sent when it was downloaded.",
         ),
         text("model_fingerprint", "Size, time of the last change, and a hash of the header of the model's file."),
-        Attribute::computed("restarts", Type::Number, "How often it was restarted automatically since the last apply."),
-        text("last_exit", "How it exited before the last of these restarts."),
+        Attribute::computed(
+            "restarts",
+            Type::Number,
+            "How often the server was restarted automatically since the last apply.",
+        ),
+        text("last_exit", "Exit status before the last automatic restart."),
         Attribute::computed(
             "supervised",
             Type::Bool,
-            "Whether a process in the instance would restart the server; null when it does not run.",
+            "Whether the server is restarted automatically if it exits. Null while it is not running.",
         ),
-        text(
-            "owner",
-            "The token by which the instance knows this resource: only its owner ends the server. Not a secret.",
-        ),
+        text("owner", "Identifies the resource that manages the server. Not a secret."),
         text("started_at", "When the server was started (RFC 3339, UTC)."),
         Attribute::computed(
             "tokens_per_second",

@@ -90,8 +90,8 @@ fn no_answer(facts: &Facts) -> Result<(), JobFailure> {
     let asked = UNANSWERED.iter().find(|(keys, ..)| keys.iter().any(|key| facts.unanswered.contains(*key)));
     let Some((_, what, argument)) = asked else { return Ok(()) };
     let text = format!(
-        "{what} did not answer within 100 s: a file system may be stale or slow. Nothing was ended. Set {argument} to \
-         a path that answers"
+        "{what} did not answer within 100 s: a file system may be stale or slow. Nothing was stopped. Set {argument} \
+         to a path that answers"
     );
     Err(JobFailure { kind: FailureKind::NoAnswer, text })
 }

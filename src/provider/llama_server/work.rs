@@ -24,8 +24,8 @@ const CHANGES: usize = 5;
 
 /// The warning about a server that goes on with another key than the configuration's.
 const OLD_KEY: &str = "the server keeps its previous API key: api_key_wo has another value, but the same version. The \
-                       previous key is unknown here, so only that the server asks for a key was checked. To use the \
-                       new one, change api_key_wo_version.";
+                       previous key is unknown here; the only check was that the server requires one. To use the new \
+                       one, change api_key_wo_version.";
 
 /// The work on one server.
 pub(super) struct Work<'a> {

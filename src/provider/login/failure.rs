@@ -69,13 +69,13 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
         ),
         Error::EncryptedKey { .. } => (
             "the private key has a passphrase",
-            "Load it into an agent and set agent = true beside private_key_file, or use a key without a passphrase.",
+            "Load it into an agent and set agent = true with private_key_file, or use a key without a passphrase.",
         ),
         Error::Excluded { .. } => (
             "the SSH user may not run commands",
-            "It does not help to wait. Set ssh.user to a user that may run commands, such as the one that the host \
-             names. A password that has expired is changed in a login by hand. A proxy that requires a terminal cannot \
-             be used: set ssh.host to the address of the instance itself.",
+            "Waiting does not help. Set ssh.user to a user that may run commands, such as the one that the host \
+             names. A password that has expired is changed in a login by hand. A proxy that requires a terminal \
+             cannot be used: set ssh.host to the address of the instance itself.",
         ),
         Error::HostKeyChanged { shown, expected, is_bastion, .. } => {
             let (title, host, argument) = if *is_bastion {

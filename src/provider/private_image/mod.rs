@@ -100,7 +100,7 @@ impl Managed for PrivateImage {
                     image.image_status.map(image_status).unwrap_or_default()
                 ),
                 format!(
-                    "The service accepted the save, but the status is not ready. The state holds the image. Check it \
+                    "The service accepted the save, but the status is not ready. The image is in the state: check it \
                      in the console{}.",
                     accepted.ids
                 ),

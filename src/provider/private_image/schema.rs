@@ -53,8 +53,8 @@ pub(super) fn schema() -> Schema {
             "deletion_protection",
             Type::Bool,
             false,
-            "Whether destroying or replacing the image is an error. What counts is the value in the state. \
-             Recommended: a replacement of the instance that the image was saved from replaces the image too.",
+            "If `true`, destroying or replacing the image fails. To destroy it, first set this to `false` and apply. \
+             Recommended: replacing the image's instance also replaces the image.",
         ),
         Attribute::required("name", Type::String, "The image's name, unique in the account. Changed in place.")
             .validate(rules::non_empty()),

@@ -69,7 +69,7 @@ fn a_wait_that_runs_out_is_told_with_the_advice_that_works() {
         workspace.write(&slow());
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
-        assert!(said.iter().all(|said| said.is_error() || !said.text().contains("after its creation")), "{said:?}");
+        assert!(said.iter().all(|said| said.is_error() || !said.text().contains("after the create")), "{said:?}");
         let error = error(&said);
         for word in ["ready in time", "Creating", "terraform untaint", "would replace it", "timeouts"] {
             assert!(error.text().contains(word), "{word}: {error:?}");

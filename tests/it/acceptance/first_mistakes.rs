@@ -85,7 +85,7 @@ fn a_server_whose_certificate_is_an_authority_is_told_how_to_make_another() {
         let model = format!("data \"damodel_model\" \"x\" {{\n  url = \"{address}/m.gguf\"\n}}\n");
         for body in [Instance::new("x").to_string(), model] {
             workspace.write(&config_with(provider, body));
-            let words = ["-addext basicConstraints=CA:FALSE", "certificate of the server", "ca_certificate_file"];
+            let words = ["-addext basicConstraints=CA:FALSE", "a server certificate", "ca_certificate_file"];
             refusal(&workspace.try_plan(&[]), &words);
         }
     });

@@ -38,9 +38,9 @@ fn disks_that_die_and_disks_that_stay_are_named() {
         let die = format!("{} \"dies\" (20 GB), ", id("dies"));
         let sentences = |said: &Diagnostic| {
             assert!(said.detail.contains("system disk") && said.detail.contains("/root/damodel-tmp"), "{said:?}");
-            let (_, rest) = said.detail.split_once("released with it, and their data is deleted: ").unwrap();
+            let (_, rest) = said.detail.split_once("and their data are deleted with it: ").unwrap();
             let (dying, rest) = rest.split_once(". ").unwrap();
-            let (_, rest) = rest.split_once("which are billed until they are destroyed: ").unwrap();
+            let (_, rest) = rest.split_once("kept and billed until you destroy them: ").unwrap();
             (dying.to_owned(), rest.split_once('.').unwrap().0.to_owned())
         };
 
@@ -144,7 +144,7 @@ fn a_prepaid_machine_is_warned_of() {
         for (gpus, arguments) in [(1, &["-destroy"][..]), (2, &[])] {
             workspace.write(&monthly(gpus));
             let said = workspace.try_plan(arguments);
-            let warning = warning(&said, "The release of a prepaid instance may be refused");
+            let warning = warning(&said, "The service may refuse to release the prepaid instance");
             for word in ["paid for Monthly", &until, "160012", "on_unreleasable", "\"abandon\""] {
                 assert!(warning.detail.contains(word), "{word}: {warning:?}");
             }

@@ -141,7 +141,7 @@ fn it_ends_with_a_provider_that_is_killed() {
         watching.says(": Creating, ");
         started.kill_provider();
         started.ended(true);
-        watching.says(", broken off: its run ended after ");
+        watching.says(", interrupted: its run ended after ");
         watching.ended();
     });
 }

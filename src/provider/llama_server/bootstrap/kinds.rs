@@ -137,7 +137,7 @@ kinds! {
         "The instance was rebooted, or the work was killed. Apply again to resume it.";
     /// The server answers clients that send no key.
     KeyIgnored = "key_ignored", "it does not ask for its API key", Some("api_key"),
-        "Use another server: set package to one, or build = \"source\".";
+        "Set package to another server, or build = \"source\".";
     /// A file that an option names is missing or cannot be read.
     MissingFile = "missing_file", "a file that an option names is missing", Some("extra_args"),
         "Put the file into the instance, or correct its path: a relative one begins in the workspace, and the server \
@@ -159,7 +159,7 @@ kinds! {
          huggingface.co. Check model_source.url too: some servers refuse addresses that do not exist.";
     /// A question to the instance has no answer, for example because a file system is stale.
     NoAnswer = "no_answer", "the instance does not answer", None,
-        "Check the file system that holds it, for example with ls. Nothing was changed.";
+        "Check its file system, for example with ls. Nothing was changed.";
     /// The model's file is not GGUF.
     NoGguf = "no_gguf", "the model is not a GGUF file", Some("model"),
         "Download the file again, or set model to another one.";
@@ -201,7 +201,7 @@ kinds! {
         "Correct model_source.sha256, or set model to a new path for another file.";
     /// The server does not support the request of the probe.
     WrongEndpoint = "wrong_endpoint", "it does not support the request of the probe", Some("probe"),
-        "Set probe.endpoint to what this server is for: chat, embeddings, rerank, or health for none of them.";
+        "Set probe.endpoint to a request that the server supports: chat, embeddings, rerank or health.";
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub(super) fn failure(
     let server = || format!("the server {} ({})", value("server_binary"), value("server_version"));
     let text = match failure.kind {
         FailureKind::BadOption => format!("the server refuses its options: {}", shortened(&failure.text)),
-        FailureKind::Busy => "another run has held its records for a minute".to_owned(),
+        FailureKind::Busy => "another run has been using its records for a minute".to_owned(),
         FailureKind::Changed => "another run has changed it meanwhile".to_owned(),
         FailureKind::Compile => format!(
             "the build of {} failed; the end of its log {}:\n{}",

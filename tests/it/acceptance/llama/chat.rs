@@ -36,12 +36,12 @@ fn a_chat_goes_through_ssh() {
 
         workspace.write(&both(PINNED));
         let said = workspace.try_plan(&[]);
-        assert_eq!(refusal(&said, &["it requires an API key"]).attribute, None, "{said:#?}");
+        assert_eq!(refusal(&said, &["the server requires an API key"]).attribute, None, "{said:#?}");
 
         slay(pid(&workspace.state()));
         workspace.write(&format!("{}{}", server.config(), chat(&with_key)));
         let said = workspace.try_plan(&["-refresh=false"]);
-        refusal(&said, &["it does not run"]);
+        refusal(&said, &["the server is not running"]);
         workspace.finish();
     });
 }

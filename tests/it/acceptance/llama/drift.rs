@@ -154,7 +154,7 @@ fn a_destroy_needs_the_record_of_ownership_in_the_state() {
         let second = pid(&workspace.state());
         edit_state(workspace, |x| x["attributes"]["owner"] = serde_json::Value::Null);
         let (done, said) = workspace.try_apply(&["-destroy", &format!("-target={X}")]);
-        assert!(done && says(&said, Severity::Warning, "no record of ownership"), "{said:#?}");
+        assert!(done && says(&said, Severity::Warning, "owner is null"), "{said:#?}");
         let command = format!(" {second}.");
         assert!(runs(second) && says(&said, Severity::Warning, &command), "{said:#?}");
         workspace.finish();

@@ -121,7 +121,7 @@ fn a_server_that_does_not_end_or_whose_workspace_is_silent_fails_or_is_abandoned
                 FaultAction::Error { code_n: Code::PermissionDenied, processed: false },
             );
             let (done, said) = workspace.try_apply(&destroy);
-            refusal(&said, &["The resource stays in the state", "DAMODEL_ON_UNREACHABLE is ignored"]);
+            refusal(&said, &["The resource stays in the state", "on_unreachable are ignored"]);
             assert!(!done && runs(server));
             site.sandbox().clear_faults();
             let (done, said) = workspace.try_apply(&destroy);

@@ -82,7 +82,7 @@ fn a_server_is_restarted_as_it_is() {
         // Without the key the refusal of a chat is enough.
         let (told, said) = block_on(invoke(host, []));
         assert_eq!(said, [], "{told:?}");
-        assert!(told.concat().contains("this action has none: no chat is checked"), "{told:?}");
+        assert!(told.concat().contains("this action has none: the only check"), "{told:?}");
 
         let wrong = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
         let running = host.servers();

@@ -74,7 +74,7 @@ fn a_server_is_ended_by_its_owner_alone() {
         workspace.apply_ok(&lasting);
         let replace = format!("-replace={y}");
         let (done, said) = workspace.try_apply(&[&replace]);
-        assert!(done && says(&said, Severity::Warning, "Another resource has taken it over"), "{said:#?}");
+        assert!(done && says(&said, Severity::Warning, "Another resource manages it now"), "{said:#?}");
         workspace.settled();
         assert_eq!((runs(running(y)), runs(first), servers(site).len()), (true, false, 1));
         workspace.finish();
