@@ -66,7 +66,7 @@ pub enum FileFault {
         key: &'static str,
     },
     /// A key has an array of arrays, which no model has.
-    #[error("the key {key:?} holds an array of arrays")]
+    #[error("the key {key:?} is an array of arrays")]
     NestedArray {
         /// The key.
         key: String,

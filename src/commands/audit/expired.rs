@@ -175,7 +175,7 @@ pub(in crate::commands) fn judge(terms: &[AgeTerms], shown: ShownInstance<'_>, c
     match terms {
         _ if !is_over => AgeVerdict::Young,
         _ if is("Releasing") => AgeVerdict::Releasing,
-        [_, _, ..] => left("it is held more than once"),
+        [_, _, ..] => left("it is managed more than once"),
         [terms] if terms.is_protected => left("deletion_protection is true in the state"),
         [terms] if terms.is_prepaid || !is_hourly => left("it is prepaid"),
         _ => AgeVerdict::Over,
@@ -241,8 +241,8 @@ mod tests {
             (vec![prepaid], running, over, "left: it is prepaid"),
             (vec![terms("8h")], daily, over, "left: it is prepaid"),
             (vec![terms("8h")], ShownInstance { payment_type: None, ..running }, over, "Over"),
-            (vec![terms("8h"), without.clone()], running, over, "left: it is held more than once"),
-            (vec![terms("100h"), terms("8h")], running, over, "left: it is held more than once"),
+            (vec![terms("8h"), without.clone()], running, over, "left: it is managed more than once"),
+            (vec![terms("100h"), terms("8h")], running, over, "left: it is managed more than once"),
             (vec![terms("100h"), without], running, over, "Young"),
         ] {
             assert_eq!(name(&judge(&terms, shown, clocks)), expected, "{terms:?} {shown:?} {clocks:?}");
@@ -298,7 +298,7 @@ mod tests {
         assert!(verdicts(&[state(vec![without.clone()])]).is_empty());
         assert_eq!(
             verdicts(&[state(vec![held("a", "p")]), state(vec![without])]),
-            ["a left: it is held more than once"]
+            ["a left: it is managed more than once"]
         );
     }
 }

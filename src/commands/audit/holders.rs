@@ -466,7 +466,7 @@ mod tests {
         assert_eq!((audit.objects.len(), audit.objects[0].source.as_deref()), (1, Some("a")));
         let told: Vec<String> = crate::commands::audit::duplicates(&audit).collect();
         let address = "damodel_instance.a[\"ins-1\"]";
-        assert_eq!(told, [format!("instance ins-1 is held more than once: {address} in a, {address} in b")]);
+        assert_eq!(told, [format!("instance ins-1 is managed more than once: {address} in a, {address} in b")]);
     }
 
     #[test]

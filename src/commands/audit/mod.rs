@@ -141,7 +141,7 @@ async fn audit(
     if audit.other_notes > 0 {
         let records = if audit.other_notes == 1 { "1 pending record is" } else { "pending records are" };
         let count = if audit.other_notes == 1 { String::new() } else { format!("{} ", audit.other_notes) };
-        writeln!(told, "warning: {count}{records} of another base address, and not counted")
+        writeln!(told, "warning: {count}{records} for another base address and not counted")
             .map_err(Failure::terminal)?;
     }
     let unmanaged = audit.listed_unmanaged();
@@ -282,7 +282,7 @@ fn duplicates(audit: &Audit) -> impl Iterator<Item = String> {
         };
         let places: Vec<String> = duplicate.holders.iter().map(place).collect();
         let id = visible(&duplicate.id, LONGEST);
-        format!("{} {id} is held more than once: {}", duplicate.kind.noun(), places.join(", "))
+        format!("{} {id} is managed more than once: {}", duplicate.kind.noun(), places.join(", "))
     })
 }
 

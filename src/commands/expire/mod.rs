@@ -52,9 +52,9 @@ const LONGEST: usize = 100;
 /// Releases the instances that are older than the max_age in their state.
 ///
 /// Without --yes it only lists them. A release deletes the system disk, the data disk and the cloud disks with
-/// release_with_instance. The age must be over by the service's clock and by this computer's clock. Protected and
-/// prepaid instances are left, and so are instances in two states or in a state file that another process has locked.
-/// The lock of a remote state cannot be seen: run this when no apply can run.
+/// release_with_instance. An instance must be too old by the service's clock and by this computer's clock. It is kept
+/// if it is protected, prepaid, in two states, or in a state file that another process has locked. The lock of a remote
+/// state is not visible: run this when no apply can run.
 ///
 /// Exit codes: 0 each older instance was released; 3 an older instance was left; 1 an instance could not be judged or
 /// released, or the account could not be read completely; 2 wrong usage.

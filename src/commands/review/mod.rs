@@ -35,9 +35,9 @@ const POLICY: &str = "review.toml";
 /// The input is the output of `terraform show -json PLANFILE` or `tofu show -json PLANFILE`, for a plan that was saved
 /// with `plan -out=PLANFILE`.
 ///
-/// --max-monthly-increase, --deny and --policy make it a gate, which an errored or incomplete plan violates too, as
-/// with -target. Plans of OpenTofu, and of Terraform before 1.8, do not contain whether they are complete: such a plan
-/// is incomplete if it has no entry for an object of the state.
+/// --max-monthly-increase, --deny and --policy make it a gate. An errored or incomplete plan, as with -target, violates
+/// it too. Plans of OpenTofu, and of Terraform before 1.8, do not contain whether they are complete: such a plan is
+/// incomplete if it has no entry for an object of the state.
 ///
 /// Exit codes: 0 the report was written, and the gate is not violated; 3 the gate is violated, or a plan is unreadable
 /// in parts, and the report was written; 1 an input is not a plan; 2 wrong usage.

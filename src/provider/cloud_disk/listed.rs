@@ -92,7 +92,7 @@ fn filters() -> Vec<Filter> {
         Attribute::optional(
             "support_ib_network",
             Type::Bool,
-            "Sent to the service, which reserves this filter: it may have no effect.",
+            "The service reserves this filter: it may have no effect.",
         ),
     ];
     filters.map(Filter::Read).into()

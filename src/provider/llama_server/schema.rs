@@ -52,8 +52,8 @@ fn place() -> Vec<Attribute> {
         .validate(rules::instance_uid()),
         ssh::attribute(
             ssh::Visitor::Resource,
-            "How to log in. With `instance_id`, only what the service does not provide, such as a private key; without \
-             it, everything. A change of `host` replaces the server; other changes do not restart it.",
+            "How to log in. With `instance_id`, only what the service does not provide is needed, such as a private \
+             key. A change of `host` replaces the server; other changes do not restart it.",
         ),
         secret("ssh_private_key_wo", "As `ssh.private_key`.").validate(ssh::private_key()),
         secret("ssh_password_wo", "As `ssh.password`."),
@@ -176,8 +176,8 @@ fn address_and_sum() -> Vec<Attribute> {
         Attribute::optional(
             "sha256",
             Type::String,
-            "The SHA-256 that the file must have, whether it is downloaded or there already. Not for a split model. \
-             Without it, a sum that the server of the address sends (`X-Linked-ETag`) is compared after a download.",
+            "The SHA-256 that the file must have, downloaded or existing. Not for a split model. Without it, a sum \
+             that is sent with a download (`X-Linked-ETag`) is compared.",
         )
         .validate(Validator::text("a SHA-256 in 64 hexadecimal digits", |sum| {
             sum.len() == 64 && sum.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -386,8 +386,8 @@ fn reported() -> Vec<Attribute> {
         Attribute::computed(
             "model_verified",
             Type::Bool,
-            "Whether the model had the right SHA-256 when the server was started: `model_source.sha256`, or the one \
-             that the server of the address sent when it was downloaded.",
+            "Whether the model had the right SHA-256 when the server was started: `model_source.sha256`, or the sum \
+             that was sent with the download.",
         ),
         text("model_fingerprint", "Size, time of the last change, and a hash of the header of the model's file."),
         Attribute::computed(

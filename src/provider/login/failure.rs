@@ -60,7 +60,7 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
         Error::Denied { tried, .. } if tried.iter().filter(|tried| tried.starts_with("agent's key")).count() > 1 => (
             "the login was refused",
             "The server gave up, or the agent has no key that it accepts. If the agent has several keys, set \
-             ssh.private_key_file to the file of the right one, or to its .pub file: that key is tried alone.",
+             ssh.private_key_file to the file of the right one, or to its .pub file: then only that key is tried.",
         ),
         Error::Denied { .. } => (
             "the login was refused",

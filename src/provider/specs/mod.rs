@@ -36,11 +36,7 @@ pub(super) static COLUMNS: &[Column] = &[
     whole("mem_per_gpu_gb", "mem_per_gpu", "Memory for each GPU in GB."),
     whole("sys_disk_size_gb", "sys_disk_size", "The system disk in GB."),
     whole("data_disk_size_gb", "data_disk_size", "The local data disk in GB.").logged(),
-    whole(
-        "data_disk_expand_quota_gb",
-        "data_disk_expand_quota",
-        "By how much the local data disk can be larger, in GB.",
-    ),
+    whole("data_disk_expand_quota_gb", "data_disk_expand_quota", "How many GB can be added to the local data disk."),
     text("highest_cuda", "highest_cuda", "The highest CUDA version that is supported.").logged(),
     flag("support_ib_network", "support_ib_network", "Whether the specification has an IB network."),
     decimal("hourly_price", "hourly_price", "The price of a GPU for an hour."),

@@ -145,7 +145,7 @@ fn protected_and_prepaid_instances_and_those_in_two_states_are_left() {
         other.run_ok(&["import", "-no-color", "-input=false", X, &uid]);
         let path = other.directory().join(STATE);
         let run = expire(&site, &workspace, &[STATE, path.to_str().unwrap(), "--yes"]);
-        expect(&run, 3, "it is held more than once");
+        expect(&run, 3, "it is managed more than once");
         assert_eq!(site.live().len(), 3);
     });
 }
