@@ -98,7 +98,11 @@ fn what_is_billed_is_held_by_a_state_or_by_nobody() {
         assert_eq!(holder(&held(&both), &format!("instance {orphan}")), "state damodel_instance.orphan");
         // In two states at once: reported, and counted once.
         let twice = audit(&site, &folder, &["terraform.tfstate", "terraform.tfstate", "--format", "json"]);
-        assert!(twice.stderr.contains(&format!("warning: instance {uid} is managed more than once")), "{}", twice.stderr);
+        assert!(
+            twice.stderr.contains(&format!("warning: instance {uid} is managed more than once")),
+            "{}",
+            twice.stderr
+        );
         assert_eq!(held(&twice).len(), known.len());
         for format in ["table", "json"] {
             let run = audit(&site, &folder, &["terraform.tfstate", "--format", format, "--fail-on", "unmanaged"]);
