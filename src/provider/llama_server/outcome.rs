@@ -267,7 +267,7 @@ mod tests {
                 false,
                 None,
                 None,
-                [(Nothing, "Nothing was started"), (Prior, "Nothing was changed"), (Nothing, "Nothing was restarted")],
+                [(Nothing, "was not started"), (Prior, "Nothing was changed"), (Nothing, "Nothing was restarted")],
             ),
             (
                 End::Refused,
@@ -275,7 +275,7 @@ mod tests {
                 false,
                 None,
                 Some(false),
-                [(Nothing, "Nothing was started"), (Prior, "does not run"), (Nothing, "Nothing was restarted")],
+                [(Nothing, "was not started"), (Prior, "is not running"), (Nothing, "Nothing was restarted")],
             ),
             (
                 End::Failed,
@@ -291,7 +291,7 @@ mod tests {
                 true,
                 None,
                 None,
-                [(Nothing, "Nothing was started"), (Planned, "as failed"), (Nothing, "repairs it")],
+                [(Nothing, "was not started"), (Planned, "as failed"), (Nothing, "repairs it")],
             ),
             (
                 End::RolledBack(Return::GoesOn),

@@ -98,11 +98,7 @@ fn what_is_billed_is_held_by_a_state_or_by_nobody() {
         assert_eq!(holder(&held(&both), &format!("instance {orphan}")), "state damodel_instance.orphan");
         // In two states at once: reported, and counted once.
         let twice = audit(&site, &folder, &["terraform.tfstate", "terraform.tfstate", "--format", "json"]);
-        assert!(
-            twice.stderr.contains(&format!("warning: instance {uid} is managed more than once")),
-            "{}",
-            twice.stderr
-        );
+        assert!(twice.stderr.contains(&format!("instance {uid} is managed more than once")), "{}", twice.stderr);
         assert_eq!(held(&twice).len(), known.len());
         for format in ["table", "json"] {
             let run = audit(&site, &folder, &["terraform.tfstate", "--format", format, "--fail-on", "unmanaged"]);
@@ -270,7 +266,7 @@ fn a_note_holds_what_it_made() {
     let nobody = json!(["nobody", null, null]);
     assert_eq!(holder(site.base_url(), ".json"), (json!(["pending", "notes", null]), String::new()));
     assert_eq!(holder(site.base_url(), ".done.json"), (nobody.clone(), String::new()));
-    let told = "warning: 1 pending record is of another base address, and not counted\n";
+    let told = "warning: 1 pending record is for another base address and not counted\n";
     assert_eq!(holder("https://elsewhere.example", ".json"), (nobody, told.to_owned()));
 }
 
