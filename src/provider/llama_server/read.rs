@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-const UNCHANGED: &str = "Nothing was changed in the state or in the instance.";
+const UNCHANGED: &str = "The state is unchanged, and so is the server.";
 
 /// Refreshes. A server is removed from the state only if its instance certainly no longer exists.
 pub(super) async fn read(

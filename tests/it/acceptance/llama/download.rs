@@ -65,7 +65,7 @@ fn a_model_comes_over_https_by_curl_and_by_python() {
             let server = host.server().text("model", MODEL).set("model_source", source);
             workspace.write(&plain_config(&server));
             let (done, said) = workspace.try_apply(&[]);
-            refusal(&said, &["the model was not downloaded", "is not trusted", "Nothing was started"]);
+            refusal(&said, &["the model was not downloaded", "is not trusted", "was not started"]);
             assert!(!done && workspace.state().addresses().is_empty());
             fs::write(&root, &front.pem).unwrap();
             // Killed at half, as the work is; what the hub has changes meanwhile.

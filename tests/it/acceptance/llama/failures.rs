@@ -13,7 +13,7 @@ fn what_is_refused_at_once_leaves_nothing() {
     each_served(|site, workspace| {
         workspace.write(&Server::new().model("nowhere").config());
         let (done, said) = workspace.try_apply(&[]);
-        let error = refusal(&said, &["model not found", "tiny.gguf", "Nothing was started"]);
+        let error = refusal(&said, &["model not found", "tiny.gguf", "was not started"]);
         assert_eq!((done, error.attribute.as_deref()), (false, Some("model")), "{error:#?}");
         assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
         assert_eq!(servers(site), Vec::<u32>::new());

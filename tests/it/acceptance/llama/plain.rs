@@ -236,8 +236,7 @@ fn a_bastion_has_a_key_of_its_own() {
         // The host's pin is not the bastion's.
         workspace.write(&through(&format!("host_key = {:?}", host.sshd.pin("ed25519").to_string())));
         let (done, said) = workspace.try_apply(&[]);
-        let blamed =
-            ["the host key of its bastion has changed", "set ssh.bastion.host_key to it", "Nothing was started"];
+        let blamed = ["the host key of its bastion has changed", "set ssh.bastion.host_key to it", "was not started"];
         refusal(&said, &blamed);
         assert_eq!((done, bastion.attempts(), host.sshd.attempts()), (false, 0, 0));
 
