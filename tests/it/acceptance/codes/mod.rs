@@ -52,7 +52,7 @@ fn of_a_create() {
         (Code::InvalidParameter, None, "does not accept a value"),
         (Code::BalanceNotEnough, None, "provider's api_token"),
         (Code::PermissionDenied, None, "lacks this permission"),
-        (Code::UserCanNotCreateInstance, None, "provider's api_token"),
+        (Code::UserCanNotCreateInstance, None, "risk state"),
         (Code::ResourceInsufficient, Some("gpu_num"), "wait_for_capacity"),
         (Code::NoMatchNode, Some("gpu_num"), "wait_for_capacity"),
         (Code::SpecNotExistOrDisable, Some("spec_id"), "damodel_specs"),
