@@ -2,7 +2,7 @@
 //! `use` lines and anywhere else, is compared with two tables: which folder may name which, and which folder may name a
 //! crate from outside.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, sync::LazyLock};
 
 use regex::Regex;
 
@@ -75,23 +75,29 @@ const HARMLESS: &[&str] = &["std::env::consts"];
 
 /// The faults of a source, as the modules that its path in src/ names.
 fn faults(module: &[&str], source: &str) -> Vec<String> {
-    let pattern = |pattern: &str| Regex::new(pattern).unwrap();
-    // Texts and comments; and a visibility, which names who may use an item.
-    let unread = pattern(r##"(?s)r#".*?"#|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'|//[^\n]*|\bpub\(in [^)]*\)"##);
+    static PATTERNS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
+        [
+            // Texts and comments; and a visibility, which names who may use an item.
+            r##"(?s)r#".*?"#|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'|//[^\n]*|\bpub\(in [^)]*\)"##,
+            r"\buse\s+([^;]+);",
+            // After a type (`>::`), a field or a method, the next name is not a crate.
+            r"(?:^|[^\w:>.])(?:::)?(\w+(?:::\w+)+)",
+            r"\bmod \w+ \{",
+        ]
+        .map(|pattern| Regex::new(pattern).unwrap())
+    });
+    let [unread, imports, named, nested] = &*PATTERNS;
     let source = unread.replace_all(source, "");
-    let imports = pattern(r"\buse\s+([^;]+);");
-    // After a type (`>::`), a field or a method, the next name is not a crate.
-    let named = pattern(r"(?:^|[^\w:>.])(?:::)?(\w+(?:::\w+)+)");
-    let nested = pattern(r"\bmod \w+ \{");
     let elsewhere = imports.replace_all(&source, |import: &regex::Captures<'_>| " ".repeat(import[0].len()));
     let mut found: Vec<(usize, String)> = Vec::new();
     for import in imports.captures_iter(&source) {
         found.extend(branches(&import[1]).into_iter().map(|path| (import.get(0).unwrap().start(), path)));
     }
     found.extend(named.captures_iter(&elsewhere).map(|path| (path.get(1).unwrap().start(), path[1].to_owned())));
+    let modules: Vec<usize> = nested.find_iter(&source).map(|module| module.start()).collect();
     let fault = |(at, path): (usize, String)| {
         // What follows a nested module counts as inside it, which permits it one `super` more.
-        let depth = nested.find_iter(&source[..at]).count();
+        let depth = modules.iter().filter(|module| **module < at).count();
         fault(&[module, &vec!["nested"; depth]].concat(), &path)
     };
     found.into_iter().filter_map(fault).collect()

@@ -1,6 +1,6 @@
 //! Rules for the texts that users meet: diagnostics, errors, schema descriptions and the help of each command.
 
-use std::{fmt::Write as _, fs, process::Command};
+use std::{fmt::Write as _, fs, process::Command, sync::LazyLock};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use regex::Regex;
@@ -9,7 +9,8 @@ use super::{files, root, sources};
 use crate::support::plugin::BINARY;
 
 /// The parts with texts for users of the provider and of its commands. The sandbox's texts are for testers of modules.
-const PARTS: [&str; 9] = ["api", "commands", "framework", "model", "plugin", "protocol", "provider", "review", "ssh"];
+const PARTS: [&str; 10] =
+    ["api", "commands", "creation", "framework", "model", "plugin", "protocol", "provider", "review", "ssh"];
 
 /// Words that no text may contain, each with its replacement.
 const AVOIDED: [(&str, &str); 26] = [
@@ -75,8 +76,8 @@ fn texts(tokens: TokenStream, found: &mut Vec<String>) {
 /// The content of a literal, if it is a text.
 fn text(literal: &str) -> Option<String> {
     let inner = literal.strip_prefix('"')?.strip_suffix('"')?;
-    let continued = Regex::new(r"\\\n\s*").unwrap();
-    let text = continued.replace_all(inner, "").replace("\\\"", "\"").replace("\\n", "\n    ");
+    static CONTINUED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\\\n\s*").unwrap());
+    let text = CONTINUED.replace_all(inner, "").replace("\\\"", "\"").replace("\\n", "\n    ");
     (text.split_whitespace().count() > 2).then_some(text)
 }
 
