@@ -40,8 +40,9 @@ const VALUES: [(&str, &str); 8] = [
 
 /// Records as the shell writes them, and the answer of `ss` to who listens.
 const RECORDS: [&str; 4] = [
-    "job_record='{\"fingerprint\":\"abc/def\",\"build\":\"source\",\"because\":[\"no_package\",\"a b\"],\"hardware\":\"T4 \
-     7.5\",\"package\":\"/opt/llama.cpp\",\"notes\":[\"an option was left out\"],\"flags\":[\"--jinja\"]}'\n# end\n",
+    "job_record='{\"fingerprint\":\"abc/def\",\"build\":\"source\",\"because\":[\"no_package\",\"a \
+     b\"],\"hardware\":\"T4 7.5\",\"package\":\"/opt/llama.cpp\",\"notes\":[\"an \
+     option was left out\"],\"flags\":[\"--jinja\"]}'\n# end\n",
     "status_phase='failed'\nstatus_kind='exited'\nstatus_text='it'\\''s over\n'\nstatus_exit='134'\n\
      status_seconds='3'\nstatus_proved='yes'\nstatus_next='1763700000'\nstatus_compile_log='/l'\n\
      refused='busy'\n# end\n",

@@ -168,7 +168,7 @@ fn things(module: &[&str], path: &[&str]) -> Option<String> {
     match module.get(1) {
         None | Some(&"registry") => None,
         Some(own) if own == thing => None,
-        Some(own) => Some(format!("provider::{own} names another thing, provider::{thing}")),
+        Some(own) => Some(format!("provider::{own} names the folder of another resource, provider::{thing}")),
     }
 }
 

@@ -43,7 +43,7 @@ impl ProgramSettings {
         self.hand_over(name);
     }
 
-    /// The same with a path of the instance; an empty one is none.
+    /// The same with a path of the instance; an empty path stays empty.
     pub(super) fn hand_path(&mut self, name: &str, value: &str) {
         if value.is_empty() {
             return self.hand(name, value);
