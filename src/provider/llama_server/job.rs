@@ -10,7 +10,7 @@ use super::{
     options,
 };
 use crate::{
-    framework::{Attr, Diagnostic, Path, Secret},
+    framework::{Attr, Diagnostic, Path, Secret, Value, to_value},
     provider::login::{Access, Ssh},
 };
 
@@ -32,7 +32,7 @@ impl LlamaServer {
     pub(super) fn job(&self, config: &Self, access: Option<&Access>, home: Option<&str>) -> Result<Job, Diagnostic> {
         let path = |path: String| home.map_or_else(|| path.clone(), |home| absolute(&path, home));
         let text = |attribute: &Attr<String>, name: &str| attribute.known().cloned().ok_or_else(|| missing(name));
-        let number = |attribute: &Attr<i64>, name: &str| attribute.known().copied().ok_or_else(|| missing(name));
+        let option = |(name, value): (_, Option<_>)| Ok((name, value.ok_or_else(|| missing(name))?));
         let triggers = self.triggers.known().into_iter().flatten();
         Ok(Job {
             place: {
@@ -51,12 +51,7 @@ impl LlamaServer {
             },
             gpu_name: access.and_then(|access| access.gpu_name.clone()),
             host: text(&self.host, "host")?,
-            context_size: number(&self.context_size, "context_size")?,
-            parallel: number(&self.parallel, "parallel")?,
-            gpu_layers: number(&self.gpu_layers, "gpu_layers")?,
-            flash_attention: text(&self.flash_attention, "flash_attention")?,
-            cache_type_k: text(&self.cache_type_k, "cache_type_k")?,
-            cache_type_v: text(&self.cache_type_v, "cache_type_v")?,
+            options: self.plain_options().map(option).collect::<Result<_, _>>()?,
             jinja: self.jinja.known() != Some(&false),
             metrics: self.metrics.known() != Some(&false),
             extra_args: self
@@ -79,6 +74,19 @@ impl LlamaServer {
                 .collect(),
             probe_endpoint: self.probe.known().and_then(|probe| probe.endpoint.known()).cloned().unwrap_or_default(),
             restarts: self.restart_policy.as_str() != Some("never"),
+        })
+    }
+
+    /// The plain options, each with its value; `None` if that is unknown.
+    pub(super) fn plain_options(&self) -> impl Iterator<Item = (&'static str, Option<String>)> {
+        let server = to_value(self).unwrap_or(Value::Null);
+        options::PLAIN.into_iter().map(move |name| {
+            let value = match server.attribute(name) {
+                Value::String(text) => Some(text.clone()),
+                Value::Number(number) => Some(number.to_string()),
+                _ => None,
+            };
+            (name, value)
         })
     }
 

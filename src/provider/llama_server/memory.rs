@@ -84,17 +84,7 @@ enum Unchecked {
 /// # Errors
 /// An option with which the server exits.
 fn started_with(server: &LlamaServer) -> Result<Option<ServerOptions>, Box<Diagnostic>> {
-    let number = |number: &Attr<i64>| number.known().map(i64::to_string);
-    let text = |text: &Attr<String>| text.as_str().map(str::to_owned);
-    let arguments = [
-        ("context_size", number(&server.context_size)),
-        ("parallel", number(&server.parallel)),
-        ("gpu_layers", number(&server.gpu_layers)),
-        ("flash_attention", text(&server.flash_attention)),
-        ("cache_type_k", text(&server.cache_type_k)),
-        ("cache_type_v", text(&server.cache_type_v)),
-    ];
-    let arguments = arguments.into_iter().map(|(name, value)| Some((name, value?, Path::to(name))));
+    let arguments = server.plain_options().map(|(name, value)| Some((name, value?, Path::to(name))));
     let Some(mut set) = arguments.collect::<Option<Vec<_>>>() else { return Ok(None) };
     let words: Option<Vec<&str>> = match &server.extra_args {
         Attr::Null => Some(Vec::new()),

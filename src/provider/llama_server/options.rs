@@ -23,6 +23,10 @@ pub(super) const PROMPT: &str = "Say hello.";
 /// git's name of the default branch.
 pub(super) const DEFAULT_BRANCH: &str = "HEAD";
 
+/// The arguments whose value is passed on as it is, in the order of the command line.
+pub(super) const PLAIN: [&str; 6] =
+    ["context_size", "parallel", "gpu_layers", "flash_attention", "cache_type_k", "cache_type_v"];
+
 /// Whether a value cache of this type needs flash attention: the server exits without it.
 pub(super) fn needs_flash_attention(cache_type: &str) -> bool {
     !FLOATS.contains(&cache_type)

@@ -182,14 +182,15 @@ mod tests {
     #[test]
     fn a_gpu_that_only_the_service_knows_deserves_a_warning() {
         for (gpu_name, answer, gpu_layers, expected) in [
-            ("NVIDIA-GeForce-RTX-4090", Some("\n"), 999, true),
-            ("NVIDIA-GeForce-RTX-4090", Some("yes\n"), 999, false),
-            ("NVIDIA-GeForce-RTX-4090", None, 999, false),
-            ("NVIDIA-GeForce-RTX-4090", Some(""), 0, false),
-            ("CPU-32C", Some(""), 999, false),
+            ("NVIDIA-GeForce-RTX-4090", Some("\n"), "999", true),
+            ("NVIDIA-GeForce-RTX-4090", Some("yes\n"), "999", false),
+            ("NVIDIA-GeForce-RTX-4090", None, "999", false),
+            ("NVIDIA-GeForce-RTX-4090", Some(""), "0", false),
+            ("CPU-32C", Some(""), "999", false),
         ] {
             let answers = answer.map(|answer| ("has_gpu".to_owned(), answer.to_owned()));
-            let job = Job { gpu_name: Some(gpu_name.to_owned()), gpu_layers, ..Job::sample() };
+            let options = [("gpu_layers", gpu_layers.to_owned())].into();
+            let job = Job { gpu_name: Some(gpu_name.to_owned()), options, ..Job::sample() };
             let note = shows_no_gpu(&job, &Facts::of(answers.into_iter().collect()));
             assert_eq!(note.is_some(), expected, "{gpu_name} {answer:?} {gpu_layers}");
         }

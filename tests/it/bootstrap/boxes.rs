@@ -9,7 +9,7 @@ use damodel::provider::bootstrap::{Job, JobReport, Phase, Question, ServerPlace,
 use rstest::rstest;
 
 use super::{
-    home::{Home, answer, start, until},
+    home::{Home, answer, start, until, with_option},
     stand_in::PACKAGE,
 };
 use crate::support::record::skipped;
@@ -99,7 +99,7 @@ fn two_instances_share_a_workspace_and_end_no_server_of_each_other() {
     }
     // An update by the other address replaces this server, and a destroy ends it and no other.
     let (instance, place) = &boxes[1];
-    let changed = Job { context_size: 4096, ..job(&home.place_of("localhost-2222")) };
+    let changed = with_option("context_size", "4096", job(&home.place_of("localhost-2222")));
     let seen = run(&home, instance, place, &Verb::Look).run;
     let begin = Start { seen: &seen, ..start(&home, &changed) };
     assert_eq!(run(&home, instance, &changed.place, &Verb::Ensure(&begin)).failure, None);

@@ -16,7 +16,7 @@ use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 use tokio::runtime::Runtime;
 
-use super::home::{Home, chat, start, until_so};
+use super::home::{Home, chat, start, until_so, with_option};
 use crate::support::{ports::free_port, process::environment};
 
 /// Larger than what a socket holds.
@@ -258,7 +258,7 @@ fn download_that_cannot_succeed_ends_at_once(#[case] without: &[&str]) {
     let home = home("dash", without).unwrap();
     let hub = Hub::start();
     let previous = home.serve(&home.job()).process.unwrap();
-    let job = Job { context_size: 4096, ..hub.job(&home) };
+    let job = with_option("context_size", "4096", hub.job(&home));
     let status = |status| FileService { status: Some(status), ..FileService::default() };
     let leads = |to: &str| FileService { redirect: Some(to.to_owned()), ..FileService::default() };
     let (own, other) = (hub.address("tiny.gguf"), "b".repeat(64));
@@ -376,7 +376,7 @@ fn previous_server_serves_until_its_successor_has_its_model() {
     let home = Home::new();
     let hub = Hub::start();
     let first = home.serve(&home.job()).process;
-    let job = Job { context_size: 4096, ..hub.job(&home) };
+    let job = with_option("context_size", "4096", hub.job(&home));
     hub.set(FileService { stall_after: Some(1_000_000), ..FileService::default() });
     home.ensure(&job);
     until_part_has(&home, &job, 1_000_000);
@@ -416,7 +416,7 @@ fn file_that_is_there_is_checked_once_and_never_overwritten() {
         let sums = fs::read_to_string(home.path("sums")).unwrap_or_default();
         sums.lines().filter(|size| *size == content.len().to_string()).count()
     };
-    let job = Job { model: model.display().to_string(), context_size: 4096, ..hub.job(&home) };
+    let job = with_option("context_size", "4096", Job { model: model.display().to_string(), ..hub.job(&home) });
     let job = with(&job, |source| source.files[0].0 = job.model.clone());
     let wrong = with(&job, |source| source.sha256 = Some("c".repeat(64)));
     let report = home.fails(&wrong);

@@ -178,12 +178,16 @@ impl Home {
             source: CompileSource { origin: SourceOrigin::Default, cuda_architectures: Vec::new() },
             gpu_name: None,
             host: "127.0.0.1".to_owned(),
-            context_size: 32768,
-            parallel: 1,
-            gpu_layers: 999,
-            flash_attention: "on".to_owned(),
-            cache_type_k: "q8_0".to_owned(),
-            cache_type_v: "q8_0".to_owned(),
+            options: [
+                ("context_size", "32768"),
+                ("parallel", "1"),
+                ("gpu_layers", "999"),
+                ("flash_attention", "on"),
+                ("cache_type_k", "q8_0"),
+                ("cache_type_v", "q8_0"),
+            ]
+            .map(|(option, value)| (option, value.to_owned()))
+            .into(),
             jinja: true,
             metrics: true,
             extra_args: Vec::new(),
@@ -197,7 +201,7 @@ impl Home {
 
     /// The same job with other options.
     pub(crate) fn changed(&self) -> Job {
-        Job { context_size: 4096, ..self.job() }
+        with_option("context_size", "4096", self.job())
     }
 
     /// A job that is compiled.
@@ -545,6 +549,12 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 pub(crate) fn header(job: &Job) -> String {
     let key = job.api_key.as_ref().map(|key| format!("Authorization: Bearer {}\r\n", key.expose_secret()));
     key.unwrap_or_default()
+}
+
+/// The job with another value of a plain option.
+pub(crate) fn with_option(option: &'static str, value: &str, mut job: Job) -> Job {
+    job.options.insert(option, value.to_owned());
+    job
 }
 
 /// Whether a server is healthy.

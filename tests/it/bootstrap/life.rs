@@ -8,7 +8,7 @@ use rstest::rstest;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{
-    home::{Home, answer, chat, header, no_inference, start, until, until_so},
+    home::{Home, answer, chat, header, no_inference, start, until, until_so, with_option},
     stand_in::{PACKAGE, working},
 };
 use crate::support::process::{environment, is_running, kill};
@@ -155,9 +155,9 @@ fn server_that_sees_no_gpu_is_a_failure_if_the_instance_has_one() {
     home.package(PACKAGE, "[]");
     let report = home.fails(&home.changed());
     assert_eq!((report.failure.unwrap().kind, report.process.unwrap()), (FailureKind::NoGpu, previous));
-    for (has_gpu, gpu_layers) in [(true, 0), (false, 999)] {
+    for (has_gpu, gpu_layers) in [(true, "0"), (false, "999")] {
         home.gpu(has_gpu);
-        home.ensure(&Job { gpu_layers, ..home.job() });
+        home.ensure(&with_option("gpu_layers", gpu_layers, home.job()));
         home.look_until(Phase::Load);
     }
 }

@@ -2,10 +2,13 @@
 
 use std::{fs, path::Path, process::Command};
 
-use damodel::provider::bootstrap::{Facts, FailureKind, Job, Question, Verb, no_room, room_question};
+use damodel::provider::bootstrap::{Facts, FailureKind, Question, Verb, no_room, room_question};
 use rstest::rstest;
 
-use super::{home::Home, stand_in::working};
+use super::{
+    home::{Home, with_option},
+    stand_in::working,
+};
 
 fn ask(home: &Home, questions: &[Question]) -> Facts {
     home.run(&Verb::Check { questions, job: Some(&home.job()) }).facts
@@ -98,7 +101,7 @@ fn servers_are_found_in_the_first_folder_that_has_them() {
     home.package("two/cuda", "[89]");
     let servers = |folders: &[&str], gpu_layers| {
         let question = folders.iter().fold(Question::new("servers"), |question, folder| question.on(folder));
-        let job = Job { gpu_layers, ..home.job() };
+        let job = with_option("gpu_layers", gpu_layers, home.job());
         let facts = home.run(&Verb::Check { questions: &[question], job: Some(&job) }).facts;
         let servers = facts.entries::<5>("servers").into_iter().map(|[path, time, code, printed, gpu]| {
             assert!(time.parse::<u64>().is_ok(), "{time}");
@@ -107,15 +110,15 @@ fn servers_are_found_in_the_first_folder_that_has_them() {
         });
         servers.collect::<Vec<_>>()
     };
-    let all = servers(&["~/empty", "~/one", "~/two"], 999);
+    let all = servers(&["~/empty", "~/one", "~/two"], "999");
     let [blind, broken, cuda, old] = &all[..] else { panic!("{all:?}") };
     assert!(blind.starts_with("one/blind/llama-server 0 ") && blind.ends_with(" none"), "{blind}");
     assert_eq!(broken, "one/broken/llama-server 127 error while loading shared libraries ");
     assert!(cuda.starts_with("one/cuda/llama-server 0 ") && !cuda.ends_with("none"), "{cuda}");
     assert!(old.starts_with("one/old/bin/llama-server 0 version: 4748 (c392e5094) "), "{old}");
     // A job for the CPU does not ask for the GPU.
-    assert!(!servers(&["~/one"], 0).iter().any(|server| server.ends_with(" none")));
-    assert!(servers(&["~/missing", "~/two", "~/one"], 999)[0].starts_with("two/cuda/llama-server 0 "));
+    assert!(!servers(&["~/one"], "0").iter().any(|server| server.ends_with(" none")));
+    assert!(servers(&["~/missing", "~/two", "~/one"], "999")[0].starts_with("two/cuda/llama-server 0 "));
 }
 
 #[test]

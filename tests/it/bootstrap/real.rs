@@ -13,7 +13,7 @@ use damodel::provider::bootstrap::{Job, JobReport, Phase, Verb};
 use nix::sys::signal::Signal;
 
 use super::{
-    home::{Home, chat, copy, header, http},
+    home::{Home, chat, copy, header, http, with_option},
     stand_in::truncated,
 };
 use crate::support::{
@@ -41,7 +41,7 @@ fn served() -> Option<(Home, Job)> {
     let (home, binary) = given(option_env!("DAMODEL_LLAMA_SERVER"), "DAMODEL_LLAMA_SERVER")?;
     copy(binary.parent()?, &home.path("public-storage/package/llama-real/bin"));
     let package = Some("~/public-storage/package/llama-real/bin/llama-server".to_owned());
-    let job = Job { package, context_size: 512, ..home.job() };
+    let job = with_option("context_size", "512", Job { package, ..home.job() });
     Some((home, job))
 }
 
@@ -120,7 +120,7 @@ fn real_server_is_compiled_from_its_source_and_serves() {
     let lists = home.path("source/CMakeLists.txt");
     let text = fs::read_to_string(&lists).unwrap();
     fs::write(&lists, format!("set(GGML_CUDA OFF CACHE BOOL \"\" FORCE)\n{text}")).unwrap();
-    let job = Job { context_size: 512, ..home.compiled() };
+    let job = with_option("context_size", "512", home.compiled());
     home.ensure(&job);
     let compiled = found_within(BUILD, || {
         let report = home.look();

@@ -42,18 +42,8 @@ pub struct Job {
     pub gpu_name: Option<String>,
     /// The address that the server binds.
     pub host: String,
-    /// `-c`.
-    pub context_size: i64,
-    /// `-np`.
-    pub parallel: i64,
-    /// `-ngl`.
-    pub gpu_layers: i64,
-    /// `-fa`: "on", "off" or "auto".
-    pub flash_attention: String,
-    /// `-ctk`.
-    pub cache_type_k: String,
-    /// `-ctv`.
-    pub cache_type_v: String,
+    /// The value of each plain option, by its argument.
+    pub options: BTreeMap<&'static str, String>,
     /// `--jinja`, or `--no-jinja` if the server has it.
     pub jinja: bool,
     /// `--metrics`.
@@ -144,12 +134,7 @@ impl Job {
             source: CompileSource { origin: SourceOrigin::Default, cuda_architectures: Vec::new() },
             gpu_name: None,
             host: text("127.0.0.1"),
-            context_size: 32768,
-            parallel: 1,
-            gpu_layers: 999,
-            flash_attention: text("on"),
-            cache_type_k: text("q8_0"),
-            cache_type_v: text("q8_0"),
+            options: [("flash_attention", text("on")), ("gpu_layers", text("999")), ("parallel", text("1"))].into(),
             jinja: true,
             metrics: true,
             extra_args: Vec::new(),
@@ -209,12 +194,7 @@ fn settings(job: &Job) -> String {
         source,
         gpu_name: _,
         host,
-        context_size,
-        parallel,
-        gpu_layers,
-        flash_attention,
-        cache_type_k,
-        cache_type_v,
+        options,
         jinja,
         metrics,
         extra_args,
@@ -225,10 +205,9 @@ fn settings(job: &Job) -> String {
         restarts: _,
     } = job;
     let mut hash = Parts::new("settings");
-    for text in [&place.workspace, model, host, flash_attention, cache_type_k, cache_type_v] {
+    for text in [&place.workspace, model, host, build.as_str(), &place.port.to_string()] {
         hash.add(text);
     }
-    hash.add(build.as_str());
     hash.all(package);
     match &source.origin {
         SourceOrigin::Default => hash.add("default"),
@@ -236,9 +215,7 @@ fn settings(job: &Job) -> String {
         SourceOrigin::Path(path) => hash.all(["path", path]),
     }
     hash.all(&source.cuda_architectures);
-    for number in [i64::from(place.port), *context_size, *parallel, *gpu_layers] {
-        hash.add(&number.to_string());
-    }
+    hash.all(options.iter().flat_map(|(argument, value)| [*argument, value]));
     for flag in [jinja, metrics] {
         hash.add(if *flag { "true" } else { "false" });
     }
@@ -300,7 +277,7 @@ mod tests {
         let others = [
             of(&|job| job.model.push('x')),
             of(&|job| job.place.port += 1),
-            of(&|job| job.parallel = 2),
+            of(&|job| drop(job.options.insert("parallel", "2".to_owned()))),
             of(&|job| job.jinja = false),
             of(&|job| job.extra_args = vec!["a b".to_owned()]),
             of(&|job| job.extra_args = vec!["a".to_owned(), "b".to_owned()]),

@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    super::options::{self, API_KEY_FILE, DEVICE, spelling},
+    super::options::{self, API_KEY_FILE, DEVICE, PLAIN, spelling},
     facts,
     job::{Build, Fingerprint, Job},
     kinds::{FailureKind, JobFailure},
@@ -240,15 +240,15 @@ pub(super) fn try_servers(job: &Job, settings: &mut ProgramSettings) {
 /// Whether options and environment let the server use a GPU.
 pub fn wants_gpu(job: &Job) -> bool {
     let hides = |name: &str| job.environment.get(name).is_some_and(|cards| matches!(cards.expose_secret(), "" | "-1"));
-    let mut layers = job.gpu_layers;
+    let mut layers = job.options.get("gpu_layers").map(String::as_str);
     for (option, _, value) in options::with_values(&job.extra_args) {
         match option.argument() {
-            Some("gpu_layers") => layers = value.parse().unwrap_or(layers),
+            Some("gpu_layers") => layers = Some(value),
             _ if option.is(DEVICE) && value == "none" => return false,
             _ => {}
         }
     }
-    layers != 0 && !["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"].into_iter().any(hides)
+    layers != Some("0") && !["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"].into_iter().any(hides)
 }
 
 /// The program's word for "true".
@@ -380,13 +380,10 @@ fn provide(provided: Option<&Provided>, kind: FailureKind, settings: &mut Progra
 fn arguments(job: &Job) -> String {
     // "localhost" may be ::1, and the probe uses 127.0.0.1.
     let host = if job.host == "localhost" { "127.0.0.1" } else { &job.host };
-    let numbers = [
-        ("port", i64::from(job.place.port)),
-        ("context_size", job.context_size),
-        ("parallel", job.parallel),
-        ("gpu_layers", job.gpu_layers),
-    ];
-    let numbers: String = numbers.iter().map(|(name, number)| format!(" {} {number}", spelling(name))).collect();
+    let port = job.place.port.to_string();
+    let plain = PLAIN.iter().filter_map(|argument| Some([spelling(argument), job.options.get(argument)?]));
+    let named = [[spelling("host"), host], [spelling("port"), &port]].into_iter().chain(plain);
+    let named = quoted(&named.flatten().collect::<Vec<_>>());
     let adds = |words: &str| format!("set -- \"$@\"{words}");
     let offers = |pattern: &str, then: &str| format!("if offers {}; then {then}", quote(pattern));
     let requires = |pattern: &str, what: &str| {
@@ -397,10 +394,8 @@ fn arguments(job: &Job) -> String {
     let flash = spelling("flash_attention");
     let value = format!(r"(^|[ ,]){flash}(,? +--?[a-z-]+)*[ =][[(<{{][^])>}}]*off");
     let mut lines = vec![
-        format!("set -- {} \"$server_model\" {} {}{numbers}", spelling("model"), spelling("host"), quote(host)),
         requires(&value, &format!("value for {flash}")),
-        adds(&quoted(&[flash, &job.flash_attention])),
-        adds(&quoted(&[spelling("cache_type_k"), &job.cache_type_k, spelling("cache_type_v"), &job.cache_type_v])),
+        format!("set -- {} \"$server_model\"{named}", spelling("model")),
     ];
     for flag in flags(job) {
         lines.push(offers(&format!("(^|[ ,]){flag}([ ,]|$)"), &format!("{}; fi", adds(&format!(" {flag}")))));
@@ -450,17 +445,18 @@ mod tests {
     #[test]
     fn options_may_ask_for_the_cpu() {
         for (layers, words, expected) in [
-            (999, "", true),
-            (0, "", false),
-            (0, "-ngl 1", true),
-            (999, "--gpu_layers 0", false),
-            (999, "-ngl auto", true),
-            (999, "-dev none", false),
-            (999, "--device=none", false),
-            (999, "--device CUDA0", true),
+            ("999", "", true),
+            ("0", "", false),
+            ("0", "-ngl 1", true),
+            ("999", "--gpu_layers 0", false),
+            ("999", "-ngl auto", true),
+            ("999", "-dev none", false),
+            ("999", "--device=none", false),
+            ("999", "--device CUDA0", true),
         ] {
+            let options = [("gpu_layers", layers.to_owned())].into();
             let extra_args = words.split_whitespace().map(str::to_owned).collect();
-            assert_eq!(wants_gpu(&Job { gpu_layers: layers, extra_args, ..Job::sample() }), expected, "{words}");
+            assert_eq!(wants_gpu(&Job { options, extra_args, ..Job::sample() }), expected, "{words}");
         }
     }
 }
