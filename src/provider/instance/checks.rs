@@ -389,8 +389,16 @@ fn unknown_spec(specs: &Listing<WithJson<Spec>>, planned: &Instance, region: &st
     format!("{wanted} does not exist in region {region}.{nearest}{}", alternatives(specs, planned))
 }
 
+/// The specifications that could be bought without a list of candidates, as sentences; empty without an answer.
+pub(super) async fn available(planned: &Instance, client: &ProviderClient, limits: &Context) -> String {
+    let Some(region) = planned.region.as_str().or(client.region.as_deref()) else { return String::new() };
+    let specs = client.api.specs().snapshot(region, limits).await;
+    let listed = specs.map(|specs| alternatives(&specs, planned));
+    listed.map(|listed| format!(" The instance's region is {region}.{listed}")).unwrap_or_default()
+}
+
 fn alternatives(specs: &Listing<WithJson<Spec>>, planned: &Instance) -> String {
-    if candidates::has_choice(planned) {
+    if planned.candidates.elements().next().is_some() {
         return String::new();
     }
     let wanted = planned.gpu_num.known().copied().unwrap_or(1);

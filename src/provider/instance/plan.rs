@@ -20,10 +20,23 @@ pub(super) async fn create(plan: &mut CreatePlan<Instance>, context: &PlanContex
     let client = context.client.map(AsRef::as_ref);
     forget_credentials(&mut plan.planned);
     offline(plan, client);
-    if let Some(client) = client.filter(|client| client.preflight)
-        && !plan.diagnostics.has_errors()
-    {
-        live(plan, client, &planning_limits(context)).await;
+    let (client, limits) = (client.filter(|client| client.preflight), planning_limits(context));
+    if plan.config.candidates.known().is_some_and(Vec::is_empty) {
+        let available = match client {
+            Some(client) => checks::available(&plan.planned, client, &limits).await,
+            None => String::new(),
+        };
+        plan.diagnostics.error_at(
+            Path::to("candidates"),
+            "No candidates",
+            format!(
+                "The list is empty. Add at least one specification, or check the filters of the data source that it \
+                 comes from.{available}"
+            ),
+        );
+    }
+    if let Some(client) = client.filter(|_| !plan.diagnostics.has_errors()) {
+        live(plan, client, &limits).await;
     }
 }
 
@@ -85,14 +98,6 @@ fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
             Path::to("spec_id"),
             "Missing specification",
             "Set spec_id, spec_type or candidates. The data source damodel_specs lists the specifications of a region.",
-        );
-    }
-    if config.candidates.known().is_some_and(Vec::is_empty) {
-        diagnostics.error_at(
-            Path::to("candidates"),
-            "No candidates",
-            "The list is empty. Add at least one specification, or check the filters of the data source that it comes \
-             from.",
         );
     }
     if config.image.is_null() && config.image_id.is_null() {

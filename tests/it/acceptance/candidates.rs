@@ -105,7 +105,8 @@ fn none_that_fits_is_an_error_with_each_reason() {
         assert_eq!(said.iter().filter(|said| said.is_error()).count(), 2, "{said:#?}");
         workspace.write(&config_with(provider, choice("[]")));
         let said = workspace.try_plan(&[]);
-        assert_eq!(refusal(&said, &["No candidates"]).attribute.as_deref(), Some("candidates"));
+        let words = ["No candidates", "region is cn-east-1. Available now with 1 GPU: ", "(spec_id 103, "];
+        assert_eq!(refusal(&said, &words).attribute.as_deref(), Some("candidates"));
         assert_eq!(site.changes(), 0);
     });
 }
