@@ -68,7 +68,7 @@ enum Patience<'a> {
 }
 
 impl CreateAccount {
-    fn of(&self, record: &PendingRecord) -> Whose {
+    fn whose(&self, record: &PendingRecord) -> Whose {
         match &self.fingerprints {
             _ if self.base_url != record.base_url => Whose::Other,
             own if own.token == record.account.token => Whose::Own,
@@ -114,7 +114,7 @@ impl<C: Creation> Flow<C> {
         let candidates = self.choices.candidates();
         let mut left = self.left().await?;
         left.sort_by_key(|PendingCreate { record, .. }| {
-            (account.of(record) != Whose::Own, record.phase == CreatePhase::Sent, record.begun_at)
+            (account.whose(record) != Whose::Own, record.phase == CreatePhase::Sent, record.begun_at)
         });
         for left in left {
             let record = &left.record;
@@ -122,7 +122,7 @@ impl<C: Creation> Flow<C> {
                 others.push(left);
                 continue;
             }
-            let (whose, place) = (account.of(record), record.scope.place(self.journal.scope()));
+            let (whose, place) = (account.whose(record), record.scope.place(self.journal.scope()));
             let is_waited_for = place == Place::Here && whose != Whose::Other;
             // A record of the own account is taken before the search: creates of equal requests then search for others.
             let mut entry = None;
@@ -254,7 +254,7 @@ impl<C: Creation> Flow<C> {
     /// Judges a record that is not resumed, without taking it: the create that it belongs to may do that meanwhile. One
     /// that certainly made nothing is removed.
     async fn judge_record(&self, other: &PendingCreate, account: &CreateAccount) -> Result<Option<Leftover>, Error> {
-        let (record, whose) = (&other.record, account.of(&other.record));
+        let (record, whose) = (&other.record, account.whose(&other.record));
         let mut found = self.examine(record, Patience::Glance).await?;
         if matches!(found, Found::Unknown { .. }) && whose != Whose::Other {
             found = self.examine(record, Patience::Left(&other.path)).await?;

@@ -46,7 +46,7 @@ pub(super) async fn create(
         job: &job,
         owner: &owner,
     };
-    Ok(Box::pin(conclusion.of(&ended)).await.with(opened.warnings))
+    Ok(Box::pin(conclusion.outcome(&ended)).await.with(opened.warnings))
 }
 
 impl LlamaServer {

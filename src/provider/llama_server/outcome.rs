@@ -127,7 +127,7 @@ pub(super) struct Conclusion<'a> {
 
 impl Conclusion<'_> {
     /// The state and the diagnostics.
-    pub(super) async fn of(mut self, ended: &Ended) -> Outcome<LlamaServer> {
+    pub(super) async fn outcome(mut self, ended: &Ended) -> Outcome<LlamaServer> {
         let (keep, now) = ended.kept(self.operation);
         let (mut now, mut warnings) = (now.to_owned(), Diagnostics::new());
         match (keep, &mut self.prior) {

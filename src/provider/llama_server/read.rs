@@ -159,7 +159,7 @@ async fn health_of(server: &LlamaServer, report: &mut JobReport, machine: &mut I
     if status_of(report) != READY {
         return None;
     }
-    let seen = trial::of(server, report, machine).await;
+    let seen = trial::look(server, report, machine).await;
     if seen == TrialLook::Dead
         && let Ok(now) = machine.run(&Verb::Refresh).await
     {
@@ -167,7 +167,7 @@ async fn health_of(server: &LlamaServer, report: &mut JobReport, machine: &mut I
         let is_same = identity(&now) == identity(report);
         *report = now;
         if !is_same && status_of(report) == READY {
-            return Some(trial::of(server, report, machine).await);
+            return Some(trial::look(server, report, machine).await);
         }
     }
     Some(seen)

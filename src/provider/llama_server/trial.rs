@@ -246,7 +246,7 @@ const LAST_LOOK: Duration = Duration::from_secs(10);
 const BETWEEN: Duration = Duration::from_secs(1);
 
 /// Checks the health of a server. `seen` is the report that shows its process.
-pub(super) async fn of(server: &LlamaServer, seen: &JobReport, machine: &mut InstanceSession) -> TrialLook {
+pub(super) async fn look(server: &LlamaServer, seen: &JobReport, machine: &mut InstanceSession) -> TrialLook {
     let (port, silence) = (server.listens(), machine.silence);
     for is_last in [false, true] {
         let ask = || async {

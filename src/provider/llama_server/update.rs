@@ -79,7 +79,7 @@ pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<Pr
         job: &job,
         owner: &owner,
     };
-    Box::pin(conclusion.of(&ended)).await
+    Box::pin(conclusion.outcome(&ended)).await
 }
 
 /// Stops a server that answered neither the refresh nor now: it would be taken over as it is. A job that would be
@@ -100,7 +100,7 @@ async fn stop_unresponsive(
     };
     let seen = machine.run(&Verb::Look).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;
     refused(&seen, failure::refused)?;
-    if trial::of(prior, &seen, machine).await != TrialLook::Dead {
+    if trial::look(prior, &seen, machine).await != TrialLook::Dead {
         return Ok(());
     }
     let checked = check(job, false, machine, None).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;
