@@ -293,7 +293,7 @@ async fn ask(
         asked = timeout_at(context.deadline, chat::ask(&session, port, key.as_ref(), request)) => asked,
     };
     match asked {
-        Err(_) => Err(Box::new(stopped(&tried(), "the time ran out"))),
+        Err(_) => Err(Box::new(stopped(&tried(), "timed out"))),
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(Box::new(unanswered(&tried(), port, &error))),
     }

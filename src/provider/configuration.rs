@@ -373,7 +373,7 @@ async fn extra_roots(
         }
         Some(Err(error)) => error.to_string(),
         None if limits.cancel.is_cancelled() => return None,
-        None => "the time ran out".to_owned(),
+        None => "reading timed out".to_owned(),
     };
     diagnostics.error_at(
         Path::to("ca_certificate_file"),

@@ -331,9 +331,7 @@ fn code_of_status(status: u16) -> Option<Code> {
 fn of_this_side(error: &Error) -> Row {
     let (title, advice) = match error {
         Error::Cancelled { .. } => ("it was stopped", "The run was stopped."),
-        Error::DeadlinePassed { .. } => {
-            ("the time ran out", "The service did not answer within the timeout of this step.")
-        }
+        Error::DeadlinePassed { .. } => ("timed out", "The service did not answer within the timeout of this step."),
         Error::HeldElsewhere(_) => (
             "another process is creating the same object",
             "A run in the same folder and workspace uses its pending record. Wait until that run has ended, or stop \

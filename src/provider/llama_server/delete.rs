@@ -21,12 +21,12 @@ use crate::{
     ssh,
 };
 
-const STAYS: &str = "The resource stays in the state; destroy again when this is corrected.";
-const STAYS_UNLESS_ABANDONED: &str = "The resource stays in the state; destroy again when this is corrected. To leave \
+const STAYS: &str = "The resource stays in the state. Correct the cause, then destroy again.";
+const STAYS_UNLESS_ABANDONED: &str = "The resource stays in the state. Correct the cause, then destroy again. To leave \
                                       the server running and remove it from the state, set \
                                       DAMODEL_ON_UNREACHABLE=abandon.";
 
-const STAYS_THOUGH_ABANDONED: &str = "The resource stays in the state; destroy again when this is corrected. \
+const STAYS_THOUGH_ABANDONED: &str = "The resource stays in the state. Correct the cause, then destroy again. \
                                       DAMODEL_ON_UNREACHABLE and on_unreachable are ignored: both apply only to an \
                                       instance that cannot be reached.";
 
@@ -93,10 +93,10 @@ async fn stop(
             machine
         }
         Err(NoLogin::NoCredentials) => {
-            return left("Destroying has no access to write-only credentials, and no others are set.");
+            return left("A destroy cannot use write-only credentials, and no others are set.");
         }
         Err(NoLogin::Ssh(error)) if matches!(*error, ssh::Error::HostKeyChanged { .. }) => {
-            return left(&format!("{}. The provider could not log in to stop it.", capitalized(&error.to_string())));
+            return left(&format!("{}. The server was not stopped.", capitalized(&error.to_string())));
         }
         Err(error) => {
             let tried = format!("stop {}", state.title());
@@ -115,8 +115,8 @@ async fn stop(
         },
         // The process may belong to a successor.
         Ok(report) if owner.is_none() && report.runs().next().is_some() => {
-            let why = "The owner of the server is unknown (owner is null), so it was not stopped: another resource \
-                       may own it.";
+            let why = "The server was not stopped: its owner is unknown (owner is null), and another resource may own \
+                       it.";
             Ok(left_running(state, access, why, &report.runs().collect::<Vec<_>>()).into())
         }
         Ok(_) => Ok(Diagnostics::new()),
@@ -173,7 +173,7 @@ fn left_running(server: &LlamaServer, access: Option<&Access>, why: &str, proces
     Diagnostic::warning(
         format!("{} was left running", capitalized(&server.title())),
         format!(
-            "{why} It was removed from the state. {stop}. Its records are in {}/.damodel.",
+            "{why} The resource was removed from the state. {stop}. Its records are in {}/.damodel.",
             server.workspace.as_str().unwrap_or("~/workspace")
         ),
     )

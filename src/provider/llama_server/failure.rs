@@ -45,7 +45,7 @@ pub(super) fn failed(server: &LlamaServer, report: &JobReport, now: &str) -> Dia
     parts.push(now.to_owned());
     parts.extend(log(report));
     parts.retain(|part| !part.is_empty());
-    let diagnostic = Diagnostic::error(format!("{} does not serve: {title}", title_of(server)), parts.join("\n\n"));
+    let diagnostic = Diagnostic::error(format!("{} failed: {title}", title_of(server)), parts.join("\n\n"));
     match argument {
         Some(argument) => diagnostic.at(Path::to(argument)),
         None => diagnostic,
@@ -96,9 +96,8 @@ pub(super) fn superseded(server: &LlamaServer, report: &JobReport, now: &str) ->
     Diagnostic::error(
         format!("{} was changed by another run", title_of(server)),
         format!(
-            "The server now has other settings, and is {}. Another run started them, or the instance rolled back a \
-             failed update, which happens when the connection is lost for a minute. {now} Apply again to start this \
-             one.",
+            "Another run changed the settings, or the instance rolled back a failed update because the connection was \
+             lost for a minute. The server is {}. {now} Apply again to restore this configuration.",
             doing(report)
         ),
     )
@@ -118,8 +117,8 @@ pub(super) fn unproved(server: &LlamaServer, failure: &JobFailure, report: &JobR
 pub(super) fn foreign(server: &LlamaServer) -> Diagnostic {
     Diagnostic::warning(
         format!("{} was left running", title_of(server)),
-        "Another resource manages it now: the successor of this one, or a resource of another state. This resource \
-         was removed from the state.",
+        "Another resource manages the server now: its successor, or a resource of another state. This resource was \
+         removed from the state.",
     )
 }
 
@@ -161,7 +160,7 @@ pub(super) fn displaced(server: &LlamaServer, rival: &PortHolder) -> Diagnostic 
 /// Another program, or the server of another resource, uses its port.
 pub(super) fn blocked(server: &LlamaServer, rival: &PortHolder) -> Diagnostic {
     Diagnostic::warning(
-        format!("{} has lost its port", title_of(server)),
+        format!("{}: its port is in use", title_of(server)),
         format!("The server is not running: its port is used by {}. An apply does not stop that process.", rival.about),
     )
 }
@@ -169,7 +168,7 @@ pub(super) fn blocked(server: &LlamaServer, rival: &PortHolder) -> Diagnostic {
 /// A server that has ended, as a refresh found, with the time of the next try if its work pauses before one.
 pub(super) fn died(server: &LlamaServer, report: &JobReport) -> Diagnostic {
     let next = match time(report.next_try) {
-        Some(next) => format!("It is started again at {next} by the instance's clock; an apply does not wait for it."),
+        Some(next) => format!("The server restarts at {next} by the instance's clock; an apply does not wait for it."),
         None => "The next apply starts it again.".to_owned(),
     };
     // A short pause is recorded as no failure.
@@ -188,9 +187,9 @@ pub(super) fn unseen(server: &LlamaServer, trouble: &Trouble, last: Option<&JobR
             format!("{title}: the instance's answer cannot be read"),
             format!("{malformed}.\n\n{detail}"),
         ),
-        _ if trouble.is_cancelled() => Diagnostic::error(format!("{title}: the wait was stopped"), detail),
+        _ if trouble.is_cancelled() => Diagnostic::error(format!("{title}: the run was stopped"), detail),
         _ if trouble.is_timeout() => {
-            Diagnostic::error(format!("{title}: the time ran out"), format!("{detail}\n\nThe error: {trouble}."))
+            Diagnostic::error(format!("{title}: the wait timed out"), format!("{detail}\n\nThe error: {trouble}."))
         }
         Trouble::Ssh(error) => {
             let failure = SshFailure { error, tried: format!("follow the work on {title}"), now: detail };
@@ -245,7 +244,7 @@ pub(super) fn doing(report: &JobReport) -> String {
 /// The place of the process and the logs of a failed server. `next` is the effect of the next apply, in a sentence.
 pub(super) fn left_alone(job: &Job, next: &str) -> String {
     format!(
-        "The process and its logs were left as they are, in {}/.damodel/{}-{}. {next}",
+        "The process and its logs were kept, in {}/.damodel/{}-{}. {next}",
         job.place.workspace, job.place.port, job.place.instance
     )
 }
@@ -283,7 +282,7 @@ fn meaning(
 ) -> (String, Option<&'static str>, &'static str) {
     let Some(failure) = failure else {
         let advice = "Another run stopped the server, or its records were removed. Apply again.";
-        return (format!("it is {}", doing(report)), None, advice);
+        return (format!("the server is {}", doing(report)), None, advice);
     };
     let kind = failure.kind;
     let is_prebuilt = server.build.as_str() == Some("prebuilt");
@@ -314,9 +313,7 @@ fn meaning(
         (FailureKind::NoSource, Some(source)) if !source.url.is_null() || !source.reference.is_null() => {
             "Correct source.url and source.ref, or set source.path to a source in the instance instead."
         }
-        (FailureKind::Unsupported, _) if is_prebuilt => {
-            "Use a newer server: set package to one, or build = \"source\"."
-        }
+        (FailureKind::Unsupported, _) if is_prebuilt => "Set package to a newer server, or build = \"source\".",
         _ => kind.advice(),
     };
     (kind.title().to_owned(), argument, advice)
@@ -395,8 +392,8 @@ mod tests {
     #[test]
     fn a_pause_is_told_with_the_time_of_the_next_try() {
         for (failure, next_try, words) in [
-            (Some(failure(FailureKind::Died)), Some(1_700_000_000), "is started again at 2023-11-14T22:13:20Z"),
-            (None, Some(1_700_000_000), "is started again at 2023-11-14T22:13:20Z"),
+            (Some(failure(FailureKind::Died)), Some(1_700_000_000), "restarts at 2023-11-14T22:13:20Z"),
+            (None, Some(1_700_000_000), "restarts at 2023-11-14T22:13:20Z"),
             (Some(failure(FailureKind::Died)), None, "The next apply starts it again."),
         ] {
             let warning = died(&server("auto"), &JobReport { failure, next_try, ..JobReport::default() });

@@ -32,7 +32,7 @@ pub(super) fn login(facts: &Facts) -> LoginLifetime {
         }
     };
     let note = (facts.text("ends_at_logout") == "b true")
-        .then(|| format!("systemd ends the server with the last login of {user}: KillUserProcesses=yes. {cure}"));
+        .then(|| format!("systemd ends the server at the last logout of {user}: KillUserProcesses=yes. {cure}"));
     LoginLifetime { scope: String::new(), note }
 }
 

@@ -56,7 +56,7 @@ pub(super) async fn check(
     let login = Login { known_host, ..config.login_with(config, private) };
     let looking = look(config, planned, &login, client, context, &mut said);
     let looked = timeout_at(context.deadline.min(Instant::now() + CHECK), Box::pin(looking)).await;
-    match looked.unwrap_or_else(|_| Err(Unchecked::Failed("the time ran out".to_owned()))) {
+    match looked.unwrap_or_else(|_| Err(Unchecked::Failed("the check timed out".to_owned()))) {
         Ok((model, cards)) => said.extend(judge(&planned.model, &model, &options, &cards)),
         Err(Unchecked::Failed(reason)) => said.extend(not_made(planned, &reason)),
         Err(Unchecked::Later(reason)) => tracing::info!(reason, "the model's memory is not checked"),

@@ -35,7 +35,7 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
             Some(_) => Ok(()),
             None => Err(JobFailure {
                 kind: FailureKind::MissingTool,
-                text: "neither curl nor python3 is installed, and one of them has to download the model".to_owned(),
+                text: "curl or python3 must be installed to download the model".to_owned(),
             }),
         };
     }

@@ -32,9 +32,9 @@ pub(super) enum Keep {
     Planned,
 }
 
-pub(super) const AS_BEFORE: &str = "Nothing was changed. What runs in the instance continues.";
+pub(super) const AS_BEFORE: &str = "Nothing was changed. Running servers continue.";
 pub(super) const NOTHING_STARTED: &str = "The server was not started and is not in the state.";
-pub(super) const NOTHING_RESTARTED: &str = "Nothing was restarted. What runs in the instance continues.";
+pub(super) const NOTHING_RESTARTED: &str = "Nothing was restarted. Running servers continue.";
 pub(super) const NOT_HEARD: &str = "Whether the instance received the change is unknown. The state keeps the previous \
                                     values; the next apply sends the change again, or resumes it.";
 
@@ -60,18 +60,20 @@ impl Ended {
                 (Planned, "The server is in the state and tainted. The next apply stops it and tries again.")
             }
             (Failed, Update) if is_download => (Prior, "The state keeps the previous arguments, and no server runs."),
-            (Failed, Update) => (Planned, "The state records it as failed: the next apply starts it again."),
-            (Failed, Restart) => (Nothing, "An apply of damodel_llama_server repairs it."),
+            (Failed, Update) => (Planned, "The state records the server as failed. The next apply starts it again."),
+            (Failed, Restart) => (Nothing, "An apply of damodel_llama_server repairs the server."),
             (RolledBack(_) | Superseded, Create) => (Nothing, "The server is not in the state."),
-            (Unproved(_), Create) => (Nothing, "This resource does not own it."),
+            (Unproved(_), Create) => (Nothing, "This resource does not own the server."),
             (RolledBack(Return::Fails(_)), Update) => {
-                (Prior, "The state keeps its arguments, and the next apply repairs it.")
+                (Prior, "The state keeps the previous arguments. The next apply repairs the server.")
             }
-            (RolledBack(_), Update) => (Prior, "The state keeps its arguments: correct the change, then apply again."),
+            (RolledBack(_), Update) => {
+                (Prior, "The state keeps the previous arguments. Correct the change and apply again.")
+            }
             (Superseded, Update) => (Prior, "The state keeps the previous arguments."),
             (Unproved(_), Update) => (Prior, "The state keeps the previous arguments. Correct probe and apply again."),
             (RolledBack(_) | Superseded | Unproved(_), Restart) => {
-                (Nothing, "An apply of damodel_llama_server checks it again and repairs it.")
+                (Nothing, "An apply of damodel_llama_server checks and repairs the server.")
             }
             (Unseen(_), Create) => (
                 Nothing,
@@ -91,8 +93,8 @@ impl Ended {
             (Unseen(_), Restart) if !self.is_begun => (Nothing, NOTHING_RESTARTED),
             (Unseen(_), Restart) => (
                 Nothing,
-                "The restart continues in the instance. The next plan of damodel_llama_server shows its result, and \
-                 an apply repairs it.",
+                "The restart continues in the instance. The next plan of damodel_llama_server shows the result, and an \
+                 apply repairs the server.",
             ),
         }
     }
@@ -163,14 +165,14 @@ impl Conclusion<'_> {
         let why = match self.machine.run(&Verb::Stop { owner: self.owner }).await {
             Ok(stopped) if !stopped.is_refused => {
                 self.planned.take_report(&stopped);
-                let now = format!("on_failure = \"stop\" has stopped it; its logs remain. {next}");
+                let now = format!("on_failure = \"stop\" has stopped the server; its logs remain. {next}");
                 return (now, Diagnostics::new());
             }
             Ok(refused) => refused.failure.map(|failure| failure.text).unwrap_or_default(),
             Err(trouble) => trouble.to_string(),
         };
         let warning = Diagnostic::warning(
-            "on_failure = \"stop\" did not stop it",
+            "on_failure = \"stop\" did not stop the server",
             format!("{}. The server still runs; the next apply stops it.", capitalized(&why)),
         );
         (next.to_owned(), warning.into())
@@ -283,7 +285,7 @@ mod tests {
                 true,
                 None,
                 Some(false),
-                [(Planned, "tainted"), (Planned, "as failed"), (Nothing, "repairs it")],
+                [(Planned, "tainted"), (Planned, "as failed"), (Nothing, "repairs the server")],
             ),
             (
                 End::Failed,
@@ -291,7 +293,7 @@ mod tests {
                 true,
                 None,
                 None,
-                [(Nothing, "was not started"), (Planned, "as failed"), (Nothing, "repairs it")],
+                [(Nothing, "was not started"), (Planned, "as failed"), (Nothing, "repairs the server")],
             ),
             (
                 End::RolledBack(Return::GoesOn),
@@ -299,7 +301,7 @@ mod tests {
                 true,
                 former,
                 Some(true),
-                [(Nothing, "not in the state"), (Prior, "correct the change"), (Nothing, "repairs it")],
+                [(Nothing, "not in the state"), (Prior, "Correct the change"), (Nothing, "repairs the server")],
             ),
             (
                 End::RolledBack(Return::Fails(String::new())),
@@ -307,7 +309,7 @@ mod tests {
                 true,
                 former,
                 None,
-                [(Nothing, "not in the state"), (Prior, "the next apply repairs"), (Nothing, "repairs it")],
+                [(Nothing, "not in the state"), (Prior, "The next apply repairs"), (Nothing, "repairs the server")],
             ),
             (
                 End::Superseded,
@@ -315,7 +317,7 @@ mod tests {
                 true,
                 None,
                 Some(true),
-                [(Nothing, "not in the state"), (Prior, "keeps the previous"), (Nothing, "repairs it")],
+                [(Nothing, "not in the state"), (Prior, "keeps the previous"), (Nothing, "repairs the server")],
             ),
             (
                 End::Unproved(failure()),
@@ -323,7 +325,7 @@ mod tests {
                 true,
                 None,
                 Some(true),
-                [(Nothing, "does not own it"), (Prior, "keeps the previous"), (Nothing, "repairs it")],
+                [(Nothing, "does not own the server"), (Prior, "keeps the previous"), (Nothing, "repairs the server")],
             ),
             (
                 unseen(),

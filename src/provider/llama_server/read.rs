@@ -65,7 +65,7 @@ async fn look(
         current.state.take_stop();
         current.state.base_url = current.state.base_url_at(Some(access)).into();
         let warning =
-            access.not_running("The server ended with the instance; an apply starts it when the instance is running.");
+            access.not_running("The server stopped with the instance. An apply starts it when the instance runs.");
         return current.unchanged(as_warning(warning));
     }
     let (state, private) = (&current.state, &current.private);

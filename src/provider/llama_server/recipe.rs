@@ -81,8 +81,8 @@ fn architectures(job: &Job, facts: &Facts) -> Result<Vec<String>, JobFailure> {
     }
     let cards = if facts.cards.is_empty() { "no GPU".to_owned() } else { facts.cards.join(", ") };
     let text = format!(
-        "the CUDA architecture of the GPU ({cards}) is unknown: nvidia-smi does not report it. It is looked for on the \
-         PATH of the login and of process 1, and in /usr/local/nvidia/bin. Set source.cuda_architectures"
+        "the CUDA architecture of the GPU ({cards}) is unknown: nvidia-smi does not report it. The program is looked \
+         for on the PATH of the login and of process 1, and in /usr/local/nvidia/bin. Set source.cuda_architectures"
     );
     Err(JobFailure { kind: FailureKind::Architecture, text })
 }

@@ -134,7 +134,7 @@ fn build() -> Vec<Attribute> {
             Type::String,
             "auto",
             "`prebuilt`, `source` (compiled in the instance: ten minutes or more, needs a CUDA toolkit) or `auto`: \
-             prebuilt, then source if that server does not serve. On a V100 or P40 `auto` always uses source.",
+             prebuilt, then source if it fails. On a V100 or P40 `auto` always uses source.",
         )
         .validate(Validator::one_of(&["auto", "prebuilt", "source"])),
         Attribute::optional_computed(
@@ -335,10 +335,10 @@ fn behaviour() -> Vec<Attribute> {
             "on_failure",
             Type::String,
             "rollback",
-            "What happens to a server that was started but does not serve. `rollback`: an update stops it, starts the \
-             previous server with its previous options, and fails; the state keeps the previous arguments. A new \
-             server without a previous one is left with its logs. `keep` leaves the failed one, `stop` stops it. The \
-             previous server is stopped only when the new one is found or built and accepts its options.",
+            "What happens if a started server fails. `rollback`: an update stops it, starts the previous server with \
+             its previous options, and fails; the state keeps the previous arguments. A new server without a previous \
+             one is left with its logs. `keep` leaves the failed one, `stop` stops it. The previous server is stopped \
+             only when the new one is found or built and accepts its options.",
         )
         .validate(Validator::one_of(&["rollback", "keep", "stop"])),
         Attribute::with_default(
@@ -358,12 +358,11 @@ fn reported() -> Vec<Attribute> {
     vec![
         text(
             "status",
-            "`ready`; `stopped` when the server does not run; `starting` while the work in the instance continues; \
-             `failed`; `unresponsive` when it runs but does not answer correctly; `outdated` when the model's file was \
-             replaced since it was loaded; `displaced` when a llama-server that was started by hand uses its port; \
-             `blocked` when another program uses it; `unsupervised` when `restart_policy` is `on_failure` and nothing \
-             would restart it. The next apply repairs every status except `ready` and `blocked`. \
-             A slow answer is a warning.",
+            "`ready`, `stopped`, `starting` (the work in the instance continues), `failed`, `unresponsive` (no correct \
+             answer), `outdated` (the model's file was replaced), `displaced` (a llama-server that was started by hand \
+             uses the port), `blocked` (another program uses the port) or `unsupervised` (nothing would restart the \
+             server, although `restart_policy` is `on_failure`). The next apply repairs every status except `ready` \
+             and `blocked`. A slow answer only causes a warning.",
         ),
         text("endpoint", "The base address of an OpenAI-style client inside the instance: `http://127.0.0.1:8000/v1`."),
         text(

@@ -54,7 +54,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<(Tree, Option<String>),
                 let name = format!("tree-{}", hash.chars().take(16).collect::<String>());
                 Ok((Tree { folder: path, name, provided: None }, None))
             }
-            None => Err(no_source(format!("no CMakeLists.txt in {path} names llama: no source of llama.cpp"))),
+            None => Err(no_source(format!("no source of llama.cpp in {path}: no CMakeLists.txt names llama"))),
         },
         KnownSource::Archive { path, stat, entry } => {
             let hash = short_hash([path.rsplit('/').next().unwrap_or_default(), &stat]);
@@ -184,7 +184,7 @@ mod tests {
     fn a_path_needs_a_source_of_llama() {
         for (found, words) in [
             ("", "no source at /s"),
-            ("directory", "names llama: no source of llama.cpp"),
+            ("directory", "no CMakeLists.txt names llama"),
             ("regular file", "no source of llama.cpp in the archive /s"),
         ] {
             let facts = Facts::of([("source".to_owned(), found.to_owned())].into());

@@ -76,9 +76,8 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: JobReport, ends_rival: bool)
 pub(super) fn shows_no_gpu(job: &Job, facts: &Facts) -> Option<String> {
     let card = job.gpu_name.as_deref().filter(|name| !name.to_ascii_uppercase().contains("CPU"))?;
     let is_missing = facts.answers.get("has_gpu").is_some_and(|answer| answer.trim().is_empty());
-    (is_missing && wants_gpu(job)).then(|| {
-        format!("the instance shows no GPU: the service reports {card}, but nvidia-smi lists none, so the CPU is used")
-    })
+    (is_missing && wants_gpu(job))
+        .then(|| format!("nvidia-smi lists no GPU: the service reports {card}, but the CPU is used"))
 }
 
 fn of_a_compile() -> Vec<Question> {

@@ -94,9 +94,9 @@ impl<'a> Trial<'a> {
             return Ok(match health {
                 _ if Instant::now() < by => None,
                 Some(Health::Loading) => {
-                    failed(FailureKind::Slow, format!("it was still loading the model after {limit} (ready_timeout)"))
+                    failed(FailureKind::Slow, format!("the model was still loading after {limit} (ready_timeout)"))
                 }
-                _ => no_inference(format!("its health check was not answered within {limit} (ready_timeout)")),
+                _ => no_inference(format!("the health check was not answered within {limit} (ready_timeout)")),
             });
         }
         let probe_by = by.max(Instant::now() + MIN_PROBE.min(self.ready_timeout)).min(machine.deadline);
@@ -267,9 +267,9 @@ pub(super) async fn look(server: &LlamaServer, seen: &JobReport, machine: &mut I
                 continue;
             }
             // The connection failed, which proves nothing about the server.
-            Some(Err(error)) => TrialLook::Slow(format!("Its health check could not be made: {error}")),
+            Some(Err(error)) => TrialLook::Slow(format!("The health check failed: {error}")),
             None if has_time && is_idle(seen, machine).await => TrialLook::Dead,
-            None => TrialLook::Slow("Its health check was not answered in time".to_owned()),
+            None => TrialLook::Slow("The health check was not answered in time".to_owned()),
         };
         return looked;
     }

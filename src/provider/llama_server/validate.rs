@@ -135,7 +135,7 @@ fn extra_args(config: &LlamaServer, diagnostics: &mut Diagnostics) {
             Some(Clash::Set(argument)) => diagnostics.warning_at(
                 path,
                 "An option that an argument sets",
-                format!("{word:?} is set with {argument}; given twice, the last one counts, which is this one."),
+                format!("{word:?} is set with {argument}, and this second value would override it."),
             ),
             Some(Clash::Unsupported(reason)) => diagnostics.error_at(
                 path,

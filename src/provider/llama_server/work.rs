@@ -218,7 +218,7 @@ impl Work<'_> {
                 return Ok(recorded(ready, seen));
             }
             (Step::Record(process, failure), _) => {
-                tracing::info!(reason = failure.text, "the server does not answer the probe");
+                tracing::info!(reason = failure.text, "no correct answer to the probe");
                 let failed = self.machine.run(&Verb::Failed { process: &process, failure: &failure }).await?;
                 return Ok(recorded(failed, seen));
             }

@@ -100,7 +100,7 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
             "The instance may still be starting. Try again, or raise ssh.timeout.",
         ),
         Error::TimedOut { .. } => {
-            ("the time ran out", "The host did not answer in time. ssh.timeout limits how long a login may take.")
+            ("timed out", "The host did not answer in time. ssh.timeout limits how long a login may take.")
         }
         Error::Unreachable { .. } | Error::Lost { .. } => (
             "SSH connection failed",

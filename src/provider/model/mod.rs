@@ -157,7 +157,7 @@ async fn in_time(
         biased;
         () = context.stopping.cancelled() => Err(stopped("the operation was stopped")),
         read = timeout_at(context.deadline, reading) => match read {
-            Err(_) => Err(stopped("the time ran out")),
+            Err(_) => Err(stopped("timed out")),
             Ok(read) => read.map_err(|error| failed(name, &error, argument)),
         },
     }

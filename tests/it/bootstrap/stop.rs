@@ -138,12 +138,12 @@ fn server_that_ends_says_why() {
     home.model(truncated());
     let failure = home.fails(&home.job()).failure.unwrap();
     assert_eq!(failure.kind, FailureKind::BrokenModel, "{failure:?}");
-    for words in ["ended with 1 after", "not within the file bounds"] {
+    for words in ["exited with 1 after", "not within the file bounds"] {
         assert!(failure.text.contains(words), "{failure:?}");
     }
     home.model(working());
     for (text, words) in [
-        ("#!/no/such/interpreter\n", "ended with 127"),
+        ("#!/no/such/interpreter\n", "exited with 127"),
         ("#!/bin/sh\ncase $1 in --*) exit 0 ;; esac\necho 'error: why'; exit 3\n", "error: why"),
     ] {
         server(text);
@@ -156,7 +156,7 @@ fn server_that_ends_says_why() {
     let report = home.look_until(Phase::Failed);
     let failure = report.failure.unwrap();
     assert_eq!(failure.kind, FailureKind::Died);
-    assert!(failure.text.contains("ended with 137 (SIGKILL: it was killed, or memory ran out)"), "{}", failure.text);
+    assert!(failure.text.contains("exited with 137 (SIGKILL: it was killed, or memory ran out)"), "{}", failure.text);
     let dead = report.process.unwrap();
     assert_eq!((dead.is_alive, dead.identity), (false, process.identity));
 }

@@ -17,7 +17,7 @@ pub struct JobFailure {
 pub enum Malformed {
     /// The report has a beginning and no end, or nothing at all came. Usual cause: a lost connection, or a login
     /// shell that runs something else.
-    #[error("the program in the instance did not finish its report; the last that it printed: {last:?}")]
+    #[error("the program in the instance did not finish its report; its last line: {last:?}")]
     Incomplete {
         /// The last line of all that was printed.
         last: String,
@@ -110,38 +110,38 @@ kinds! {
     BrokenModel = "broken_model", "the model's file is incomplete or damaged", Some("model"),
         "Download the file again, or set model to another one.";
     /// Another run holds the lock of the state directory for a minute.
-    Busy = "busy", "another run is working on it", None,
-        "Another apply holds the records of this server. Wait until it has ended, then apply again.";
+    Busy = "busy", "another run is changing the server", None,
+        "Another apply uses the records of this server. Wait until it has ended, then apply again.";
     /// Another run has begun, or the former server was restored, since the last report.
-    Changed = "changed", "another run is working on it", None,
+    Changed = "changed", "another run is changing the server", None,
         "Wait until the other run has ended, then apply again.";
     /// The compile failed, or its result does not run.
     Compile = "compile", "the build from source failed", Some("source"),
         "Correct what the compiler reports, then apply again: what is compiled is kept.";
     /// The server ended after it had been ready.
-    Died = "died", "it exited after it had been ready", None, "";
+    Died = "died", "the server exited after it was ready", None, "";
     /// No space is left in the workspace.
     DiskFull = "disk_full", "the disk is full", Some("workspace"),
         "Free space in the workspace, or use one on another disk.";
     /// The model could not be downloaded.
     Download = "download", "the model was not downloaded", Some("model_source"),
-        "Correct model_source, or try again later. What has arrived is kept beside the model, in a file that ends in \
-         .part; the next apply continues it.";
+        "Correct model_source, or try again later. The downloaded part is kept next to the model, in a .part file; the \
+         next apply continues it.";
     /// The server ended before it was ready.
-    Exited = "exited", "it ended before it was ready", None,
+    Exited = "exited", "the server exited before it was ready", None,
         "The log has the reason: correct the arguments, then apply again.";
     /// Another resource owns the server.
-    Foreign = "foreign", "another resource owns it", None, "Destroy it in the configuration that manages it.";
+    Foreign = "foreign", "another resource owns the server", None, "Destroy it in that resource's configuration.";
     /// The work ended without a record: a reboot, or it was killed. [`Verb::Ensure`](super::Verb::Ensure) resumes it.
     Interrupted = "interrupted", "the work was interrupted", None,
         "The instance was rebooted, or the work was killed. Apply again to resume it.";
     /// The server answers clients that send no key.
-    KeyIgnored = "key_ignored", "it does not ask for its API key", Some("api_key"),
+    KeyIgnored = "key_ignored", "the server answers without its API key", Some("api_key"),
         "Set package to another server, or build = \"source\".";
     /// A file that an option names is missing or cannot be read.
     MissingFile = "missing_file", "a file that an option names is missing", Some("extra_args"),
-        "Put the file into the instance, or correct its path: a relative one begins in the workspace, and the server \
-         does not expand ~.";
+        "Put the file into the instance, or correct its path. Relative paths begin in the workspace, and ~ is not \
+         expanded.";
     /// The model is missing, is not a file or cannot be read.
     MissingModel = "missing_model", "model not found", Some("model"), "Set model to an existing file.";
     /// No space is left for the model.
@@ -151,8 +151,8 @@ kinds! {
     MissingToolkit = "missing_toolkit", "no CUDA toolkit to compile with", Some("build"),
         "Use an image with a CUDA toolkit (nvcc), or a GPU that the prebuilt server supports.";
     /// A program that the work needs is not installed: cmake, git, a compiler.
-    MissingTool = "missing_tool", "a program that it needs is missing", Some("build"),
-        "Install it in the instance, or use an image that has it.";
+    MissingTool = "missing_tool", "a required program is missing", Some("build"),
+        "Install the program in the instance, or use an image that has it.";
     /// The model's server permits no download.
     NoAccess = "no_access", "the model cannot be downloaded without permission", Some("model_source"),
         "Accept the terms on the model's page, and set model_source_token_wo, or DAMODEL_MODEL_TOKEN for \
@@ -164,16 +164,16 @@ kinds! {
     NoGguf = "no_gguf", "the model is not a GGUF file", Some("model"),
         "Download the file again, or set model to another one.";
     /// The server sees no GPU, although the instance has one.
-    NoGpu = "no_gpu", "it sees no GPU", Some("gpu_layers"),
+    NoGpu = "no_gpu", "the server does not see the GPU", Some("gpu_layers"),
         "Use a server that is built for this GPU, or set gpu_layers = 0 to use the CPU.";
     /// The server does not answer the probe.
-    NoInference = "no_inference", "it generates no tokens", None,
+    NoInference = "no_inference", "no correct answer to the probe", None,
         "The log has the reason: correct the arguments, then apply again.";
     /// There is no prebuilt server.
     NoPackage = "no_package", "no prebuilt server found", Some("package"),
         "Set package to the server's path in the instance.";
     /// There is no source, or it cannot be fetched or unpacked.
-    NoSource = "no_source", "its source is not available", Some("source"),
+    NoSource = "no_source", "the source is not available", Some("source"),
         "Set source.path to a source in the instance, or source.url and source.ref.";
     /// There is no server to restart.
     NotRunning = "not_running", "no server to restart", None, "Apply to start it.";
@@ -183,13 +183,13 @@ kinds! {
          function model_memory computes what a model needs.";
     /// Another process listens on the port.
     PortInUse = "port_in_use", "the port is in use", Some("port"),
-        "Stop the program that listens on it, or choose another port. That program was not stopped.";
+        "Stop the program that uses the port, or choose another port. The provider did not stop it.";
     /// The model was still loading when the time was over.
     Slow = "slow", "the model loads too slowly", Some("ready_timeout"),
         "Raise ready_timeout, or put the model on a faster disk.";
     /// The work or the server outlives even SIGKILL, as a process does that waits for a device.
     Stuck = "stuck", "a process in the instance does not end", None,
-        "Even SIGKILL does not end it, for example because it waits for a device. Reboot the instance, then apply.";
+        "SIGKILL did not end the process, which may be waiting for a device. Reboot the instance, then apply.";
     /// The build lacks an option that the job needs.
     Unsupported = "unsupported", "this build lacks a required option", Some("build"),
         "Use the source of a newer server: source.url and source.ref, or source.path.";
@@ -200,7 +200,7 @@ kinds! {
     WrongSum = "wrong_sum", "the model has another SHA-256", Some("model_source"),
         "Correct model_source.sha256, or set model to a new path for another file.";
     /// The server does not support the request of the probe.
-    WrongEndpoint = "wrong_endpoint", "it does not support the request of the probe", Some("probe"),
+    WrongEndpoint = "wrong_endpoint", "the server does not support the probe's request", Some("probe"),
         "Set probe.endpoint to a request that the server supports: chat, embeddings, rerank or health.";
 }
 

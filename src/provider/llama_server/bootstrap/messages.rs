@@ -47,8 +47,8 @@ pub(super) fn failure(
     let server = || format!("the server {} ({})", value("server_binary"), value("server_version"));
     let text = match failure.kind {
         FailureKind::BadOption => format!("the server refuses its options: {}", shortened(&failure.text)),
-        FailureKind::Busy => "another run has been using its records for a minute".to_owned(),
-        FailureKind::Changed => "another run has changed it meanwhile".to_owned(),
+        FailureKind::Busy => "another run has been using the server's records for a minute".to_owned(),
+        FailureKind::Changed => "another run has changed the server".to_owned(),
         FailureKind::Compile => format!(
             "the build of {} failed; the end of its log {}:\n{}",
             record.source,
@@ -68,7 +68,7 @@ pub(super) fn failure(
             return JobFailure { kind: FailureKind::PortInUse, text: taken(rival) };
         }
         FailureKind::NoGpu => format!(
-            "{} sees no GPU, although the instance has one; its --list-devices prints: {}",
+            "{} does not see the instance's GPU; its --list-devices prints: {}",
             server(),
             shortened(&failure.text)
         ),
@@ -80,7 +80,7 @@ pub(super) fn failure(
                 (_, restarts) => format!(", after {restarts} automatic restarts"),
             };
             format!(
-                "the {} server {} ended with {code}{} after {} s{more}; the end of its log {}:\n{seen}",
+                "the {} server {} exited with {code}{} after {} s{more}; the end of its log {}:\n{seen}",
                 value("server_build"),
                 value("server_binary"),
                 meaning(&code),
@@ -110,8 +110,8 @@ fn of_the_log(log: &str) -> FailureKind {
 }
 
 fn taken(rival: Option<&PortHolder>) -> String {
-    let who = rival.map_or("a process that has ended since", |rival| &rival.about);
-    format!("its port is in use by {who}")
+    let who = rival.map_or("a process that has exited since", |rival| &rival.about);
+    format!("the port is in use by {who}")
 }
 
 fn shortened(line: &str) -> String {
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn an_end_is_told_with_its_code_its_time_and_its_log() {
         let log = "the end of its log /l/server.log:\nmore\nand more\nits last line";
-        let begin = "the prebuilt server /b/llama-server ended with";
+        let begin = "the prebuilt server /b/llama-server exited with";
         assert_eq!(words(FailureKind::Exited, "1", 0), format!("{begin} 1 after 3 s, before it was ready; {log}"));
         let killed = "137 (SIGKILL: it was killed, or memory ran out) after 3 s";
         assert_eq!(words(FailureKind::Died, "137", 0), format!("{begin} {killed}; {log}"));

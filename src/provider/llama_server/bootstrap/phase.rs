@@ -100,8 +100,8 @@ pub(super) fn observed_phase(values: &ReportValues, is_alive: bool) -> Result<Ob
         Phase::Load | Phase::Ready if is_at_work => {
             Ok(ObservedPhase { phase: Phase::Start, interrupted: None, is_transient: true })
         }
-        Phase::Load => interrupted("the server ended before it was ready, and its exit code is unknown"),
-        Phase::Ready => interrupted("the server ended, and its exit code is unknown"),
+        Phase::Load => interrupted("the server exited before it was ready, and its exit code is unknown"),
+        Phase::Ready => interrupted("the server exited, and its exit code is unknown"),
         Phase::Absent | Phase::Failed => as_it_is(phase),
     }
 }
@@ -127,7 +127,7 @@ mod tests {
     #[case::serves("ready", "yes", "yes", "", Phase::Ready, "")]
     #[case::without_supervisor("ready", "", "yes", "", Phase::Ready, "")]
     #[case::about_to_be_judged("ready", "yes", "", "", Phase::Start, "")]
-    #[case::nobody_judges("load", "", "", "", Phase::Failed, "the server ended before it was ready")]
+    #[case::nobody_judges("load", "", "", "", Phase::Failed, "the server exited before it was ready")]
     #[case::failed("failed", "", "yes", "", Phase::Failed, "")]
     fn a_phase_is_judged_by_what_lives(
         #[case] phase: &str,

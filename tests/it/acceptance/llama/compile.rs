@@ -54,7 +54,7 @@ fn auto_compiles_when_the_prebuilt_server_does_not_infer() {
         let (done, said) = workspace.try_apply(&[]);
         // Before the compile begins.
         let log = fs::read_to_string(workspace.beside("info.log")).unwrap();
-        let reason = log.find("the prebuilt server failed: it ended before it was ready. The log has the reason");
+        let reason = log.find("the prebuilt server failed: the server exited before it was ready. The log has");
         let compile = log.find("phase=Compile").or_else(|| log.find("Compile"));
         assert!(reason.is_some() && reason < compile, "{reason:?} {compile:?} {log}");
         assert!(done, "{said:#?}");
@@ -66,7 +66,7 @@ fn auto_compiles_when_the_prebuilt_server_does_not_infer() {
         // Only the prebuilt server is permitted, and it fails.
         workspace.write(&server.text("build", "prebuilt").config());
         let (done, said) = workspace.try_apply(&[]);
-        assert!(!done && says(&said, Severity::Error, "it ended before it was ready"), "{said:#?}");
+        assert!(!done && says(&said, Severity::Error, "the server exited before it was ready"), "{said:#?}");
         let state = workspace.state();
         let x = state.resource(X);
         assert_eq!((x.value("status"), x.value("build_used")), (&"ready".into(), &"source".into()), "{said:#?}");

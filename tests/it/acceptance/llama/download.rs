@@ -153,7 +153,7 @@ fn a_create_whose_download_fails_or_takes_too_long_is_continued() {
         workspace.write(&server.clone().block(&timeout("create", "10s")).config());
         let (done, said) = workspace.try_apply(&[]);
         let last = "Last seen: downloading the model (500.00 kB of 2.16 MB,";
-        refusal(&said, &["the time ran out", last, "the next apply resumes it"]);
+        refusal(&said, &["timed out", last, "the next apply resumes it"]);
         assert!(!done && workspace.state().find(X).is_none());
         serve(site, FileService::default());
         workspace.apply_ok(&server.config());

@@ -31,10 +31,10 @@ fn a_server_that_fails_is_tainted_and_the_next_apply_tries_again() {
         let cases = [
             (
                 prebuilt().set("probe", never).text("on_failure", "stop"),
-                vec!["it generates no tokens", "You said: Say hello.", "on_failure = \"stop\" has stopped it"],
+                vec!["no correct answer to the probe", "You said: Say hello.", "\"stop\" has stopped the server"],
                 0,
             ),
-            (prebuilt().model("slow-60s").text("ready_timeout", "1s"), vec!["still loading the model after 1s"], 1),
+            (prebuilt().model("slow-60s").text("ready_timeout", "1s"), vec!["still loading after 1s"], 1),
             (
                 prebuilt().model("hang-on-chat").text("ready_timeout", "1s").text("on_failure", "keep"),
                 vec!["probe was not answered within 1s"],
@@ -73,7 +73,7 @@ fn a_server_is_asked_for_what_it_is_made_for() {
             assert_eq!((done, error.attribute.as_deref()), (false, Some("probe")), "{error:#?}");
             assert_eq!(builds(site), Vec::<String>::new());
         };
-        refused(&server("--embeddings", "chat"), "it does not support the request of the probe");
+        refused(&server("--embeddings", "chat"), "the server does not support the probe's request");
         assert!(workspace.state().resource(X).is_tainted());
         for (option, endpoint) in [("--embeddings", "embeddings"), ("--reranking", "rerank")] {
             workspace.apply_ok(&server(option, endpoint).config());

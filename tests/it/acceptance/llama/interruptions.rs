@@ -63,7 +63,7 @@ fn a_create_that_runs_out_of_time_is_resumed() {
         let server = Server::new();
         workspace.write(&server.clone().block("  timeouts {\n    create = \"8s\"\n  }").config());
         let (done, said) = workspace.try_apply(&[]);
-        assert!(!done && says(&said, Severity::Error, "the time ran out"), "{said:#?}");
+        assert!(!done && says(&said, Severity::Error, "timed out"), "{said:#?}");
         assert!(says(&said, Severity::Error, "timeouts"), "{said:#?}");
         assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
         until("the server is started", || servers(site).len() == 1);
@@ -105,7 +105,7 @@ fn an_update_that_nobody_heard_is_still_to_be_made() {
         held.lock().unwrap();
         workspace.write(&limited.set("triggers", "{ day = \"one\" }").config());
         let (done, said) = workspace.try_apply(&[]);
-        assert!(!done && says(&said, Severity::Error, "the time ran out"), "{said:#?}");
+        assert!(!done && says(&said, Severity::Error, "timed out"), "{said:#?}");
         // The delayed request could still be processed: this one is ended.
         for waiting in processes(site, "sh\0-s") {
             slay(Pid::from_raw(i32::try_from(waiting).unwrap()));

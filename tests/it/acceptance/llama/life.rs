@@ -91,7 +91,7 @@ fn a_server_goes_with_its_instance() {
         site.mutate(damodel::sandbox::Mutation::SetInstanceStatus { uid: uid.clone(), status: "Stopped".to_owned() });
         let said = workspace.try_plan(&[]);
         let warning = said.iter().find(|said| said.summary == format!("Instance {uid} is Stopped")).unwrap();
-        assert!(!warning.is_error() && warning.detail.contains("an apply starts it"), "{said:#?}");
+        assert!(!warning.is_error() && warning.detail.contains("An apply starts it"), "{said:#?}");
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done && said.iter().any(|said| said.is_error() && said.summary.contains("is Stopped")), "{said:#?}");
         assert_eq!(workspace.state().resource(X).value("status"), "stopped");

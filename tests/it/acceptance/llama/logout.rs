@@ -120,7 +120,7 @@ fn a_server_that_systemd_ends_with_the_login_is_never_a_silent_success() {
         let server = Server::new().without("instance_id").set("port", port).set("ssh", booted.ssh());
         workspace.write(&config(&server));
         let (done, said) = workspace.try_apply(&[]);
-        let words = ["systemd ends the server with the last login of visitor", "loginctl enable-linger visitor"];
+        let words = ["systemd ends the server at the last logout of visitor", "loginctl enable-linger visitor"];
         assert!(done && words.iter().all(|words| says(&said, Severity::Warning, words)), "{said:#?}");
         // The warning is right.
         until("the server has ended with the login", || !serves());

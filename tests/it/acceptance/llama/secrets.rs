@@ -101,7 +101,7 @@ fn another_write_only_key_without_another_version_restarts_nothing() {
         ] {
             let failing = server.clone().model("crash-on-load").text("build", "prebuilt");
             with(&failing.set("api_key_wo_version", version), key);
-            refusal(&workspace.try_apply(&[]).1, &["it ended before it was ready", words]);
+            refusal(&workspace.try_apply(&[]).1, &["the server exited before it was ready", words]);
             assert_eq!(workspace.state().resource(X).value("status"), "ready", "{key}");
         }
         // And none if it had none.

@@ -19,16 +19,16 @@ fn what_becomes_of_a_failed_update_is_the_operators_choice() {
         let before = workspace.state();
         // Refused at once: the running server continues.
         workspace.write(&server.clone().model("nowhere").config());
-        refusal(&workspace.try_apply(&[]).1, &["model not found", "What runs in the instance continues"]);
+        refusal(&workspace.try_apply(&[]).1, &["model not found", "Running servers continue"]);
         workspace.write(&server.clone().set("extra_args", "[\"--mmproj\", \"/no/such\"]").config());
         let said = workspace.try_apply(&[]).1;
-        let error = refusal(&said, &["--mmproj names /no/such", "in the instance continues"]);
+        let error = refusal(&said, &["--mmproj names /no/such", "Running servers continue"]);
         assert_eq!(error.attribute.as_deref(), Some("extra_args"));
         assert!(runs(pid(&before)) && workspace.state().resource(X).flat() == before.resource(X).flat());
 
         // By default the former server is started again, and the state has its arguments.
         workspace.write(&server.clone().model("crash-on-load").set("environment", "{ FORMER = \"two\" }").config());
-        refusal(&workspace.try_apply(&[]).1, &["it ended before it was ready"]);
+        refusal(&workspace.try_apply(&[]).1, &["the server exited before it was ready"]);
         let state = workspace.state();
         let x = state.resource(X);
         assert_eq!((x.is_tainted(), x.value("status"), runs(pid(&before))), (false, &json!("ready"), false));
@@ -43,7 +43,7 @@ fn what_becomes_of_a_failed_update_is_the_operators_choice() {
             let server = server.clone().text("on_failure", word);
             workspace.apply_ok(&server.config());
             workspace.write(&server.clone().model("error-on-chat").config());
-            refusal(&workspace.try_apply(&[]).1, &["it generates no tokens"]);
+            refusal(&workspace.try_apply(&[]).1, &["no correct answer to the probe"]);
             let state = workspace.state();
             let x = state.resource(X);
             assert_eq!((x.is_tainted(), x.value("status"), servers(site).len()), (false, &json!("failed"), left));
@@ -74,7 +74,7 @@ fn a_server_is_ended_by_its_owner_alone() {
         workspace.apply_ok(&lasting);
         let replace = format!("-replace={y}");
         let (done, said) = workspace.try_apply(&[&replace]);
-        assert!(done && says(&said, Severity::Warning, "Another resource manages it now"), "{said:#?}");
+        assert!(done && says(&said, Severity::Warning, "Another resource manages the server now"), "{said:#?}");
         workspace.settled();
         assert_eq!((runs(running(y)), runs(first), servers(site).len()), (true, false, 1));
         workspace.finish();
