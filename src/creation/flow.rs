@@ -142,13 +142,13 @@ impl<C: Creation> Flow<C> {
             match (decision, entry) {
                 (Decision::Adopt, Some(entry)) => {
                     let Some(made) = found.object_of(record) else { return Err(self.unsettled(&record.marker, None)) };
-                    tracing::info!(id = %made.key(), marker = record.marker, "adopting what an earlier run created");
+                    tracing::info!(id = %made.key(), marker = record.marker, "adopting the object of an earlier run");
                     let ids = RequestIds { request_id: record.request_id.clone(), trace_id: None };
                     accepted = Some(self.note(made, entry, ids, Origin::Adopted).await);
                     break;
                 }
                 (Decision::Forget, Some(entry)) => {
-                    tracing::info!(marker = record.marker, "what an earlier run created is gone");
+                    tracing::info!(marker = record.marker, "the object of an earlier run no longer exists");
                     blocking(move || entry.discard()).await?;
                 }
                 (Decision::SendAgain, Some(entry)) => without_object.push(entry),
@@ -156,7 +156,7 @@ impl<C: Creation> Flow<C> {
                 (Decision::Stop(_), _) => return Err(self.stopped(found, &record.marker, None)),
                 (Decision::Leave, _) if whose == Whose::Other => {
                     let marker = &record.marker;
-                    tracing::warn!(marker, "the object of another token's record is not in this account");
+                    tracing::warn!(marker, "a record of another token has no object in this account");
                 }
                 // Another create has taken it, or it may be in another account.
                 (Decision::Adopt | Decision::Forget | Decision::Leave | Decision::SendAgain, _) => {}
@@ -341,7 +341,7 @@ impl<C: Creation> Flow<C> {
                         self.discard(*noted).await;
                         return Err(error);
                     }
-                    tracing::warn!(%error, "the request had no effect: sending it once more");
+                    tracing::warn!(%error, "the request had no effect: repeating it");
                     let noted = self.sending(*noted, account, choice).await?;
                     sent = self.send(choice, noted, &mut task).await?;
                 }
@@ -398,14 +398,14 @@ impl<C: Creation> Flow<C> {
     async fn wait(&self, wait: Duration, task: &mut Task, refusals: &[Refusal]) -> bool {
         task.sees(Stage { detail: self.refused(refusals), ..Stage::new("waiting for stock") }, None);
         let wait_ms = wait.as_millis();
-        tracing::debug!(endpoint = %C::ENDPOINT, wait_ms, "no stock: asking again");
+        tracing::debug!(endpoint = %C::ENDPOINT, wait_ms, "no stock: repeating the request");
         self.context.sleep(wait).await.is_err()
     }
 
     /// Reports the requested candidate as progress. A create with a single choice reports nothing.
     fn tell_attempt(&self, task: &mut Task, choice: usize, refusals: &[Refusal]) {
         if let Some(candidate) = self.choices.at(choice).candidate() {
-            let step = Stage { detail: self.refused(refusals), ..Stage::new(format!("asking for {candidate}")) };
+            let step = Stage { detail: self.refused(refusals), ..Stage::new(format!("requesting {candidate}")) };
             task.sees(step, None);
         }
     }
@@ -424,7 +424,7 @@ impl<C: Creation> Flow<C> {
         }
         blocking(move || {
             if let Err(error) = entry.refused() {
-                tracing::warn!(%error, "a refusal could not be written down");
+                tracing::warn!(%error, "a refusal could not be recorded");
             }
             entry
         })
@@ -480,7 +480,7 @@ impl<C: Creation> Flow<C> {
                         let request_id = answer.ids.request_id.clone();
                         entry = blocking(move || {
                             if let Err(error) = entry.acknowledged(request_id) {
-                                tracing::warn!(%error, "that the request to create was accepted could not be recorded");
+                                tracing::warn!(%error, "an accepted create could not be recorded");
                             }
                             entry
                         })
@@ -510,7 +510,7 @@ impl<C: Creation> Flow<C> {
             };
             task.sees(Stage::new(waiting_for(&error)), None);
             let wait_ms = wait.as_millis();
-            tracing::debug!(endpoint = %C::ENDPOINT, attempt, wait_ms, %error, "nothing was made: asking again");
+            tracing::debug!(endpoint = %C::ENDPOINT, attempt, wait_ms, %error, "nothing was created: trying again");
             if self.context.sleep(wait).await.is_err() {
                 self.discard(entry).await;
                 return Err(error);
@@ -593,7 +593,7 @@ impl<C: Creation> Flow<C> {
         let listing = self.whole_list(Freshness::Fresh).await?;
         let is_it = |object: &&C::Object| record.names(*object, &base_url) || self.made(object, record);
         let seen = listing.records.iter().find(is_it).cloned();
-        Ok(seen.map_or_else(|| Found::unknown("a list does not contain it"), Found::shown))
+        Ok(seen.map_or_else(|| Found::unknown("a list does not contain the object"), Found::shown))
     }
 
     async fn examine_id(&self, record: &PendingRecord) -> Result<Found<C::Object>, Error> {
@@ -607,7 +607,7 @@ impl<C: Creation> Flow<C> {
             match self.examine_id(record).await {
                 Ok(Found::Young) => {}
                 Ok(found) => return Ok(found),
-                Err(error) => return Ok(Found::Unknown { reason: "a look failed", cause: Some(error) }),
+                Err(error) => return Ok(Found::Unknown { reason: "a lookup failed", cause: Some(error) }),
             }
             let wait = waits.next().unwrap_or_default();
             self.context.sleep(wait).await.map_err(|ended| ended.error(C::ENDPOINT))?;
@@ -678,7 +678,7 @@ impl<C: Creation> Flow<C> {
                 return Ok(found);
             }
         }
-        Ok(Found::Unknown { reason: "the lists prove nothing", cause })
+        Ok(Found::Unknown { reason: "the lists are inconclusive", cause })
     }
 
     async fn look(
@@ -727,7 +727,7 @@ impl<C: Creation> Flow<C> {
         Err(Error::Undecodable(Box::new(UnreadAnswer {
             endpoint: C::Object::LIST,
             status: 200,
-            reason: "the list is not complete".to_owned(),
+            reason: "the list is incomplete".to_owned(),
             ids: RequestIds::default(),
             retry_after: None,
         })))
@@ -785,7 +785,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 fn waiting_for(error: &Error) -> &'static str {
     match error.code() {
         Some(code) if code.is_busy() => "waiting for another save to end",
-        _ => "asking again",
+        _ => "repeating the request",
     }
 }
 

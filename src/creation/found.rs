@@ -34,7 +34,7 @@ impl<K: Object> Found<K> {
     pub(super) fn listed(listing: &Listing<K>, record: &PendingRecord, is_it: impl Fn(&K) -> bool) -> Self {
         let found: Vec<&K> = listing.records.iter().filter(|object| is_it(object)).collect();
         match *found.as_slice() {
-            [] if !listing.complete => Self::unknown("the service's list is not complete"),
+            [] if !listing.complete => Self::unknown("the service's list is incomplete"),
             [] if record.is_young() => Self::Young,
             [] => Self::Nothing,
             [object] => Self::shown(object.clone()),
@@ -84,7 +84,7 @@ impl<K: Object> Objects<K> {
         context: &Context,
     ) -> Result<Found<K>, Error> {
         let Some(object) = object_of_id::<K>(record) else {
-            return Ok(Found::unknown("its id cannot be read"));
+            return Ok(Found::unknown("the id cannot be read"));
         };
         Ok(match self.look(&object.key(), hint, context).await? {
             Presence::Absent if record.is_young() => Found::Young,

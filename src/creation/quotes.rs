@@ -71,7 +71,7 @@ impl Quotes {
             Ok(quote) => {
                 self.write(QuoteLine { key: fingerprint(&[key]), quoted_at: now, quote: Some(quote) }, context).await
             }
-            Err(error) => tracing::debug!(%error, "a quote could not be kept"),
+            Err(error) => tracing::debug!(%error, "a quote could not be stored"),
         }
     }
 
@@ -92,7 +92,7 @@ impl Quotes {
             append(file, &lines, begins_anew)
         });
         if let Some(Err(error)) = written.await {
-            tracing::debug!(%error, "a quote could not be kept");
+            tracing::debug!(%error, "a quote could not be stored");
         }
     }
 

@@ -141,7 +141,7 @@ impl AccountBudget {
             None => instances.snapshot(limits).await?,
         };
         if !listing.complete {
-            return Err(Refusal::Unpriced("The list of the account's instances is not complete.".to_owned()));
+            return Err(Refusal::Unpriced("The list of the account's instances is incomplete.".to_owned()));
         }
         let is_gone = |instance: &&Instance| instance.is_released() || replaced.is(instance, client);
         let gone: BTreeSet<String> = listing.records.iter().filter(is_gone).flat_map(names).collect();

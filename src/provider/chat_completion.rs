@@ -289,7 +289,7 @@ async fn ask(
     let (_link, session) = login.open(access.as_ref(), &tried(), context, warnings).await?;
     let key = config.api_key.known().map(Secret::trimmed);
     let asked = tokio::select! {
-        () = context.stopping.cancelled() => return Err(Box::new(stopped(&tried(), "it was stopped"))),
+        () = context.stopping.cancelled() => return Err(Box::new(stopped(&tried(), "the run was stopped"))),
         asked = timeout_at(context.deadline, chat::ask(&session, port, key.as_ref(), request)) => asked,
     };
     match asked {

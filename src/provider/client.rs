@@ -149,7 +149,7 @@ impl ProviderClient {
         self.shows(kind, id);
         let Some(base_url) = self.base_url() else { return };
         if let Err(error) = self.journal.seen(kind, id, uid, &base_url) {
-            tracing::warn!(%error, "the pending record of a finished creation could not be cleared");
+            tracing::warn!(%error, "the pending record of a finished create could not be removed");
         }
     }
 
@@ -191,7 +191,7 @@ impl ProviderClient {
         }
         let Some(base_url) = self.base_url() else { return };
         if let Err(error) = self.journal.seen(kind, id, uid, &base_url) {
-            tracing::warn!(%error, "the pending record of a released object could not be cleared");
+            tracing::warn!(%error, "the pending record of a released object could not be removed");
         }
     }
 

@@ -330,7 +330,7 @@ fn code_of_status(status: u16) -> Option<Code> {
 /// Errors that are not responses of the service.
 fn of_this_side(error: &Error) -> Row {
     let (title, advice) = match error {
-        Error::Cancelled { .. } => ("it was stopped", "The run was stopped."),
+        Error::Cancelled { .. } => ("the run was stopped", ""),
         Error::DeadlinePassed { .. } => ("timed out", "The service did not answer within the timeout of this step."),
         Error::HeldElsewhere(_) => (
             "another process is creating the same object",
@@ -344,7 +344,7 @@ fn of_this_side(error: &Error) -> Row {
              again.",
         ),
         Error::Journal(_) => (
-            "its pending record could not be written",
+            "the pending record could not be written",
             "Each request to create an object is recorded before it is sent, so that a killed run does not lose a \
              billed object. Make the directory writable, or choose another with DAMODEL_PENDING_DIR.",
         ),
@@ -386,7 +386,7 @@ fn of_this_side(error: &Error) -> Row {
             "A proxy, a login page or another server may have answered. Check base_url (DAMODEL_BASE_URL).",
         ),
         Error::Unsettled(_) => (
-            "it is unknown whether it was created",
+            "the outcome is unknown",
             "The answer was lost or unclear, and no object with its name was found yet. The request is recorded: the \
              next apply of the same configuration looks for the object before it creates anything.",
         ),

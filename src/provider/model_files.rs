@@ -24,7 +24,7 @@ pub(super) enum FileError {
     #[error("no such file in the instance")]
     Missing,
     /// It is a folder or a device.
-    #[error("it is not a regular file")]
+    #[error("not a regular file")]
     NotAFile,
     /// The file at the address cannot be read.
     #[error("{0}")]

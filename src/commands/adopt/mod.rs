@@ -42,7 +42,7 @@ pub struct Arguments {
     /// Only objects whose name matches this regular expression.
     #[arg(long, value_name = "REGEX")]
     pub name: Option<Regex>,
-    /// Only objects in this region. Cloud disks have none.
+    /// Only objects in this region. Cloud disks have no region.
     #[arg(long, value_name = "REGION")]
     pub region: Option<String>,
     /// Allows plain http to any address, as the provider's argument of this name.

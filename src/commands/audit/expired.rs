@@ -122,8 +122,7 @@ pub(in crate::commands) fn judged(account: &Inventory, states: &[AuditedState], 
             None if account.uids.contains(&(ObjectKind::Instance, uid.to_owned())) => AgeVerdict::Released,
             None if is_proved() => AgeVerdict::Gone,
             None => AgeVerdict::Unjudged(
-                "the account does not list it, nor another object of its provider configuration: check \
-                 DAMODEL_API_TOKEN"
+                "the account lists neither it nor another object of its provider configuration: check DAMODEL_API_TOKEN"
                     .to_owned(),
             ),
         };
@@ -285,7 +284,7 @@ mod tests {
             verdicts(&[gone]),
             [
                 "a Over",
-                "foreign unjudged: the account does not list it, nor another object of its provider configuration: \
+                "foreign unjudged: the account lists neither it nor another object of its provider configuration: \
                  check DAMODEL_API_TOKEN",
                 "lost Gone",
                 "released Released",

@@ -99,7 +99,7 @@ impl Inventory {
         if !listing.complete {
             let total = listing.total.map_or_else(|| "an unknown number".to_owned(), |total| total.to_string());
             let seen = listing.records.len();
-            let message = format!("the list of {noun}s is not complete: {seen} of {total} could be read. Run it again");
+            let message = format!("the list of {noun}s is incomplete: {seen} of {total} could be read. Try again");
             return Err(Failure::new(message));
         }
         for record in &listing.records {

@@ -266,7 +266,7 @@ fn table(audit: &Audit) -> String {
         for object in objects {
             let [id, address, source] =
                 [&object.id, &object.address, &object.source].map(|text| visible(text, LONGEST));
-            let _ = writeln!(text, "{title}: {address} in {source} holds {} {id}{rest}.", object.kind.noun());
+            let _ = writeln!(text, "{title}: {address} in {source} manages {} {id}{rest}.", object.kind.noun());
         }
     };
     objects("Missing", &audit.missing, ", which is not in the account");

@@ -148,9 +148,9 @@ async fn release(instance: &AgedInstance, states: &[AuditedState], client: &Clie
             judge(&instance.terms, ShownInstance::seen(&detail.instance), clocks)
         }
         Ok(Presence::Released) => AgeVerdict::Released,
-        Ok(Presence::Absent) => AgeVerdict::Unjudged("the account does not show it any more".to_owned()),
+        Ok(Presence::Absent) => AgeVerdict::Unjudged("no longer in the account".to_owned()),
         Ok(Presence::Unproved { reason }) => AgeVerdict::Unjudged(reason.to_owned()),
-        Err(error) => failed("it could not be read again", &error),
+        Err(error) => failed("the second read failed", &error),
     };
     if verdict != AgeVerdict::Over {
         return verdict;
@@ -190,7 +190,7 @@ fn lock(instance: &AgedInstance, states: &[AuditedState]) -> Result<Vec<LockedFi
 async fn until_released(uid: &InstanceUid, client: &Client, context: &Context) -> AgeVerdict {
     let instances = client.instances();
     let has_ended = |seen: &Sighting<Instance>| seen.record().is_none_or(Instance::is_released);
-    let unseen = |reason: &str| AgeVerdict::Unjudged(format!("not seen Released: {reason}"));
+    let unseen = |reason: &str| AgeVerdict::Unjudged(format!("the release is not confirmed: {reason}"));
     loop {
         match instances.wait(uid, context, has_ended).await {
             Ok(Sighting::Present(_)) => return AgeVerdict::Released,
@@ -199,8 +199,8 @@ async fn until_released(uid: &InstanceUid, client: &Client, context: &Context) -
         }
         match instances.look(uid, None, context).await {
             Ok(Presence::Released) => return AgeVerdict::Released,
-            Ok(Presence::Absent) => return unseen("the account does not show it any more"),
-            Ok(_) => tracing::debug!(%uid, "still there"),
+            Ok(Presence::Absent) => return unseen("no longer in the account"),
+            Ok(_) => tracing::debug!(%uid, "not released yet"),
             Err(error) => return unseen(&with_causes(&error)),
         }
     }

@@ -89,11 +89,11 @@ impl AskedService {
             return Fate::Owned;
         }
         if !self.is_configured() {
-            return Fate::Unknown { why: "not asked".to_owned(), lacking: Lacking::Credentials };
+            return Fate::Unknown { why: "not checked".to_owned(), lacking: Lacking::Credentials };
         }
         let address = self.client.settings().base_url.as_ref().map(ToString::to_string);
         if address.as_ref() != Some(&record.base_url) {
-            let why = "not asked: it was sent to another base address".to_owned();
+            let why = "not checked: it was sent to another base address".to_owned();
             return Fate::Unknown { why, lacking: Lacking::Credentials };
         }
         let fate = match record.kind {

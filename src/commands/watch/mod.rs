@@ -85,11 +85,11 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
                 return match doubt {
                     Some(_) if notes.are_named => Err(no_directory(&notes)),
                     Some(doubt) => view.say(&doubt).map_err(Failure::terminal),
-                    None => view.say("No apply is waiting for anything here.").map_err(Failure::terminal),
+                    None => view.say("No apply is waiting in this folder.").map_err(Failure::terminal),
                 };
             }
             (0, None) if is_first => {
-                view.say("No apply is waiting for anything here yet. Ctrl-C ends this.").map_err(Failure::terminal)?;
+                view.say("No apply is waiting in this folder yet. Press Ctrl-C to stop.").map_err(Failure::terminal)?;
                 doubt.map_or(Ok(()), |doubt| view.say(&doubt)).map_err(Failure::terminal)?;
             }
             (0, Some(seen)) if seen.elapsed() >= OVER => {

@@ -97,7 +97,7 @@ impl Entry {
         match fs::rename(&path, self.path(FINISHED)) {
             Ok(()) => Ok(()),
             Err(error) => {
-                tracing::warn!(%error, "a pending record could not be finished: it is removed");
+                tracing::warn!(%error, "a pending record could not be finished and is removed");
                 remove(&path).map(drop)
             }
         }

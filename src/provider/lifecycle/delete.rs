@@ -103,7 +103,7 @@ impl<M: Managed> Release<'_, M> {
                 Ok(Presence::Released) => return Ok(End::Gone),
                 Ok(Presence::Absent) => return Ok(self.absent(&error).await?),
                 Ok(Presence::Present(shown)) => match M::after_refusal(&error, &shown) {
-                    AfterRefusal::Again => tracing::debug!(kind, id = %self.key, %error, "not free any more"),
+                    AfterRefusal::Again => tracing::debug!(kind, id = %self.key, %error, "no longer free"),
                     AfterRefusal::Fail => return Err(self.failed(&error).into()),
                     AfterRefusal::Wait => return Ok(self.until_gone().await?),
                 },
@@ -125,7 +125,7 @@ impl<M: Managed> Release<'_, M> {
             }
             match objects.look(&self.key, self.current.state.hint(), &self.limits).await {
                 Ok(Presence::Released | Presence::Absent) => return Ok(End::Gone),
-                Ok(_) => tracing::debug!(id = %self.key, "still there"),
+                Ok(_) => tracing::debug!(id = %self.key, "not released yet"),
                 Err(error) => return Err(self.stopped(&error)),
             }
         }
@@ -168,7 +168,7 @@ impl<M: Managed> Release<'_, M> {
     /// The diagnostic for a release that was accepted and whose end was not observed.
     fn stopped(&self, error: &api::Error) -> Diagnostic {
         Diagnostic::error(
-            format!("The release of {} has not ended", self.current.state.title()),
+            format!("{} is not released yet", self.current.state.title()),
             format!(
                 "The service accepted the release, but then: {error}. The resource stays in the state until it is \
                  shown as released. Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."

@@ -32,7 +32,7 @@ pub(crate) enum ChatFailure {
     #[error("{0}")]
     NoAnswer(String),
     /// The server refused the request.
-    #[error("it answered {status}{}{message}", if .message.is_empty() { "" } else { ": " })]
+    #[error("the server answered {status}{}{message}", if .message.is_empty() { "" } else { ": " })]
     Refused {
         /// The HTTP status.
         status: StatusCode,
@@ -115,7 +115,7 @@ pub(crate) async fn ask(
     let whole = answering.into_body().collect(MAX_ANSWER).await?;
     if status.is_success() {
         ChatAnswer::from_json(&whole)
-            .ok_or_else(|| ChatFailure::NoAnswer("its answer is not a chat completion".to_owned()))
+            .ok_or_else(|| ChatFailure::NoAnswer("the answer is not a chat completion".to_owned()))
     } else {
         Err(ChatFailure::Refused { status, message: message(&whole) })
     }
@@ -154,7 +154,7 @@ async fn read_document(answering: Response<ssh::Body>) -> Result<Value, ChatFail
     if !status.is_success() {
         return Err(ChatFailure::Refused { status, message: message(&whole) });
     }
-    serde_json::from_slice(&whole).map_err(|_| ChatFailure::NoAnswer("its answer is not JSON".to_owned()))
+    serde_json::from_slice(&whole).map_err(|_| ChatFailure::NoAnswer("the answer is not JSON".to_owned()))
 }
 
 /// Posts the document, or gets one if there is none to post.
@@ -193,14 +193,16 @@ async fn read_events(body: ssh::Body) -> Result<ChatAnswer, ChatFailure> {
             Pushed::Taken => {}
             Pushed::Foreign => {
                 let message = message(event.data.as_bytes());
-                return Err(ChatFailure::NoAnswer(format!("it stopped in the middle of its answer: {message}")));
+                return Err(ChatFailure::NoAnswer(format!(
+                    "the server stopped in the middle of its answer: {message}"
+                )));
             }
         }
     }
     if !assembly.is_finished() {
         return Err(ChatFailure::NoAnswer("the stream ended before the answer did".to_owned()));
     }
-    assembly.into_answer().ok_or_else(|| ChatFailure::NoAnswer("its answer is empty".to_owned()))
+    assembly.into_answer().ok_or_else(|| ChatFailure::NoAnswer("the answer is empty".to_owned()))
 }
 
 /// The error message of a server; empty if the body is not JSON of the usual form, such as an HTML page.
@@ -228,7 +230,7 @@ mod tests {
     fn a_refusal_reads_well_with_and_without_words() {
         let refused =
             |message: &str| ChatFailure::Refused { status: StatusCode::UNAUTHORIZED, message: message.to_owned() };
-        assert_eq!(refused("Invalid API Key").to_string(), "it answered 401 Unauthorized: Invalid API Key");
-        assert_eq!(refused("").to_string(), "it answered 401 Unauthorized");
+        assert_eq!(refused("Invalid API Key").to_string(), "the server answered 401 Unauthorized: Invalid API Key");
+        assert_eq!(refused("").to_string(), "the server answered 401 Unauthorized");
     }
 }

@@ -50,16 +50,16 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
     let (title, advice) = match error {
         Error::BadKey { .. } => (
             "a key cannot be read",
-            "Check the private key or certificate: it must be whole, and in OpenSSH or PEM form. A .pub file needs an \
+            "Check the private key or certificate: it must be complete, in OpenSSH or PEM format. A .pub file needs an \
              agent: set agent = true.",
         ),
         Error::BadPin { .. } => {
             ("the pinned host key cannot be read", "Write an OpenSSH public-key line or a fingerprint (SHA256:…).")
         }
-        Error::Cancelled { .. } => ("it was stopped", ""),
+        Error::Cancelled { .. } => ("the run was stopped", ""),
         Error::Denied { tried, .. } if tried.iter().filter(|tried| tried.starts_with("agent's key")).count() > 1 => (
             "the login was refused",
-            "The server gave up, or the agent has no key that it accepts. If the agent has several keys, set \
+            "The server refused further attempts, or accepts no key of the agent. If the agent has several keys, set \
              ssh.private_key_file to the file of the right one, or to its .pub file: then only that key is tried.",
         ),
         Error::Denied { .. } => (
@@ -73,15 +73,15 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
         ),
         Error::Excluded { .. } => (
             "the SSH user may not run commands",
-            "Waiting does not help. Set ssh.user to a user that may run commands, such as the one that the host \
-             names. A password that has expired is changed in a login by hand. A proxy that requires a terminal \
-             cannot be used: set ssh.host to the address of the instance itself.",
+            "Waiting does not help. Set ssh.user to a user that may run commands, such as the one that the host names. \
+             To change an expired password, log in by hand. A proxy that requires a terminal cannot be used: set \
+             ssh.host to the address of the instance itself.",
         ),
         Error::HostKeyChanged { shown, expected, is_bastion, .. } => {
             let (title, host, argument) = if *is_bastion {
-                ("the host key of its bastion has changed", "bastion", "ssh.bastion.host_key")
+                ("the bastion's host key has changed", "bastion", "ssh.bastion.host_key")
             } else {
-                ("its host key has changed", "instance", "ssh.host_key")
+                ("the host key has changed", "instance", "ssh.host_key")
             };
             return (
                 title,
@@ -108,7 +108,7 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
              still starting may need a longer ssh.timeout.",
         ),
         Error::Forbidden { .. } => (
-            "its SSH server forbids forwarding",
+            "the SSH server forbids forwarding",
             "Health checks go through the SSH connection: allow AllowTcpForwarding in its sshd_config, also on the \
              bastion.",
         ),
@@ -150,7 +150,7 @@ pub(crate) fn no_credentials(access: Option<&Access>, now: &str) -> Diagnostic {
     let detail = match access {
         Some(access) => format!(
             "The service shows no password for instance {}, as for instances created with login_method = \"ssh_key\". \
-             Set ssh.private_key_file, ssh.agent or another way to log in. {now}",
+             Set ssh.private_key_file, ssh.agent or other credentials. {now}",
             access.uid
         ),
         None => format!("Set ssh.private_key_file, ssh.private_key, ssh.password or ssh.agent. {now}"),

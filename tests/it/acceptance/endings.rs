@@ -95,7 +95,7 @@ fn a_release_that_takes_too_long_leaves_the_machine_in_the_state() {
     each_workspace_on(&Options { release: Duration::from_secs(3600), ..Site::options() }, |site, workspace| {
         workspace.apply_ok(&config(Instance::new("x").block("timeouts { delete = \"1s\" }")));
         let (done, said) = workspace.try_destroy();
-        assert!(!done && error(&said).text().contains("has not ended"), "{said:?}");
+        assert!(!done && error(&said).text().contains("is not released yet"), "{said:?}");
         assert_eq!(workspace.state().addresses(), [X]);
         site.sandbox().advance(Duration::from_secs(3600));
         workspace.finish();

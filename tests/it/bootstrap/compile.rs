@@ -208,5 +208,5 @@ fn compile_that_fails_says_why() {
     with_jobs(5, "xx");
     home.until_ready(&home.compiled());
     let log = home.work_log();
-    assert!(log.contains("going on with 2 files at once") && log.contains("going on with 1 files"), "{log}");
+    assert!(log.contains("continuing with 2 files at once") && log.contains("continuing with 1 files"), "{log}");
 }

@@ -272,7 +272,7 @@ fn download_that_cannot_succeed_ends_at_once(#[case] without: &[&str]) {
             FileService { has_no_length: true, ..FileService::default() },
             "",
             FailureKind::Download,
-            "does not say how long",
+            "does not send the length",
         ),
         (leads(&own), "", FailureKind::Download, "redirects too often"),
         (leads("http://example.com/"), "", FailureKind::Download, "an address that is not followed"),

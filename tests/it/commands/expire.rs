@@ -216,7 +216,7 @@ fn what_cannot_be_judged_or_released_is_named() {
         assert!(run.stderr.contains("160012"), "{}", run.stderr);
         // An account that shows none of the objects proves nothing.
         site.mutate(Mutation::RemoveInstance { uid });
-        expect(&expire(&site, &workspace, &[STATE, "--yes"]), 1, "the account does not list it");
+        expect(&expire(&site, &workspace, &[STATE, "--yes"]), 1, "the account lists neither it");
     });
 }
 

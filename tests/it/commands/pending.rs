@@ -255,7 +255,7 @@ async fn what_cannot_be_asked_is_told_and_forgotten_when_asked() {
     let entry = scene.entry();
     let here = scene.site.running.base_url.as_str();
     for (base_url, token, reason) in [
-        ("", "", "not asked"),
+        ("", "", "not checked"),
         (here, "another", "with another token"),
         ("https://elsewhere.example", "another", "to another base address"),
     ] {

@@ -60,12 +60,12 @@ fn it_shows_which_candidate_is_asked_for_and_which_were_refused() {
         let refusal = FaultAction::Error { code_n: Code::ResourceInsufficient, processed: false };
         site.arm("instance_create", When::Nth(1), refusal);
         let mut watching = Watching::start(&workspace);
-        watching.says("No apply is waiting for anything here yet");
+        watching.says("No apply is waiting in this folder yet");
         let said = Started::apply(&workspace).ended(true);
         assert!(said.contains("1 added"), "{said}");
         let said = watching.ended();
-        assert!(said.contains("asking for 1 \u{d7} spec_id 101 in cn-east-1"), "{said}");
-        let refused = "asking for 1 \u{d7} spec_id 103 in cn-east-1 (refused: 1 \u{d7} spec_id 101 in cn-east-1";
+        assert!(said.contains("requesting 1 \u{d7} spec_id 101 in cn-east-1"), "{said}");
+        let refused = "requesting 1 \u{d7} spec_id 103 in cn-east-1 (refused: 1 \u{d7} spec_id 101 in cn-east-1";
         assert!(said.contains(refused), "{said}");
     });
 }
@@ -95,7 +95,7 @@ fn it_shows_what_an_apply_waits_for_and_ends_with_it() {
         workspace.write(&config(format!("{}{image}", Instance::new("a"))));
         workspace.set_env("TF_LOG_PROVIDER", "INFO");
         let mut watching = Watching::start(&workspace);
-        watching.says("No apply is waiting for anything here yet");
+        watching.says("No apply is waiting in this folder yet");
         let (applied, diagnostics) = workspace.try_apply(&[]);
         assert!(applied, "{diagnostics:?}");
         let said = watching.ended();
@@ -124,7 +124,7 @@ fn it_shows_what_an_apply_waits_for_and_ends_with_it() {
         // The waits of an earlier run are not shown again, and a plan without waits leaves nothing.
         workspace.settled();
         let run = Run::of(command(&["--no-wait"]).arg(workspace.directory()).output().unwrap());
-        assert_eq!((run.code, run.stdout.as_str()), (Some(0), "No apply is waiting for anything here.\n"));
+        assert_eq!((run.code, run.stdout.as_str()), (Some(0), "No apply is waiting in this folder.\n"));
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         workspace.finish();
     });
@@ -180,5 +180,5 @@ fn what_is_not_there_is_no_all_clear() {
     assert!(run.stderr.starts_with(&expected), "{}", run.stderr);
     fs::create_dir(here.join("notes-progress")).unwrap();
     let run = watch(&["--pending-dir", "~/notes"]);
-    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "No apply is waiting for anything here.\n"));
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "No apply is waiting in this folder.\n"));
 }

@@ -171,7 +171,7 @@ fn of_a_release_that_was_accepted_before_its_end_is_waited_for() {
         let (done, said) = workspace.try_apply(&["-destroy"]);
         let error = said.iter().find(|diagnostic| diagnostic.is_error()).unwrap();
         assert!(
-            !done && error.text().contains("has not ended") && error.text().contains("last seen Running"),
+            !done && error.text().contains("is not released yet") && error.text().contains("last seen Running"),
             "{error:?}"
         );
         assert_eq!((workspace.state().addresses().len(), site.live().len()), (1, 1), "it is never taken for gone");

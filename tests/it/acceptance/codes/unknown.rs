@@ -73,7 +73,7 @@ fn one_stays_readable_and_nothing_is_made() {
                     for word in ["190099", "QuotaFrozen", "quota is frozen", "id req-000001", "id trace-000001"] {
                         assert!(error.text().contains(word), "{word}: {error:?}");
                     }
-                    let advice = if body == ALL { "not documented" } else { "it is unknown whether it was created" };
+                    let advice = if body == ALL { "not documented" } else { "the outcome is unknown" };
                     assert!(error.text().contains(advice), "{error:?}");
                 }
                 assert!(workspace.state().addresses().is_empty());

@@ -16,7 +16,7 @@ fn a_compile_is_watched_from_a_second_terminal() {
         let held = Held::compile(site);
         workspace.write(&Server::new().text("build", "source").config());
         let mut watching = Watching::start(workspace);
-        watching.says("No apply is waiting for anything here yet");
+        watching.says("No apply is waiting in this folder yet");
         let apply = Started::apply(workspace);
         watching.says(" % ([");
         held.release();

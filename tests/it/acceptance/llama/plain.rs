@@ -209,11 +209,11 @@ fn a_replaced_host_key_refuses_the_apply() {
         host.sshd.start();
         let (shown, attempts) = (host.sshd.pin("ed25519").fingerprint(), host.sshd.attempts());
         let said = workspace.try_plan(&[]);
-        assert!(says(&said, Severity::Warning, "its host key has changed"), "{said:#?}");
+        assert!(says(&said, Severity::Warning, "the host key has changed"), "{said:#?}");
         let changed = host.server().set("context_size", 64);
         workspace.write(&config(&changed));
         let (done, said) = workspace.try_apply(&[]);
-        refusal(&said, &["its host key has changed", &pinned, &shown, "No credential was sent", "Nothing was changed"]);
+        refusal(&said, &["the host key has changed", &pinned, &shown, "No credential was sent", "Nothing was changed"]);
         assert!(!done && runs(first));
         assert_eq!(host.sshd.attempts(), attempts, "nobody tried to log in");
         // Accepted by its pin.
@@ -236,7 +236,7 @@ fn a_bastion_has_a_key_of_its_own() {
         // The host's pin is not the bastion's.
         workspace.write(&through(&format!("host_key = {:?}", host.sshd.pin("ed25519").to_string())));
         let (done, said) = workspace.try_apply(&[]);
-        let blamed = ["the host key of its bastion has changed", "set ssh.bastion.host_key to it", "was not started"];
+        let blamed = ["the bastion's host key has changed", "set ssh.bastion.host_key to it", "was not started"];
         refusal(&said, &blamed);
         assert_eq!((done, bastion.attempts(), host.sshd.attempts()), (false, 0, 0));
 
@@ -248,7 +248,7 @@ fn a_bastion_has_a_key_of_its_own() {
         bastion.replace_host_keys();
         bastion.start();
         let said = workspace.try_plan(&[]);
-        assert!(says(&said, Severity::Warning, "the host key of its bastion has changed"), "{said:#?}");
+        assert!(says(&said, Severity::Warning, "the bastion's host key has changed"), "{said:#?}");
         workspace.apply_ok(&through(&format!("host_key = {:?}", bastion.pin("ed25519").to_string())));
         workspace.destroy_ok();
         assert_eq!(host.servers(), []);

@@ -87,7 +87,7 @@ fn a_server_is_restarted_as_it_is() {
         let wrong = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
         let running = host.servers();
         let (_, said) = block_on(invoke(host, [("host_key", wrong.into())]));
-        assert!(said[0].summary.contains("its host key has changed"), "{said:?}");
+        assert!(said[0].summary.contains("the host key has changed"), "{said:?}");
         assert!(said[0].detail.contains("Nothing was restarted") && host.servers() == running, "{said:?}");
 
         slay(running[0]);

@@ -55,7 +55,7 @@ make_server() {
         # Compilers that have lost their parent would write into the same folder.
         kill_others
         make_jobs=$((make_jobs / 2))
-        say "memory ran out; going on with $make_jobs files at once"
+        say "memory ran out; continuing with $make_jobs files at once"
     done
 }
 

@@ -124,7 +124,7 @@ persist() {
         [ "$attempt_size" -le "$attempt_most" ] || attempts=0 attempt_pause=1 attempt_most=$attempt_size
         attempts=$((attempts + 1))
         [ "$attempts" -lt 10 ] || fail download \
-            "ten attempts in a row brought nothing new, the last one because $passing. What has arrived is in $part" ||
+            "ten attempts in a row downloaded nothing, the last one because $passing. The downloaded part is $part" ||
             return
         sleep "${retry_after:-$attempt_pause}"
         attempt_pause=$((attempt_pause < 30 ? attempt_pause * 2 : 60))
@@ -166,7 +166,7 @@ load_part() {
     download_part=$part
     show_progress
     [ "$part_size" -lt "$length" ] || return 0
-    say "downloading $file: $part_size of $length bytes are there"
+    say "downloading $file: $part_size of $length bytes exist"
     send "$target" "$part_size-" 2>"$folder/error" | (umask "$login_umask" && accept)
     case $? in
     3) rm -f "$part" ;;
@@ -250,7 +250,7 @@ judge_answer() {
     esac
     length=$answer_length
     [ "$answer_status" = 200 ] || case $answer_range in "bytes 0-"*) length=${answer_range##*/} ;; *) length='' ;; esac
-    case $length in '' | *[!0-9]*) fail download "$from does not say how long the file is" ;; esac
+    case $length in '' | *[!0-9]*) fail download "$from does not send the length of the file" ;; esac
 }
 
 # follow: sets $target to where the answer leads.

@@ -77,7 +77,7 @@ serve() {
         set_status load
         wait "$serve_child"
         exit_code=$?
-        say "the server, process $serve_child, ended with $exit_code"
+        say "the server, process $serve_child, exited with $exit_code"
         serves_again || return
     done
 }
@@ -165,7 +165,7 @@ is_current() {
 end_former() {
     printf '' 2>/dev/null >"$folder/replaces" || fail workspace || return
     (look && { ! is_former_serving || end_process "$server_identity"; }) && end_process "$DAMODEL_RIVAL" ||
-        fail stuck 'the server that is to be replaced does not end' || return
+        fail stuck 'the previous server does not end' || return
     [ "$DAMODEL_ROLLS_BACK" ] || rm -f "$state/former"
 }
 
