@@ -37,7 +37,7 @@ enum Command {
     Audit(Box<commands::audit::Arguments>),
     /// Serves without a parent and prints TF_REATTACH_PROVIDERS (also written -debug)
     ///
-    /// Export what it prints in another terminal, and run Terraform or OpenTofu there. Ctrl-C ends it.
+    /// Export what it prints in another terminal, and run Terraform or OpenTofu there. Ctrl-C stops it.
     ///
     /// Exit codes: 0 it was stopped; 1 it cannot listen; 2 wrong usage.
     #[command(name = "debug")]

@@ -18,7 +18,7 @@ use crate::sandbox::{Error as SandboxError, Form, LifeClock, Options, Running, S
 
 /// Runs the simulated service on a loopback address.
 ///
-/// The simulation has the chat, instances, cloud disks, images and specifications of the service API. Ctrl-C ends it.
+/// The simulation has the chat, instances, cloud disks, images and specifications of the service API. Ctrl-C stops it.
 ///
 /// Exit codes: 0 it was stopped; 1 it cannot listen or write a file; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]

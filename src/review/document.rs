@@ -515,7 +515,7 @@ fn folds(review: &Review<'_>) -> Vec<Fold> {
                 let mut what = vec![Text::words(if term.is_bought {
                     "bought"
                 } else {
-                    "given up before its end; the release may be refused"
+                    "ended early; the release may be refused"
                 })];
                 what.extend(term.until.as_ref().map(|until| Text::words("until ").then(Text::name(until))));
                 what.extend(term.auto_renew.then(|| Text::words("renewed automatically")));

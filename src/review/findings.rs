@@ -97,9 +97,9 @@ fn not_whole(facts: &Facts) -> Vec<Finding<'_>> {
         Finding::new(Rule::Plan, kind, Grounds::Said(words, texts.to_vec()))
     };
     let Head { errored, incomplete, left_out, unreadable, .. } = &facts.head;
-    let errored = errored.then(|| plan("errored", "errored: it stopped before its end", &[]));
+    let errored = errored.then(|| plan("errored", "errored: the plan stopped early", &[]));
     let incomplete = incomplete.map(|why| plan("incomplete", why, left_out));
-    let unreadable = (!unreadable.is_empty()).then(|| plan("unreadable", "unreadable in parts", unreadable));
+    let unreadable = (!unreadable.is_empty()).then(|| plan("unreadable", "parts cannot be read", unreadable));
     [errored, incomplete, unreadable].into_iter().flatten().collect()
 }
 

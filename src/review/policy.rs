@@ -60,7 +60,7 @@ impl Rule {
         (Self::Unpriced, "unpriced", "The plan creates or enlarges a disk or an image, which has no price."),
         (Self::NoMaxAge, "no-max-age", "The plan leaves an hourly instance without max_age."),
         (Self::SecretsInState, "secrets-in-state", "The plan stores values that are marked as sensitive."),
-        (Self::Plan, "plan", "The plan is errored, incomplete or unreadable in parts."),
+        (Self::Plan, "plan", "The plan is errored or incomplete, or parts cannot be read."),
         (Self::Exception, "exception", "An exception of the policy is out of date, or matches no object."),
         (Self::Check, "check", "A check, precondition or postcondition of the configuration does not hold."),
         (Self::Note, "note", "No rule judges this part of the plan or of the policy."),

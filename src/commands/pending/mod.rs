@@ -48,7 +48,7 @@ pub struct Arguments {
     /// The service. Without an address and a token nothing is asked.
     #[command(flatten)]
     pub service: ServiceArguments,
-    /// Removes this pending record, unless a run works on it. The object itself is not touched.
+    /// Removes this pending record, unless a run uses it. The object is not changed.
     #[arg(long, value_name = "ENTRY")]
     pub forget: Option<String>,
 }

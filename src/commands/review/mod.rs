@@ -36,11 +36,11 @@ const POLICY: &str = "review.toml";
 /// with `plan -out=PLANFILE`.
 ///
 /// --max-monthly-increase, --deny and --policy make it a gate. An errored or incomplete plan, as with -target, violates
-/// it too. Plans of OpenTofu, and of Terraform before 1.8, do not contain whether they are complete: such a plan is
-/// incomplete if it has no entry for an object of the state.
+/// it too. OpenTofu, and Terraform before 1.8, do not mark incomplete plans: such a plan is incomplete if it has no
+/// entry for an object of the state.
 ///
-/// Exit codes: 0 the report was written, and the gate is not violated; 3 the gate is violated, or a plan is unreadable
-/// in parts, and the report was written; 1 an input is not a plan; 2 wrong usage.
+/// Exit codes: 0 the report was written, and the gate is not violated; 3 the report was written, and the gate is
+/// violated or parts of a plan cannot be read; 1 an input is not a plan; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "review")]
 pub struct Arguments {

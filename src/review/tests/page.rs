@@ -102,7 +102,7 @@ fn a_line_says_what_must_not_be_missed() {
     contains(
         &comment(&plan),
         &[
-            "\n**Cannot be judged:** errored: it stopped before its end\n",
+            "\n**Cannot be judged:** errored: the plan stopped early\n",
             "\n**Refused by deletion_protection:** `damodel_cloud_disk.a`, `damodel_cloud_disk.b`, \
              `damodel_cloud_disk.c`, `damodel_cloud_disk.d`, `damodel_cloud_disk.e` and 2 more\n",
             "\n**Destroyed by other providers (data loss not assessed):** `aws_s3_bucket.x`\n",

@@ -241,7 +241,7 @@ fn a_plan_with_errors_or_targets_is_not_judged_as_whole() {
         for gate in [["--deny", "prepaid"], ["--policy", policy.to_str().unwrap()]] {
             let run = review(&[&["-"], &gate[..]].concat(), &planned);
             assert_eq!(run.code, Some(3));
-            assert!(run.stderr.starts_with("violation: plan: errored: it stopped before its end\n"), "{}", run.stderr);
+            assert!(run.stderr.starts_with("violation: plan: errored: the plan stopped early\n"), "{}", run.stderr);
             assert!(run.stdout.contains("\n**Cannot be judged:** errored: "), "{}", run.stdout);
         }
         assert_eq!(review(&["-"], &planned).code, Some(0));
