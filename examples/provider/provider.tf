@@ -7,7 +7,7 @@ terraform {
   }
 }
 
-# The address (DAMODEL_BASE_URL) and the token (DAMODEL_API_TOKEN) should come from the environment: values
+# Set the address (DAMODEL_BASE_URL) and the token (DAMODEL_API_TOKEN) in the environment: values
 # that are written here are stored in plan files. All arguments are optional; these are examples.
 provider "damodel" {
   region                  = "cn-east-1"
@@ -15,6 +15,6 @@ provider "damodel" {
   max_retries             = 5
   max_concurrent_requests = 16
 
-  # An instance that costs more is an error in the plan, and again before the purchase.
+  # Checked in the plan, and again before an instance is bought.
   max_hourly_price = 50
 }

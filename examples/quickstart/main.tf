@@ -5,8 +5,8 @@ data "damodel_public_image" "gpu" {
   name = var.image
 }
 
-# The instance, which is billed by the hour until `terraform destroy`. Specification and image are fixed: what is cheapest or newest changes
-# between two runs, and another one would be another instance.
+# The instance is billed by the hour until `terraform destroy`. Specification and image are fixed: a lookup of the cheapest or newest one
+# may change between two runs, and a change replaces the instance.
 resource "damodel_instance" "first" {
   name       = var.name # changed in place: the instance keeps running
   gpu_num    = var.gpu_num
@@ -33,7 +33,7 @@ resource "damodel_llama_server" "chat" {
   }
 }
 
-# A chat with it, through SSH.
+# A chat with the server, through SSH.
 data "damodel_chat_completion" "hello" {
   count = var.model_url == null ? 0 : 1
 

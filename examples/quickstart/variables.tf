@@ -19,7 +19,7 @@ variable "image" {
 }
 
 variable "gpu_num" {
-  description = "How many GPUs it has."
+  description = "How many GPUs the instance has."
   type        = number
   default     = 1
 }

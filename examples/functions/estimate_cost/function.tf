@@ -26,7 +26,7 @@ output "three_months" {
   }
 }
 
-# With Hourly the last two are not needed.
+# Hourly does not need the last two arguments.
 output "an_hour" {
   value = {
     for spec in data.damodel_specs.available.specs :

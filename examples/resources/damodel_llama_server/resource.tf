@@ -23,7 +23,7 @@ resource "damodel_instance" "gpu" {
   image_type = "public"
 }
 
-# The server in it. Address and password come from the service; the first SSH host key that is seen is pinned in host_key.
+# A server in this instance. Address and password come from the service. The first SSH host key is pinned in host_key.
 resource "damodel_llama_server" "chat" {
   instance_id = damodel_instance.gpu.id
   model       = "~/public-storage/model/tiny.gguf"
@@ -31,7 +31,7 @@ resource "damodel_llama_server" "chat" {
   # Everything else has the defaults of the service's guide. Some of them:
   port         = 8000
   context_size = 32768
-  build        = "auto" # compiled in the instance if the prebuilt server does not serve, which takes ten minutes or more
+  build        = "auto" # compiled in the instance, in ten minutes or more, if the prebuilt server fails
 
   # Reachable through SSH only. To serve on all addresses remove this line and set a key: without one, anyone who reaches the
   # port may chat. With Terraform 1.11 or newer the key stays out of the state:

@@ -14,8 +14,7 @@ resource "damodel_instance" "member" {
   image_type = "public"
 }
 
-# Created when the model has answered the canary question as expected; otherwise the apply is an error and the live one
-# continues.
+# The apply fails if the model does not answer the canary question as expected. The live server then continues.
 resource "damodel_llama_server" "member" {
   for_each    = var.colors
   instance_id = damodel_instance.member[each.key].id

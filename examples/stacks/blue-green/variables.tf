@@ -6,19 +6,19 @@ variable "name" {
 }
 
 variable "colors" {
-  description = "Which of the two run."
+  description = "Which of the two servers run."
   type        = set(string)
   default     = ["blue"]
 }
 
 variable "live" {
-  description = "Which of them clients use."
+  description = "Which server clients use."
   type        = string
   default     = "blue"
 }
 
 variable "models" {
-  description = "The model of each."
+  description = "The model of each server."
   type        = map(string)
 
   default = {

@@ -1,6 +1,6 @@
 # Some defaults are values of the sandbox.
 variable "run" {
-  description = "What tells the runs of the pipeline apart, such as the number of the run."
+  description = "A different value in each run of the pipeline, such as its number."
   type        = string
   default     = "local"
 }

@@ -28,7 +28,7 @@ output "caddyfile" {
 }
 
 output "prometheus" {
-  description = "The configuration of Prometheus. It reads the key from the file llama.key beside it."
+  description = "The configuration of Prometheus. It reads the key from the file llama.key next to it."
   value = yamlencode({
     scrape_configs = [{
       job_name        = "llama"

@@ -36,7 +36,7 @@ variable "address" {
 }
 
 variable "is_internal" {
-  description = "Whether the certificate is of Caddy's own authority: for names that are not public."
+  description = "Whether Caddy's own authority issues the certificate: for names that are not public."
   type        = bool
   default     = true
 }

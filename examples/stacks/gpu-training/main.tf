@@ -1,9 +1,9 @@
-# An instance above the budget is an error in the plan, and again before the purchase.
+# The budget is checked in the plan, and again before an instance is bought.
 provider "damodel" {
   max_hourly_price = var.max_hourly_price
 }
 
-# The cheapest specification in stock with enough memory, looked up in every plan; what was bought stays (see below).
+# The cheapest specification in stock with enough memory. Every plan looks it up; an instance keeps its own (see below).
 data "damodel_spec" "gpu" {
   capacity_type  = var.spot ? "spot" : "ondemand"
   min_gpu_num    = var.gpu_num
@@ -24,7 +24,7 @@ data "damodel_cloud_disk_spec" "block" {
   storage_class = "RBD"
 }
 
-# Checkpoints are kept on a separate disk: a spot instance can be released at any time, and most changes replace one.
+# Checkpoints are kept on a separate disk: a spot instance can be released at any time, and most changes replace an instance.
 resource "damodel_cloud_disk" "checkpoints" {
   name                = "${var.name}-checkpoints"
   size_gb             = var.disk_size_gb

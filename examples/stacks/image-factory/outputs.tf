@@ -4,6 +4,6 @@ output "image" {
 }
 
 output "image_id" {
-  description = "Its number, for `image_id` with image_type = \"private\", and for an import."
+  description = "The image's number, for `image_id` with image_type = \"private\", and for an import."
   value       = one(damodel_private_image.release[*].image_id)
 }

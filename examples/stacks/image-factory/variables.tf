@@ -11,7 +11,7 @@ variable "release" {
 }
 
 variable "keep_builder" {
-  description = "Whether the builder exists, which is billed meanwhile."
+  description = "Whether the builder exists and is billed."
   type        = bool
   default     = true
 }

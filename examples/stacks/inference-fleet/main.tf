@@ -62,9 +62,9 @@ check "the_fleet_serves" {
   }
 }
 
-# A chat with one member, end to end. A data source inside of a check is read in each apply, so `plan -detailed-exitcode`
-# would end with 2 every time; this one is read in the plan, and drift alarms can use the exit code. If the server does
-# not answer at all, the plan is an error: -var ask_canary=false plans the repair.
+# A chat with one member, end to end. It is outside of a check: a data source inside one is read in each apply, so
+# `plan -detailed-exitcode` would end with 2 every time, and drift alarms could not use the exit code. If the server does
+# not answer at all, the plan fails: -var ask_canary=false plans the repair.
 data "damodel_chat_completion" "canary" {
   count           = var.ask_canary ? 1 : 0
   target          = "llama_server"

@@ -17,8 +17,7 @@ locals {
   gpu_mem_mb = local.memory.total == null ? null : ceil(local.memory.total / 0.95 / 1048576)
 }
 
-# The specifications that the model fits on, cheapest first. The plan rules out what is sold out or above the budget, so
-# no filter does.
+# The specifications that the model fits on, cheapest first. No filter by stock or price is needed: the plan checks both.
 data "damodel_specs" "gpu" {
   capacity_type  = "ondemand"
   gpu_name       = var.gpus

@@ -11,7 +11,7 @@ resource "damodel_instance" "gpu" {
   image_id   = data.damodel_public_image.gpu.image_id
   image_type = "public"
 
-  # In order of preference: the first that is in stock, for at most its price in the plan.
+  # The apply buys the first one that is in stock, at or below its price in the plan.
   candidates        = [for spec_type in var.spec_types : { spec_type = spec_type }]
   wait_for_capacity = "30m"
 }

@@ -1,4 +1,4 @@
-# Both are errors of the plan, and are checked again before each purchase.
+# Both are checked in the plan, and again before an instance is bought.
 provider "damodel" {
   max_hourly_price         = var.max_hourly_price
   max_account_hourly_price = var.max_account_hourly_price
@@ -8,7 +8,7 @@ data "damodel_public_image" "gpu" {
   name = var.image
 }
 
-# Work is kept here: destroying or replacing the instance deletes its own disks.
+# Work is kept on this disk: destroying or replacing the instance deletes its own disks.
 resource "damodel_cloud_disk" "home" {
   for_each            = var.members
   name                = "${var.name}-${each.key}-home"

@@ -25,13 +25,13 @@ resource "damodel_instance" "gpu" {
   }]
 }
 
-# The password of the login is in no state.
+# The password is not stored in the state.
 ephemeral "damodel_instance_access" "gpu" {
   id = damodel_instance.gpu.id
 }
 
 resource "terraform_data" "software" {
-  # Another instance, or other commands: the commands run again.
+  # If the instance or the commands change, the commands run again.
   triggers_replace = [damodel_instance.gpu.id, var.commands]
 
   connection {

@@ -24,7 +24,7 @@ variable "model" {
 }
 
 variable "serve" {
-  description = "Whether the server runs, which needs the model on the disk."
+  description = "Whether the server runs. It needs the model on the disk."
   type        = bool
   default     = true
 }

@@ -8,7 +8,7 @@ data "damodel_public_image" "gpu" {
   name = "PyTorch 2.5.1"
 }
 
-# No resource of its own: it is destroyed with the instance, and its data is deleted.
+# The disk is no resource of its own. A destroy of the instance deletes the disk and its data.
 resource "damodel_instance" "scratch" {
   name       = "scratch-space"
   spec_type  = "gpu.rtx4090.1"

@@ -25,7 +25,7 @@ resource "damodel_llama_server" "chat" {
     url = var.model_url
   }
 
-  # The download counts.
+  # The download is included.
   timeouts {
     create = "3h"
   }

@@ -17,7 +17,7 @@ resource "damodel_llama_server" "chat" {
   host           = "127.0.0.1"  # reached through damodel_llama_tunnel
   restart_policy = "on_failure" # started again after a crash, with growing pauses
   on_failure     = "rollback"   # a failed update starts the earlier server again
-  on_unreachable = "abandon"    # a destroy goes on without a login, and releases the instance
+  on_unreachable = "abandon"    # a destroy continues without a login, and releases the instance
 
   timeouts {
     create = "45m" # long enough to compile the server
