@@ -19,7 +19,7 @@ use crate::api::Context;
 /// How long a quote is valid.
 const VALID: Duration = Duration::from_secs(60 * 60);
 
-/// The size in bytes above which a file of quotes is begun anew.
+/// The size in bytes above which a file of quotes is replaced.
 const LARGEST_FILE: usize = 4 << 20;
 
 /// Quotes, one line each, in a file beside the journal's directory. It is read once and appended to.
@@ -35,8 +35,8 @@ pub struct Quotes {
 #[derive(Debug, Default)]
 struct Kept {
     lines: BTreeMap<String, QuoteLine>,
-    /// Whether the file holds nothing else that counts, so that the next line begins it anew.
-    begins_anew: bool,
+    /// Whether the file holds nothing else that counts, so that the next line replaces it.
+    is_replaced: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -87,9 +87,9 @@ impl Quotes {
                 return Ok(());
             }
             kept.lines.insert(line.key.clone(), line.clone());
-            let begins_anew = std::mem::take(&mut kept.begins_anew);
-            let lines = if begins_anew { kept.lines.values().collect() } else { vec![&line] };
-            append(file, &lines, begins_anew)
+            let is_replaced = std::mem::take(&mut kept.is_replaced);
+            let lines = if is_replaced { kept.lines.values().collect() } else { vec![&line] };
+            append(file, &lines, is_replaced)
         });
         if let Some(Err(error)) = written.await {
             tracing::debug!(%error, "a quote could not be stored");
@@ -117,11 +117,11 @@ fn read_quotes(file: &Path, now: i64) -> Kept {
     let lines: BTreeMap<_, _> = lines.map(|line| (line.key.clone(), line)).collect();
     let valid = |(_, line): &(String, QuoteLine)| line.quote.is_some() && is_recent(line.quoted_at, now);
     let lines: BTreeMap<_, _> = lines.into_iter().filter(valid).collect();
-    Kept { begins_anew: lines.is_empty() || text.len() > LARGEST_FILE, lines }
+    Kept { is_replaced: lines.is_empty() || text.len() > LARGEST_FILE, lines }
 }
 
 /// Adds lines in one write, so that those of other processes stay whole.
-fn append(file: &Path, lines: &[&QuoteLine], begins_anew: bool) -> io::Result<()> {
+fn append(file: &Path, lines: &[&QuoteLine], is_replaced: bool) -> io::Result<()> {
     if let Some(directory) = file.parent() {
         fs::create_dir_all(directory)?;
     }
@@ -131,7 +131,7 @@ fn append(file: &Path, lines: &[&QuoteLine], begins_anew: bool) -> io::Result<()
         text.push(b'\n');
     }
     let mut options = private();
-    let options = if begins_anew { options.write(true).truncate(true) } else { options.append(true) };
+    let options = if is_replaced { options.write(true).truncate(true) } else { options.append(true) };
     options.create(true).open(file)?.write_all(&text)
 }
 

@@ -193,7 +193,7 @@ fn target() -> Vec<Attribute> {
         )
         .validate(Validator::text("the id of a damodel_llama_server, such as ins-…:8000", |id| {
             id.rsplit_once(':')
-                .is_some_and(|(machine, port)| !machine.is_empty() && port.parse::<u16>().is_ok_and(|port| port != 0))
+                .is_some_and(|(instance, port)| !instance.is_empty() && port.parse::<u16>().is_ok_and(|port| port != 0))
         })),
         login::attribute(
             login::Visitor::DataSource,
@@ -274,15 +274,15 @@ async fn ask(
     warnings: &mut Diagnostics,
 ) -> Result<ChatAnswer, Box<Diagnostic>> {
     let id = config.llama_server_id.as_str().unwrap_or_default();
-    let (machine, port) = id.rsplit_once(':').unwrap_or((id, ""));
+    let (instance, port) = id.rsplit_once(':').unwrap_or((id, ""));
     let port: u16 = port.parse().unwrap_or_default();
     let login = Login::visit(&config.ssh, &config.host_key);
     // An id that begins with the host belongs to a server over plain SSH. Any other id names an instance, even with an
     // SSH host of its own: like for the server itself, the service provides the missing arguments.
-    let access = if login.ssh.host() == Some(machine) {
+    let access = if login.ssh.host() == Some(instance) {
         None
     } else {
-        let found = Access::to_running(&InstanceUid::new(machine), "", &context.client, &limits(context)).await;
+        let found = Access::to_running(&InstanceUid::new(instance), "", &context.client, &limits(context)).await;
         Some(found.map_err(|diagnostic| Box::new(diagnostic.at(Path::to("llama_server_id"))))?)
     };
     let tried = || format!("chat with llama server {id}");

@@ -14,12 +14,12 @@ use crate::{
         terraform::{Cli, ProgramOutput},
         watch,
     },
-    creation::progress::Follower,
+    creation::progress::{Follower, RunEvent},
     sandbox::{LedgerObject, Mutation, Running},
 };
 
 /// The instance of the example.
-const MACHINE: &str = "damodel_instance.first";
+const INSTANCE: &str = "damodel_instance.first";
 
 /// The model server in it.
 const SERVER: &str = "damodel_llama_server.chat[0]";
@@ -60,7 +60,7 @@ impl<W: Write + Send> Story<'_, '_, W> {
         let output = self.step(&["plan", "-out=create.tfplan"]).await?;
         self.quote(&output, "Plan:")?;
         let plan = self.json(&["show", "-json", "create.tfplan"]).await?;
-        expect_actions(&plan, MACHINE, "create")?;
+        expect_actions(&plan, INSTANCE, "create")?;
         expect_actions(&plan, SERVER, "create")?;
         self.expect_instances(0)?;
         let price = &plan["planned_values"]["outputs"]["hourly_cost"]["value"];
@@ -150,8 +150,8 @@ impl<W: Write + Send> Story<'_, '_, W> {
     /// Shows the provider's progress events, as `watch` does.
     fn waits(&mut self) -> Result<(), Failure> {
         // The demo does not fail without them.
-        let news = self.follower.look().unwrap_or_default().told;
-        news.iter().try_for_each(|told| self.narrator.proves(&watch::line(&told.event, told.event.at)))
+        let news = self.follower.look().unwrap_or_default().events;
+        news.iter().try_for_each(|RunEvent { event, .. }| self.narrator.proves(&watch::line(event, event.at)))
     }
 
     /// Shows the line with this beginning, which must exist.

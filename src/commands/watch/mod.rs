@@ -78,7 +78,7 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         let look = follower.look();
         let look = look.map_err(|error| Failure::reading(follower.directory().display(), error))?;
-        view.show(&look.told).map_err(Failure::terminal)?;
+        view.show(&look.events).map_err(Failure::terminal)?;
         let doubt = doubt(&notes, &follower);
         match (look.alive, last_alive) {
             (0, None) if arguments.no_wait => {

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use crate::{
     api::{ProgressEvent, WaitEnding},
-    creation::progress::Told,
+    creation::progress::RunEvent,
     review::visible,
 };
 
@@ -42,11 +42,11 @@ impl View {
     }
 
     /// Shows new events, and the time that current waits have taken so far.
-    pub(super) fn show(&mut self, news: &[Told]) -> io::Result<()> {
+    pub(super) fn show(&mut self, news: &[RunEvent]) -> io::Result<()> {
         let now = Timestamp::now().as_millisecond();
         match self {
             Self::Drawn { lines, waits } => {
-                for Told { run, event } in news {
+                for RunEvent { run, event } in news {
                     let new = || Drawn { bar: lines.add(bar()), event: event.clone() };
                     waits.entry((run.clone(), event.task)).or_insert_with(new).event = event.clone();
                 }
@@ -67,7 +67,7 @@ impl View {
             }
             Self::Plain { last } => {
                 let mut out = io::stdout();
-                for Told { run, event } in news {
+                for RunEvent { run, event } in news {
                     let key = (run.clone(), event.task);
                     if last.get(&key).is_none_or(|before| is_worth_a_line(before, event)) {
                         writeln!(out, "{} {}", clock(event.at), line(event, event.at))?;

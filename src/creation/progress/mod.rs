@@ -49,14 +49,14 @@ struct Run {
 #[derive(Debug, Default)]
 pub struct Look {
     /// The new events, in the order of each run.
-    pub told: Vec<Told>,
+    pub events: Vec<RunEvent>,
     /// The number of running runs.
     pub alive: usize,
 }
 
 /// An event with its run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct RunEvent {
     /// The run, by the name of its file. The number of a wait is unique only within a run.
     pub run: String,
     /// The event.
@@ -100,7 +100,7 @@ impl Follower {
                 events.extend(run.broken_off());
             }
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            look.told.extend(events.into_iter().map(|event| Told { run: name.clone().into_owned(), event }));
+            look.events.extend(events.into_iter().map(|event| RunEvent { run: name.clone().into_owned(), event }));
             is_alive
         });
         Ok(look)
@@ -174,13 +174,12 @@ mod tests {
     }
 
     fn lines(look: &Look) -> Vec<String> {
-        let line = |told: &Told| {
-            let event = &told.event;
+        let line = |RunEvent { run: _, event }: &RunEvent| {
             let percent = event.percent.map(|percent| format!(" {percent}")).unwrap_or_default();
             let ended = event.ended.map(|ended| format!(" {ended:?}")).unwrap_or_default();
             format!("{} {}{percent}{ended}", event.id, event.phase)
         };
-        look.told.iter().map(line).collect()
+        look.events.iter().map(line).collect()
     }
 
     fn percent(phase: &str, percent: u8) -> Stage {
@@ -199,7 +198,7 @@ mod tests {
         image.sees(percent("creating", 10), None);
         let look = follower.look().unwrap();
         assert_eq!((look.alive, lines(&look)), (1, vec!["951 creating 10".to_owned()]));
-        assert_eq!(look.told[0].event.name.as_deref(), Some("base"));
+        assert_eq!(look.events[0].event.name.as_deref(), Some("base"));
         image.sees(percent("creating", 250), None);
         image.done(Some(Stage::new("ready")));
         idle.sees(Stage::new("Creating"), None);
@@ -227,7 +226,7 @@ mod tests {
         assert_eq!(lines(&follower.look().unwrap()), ["ins-1 Creating", "ins-2 Creating", "ins-2 Creating Done"]);
         killed.end();
         assert_eq!(lines(&follower.look().unwrap()), ["ins-1 Creating BrokenOff"]);
-        assert!(follower.look().unwrap().told.is_empty());
+        assert!(follower.look().unwrap().events.is_empty());
     }
 
     /// The next run removes the file of this one before its last events are read.
@@ -251,7 +250,7 @@ mod tests {
         // What was over before the first look is not shown.
         drop((next, second));
         let look = Follower::beside(&journal).look().unwrap();
-        assert_eq!((look.alive, look.told.len()), (0, 0));
+        assert_eq!((look.alive, look.events.len()), (0, 0));
     }
 
     #[test]

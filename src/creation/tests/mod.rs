@@ -353,15 +353,15 @@ async fn stock_is_waited_for_politely_when_asked() {
     accepted.entry.finish().unwrap();
     // Another thread writes the events, in real time.
     let begun = std::time::Instant::now();
-    let told = loop {
-        let told = progress::Follower::beside(&journal).look().unwrap().told;
-        if told.iter().any(|told| told.event.ended.is_some()) {
-            break told;
+    let events = loop {
+        let events = progress::Follower::beside(&journal).look().unwrap().events;
+        if events.iter().any(|seen| seen.event.ended.is_some()) {
+            break events;
         }
-        assert!(begun.elapsed() < Duration::from_secs(10), "the wait has no end in {told:?}");
+        assert!(begun.elapsed() < Duration::from_secs(10), "the wait has no end in {events:?}");
         tokio::task::yield_now().await;
     };
-    let phases: Vec<_> = told.iter().map(|told| (told.event.phase.as_str(), told.event.ended)).collect();
+    let phases: Vec<_> = events.iter().map(|seen| (seen.event.phase.as_str(), seen.event.ended)).collect();
     assert_eq!(phases, [("waiting for stock", None), ("waiting for stock", Some(WaitEnding::Done))]);
     assert!((8..40).contains(&creates(&ledger)), "{}", creates(&ledger));
 

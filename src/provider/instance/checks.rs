@@ -52,7 +52,7 @@ pub(super) struct Shortage {
 
 impl Shortage {
     /// The diagnostic: an error, unless the create waits for capacity.
-    pub(super) fn told(&self, planned: &Instance) -> Diagnostic {
+    pub(super) fn diagnostic(&self, planned: &Instance) -> Diagnostic {
         let Self { path, summary, reason, alternatives } = self;
         let diagnostic = if planned.wait_for_capacity.is_null() {
             let wait = "Nothing was bought. To wait, set wait_for_capacity.";

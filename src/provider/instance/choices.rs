@@ -256,7 +256,7 @@ impl Survey {
         if !self.has_choice() {
             return match self.verdicts.first() {
                 Some(Verdict::Out(reason)) => Err(reason.clone()),
-                Some(Verdict::Fits { shortage: Some(shortage), .. }) => Err(shortage.told(&self.planned)),
+                Some(Verdict::Fits { shortage: Some(shortage), .. }) => Err(shortage.diagnostic(&self.planned)),
                 _ => Ok(()),
             };
         }

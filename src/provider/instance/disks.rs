@@ -192,7 +192,7 @@ fn mount_path(description: &str) -> Attribute {
 }
 
 /// The text about the disks that the release of an instance deletes and keeps.
-pub(super) async fn told(instance: &Instance, client: Option<&ProviderClient>, limits: &Context) -> String {
+pub(super) async fn losses(instance: &Instance, client: Option<&ProviderClient>, limits: &Context) -> String {
     let mount_path = instance.data_disk_mount_path.as_str().unwrap_or(super::schema::DEFAULT_MOUNT_PATH);
     let own = format!("Its system disk and its local data disk ({mount_path}) are deleted permanently.");
     let listing = match client {
@@ -359,7 +359,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_not_asked_is_said() {
         let limits = Context::within(std::time::Duration::from_secs(1), &tokio_util::sync::CancellationToken::new());
-        let told = told(&Instance::default(), None, &limits).await;
-        assert!(told.ends_with("The cloud disks were not listed: other disks may be mounted too."), "{told}");
+        let losses = losses(&Instance::default(), None, &limits).await;
+        assert!(losses.ends_with("The cloud disks were not listed: other disks may be mounted too."), "{losses}");
     }
 }

@@ -158,7 +158,7 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
     if prior.is_protected() {
         return;
     }
-    let losses = disks::told(prior, client, limits).await;
+    let losses = disks::losses(prior, client, limits).await;
     plan.diagnostics.extend(disks::prepaid(prior).map(Into::into).unwrap_or_default());
     if let Some(ignored) = context.client.and_then(|client| prior.never_abandoned(client)) {
         plan.diagnostics.push(ignored);
@@ -198,7 +198,7 @@ pub(super) async fn destroy(plan: &mut DestroyPlan<Instance>, context: &PlanCont
         return;
     }
     let client = context.client.map(AsRef::as_ref).filter(|client| client.preflight);
-    let losses = disks::told(prior, client, &planning_limits(context)).await;
+    let losses = disks::losses(prior, client, &planning_limits(context)).await;
     plan.diagnostics.extend(disks::prepaid(prior).map(Into::into).unwrap_or_default());
     if let Some(ignored) = context.client.and_then(|client| prior.never_abandoned(client)) {
         plan.diagnostics.push(ignored);

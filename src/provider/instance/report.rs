@@ -54,7 +54,7 @@ impl Instance {
         self.jupyter_token = kept(&record.jupyter_token).into();
     }
 
-    /// Sets what the specification told the plan; the next refresh shows what the service reports.
+    /// Sets what the plan knew of the specification; the next refresh shows what the service reports.
     pub(super) fn take_quoted(&mut self, planned: &Self) {
         keep(&mut self.spec_id, planned.spec_id.into_known());
         keep(&mut self.spec_type, planned.spec_type.known().cloned());

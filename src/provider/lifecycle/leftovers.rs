@@ -38,8 +38,8 @@ pub(super) async fn judge<M: Managed>(
     diagnostics
 }
 
-/// Leaves out the objects that were seen once and that complete looks lack now, however young they are: whoever was
-/// told of one has released it.
+/// Leaves out the objects that were seen once and that complete looks lack now, however young they are: whoever read
+/// of one has released it.
 async fn not_gone(found: Vec<Leftover>, client: &ProviderClient, limits: &Context) -> Vec<Leftover> {
     let mut left = Vec::new();
     for leftover in found {

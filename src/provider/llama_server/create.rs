@@ -5,9 +5,9 @@ use super::{
     decide::Goal,
     failure,
     log_in::log_in,
-    machine::InstanceSession,
     model::{LlamaServer, Records as _},
     outcome::{Conclusion, NOTHING_STARTED, Operation},
+    session::InstanceSession,
     status,
     trial::Trial,
     watch::WorkProgress,
@@ -25,7 +25,7 @@ pub(super) async fn create(
 ) -> Result<Outcome<LlamaServer>> {
     let Create { config, planned, mut private } = change;
     let mut opened = log_in(&planned, &config, &mut private, NOTHING_STARTED, context).await?;
-    let seen = opened.machine.run(&Verb::Look).await;
+    let seen = opened.instance.run(&Verb::Look).await;
     let seen = seen.map_err(|trouble| failure::unseen(&planned, &trouble, None, NOTHING_STARTED))?;
     private.note_home(&seen);
     let mut job = planned.job(&config, opened.access.as_ref(), seen.home.as_deref())?;
@@ -33,16 +33,16 @@ pub(super) async fn create(
     let mut planned = planned;
     planned.take_place();
     planned.take_base_url(opened.access.as_ref());
-    planned.take_login(&opened.machine, &mut private);
+    planned.take_login(&opened.instance, &mut private);
     tracing::info!(llama_server.id = planned.id.as_str(), "starting");
     let owner = planned.own();
-    let ended = Box::pin(planned.work(&planned, &mut opened.machine, &job, &config, &owner).run()).await;
+    let ended = Box::pin(planned.work(&planned, &mut opened.instance, &job, &config, &owner).run()).await;
     let conclusion = Conclusion {
         operation: Operation::Create,
         prior: None,
         planned,
         private,
-        machine: &mut opened.machine,
+        instance: &mut opened.instance,
         job: &job,
         owner: &owner,
     };
@@ -54,24 +54,24 @@ impl LlamaServer {
     pub(super) fn work<'a>(
         &'a self,
         prior: &'a Self,
-        machine: &'a mut InstanceSession,
+        instance: &'a mut InstanceSession,
         job: &'a Job,
         config: &Self,
         owner: &'a str,
     ) -> Work<'a> {
-        let task = machine.progress.task("llama server", self.id.as_str().unwrap_or_default());
+        let task = instance.progress.task("llama server", self.id.as_str().unwrap_or_default());
         let rolls_back = !matches!(self.on_failure.as_str(), Some("keep" | "stop"));
         let is_update = !std::ptr::eq(prior, self);
-        let former_secrets = prior.job(config, None, None).ok().map(|job| Fingerprint::of(&job).secrets);
+        let previous_secrets = prior.job(config, None, None).ok().map(|job| Fingerprint::of(&job).secrets);
         Work {
-            machine,
+            instance,
             goal: Goal::of(job, rolls_back),
             keeps_key: is_update
                 && !self.api_key_wo_version.is_null()
                 && prior.api_key_wo_version == self.api_key_wo_version
                 && prior.environment == self.environment,
             trial: Trial::of(self, self.key(config)),
-            former_trial: Some((Trial::of(prior, prior.key(config)), former_secrets)),
+            previous_trial: Some((Trial::of(prior, prior.key(config)), previous_secrets)),
             order: Some(Order { job, owner, ends_rival: prior.status.as_str() == Some(status::DISPLACED) }),
             watch: WorkProgress::new(task),
         }

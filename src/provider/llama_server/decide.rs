@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use super::{
-    bootstrap::{Build, Facts, FailureKind, Fingerprint, Former, Job, JobFailure, JobReport, Phase},
+    bootstrap::{Build, Facts, FailureKind, Fingerprint, Job, JobFailure, JobReport, Phase, Previous},
     model_file, recipe,
 };
 use crate::framework::value::Number;
@@ -27,7 +27,7 @@ pub(super) struct Goal {
     pub(super) fingerprint: Option<String>,
     /// [`Job::source_hash`]: counts as long as the model is missing.
     pub(super) source: Option<String>,
-    /// Whether the former server is started again if the new one does not serve.
+    /// Whether the previous server is started again if the new one does not serve.
     pub(super) rolls_back: bool,
 }
 
@@ -103,9 +103,9 @@ pub(super) enum Step {
     Record(String, JobFailure),
     /// Take over the job, which is under way or serves.
     Own,
-    /// Start the former server again.
+    /// Start the previous server again.
     RollBack,
-    /// End: the instance works on another job by now. Another run began it, or the instance returned to the former
+    /// End: the instance works on another job by now. Another run began it, or the instance returned to the previous
     /// server because the update was cut off.
     Superseded,
     /// Ask this process.
@@ -159,9 +159,9 @@ pub(super) fn is_under_way(goal: &Goal, seen: &JobReport) -> bool {
 
 /// The step after a failure or a refusal that nothing cures.
 pub(super) fn give_up(goal: &Goal, seen: &JobReport) -> Step {
-    match seen.former {
-        Some(Former::Serving) => Step::RollBack,
-        Some(Former::Ended) if goal.rolls_back => Step::RollBack,
+    match seen.previous {
+        Some(Previous::Serving) => Step::RollBack,
+        Some(Previous::Ended) if goal.rolls_back => Step::RollBack,
         _ => Step::Fail,
     }
 }
@@ -451,10 +451,10 @@ mod tests {
         for phase in [Phase::Find, Phase::Compile, Phase::Start] {
             assert_eq!(decide(&AUTO, &seen(phase, None, Build::Prebuilt), &begun()), Step::Wait, "{phase:?}");
         }
-        // While a former server serves, its process is not the one that is asked.
+        // While a previous server serves, its process is not the one that is asked.
         let compiling = JobReport {
             process: Some(process("1")),
-            former: Some(Former::Serving),
+            previous: Some(Previous::Serving),
             ..seen(Phase::Compile, None, Build::Source)
         };
         assert_eq!(decide(&AUTO, &compiling, &said(None)), Step::Wait);
@@ -474,24 +474,24 @@ mod tests {
     }
 
     #[test]
-    fn an_update_that_fails_leads_back_to_the_former_server() {
-        let failed = |former| JobReport { former, ..seen(Phase::Failed, Some(FailureKind::Exited), Build::Source) };
-        for (former, rolls_back, expected) in [
+    fn an_update_that_fails_leads_back_to_the_previous_server() {
+        let failed = |previous| JobReport { previous, ..seen(Phase::Failed, Some(FailureKind::Exited), Build::Source) };
+        for (previous, rolls_back, expected) in [
             (None, true, Step::Fail),
             (None, false, Step::Fail),
-            (Some(Former::Ended), true, Step::RollBack),
-            (Some(Former::Ended), false, Step::Fail),
+            (Some(Previous::Ended), true, Step::RollBack),
+            (Some(Previous::Ended), false, Step::Fail),
             // Nothing was ended yet: there is nothing to keep or to stop instead.
-            (Some(Former::Serving), true, Step::RollBack),
-            (Some(Former::Serving), false, Step::RollBack),
+            (Some(Previous::Serving), true, Step::RollBack),
+            (Some(Previous::Serving), false, Step::RollBack),
         ] {
             let goal = goal(Build::Auto, rolls_back);
-            assert_eq!(decide(&goal, &failed(former), &begun()), expected, "{former:?} {rolls_back}");
-            assert_eq!(give_up(&goal, &failed(former)), expected);
+            assert_eq!(decide(&goal, &failed(previous), &begun()), expected, "{previous:?} {rolls_back}");
+            assert_eq!(give_up(&goal, &failed(previous)), expected);
         }
         // The compile that may cure it comes first.
         let prebuilt = JobReport {
-            former: Some(Former::Ended),
+            previous: Some(Previous::Ended),
             ..seen(Phase::Failed, Some(FailureKind::Exited), Build::Prebuilt)
         };
         assert_eq!(decide(&AUTO, &prebuilt, &begun()), Step::Begin(Build::Source, Some(failure(FailureKind::Exited))));

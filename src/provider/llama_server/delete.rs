@@ -87,10 +87,10 @@ async fn stop(
         false => Err(Box::new(error)),
     };
     let effort = LoginEffort::of_a_destroy(abandons);
-    let mut machine = match effort.open(state, state, access, private, context).await {
-        Ok((machine, warnings)) => {
+    let mut instance = match effort.open(state, state, access, private, context).await {
+        Ok((instance, warnings)) => {
             unpinned.extend(warnings);
-            machine
+            instance
         }
         Err(NoLogin::NoCredentials) => {
             return left("A destroy cannot use write-only credentials, and no others are set.");
@@ -105,7 +105,7 @@ async fn stop(
     };
     let owner = state.owner.as_str().filter(|owner| !owner.is_empty());
     let verb = owner.map_or(Verb::Look, |owner| Verb::Destroy { owner });
-    match machine.run(&verb).await {
+    match instance.run(&verb).await {
         Ok(report) if report.is_refused => match report.failure.as_ref().map(|failure| failure.kind) {
             Some(FailureKind::Foreign) => Ok(failure::foreign(state).into()),
             Some(FailureKind::NoAnswer | FailureKind::Stuck) => {

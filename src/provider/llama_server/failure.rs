@@ -3,9 +3,9 @@
 use super::{
     bootstrap::{FailureKind, Job, JobFailure, JobReport, Phase, PortHolder},
     command_line::as_text,
-    machine::Trouble,
     model::LlamaServer,
     options,
+    session::Trouble,
     work::Return,
 };
 use crate::{
@@ -65,7 +65,7 @@ pub(super) fn not_stopped(server: &LlamaServer, report: &JobReport, now: &str) -
     Diagnostic { summary: format!("{} was not stopped: {title}", title_of(server)), path: None, ..refused }
 }
 
-/// An update failed, and the former server serves again, or not.
+/// An update failed, and the previous server serves again, or not.
 pub(super) fn rolled_back(
     server: &LlamaServer,
     report: &JobReport,

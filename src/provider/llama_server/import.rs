@@ -103,7 +103,7 @@ async fn look(
     let state = &current.state;
     let tried = format!("import {}", state.title());
     let opened = LoginEffort::of_a_refresh().open(state, state, access, &current.private, context).await;
-    let (mut machine, warnings) = match opened {
+    let (mut instance, warnings) = match opened {
         Ok(opened) => opened,
         Err(NoLogin::NoCredentials) => {
             current.state.workspace = Attr::Null;
@@ -115,7 +115,7 @@ async fn look(
         }
         Err(error) => return Err(error.diagnostic(tried, access, NOTHING).into()),
     };
-    let outcome = match machine.run(&Verb::Look).await {
+    let outcome = match instance.run(&Verb::Look).await {
         Ok(report) if report.phase == Phase::Absent && !report.is_refused => Outcome::absent().with(Diagnostic::error(
             format!("Cannot import {}: it does not exist", state.title()),
             format!(
@@ -125,9 +125,9 @@ async fn look(
         )),
         Ok(report) if report.is_refused => Outcome::absent().with(failure::refused(state, &report, NOTHING)),
         Ok(report) => {
-            current.state.take_login(&machine, &mut current.private);
+            current.state.take_login(&instance, &mut current.private);
             current.state.owner = report.owner.clone().into();
-            Box::pin(refresh(current, report, access, &mut machine)).await
+            Box::pin(refresh(current, report, access, &mut instance)).await
         }
         Err(trouble) => Outcome::absent().with(failure::unseen(state, &trouble, None, NOTHING)),
     };
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_a_machine_and_perhaps_a_port() {
+    fn an_id_is_an_instance_and_perhaps_a_port() {
         let parsed =
             |id: &str| parse(id).map(|Named { uid, port, host }| (uid.map(|uid| uid.as_str().to_owned()), port, host));
         let (uid, host) = (Some("ins-1".to_owned()), Some("10.0.0.1".to_owned()));

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    machine::InstanceSession,
     model::{LlamaServer, Records},
+    session::InstanceSession,
 };
 use crate::{
     api::InstanceUid,
@@ -26,7 +26,7 @@ const MAX_OF_AN_ABANDONING_DESTROY: Duration = Duration::from_secs(60);
 
 /// A login to change something.
 pub(super) struct LoggedIn {
-    pub(super) machine: InstanceSession,
+    pub(super) instance: InstanceSession,
     /// The service's access data, if there is an instance.
     pub(super) access: Option<Access>,
     /// The warnings about host keys that are not pinned.
@@ -55,7 +55,7 @@ pub(super) async fn log_in(
     };
     let effort = LoginEffort { patience: None, limits: ssh::SessionLimits::default() };
     match effort.open(server, config, access.as_ref(), private, context).await {
-        Ok((machine, warnings)) => Ok(LoggedIn { machine, access, warnings }),
+        Ok((instance, warnings)) => Ok(LoggedIn { instance, access, warnings }),
         Err(error) => Err(error.diagnostic(format!("log in to run {}", server.title()), access.as_ref(), now)),
     }
 }
@@ -101,12 +101,12 @@ impl LoginEffort {
         let secrets = server.key(config).into_iter().chain(server.variables().into_values()).chain(token).collect();
         let patience = self.patience.map_or_else(|| login.timeout(), |patience| patience.min(login.timeout()));
         let ends = (patience, context.deadline);
-        let machine = InstanceSession::open(target, place, secrets, self.limits, ends, &context.stopping).await;
-        let mut machine = machine?;
-        machine.progress = context.client.api.settings().progress.clone();
-        machine.silence = context.client.environment.silence;
-        let warnings = server.unpinned(&login, machine.session(), &context.client);
-        Ok((machine, warnings))
+        let instance = InstanceSession::open(target, place, secrets, self.limits, ends, &context.stopping).await;
+        let mut instance = instance?;
+        instance.progress = context.client.api.settings().progress.clone();
+        instance.silence = context.client.environment.silence;
+        let warnings = server.unpinned(&login, instance.session(), &context.client);
+        Ok((instance, warnings))
     }
 }
 
@@ -130,9 +130,9 @@ impl LlamaServer {
     }
 
     /// Takes over the host keys of a login.
-    pub(super) fn take_login(&mut self, machine: &InstanceSession, private: &mut Private) {
-        self.host_key = Attr::Known(machine.host_key());
-        private.note_bastion(self.bastion_address().zip(machine.bastion_host_key()));
+    pub(super) fn take_login(&mut self, instance: &InstanceSession, private: &mut Private) {
+        self.host_key = Attr::Known(instance.host_key());
+        private.note_bastion(self.bastion_address().zip(instance.bastion_host_key()));
     }
 }
 

@@ -105,8 +105,8 @@ impl LlamaServer {
     /// Its id: the instance or the host, and the port.
     pub(super) fn place(&self) -> Option<String> {
         let host = self.ssh.known().and_then(|ssh| ssh.host());
-        let machine = self.instance_id.as_str().or(host)?;
-        Some(format!("{machine}:{}", self.port.known()?))
+        let instance = self.instance_id.as_str().or(host)?;
+        Some(format!("{instance}:{}", self.port.known()?))
     }
 
     /// Whether it has a `base_url` if its instance has a public address.

@@ -1,10 +1,10 @@
 //! The outcome of an operation: from the end of the work to the state that is kept, and the diagnostics.
 
 use super::{
-    bootstrap::{FailureKind, Fingerprint, Former, Job, Phase, Verb},
+    bootstrap::{FailureKind, Fingerprint, Job, Phase, Previous, Verb},
     failure,
-    machine::InstanceSession,
     model::{LlamaServer, Records as _},
+    session::InstanceSession,
     status,
     work::{End, Ended, Return},
 };
@@ -42,7 +42,7 @@ impl Ended {
     /// The table: what is kept after this end of an operation, and the sentence that says so.
     pub(super) fn kept(&self, operation: Operation) -> (Keep, &'static str) {
         use {End::*, Keep::*, Operation::*};
-        let has_former = self.report.former.is_some();
+        let has_previous = self.report.previous.is_some();
         let has_ended = self.report.process.as_ref().is_some_and(|process| !process.is_alive);
         // Options are refused before any server is started.
         let kind = self.report.failure.as_ref().map(|failure| failure.kind);
@@ -83,7 +83,7 @@ impl Ended {
             // Until the new server is proved, the state holds the arguments of the one to which there is a way back.
             (Unseen(_), Update) => (
                 // And a source that turns out to be wrong can be corrected.
-                if has_former || (self.report.model_source.is_some() && self.report.phase <= Phase::Download) {
+                if has_previous || (self.report.model_source.is_some() && self.report.phase <= Phase::Download) {
                     Prior
                 } else {
                     Planned
@@ -122,7 +122,7 @@ pub(super) struct Conclusion<'a> {
     pub(super) prior: Option<LlamaServer>,
     pub(super) planned: LlamaServer,
     pub(super) private: Private,
-    pub(super) machine: &'a mut InstanceSession,
+    pub(super) instance: &'a mut InstanceSession,
     pub(super) job: &'a Job,
     pub(super) owner: &'a str,
 }
@@ -136,7 +136,7 @@ impl Conclusion<'_> {
             (Keep::Planned, prior) => {
                 self.private.note_settings(&Fingerprint::of(self.job).settings);
                 self.planned.take_end(ended);
-                // A refresh cannot see whether the probe was answered: the former one stays, so that an apply asks it.
+                // A refresh cannot see whether the probe was answered: the previous one stays, for an apply to ask it.
                 if let (End::Unseen(_), Some(prior)) = (&ended.end, prior) {
                     self.planned.probe = prior.probe.clone();
                 }
@@ -162,7 +162,7 @@ impl Conclusion<'_> {
         if self.planned.on_failure.as_str() != Some("stop") {
             return (failure::left_alone(self.job, next), Diagnostics::new());
         }
-        let why = match self.machine.run(&Verb::Stop { owner: self.owner }).await {
+        let why = match self.instance.run(&Verb::Stop { owner: self.owner }).await {
             Ok(stopped) if !stopped.is_refused => {
                 self.planned.take_report(&stopped);
                 let now = format!("on_failure = \"stop\" has stopped the server; its logs remain. {next}");
@@ -190,7 +190,7 @@ impl LlamaServer {
                 return;
             }
             // The previous server serves, as the state has it.
-            End::Unseen(_) if ended.is_begun && ended.report.former == Some(Former::Serving) => return,
+            End::Unseen(_) if ended.is_begun && ended.report.previous == Some(Previous::Serving) => return,
             End::Unseen(_) if !ended.is_begun => {
                 self.status = status::STARTING.into();
                 return;
@@ -228,7 +228,7 @@ mod tests {
         *,
     };
 
-    fn ended(end: End, is_begun: bool, former: Option<Former>, is_alive: Option<bool>, kind: FailureKind) -> Ended {
+    fn ended(end: End, is_begun: bool, previous: Option<Previous>, is_alive: Option<bool>, kind: FailureKind) -> Ended {
         let process = is_alive.map(|is_alive| Process {
             pid: 1,
             identity: "1".to_owned(),
@@ -238,7 +238,7 @@ mod tests {
             command_line: Vec::new(),
         });
         let failure = Some(JobFailure { kind, text: String::new() });
-        let report = JobReport { former, process, failure, ..JobReport::default() };
+        let report = JobReport { previous, process, failure, ..JobReport::default() };
         Ended { end, is_begun, now: report.clone(), report }
     }
 
@@ -253,8 +253,8 @@ mod tests {
         use Keep::{Nothing, Planned, Prior};
         use Operation::{Create, Restart, Update};
         let failure = || JobFailure { kind: FailureKind::NoInference, text: String::new() };
-        let former = Some(Former::Ended);
-        for (end, kind, is_begun, former, is_alive, expected) in [
+        let previous = Some(Previous::Ended);
+        for (end, kind, is_begun, previous, is_alive, expected) in [
             (
                 End::Served(TrialAnswers::default()),
                 Exited,
@@ -299,7 +299,7 @@ mod tests {
                 End::RolledBack(Return::GoesOn),
                 Exited,
                 true,
-                former,
+                previous,
                 Some(true),
                 [(Nothing, "not in the state"), (Prior, "Correct the change"), (Nothing, "repairs the server")],
             ),
@@ -307,7 +307,7 @@ mod tests {
                 End::RolledBack(Return::Fails(String::new())),
                 Exited,
                 true,
-                former,
+                previous,
                 None,
                 [(Nothing, "not in the state"), (Prior, "The next apply repairs"), (Nothing, "repairs the server")],
             ),
@@ -339,7 +339,7 @@ mod tests {
                 unseen(),
                 Exited,
                 true,
-                former,
+                previous,
                 None,
                 [(Nothing, "the next apply resumes"), (Prior, "resumes it"), (Nothing, "restart continues")],
             ),
@@ -352,7 +352,7 @@ mod tests {
                 [(Nothing, "the next apply resumes"), (Planned, "resumes it"), (Nothing, "restart continues")],
             ),
         ] {
-            let ended = ended(end, is_begun, former, is_alive, kind);
+            let ended = ended(end, is_begun, previous, is_alive, kind);
             for (operation, (keep, words)) in [Create, Update, Restart].into_iter().zip(expected) {
                 let (kept, now) = ended.kept(operation);
                 assert!(kept == keep && now.contains(words), "{operation:?} {ended:?}: {kept:?} {now}");

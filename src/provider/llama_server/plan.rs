@@ -107,7 +107,7 @@ fn keep_spellings(plan: &mut UpdatePlan<LlamaServer>) {
     }
 }
 
-/// A server without a key that other machines reach serves all of them.
+/// A server without a key that other computers reach serves all of them.
 fn warn_without_key(config: &LlamaServer, planned: &LlamaServer, diagnostics: &mut Diagnostics) {
     let has_key = !config.api_key.is_null() || !config.api_key_wo.is_null();
     if !has_key && let Some(host @ ("0.0.0.0" | "::")) = planned.host.as_str() {

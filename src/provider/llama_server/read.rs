@@ -5,8 +5,8 @@ use super::{
     command_line::{as_text, take_path},
     failure::{self, as_warning},
     log_in::{LoginEffort, witness_key},
-    machine::InstanceSession,
     model::{LlamaServer, Records as _},
+    session::InstanceSession,
     status::{BLOCKED, DISPLACED, OUTDATED, READY, STARTING, STOPPED, UNRESPONSIVE, status_of},
     trial::{self, TrialLook},
 };
@@ -70,7 +70,7 @@ async fn look(
     }
     let (state, private) = (&current.state, &current.private);
     let opened = LoginEffort::of_a_refresh().open(state, state, access.as_ref(), private, context).await;
-    let (mut machine, warnings) = match opened {
+    let (mut instance, warnings) = match opened {
         Ok(opened) => opened,
         Err(NoLogin::NoCredentials) => {
             tracing::debug!(llama_server.id = state.id.as_str(), "no SSH credentials: not refreshed");
@@ -83,14 +83,14 @@ async fn look(
             return current.unchanged(warning);
         }
     };
-    let outcome = match machine.run(&Verb::Refresh).await {
+    let outcome = match instance.run(&Verb::Refresh).await {
         Ok(report) if report.is_refused => {
             let warning = as_warning(failure::refused(state, &report, UNCHANGED));
             current.unchanged(warning)
         }
         Ok(report) => {
-            current.state.take_login(&machine, &mut current.private);
-            Box::pin(refresh(current, report, access.as_ref(), &mut machine)).await
+            current.state.take_login(&instance, &mut current.private);
+            Box::pin(refresh(current, report, access.as_ref(), &mut instance)).await
         }
         Err(trouble) => {
             let warning = as_warning(failure::unseen(state, &trouble, None, UNCHANGED));
@@ -105,9 +105,9 @@ pub(super) async fn refresh(
     mut current: State<LlamaServer>,
     mut report: JobReport,
     access: Option<&Access>,
-    machine: &mut InstanceSession,
+    instance: &mut InstanceSession,
 ) -> Outcome<LlamaServer> {
-    let health = health_of(&current.state, &mut report, machine).await;
+    let health = health_of(&current.state, &mut report, instance).await;
     let report = &report;
     let before = current.state.status.as_str().map(str::to_owned);
     current.private.note_home(report);
@@ -155,19 +155,19 @@ pub(super) async fn refresh(
 
 /// Checks the health of a server that should be ready. If it seems dead, `report` is replaced by a new one: the process
 /// may have ended since, or another may have replaced it.
-async fn health_of(server: &LlamaServer, report: &mut JobReport, machine: &mut InstanceSession) -> Option<TrialLook> {
+async fn health_of(server: &LlamaServer, report: &mut JobReport, instance: &mut InstanceSession) -> Option<TrialLook> {
     if status_of(report) != READY {
         return None;
     }
-    let seen = trial::look(server, report, machine).await;
+    let seen = trial::look(server, report, instance).await;
     if seen == TrialLook::Dead
-        && let Ok(now) = machine.run(&Verb::Refresh).await
+        && let Ok(now) = instance.run(&Verb::Refresh).await
     {
         let identity = |report: &JobReport| report.process.as_ref().map(|process| process.identity.clone());
         let is_same = identity(&now) == identity(report);
         *report = now;
         if !is_same && status_of(report) == READY {
-            return Some(trial::look(server, report, machine).await);
+            return Some(trial::look(server, report, instance).await);
         }
     }
     Some(seen)

@@ -5,16 +5,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    bootstrap::{FailureKind, Former, JobFailure, JobReport, Phase, Verb, no_room, room_question},
+    bootstrap::{FailureKind, JobFailure, JobReport, Phase, Previous, Verb, no_room, room_question},
     decide::{Goal, History},
     failure,
     log_in::log_in,
-    machine::{InstanceSession, Trouble},
     model::{LlamaServer, Probe},
     option_files,
     options::WORKSPACE,
     outcome::{NOTHING_RESTARTED, Operation},
     schema,
+    session::{InstanceSession, Trouble},
     trial::Trial,
     watch::{WorkProgress, stage},
     work::{End, Work},
@@ -138,7 +138,7 @@ async fn restart(
     progress.say(format!("logging in to restart {}", server.title()));
     let opened = log_in(&server, &server, &mut Private::default(), NOTHING_RESTARTED, context).await;
     let mut opened = opened.map_err(Box::new)?;
-    let report = begin(&server, progress, &mut opened.machine).await?;
+    let report = begin(&server, progress, &mut opened.instance).await?;
     let mut server = server;
     if let Some(endpoint) = &report.endpoint {
         server.probe = Attr::Known(Probe { endpoint: endpoint.as_str().into(), ..Probe::default() });
@@ -149,7 +149,7 @@ async fn restart(
         progress
             .say("the server has an API key and this action has none: the only check is that the server requires it");
     }
-    let task = opened.machine.progress.task("llama server", server.place().unwrap_or_default());
+    let task = opened.instance.progress.task("llama server", server.place().unwrap_or_default());
     let watch = WorkProgress::new(task).on_phase(|report| {
         // Only the probe shows whether it is ready.
         if report.phase != Phase::Ready {
@@ -157,11 +157,11 @@ async fn restart(
         }
     });
     let mut work = Work {
-        machine: &mut opened.machine,
+        instance: &mut opened.instance,
         goal: Goal::seen(),
         keeps_key: false,
         trial,
-        former_trial: None,
+        previous_trial: None,
         order: None,
         watch,
     };
@@ -183,15 +183,15 @@ async fn restart(
 async fn begin(
     server: &LlamaServer,
     progress: &ActionProgress,
-    machine: &mut InstanceSession,
+    instance: &mut InstanceSession,
 ) -> Result<JobReport, Box<Diagnostic>> {
     let refused =
         |report: &JobReport| Box::new(Diagnostic { path: None, ..failure::failed(server, report, NOTHING_RESTARTED) });
     let unseen = |trouble: Trouble| Box::new(failure::unseen(server, &trouble, None, NOTHING_RESTARTED));
-    let mut before = machine.run(&Verb::Look).await.map_err(unseen)?;
+    let mut before = instance.run(&Verb::Look).await.map_err(unseen)?;
     // An update that failed has not ended it.
-    if before.phase == Phase::Failed && before.former == Some(Former::Serving) {
-        before = machine.run(&Verb::RollBack).await.map_err(unseen)?;
+    if before.phase == Phase::Failed && before.previous == Some(Previous::Serving) {
+        before = instance.run(&Verb::RollBack).await.map_err(unseen)?;
     }
     if before.is_refused {
         return Err(refused(&before));
@@ -199,16 +199,16 @@ async fn begin(
     if let Some(process) = before.process.as_ref().filter(|process| process.is_alive) {
         progress.say(format!("ending process {}", process.pid));
     }
-    if let Some(failure) = missing(&before, machine).await.map_err(unseen)? {
+    if let Some(failure) = missing(&before, instance).await.map_err(unseen)? {
         return Err(refused(&JobReport { failure: Some(failure), ..before }));
     }
     let process = before.process.as_ref().map_or("", |process| &process.identity);
-    let restarted = machine.run(&Verb::Restart { process }).await.map_err(unseen)?;
+    let restarted = instance.run(&Verb::Restart { process }).await.map_err(unseen)?;
     if restarted.is_refused { Err(refused(&restarted)) } else { Ok(restarted) }
 }
 
 /// Why the server could not come back.
-async fn missing(seen: &JobReport, machine: &mut InstanceSession) -> Result<Option<JobFailure>, Trouble> {
+async fn missing(seen: &JobReport, instance: &mut InstanceSession) -> Result<Option<JobFailure>, Trouble> {
     let Some(process) = &seen.process else { return Ok(None) };
     if seen.is_model_unknown {
         let text = format!("the file of the model {} did not answer within 10 s", process.model);
@@ -218,9 +218,9 @@ async fn missing(seen: &JobReport, machine: &mut InstanceSession) -> Result<Opti
         let text = format!("the model {} cannot be read", process.model);
         return Ok(Some(JobFailure { kind: FailureKind::MissingModel, text }));
     }
-    let mut questions = vec![room_question(machine.place())];
-    questions.extend(option_files::question(&machine.place().workspace, &process.command_line));
-    let report = machine.run(&Verb::Check { questions: &questions, job: None }).await?;
+    let mut questions = vec![room_question(instance.place())];
+    questions.extend(option_files::question(&instance.place().workspace, &process.command_line));
+    let report = instance.run(&Verb::Check { questions: &questions, job: None }).await?;
     let missing = option_files::check(&process.command_line, &report.facts).err();
-    Ok(no_room(machine.place(), &report.facts).or(missing))
+    Ok(no_room(instance.place(), &report.facts).or(missing))
 }

@@ -10,9 +10,9 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::{
     bootstrap::{FailureKind, JobFailure, JobReport, Verb},
     decide::TrialAnswers,
-    machine::{InstanceSession, Trouble},
     model::{LlamaServer, Probe},
     options,
+    session::{InstanceSession, Trouble},
 };
 use crate::{
     api::{ChatAnswer, ChatMessage, ChatRequest},
@@ -76,16 +76,16 @@ impl<'a> Trial<'a> {
     ///
     /// # Errors
     /// The instance cannot be asked; the work goes on.
-    pub(super) async fn once(&self, machine: &mut InstanceSession, begun: Instant) -> Result<Answer, Trouble> {
+    pub(super) async fn once(&self, instance: &mut InstanceSession, begun: Instant) -> Result<Answer, Trouble> {
         let by = begun + self.ready_timeout;
         let limit = print_duration(self.ready_timeout);
         // A check that begins just before the limit gets its answer, which shows the state of the server.
-        let health_by = by.max(Instant::now() + MIN_HEALTH).min(machine.deadline);
-        let health = match timeout_at(health_by, chat::health(machine.session(), self.port)).await {
+        let health_by = by.max(Instant::now() + MIN_HEALTH).min(instance.deadline);
+        let health = match timeout_at(health_by, chat::health(instance.session(), self.port)).await {
             Err(_) => None,
             Ok(Ok(health)) => Some(health),
             Ok(Err(error)) if error.is_out_of_reach() => {
-                machine.reconnect().await?;
+                instance.reconnect().await?;
                 return Ok(None);
             }
             Ok(Err(error)) => return Err(error.into()),
@@ -99,18 +99,18 @@ impl<'a> Trial<'a> {
                 _ => no_inference(format!("the health check was not answered within {limit} (ready_timeout)")),
             });
         }
-        let probe_by = by.max(Instant::now() + MIN_PROBE.min(self.ready_timeout)).min(machine.deadline);
+        let probe_by = by.max(Instant::now() + MIN_PROBE.min(self.ready_timeout)).min(instance.deadline);
         let asked = tokio::select! {
-            () = machine.cancel.cancelled() => return machine.pause(Duration::ZERO).await.map(|()| None),
-            asked = timeout_at(probe_by, self.ask(machine)) => asked,
+            () = instance.cancel.cancelled() => return instance.pause(Duration::ZERO).await.map(|()| None),
+            asked = timeout_at(probe_by, self.ask(instance)) => asked,
         };
         Ok(match asked {
-            Err(_) if Instant::now() >= machine.deadline => None,
+            Err(_) if Instant::now() >= instance.deadline => None,
             Err(_) => no_inference(format!("the probe was not answered within {limit} (ready_timeout)")),
             Ok(Ok(answer)) => Some(answer),
-            Ok(Err(ChatFailure::Ssh(error))) if machine.session().is_lost() => {
+            Ok(Err(ChatFailure::Ssh(error))) if instance.session().is_lost() => {
                 tracing::debug!(%error, "the connection was lost during the probe");
-                machine.reconnect().await?;
+                instance.reconnect().await?;
                 None
             }
             Ok(Err(error)) if self.is_key_unknown && error.asks_for_key() => Some(Ok(TrialAnswers::default())),
@@ -122,27 +122,27 @@ impl<'a> Trial<'a> {
     }
 
     /// Asks the probe, and a server that answers it for the name of the model.
-    async fn ask(&self, machine: &InstanceSession) -> Result<Result<TrialAnswers, JobFailure>, ChatFailure> {
-        Ok(match self.probe(machine).await? {
-            Ok(speed) => Ok(TrialAnswers { speed, model_name: self.model_name(machine).await? }),
+    async fn ask(&self, instance: &InstanceSession) -> Result<Result<TrialAnswers, JobFailure>, ChatFailure> {
+        Ok(match self.probe(instance).await? {
+            Ok(speed) => Ok(TrialAnswers { speed, model_name: self.model_name(instance).await? }),
             Err(failure) => Err(failure),
         })
     }
 
     /// The name of the model; `None` without an answer, which proves nothing about the server.
-    async fn model_name(&self, machine: &InstanceSession) -> Result<Option<String>, ChatFailure> {
-        let asking = chat::get(machine.session(), self.port, self.api_key.as_ref(), "/v1/models");
+    async fn model_name(&self, instance: &InstanceSession) -> Result<Option<String>, ChatFailure> {
+        let asking = chat::get(instance.session(), self.port, self.api_key.as_ref(), "/v1/models");
         match timeout(NAME, asking).await {
-            Ok(Err(error @ ChatFailure::Ssh(_))) if machine.session().is_lost() => Err(error),
+            Ok(Err(error @ ChatFailure::Ssh(_))) if instance.session().is_lost() => Err(error),
             Ok(Ok(models)) => Ok(models.pointer("/data/0/id").and_then(Value::as_str).map(str::to_owned)),
             Ok(Err(_)) | Err(_) => Ok(None),
         }
     }
 
     /// Asks the probe. A server with a key first has to refuse a chat without it.
-    async fn probe(&self, machine: &InstanceSession) -> Result<Result<Option<Number>, JobFailure>, ChatFailure> {
-        let (session, key) = (machine.session(), self.api_key.as_ref());
-        if let Some(failure) = self.ignores_key(machine).await? {
+    async fn probe(&self, instance: &InstanceSession) -> Result<Result<Option<Number>, JobFailure>, ChatFailure> {
+        let (session, key) = (instance.session(), self.api_key.as_ref());
+        if let Some(failure) = self.ignores_key(instance).await? {
             return Ok(Err(failure));
         }
         let prompt = self.probe.and_then(|probe| probe.prompt.as_str()).unwrap_or(options::PROMPT);
@@ -172,11 +172,11 @@ impl<'a> Trial<'a> {
     }
 
     /// The failure of a server that has a key, and answers a chat without it otherwise than with 401 or 403.
-    async fn ignores_key(&self, machine: &InstanceSession) -> Result<Option<JobFailure>, ChatFailure> {
+    async fn ignores_key(&self, instance: &InstanceSession) -> Result<Option<JobFailure>, ChatFailure> {
         if self.api_key.is_none() && !self.is_key_unknown {
             return Ok(None);
         }
-        let answer = chat::post(machine.session(), self.port, None, "/v1/chat/completions", &json!({})).await;
+        let answer = chat::post(instance.session(), self.port, None, "/v1/chat/completions", &json!({})).await;
         let answer = match answer {
             Err(error) if error.asks_for_key() => return Ok(None),
             Err(error @ ChatFailure::Ssh(_)) => return Err(error),
@@ -246,18 +246,18 @@ const LAST_LOOK: Duration = Duration::from_secs(10);
 const BETWEEN: Duration = Duration::from_secs(1);
 
 /// Checks the health of a server. `seen` is the report that shows its process.
-pub(super) async fn look(server: &LlamaServer, seen: &JobReport, machine: &mut InstanceSession) -> TrialLook {
-    let (port, silence) = (server.listens(), machine.silence);
+pub(super) async fn look(server: &LlamaServer, seen: &JobReport, instance: &mut InstanceSession) -> TrialLook {
+    let (port, silence) = (server.listens(), instance.silence);
     for is_last in [false, true] {
         let ask = || async {
-            match chat::health(machine.session(), port).await {
+            match chat::health(instance.session(), port).await {
                 // A channel that does not open is as silent as one that does.
                 Err(ssh::Error::TimedOut { .. }) => std::future::pending().await,
                 answer => answer,
             }
         };
         let (first, second) = (Box::pin(ask()), Box::pin(ask()));
-        let has_time = machine.deadline > Instant::now() + silence.before_second + silence.of_each + LAST_LOOK;
+        let has_time = instance.deadline > Instant::now() + silence.before_second + silence.of_each + LAST_LOOK;
         let looked = match within(silence, first, second, has_time).await {
             Some(Ok(Health::Ok)) => TrialLook::Serves,
             Some(Ok(Health::Loading)) => TrialLook::Loading,
@@ -268,7 +268,7 @@ pub(super) async fn look(server: &LlamaServer, seen: &JobReport, machine: &mut I
             }
             // The connection failed, which proves nothing about the server.
             Some(Err(error)) => TrialLook::Slow(format!("The health check failed: {error}")),
-            None if has_time && is_idle(seen, machine).await => TrialLook::Dead,
+            None if has_time && is_idle(seen, instance).await => TrialLook::Dead,
             None => TrialLook::Slow("The health check was not answered in time".to_owned()),
         };
         return looked;
@@ -302,11 +302,11 @@ async fn within<T>(
 }
 
 /// Whether the process that was seen is still there and has used less than 1 % of a processor while it was silent.
-async fn is_idle(seen: &JobReport, machine: &mut InstanceSession) -> bool {
-    let Ok(now) = machine.run(&Verb::Refresh).await else { return false };
+async fn is_idle(seen: &JobReport, instance: &mut InstanceSession) -> bool {
+    let Ok(now) = instance.run(&Verb::Refresh).await else { return false };
     let process = |report: &JobReport| Some((report.process.as_ref()?.identity.clone(), report.processor_time?));
     // A hundredth of a second for each second.
-    let limit = (machine.silence.before_second + machine.silence.of_each).as_secs();
+    let limit = (instance.silence.before_second + instance.silence.of_each).as_secs();
     match (process(seen), process(&now)) {
         (Some((before, first)), Some((after, last))) => before == after && last.saturating_sub(first) < limit,
         _ => false,

@@ -4,11 +4,11 @@ use super::{
     bootstrap::{Job, JobReport, Verb},
     failure,
     log_in::log_in,
-    machine::{InstanceSession, Trouble},
     model::{LlamaServer, Records as _},
     model_source,
     outcome::{AS_BEFORE, Conclusion, NOT_HEARD, Operation},
     plan::UpdateEffect,
+    session::{InstanceSession, Trouble},
     status,
     trial::{self, TrialLook},
     work::check,
@@ -39,11 +39,11 @@ pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<Pr
     };
     planned.take_place();
     planned.take_base_url(opened.access.as_ref());
-    planned.take_login(&opened.machine, &mut private);
+    planned.take_login(&opened.instance, &mut private);
     if effect == UpdateEffect::LogIn {
         return Outcome::present(planned, private);
     }
-    let seen = match opened.machine.run(&Verb::Look).await {
+    let seen = match opened.instance.run(&Verb::Look).await {
         Ok(seen) => seen,
         Err(trouble) => {
             let unseen = failure::unseen(&planned, &trouble, None, AS_BEFORE);
@@ -65,17 +65,17 @@ pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<Pr
     }
     let owner = planned.own();
     prior.owner = Attr::Known(owner.clone());
-    if let Err(diagnostic) = stop_unresponsive(&mut prior, &planned, &job, &owner, &mut opened.machine).await {
+    if let Err(diagnostic) = stop_unresponsive(&mut prior, &planned, &job, &owner, &mut opened.instance).await {
         return Outcome::present(prior, private).with(*diagnostic);
     }
     tracing::info!(llama_server.id = planned.id.as_str(), "applying");
-    let ended = Box::pin(planned.work(&prior, &mut opened.machine, &job, &config, &owner).run()).await;
+    let ended = Box::pin(planned.work(&prior, &mut opened.instance, &job, &config, &owner).run()).await;
     let conclusion = Conclusion {
         operation: Operation::Update,
         prior: Some(prior),
         planned,
         private,
-        machine: &mut opened.machine,
+        instance: &mut opened.instance,
         job: &job,
         owner: &owner,
     };
@@ -89,7 +89,7 @@ async fn stop_unresponsive(
     planned: &LlamaServer,
     job: &Job,
     owner: &str,
-    machine: &mut InstanceSession,
+    instance: &mut InstanceSession,
 ) -> Result<(), Box<Diagnostic>> {
     if prior.status.as_str() != Some(status::UNRESPONSIVE) {
         return Ok(());
@@ -98,14 +98,14 @@ async fn stop_unresponsive(
     let refused = |report: &JobReport, words: fn(&LlamaServer, &JobReport, &str) -> Diagnostic| {
         if report.is_refused { Err(Box::new(words(planned, report, AS_BEFORE))) } else { Ok(()) }
     };
-    let seen = machine.run(&Verb::Look).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;
+    let seen = instance.run(&Verb::Look).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;
     refused(&seen, failure::refused)?;
-    if trial::look(prior, &seen, machine).await != TrialLook::Dead {
+    if trial::look(prior, &seen, instance).await != TrialLook::Dead {
         return Ok(());
     }
-    let checked = check(job, false, machine, None).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;
+    let checked = check(job, false, instance, None).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;
     refused(&checked, failure::refused)?;
-    let stopped = machine.run(&Verb::Stop { owner }).await.map_err(|trouble| unseen(&trouble, NOT_HEARD))?;
+    let stopped = instance.run(&Verb::Stop { owner }).await.map_err(|trouble| unseen(&trouble, NOT_HEARD))?;
     refused(&stopped, failure::not_stopped)?;
     // The state of the server if the next step fails.
     prior.take_stop();

@@ -39,7 +39,7 @@ impl<'a> WorkProgress<'a> {
         self.task.sees(api::Stage { detail: Some(detail), ..api::Stage::new("trying a build from source") }, None);
     }
 
-    /// Shows the progress. The waits begin anew with each phase.
+    /// Shows the progress. Each phase begins with short waits.
     pub(super) fn shows(&mut self, report: &JobReport) {
         let percent = percent(report);
         let is_new = self.phase != Some(report.phase);

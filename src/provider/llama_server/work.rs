@@ -6,12 +6,12 @@ use tokio::time::Instant;
 
 use super::{
     bootstrap::{
-        Binary, Build, Facts, FailureKind, Fingerprint, Former, Job, JobFailure, JobReport, Phase, Start, Verb,
+        Binary, Build, Facts, FailureKind, Fingerprint, Job, JobFailure, JobReport, Phase, Previous, Start, Verb,
     },
     decide::{Goal, History, Step, TrialAnswers, Tried, decide, is_cured_by_source, is_under_way},
-    logout,
-    machine::{InstanceSession, Trouble},
-    package, recipe, survey,
+    logout, package, recipe,
+    session::{InstanceSession, Trouble},
+    survey,
     trial::Trial,
     watch::WorkProgress,
 };
@@ -29,14 +29,14 @@ const OLD_KEY: &str = "the server keeps its previous API key: api_key_wo has ano
 
 /// The work on one server.
 pub(super) struct Work<'a> {
-    pub(super) machine: &'a mut InstanceSession,
+    pub(super) instance: &'a mut InstanceSession,
     pub(super) goal: Goal,
     /// Whether a server with the same settings and another key goes on: a write-only key counts with its version.
     pub(super) keeps_key: bool,
     /// The request that decides whether the server serves.
     pub(super) trial: Trial<'a>,
     /// [`Self::trial`] of the server that served before, and the hash of the secrets that the trial assumes.
-    pub(super) former_trial: Option<(Trial<'a>, Option<String>)>,
+    pub(super) previous_trial: Option<(Trial<'a>, Option<String>)>,
     /// The job to begin; `None` if the work only follows the server that is there.
     pub(super) order: Option<Order<'a>>,
     pub(super) watch: WorkProgress<'a>,
@@ -73,7 +73,7 @@ pub(super) enum End {
     Refused,
     /// The job failed, or its result could not be recorded.
     Failed,
-    /// The job failed, and the former server is to serve again.
+    /// The job failed, and the previous server is to serve again.
     RolledBack(Return),
     /// Another job took its place.
     Superseded,
@@ -83,7 +83,7 @@ pub(super) enum End {
     Unseen(Trouble),
 }
 
-/// The way back to the former server.
+/// The way back to the previous server.
 #[derive(Debug, PartialEq)]
 pub(super) enum Return {
     /// It was started again and asks for its key, which is not known.
@@ -115,14 +115,14 @@ pub(super) fn choose(job: &Job, build: Build, because: Option<JobFailure>, facts
 pub(super) async fn check(
     job: &Job,
     ends_rival: bool,
-    machine: &mut InstanceSession,
+    instance: &mut InstanceSession,
     known: Option<&Facts>,
 ) -> Result<JobReport, Trouble> {
     let mut facts = known.cloned().unwrap_or_default();
     let mut looks = 0;
     loop {
         let questions = survey::questions(job, known.is_some(), &facts);
-        let mut report = machine.run(&Verb::Check { questions: &questions, job: Some(job) }).await?;
+        let mut report = instance.run(&Verb::Check { questions: &questions, job: Some(job) }).await?;
         if report.is_refused {
             return Ok(report);
         }
@@ -136,14 +136,14 @@ pub(super) async fn check(
         if looks == LOOKS || judged.failure.as_ref().is_none_or(|failure| failure.kind != FailureKind::PortInUse) {
             return Ok(judged);
         }
-        machine.pause(BETWEEN).await?;
+        instance.pause(BETWEEN).await?;
     }
 }
 
 impl Work<'_> {
     /// Begins the job, or resumes what is under way, and follows it to its end.
     pub(super) async fn run(mut self) -> Ended {
-        let mut ended = match self.begin_at_former().await {
+        let mut ended = match self.begin_at_previous().await {
             Ok(report) => {
                 self.keep_key(&report);
                 self.follow(report, History::default()).await
@@ -160,14 +160,14 @@ impl Work<'_> {
         ended
     }
 
-    /// The first look. If a former server still serves, and an update to another job is unfinished, the instance first
-    /// returns to it: what serves may be what is wanted.
-    async fn begin_at_former(&mut self) -> Result<JobReport, Trouble> {
+    /// The first look. If a previous server still serves, and an update to another job is unfinished, the instance
+    /// first returns to it: what serves may be what is wanted.
+    async fn begin_at_previous(&mut self) -> Result<JobReport, Trouble> {
         let seen = self.check(None).await?;
-        if seen.is_refused || seen.former != Some(Former::Serving) || seen.fingerprint == self.goal.fingerprint {
+        if seen.is_refused || seen.previous != Some(Previous::Serving) || seen.fingerprint == self.goal.fingerprint {
             return Ok(seen);
         }
-        let back = self.machine.run(&Verb::RollBack).await?;
+        let back = self.instance.run(&Verb::RollBack).await?;
         if back.is_refused { Ok(back) } else { self.check(None).await }
     }
 
@@ -210,7 +210,7 @@ impl Work<'_> {
                 self.accepted(owned, history).await?
             }
             (Step::Confirm(process), _) => {
-                let ready = self.machine.run(&Verb::Ready { process: &process }).await?;
+                let ready = self.instance.run(&Verb::Ready { process: &process }).await?;
                 if !ready.is_refused && ready.phase == Phase::Ready {
                     let answers = history.tried.take().and_then(|tried| tried.result.ok()).unwrap_or_default();
                     return Ok(Some(Ended::of(End::Served(answers), ready)));
@@ -219,7 +219,7 @@ impl Work<'_> {
             }
             (Step::Record(process, failure), _) => {
                 tracing::info!(reason = failure.text, "no correct answer to the probe");
-                let failed = self.machine.run(&Verb::Failed { process: &process, failure: &failure }).await?;
+                let failed = self.instance.run(&Verb::Failed { process: &process, failure: &failure }).await?;
                 return Ok(recorded(failed, seen));
             }
             (Step::Try(process), _) => match self.ask(&process, history).await? {
@@ -230,7 +230,7 @@ impl Work<'_> {
                     if !looks {
                         return Ok(None);
                     }
-                    self.machine.run(&Verb::Look).await?
+                    self.instance.run(&Verb::Look).await?
                 }
                 None => self.look().await?,
             },
@@ -292,11 +292,11 @@ impl Work<'_> {
             ends_rival: rival.and_then(|rival| rival.identity.as_deref()),
             seen: &seen.run,
         };
-        self.machine.run(&Verb::Ensure(&start)).await
+        self.instance.run(&Verb::Ensure(&start)).await
     }
 
     async fn own(&mut self, order: Order<'_>, owner: &str, seen: &JobReport) -> Result<JobReport, Trouble> {
-        self.machine.run(&Verb::Own { seen: &seen.run, owner, job: order.job }).await
+        self.instance.run(&Verb::Own { seen: &seen.run, owner, job: order.job }).await
     }
 
     /// The answer to a beginning. The decision is repeated if another run was faster, or a lost answer has begun it.
@@ -310,13 +310,13 @@ impl Work<'_> {
             return Ok(report);
         }
         history.changes += 1;
-        if history.is_begun { self.machine.run(&Verb::Look).await } else { self.check(None).await }
+        if history.is_begun { self.instance.run(&Verb::Look).await } else { self.check(None).await }
     }
 
     async fn check(&mut self, known: Option<&Facts>) -> Result<JobReport, Trouble> {
         match self.order {
-            Some(order) => check(order.job, order.ends_rival, self.machine, known).await,
-            None => self.machine.run(&Verb::Look).await,
+            Some(order) => check(order.job, order.ends_rival, self.instance, known).await,
+            None => self.instance.run(&Verb::Look).await,
         }
     }
 
@@ -342,18 +342,18 @@ impl Work<'_> {
         })
     }
 
-    /// Starts the former server again, and follows it as its own work.
+    /// Starts the previous server again, and follows it as its own work.
     async fn roll_back(&mut self, failed: &mut JobReport) -> Result<Ended, Trouble> {
-        let now = self.machine.run(&Verb::RollBack).await?;
+        let now = self.instance.run(&Verb::RollBack).await?;
         if now.is_refused {
             return Ok(Ended::of(End::Failed, now));
         }
         let report = std::mem::take(failed);
-        if report.former == Some(Former::Serving) && now.phase == Phase::Ready {
+        if report.previous == Some(Previous::Serving) && now.phase == Phase::Ready {
             return Ok(Ended { now, ..Ended::of(End::RolledBack(Return::GoesOn), report) });
         }
         (self.goal, self.order) = (Goal::seen(), None);
-        if let Some((trial, secrets)) = self.former_trial.take() {
+        if let Some((trial, secrets)) = self.previous_trial.take() {
             let is_key_known = now.hashes().map(|(_, secrets)| secrets) == secrets.as_deref();
             self.trial = trial.of_server(now.has_key, is_key_known);
         }
@@ -379,13 +379,13 @@ impl Work<'_> {
             Some((asked, begun)) if asked == process => *begun,
             _ => history.asked.insert((process.to_owned(), Instant::now())).1,
         };
-        self.trial.once(self.machine, begun).await
+        self.trial.once(self.instance, begun).await
     }
 
     #[tracing::instrument(name = "wait", level = "info", skip_all, fields(kind = "llama server"))]
     async fn look(&mut self) -> Result<JobReport, Trouble> {
-        self.machine.pause(self.watch.wait()).await?;
-        self.machine.run(&Verb::Look).await
+        self.instance.pause(self.watch.wait()).await?;
+        self.instance.run(&Verb::Look).await
     }
 }
 

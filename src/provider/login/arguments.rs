@@ -166,7 +166,7 @@ impl Login {
         let host = ssh.host().or_else(|| access?.host.as_deref().map(bare));
         let host = host.ok_or_else(|| NoLogin::Refused(Box::new(no_address(access)))).map(str::to_owned)?;
         // The service's port is only valid for the service's address.
-        let told = access.filter(|_| ssh.host.known().is_none()).and_then(|access| access.port);
+        let reported = access.filter(|_| ssh.host.known().is_none()).and_then(|access| access.port);
         let path = Path::to("ssh");
         let mut credentials = ssh.credentials(&self.write_only, client, &path)?;
         if credentials.password.is_none() && user == USER {
@@ -189,7 +189,7 @@ impl Login {
         };
         Ok(ssh::Target {
             host,
-            port: port(&ssh.port).or(told).unwrap_or(PORT),
+            port: port(&ssh.port).or(reported).unwrap_or(PORT),
             user,
             credentials: some(credentials)?,
             pin: pinned(ssh.pin(), self.known_host.as_deref()),

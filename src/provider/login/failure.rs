@@ -162,12 +162,12 @@ pub(crate) fn no_credentials(access: Option<&Access>, now: &str) -> Diagnostic {
 mod tests {
     use super::*;
 
-    fn told(error: &ssh::Error) -> Diagnostic {
+    fn diagnostic(error: &ssh::Error) -> Diagnostic {
         SshFailure { error, tried: "log in".to_owned(), now: "Nothing was changed.".to_owned() }.diagnostic()
     }
 
     #[test]
-    fn an_agent_with_many_keys_is_told_how_one_is_chosen() {
+    fn with_many_keys_of_an_agent_the_error_says_how_to_choose() {
         let denied = |tried: &[&str]| ssh::Error::Denied {
             address: "h:22".to_owned(),
             user: "root".to_owned(),
@@ -176,18 +176,18 @@ mod tests {
             unpinned: None,
         };
         let many =
-            told(&denied(&["agent's key ssh-rsa SHA256:a", "agent's key ssh-rsa SHA256:b", "server message: c"]));
+            diagnostic(&denied(&["agent's key ssh-rsa SHA256:a", "agent's key ssh-rsa SHA256:b", "server message: c"]));
         assert!(many.detail.contains("set ssh.private_key_file") && many.detail.contains(".pub file"), "{many:?}");
-        assert!(!told(&denied(&["agent's key ssh-rsa SHA256:a"])).detail.contains(".pub file"));
+        assert!(!diagnostic(&denied(&["agent's key ssh-rsa SHA256:a"])).detail.contains(".pub file"));
     }
 
     #[test]
-    fn a_user_that_may_not_run_commands_is_told_at_the_user() {
+    fn a_user_that_may_not_run_commands_is_an_error_at_the_user() {
         let reason = "exit code 142: Please login as the user \"ubuntu\"".to_owned();
         let error = ssh::Error::Excluded { address: "h:22".to_owned(), user: "root".to_owned(), reason };
-        let told = told(&error);
-        assert_eq!(told.path, Some(Path::to("ssh").attribute("user")));
-        assert!(told.detail.contains("the user \"ubuntu\"") && told.detail.contains("Set ssh.user"), "{told:?}");
-        assert!(!told.detail.contains("starting"), "{told:?}");
+        let shown = diagnostic(&error);
+        assert_eq!(shown.path, Some(Path::to("ssh").attribute("user")));
+        assert!(shown.detail.contains("the user \"ubuntu\"") && shown.detail.contains("Set ssh.user"), "{shown:?}");
+        assert!(!shown.detail.contains("starting"), "{shown:?}");
     }
 }

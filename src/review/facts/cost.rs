@@ -236,23 +236,23 @@ impl Term {
         bought.chain(given_up.map(|change| Self::of(change, &change.before))).collect()
     }
 
-    fn of(change: &Change, machine: &Values) -> Self {
-        let until = ["release_time", "rent_deadline"].iter().find_map(|name| machine.text(&[name]));
+    fn of(change: &Change, instance: &Values) -> Self {
+        let until = ["release_time", "rent_deadline"].iter().find_map(|name| instance.text(&[name]));
         Self {
             address: change.address.clone(),
             is_bought: false,
-            payment_type: machine.text(&["payment_type"]).map(str::to_owned),
-            periods: machine.number(&["purchase_duration"]).and_then(serde_json::Number::as_i64),
-            total: machine.number(&["estimated_cost", "period_total"]).and_then(Money::of),
-            auto_renew: machine.at(&["auto_renew"]) == ShownValue::Known(&Value::Bool(true)),
+            payment_type: instance.text(&["payment_type"]).map(str::to_owned),
+            periods: instance.number(&["purchase_duration"]).and_then(serde_json::Number::as_i64),
+            total: instance.number(&["estimated_cost", "period_total"]).and_then(Money::of),
+            auto_renew: instance.at(&["auto_renew"]) == ShownValue::Known(&Value::Bool(true)),
             until: until.filter(|text| *text != "0").map(str::to_owned),
         }
     }
 }
 
 /// Whether the instance is or may be prepaid.
-pub(super) fn is_prepaid(machine: &Values) -> bool {
-    match machine.at(&["payment_type"]) {
+pub(super) fn is_prepaid(instance: &Values) -> bool {
+    match instance.at(&["payment_type"]) {
         ShownValue::Known(payment) => payment != "Hourly",
         // The default of the argument is Hourly.
         ShownValue::Null => false,

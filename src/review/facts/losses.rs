@@ -133,18 +133,18 @@ impl<'a> Disks<'a> {
     }
 
     /// The cloud disks of an instance, from all sources.
-    fn of(&self, machine: &Values) -> Mounted {
+    fn of(&self, instance: &Values) -> Mounted {
         let mut mounted = Mounted::default();
-        for disk in machine.elements("exist_disks") {
+        for disk in instance.elements("exist_disks") {
             if let Some(id) = disk.raw(&["disk_id"]).and_then(Value::as_i64) {
                 let is_shown = disk.number(&["disk_id"]).is_some();
                 mounted.found(id.to_string(), is_shown, mark(&disk));
             }
         }
-        for document in machine.elements("cloud_disks") {
+        for document in instance.elements("cloud_disks") {
             mounted.reported(&document);
         }
-        let uid = machine.raw(&["id"]).and_then(Value::as_str).filter(|uid| !uid.is_empty());
+        let uid = instance.raw(&["id"]).and_then(Value::as_str).filter(|uid| !uid.is_empty());
         let bound: BTreeSet<usize> =
             uid.and_then(|uid| self.by_binding.get(uid)).into_iter().flatten().copied().collect();
         let named = mounted.known.keys().filter_map(|id| self.by_id.get(id.as_str())).flatten().copied();
@@ -156,7 +156,7 @@ impl<'a> Disks<'a> {
             found.size_gb = size(disk, "size_gb").or(found.size_gb);
             found.managed_by = Some((*address).to_owned());
         }
-        for disk in machine.elements("new_disks") {
+        for disk in instance.elements("new_disks") {
             let goes = mark(&disk) != Some(false);
             let made = Disk { size_gb: size(&disk, "size_gb"), goes, ..Disk::default() };
             let is_made = |known: &Disk| known.size_gb.is_some() && known.size_gb == made.size_gb && known.goes == goes;

@@ -34,7 +34,7 @@ fn sarif_is_what_its_schema_says() {
     }
     // Brackets make no link; at most 5,000 results, data first.
     let gone = |index: usize| {
-        let mut change = machine(&["delete"], Some(1.0), None);
+        let mut change = instance(&["delete"], Some(1.0), None);
         change["address"] = format!("damodel_instance.m[{index}]").into();
         change
     };
@@ -79,7 +79,7 @@ fn a_page_needs_nothing_else_and_is_read_from_the_top() {
     let places = places.map(|what| html.find(what).unwrap_or_else(|| panic!("{what}: {html}")));
     assert!(places.is_sorted(), "{places:?}");
     let long = format!("damodel_instance.{}", "x".repeat(300));
-    let mut change = machine(&["create"], None, Some(2000.0));
+    let mut change = instance(&["create"], None, Some(2000.0));
     change["address"] = long.clone().into();
     let html = write(&review(&plan_of(&[change]), &Policy::default()), Format::Html);
     assert!(html.matches(&long).count() >= 3 && html.contains("1,460,000.00"), "{html}");

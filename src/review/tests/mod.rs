@@ -94,7 +94,7 @@ fn plan_of(changes: &[Value]) -> Value {
 }
 
 /// A change of an instance with these hourly prices.
-fn machine(actions: &[&str], before: Option<f64>, after: Option<f64>) -> Value {
+fn instance(actions: &[&str], before: Option<f64>, after: Option<f64>) -> Value {
     let side = |price: Option<f64>| match price {
         Some(price) => json!({"payment_type": "Hourly", "estimated_cost":
             {"payment_type": "Hourly", "unit_price": price, "data_disk_price": 0}}),
@@ -166,7 +166,7 @@ proptest::proptest! {
     /// Every format can be written for a plan with any texts.
     #[test]
     fn no_plan_breaks_a_report(address in "\\PC{0,60}", word in "\\PC{0,20}", number in proptest::num::f64::NORMAL) {
-        let mut change = machine(&["delete", "create"], Some(number), Some(1.0));
+        let mut change = instance(&["delete", "create"], Some(number), Some(1.0));
         change["address"] = address.into();
         change["action_reason"] = word.clone().into();
         change["change"]["replace_paths"] = json!([[word, 1, null, {"a": 1}]]);

@@ -53,7 +53,7 @@ fn the_headline_has_verdict_name_and_sums() {
         let text = render(&review_all(plans, policy), &Style { format: Format::Text, ..style }).unwrap();
         text.lines().next().unwrap().to_owned()
     };
-    let plan = plan_of(&[machine(&["create"], None, Some(2.0))]);
+    let plan = plan_of(&[instance(&["create"], None, Some(2.0))]);
     let open = Policy::default();
     assert_eq!(first(&[&plan], &open, Style::default()), "+1,460.00 a month (0.00 → 1,460.00)");
     let style = || Style { id: Some("prod".to_owned()), currency: Some("CNY".to_owned()), ..Style::default() };
@@ -61,7 +61,7 @@ fn the_headline_has_verdict_name_and_sums() {
     assert_eq!(first(&[&plan], &gate, style()), "✅ prod: +1,460.00 CNY a month (0.00 → 1,460.00)");
     let closed = "❌ 2 plans: +2,920.00 CNY a month (0.00 → 2,920.00), 1 rule violated";
     assert_eq!(first(&[&plan, &plan], &gate, style()), closed);
-    let mut pick = machine(&["create"], None, None);
+    let mut pick = instance(&["create"], None, None);
     pick["change"]["after"] = json!({"payment_type": "Hourly", "price_ceiling": 2.5, "candidates": [
         {"spec_id": 101, "spec_type": null, "region": null, "gpu_num": 1},
         {"spec_id": null, "spec_type": "gpu.b", "region": "region-2", "gpu_num": 2}]});
@@ -111,18 +111,18 @@ fn a_line_says_what_must_not_be_missed() {
     );
     // A disk that stays, and is destroyed by itself, is not billed any more.
     let values = |id: &str| json!({"id": id, "name": "d", "size_gb": 9, "binding_instances": ["ins-1"]});
-    let mut machine = machine(&["delete"], Some(1.0), None);
-    machine["change"]["before"]["id"] = "ins-1".into();
+    let mut instance = instance(&["delete"], Some(1.0), None);
+    instance["change"]["before"]["id"] = "ins-1".into();
     let gone = change("damodel_cloud_disk.gone", &["delete"], values("7"), Value::Null);
     let stays = change("damodel_cloud_disk.stays", &["no-op"], values("8"), values("8"));
-    let text = comment(&plan_of(&[machine, gone, stays]));
+    let text = comment(&plan_of(&[instance, gone, stays]));
     contains(&text, &["\n**Still billed afterwards:** cloud disk `8 \"d\"` (9 GB) of `damodel_instance.a`\n"]);
 }
 
 #[test]
 fn an_exception_is_named_with_what_it_lets_through() {
     let fleet =
-        (0..50).map(|index| at(&format!("damodel_instance.db[{index}]"), machine(&["create"], None, Some(10.0))));
+        (0..50).map(|index| at(&format!("damodel_instance.db[{index}]"), instance(&["create"], None, Some(10.0))));
     let fleet = plan_of(&fleet.collect::<Vec<_>>());
     let exception = |pattern: &str, day: &str| {
         format!("[[exception]]\nmatch = [\"{pattern}\"]\nowner = \"team\"\nreason = \"why\"\nexpires = {day}\n")
@@ -153,7 +153,7 @@ fn an_exception_is_named_with_what_it_lets_through() {
 
 #[test]
 fn moves_and_rules_without_an_object_are_noted() {
-    let mut moved = machine(&["delete"], Some(1.0), None);
+    let mut moved = instance(&["delete"], Some(1.0), None);
     moved["previous_address"] = "module.prod.damodel_instance.db".into();
     let gate = policy_of(
         "[[rule]]\nmatch = [\"module.prod.**\"]\ndeny = [\"destroy-data\"]\n[[rule]]\n\
@@ -182,7 +182,7 @@ fn a_row_is_an_object_with_all_its_rules() {
         change(&format!("damodel_cloud_disk.d[{index}]"), &["delete"], values, Value::Null)
     };
     let mut changes: Vec<Value> = (0..40).map(disk).collect();
-    let mut term = machine(&["delete", "create"], Some(1.0), Some(2.0));
+    let mut term = instance(&["delete", "create"], Some(1.0), Some(2.0));
     term["change"]["after"]["payment_type"] = "Monthly".into();
     term["change"]["after"]["purchase_duration"] = 1.into();
     changes.push(term);
@@ -210,7 +210,7 @@ fn a_row_is_an_object_with_all_its_rules() {
 
 #[test]
 fn changes_are_told_with_what_was_set() {
-    let mut made = machine(&["create"], None, Some(1.0));
+    let mut made = instance(&["create"], None, Some(1.0));
     made["change"]["after"]["payment_type"] = "Monthly".into();
     made["change"]["after"]["auto_renew"] = false.into();
     made["change"]["after"]["new_disks"] = json!([{"size_gb": 100, "mount_path": "/data"}]);
@@ -274,10 +274,10 @@ fn nothing_sensitive_is_in_any_form() {
 
 /// A disk is found by its binding, so that ins-1 is not found in ins-12; where sources disagree, it goes.
 #[test]
-fn a_disk_goes_with_the_machine_that_it_is_bound_to() {
-    let mut machine = machine(&["delete"], Some(1.0), None);
-    machine["change"]["before"]["id"] = "ins-1".into();
-    machine["change"]["before"]["exist_disks"] = json!([{"disk_id": 1, "release_with_instance": false}]);
+fn a_disk_goes_with_the_instance_that_it_is_bound_to() {
+    let mut instance = instance(&["delete"], Some(1.0), None);
+    instance["change"]["before"]["id"] = "ins-1".into();
+    instance["change"]["before"]["exist_disks"] = json!([{"disk_id": 1, "release_with_instance": false}]);
     let disk = |id: &str, binding: &str| {
         let values = json!({"id": id, "release_with_instance": true, "binding_instances": [binding]});
         change(&format!("damodel_cloud_disk.d{id}"), &["no-op"], values.clone(), values)
@@ -289,7 +289,7 @@ fn a_disk_goes_with_the_machine_that_it_is_bound_to() {
         disk("4", r#"{"uid": "ins-12"}"#),
         disk("5", r#"["x", "ins-1"]"#),
     ];
-    let json = json(&plan_of(&[&[machine][..], &disks].concat()));
+    let json = json(&plan_of(&[&[instance][..], &disks].concat()));
     let data = json["plans"][0]["changes"][0]["loss"]["data"].as_array().unwrap();
     let disks: Vec<&str> = data.iter().filter_map(|item| item["managed_by"].as_str()).collect();
     assert_eq!(disks, ["damodel_cloud_disk.d1", "damodel_cloud_disk.d3", "damodel_cloud_disk.d5"]);
@@ -297,7 +297,7 @@ fn a_disk_goes_with_the_machine_that_it_is_bound_to() {
 
 #[test]
 fn several_plans_have_one_page() {
-    let plan = |price: f64| plan_of(&[machine(&["create"], None, Some(price))]);
+    let plan = |price: f64| plan_of(&[instance(&["create"], None, Some(price))]);
     let review = review_all(&[&plan(1.0), &plan(2.0)], &policy(Some("2000"), &[]));
     assert_eq!(violations(&review), ["max-monthly-increase -"]);
     contains(
@@ -316,7 +316,7 @@ fn several_plans_have_one_page() {
 /// The last line has what the sums do not, who made the plan, and what it does not show.
 #[test]
 fn the_small_line_is_about_the_plan() {
-    let mut plan = plan_of(&[machine(&["no-op"], Some(1.0), Some(1.0))]);
+    let mut plan = plan_of(&[instance(&["no-op"], Some(1.0), Some(1.0))]);
     plan["terraform_version"] = "1.12.6".into();
     plan["timestamp"] = "2026-11-20T10:00:00Z".into();
     plan["resource_changes"][0]["provider_name"] = "mirror.example.com/team/gpu".into();
@@ -347,7 +347,7 @@ fn the_small_line_is_about_the_plan() {
 fn a_comment_has_its_limits() {
     let hostile = |number: usize| format!("[{:?}]", format!("<{number}>{}", "|`".repeat(200)));
     let entry = |number: usize| {
-        let mut change = machine(&["delete", "create"], Some(1.0), Some(2.0));
+        let mut change = instance(&["delete", "create"], Some(1.0), Some(2.0));
         change["address"] = format!("damodel_instance.m{}", hostile(number)).into();
         change["change"]["replace_paths"] = json!([[hostile(number)], [hostile(number + 1)], ["a"]]);
         change["change"]["before"][hostile(number)] = "x".repeat(500).into();

@@ -31,7 +31,7 @@ fn random_plan(made: &[Made]) -> Value {
         let exists = |is: bool, price: i64| is.then(|| f64::from(i32::try_from(price).unwrap()));
         let has_before = actions != ["create"];
         let has_after = !matches!(actions, ["delete"] | ["forget"]);
-        let mut change = machine(actions, exists(has_before, before), exists(has_after, after));
+        let mut change = instance(actions, exists(has_before, before), exists(has_after, after));
         change["address"] = format!("damodel_instance.m[{index}]").into();
         if let Some(from) = from.filter(|from| has_before && !is_deposed && *from != index && moved.insert(*from)) {
             change["previous_address"] = format!("damodel_instance.m[{from}]").into();
@@ -106,7 +106,7 @@ proptest! {
     fn no_object_is_lost_or_doubled(made in made(), drifted in prop::collection::btree_set(0..12_usize, 0..6)) {
         let mut plan = random_plan(&made);
         let drift = |index: &usize| {
-            let mut change = machine(&["update"], Some(1.0), Some(2.0));
+            let mut change = instance(&["update"], Some(1.0), Some(2.0));
             change["address"] = format!("damodel_instance.m[{index}]").into();
             change
         };

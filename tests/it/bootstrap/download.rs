@@ -8,7 +8,7 @@ use std::{
 };
 
 use damodel::{
-    provider::bootstrap::{FailureKind, Former, Job, ModelOrigin, Phase, Verb},
+    provider::bootstrap::{FailureKind, Job, ModelOrigin, Phase, Previous, Verb},
     sandbox::{FileRequest, FileService, Options, Running, Sandbox},
 };
 use rstest::rstest;
@@ -291,7 +291,7 @@ fn download_that_cannot_succeed_ends_at_once(#[case] without: &[&str]) {
         let failure = report.failure.unwrap();
         assert!(failure.kind == kind && failure.text.contains(words), "{failure:?}");
         assert_eq!(hub.transfers(), [""; 0], "{words}");
-        assert_eq!((report.former, report.process), (Some(Former::Serving), Some(previous.clone())), "{words}");
+        assert_eq!((report.previous, report.process), (Some(Previous::Serving), Some(previous.clone())), "{words}");
     }
     hub.set(FileService::default());
     let pointer = with(&job, |source| source.files[0].1 = hub.address("nothing.gguf"));
@@ -381,10 +381,10 @@ fn previous_server_serves_until_its_successor_has_its_model() {
     home.ensure(&job);
     until_part_has(&home, &job, 1_000_000);
     let report = home.look();
-    assert_eq!((report.phase, report.former, &report.process), (Phase::Download, Some(Former::Serving), &first));
+    assert_eq!((report.phase, report.previous, &report.process), (Phase::Download, Some(Previous::Serving), &first));
     // A refresh sees the server that serves.
     let refreshed = home.run(&Verb::Refresh);
-    assert_eq!((refreshed.phase, refreshed.former, &refreshed.process), (Phase::Ready, None, &first));
+    assert_eq!((refreshed.phase, refreshed.previous, &refreshed.process), (Phase::Ready, None, &first));
     assert!(refreshed.work.is_some_and(|work| home.works().contains(&work)) && refreshed.work != report.work);
     home.leave();
     hub.set(FileService::default());

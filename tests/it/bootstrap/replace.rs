@@ -2,7 +2,7 @@
 
 use std::{fs, process::Child};
 
-use damodel::provider::bootstrap::{Former, Job, Phase, Start, Verb};
+use damodel::provider::bootstrap::{Job, Phase, Previous, Start, Verb};
 use rstest::rstest;
 
 use super::{
@@ -79,12 +79,12 @@ fn replaced_server_ends_after_the_options_were_accepted_and_a_destroy_leaves_not
         assert_eq!(is_running(previous), !is_ended, "{report:#?}");
     }
     let expected = match before {
-        Before::Watched if is_ended => Some(Former::Ended),
-        Before::Watched | Before::Unwatched if !is_ended => Some(Former::Serving),
+        Before::Watched if is_ended => Some(Previous::Ended),
+        Before::Watched | Before::Unwatched if !is_ended => Some(Previous::Serving),
         _ => None,
     };
-    assert_eq!(report.former, expected);
-    if expected == Some(Former::Serving) {
+    assert_eq!(report.previous, expected);
+    if expected == Some(Previous::Serving) {
         // A rollback leaves it as it is.
         let back = home.run(&Verb::RollBack);
         assert_eq!((back.phase, back.process.map(|process| process.pid)), (Phase::Ready, previous));

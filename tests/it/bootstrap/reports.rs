@@ -48,7 +48,7 @@ const RECORDS: [&str; 4] = [
      refused='busy'\n# end\n",
     "server_identity='4711.2.boot'\nserver_started='1763700000'\nserver_build='prebuilt'\nserver_binary='/usr/bin/l'\n\
      server_model_fingerprint='1:2:ab'\n# end\n",
-    "restarts_count='2'\nrestarts_last='137'\nserver_alive='yes'\nworker_alive='yes'\nformer='/root/runs/0'\n# end\n",
+    "restarts_count='2'\nrestarts_last='137'\nserver_alive='yes'\nworker_alive='yes'\nprevious='/root/runs/0'\n# end\n",
 ];
 
 /// Whatever a report holds is read or refused, with its records damaged, and with its lines damaged.

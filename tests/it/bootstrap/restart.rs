@@ -44,7 +44,7 @@ fn server_that_exits_is_started_again_with_longer_pauses() {
     fs::remove_file(home.path("bin/sleep")).unwrap();
     home.model(working());
     let served = home.serve(&job);
-    assert_eq!((served.restarts, served.next_try, served.former), (0, None, None));
+    assert_eq!((served.restarts, served.next_try, served.previous), (0, None, None));
     until_so("the pausing work goes on", || home.works().len() == 1);
     assert_eq!(home.servers().len(), 1);
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use damodel::provider::bootstrap::{FailureKind, Fingerprint, Former, Job, Phase, Process, Start, Verb};
+use damodel::provider::bootstrap::{FailureKind, Fingerprint, Job, Phase, Previous, Process, Start, Verb};
 use nix::sys::signal::Signal;
 
 use super::{
@@ -33,12 +33,12 @@ fn previous_server_serves_until_its_successor_is_compiled() {
     home.ensure(&job);
     until_so("no compile", || home.compiles() == 1);
     let report = home.look();
-    assert_eq!((report.phase, report.former), (Phase::Compile, Some(Former::Serving)));
+    assert_eq!((report.phase, report.previous), (Phase::Compile, Some(Previous::Serving)));
     assert_eq!(report.process.unwrap().identity, previous.identity);
     assert!(is_healthy(home.port));
     home.release_compile();
     let report = home.until_ready(&job);
-    assert_eq!((report.build_used.as_deref(), report.former), (Some("source"), None));
+    assert_eq!((report.build_used.as_deref(), report.previous), (Some("source"), None));
     assert_eq!(home.servers(), [report.process.unwrap().pid]);
     // The supervisor of the previous one has seen that it is not needed any more.
     until_so("it stays", || home.works().len() == 1);
@@ -50,7 +50,7 @@ fn update_that_begins_nothing_ends_no_server() {
     let (home, job, previous) = served();
     home.fails(&home.with_bad_option());
     let report = home.run(&Verb::RollBack);
-    assert_eq!((report.phase, report.failure, report.former), (Phase::Ready, None, None));
+    assert_eq!((report.phase, report.failure, report.previous), (Phase::Ready, None, None));
     assert_eq!(report.process.unwrap().identity, previous.identity);
     assert_eq!(report.fingerprint, Some(Fingerprint::of(&job).to_string()));
     assert_eq!(home.own(&job).phase, Phase::Ready);
@@ -63,7 +63,7 @@ fn update_that_begins_nothing_ends_no_server() {
     run.wait().unwrap();
     fs::remove_file(home.path("bin/setsid")).unwrap();
     let report = home.look();
-    assert_eq!((report.phase, report.former), (Phase::Failed, Some(Former::Serving)));
+    assert_eq!((report.phase, report.previous), (Phase::Failed, Some(Previous::Serving)));
     assert_eq!(report.failure.unwrap().kind, FailureKind::Interrupted);
     let process = home.serve(&changed).process.unwrap();
     assert_ne!(process.identity, previous.identity);
@@ -112,7 +112,7 @@ fn way_back_that_is_not_wanted_is_given_up_when_the_successor_starts() {
     let changed = broken(&home);
     home.run(&Verb::Ensure(&Start { rolls_back: false, ..start(&home, &changed) }));
     let report = home.look_until(Phase::Failed);
-    assert_eq!((report.failure.unwrap().kind, report.former), (FailureKind::BrokenModel, None));
+    assert_eq!((report.failure.unwrap().kind, report.previous), (FailureKind::BrokenModel, None));
     assert!(!is_running(previous.pid) && home.servers().is_empty());
 }
 

@@ -112,7 +112,7 @@ kinds! {
     /// Another run holds the lock of the state directory for a minute.
     Busy = "busy", "another run is changing the server", None,
         "Another apply uses the records of this server. Wait until it has ended, then apply again.";
-    /// Another run has begun, or the former server was restored, since the last report.
+    /// Another run has begun, or the previous server was restored, since the last report.
     Changed = "changed", "another run is changing the server", None,
         "Wait until the other run has ended, then apply again.";
     /// The compile failed, or its result does not run.

@@ -25,6 +25,6 @@ pub use self::{
     messages::{no_room, room_question},
     phase::Phase,
     program::{Verb, is_passable, program},
-    report::{Compile, Download, Former, JobReport, Process},
+    report::{Compile, Download, JobReport, Previous, Process},
     start::{Binary, CMAKE_WHERE_KNOWN, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree, wants_gpu},
 };

@@ -19,7 +19,7 @@ pub enum Phase {
     Compile,
     /// The server is being started.
     Start,
-    /// The model is downloaded, or its sum is computed. The former server serves.
+    /// The model is downloaded, or its sum is computed. The previous server serves.
     Download,
     /// The server runs and loads the model: ask `/health`.
     Load,

@@ -54,7 +54,7 @@ pub struct JobReport {
     /// The answers to the questions of a check.
     pub facts: Facts,
     /// The server that an update replaces, as long as the update can return to it.
-    pub former: Option<Former>,
+    pub previous: Option<Previous>,
     /// The server, even if it has ended; none before the first start.
     pub process: Option<Process>,
     /// The processor time that it has used, in hundredths of a second.
@@ -107,7 +107,7 @@ pub struct JobReport {
 
 /// The server that an update replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Former {
+pub enum Previous {
     /// It has been ended, and can be started again as it was.
     Ended,
     /// It still serves: [`JobReport::process`] is its process.
@@ -222,14 +222,14 @@ impl JobReport {
         };
         let record = JobRecord::read(&text("job_record").unwrap_or_default());
         let is_alive = values.is_yes("server_alive");
-        let former = values.text("former").map(|folder| match values.text("server_folder") {
-            Some(serving) if is_alive && serving == folder => Former::Serving,
-            _ => Former::Ended,
+        let previous = values.text("previous").map(|folder| match values.text("server_folder") {
+            Some(serving) if is_alive && serving == folder => Previous::Serving,
+            _ => Previous::Ended,
         });
-        let is_former = former == Some(Former::Serving);
+        let is_previous = previous == Some(Previous::Serving);
         let is_proved = values.is_yes("status_proved");
         let process = Process::of(values, &redacted)?;
-        let observed = observed_phase(values, is_alive && !is_former)?;
+        let observed = observed_phase(values, is_alive && !is_previous)?;
         let ObservedPhase { phase, interrupted, is_transient } = observed;
         let failure = |kind_key: &str, text_key: &str| match values.text(kind_key) {
             None => Ok(None),
@@ -262,7 +262,7 @@ impl JobReport {
             let version = text("server_version").unwrap_or_default();
             format!("the server is too old for {flag}, and runs without it: {binary} ({version})")
         };
-        let lacks = |flag: &&String| own && !is_former && !command_line.contains(flag);
+        let lacks = |flag: &&String| own && !is_previous && !command_line.contains(flag);
         let log_path = text("status_compile_log");
         let work = values.text("worker_identity").filter(|_| values.is_yes("worker_alive"));
         let work = work.and_then(|identity| identity.split('.').next()?.parse().ok());
@@ -277,7 +277,7 @@ impl JobReport {
             begun: record.begun(),
             because: record.because(),
             is_same_hardware: false,
-            former,
+            previous,
             is_proved,
             work,
             is_to_supervise: values.text("owner_policy") == Some(start::policy(true)) && !record.ends_at_logout,
@@ -332,7 +332,7 @@ impl JobReport {
     /// Whether the server runs, and the work that should supervise it has ended.
     pub fn lacks_supervisor(&self) -> bool {
         let is_alive = self.process.as_ref().is_some_and(|process| process.is_alive);
-        is_alive && self.former.is_none() && self.work.is_none() && self.is_to_supervise
+        is_alive && self.previous.is_none() && self.work.is_none() && self.is_to_supervise
     }
 
     /// The processes that run: the work, which would start the server again, and the server.

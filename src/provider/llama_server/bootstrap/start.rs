@@ -28,7 +28,7 @@ pub struct Start<'a> {
     pub because: Option<&'a JobFailure>,
     /// The token of the resource: from now on only this resource ends the server.
     pub owner: &'a str,
-    /// Whether the former server can be started again after its successor has been started.
+    /// Whether the previous server can be started again after its successor has been started.
     pub rolls_back: bool,
     /// The llama-server that was started by hand on the port, and is ended: [`super::PortHolder::identity`].
     pub ends_rival: Option<&'a str>,

@@ -14,7 +14,7 @@ use crate::support::terraform::{Severity, refusal, says};
 #[test]
 fn what_becomes_of_a_failed_update_is_the_operators_choice() {
     each_served(|site, workspace| {
-        let server = Server::new().text("build", "prebuilt").set("environment", "{ FORMER = \"one\" }");
+        let server = Server::new().text("build", "prebuilt").set("environment", "{ PREVIOUS = \"one\" }");
         workspace.apply_ok(&server.config());
         let before = workspace.state();
         // Refused at once: the running server continues.
@@ -26,8 +26,8 @@ fn what_becomes_of_a_failed_update_is_the_operators_choice() {
         assert_eq!(error.attribute.as_deref(), Some("extra_args"));
         assert!(runs(pid(&before)) && workspace.state().resource(X).flat() == before.resource(X).flat());
 
-        // By default the former server is started again, and the state has its arguments.
-        workspace.write(&server.clone().model("crash-on-load").set("environment", "{ FORMER = \"two\" }").config());
+        // By default the previous server is started again, and the state has its arguments.
+        workspace.write(&server.clone().model("crash-on-load").set("environment", "{ PREVIOUS = \"two\" }").config());
         refusal(&workspace.try_apply(&[]).1, &["the server exited before it was ready"]);
         let state = workspace.state();
         let x = state.resource(X);

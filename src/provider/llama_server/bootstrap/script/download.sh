@@ -17,7 +17,7 @@ obtain_model() {
     exec 7>&-
     unset DAMODEL_FILES DAMODEL_MODEL_TOKEN
     # Nothing that serves is ended for an apply that was given up.
-    [ -z "$was_downloaded" ] || (look && [ -z "$former" ]) || ! is_unattended 5 ||
+    [ -z "$was_downloaded" ] || (look && [ -z "$previous" ]) || ! is_unattended 5 ||
         fail interrupted 'the model was downloaded after the apply had ended' || return
     set_status start
 }

@@ -7,7 +7,7 @@ choose_state() {
     for chosen_by in server work; do
         for state in "$named_state" "$workspace/.damodel/$DAMODEL_PORT"-*; do
             [ -f "$state/run" ] && look || continue
-            [ "$chosen_by" = work ] && [ "$worker_alive$former" ] && return
+            [ "$chosen_by" = work ] && [ "$worker_alive$previous" ] && return
             [ "$server_alive" ] && return
         done
     done
@@ -19,16 +19,16 @@ exists() (
     load "$1/worker" && is_alive "$worker_identity" || { load "$1/server" && is_alive "$server_identity"; }
 )
 
-# look: reads the records, and which of the processes exist. $former is the folder of the run that an update replaces,
-# as long as its work or its server exists. Until a run has started its own server, the server is the former one's. A
-# refresh sees the former run until its server is ended.
+# look: reads the records, and which of the processes exist. $previous is the folder of the run that an update replaces,
+# as long as its work or its server exists. Until a run has started its own server, the server is the previous one's. A
+# refresh sees the previous run until its server is ended.
 look() {
     read_text "$state/run"
     folder=$text
-    read_text "$state/former"
-    kept=$text former=''
+    read_text "$state/previous"
+    kept=$text previous=''
     [ -z "${DAMODEL_REFRESHES-}" ] || [ -z "$kept" ] || [ -e "$folder/replaces" ] || ! exists "$kept" || folder=$kept
-    [ -z "$kept" ] || [ "$kept" = "$folder" ] || ! exists "$kept" || former=$kept
+    [ -z "$kept" ] || [ "$kept" = "$folder" ] || ! exists "$kept" || previous=$kept
     # shellcheck disable=SC2086
     forget $status_record $owner_record $server_record worker_identity worker_alive server_alive
     load "$folder/owner"
@@ -42,9 +42,9 @@ look() {
     load "$folder/status"
 }
 
-# is_former_serving: whether the process that was seen is still the former server.
-is_former_serving() {
-    [ "$former" ] && [ "$server_folder" = "$former" ] && [ "$server_alive" ]
+# is_previous_serving: whether the process that was seen is still the previous server.
+is_previous_serving() {
+    [ "$previous" ] && [ "$server_folder" = "$previous" ] && [ "$server_alive" ]
 }
 
 # emit KEY: a value of the report (wire.rs), all of standard input.
@@ -83,7 +83,7 @@ report() {
     [ -z "$server_identity" ] || model_now=$(in_time 10 ask_model_fingerprint "$server_model") || model_unknown=yes
     printf '\ndamodel-report/1 begin\n'
     # shellcheck disable=SC2086
-    assignments refused refused_text boot HOME state folder former job_record worker_identity worker_alive \
+    assignments refused refused_text boot HOME state folder previous job_record worker_identity worker_alive \
         $owner_record $status_record $restarts_record $download_record download_bytes download_seconds \
         server_folder server_alive server_time $server_record model_now \
         model_unknown server_log | emit record

@@ -2,7 +2,7 @@
 # Runs an inference server (llama.cpp) in this instance, for the Terraform resource damodel_llama_server.
 #
 # Fed on standard input of `sh -s`, after the settings (DAMODEL_...), with a verb as $1. The sender decides what is
-# done. Without a sender this program finishes a job, starts a server again that ended, and returns to a former one.
+# done. Without a sender this program finishes a job, starts a server again that ended, and returns to a previous one.
 # Any of its processes may be killed at any time: the next run resumes the work. The exit code has no meaning: the
 # answer is the report.
 #
@@ -14,8 +14,8 @@
 # | PORT.lock                | nothing: it is locked                |                        | verbs that write     |
 # | PORT-INSTANCE/           | the state folder of one server       | verbs                  | verbs, work          |
 # | .../run                  | the folder of the current run        | ensure, rollback       | look, work           |
-# | .../former               | the run to which an update returns   | ensure; others remove  | look, work           |
-# | .../attended             | its time: the last look at an update | all verbs              | work of the former   |
+# | .../previous             | the run to which an update returns   | ensure; others remove  | look, work           |
+# | .../attended             | its time: the last look at an update | all verbs              | work of the previous |
 # | .../restart              | the process that a restart ends      | restart; work removes  | work                 |
 # | .../bootstrap.sh         | this program without settings        | ensure                 | work                 |
 # | .../work.log, .1         | the log of the work, and the last    | work                   | ensure               |
@@ -28,7 +28,7 @@
 # | .../runs/RUN/restarts    | how often it was started by itself   | work                   |                      |
 # | .../runs/RUN/download    | the file that arrives, its progress  | work                   | look                 |
 # | .../runs/RUN/error       | the last error of a request          | work                   | work                 |
-# | .../runs/RUN/replaces    | a mark: the former server is ended   | work                   | look, work           |
+# | .../runs/RUN/replaces    | a mark: the previous server is ended | work                   | look, work           |
 # | .../parts                | the paths of incomplete downloads    | work                   | destroy              |
 # | models/KEY, KEY.lock     | the sum of a model, and a lock       | work                   | work                 |
 # | builds/KEY/, .log, .lock | a build folder, its log and its lock | work                   | work                 |

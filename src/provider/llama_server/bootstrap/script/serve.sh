@@ -54,7 +54,7 @@ serve() {
     fi
     # An empty pipe would be a server that asks no client for a key.
     [ -z "$DAMODEL_HAS_KEY" ] || [ "$DAMODEL_API_KEY" ] || fail interrupted 'the work has lost the API key' || return
-    obtain_model && end_former || return
+    obtain_model && end_previous || return
     restarts_count=0 restarts_last='' pause_seconds=0 is_restart=''
     while :; do
         # Both may have changed since the last start. A server that has served before waits for them.
@@ -159,21 +159,21 @@ is_current() {
     [ "$text" = "$folder" ] || { [ -d "$text" ] && [ ! -e "$text/replaces" ]; }
 }
 
-# end_former: just before the successor starts, whose records are in the variables of this shell. The former work stays,
-# with its options, its environment and its key, until the successor serves. The rival is a llama-server that was
+# end_previous: just before the successor starts, whose records are in the variables of this shell. The previous work
+# stays, with its options, its environment and its key, until the successor serves. The rival is a llama-server that was
 # started by hand on the port: the plan has shown that it will be ended.
-end_former() {
+end_previous() {
     printf '' 2>/dev/null >"$folder/replaces" || fail workspace || return
-    (look && { ! is_former_serving || end_process "$server_identity"; }) && end_process "$DAMODEL_RIVAL" ||
+    (look && { ! is_previous_serving || end_process "$server_identity"; }) && end_process "$DAMODEL_RIVAL" ||
         fail stuck 'the previous server does not end' || return
-    [ "$DAMODEL_ROLLS_BACK" ] || rm -f "$state/former"
+    [ "$DAMODEL_ROLLS_BACK" ] || rm -f "$state/previous"
 }
 
-# stand_by: in the former server's work, after its server has ended. Succeeds when it is to serve again. If the sender's
-# run was killed, this work decides after a minute.
+# stand_by: in the previous server's work, after its server has ended. Succeeds when it is to serve again. If the
+# sender's run was killed, this work decides after a minute.
 stand_by() {
     say 'standing by for a successor'
-    while read_text "$state/former" && [ "$text" = "$folder" ]; do
+    while read_text "$state/previous" && [ "$text" = "$folder" ]; do
         sleep 1
         ! is_unattended 1 || DAMODEL_UNATTENDED=yes sh "$state/bootstrap.sh" rollback </dev/null >/dev/null 2>&1
     done

@@ -59,14 +59,14 @@ own() {
 # end_all: the work first, since it would start the server again, or has just started it.
 end_all() {
     end_run "$folder"
-    end_run "$former"
+    end_run "$previous"
     look
     end_server
-    rm -f "$state/former"
+    rm -f "$state/previous"
 }
 
 # ensure: begins a run. Its records are complete before anything is ended for it, and it is the current run before its
-# work starts. What has served, or pauses before its next try, becomes the former run: its successor ends it after the
+# work starts. What has served, or pauses before its next try, becomes the previous run: its successor ends it after the
 # options were accepted.
 ensure() {
     take_lock "$DAMODEL_SEEN"
@@ -80,20 +80,20 @@ ensure() {
         save "$folder/job" job_record && save "$folder/owner" $owner_record && set_status find
     ) 2>/dev/null || unbegun
     look
-    if [ "$former" ]; then
+    if [ "$previous" ]; then
         end_run "$folder"
         look
-        is_former_serving || end_server
+        is_previous_serving || end_server
     elif [ "$status_proved" ] && [ "$server_alive$worker_alive" ] && [ "$server_folder" = "$folder" ]; then
-        former=$folder
+        previous=$folder
     else
         end_all
     fi
-    [ -z "$former" ] || write "$state/former" "$former" || unbegun
+    [ -z "$previous" ] || write "$state/previous" "$previous" || unbegun
     before=$folder folder=$begun
     start_worker || { end_run "$begun" && write "$state/run" "$before" && unbegun; }
     for run in "$state"/runs/*; do
-        [ "$run" = "$begun" ] || [ "$run" = "$former" ] || rm -rf "$run"
+        [ "$run" = "$begun" ] || [ "$run" = "$previous" ] || rm -rf "$run"
     done
 }
 
@@ -116,7 +116,7 @@ judge() {
             'no usable GPU found|no CUDA-capable device|CUDA driver version is insufficient')
     fi
     set_status "$@" || refuse workspace
-    [ "$1" != ready ] || rm -f "$state/former"
+    [ "$1" != ready ] || rm -f "$state/previous"
     # A server that ignores its key is open to everyone. One that was ready before is left to its operator.
     [ "${2-}" != key_ignored ] || [ "$status_proved" ] || { exec 9>&- && end_server; }
 }
@@ -131,10 +131,10 @@ restart() {
     end_server
 }
 
-# rollback: the former server serves again. Each step may be repeated. The current run changes last.
+# rollback: the previous server serves again. Each step may be repeated. The current run changes last.
 rollback() {
     take_lock
-    [ "$former" ] || return
+    [ "$previous" ] || return
     if [ "${DAMODEL_UNATTENDED-}" ]; then
         is_unattended 1 || return
         # The successor may still succeed.
@@ -143,15 +143,15 @@ rollback() {
     end_run "$folder"
     look
     rolled_phase=ready
-    is_former_serving || { end_server && rolled_phase=start; }
-    folder=$former
+    is_previous_serving || { end_server && rolled_phase=start; }
+    folder=$previous
     load "$folder/status"
     status_proved=yes status_exit='' status_seconds='' status_out_of_memory='' status_next=''
     set_status "$rolled_phase" || refuse workspace
     # If its work pauses before the next try, that is now.
     [ "$rolled_phase" = ready ] || { load "$folder/server" && write "$state/restart" "$server_identity"; }
-    write "$state/run" "$former" || refuse workspace
-    rm -f "$state/former"
+    write "$state/run" "$previous" || refuse workspace
+    rm -f "$state/previous"
 }
 
 # stop TOKEN: works on a full disk too. Any resource ends a server without an owner.
@@ -180,7 +180,7 @@ destroy() {
 }
 choose_state
 # A sender that looks at an update decides about its rollback.
-[ "$1" = work ] || [ "${DAMODEL_UNATTENDED-}${DAMODEL_REFRESHES-}" ] || [ ! -f "$state/former" ] ||
+[ "$1" = work ] || [ "${DAMODEL_UNATTENDED-}${DAMODEL_REFRESHES-}" ] || [ ! -f "$state/previous" ] ||
     { : >"$state/attended"; } 2>/dev/null
 "$@"
 report
