@@ -173,7 +173,7 @@ mod tests {
 
         let (client, _) = serve(|_| async { page(&[json!({"image_id": 5, "push_progress": 40, "image_status": 0})]) });
         let error = client.private_images().wait(&5, &context(30), |_| false).await.unwrap_err();
-        let text = "private image 5 ended because its time ran out, last seen creating with 40 % pushed";
+        let text = "private image 5 timed out, last seen creating with 40 % pushed";
         assert!(error.to_string().contains(text), "{error}");
     }
 

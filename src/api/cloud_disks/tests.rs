@@ -50,7 +50,7 @@ async fn a_resize_is_waited_for_by_size_and_status() {
     assert!(start.elapsed() >= Duration::from_secs(20) && start.elapsed() < Duration::from_secs(23));
     assert!(ledger.all().iter().all(|asked| asked.request.endpoint == Endpoint::CloudDiskList));
     let error = client.cloud_disks().wait(&21, &context(30), |_| false).await.unwrap_err();
-    assert!(error.to_string().contains("cloud disk 21 ended because its time ran out, last seen mounted with 200 GB"));
+    assert!(error.to_string().contains("cloud disk 21 timed out, last seen mounted with 200 GB"));
 }
 
 fn others() -> Reply {

@@ -410,8 +410,8 @@ pub struct HeldElsewhere {
 /// A create that may have made an object that was not found.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
-    "it is unknown whether an object was created, and no object named {marker} was found {}{}",
-    if *cancelled { "before it was cancelled" } else { "until its deadline" },
+    "whether the object was created is unknown: no object named {marker} was found before the {}{}",
+    if *cancelled { "cancellation" } else { "deadline" },
     cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default()
 )]
 pub struct Unsettled {
@@ -426,8 +426,8 @@ pub struct Unsettled {
 /// The last observation of a wait that ended.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
-    "the wait for {what} ended {}, {}",
-    if *cancelled { "because it was cancelled" } else { "because its time ran out" },
+    "the wait for {what} {}, {}",
+    if *cancelled { "was cancelled" } else { "timed out" },
     self.last_words()
 )]
 pub struct WaitEnded {
@@ -451,7 +451,7 @@ impl WaitEnded {
             (None, _) => "never seen".to_owned(),
         };
         match &self.cause {
-            Some(cause) => format!("{seen}; asking failed: {cause}"),
+            Some(cause) => format!("{seen}; the last request failed: {cause}"),
             None => seen,
         }
     }

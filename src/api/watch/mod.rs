@@ -144,12 +144,7 @@ mod tests {
         let Error::WaitEnded(ended) = &error else { panic!("{error}") };
         assert_eq!(ended.last.as_deref(), Some("Creating"));
         assert!(ended.age.unwrap() < Duration::from_secs(5) && !ended.cancelled);
-        assert!(
-            error
-                .to_string()
-                .starts_with("the wait for instance ins-0 ended because its time ran out, last seen Creating"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("the wait for instance ins-0 timed out, last seen Creating"), "{error}");
     }
 
     #[tokio::test(start_paused = true)]
