@@ -296,6 +296,7 @@ mod tests {
     #[case::code_is_the_number_as_text(200, r#"{"response_metadata":{"error":{"code":"160001","message":"why"}}}"#)]
     #[case::name_only(200, r#"{"response_metadata":{"error":{"code":"ResourceInsufficient","message":"why"}}}"#)]
     #[case::error_in_error(200, r#"{"response_metadata":{"error":{"error":{"code_n":160001,"message":"why"}}}}"#)]
+    #[case::capitalised(200, r#"{"ResponseMetadata":{"Error":{"Code":"ResourceInsufficient","Message":"why"}}}"#)]
     #[case::error_list(200, r#"{"response_metadata":{"error":[{"code_n":160001,"message":"why"}]}}"#)]
     #[case::error_is_json_text(200, r#"{"response_metadata":{"error":"{\"code_n\":160001,\"message\":\"why\"}"}}"#)]
     #[case::error_beside_result(409, r#"{"result":null,"error":{"code_n":160001,"message":"why"}}"#)]

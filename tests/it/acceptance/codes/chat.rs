@@ -1,9 +1,9 @@
 //! Errors of the chat endpoint, whose format is not documented, in each of the sandbox's forms.
 
-use damodel::sandbox::{Code, FaultAction, Form, Options, StateList, When};
+use damodel::sandbox::{Code, FaultAction, Form, Options, When};
 use serde_json::json;
 
-use crate::support::terraform::{Site, Workspace, config_with, each_cli, each_workspace, refusal, refusal_of};
+use crate::support::terraform::{Site, config_with, each_workspace, each_workspace_on, refusal, refusal_of};
 
 use super::ONCE;
 
@@ -82,44 +82,24 @@ fn a_question_without_a_key_names_the_argument() {
 }
 
 #[test]
-fn an_answer_has_all_its_attributes_under_both_base_addresses() {
-    each_cli(|cli| {
-        for (base, form) in [("", "extra_fields"), ("/v1", "chat_stream=whole"), ("/v1/", "chat_stream=pieces")] {
-            let site = Site::with(Options { form: form.parse().unwrap(), ..Site::options() });
-            let workspace = Workspace::new(cli, &site);
-            workspace.set_env("DAMODEL_BASE_URL", &format!("{}{base}", site.base_url()));
-            workspace.set_env("DAMODEL_API_KEY", site.chat_key());
-            workspace.write(&question(&[("max_tokens", "4"), ("temperature", "0.25")]));
-            workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
-            let state = workspace.state();
-            let chat = state.resource(X);
-            assert_eq!(chat.value("content"), "You said: say it ", "{base}");
-            assert_eq!((chat.value("finish_reason"), chat.value("temperature")), (&json!("length"), &json!(0.25)));
-            // A stream is not asked for its usage, which the document does not name.
-            let usage = json!({ "prompt_tokens": 5, "completion_tokens": 4, "total_tokens": 9 });
-            let told = if form == "chat_stream=whole" { usage } else { json!(null) };
-            assert_eq!(chat.value("usage"), &told, "{base}");
-            let whole: serde_json::Value = serde_json::from_str(chat.value("response_json").as_str().unwrap()).unwrap();
-            assert_eq!(whole["model"], "llama-3.1-8b-instruct", "{whole}");
-            // Without a limit it ends by itself.
-            workspace.write(&question(&[]));
-            workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
-            let state = workspace.state();
-            assert_eq!(state.resource(X).value("finish_reason"), "stop");
-            assert_eq!(state.resource(X).value("content"), "You said: say it in five words");
-        }
-    });
-}
-
-#[test]
-fn an_account_without_a_balance_and_a_model_that_is_enabled_later() {
-    each_workspace(|site, workspace| {
+fn an_answer_has_all_its_attributes() {
+    each_workspace_on(&Options { form: "chat_stream=whole".parse().unwrap(), ..Site::options() }, |site, workspace| {
+        workspace.set_env("DAMODEL_BASE_URL", &format!("{}/v1", site.base_url()));
         workspace.set_env("DAMODEL_API_KEY", site.chat_key());
-        workspace.write(&question(&[("model", "\"gpt-retired\"")]));
-        refusal(&workspace.try_plan(&[]), &["gpt-retired", "not enabled"]);
-        site.set(StateList::Models, "gpt-retired", &json!({ "enabled": true }));
+        workspace.write(&question(&[("max_tokens", "4"), ("temperature", "0.25")]));
         workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
-        site.set(StateList::Accounts, "main", &json!({ "balance": 0.0 }));
-        refusal(&workspace.try_plan(&[]), &["balance", "provider's api_key"]);
+        let state = workspace.state();
+        let chat = state.resource(X);
+        assert_eq!(chat.value("content"), "You said: say it ");
+        assert_eq!((chat.value("finish_reason"), chat.value("temperature")), (&json!("length"), &json!(0.25)));
+        assert_eq!(chat.value("usage"), &json!({ "prompt_tokens": 5, "completion_tokens": 4, "total_tokens": 9 }));
+        let whole: serde_json::Value = serde_json::from_str(chat.value("response_json").as_str().unwrap()).unwrap();
+        assert_eq!(whole["model"], "llama-3.1-8b-instruct", "{whole}");
+        // Without a limit it ends by itself.
+        workspace.write(&question(&[]));
+        workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
+        let state = workspace.state();
+        assert_eq!(state.resource(X).value("finish_reason"), "stop");
+        assert_eq!(state.resource(X).value("content"), "You said: say it in five words");
     });
 }

@@ -1,7 +1,6 @@
 //! Errors of the private image endpoints.
 
-use damodel::sandbox::{Code, FaultAction, Form, LedgerObject, StateList, When};
-use serde_json::json;
+use damodel::sandbox::{Code, FaultAction, Form, LedgerObject, When};
 
 use super::{ONCE, Row, arm, check};
 use crate::support::terraform::{Instance, Severity, config_with, each_workspace, refusal, says, unchecked};
@@ -167,24 +166,6 @@ fn what_another_account_forbids_is_told() {
             assert_eq!(error.attribute.as_deref(), Some("name"));
         }
         workspace.set_env("DAMODEL_API_TOKEN", site.token());
-        workspace.finish();
-    });
-}
-
-#[test]
-fn an_account_without_the_permission_renames_and_deletes_nothing() {
-    each_workspace(|site, workspace| {
-        let made = |name: &str| {
-            unchecked(format!("{}{}", Instance::new("builder"), image("x", name, &format!("{BUILDER}.id"))))
-                .replace("\"1s\"", "\"1m\"")
-        };
-        workspace.apply_ok(&made("one"));
-        let permit = |may: bool| site.set(StateList::Accounts, "main", &json!({ "may_use_images": may }));
-        permit(false);
-        workspace.write(&made("two"));
-        refusal(&workspace.try_apply(&[]).1, &["130004 ImageNoPrivilege", "provider's api_token"]);
-        refusal(&workspace.try_destroy().1, &["130004 ImageNoPrivilege", "stays in the state"]);
-        permit(true);
         workspace.finish();
     });
 }

@@ -2,7 +2,7 @@
 
 use damodel::sandbox::{Code, FaultAction, When};
 
-use crate::support::terraform::{config_with, each_workspace, refusal, refusal_of};
+use crate::support::terraform::{config_with, each_workspace, refusal_of};
 
 use super::ONCE;
 
@@ -28,6 +28,7 @@ fn each_is_told_with_what_to_do() {
         (Code::InvalidToken, "provider's api_token"),
         (Code::InternalError, "Try again later"),
         (Code::PermissionDenied, "lacks this permission"),
+        (Code::InstanceNotExistOrNoPrivilege, "another account"),
     ];
     each_workspace(|site, workspace| {
         workspace.write(&config_with(ONCE, SOURCES.replace("{ ", "{\n").replace(" }", "\n}")));
@@ -47,25 +48,6 @@ fn each_is_told_with_what_to_do() {
             }
             assert_eq!(said.iter().filter(|said| said.is_error()).count(), 11, "{said:?}");
             site.sandbox().clear_faults();
-        }
-    });
-}
-
-/// Errors of the service itself, without a fault.
-#[test]
-fn an_unknown_instance_and_a_missing_permission() {
-    each_workspace(|site, workspace| {
-        workspace.write(&config_with(ONCE, "data \"damodel_instance\" \"x\" { id = \"ins-nobodys\" }"));
-        let said = workspace.try_plan(&[]);
-        refusal(&said, &["160003 InstanceNotExistOrNoPrivilege", "provider's api_token", "request_id", "trace_id"]);
-
-        workspace.set_env("DAMODEL_API_TOKEN", &site.token_of("restricted"));
-        let sources = ["damodel_cloud_disks", "damodel_cloud_disk_specs"];
-        workspace.write(&config_with(ONCE, sources.map(|source| format!("data {source:?} \"x\" {{}}\n")).concat()));
-        let said = workspace.try_plan(&[]);
-        for source in sources {
-            let words = ["100042 PermissionDenied", "lacks this permission", "request_id"];
-            refusal_of(&said, &format!("data.{source}.x"), &words);
         }
     });
 }

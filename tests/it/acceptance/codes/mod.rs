@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use damodel::sandbox::{Code, FaultAction, When};
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Site, config, config_with, disk, each_workspace, refusal, refusal_of, unchecked,
+    Diagnostic, Instance, Site, config, config_with, disk, each_workspace, refusal_of, unchecked,
 };
 
 /// A code, the attribute of its error, and a part of its advice.
@@ -72,45 +72,6 @@ fn of_a_create() {
         assert!(!done && workspace.state().addresses().is_empty());
         assert_eq!(site.balance().created, 0);
         check(site, &said, &rows);
-    });
-}
-
-/// Each with one of the two kinds of status.
-#[test]
-fn of_a_create_in_every_shape() {
-    let shapes = ["array", "capitalised", "full", "nested", "numeric_code", "string_number", "text"];
-    each_workspace(|site, workspace| {
-        workspace.write(&config(Instance::new("x")));
-        for (shape, status) in shapes.into_iter().zip(["always200", "matched"].into_iter().cycle()) {
-            let form = format!("error_shape={shape},error_status={status}");
-            site.sandbox().set_form(form.parse().unwrap());
-            let sold_out = FaultAction::Error { code_n: Code::SpecNotExistOrDisable, processed: false };
-            site.arm("instance_create", When::Next(1), sold_out);
-            let (done, said) = workspace.try_apply(&[]);
-            let error = refusal(&said, &["160014 SpecNotExistOrDisable", "request_id"]);
-            assert_eq!((done, error.attribute.as_deref()), (false, Some("spec_id")), "{form}: {error:?}");
-        }
-    });
-}
-
-#[test]
-fn of_a_wrong_token_the_provider_argument_is_named() {
-    each_workspace(|site, workspace| {
-        workspace.set_env("DAMODEL_API_TOKEN", "token-of-nobody");
-        let image = "data \"damodel_public_images\" \"all\" {}";
-        workspace.write(&config(format!("{}{image}", Instance::new("x"))));
-        let (done, said) = workspace.try_apply(&[]);
-        let errors: Vec<_> = said.iter().filter(|diagnostic| diagnostic.is_error()).collect();
-        assert!(!done && !errors.is_empty(), "{said:?}");
-        for error in errors {
-            for word in
-                ["provider's api_token", "DAMODEL_API_TOKEN", "clock", "100006 InvalidToken", "request_id", "trace_id"]
-            {
-                assert!(error.text().contains(word), "{word}: {error:?}");
-            }
-            assert!(!error.text().contains("token-of-nobody"));
-        }
-        assert_eq!(site.balance().created, 0);
     });
 }
 
@@ -252,12 +213,16 @@ fn an_invalid_parameter_lands_on_the_argument_that_the_service_names() {
             ("name", &long),
             ("new_disks", "[{ size_gb = 20, spec_id = 77 }]"),
         ];
+        let of_disks = [("name", &*long), ("size_gb", "4001"), ("spec_id", "77")];
         let machines = cases.map(|(attribute, value)| Instance::new(attribute).set(attribute, value).to_string());
-        workspace.write(&unchecked(machines.concat()));
+        let disks = of_disks.map(|(attribute, value)| disks::disk(attribute, &[(attribute, value)]));
+        workspace.write(&unchecked(machines.concat() + &disks.concat()));
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
-        for (attribute, _) in cases {
-            let error = refusal_of(&said, &format!("damodel_instance.{attribute}"), &["100002 InvalidParameter"]);
+        let of_disks = of_disks.map(|(attribute, _)| ("damodel_cloud_disk", attribute));
+        for (kind, attribute) in cases.map(|(attribute, _)| ("damodel_instance", attribute)).into_iter().chain(of_disks)
+        {
+            let error = refusal_of(&said, &format!("{kind}.{attribute}"), &["100002 InvalidParameter"]);
             assert_eq!(error.attribute.as_deref(), Some(attribute), "{said:?}");
         }
     });
