@@ -2,11 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Server, each_served, home};
-use crate::support::{
-    gguf::Size,
-    terraform::{Diagnostic, Severity, config, refusal, refusal_of, says, unchecked},
-};
+use super::{Server, each_served};
+use crate::support::terraform::{Diagnostic, Severity, config, refusal, says, unchecked};
 
 #[test]
 fn weights_that_do_not_fit_are_an_error_of_the_plan() {
@@ -23,9 +20,12 @@ fn weights_that_do_not_fit_are_an_error_of_the_plan() {
         let words =
             ["large.gguf does not fit in GPU memory", "the GPU has 24.0 GiB", "no context fits", "preflight = false"];
         assert_eq!(refusal(&said, &words).attribute.as_deref(), Some("model"), "{said:#?}");
-        // With layers in main memory, without the check, and where no login succeeds, nothing is judged.
+        // With layers in main memory, a variable that may hide GPUs, without the check, and where no login succeeds,
+        // nothing is judged.
         let nowhere = server.clone().set("ssh", "{ host = \"127.0.0.1\", port = 1, password = \"p\" }");
-        for unjudged in [server.clone().set("gpu_layers", 1).config(), unchecked(&server), nowhere.config()] {
+        let hidden = server.clone().set("environment", "{ CUDA_VISIBLE_DEVICES = \"0\" }");
+        let layers = server.clone().set("gpu_layers", 1);
+        for unjudged in [layers.config(), hidden.config(), unchecked(&server), nowhere.config()] {
             workspace.write(&unjudged);
             let started = Instant::now();
             let said = workspace.try_plan(&[]);
@@ -35,6 +35,10 @@ fn weights_that_do_not_fit_are_an_error_of_the_plan() {
             let says_so = says(&said, Severity::Warning, "Memory of the server is not checked");
             assert_eq!(says_so, unjudged == nowhere.config(), "{said:#?}");
         }
+        workspace.write(&server.clone().set("parallel", 300).config());
+        let said = workspace.try_plan(&[]);
+        let words = ["parallel must be a whole number from 1 to 256"];
+        assert_eq!(refusal(&said, &words).attribute.as_deref(), Some("parallel"), "{said:#?}");
         // A destroy plans first, and would have the same error.
         workspace.write(&server.config());
         let destroyed = workspace.run(&["destroy", "-no-color", "-auto-approve"]);
@@ -60,54 +64,6 @@ fn a_server_that_hardly_fits_is_a_warning_and_settles() {
         workspace.write(&server.model("large").config());
         refusal(&workspace.try_plan(&[]), &["large.gguf does not fit in GPU memory"]);
         workspace.write(&tight.config());
-        workspace.finish();
-    });
-}
-
-/// The server would exit, be compiled, and exit again.
-#[test]
-fn an_option_with_which_the_server_exits_is_an_error_of_the_plan() {
-    each_served(|site, workspace| {
-        let server = Server::new();
-        workspace.apply_ok(&config(&server.machine));
-        // The first login creates the home.
-        workspace.write(&server.config());
-        assert!(!workspace.try_plan(&[]).iter().any(Diagnostic::is_error));
-        let narrow = Size { architecture: "phi2", head: 80, ..Size::dense() };
-        narrow.model().write(&home(site).join("phi-2.gguf")).unwrap();
-        let narrow = server.clone().text("model", "~/phi-2.gguf");
-        let values = narrow.clone().text("cache_type_k", "f16").text("cache_type_v", "q8_0");
-        let hidden = values.clone().set("environment", "{ CUDA_VISIBLE_DEVICES = \"0\" }");
-        let cases = [
-            (
-                &narrow.text("cache_type_k", "q8_0").text("cache_type_v", "f16"),
-                "cache_type_k",
-                "keys of width 80 cannot have the type q8_0",
-            ),
-            (&values, "cache_type_v", "values of width 80 cannot have the type q8_0"),
-            (&hidden, "cache_type_v", "values of width 80 cannot have the type q8_0"),
-            (&server.clone().set("parallel", 300), "parallel", "parallel must be a whole number from 1 to 256"),
-            (
-                &server.clone().set("extra_args", "[\"--threads\", \"2\", \"-ub\", \"many\"]"),
-                "extra_args",
-                "ubatch must be a whole number above 0",
-            ),
-        ];
-        let alone = |(number, (server, ..)): (usize, &(&Server, &str, &str))| {
-            let server = (*server).clone().set("port", 8000 + number).alone();
-            server.replacen("\"x\"", &format!("\"case_{number}\""), 1)
-        };
-        let servers: String = cases.iter().enumerate().map(alone).collect();
-        workspace.write(&config(format!("{}{servers}", server.machine)));
-        let said = workspace.try_plan(&[]);
-        for (number, (_, attribute, words)) in cases.iter().enumerate() {
-            let error = refusal_of(&said, &format!("damodel_llama_server.case_{number}"), &[words]);
-            assert_eq!(error.attribute.as_deref(), Some(*attribute), "{said:#?}");
-        }
-        workspace.write(&values.text("cache_type_v", "f16").config());
-        let said = workspace.try_plan(&[]);
-        assert!(!said.iter().any(Diagnostic::is_error), "{said:#?}");
-        workspace.write(&config(&server.machine));
         workspace.finish();
     });
 }
