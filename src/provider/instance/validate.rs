@@ -128,6 +128,11 @@ mod tests {
         assert_eq!(paths(&config), ["purchase_duration"]);
         config.purchase_duration = Attr::Unknown;
         assert!(paths(&config).is_empty());
+        config.purchase_duration = Attr::Known(3);
+        config.max_age = "8h".into();
+        assert_eq!(paths(&config), ["max_age"], "expire leaves it");
+        config.payment_type = "Hourly".into();
+        assert_eq!(paths(&config), ["purchase_duration"], "it has no effect");
     }
 
     #[test]

@@ -372,27 +372,3 @@ fn a_run_killed_after_its_second_candidate_was_accepted_is_resumed() {
         workspace.finish();
     });
 }
-
-#[test]
-fn what_makes_no_sense_is_refused_at_once() {
-    let cases = [
-        ("spec_id", "candidates = [{ spec_id = 103 }]\n  gpu_num = 1\n  spec_id = 103"),
-        ("candidates", "candidates = [{ spec_id = 103, gpu_num = 1 }, { spec_id = 104 }]"),
-        ("candidates", "candidates = [{ spec_id = 103, gpu_num = 1 }]\n  gpu_num = 1"),
-        ("candidates", "candidates = [{ spec_id = 103, region = \"r\" }]\n  gpu_num = 1\n  region = \"r\""),
-        ("candidates", "candidates = [{ gpu_num = 1 }]"),
-    ];
-    each_workspace(|site, workspace| {
-        let machine = |(number, (_, arguments)): (usize, &(&str, &str))| {
-            let image = "image_id = 902\n  image_type = \"public\"";
-            format!("resource \"damodel_instance\" \"x{number}\" {{\n  {image}\n  {arguments}\n}}\n")
-        };
-        workspace.write(&config(cases.iter().enumerate().map(machine).collect::<String>()));
-        let said = Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout);
-        for (number, (attribute, _)) in cases.iter().enumerate() {
-            let error = refusal_of(&said, &format!("damodel_instance.x{number}"), &[]);
-            assert_eq!(error.attribute.as_deref(), Some(*attribute), "{error:#?}");
-        }
-        assert_eq!(site.ledger().requests.len(), 0);
-    });
-}

@@ -2,13 +2,10 @@
 
 use std::thread;
 
-use damodel::sandbox::{StateList, When};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::support::terraform::{
-    Diagnostic, Instance, Site, Workspace, config, config_with, each_workspace, refusal, refusal_of, unchecked,
-};
+use crate::support::terraform::{Diagnostic, Instance, Site, Workspace, config, config_with, each_workspace, refusal};
 
 fn set_stock(site: &Site, stock: i64) {
     site.set_spec(103, None, Some(stock));
@@ -21,41 +18,6 @@ fn error<'a>(site: &Site, said: &'a [Diagnostic]) -> &'a Diagnostic {
     let request = errors[0].id("request_id").and_then(|id| site.request(&id));
     assert!(request.is_some() && errors[0].id("trace_id").is_some(), "{said:?}");
     errors[0]
-}
-
-#[test]
-fn no_stock_is_said_where_it_was_asked_for() {
-    each_workspace(|site, workspace| {
-        let machine =
-            |label: &str, spec: i64, gpus: u32| Instance::new(label).set("spec_id", spec).set("gpu_num", gpus);
-        let few = [
-            (machine("few", 103, 2), json!({ "stock": 1 }), "160001", "gpu_num"),
-            (machine("spread", 105, 4), json!({ "stock": 8, "node_limit": 2 }), "160004", "gpu_num"),
-            (machine("none", 101, 1), json!({ "stock": 0 }), "160014", "spec_id"),
-            (
-                Instance::new("by_type").without("spec_id").text("spec_type", "gpu.h100-80g.1"),
-                json!({ "stock": 0 }),
-                "160014",
-                "spec_type",
-            ),
-        ];
-        for (spec, (_, fields, ..)) in [103, 105, 101, 102].into_iter().zip(&few) {
-            site.set(StateList::Specs, spec, fields);
-        }
-        workspace.write(&unchecked(
-            few.each_ref().map(|(machine, ..)| machine.clone().set("image_id", 901).to_string()).concat(),
-        ));
-        let (done, said) = workspace.try_apply(&[]);
-        assert!(!done);
-        for (machine, _, code, attribute) in &few {
-            let error =
-                refusal_of(&said, &format!("damodel_instance.{}", machine.label()), &[code, "wait_for_capacity"]);
-            assert_eq!(error.attribute.as_deref(), Some(*attribute));
-            assert!(error.id("request_id").and_then(|id| site.request(&id)).is_some(), "{error:?}");
-        }
-        assert!(workspace.state().addresses().is_empty());
-        assert_eq!(site.balance().created, 0);
-    });
 }
 
 #[test]
@@ -142,17 +104,6 @@ fn waiting_for_stock_ends_with_the_refusal() {
         // No pending record is left for the next create to adopt.
         set_stock(site, 4);
         workspace.apply_ok(&config(Instance::new("x")));
-        workspace.finish();
-    });
-}
-
-#[test]
-fn a_busy_service_is_asked_again() {
-    each_workspace(|site, workspace| {
-        let busy = damodel::sandbox::FaultAction::TooManyRequests { retry_after_seconds: Some(1) };
-        site.arm("*", When::Next(2), busy);
-        workspace.apply_ok(&config(Instance::new("x")));
-        assert_eq!(site.balance().created, 1);
         workspace.finish();
     });
 }

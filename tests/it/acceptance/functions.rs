@@ -1,6 +1,6 @@
 //! The provider's functions, called by configurations.
 
-use std::{fs, io::Write as _, process::Stdio};
+use std::{io::Write as _, process::Stdio};
 
 use serde_json::{Value, json};
 
@@ -57,26 +57,6 @@ fn a_plan_and_its_apply_agree_on_the_results() {
         workspace.apply_ok(&config(format!("data \"damodel_specs\" \"all\" {{}}\n{machine}{same}")));
         assert_eq!(workspace.state().output("same"), &json!(true));
         workspace.finish();
-    });
-}
-
-#[test]
-fn what_is_unknown_stays_unknown() {
-    each_cli(|cli| {
-        if !calls(cli) {
-            return;
-        }
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
-        let body = "resource \"terraform_data\" \"a\" {\n  input = \"Weekly\"\n}\ndata \"damodel_specs\" \"all\" \
-                    {}\noutput \"cost\" {\n  value = \
-                    provider::damodel::estimate_cost(data.damodel_specs.all.specs[0], 1, 0, terraform_data.a.output, \
-                    1).payment_type\n}\n";
-        workspace.write(&config(body));
-        let shown = workspace.plan(&[]);
-        assert_eq!(shown.output("cost"), "create");
-        workspace.apply_plan();
-        assert_eq!(workspace.state().output("cost"), &json!("Weekly"));
     });
 }
 
@@ -144,26 +124,5 @@ fn the_console_calls_them() {
             let value: Value = serde_json::from_str(&json).unwrap();
             assert!(has(&value, &expected), "{call}: {value:#}");
         }
-    });
-}
-
-#[test]
-fn a_test_of_the_core_calls_them() {
-    each_cli(|cli| {
-        // A call of a provider's function in a test's own expressions crashes OpenTofu 1.12.
-        if cli.is_tofu || !calls(cli) {
-            return;
-        }
-        let site = Site::start();
-        let workspace = Workspace::new(cli, &site);
-        workspace.write(&config(outputs()));
-        let [(_, hourly, _), _] = known();
-        let test = format!(
-            "run \"functions\" {{\n  command = plan\n  assert {{\n    condition = output.hourly.unit_price == 3.96 \
-             && output.hourly == {hourly}\n    error_message = \"price\"\n  }}\n}}\n"
-        );
-        fs::write(workspace.directory().join("functions.tftest.hcl"), test).unwrap();
-        let said = workspace.run_ok(&["test", "-no-color"]);
-        assert!(said.stdout.contains("1 passed, 0 failed"), "{}", said.stdout);
     });
 }

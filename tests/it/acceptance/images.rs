@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use damodel::sandbox::{Code, FaultAction, LedgerObject, Mutation, Options, StateList, When};
+use damodel::sandbox::{Code, FaultAction, LedgerObject, Mutation, Options, When};
 use serde_json::json;
 
 use crate::support::terraform::{
@@ -59,24 +59,6 @@ fn it_is_saved_waited_for_and_used_in_the_same_apply() {
             assert_eq!(machine.value("image_name"), &json!("model"), "{label}");
         }
         assert_eq!(site.requests("image_save"), 1);
-        finish(workspace);
-    });
-}
-
-#[test]
-fn a_rename_is_in_place_and_everything_else_stays_known() {
-    each_workspace(|site, workspace| {
-        let user =
-            Instance::new("user").without("image_id").without("image_type").set("image", format!("{X}.image_tag"));
-        let whole = |name: &str| config(format!("{}{user}", saved(name, "")));
-        workspace.apply_ok(&whole("before"));
-        // Meanwhile it was renamed in the console too.
-        site.set(StateList::PrivateImages, workspace.state().resource(X).id(), &json!({ "name": "by-hand" }));
-        let plan = workspace.plan_and_apply_ok(&whole("after"));
-        assert_eq!(plan.change(X).before("name"), &json!("by-hand"));
-        assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
-        assert_eq!(plan.change(X).unknown(), Vec::<String>::new());
-        assert_eq!(workspace.state().resource(X).value("name"), "after");
         finish(workspace);
     });
 }

@@ -8,21 +8,6 @@ const X: &str = "damodel_instance.x";
 const Y: &str = "damodel_instance.y";
 
 #[test]
-fn targets_leave_the_others_alone() {
-    each_workspace(|_, workspace| {
-        let both = config(format!("{}{}", Instance::new("x"), Instance::new("y")));
-        workspace.write(&both);
-        workspace.save_plan(&["-target", X]);
-        workspace.apply_plan();
-        assert_eq!(workspace.state().addresses(), [X]);
-        assert_eq!(workspace.applied(&both), [(Y.to_owned(), "create".to_owned())]);
-        workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-target", Y]);
-        assert_eq!(workspace.state().addresses(), [X]);
-        workspace.finish();
-    });
-}
-
-#[test]
 fn without_refresh_nothing_is_asked() {
     each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));
@@ -32,20 +17,6 @@ fn without_refresh_nothing_is_asked() {
         assert_eq!(plan.actions(), [(X.to_owned(), "update".to_owned())]);
         assert_eq!(site.ledger().requests.len(), before);
         assert_eq!(workspace.plan(&["-refresh-only"]).actions(), []);
-        workspace.finish();
-    });
-}
-
-#[test]
-fn ignored_changes_are_ignored() {
-    each_workspace(|_, workspace| {
-        let ignoring = |gpus: u32, name: &str| {
-            let instance = Instance::new("x").set("gpu_num", gpus).text("name", name);
-            config(instance.block("lifecycle { ignore_changes = [gpu_num, name, spec_id] }"))
-        };
-        workspace.apply_ok(&ignoring(1, "first"));
-        assert_eq!(workspace.applied(&ignoring(2, "second")), []);
-        assert_eq!(workspace.state().resource(X).value("name"), &json!("first"));
         workspace.finish();
     });
 }

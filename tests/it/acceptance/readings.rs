@@ -40,19 +40,6 @@ fn a_cuda_version_that_is_guessed_from_a_name_is_a_warning() {
 }
 
 #[test]
-fn cuda_versions_are_compared_as_numbers() {
-    each_workspace(|site, workspace| {
-        // Its address names no CUDA version.
-        workspace.write(&config(Instance::new("x").set("image_id", 901)));
-        for (label, highest) in [("cuda12.0", "12"), ("cuda12", "12.0"), ("cuda12.4", "12.10")] {
-            cuda(site, 901, Some(label), highest);
-            let said = workspace.try_plan(&[]);
-            assert!(said.iter().all(|said| !said.text().contains("CUDA")), "{label}: {said:#?}");
-        }
-    });
-}
-
-#[test]
 fn an_instance_whose_uid_begins_another_is_told_apart_from_it() {
     each_cli(|cli| {
         let site = formed("counted_uids,released=forgotten");

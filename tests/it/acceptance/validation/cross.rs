@@ -1,7 +1,7 @@
 //! Combinations of arguments that are invalid, and errors that need a plan.
 
 use super::{Case, check, plan, validate};
-use crate::support::terraform::{Instance, config_with, each_workspace};
+use crate::support::terraform::{config_with, each_workspace};
 
 #[test]
 fn arguments_that_do_not_go_together() {
@@ -11,6 +11,13 @@ fn arguments_that_do_not_go_together() {
         Case::instance_with(&[("payment_type", "\"Monthly\"")], None, "purchase_duration is required"),
         Case::instance_with(&[("image_type", "")], Some("image_id"), "needs image_type"),
         Case::instance_with(&[("image_id", "")], Some("image_type"), "needs image_id"),
+        Case::instance_with(&[("candidates", "[{ spec_id = 103 }]")], Some("spec_id"), "spec_id or candidates"),
+        Case::instance_with(
+            &[("spec_id", ""), ("candidates", "[{ spec_id = 103, region = \"r\" }]"), ("region", "\"r\"")],
+            Some("candidates"),
+            "do not set region",
+        ),
+        Case::instance_with(&[("spec_id", ""), ("candidates", "[{}]")], Some("candidates"), "spec_type"),
         Case::instance("ssh_pubkey_id", "17", "login_method = \"ssh_key\""),
         Case::instance("ssh_pubkey_name", "\"laptop\"", "login_method = \"ssh_key\""),
         Case::instance_with(
@@ -49,25 +56,4 @@ fn what_a_create_needs_is_said_by_its_plan() {
         Case::instance_with(&[("login_method", "\"ssh_key\""), ("ssh_pubkey_name", "\"a\"")], None, "ssh_pubkey_id"),
     ];
     check(&cases, plan);
-}
-
-#[test]
-fn a_prepaid_instance_with_an_age_is_a_warning() {
-    each_workspace(|_, workspace| {
-        let daily = Instance::new("x").text("payment_type", "Daily").set("purchase_duration", 3).text("max_age", "8h");
-        workspace.write(&crate::support::terraform::config(daily));
-        let said = validate(workspace);
-        let warning = said.iter().find(|said| said.attribute.as_deref() == Some("max_age")).unwrap();
-        assert!(!warning.is_error() && warning.summary.contains("expire leaves prepaid instances"), "{said:?}");
-    });
-}
-
-#[test]
-fn a_term_without_effect_is_a_warning() {
-    each_workspace(|_, workspace| {
-        workspace.write(&crate::support::terraform::config(Instance::new("x").set("purchase_duration", 3)));
-        let said = validate(workspace);
-        let warning = said.iter().find(|said| said.attribute.as_deref() == Some("purchase_duration")).unwrap();
-        assert!(!warning.is_error() && warning.text().contains("no effect"), "{said:?}");
-    });
 }
