@@ -27,7 +27,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use wiremock::{
     Mock, MockServer, ResponseTemplate,
-    matchers::{header, method, path, query_param},
+    matchers::{header, method},
 };
 
 use crate::support::create::create;
@@ -255,28 +255,6 @@ async fn a_refused_connection_is_known_to_have_sent_nothing() {
     assert!(matches!(error, Error::NeverSent { .. }), "{error}");
     assert!(!error.to_string().contains("planted"));
     assert!(journal.list().unwrap().entries.is_empty());
-}
-
-#[tokio::test]
-async fn capped_pages_are_followed_over_http() {
-    let server = MockServer::start().await;
-    for page in 1..=2 {
-        let records: Vec<_> = (0..100 - (page - 1) * 50)
-            .map(|number| serde_json::json!({"instance_uid": format!("ins-{page}-{number}")}))
-            .collect();
-        let body = serde_json::json!({"result": {"total": 150, "page": page, "page_size": 100, "data": records},
-            "response_metadata": {"error": null}});
-        Mock::given(path("/api/instance/list"))
-            .and(query_param("page", page.to_string()))
-            .respond_with(ResponseTemplate::new(200).set_body_json(body))
-            .mount(&server)
-            .await;
-    }
-    let client = Client::new(settings(&server.uri()));
-    let listing = client.instances().fresh(&context()).await.unwrap();
-    assert!(listing.complete);
-    assert_eq!(listing.records.len(), 150);
-    assert_eq!(server.received_requests().await.unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

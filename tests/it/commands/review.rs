@@ -147,25 +147,6 @@ fn spot_machines_count_at_their_ceiling_and_weekly_ones_have_no_price() {
 }
 
 #[test]
-fn an_hourly_instance_needs_a_max_age_if_that_is_demanded() {
-    each_workspace(|_, workspace| {
-        let aged = config(Instance::new("a").text("max_age", "8h"));
-        let ageless = config(Instance::new("a"));
-        let expect = |config: &str, code: i32| {
-            let run = review(&["-", "--deny", "no-max-age"], &plan(workspace, config, &[]));
-            assert_eq!(run.code, Some(code), "{}", run.stderr);
-            assert_eq!(run.stderr.contains("violation: no-max-age: damodel_instance.a: "), code == 3, "{}", run.stderr);
-        };
-        expect(&ageless, 3);
-        expect(&aged, 0);
-        workspace.apply_ok(&aged);
-        expect(&aged, 0);
-        // It is removed.
-        expect(&ageless, 3);
-    });
-}
-
-#[test]
 fn the_data_of_a_replaced_machine_is_told() {
     each_workspace(|site, workspace| {
         let disks = "[{ disk_id = damodel_cloud_disk.data.id, release_with_instance = true }]";

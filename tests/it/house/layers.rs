@@ -270,32 +270,3 @@ fn a_forbidden_arrow_is_found_however_it_is_written() {
         assert!(!faults_of(Path::new(file), line).is_empty(), "{file}: {line}");
     }
 }
-
-#[test]
-fn what_is_permitted_is_not_found() {
-    for (file, line) in [
-        ("src/main.rs", "use damodel::{api, sandbox}; fn f() { std::env::args() }"),
-        ("src/commands/demo/mod.rs", "use crate::{api::Error, sandbox::Sandbox}; use std::env::consts::OS;"),
-        (
-            "src/api/client/mod.rs",
-            "// use crate::framework;\nconst S: &str = \"crate::framework::x\"; use super::error::Error;",
-        ),
-        ("src/api/client/mod.rs", "mod tests { use super::super::error::Error; use super::*; }"),
-        ("src/api/client/mod.rs", "use terraform_plugin::process::{self, private};"),
-        ("src/api/client/mod.rs", "use reqwest::Client; fn f() { env!(\"X\"); r#\"crate::sandbox\"#; }"),
-        ("src/framework/path.rs", "fn f<T>() { T::tonic::<u8>(); self.rustls(); x.tonic }"),
-        ("src/protocol/mod.rs", "use crate::framework::Provider; use tonic::Status;"),
-        ("src/provider/mod.rs", "use instance::Resource; use self::specs::List;"),
-        ("src/provider/instance/read.rs", "use super::{super::Client, model::Instance}; use crate::api::Error;"),
-        ("src/provider/environment.rs", "use std::env;"),
-        ("src/review/mod.rs", "pub use self::{facts::*, render::Format}; mod tests;"),
-        ("src/review/tests/page.rs", "use super::*; use crate::review::render::Format;"),
-        ("src/review/facts/changes.rs", "use super::{super::plan::Plan, cost::is_prepaid, losses::Loss};"),
-        ("src/review/facts/mod.rs", "pub use self::money::Money; use super::plan::Plan;"),
-        ("src/review/render/html.rs", "use super::{mark, visible}; use crate::review::{document::Page, facts::Money};"),
-        ("src/review/policy.rs", "use super::facts::Money; mod tests { use super::*; }"),
-        ("src/review/facts/cost.rs", "pub(in crate::review) fn f() {}"),
-    ] {
-        assert_eq!(faults_of(Path::new(file), line), Vec::<String>::new(), "{file}: {line}");
-    }
-}
