@@ -48,25 +48,6 @@ fn a_data_source_of_an_unconfigured_provider_names_what_is_unknown() {
 }
 
 #[test]
-fn what_is_missing_is_an_error_of_what_needs_it() {
-    each_workspace(|site, workspace| {
-        for (variable, argument) in [("DAMODEL_BASE_URL", "base_url"), ("DAMODEL_API_TOKEN", "api_token")] {
-            let value = if argument == "base_url" { site.base_url() } else { site.token() };
-            workspace.remove_env(variable);
-            workspace.write(&config("data \"damodel_public_images\" \"all\" {}"));
-            refusal(&workspace.try_plan(&[]), &[variable, argument]);
-            workspace.write(&config(""));
-            assert!(errors(&workspace.try_plan(&[])).is_empty());
-            workspace.write(&config(Instance::new("x")));
-            let (done, said) = workspace.try_apply(&[]);
-            assert!(!done && errors(&said).iter().any(|error| error.text().contains(variable)), "{said:?}");
-            workspace.set_env(variable, value);
-        }
-        assert_eq!(site.balance().created, 0);
-    });
-}
-
-#[test]
 fn all_that_is_missing_is_told_at_once() {
     each_workspace(|_, workspace| {
         workspace.remove_env("DAMODEL_BASE_URL");

@@ -2,14 +2,13 @@
 
 use serde_json::json;
 
-use crate::support::terraform::{
-    Diagnostic, Instance, Workspace, config, config_with, each_workspace, refusal, refusal_of,
-};
+use crate::support::terraform::{Diagnostic, Instance, config, config_with, each_workspace, refusal, refusal_of};
 
 const X: &str = "damodel_instance.x";
 
-/// Every list of a configuration, with elements from this expression.
-fn machine(place: &str) -> String {
+/// Every list of a configuration, with elements that are known after an apply.
+fn machine() -> String {
+    let place = "terraform_data.later.output";
     let instance = Instance::new("x")
         .set("exist_disks", format!("[{{ disk_id = 801 }}, {place}.existing]"))
         .set("new_disks", format!("[{place}.scratch]"))
@@ -25,43 +24,20 @@ const ELEMENTS: &str = "{\n  existing = { disk_id = 802, mount_path = \"/data/al
                         spec_id = 31 }\n  bucket = \"b\"\n  mount = \"{\\\"bucket\\\":\\\"c\\\"}\"\n  class = \"FS\"\n\
                         }";
 
-/// The type of a variable with these elements.
-const TYPE: &str = "object({\n  existing = object({ disk_id = number, mount_path = string })\n  scratch = object({ \
-                    size_gb = number, spec_id = number })\n  bucket = string\n  mount = string\n  class = string\n})";
-
-fn made(workspace: &Workspace<'_>) {
-    let state = workspace.state();
-    let instance = state.resource(X);
-    assert_eq!(instance.value("exist_disks")[1]["uid"], "disk-seedshare002");
-    assert_eq!(instance.value("new_disks")[0]["size_gb"], 20);
-    let sent = workspace.site.sandbox().state()["instances"][0]["object_mounts"].clone();
-    assert_eq!(sent, json!([{ "bucket": "b" }, { "bucket": "c" }]));
-}
-
-#[test]
-fn elements_may_be_variables() {
-    each_workspace(|site, workspace| {
-        workspace.remove_env("DAMODEL_API_TOKEN");
-        let variables = format!(
-            "variable \"token\" {{\n  type = string\n  default = {:?}\n}}\n\
-             variable \"of\" {{\n  type = {TYPE}\n  default = {ELEMENTS}\n}}\n",
-            site.token()
-        );
-        let provider = "region = \"cn-east-1\"\napi_token_command = [\"printf\", \"%s\", var.token]";
-        let whole = config_with(provider, format!("{variables}{}", machine("var.of")));
-        workspace.apply_ok(&whole);
-        made(workspace);
-        workspace.finish();
-    });
-}
-
 #[test]
 fn elements_may_come_from_what_an_apply_makes() {
-    each_workspace(|_, workspace| {
+    each_workspace(|site, workspace| {
+        workspace.remove_env("DAMODEL_API_TOKEN");
+        let variable = format!("variable \"token\" {{\n  type = string\n  default = {:?}\n}}\n", site.token());
+        let provider = "region = \"cn-east-1\"\napi_token_command = [\"printf\", \"%s\", var.token]";
         let later = format!("resource \"terraform_data\" \"later\" {{\n  input = {ELEMENTS}\n}}\n");
-        let whole = config(format!("{later}{}", machine("terraform_data.later.output")));
-        workspace.apply_ok(&whole);
-        made(workspace);
+        workspace.apply_ok(&config_with(provider, format!("{variable}{later}{}", machine())));
+        let state = workspace.state();
+        let instance = state.resource(X);
+        assert_eq!(instance.value("exist_disks")[1]["uid"], "disk-seedshare002");
+        assert_eq!(instance.value("new_disks")[0]["size_gb"], 20);
+        let sent = site.sandbox().state()["instances"][0]["object_mounts"].clone();
+        assert_eq!(sent, json!([{ "bucket": "b" }, { "bucket": "c" }]));
         workspace.finish();
     });
 }

@@ -101,18 +101,6 @@ fn a_busy_service_is_waited_for() {
 }
 
 #[test]
-fn a_delete_waits_for_the_machine_that_is_being_made_of_it() {
-    each_workspace(|site, workspace| {
-        workspace.apply_ok(&config(saved("one", "")));
-        let used = FaultAction::Error { code_n: Code::ImageUsedByInstance, processed: false };
-        site.arm("image_delete", When::Next(2), used);
-        workspace.destroy_ok();
-        assert_eq!(site.requests("image_delete"), 3);
-        finish(workspace);
-    });
-}
-
-#[test]
 fn an_import_replaces_nothing() {
     each_workspace(|site, workspace| {
         let whole = config(saved("one", ""));

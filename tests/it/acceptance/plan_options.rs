@@ -52,24 +52,6 @@ fn workspaces_are_apart() {
 }
 
 #[test]
-fn many_by_number_and_by_key() {
-    each_workspace(|site, workspace| {
-        let counted = |count: u32| {
-            let counted = Instance::new("n").set("count", count).set("name", "\"n-${count.index}\"");
-            let keyed = Instance::new("k").set("for_each", "toset([\"a\", \"b\"])").set("name", "\"k-${each.key}\"");
-            config(format!("{counted}{keyed}"))
-        };
-        workspace.apply_ok(&counted(3));
-        assert_eq!(site.live().len(), 5);
-        assert_eq!(workspace.applied(&counted(2)), [("damodel_instance.n[2]".to_owned(), "delete".to_owned())]);
-        let state = workspace.state();
-        assert_eq!(state.resource("damodel_instance.k[\"b\"]").value("name"), &json!("k-b"));
-        assert_eq!(site.live().len(), 4);
-        workspace.finish();
-    });
-}
-
-#[test]
 fn a_moved_machine_stays_the_same() {
     each_workspace(|site, workspace| {
         workspace.apply_ok(&config(Instance::new("x")));

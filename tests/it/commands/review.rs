@@ -230,22 +230,6 @@ fn a_plan_with_errors_or_targets_is_not_judged_as_whole() {
 }
 
 #[test]
-fn other_providers_resources_are_fine() {
-    each_workspace(|_, workspace| {
-        let body = "resource \"terraform_data\" \"x\" {\n  input = \"<b>|`\"\n}\n";
-        let report = data(&plan(workspace, &config(body), &[]));
-        assert_eq!((&report["counts"]["create"], &report["counts"]["other_providers"]), (&1.into(), &1.into()));
-        assert_eq!(report["cost"]["instances"], json!([]));
-    });
-    let bucket = r#"{"format_version": "1.2", "planned_values": {}, "resource_changes": [{"address": "aws_s3_bucket.x",
-        "mode": "managed", "type": "aws_s3_bucket", "change": {"actions": ["delete"], "before": {}, "after": null}}]}"#;
-    let run = review(&["-", "--deny", "destroy-data"], bucket);
-    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
-    let line = "\n**Destroyed by other providers (data loss not assessed):** `aws_s3_bucket.x`\n";
-    assert!(run.stdout.contains(line), "{}", run.stdout);
-}
-
-#[test]
 fn a_file_is_read_too() {
     let run = review(&[EVERYTHING, "--format", "html", "--max-monthly-increase=1"], "");
     assert_eq!(run.code, Some(3));

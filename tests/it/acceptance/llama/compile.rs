@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use super::{Held, Server, X, builds, each_served, home, make_machine};
+use super::{Held, Server, X, builds, each_served, home, make_machine, servers};
 use crate::{
     commands::watch::Watching,
-    support::terraform::{Severity, Started, says},
+    support::terraform::{Severity, Started, refusal, says},
 };
 
 #[test]
@@ -35,9 +35,12 @@ fn a_compile_is_watched_from_a_second_terminal() {
 #[test]
 fn auto_compiles_when_the_prebuilt_server_does_not_infer() {
     each_served(|site, workspace| {
-        // Only creates the home.
+        // What is refused at once creates the home, and leaves nothing else.
         workspace.write(&Server::new().model("nowhere").config());
-        assert!(!workspace.try_apply(&[]).0);
+        let (done, said) = workspace.try_apply(&[]);
+        let error = refusal(&said, &["model not found", "tiny.gguf", "was not started"]);
+        assert_eq!((done, error.attribute.as_deref()), (false, Some("model")), "{error:#?}");
+        assert_eq!((workspace.state().addresses(), servers(site)), (vec!["damodel_instance.gpu"], vec![]));
         let broken = home(site).join("broken");
         fs::write(
             &broken,

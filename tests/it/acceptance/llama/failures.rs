@@ -7,20 +7,6 @@ use damodel::sandbox::{Code, FaultAction, When};
 use super::{Server, X, builds, each_served, home, pid, processes, runs, servers, until};
 use crate::support::terraform::{Severity, refusal, says};
 
-/// A create that is refused at once leaves nothing in the state or in the instance.
-#[test]
-fn what_is_refused_at_once_leaves_nothing() {
-    each_served(|site, workspace| {
-        workspace.write(&Server::new().model("nowhere").config());
-        let (done, said) = workspace.try_apply(&[]);
-        let error = refusal(&said, &["model not found", "tiny.gguf", "was not started"]);
-        assert_eq!((done, error.attribute.as_deref()), (false, Some("model")), "{error:#?}");
-        assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
-        assert_eq!(servers(site), Vec::<u32>::new());
-        workspace.finish();
-    });
-}
-
 /// A server that was started and does not serve is tainted, with its log in the error; on_failure decides what happens
 /// to it.
 #[test]

@@ -67,8 +67,7 @@ fn of_an_instance() {
 
 #[test]
 fn of_a_disk() {
-    let wrong =
-        [("size_gb", "19", "20"), ("spec_id", "0", "whole number"), ("mount_path", "\"data\"", "absolute path")];
+    let wrong = [("size_gb", "19", "20"), ("spec_id", "0", "whole number"), ("mount_path", "\"/etc/ssl\"", "/etc")];
     let cases = wrong.map(|(attribute, value, rule)| {
         let valid = ["size_gb = 20", "spec_id = 31"].into_iter().filter(|line| !line.starts_with(attribute));
         let line = format!("{attribute} = {value}");
