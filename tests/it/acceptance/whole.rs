@@ -227,25 +227,24 @@ fn the_whole_service_lives_in_one_configuration() {
     each_program(lives);
 }
 
-/// Together they contain every value of every form except the defaults.
-const FORMS: [&str; 6] = [
+/// Together they contain every value of every form except the defaults, and the shapes of errors, which the table of
+/// src/api/envelope.rs has.
+const FORMS: [&str; 4] = [
     "integers=floats,booleans=numbers,extra_fields,image_type_as_number,resize=size_first,released=forgotten,\
-     error_shape=array,error_status=matched,chat_error=envelope,counted_uids,trailing_slash",
+     error_shape=array,error_status=matched,chat_error=envelope,counted_uids,trailing_slash,empty=text,\
+     clock_skew=7200,order=descending,disk_refusal=invalid_parameter,released_disks=lingering,page_cap=4,\
+     page_cap_for_all,chat_stream=comments",
     "integers=strings,booleans=strings,total_as_string,order=shuffled,released_disks=forgotten,chat_stream=pieces,\
-     error_shape=capitalised,foreign_images_forbidden,chat_error=text,zeros_while_creating",
+     error_shape=capitalised,foreign_images_forbidden,chat_error=text,zeros_while_creating,creating_unreleasable,\
+     resize=unchanged",
     "empty=null,page_cap=1,undocumented_statuses,metadata=missing,uploading=per_account,chat_stream=whole,\
-     error_shape=nested,failed_unreleasable,spaced_gpu_names,\
-     chat_error=envelope",
-    "empty=missing,page_cap=2,page_size_as_asked,clock_skew=-7200,released=without_detail,chat_stream=crlf,\
-     error_shape=numeric_code,metadata=without_identifiers,chat_error=openai_200",
-    "empty=text,clock_skew=7200,order=descending,disk_refusal=invalid_parameter,released_disks=lingering,\
-     error_shape=string_number,page_cap=4,page_cap_for_all",
-    "order=shuffled_across_pages,page_cap=3,creating_unreleasable,resize=unchanged,chat_stream=comments,\
-     error_shape=text,error_status=matched,chat_error=envelope",
+     error_shape=nested,failed_unreleasable,spaced_gpu_names,chat_error=envelope",
+    "empty=missing,order=shuffled_across_pages,page_cap=3,page_size_as_asked,clock_skew=-7200,\
+     released=without_detail,chat_stream=crlf,error_shape=text,metadata=without_identifiers,chat_error=openai_200",
 ];
 
 #[rstest]
-fn the_whole_service_is_the_same_in_every_form(#[values(0, 1, 2, 3, 4, 5)] number: usize) {
+fn the_whole_service_is_the_same_in_every_form(#[values(0, 1, 2, 3)] number: usize) {
     each_workspace_on(&Options { form: FORMS[number].parse::<Form>().unwrap(), ..Site::options() }, lives);
 }
 
@@ -257,7 +256,7 @@ fn no_value_of_a_form_is_forgotten() {
         .chain([Form::default()])
         .map(|form| serde_json::to_value(form).unwrap())
         .collect();
-    for (name, default) in forms[0].as_object().unwrap() {
+    for (name, default) in forms[0].as_object().unwrap().iter().filter(|(name, _)| *name != "error_shape") {
         let there = |value: &Value| forms.iter().any(|form| form[name] == *value);
         match default {
             Value::Bool(_) => assert!(there(&json!(true)) && there(&json!(false)), "{name}"),
