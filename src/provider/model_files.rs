@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileError {
     /// The command in the instance failed.
-    #[error("reading it in the instance failed: {0}")]
+    #[error("the command in the instance failed: {0}")]
     Command(String),
     /// The file on this computer cannot be read.
     #[error("{0}")]
@@ -24,7 +24,7 @@ pub(super) enum FileError {
     #[error("no such file in the instance")]
     Missing,
     /// It is a folder or a device.
-    #[error("not a regular file")]
+    #[error("the path is not a regular file")]
     NotAFile,
     /// The file at the address cannot be read.
     #[error("{0}")]
@@ -33,7 +33,7 @@ pub(super) enum FileError {
     #[error("{0}")]
     Ssh(#[from] ssh::Error),
     /// The user of the login has no permission to read it.
-    #[error("the SSH user is not permitted to read it")]
+    #[error("the SSH user has no permission to read the file")]
     Unreadable,
 }
 
