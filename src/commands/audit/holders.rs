@@ -67,7 +67,7 @@ pub(super) struct HeldObject {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Holder {
     /// Neither a state nor a pending record.
-    Nobody,
+    Unmanaged,
     /// A pending record.
     Pending,
     /// An address in a state.
@@ -122,7 +122,7 @@ impl Audit {
             let (holder, source, address) = match (state, noted()) {
                 (Some((state, held)), _) => (Holder::State, Some(state.source.clone()), Some(held.address.clone())),
                 (None, Some(note)) => (Holder::Pending, Some(note.source.clone()), None),
-                (None, None) => (Holder::Nobody, None, None),
+                (None, None) => (Holder::Unmanaged, None, None),
             };
             let hourly = account.hourly(billed, state.map_or(0, |(_, held)| held.extra_disk));
             HeldObject {
@@ -143,7 +143,7 @@ impl Audit {
         Ok(Self {
             format_version: FORMAT,
             total: AuditSum::of(objects.iter()),
-            unmanaged: AuditSum::of(objects.iter().filter(|object| object.holder == Holder::Nobody)),
+            unmanaged: AuditSum::of(objects.iter().filter(|object| object.holder == Holder::Unmanaged)),
             objects,
             missing: missing.copied().map(MissingObject::of).collect(),
             not_of_this_account: foreign.into_iter().map(MissingObject::of).collect(),
@@ -159,7 +159,7 @@ impl Audit {
 
     /// Unmanaged objects that are listed.
     pub(super) fn listed_unmanaged(&self) -> BTreeSet<(ObjectKind, String)> {
-        let unowned = self.objects.iter().filter(|object| object.holder == Holder::Nobody);
+        let unowned = self.objects.iter().filter(|object| object.holder == Holder::Unmanaged);
         unowned.map(|object| (object.billed.kind, object.billed.id.clone())).collect()
     }
 
@@ -351,7 +351,7 @@ mod tests {
         let mut first = object("instance", "ins-1", "state");
         first["source"] = "prod.tfstate".into();
         first["address"] = "damodel_instance.a[\"ins-1\"]".into();
-        let mut second = object("instance", "ins-2", "nobody");
+        let mut second = object("instance", "ins-2", "unmanaged");
         for (object, hourly, monthly) in [(&mut first, 2.0, 1460.0), (&mut second, 1.0, 730.0)] {
             object["region"] = "r".into();
             object["age_seconds"] = 3_600.into();
@@ -406,7 +406,7 @@ mod tests {
             (ids(&found.missing), ids(&found.not_of_this_account)),
             (vec!["7".into()], vec!["8".into(), "ins-9".into()])
         );
-        assert_eq!(found.objects[1].holder, Holder::Nobody);
+        assert_eq!(found.objects[1].holder, Holder::Unmanaged);
     }
 
     #[test]
@@ -419,8 +419,8 @@ mod tests {
         for (id, marker) in [(Some("7"), "x"), (None, "name of 7")] {
             assert_eq!(holder(&[note(id, marker)]), (Holder::Pending, 0));
             let foreign = Note { base_url: "there".to_owned(), ..note(id, marker) };
-            assert_eq!(holder(&[foreign]), (Holder::Nobody, 1));
-            assert_eq!(holder(&[Note { is_finished: true, ..note(id, marker) }]), (Holder::Nobody, 0));
+            assert_eq!(holder(&[foreign]), (Holder::Unmanaged, 1));
+            assert_eq!(holder(&[Note { is_finished: true, ..note(id, marker) }]), (Holder::Unmanaged, 0));
         }
     }
 

@@ -43,7 +43,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Lists the billed objects of the account, and the state or pending record that manages each.
 ///
-/// An object in no state and no pending record has the holder "nobody". States are state files, or the output of
+/// Objects in no state and no pending record are listed as "unmanaged". States are state files, or the output of
 /// `terraform state pull`, `tofu state pull` or `show -json`. Prices are today's prices of the specifications. The
 /// service has no prices for cloud disks and images, and does not list the extra local disk of an instance.
 ///
@@ -303,7 +303,7 @@ fn row(object: &HeldObject) -> [String; 9] {
     };
     let age = |seconds: i64| format!("{:#}", SignedDuration::from_secs(seconds));
     let holder = match object.holder {
-        Holder::Nobody => "nobody".to_owned(),
+        Holder::Unmanaged => "unmanaged".to_owned(),
         Holder::Pending => format!("pending in {}", known(&object.source)),
         Holder::State => format!("{} in {}", known(&object.address), known(&object.source)),
     };

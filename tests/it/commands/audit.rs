@@ -53,7 +53,7 @@ fn holder<'a>(held: &'a [(String, String)], object: &str) -> &'a str {
 }
 
 #[test]
-fn what_is_billed_is_held_by_a_state_or_by_nobody() {
+fn what_is_billed_is_held_by_a_state_or_unmanaged() {
     each_cli(|cli| {
         let site = Site::start();
         let (workspace, other) = (Workspace::new(cli, &site), Workspace::new(cli, &site));
@@ -70,7 +70,7 @@ fn what_is_billed_is_held_by_a_state_or_by_nobody() {
         let known = held(&run);
         assert_eq!(holder(&known, &format!("instance {uid}")), "state damodel_instance.a");
         assert_eq!(holder(&known, &format!("cloud_disk {disk}")), "state damodel_cloud_disk.data");
-        assert_eq!(holder(&known, &format!("instance {orphan}")), "nobody");
+        assert_eq!(holder(&known, &format!("instance {orphan}")), "unmanaged");
         // The disk that was created with the instance belongs to it; the others are the seed's.
         let of_machine = known
             .iter()
@@ -117,7 +117,7 @@ fn what_is_billed_is_held_by_a_state_or_by_nobody() {
 }
 
 #[test]
-fn what_nobody_holds_is_adopted() {
+fn what_is_unmanaged_is_adopted() {
     each_cli_since(5, 6, |cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
@@ -185,8 +185,8 @@ fn orphans_are_found_among_ten_thousand() {
     let _ = writeln!(std::io::stderr(), "audit of {} objects: {:?}", objects.len(), begun.elapsed());
     assert_eq!(run.code, Some(3), "{}", run.stderr);
     let found: Value = serde_json::from_str(&run.stdout).unwrap();
-    let nobodys = found["objects"].as_array().unwrap().iter().filter(|object| object["holder"] == "nobody");
-    assert_eq!(nobodys.map(key).collect::<BTreeSet<String>>(), orphans);
+    let unmanaged = found["objects"].as_array().unwrap().iter().filter(|object| object["holder"] == "unmanaged");
+    assert_eq!(unmanaged.map(key).collect::<BTreeSet<String>>(), orphans);
     assert_eq!(found["missing"], json!([]));
     assert!(!run.stdout.contains("hunter2"));
     let requests = site.ledger().requests.len() - before;
@@ -263,11 +263,11 @@ fn a_note_holds_what_it_made() {
         let object = found["objects"].as_array().unwrap().iter().find(|object| object["id"] == *disk).unwrap();
         (json!([object["holder"], object["source"], object["address"]]), run.stderr)
     };
-    let nobody = json!(["nobody", null, null]);
+    let unmanaged = json!(["unmanaged", null, null]);
     assert_eq!(holder(site.base_url(), ".json"), (json!(["pending", "notes", null]), String::new()));
-    assert_eq!(holder(site.base_url(), ".done.json"), (nobody.clone(), String::new()));
+    assert_eq!(holder(site.base_url(), ".done.json"), (unmanaged.clone(), String::new()));
     let told = "warning: 1 pending record is for another base address and not counted\n";
-    assert_eq!(holder("https://elsewhere.example", ".json"), (nobody, told.to_owned()));
+    assert_eq!(holder("https://elsewhere.example", ".json"), (unmanaged, told.to_owned()));
 }
 
 /// Sums are those of the account, whatever is listed; a price that is unknown is named.

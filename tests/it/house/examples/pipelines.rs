@@ -331,7 +331,7 @@ fn the_gate_stands_before_the_apply_of_the_same_plan() {
         let audit = runner.script("audit", &checkout, &[("OLDER_THAN", "0s")]).expect_code(3).stdout;
         let holder = |name: &str| audit.lines().find(|line| line.contains(&format!(" {name} "))).unwrap();
         assert!(holder("x").contains("damodel_instance.x in "), "{audit}");
-        assert!(holder("scratch").ends_with("nobody"), "{audit}");
+        assert!(holder("scratch").ends_with("unmanaged"), "{audit}");
     });
 }
 
@@ -368,7 +368,7 @@ fn a_gpu_ends_with_its_job_and_one_that_did_not_fails_the_audit() {
         fs::remove_dir_all(runner.path("pending")).unwrap();
         let audit = runner.script("audit", &checkout, &[("OLDER_THAN", "0s")]).expect_code(3).stdout;
         let left = audit.lines().find(|line| line.contains(" ci-gpu-2 ")).unwrap();
-        assert!(left.ends_with("nobody"), "{audit}");
+        assert!(left.ends_with("unmanaged"), "{audit}");
     });
 }
 
