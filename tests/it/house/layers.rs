@@ -144,7 +144,7 @@ fn fault(module: &[&str], path: &str) -> Option<String> {
         return (!permitted.contains(other)).then(|| format!("{own} names crate::{}", place.join("::")));
     }
     match own {
-        "provider" => things(module, &place),
+        "provider" => resources(module, &place),
         "review" => steps(module, &place),
         _ => None,
     }
@@ -163,12 +163,12 @@ fn is_in(path: &str, beginning: &str) -> bool {
 }
 
 /// A resource's folder is used by itself and by the registry, and the registry by `mod.rs`, which shows its names.
-fn things(module: &[&str], path: &[&str]) -> Option<String> {
-    let thing = path.get(1).filter(|name| is_thing(name))?;
+fn resources(module: &[&str], path: &[&str]) -> Option<String> {
+    let resource = path.get(1).filter(|name| is_resource(name))?;
     match module.get(1) {
         None | Some(&"registry") => None,
-        Some(own) if own == thing => None,
-        Some(own) => Some(format!("provider::{own} names the folder of another resource, provider::{thing}")),
+        Some(own) if own == resource => None,
+        Some(own) => Some(format!("provider::{own} names the folder of another resource, provider::{resource}")),
     }
 }
 
@@ -183,7 +183,7 @@ fn steps(module: &[&str], path: &[&str]) -> Option<String> {
 }
 
 /// All resources that are created and released share `lifecycle`, and all that log in to instances `login`.
-fn is_thing(name: &str) -> bool {
+fn is_resource(name: &str) -> bool {
     let registry = ["registry", "ADDRESS", "Damodel", "arguments", "loggable_fields"];
     let shared = ["lifecycle", "login"];
     registry.contains(&name) || !shared.contains(&name) && root().join("src/provider").join(name).is_dir()

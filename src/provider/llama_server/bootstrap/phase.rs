@@ -127,7 +127,7 @@ mod tests {
     #[case::serves("ready", "yes", "yes", "", Phase::Ready, "")]
     #[case::without_supervisor("ready", "", "yes", "", Phase::Ready, "")]
     #[case::about_to_be_judged("ready", "yes", "", "", Phase::Start, "")]
-    #[case::nobody_judges("load", "", "", "", Phase::Failed, "the server exited before it was ready")]
+    #[case::unjudged("load", "", "", "", Phase::Failed, "the server exited before it was ready")]
     #[case::failed("failed", "", "yes", "", Phase::Failed, "")]
     fn a_phase_is_judged_by_what_lives(
         #[case] phase: &str,

@@ -81,8 +81,9 @@ pub(super) fn asks_through(workspace: &Workspace<'_>, tunnel: &str) -> String {
     format!(
         "ephemeral \"damodel_llama_tunnel\" \"t\" {{\n{tunnel}\n}}\nresource \"terraform_data\" \"asks\" {{\n  \
          provisioner \"local-exec\" {{\n    interpreter = [\"/bin/bash\", \"-c\"]\n    environment = {{ URL = \
-         trimsuffix(ephemeral.damodel_llama_tunnel.t.base_url, \"/v1\") }}\n    command = \"exec 3<>/dev/tcp/127.0.0.1/$${{URL##*:}}; \
-         printf 'GET /health HTTP/1.0\\\\r\\\\n\\\\r\\\\n' >&3; cat <&3 > {answer}\"\n  }}\n}}\n"
+         trimsuffix(ephemeral.damodel_llama_tunnel.t.base_url, \"/v1\") }}\n    command = \"exec \
+         3<>/dev/tcp/127.0.0.1/$${{URL##*:}}; printf 'GET /health HTTP/1.0\\\\r\\\\n\\\\r\\\\n' >&3; \
+         cat <&3 > {answer}\"\n  }}\n}}\n"
     )
 }
 
