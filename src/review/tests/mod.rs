@@ -128,7 +128,7 @@ fn a_plan_in_utf_16_is_read() {
 /// What the wrappers of setup-terraform and setup-opentofu print around the output.
 #[test]
 fn a_wrapper_s_lines_are_named() {
-    let first = "[command]/home/runner/work/_temp/a/terraform-bin show -json tfplan\n";
+    let first = "[command]/usr/bin/terraform-bin show -json tfplan\n";
     let last = "\n::debug::Terraform exited with code 0.%0A\n::set-output name=exitcode::0\n";
     for document in [format!("{first}{EVERYTHING}{last}"), format!("{first}{{}}"), format!("{EVERYTHING}{last}")] {
         let error = Plan::read(document.as_bytes()).unwrap_err().to_string();
