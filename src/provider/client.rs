@@ -58,7 +58,7 @@ pub(super) struct SeenObjects {
     shown: BTreeSet<(ObjectKind, String)>,
     /// The leftovers that a create of this run has named, by id or sent name.
     named: BTreeSet<(ObjectKind, String)>,
-    /// The host keys that were accepted without a pin.
+    /// The host keys that were accepted without a pin, and whose they are.
     unpinned: BTreeSet<String>,
 }
 

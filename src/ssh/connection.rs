@@ -37,8 +37,6 @@ pub(super) struct Connection {
     pub(super) address: String,
     /// The connection to the bastion that carries it.
     pub(super) bastion: Option<Arc<Self>>,
-    /// The host key, if a password was sent to it without a pin.
-    pub(super) unpinned: Option<HostKey>,
 }
 
 /// A target with its credentials, which were read, and its bastion.
@@ -78,9 +76,9 @@ impl Hop {
         };
         let (mut handle, facts) = self.shake_hands(bastion.as_deref(), limits).await?;
         let address = self.target.address();
-        let unpinned = login(&mut handle, &facts, &self.target, &self.identities, limits).await?;
+        login(&mut handle, &facts, &self.target, &self.identities, limits).await?;
         let host_key = facts.host_key().cloned().ok_or_else(|| self.unreachable("the server sent no host key"))?;
-        Ok(Connection { handle, facts, host_key, address, bastion, unpinned })
+        Ok(Connection { handle, facts, host_key, address, bastion })
     }
 
     /// The connection to a bastion: the existing one, or a new one.

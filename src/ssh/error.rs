@@ -36,7 +36,7 @@ pub enum Error {
         doing: String,
     },
     /// The server refused every credential. Usual cause: the wrong user, or a key that is not installed there.
-    #[error("{user}@{address} refused the login; {}{}", attempts(tried, offered), given_away(unpinned.as_deref()))]
+    #[error("{user}@{address} refused the login; {}", attempts(tried, offered))]
     Denied {
         /// Host and port.
         address: String,
@@ -46,8 +46,6 @@ pub enum Error {
         tried: Vec<String>,
         /// The methods that the server supports, such as `publickey`.
         offered: Vec<String>,
-        /// The server's key, if a password was sent to it without a pin.
-        unpinned: Option<Box<HostKey>>,
     },
     /// A private key is encrypted. Usual cause: a personal key.
     #[error("the {what} is encrypted: give one without a passphrase, or load it into an agent")]
@@ -203,11 +201,6 @@ fn attempts(tried: &[String], offered: &[String]) -> String {
     format!("tried: {} (the server accepts {offered})", tried.join("; "))
 }
 
-/// What is added to an error after a password was sent to a host that may be anybody.
-pub(super) fn given_away(unpinned: Option<&HostKey>) -> String {
-    unpinned.map(|key| format!("; the password was sent to a host whose key is not pinned: {key}")).unwrap_or_default()
-}
-
 fn after(last: Option<&Error>) -> String {
     last.map(|last| format!("; last: {last}")).unwrap_or_default()
 }
@@ -246,7 +239,6 @@ mod tests {
                 user: "root".to_owned(),
                 tried: strings(tried),
                 offered: strings(offered),
-                unpinned: None,
             }
             .to_string()
         };

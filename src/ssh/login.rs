@@ -12,36 +12,28 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 
 use super::{
-    Credentials, Error, HostKey, SessionLimits, Target,
+    Credentials, Error, SessionLimits, Target,
     error::said,
     handler::{Handler, PeerFacts},
     identity::{self, Identities, SshIdentity},
 };
 
-/// Tries all credentials whose method the server supports. Returns the server's key if a password was sent to it
-/// without a pin.
+/// Tries all credentials whose method the server supports.
 pub(super) async fn login(
     handle: &mut Handle<Handler>,
     facts: &PeerFacts,
     target: &Target,
     identities: &Identities,
     limits: &SessionLimits,
-) -> Result<Option<HostKey>, Error> {
+) -> Result<(), Error> {
     let unreachable = |reason: String| Error::Unreachable { address: target.address(), reason };
-    let mut login = LoginUnderWay {
-        handle,
-        user: &target.user,
-        offered: MethodSet::empty(),
-        tried: Vec::new(),
-        has_sent_password: false,
-    };
+    let mut login = LoginUnderWay { handle, facts, user: &target.user, offered: MethodSet::empty(), tried: Vec::new() };
     let Ok(outcome) = timeout(limits.connect, login.run(target, identities)).await else {
         return Err(unreachable("it does not finish the login".to_owned()));
     };
-    let LoginUnderWay { offered, mut tried, has_sent_password, .. } = login;
-    let unpinned = facts.host_key().filter(|_| has_sent_password && target.pin.is_none()).cloned();
+    let LoginUnderWay { offered, mut tried, .. } = login;
     match outcome {
-        Ok(true) => return Ok(unpinned),
+        Ok(true) => return Ok(()),
         // The connection failed before the server judged the credentials.
         Ok(false) | Err(_) if facts.is_gone() && !facts.is_dismissed() => return Err(unreachable(facts.end())),
         Err(error) if !facts.is_dismissed() => return Err(unreachable(said(&error.to_string()))),
@@ -51,19 +43,18 @@ pub(super) async fn login(
         tried.push(facts.end());
     }
     let offered = offered.iter().map(|method| <&str>::from(method).to_owned()).collect();
-    let unpinned = unpinned.map(Box::new);
-    Err(Error::Denied { address: target.address(), user: target.user.clone(), tried, offered, unpinned })
+    Err(Error::Denied { address: target.address(), user: target.user.clone(), tried, offered })
 }
 
 /// A login in progress.
 pub(super) struct LoginUnderWay<'a> {
     handle: &'a mut Handle<Handler>,
+    facts: &'a PeerFacts,
     user: &'a str,
     /// The methods that the server supports, according to its last answer.
     offered: MethodSet,
     /// The credentials that were tried, for the error.
     tried: Vec<String>,
-    has_sent_password: bool,
 }
 
 impl LoginUnderWay<'_> {
@@ -88,17 +79,24 @@ impl LoginUnderWay<'_> {
         }
         match &credentials.password {
             Some(password) if self.takes(MethodKind::Password) => {
-                self.has_sent_password = true;
+                self.gives_away(target);
                 let asked = self.handle.authenticate_password(self.user, password.expose_secret()).await?;
                 if self.is_in(asked, Some("password".to_owned())) {
                     return Ok(true);
                 }
                 // The server may require a second method, keyboard-interactive.
                 let asks_more = self.tried.last().is_some_and(|tried| tried.ends_with(MORE));
-                Ok(asks_more && self.takes(MethodKind::KeyboardInteractive) && self.answer(password).await?)
+                Ok(asks_more && self.takes(MethodKind::KeyboardInteractive) && self.answer(password, target).await?)
             }
-            Some(password) if self.takes(MethodKind::KeyboardInteractive) => self.answer(password).await,
+            Some(password) if self.takes(MethodKind::KeyboardInteractive) => self.answer(password, target).await,
             _ => Ok(false),
+        }
+    }
+
+    /// Records that the password is sent. Before it is: the server may never answer.
+    fn gives_away(&self, target: &Target) {
+        if let (None, Some(key)) = (&target.pin, self.facts.host_key()) {
+            let _ = target.given_away.0.set(key.clone());
         }
     }
 
@@ -175,7 +173,7 @@ impl LoginUnderWay<'_> {
     }
 
     /// Answers one prompt for a password. Other prompts are not answered.
-    async fn answer(&mut self, password: &SecretString) -> Result<bool, russh::Error> {
+    async fn answer(&mut self, password: &SecretString, target: &Target) -> Result<bool, russh::Error> {
         /// Servers send one prompt, and some send an empty round after it.
         const ROUNDS: usize = 5;
 
@@ -194,7 +192,7 @@ impl LoginUnderWay<'_> {
                 [] => Vec::new(),
                 [prompt] if !prompt.echo && !is_told => {
                     is_told = true;
-                    self.has_sent_password = true;
+                    self.gives_away(target);
                     vec![password.expose_secret().to_owned()]
                 }
                 [prompt, ..] => {

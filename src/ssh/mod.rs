@@ -23,7 +23,11 @@ mod login;
 mod session;
 mod short_key;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use secrecy::SecretString;
 
@@ -87,6 +91,21 @@ pub struct Target {
     pub pin: Option<Pin>,
     /// The bastion through which the server is reached, with its own user, credentials and pin.
     pub bastion: Option<Box<Self>>,
+    /// Whether a login has sent the password without a pin.
+    pub given_away: GivenAway,
+}
+
+/// The host key of a server to which a login sent a password without a pin, whatever became of the login. Clones share
+/// it.
+#[derive(Debug, Clone, Default)]
+pub struct GivenAway(Arc<OnceLock<HostKey>>);
+
+impl GivenAway {
+    /// The host key.
+    #[must_use]
+    pub fn host_key(&self) -> Option<&HostKey> {
+        self.0.get()
+    }
 }
 
 impl Target {

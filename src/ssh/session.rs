@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Error, HostKey, Output, Pin, SessionLimits, Stream, Target,
     connection::{Connection, Hop},
-    error::given_away,
 };
 
 /// The largest number of concurrent commands. sshd accepts ten sessions (MaxSessions); further ones wait.
@@ -292,7 +291,6 @@ async fn ready(connection: &Connection, user: &str, limits: &SessionLimits) -> R
     };
     let address = connection.address.clone();
     let small = reason.to_lowercase();
-    let reason = format!("{reason}{}", given_away(connection.unpinned.as_ref()));
     if REFUSALS.iter().any(|refusal| small.contains(refusal)) {
         return Err(Error::Excluded { address, user: user.to_owned(), reason });
     }

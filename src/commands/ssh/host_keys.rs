@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     commands::{Failure, Surroundings},
     provider::{home_of_user, login::USER},
-    ssh::{self, Credentials, HostKey, Pin, SessionLimits, Target},
+    ssh::{self, Credentials, GivenAway, HostKey, Pin, SessionLimits, Target},
 };
 
 /// How long the server may take to show its key.
@@ -114,6 +114,7 @@ async fn shown(host: &str, port: u16) -> Result<HostKey, Failure> {
         credentials: Credentials::default(),
         pin: OF_NO_KEY.parse().ok(),
         bastion: None,
+        given_away: GivenAway::default(),
     };
     let limits = SessionLimits::default();
     let asked = ssh::connect(&target, &limits, Instant::now() + HANDSHAKE, &CancellationToken::new()).await;

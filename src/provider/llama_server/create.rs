@@ -14,7 +14,7 @@ use super::{
     work::{Order, Work},
 };
 use crate::{
-    framework::{Create, Outcome, Result, StepContext},
+    framework::{Create, Diagnostics, Outcome, Result, StepContext},
     provider::ProviderClient,
 };
 
@@ -23,8 +23,20 @@ pub(super) async fn create(
     change: Create<LlamaServer>,
     context: &StepContext<ProviderClient>,
 ) -> Result<Outcome<LlamaServer>> {
+    let mut said = Diagnostics::new();
+    match Box::pin(start(change, context, &mut said)).await {
+        Ok(outcome) => Ok(outcome.with(said)),
+        Err(failed) => Err(failed.with(said)),
+    }
+}
+
+async fn start(
+    change: Create<LlamaServer>,
+    context: &StepContext<ProviderClient>,
+    said: &mut Diagnostics,
+) -> Result<Outcome<LlamaServer>> {
     let Create { config, planned, mut private } = change;
-    let mut opened = log_in(&planned, &config, &mut private, NOTHING_STARTED, context).await?;
+    let mut opened = log_in(&planned, &config, &mut private, NOTHING_STARTED, context, said).await?;
     let seen = opened.instance.run(&Verb::Look).await;
     let seen = seen.map_err(|trouble| failure::unseen(&planned, &trouble, None, NOTHING_STARTED))?;
     private.note_home(&seen);
@@ -46,7 +58,7 @@ pub(super) async fn create(
         job: &job,
         owner: &owner,
     };
-    Ok(Box::pin(conclusion.outcome(&ended)).await.with(opened.warnings))
+    Ok(Box::pin(conclusion.outcome(&ended)).await)
 }
 
 impl LlamaServer {

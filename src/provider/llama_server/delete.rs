@@ -87,11 +87,8 @@ async fn stop(
         false => Err(Box::new(error)),
     };
     let effort = LoginEffort::of_a_destroy(abandons);
-    let mut instance = match effort.open(state, state, access, private, context).await {
-        Ok((instance, warnings)) => {
-            unpinned.extend(warnings);
-            instance
-        }
+    let mut instance = match effort.open(state, state, access, private, context, unpinned).await {
+        Ok(instance) => instance,
         Err(NoLogin::NoCredentials) => {
             return left("A destroy cannot use write-only credentials, and no others are set.");
         }

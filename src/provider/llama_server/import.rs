@@ -102,9 +102,10 @@ async fn look(
 ) -> Result<Outcome<LlamaServer>> {
     let state = &current.state;
     let tried = format!("import {}", state.title());
-    let opened = LoginEffort::of_a_refresh().open(state, state, access, &current.private, context).await;
-    let (mut instance, warnings) = match opened {
-        Ok(opened) => opened,
+    let mut said = Diagnostics::new();
+    let opened = LoginEffort::of_a_refresh().open(state, state, access, &current.private, context, &mut said).await;
+    let mut instance = match opened {
+        Ok(instance) => instance,
         Err(NoLogin::NoCredentials) => {
             current.state.workspace = Attr::Null;
             return Ok(current.unchanged(Diagnostic::warning(
@@ -113,7 +114,7 @@ async fn look(
                  apply logs in with the configuration's ssh, and adopts the server that is running.",
             )));
         }
-        Err(error) => return Err(error.diagnostic(tried, access, NOTHING).into()),
+        Err(error) => return Err(Diagnostics::from(error.diagnostic(tried, access, NOTHING)).with(said)),
     };
     let outcome = match instance.run(&Verb::Look).await {
         Ok(report) if report.phase == Phase::Absent && !report.is_refused => Outcome::absent().with(Diagnostic::error(
@@ -131,7 +132,7 @@ async fn look(
         }
         Err(trouble) => Outcome::absent().with(failure::unseen(state, &trouble, None, NOTHING)),
     };
-    Ok(outcome.with(warnings))
+    Ok(outcome.with(said))
 }
 
 /// The parts of an import id.

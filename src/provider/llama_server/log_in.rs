@@ -29,11 +29,10 @@ pub(super) struct LoggedIn {
     pub(super) instance: InstanceSession,
     /// The service's access data, if there is an instance.
     pub(super) access: Option<Access>,
-    /// The warnings about host keys that are not pinned.
-    pub(super) warnings: Diagnostics,
 }
 
-/// Logs in to change something: waits for the instance and its SSH server.
+/// Logs in to change something: waits for the instance and its SSH server. The warnings about host keys that are not
+/// pinned are added to `said` whatever follows.
 ///
 /// # Errors
 /// The login failed; `now` is the resulting state, in a sentence.
@@ -43,6 +42,7 @@ pub(super) async fn log_in(
     private: &mut Private,
     now: &str,
     context: &StepContext<ProviderClient>,
+    said: &mut Diagnostics,
 ) -> Result<LoggedIn, Diagnostic> {
     let access = match server.instance_id.as_str() {
         Some(id) => {
@@ -54,8 +54,8 @@ pub(super) async fn log_in(
         None => None,
     };
     let effort = LoginEffort { patience: None, limits: ssh::SessionLimits::default() };
-    match effort.open(server, config, access.as_ref(), private, context).await {
-        Ok((instance, warnings)) => Ok(LoggedIn { instance, access, warnings }),
+    match effort.open(server, config, access.as_ref(), private, context, said).await {
+        Ok(instance) => Ok(LoggedIn { instance, access }),
         Err(error) => Err(error.diagnostic(format!("log in to run {}", server.title()), access.as_ref(), now)),
     }
 }
@@ -82,7 +82,7 @@ impl LoginEffort {
         }
     }
 
-    /// Logs in, with the warnings about host keys that are not pinned.
+    /// Logs in. The warnings about host keys that are not pinned are added to `said` whatever follows.
     pub(super) async fn open(
         self,
         server: &LlamaServer,
@@ -90,7 +90,8 @@ impl LoginEffort {
         access: Option<&Access>,
         private: &Private,
         context: &StepContext<ProviderClient>,
-    ) -> Result<(InstanceSession, Diagnostics), NoLogin> {
+        said: &mut Diagnostics,
+    ) -> Result<InstanceSession, NoLogin> {
         let login = server.login_with(config, private);
         let target = login.target(access, &context.client)?;
         let place = server.records().ok_or_else(|| {
@@ -101,12 +102,14 @@ impl LoginEffort {
         let secrets = server.key(config).into_iter().chain(server.variables().into_values()).chain(token).collect();
         let patience = self.patience.map_or_else(|| login.timeout(), |patience| patience.min(login.timeout()));
         let ends = (patience, context.deadline);
-        let instance = InstanceSession::open(target, place, secrets, self.limits, ends, &context.stopping).await;
+        let opening = InstanceSession::open(target.clone(), place, secrets, self.limits, ends, &context.stopping);
+        let instance = opening.await;
+        let session = instance.as_ref().ok().map(InstanceSession::session);
+        said.extend(login.unpinned(&target, session, pin_argument(), &context.client));
         let mut instance = instance?;
         instance.progress = context.client.api.settings().progress.clone();
         instance.silence = context.client.environment.silence;
-        let warnings = server.unpinned(&login, instance.session(), &context.client);
-        Ok((instance, warnings))
+        Ok(instance)
     }
 }
 
@@ -115,13 +118,6 @@ impl LlamaServer {
     pub(super) fn login_with(&self, config: &Self, private: &Private) -> Login {
         let known_bastion = self.bastion_address().and_then(|address| private.bastion(&address));
         self.login(config, known_bastion)
-    }
-
-    /// The warnings about host keys that were accepted without a pin, once in a run.
-    pub(super) fn unpinned(&self, login: &Login, session: &ssh::Session, client: &ProviderClient) -> Diagnostics {
-        let warnings = login.unpinned(session, Path::to("ssh").attribute("host_key"));
-        let is_new = !warnings.is_empty() && client.accepted_unpinned(&session.host_key().to_string());
-        if is_new { warnings } else { Diagnostics::new() }
     }
 
     /// The address of its bastion.
@@ -134,6 +130,11 @@ impl LlamaServer {
         self.host_key = Attr::Known(instance.host_key());
         private.note_bastion(self.bastion_address().zip(instance.bastion_host_key()));
     }
+}
+
+/// The argument that pins the host key of a server's instance.
+pub(super) fn pin_argument() -> Path {
+    Path::to("ssh").attribute("host_key")
 }
 
 /// The key under which an instance is a witness for others; the instance itself writes the same.

@@ -6,6 +6,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     bootstrap::FailureKind,
+    log_in::pin_argument,
     model::LlamaServer,
     options::{self, MemoryEffect},
 };
@@ -156,8 +157,8 @@ async fn look(
     let limits = ssh::SessionLimits { denied: Duration::ZERO, ..ssh::SessionLimits::default() };
     let patience = Instant::now() + LOGIN.min(login.timeout());
     let session = ssh::connect(&target, &limits, patience, &context.stopping).await;
+    said.extend(login.unpinned(&target, session.as_ref().ok(), pin_argument(), client));
     let session = session.map_err(|error| Unchecked::Failed(error.to_string()))?;
-    said.extend(planned.unpinned(login, &session, client));
     let model = match model::read(&InstanceFiles(&session), path).await {
         Err(model::Error::Source { error: FileError::Missing, .. }) if planned.model_source.known().is_some() => {
             at_its_source(config, planned, client, said).await?

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     api::{InstanceUid, Presence},
-    framework::{Attr, Outcome, State, StepContext},
+    framework::{Attr, Diagnostics, Outcome, State, StepContext},
     provider::{
         ProviderClient,
         client::limits,
@@ -69,9 +69,10 @@ async fn look(
         return current.unchanged(as_warning(warning));
     }
     let (state, private) = (&current.state, &current.private);
-    let opened = LoginEffort::of_a_refresh().open(state, state, access.as_ref(), private, context).await;
-    let (mut instance, warnings) = match opened {
-        Ok(opened) => opened,
+    let mut said = Diagnostics::new();
+    let opened = LoginEffort::of_a_refresh().open(state, state, access.as_ref(), private, context, &mut said).await;
+    let mut instance = match opened {
+        Ok(instance) => instance,
         Err(NoLogin::NoCredentials) => {
             tracing::debug!(llama_server.id = state.id.as_str(), "no SSH credentials: not refreshed");
             current.state.base_url = current.state.base_url_at(access.as_ref()).into();
@@ -80,7 +81,7 @@ async fn look(
         Err(error) => {
             let tried = format!("check {}", state.title());
             let warning = as_warning(error.diagnostic(tried, access.as_ref(), UNCHANGED));
-            return current.unchanged(warning);
+            return current.unchanged(warning).with(said);
         }
     };
     let outcome = match instance.run(&Verb::Refresh).await {
@@ -97,7 +98,7 @@ async fn look(
             current.unchanged(warning)
         }
     };
-    outcome.with(warnings)
+    outcome.with(said)
 }
 
 /// Takes the report into the state, and checks the health of a server that should be ready.

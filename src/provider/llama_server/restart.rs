@@ -108,7 +108,11 @@ impl framework::Action for Restart {
         progress: ActionProgress,
         context: StepContext<ProviderClient>,
     ) -> Result<Diagnostics> {
-        Ok(Box::pin(restart(&config, &progress, &context)).await?)
+        let mut said = Diagnostics::new();
+        match Box::pin(restart(&config, &progress, &context, &mut said)).await {
+            Ok(failed) => Ok(said.with(failed)),
+            Err(failed) => Err(Diagnostics::from(failed).with(said)),
+        }
     }
 }
 
@@ -129,14 +133,19 @@ impl RestartTarget {
     }
 }
 
+/// The errors of a server that was ended and does not serve.
+///
+/// # Errors
+/// It was not ended.
 async fn restart(
     config: &RestartTarget,
     progress: &ActionProgress,
     context: &StepContext<ProviderClient>,
+    said: &mut Diagnostics,
 ) -> Result<Diagnostics, Box<Diagnostic>> {
     let server = config.server();
     progress.say(format!("logging in to restart {}", server.title()));
-    let opened = log_in(&server, &server, &mut Private::default(), NOTHING_RESTARTED, context).await;
+    let opened = log_in(&server, &server, &mut Private::default(), NOTHING_RESTARTED, context, said).await;
     let mut opened = opened.map_err(Box::new)?;
     let report = begin(&server, progress, &mut opened.instance).await?;
     let mut server = server;
@@ -172,7 +181,7 @@ async fn restart(
         let speed = answers.speed.as_ref().map(|speed| format!(", {speed} tokens per second")).unwrap_or_default();
         progress.say(format!("ready: process {pid}{speed}"));
         work.watch.done(&ended.now);
-        return Ok(opened.warnings);
+        return Ok(Diagnostics::new());
     }
     // The arguments to blame are the resource's.
     let without_path = |diagnostic| Diagnostic { path: None, ..diagnostic };

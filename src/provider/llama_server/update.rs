@@ -14,12 +14,21 @@ use super::{
     work::check,
 };
 use crate::{
-    framework::{Attr, Diagnostic, Outcome, StepContext, Update},
+    framework::{Attr, Diagnostic, Diagnostics, Outcome, StepContext, Update},
     provider::ProviderClient,
 };
 
 /// Changes a server in place, or repairs it. A change of the provider's behaviour or of the login restarts nothing.
 pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
+    let mut said = Diagnostics::new();
+    Box::pin(apply(change, context, &mut said)).await.with(said)
+}
+
+async fn apply(
+    change: Update<LlamaServer>,
+    context: &StepContext<ProviderClient>,
+    said: &mut Diagnostics,
+) -> Outcome<LlamaServer> {
     let Update { config, mut prior, mut planned, mut private } = change;
     let effect = UpdateEffect::of(&prior, &planned);
     // The address may have been unknown in the plan.
@@ -29,7 +38,7 @@ pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<Pr
     if effect == UpdateEffect::Note {
         return Outcome::present(planned, private);
     }
-    let mut opened = match log_in(&planned, &config, &mut private, AS_BEFORE, context).await {
+    let mut opened = match log_in(&planned, &config, &mut private, AS_BEFORE, context, said).await {
         Ok(opened) => opened,
         Err(diagnostic) => {
             // A later destroy may abandon a server that cannot be reached.

@@ -183,6 +183,7 @@ impl Login {
                     credentials: some(credentials)?,
                     pin: pinned(bastion.pin(), self.known_bastion.as_deref()),
                     bastion: None,
+                    given_away: ssh::GivenAway::default(),
                 }))
             }
             None => None,
@@ -194,6 +195,7 @@ impl Login {
             credentials: some(credentials)?,
             pin: pinned(ssh.pin(), self.known_host.as_deref()),
             bastion,
+            given_away: ssh::GivenAway::default(),
         })
     }
 
@@ -209,8 +211,11 @@ impl Login {
         context: &StepContext<ProviderClient>,
         warnings: &mut Diagnostics,
     ) -> Result<(ssh::Link, Arc<ssh::Session>), Box<Diagnostic>> {
-        let opened = async {
-            let target = self.target(access, &context.client)?;
+        let failed = |none: NoLogin| Box::new(none.diagnostic(tried.to_owned(), access, ""));
+        let target = self.target(access, &context.client).map_err(failed)?;
+        let (path, client) = (Path::to("host_key"), &context.client);
+        let login = target.clone();
+        let opened = async move {
             let patience = self.timeout().min(context.deadline.saturating_duration_since(Instant::now()));
             // After a stop, Terraform lets running operations, which may use this link, finish before it closes the
             // link.
@@ -224,26 +229,35 @@ impl Login {
             let session = link.session().await?;
             Ok((link, session))
         };
-        let failed = |none: NoLogin| Box::new(none.diagnostic(tried.to_owned(), access, ""));
-        let (link, session) = opened.await.map_err(failed)?;
-        warnings.extend(self.unpinned(&session, Path::to("host_key")));
-        Ok((link, session))
+        let opened = opened.await;
+        warnings.extend(self.unpinned(&login, opened.as_ref().ok().map(|(_, session)| &**session), path, client));
+        opened.map_err(|error: ssh::Error| failed(error.into()))
     }
 
-    /// The warnings about unverified host keys of a session: that of the host, and that of its bastion. `path` is the
-    /// argument that pins the host's key.
-    pub(crate) fn unpinned(&self, session: &ssh::Session, path: Path) -> Diagnostics {
-        let mut warnings = Diagnostics::new();
-        if pinned(self.ssh.pin(), self.known_host.as_deref()).is_none() {
-            warnings.push(unpinned("instance", session.host_key(), path));
-        }
-        if let (Some(bastion), Some(key)) = (self.ssh.bastion.known(), session.bastion_host_key())
-            && pinned(bastion.pin(), self.known_bastion.as_deref()).is_none()
-        {
-            let path = Path::to("ssh").attribute("bastion").attribute("host_key");
-            warnings.push(unpinned("bastion", key, path));
-        }
-        warnings
+    /// The warnings about host keys without a pin after a login, each once in a run: those of its session, or if it
+    /// failed, those that got a password. `path` is the argument that pins the host's key.
+    pub(crate) fn unpinned(
+        &self,
+        target: &ssh::Target,
+        session: Option<&ssh::Session>,
+        path: Path,
+        client: &ProviderClient,
+    ) -> Diagnostics {
+        let key = |target: &ssh::Target, shown: Option<&ssh::HostKey>| {
+            let key = shown.or_else(|| target.given_away.host_key());
+            key.filter(|_| target.pin.is_none()).cloned()
+        };
+        let host = key(target, session.map(ssh::Session::host_key));
+        let shown = session.and_then(ssh::Session::bastion_host_key);
+        let bastion = target.bastion.as_deref().and_then(|bastion| key(bastion, shown));
+        let bastion_path = Path::to("ssh").attribute("bastion").attribute("host_key");
+        let keys = [("instance", host, path), ("bastion", bastion, bastion_path)];
+        let is_new = |whose: &str, key: &ssh::HostKey| client.accepted_unpinned(&format!("{whose} {key}"));
+        keys.into_iter()
+            .filter_map(|(whose, key, path)| Some((whose, key?, path)))
+            .filter(|(whose, key, _)| is_new(whose, key))
+            .map(|(whose, key, path)| unpinned(whose, &key, path))
+            .collect()
     }
 
     /// The time limit of a login: the host's timeout plus, if set, the bastion's.

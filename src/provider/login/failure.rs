@@ -173,7 +173,6 @@ mod tests {
             user: "root".to_owned(),
             tried: tried.iter().map(ToString::to_string).collect(),
             offered: Vec::new(),
-            unpinned: None,
         };
         let many =
             diagnostic(&denied(&["agent's key ssh-rsa SHA256:a", "agent's key ssh-rsa SHA256:b", "server message: c"]));

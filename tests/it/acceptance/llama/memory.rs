@@ -97,6 +97,14 @@ fn a_login_that_leads_to_nothing_warns_about_the_host_key_too() {
         let said = workspace.try_plan(&[]);
         assert_eq!(unpinned(&said), 1, "{said:#?}");
         assert!(says(&said, Severity::Warning, "no such file in the instance"), "{said:#?}");
+        // A refused password has been sent too. A server without a GPU has no memory to check, but a login.
+        let refused = Server::new().set("ssh", "{ password = \"wrong\" }");
+        for server in [refused.clone(), refused.set("gpu_layers", 0)] {
+            workspace.write(&server.config());
+            let said = workspace.try_plan(&[]);
+            assert_eq!(unpinned(&said), 1, "{said:#?}");
+            assert!(says(&said, Severity::Warning, "this text: ssh-"), "{said:#?}");
+        }
         for read in [
             "data \"damodel_model\" \"m\" {\n  path = \"~/missing.gguf\"\n  instance_id = \
              damodel_instance.gpu.id\n}\n",

@@ -17,7 +17,7 @@ use crate::support::{
     plugin::BINARY,
     ports::free_port,
     sshd::{Agent, Cable, Sshd},
-    terraform::{Cli, Severity, Site, Started, Workspace, config_with, each_cli, refusal, says},
+    terraform::{Cli, Diagnostic, Severity, Site, Started, Workspace, config_with, each_cli, refusal, says},
 };
 
 /// A host with an sshd, whose server has a port of the real network.
@@ -297,6 +297,41 @@ fn a_login_that_may_only_forward_is_enough_for_a_chat_and_a_tunnel() {
         }
         workspace.destroy_ok();
         assert_eq!(host.servers(), []);
+    });
+}
+
+/// A bastion without a pin: an update is the first to log in through it, then two chats in one run.
+#[test]
+fn a_bastion_without_a_pin_is_named_once_in_each_command() {
+    each_host(|host, workspace| {
+        let bastion = Sshd::started().unwrap();
+        let key = bastion.target().credentials.private_key_file.unwrap().display().to_string();
+        let through =
+            host.ssh_with_key(&format!("bastion = {}", ssh(bastion.port(), &format!("private_key_file = {key:?}"))));
+        let first = host.server();
+        workspace.apply_ok(&config(&first));
+        let unpinned = |said: &[Diagnostic], whose: &str| {
+            let words = format!("host key of the {whose} is not pinned");
+            said.iter().filter(|said| said.summary.contains(&words)).count()
+        };
+        let first = first.set("ssh", &through);
+        workspace.write(&config(&first));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done, "{said:#?}");
+        assert_eq!((unpinned(&said, "instance"), unpinned(&said, "bastion")), (0, 1), "{said:#?}");
+
+        let chat = |label: &str| {
+            format!(
+                "data \"damodel_chat_completion\" {label:?} {{\n  target = \"llama_server\"\n  llama_server_id = \
+                 {X}.id\n  ssh = {through}\n  model = \"any\"\n messages = [{{ role = \"user\", content = \"a\" \
+                 }}]\n}}\n"
+            )
+        };
+        workspace.write(&format!("{}{}{}", config(&first), chat("a"), chat("b")));
+        let said = workspace.try_plan(&[]);
+        assert_eq!((unpinned(&said, "instance"), unpinned(&said, "bastion")), (1, 1), "{said:#?}");
+        workspace.write(&config(&first));
+        workspace.destroy_ok();
     });
 }
 

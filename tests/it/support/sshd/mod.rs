@@ -21,7 +21,7 @@ use std::{
     thread,
 };
 
-use damodel::ssh::{Credentials, Pin, Target};
+use damodel::ssh::{Credentials, GivenAway, Pin, Target};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::{Pid, User, geteuid},
@@ -181,7 +181,8 @@ impl Sshd {
     /// Its address, with these credentials.
     pub(crate) fn target_with(&self, credentials: Credentials) -> Target {
         let user = User::from_uid(geteuid()).unwrap().unwrap().name;
-        Target { host: "127.0.0.1".to_owned(), port: self.port, user, credentials, pin: None, bastion: None }
+        let host = "127.0.0.1".to_owned();
+        Target { host, port: self.port, user, credentials, pin: None, bastion: None, given_away: GivenAway::default() }
     }
 
     /// Its port, once it is started.
