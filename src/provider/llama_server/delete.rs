@@ -118,8 +118,10 @@ async fn stop(
         }
         Ok(_) => Ok(Diagnostics::new()),
         Err(trouble) => {
-            let error = failure::unseen(state, &trouble, None, STAYS_UNLESS_ABANDONED);
-            if trouble.is_out_of_reach() { unreachable(error) } else { Err(Box::new(error)) }
+            let is_out_of_reach = trouble.is_out_of_reach();
+            let now = if is_out_of_reach { STAYS_UNLESS_ABANDONED } else { stays(state, &context.client) };
+            let error = failure::unseen(state, &trouble, None, now);
+            if is_out_of_reach { unreachable(error) } else { Err(Box::new(error)) }
         }
     }
 }
