@@ -102,6 +102,14 @@ impl DestroyFallback {
             _ => None,
         }
     }
+
+    /// The value, as the configuration has it.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Abandon => "abandon",
+            Self::Fail => "fail",
+        }
+    }
 }
 
 impl ProviderClient {

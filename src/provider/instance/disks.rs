@@ -220,16 +220,23 @@ pub(super) async fn losses(instance: &Instance, client: Option<&ProviderClient>,
 }
 
 /// The warning that the release of a prepaid instance may be refused.
-pub(super) fn prepaid(instance: &Instance) -> Option<Diagnostic> {
+pub(super) fn prepaid(instance: &Instance, client: Option<&ProviderClient>) -> Option<Diagnostic> {
     let payment = instance.payment_type.as_str().filter(|payment| *payment != "Hourly")?;
     let until = instance.release_time.as_str().or(instance.rent_deadline.as_str()).unwrap_or("an unknown time");
+    let variable = client.filter(|client| instance.never_abandoned(client).is_none());
+    let decides = match variable.and_then(|client| client.on_unreleasable) {
+        Some(wanted) => format!("DAMODEL_ON_UNRELEASABLE is {:?} and decides what happens then.", wanted.as_str()),
+        None => format!(
+            "on_unreleasable decides what happens then; its value in the state is {:?}.",
+            instance.on_unreleasable.as_str().unwrap_or("fail")
+        ),
+    };
     Some(Diagnostic::warning(
         "The service may refuse to release the prepaid instance",
         format!(
             "{} is paid for {payment}, until {until}. The service may forbid its release before that date (160012). \
-             on_unreleasable decides what happens then; its value in the state is {:?}.",
-            instance.title(),
-            instance.on_unreleasable.as_str().unwrap_or("fail")
+             {decides}",
+            instance.title()
         ),
     ))
 }

@@ -258,7 +258,7 @@ impl Managed for Instance {
         let instances = release.client.api.instances();
         let status = match instances.detail(&release.key, &release.limits).await {
             Ok(detail) => detail.instance.status,
-            Err(error) => return Some(Forbidden::Kept(release.failed(&error).into())),
+            Err(error) => return Some(release.kept(release.failed(&error))),
         };
         match &status {
             Some(InstanceStatus::Failed) => Some(Forbidden::Abandoned(Diagnostic::warning(
@@ -356,11 +356,16 @@ impl Release<'_, Instance> {
         let until = state.release_time.as_str().or(state.rent_deadline.as_str());
         let until = until.unwrap_or("a time that the service does not report");
         if !is_abandoned {
+            let other = if asked == Some("abandon") {
+                "remove the variable: DAMODEL_ON_UNRELEASABLE is \"fail\", so on_unreleasable = \"abandon\" is ignored."
+            } else {
+                "set on_unreleasable = \"abandon\" and apply, or set DAMODEL_ON_UNRELEASABLE=abandon, to remove it from \
+                 the state and leave it until then."
+            };
             return Forbidden::Kept(
                 failed(format!(
                     "The resource stays in the state, and is paid for until {until}. A prepaid instance can often be \
-                     released only when its term ends: destroy again then, or set on_unreleasable = \"abandon\" (or \
-                     DAMODEL_ON_UNRELEASABLE=abandon) to remove it from the state and leave it until then."
+                     released only when its term ends: destroy again then, or {other}"
                 ))
                 .into(),
             );

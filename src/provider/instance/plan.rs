@@ -159,7 +159,8 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
         return;
     }
     let losses = disks::losses(prior, client, limits).await;
-    plan.diagnostics.extend(disks::prepaid(prior).map(Into::into).unwrap_or_default());
+    let said = disks::prepaid(prior, context.client.map(AsRef::as_ref));
+    plan.diagnostics.extend(said.map(Into::into).unwrap_or_default());
     if let Some(ignored) = context.client.and_then(|client| prior.never_abandoned(client)) {
         plan.diagnostics.push(ignored);
     }
@@ -199,7 +200,8 @@ pub(super) async fn destroy(plan: &mut DestroyPlan<Instance>, context: &PlanCont
     }
     let client = context.client.map(AsRef::as_ref).filter(|client| client.preflight);
     let losses = disks::losses(prior, client, &planning_limits(context)).await;
-    plan.diagnostics.extend(disks::prepaid(prior).map(Into::into).unwrap_or_default());
+    let said = disks::prepaid(prior, context.client.map(AsRef::as_ref));
+    plan.diagnostics.extend(said.map(Into::into).unwrap_or_default());
     if let Some(ignored) = context.client.and_then(|client| prior.never_abandoned(client)) {
         plan.diagnostics.push(ignored);
     }

@@ -1,6 +1,6 @@
 //! Instances that must not be destroyed, and instances that cannot be.
 
-use damodel::sandbox::{FaultAction, Options, StateList, When};
+use damodel::sandbox::{Code, FaultAction, Options, StateList, When};
 use serde_json::json;
 
 use crate::support::terraform::{
@@ -88,7 +88,11 @@ fn a_prepaid_machine_is_abandoned_where_that_is_wanted() {
     each_workspace(|site, workspace| {
         workspace.apply_ok(&monthly(Instance::new("x").text("on_unreleasable", "abandon")));
         workspace.set_env("DAMODEL_ON_UNRELEASABLE", "fail");
-        assert!(!workspace.try_destroy().0, "the variable wins over the state");
+        let (done, said) = workspace.try_destroy();
+        assert!(!done, "the variable wins over the state");
+        let text = said.iter().map(Diagnostic::text).collect::<String>();
+        assert!(text.contains("on_unreleasable = \"abandon\" is ignored"), "{text}");
+        assert!(text.contains("DAMODEL_ON_UNRELEASABLE is \"fail\" and decides"), "{text}");
         workspace.remove_env("DAMODEL_ON_UNRELEASABLE");
         workspace.destroy_ok();
         assert!(workspace.state().addresses().is_empty());
@@ -150,6 +154,13 @@ fn a_machine_that_is_busy_is_released_later() {
         assert!(!text.contains("paid for until"), "{text}");
         assert_eq!(workspace.state().addresses(), [X]);
         assert_eq!(site.requests("instance_release"), 2, "once more after a look that showed it Running");
+        // Also if the status of the instance is unknown at the refusal.
+        let error = FaultAction::Error { code_n: Code::PermissionDenied, processed: false };
+        site.arm("instance_detail", When::Always, error);
+        let (done, said) = workspace.try_apply(&["-destroy", "-refresh=false"]);
+        let text = said.iter().map(Diagnostic::text).collect::<String>();
+        assert!(!done && text.matches(ignored).count() == 2, "{text}");
+        site.sandbox().clear_faults();
         unreleasable(false);
         workspace.finish();
     });
