@@ -50,6 +50,13 @@ const TEN_YEARS: [(&str, i64, &str); 3] =
     [("Daily", 3653, "days"), ("Weekly", 522, "weeks"), ("Monthly", 120, "months")];
 
 fn payment(config: &Instance, diagnostics: &mut Diagnostics) {
+    if let (Some("Hourly"), Some(true)) = (config.payment_type.as_str(), config.auto_renew.known()) {
+        diagnostics.warning_at(
+            Path::to("auto_renew"),
+            "auto_renew has no effect",
+            "An hourly instance has no term that could be renewed.",
+        );
+    }
     match (config.payment_type.as_str(), config.purchase_duration.is_null()) {
         (Some("Hourly"), false) => diagnostics.warning_at(
             Path::to("purchase_duration"),
@@ -133,6 +140,16 @@ mod tests {
         assert_eq!(paths(&config), ["max_age"], "expire leaves it");
         config.payment_type = "Hourly".into();
         assert_eq!(paths(&config), ["purchase_duration"], "it has no effect");
+    }
+
+    /// It would be sent, forces a replacement, and renews nothing.
+    #[test]
+    fn an_hourly_instance_is_not_renewed() {
+        let renewed = Instance { auto_renew: Attr::Known(true), ..Instance::default() };
+        assert_eq!(paths(&Instance { payment_type: "Hourly".into(), ..renewed.clone() }), ["auto_renew"]);
+        assert!(paths(&Instance { payment_type: Attr::Unknown, ..renewed.clone() }).is_empty());
+        let daily = Instance { payment_type: "Daily".into(), purchase_duration: Attr::Known(1), ..renewed };
+        assert!(paths(&daily).is_empty());
     }
 
     #[test]

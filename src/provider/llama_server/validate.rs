@@ -21,6 +21,16 @@ pub(super) fn validate(config: &LlamaServer, diagnostics: &mut Diagnostics) {
     model_source::validate(config, diagnostics);
     extra_args(config, diagnostics);
     environment(config, diagnostics);
+    if let Attr::Known(probe) = &config.probe
+        && let (Some(endpoint @ ("embeddings" | "rerank" | "health")), false) =
+            (probe.endpoint.as_str(), probe.expect.is_null())
+    {
+        diagnostics.warning_at(
+            Path::to("probe").attribute("expect"),
+            "expect has no effect",
+            format!("Only the answer to a chat is compared with it, and endpoint is {endpoint:?}."),
+        );
+    }
     if let (Some("off"), Some(cache)) = (config.flash_attention.as_str(), config.cache_type_v.as_str())
         && options::needs_flash_attention(cache)
     {
@@ -188,7 +198,10 @@ fn environment(config: &LlamaServer, diagnostics: &mut Diagnostics) {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{super::model::BuildSource, *};
+    use super::{
+        super::model::{BuildSource, Probe},
+        *,
+    };
     use crate::{
         framework::Severity,
         provider::login::{Bastion, Ssh},
@@ -308,6 +321,19 @@ mod tests {
         let with = |cache: &str| LlamaServer { flash_attention: "off".into(), cache_type_v: cache.into(), ..sound() };
         assert_eq!(errors(&with("q8_0")), ["cache_type_v"]);
         assert_eq!(errors(&with("f16")), Vec::<String>::new());
+    }
+
+    /// Only the answer to a chat is a text.
+    #[test]
+    fn an_expected_answer_needs_a_chat() {
+        let with = |endpoint: &str| {
+            let probe = Probe { endpoint: endpoint.into(), expect: "pong".into(), ..Probe::default() };
+            found(&LlamaServer { probe: Attr::Known(probe), ..sound() })
+        };
+        assert_eq!(with("chat"), []);
+        for endpoint in ["embeddings", "rerank", "health"] {
+            assert_eq!(with(endpoint), [(Severity::Warning, "probe.expect".to_owned())], "{endpoint}");
+        }
     }
 
     #[test]
