@@ -610,7 +610,10 @@ impl<C: Creation> Flow<C> {
                 Err(error) => return Ok(Found::Unknown { reason: "a lookup failed", cause: Some(error) }),
             }
             let wait = waits.next().unwrap_or_default();
-            self.context.sleep(wait).await.map_err(|ended| ended.error(C::ENDPOINT))?;
+            if let Err(ended) = self.context.sleep(wait).await {
+                // It may exist, as after a failed lookup.
+                return Ok(Found::Unknown { reason: "it is not shown yet", cause: Some(ended.error(C::ENDPOINT)) });
+            }
         }
     }
 

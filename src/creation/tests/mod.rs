@@ -555,3 +555,18 @@ async fn what_was_released_since_is_made_anew(#[case] answered: bool, #[case] le
     assert_eq!(creates(&ledger), 1);
     assert_eq!(phases(&journal), [CreatePhase::Accepted]);
 }
+
+/// It may be too young to be shown. The run does not say that nothing was created: the state gets the object, as after
+/// a lookup that failed.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_not_shown_before_the_run_ends_is_adopted() {
+    let (_folder, journal) = journal();
+    killed(&journal, true).await;
+    let (client, ledger) = serve(|request| async move {
+        if request.endpoint == Endpoint::InstanceDetail { refusal(160_003) } else { page(&[]) }
+    });
+    let accepted = create_one(&client, &next(&journal), 30).await.unwrap();
+    assert_eq!((accepted.made.uid.as_str(), accepted.origin), ("ins-1", Origin::Adopted));
+    assert_eq!(creates(&ledger), 0);
+    assert_eq!(phases(&journal), [CreatePhase::Accepted]);
+}

@@ -235,8 +235,8 @@ impl<M: Managed> ManagedCreate<'_, M> {
             self.diagnostics.push(Diagnostic::warning(
                 format!("The pending record of {title} was not closed"),
                 format!(
-                    "{error}. The state contains {title}. Remove the file: otherwise a later create of an equal {} \
-                     adopts it.",
+                    "{error}. When the state contains {title}, remove the file: otherwise a later create of an equal \
+                     {} adopts it.",
                     noun::<M>()
                 ),
             ));

@@ -127,8 +127,8 @@ fn advice<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> String {
         LeftoverKind::Finished => format!(
             "{managed}, or give each its own `stack`. Otherwise run a whole plan once: it may be in a state that this \
              run does not read, as with -target. If Terraform could not store the state: terraform state push \
-             errored.tfstate. If no state has it, {forget}{import} (if the address is taken, first run terraform \
-             state rm with it, or release the new object)."
+             errored.tfstate. If no state has it, release it in the console, then {forget}{import} (if the \
+             address is taken, first release the new object)."
         ),
         LeftoverKind::Marked => format!(
             "{managed}, or give each its own `stack`. Its name {name:?} has the marker of this configuration, and it \
