@@ -14,8 +14,8 @@ variable "candidates" {
   }))
 
   validation {
-    condition     = length(var.candidates) > 0 && alltrue([for it in var.candidates : it.spec_id != null || it.spec_type != null])
-    error_message = "At least one candidate is needed, and each needs spec_id or spec_type."
+    condition     = alltrue([for it in var.candidates : it.spec_id != null || it.spec_type != null])
+    error_message = "Each candidate needs spec_id or spec_type."
   }
 }
 

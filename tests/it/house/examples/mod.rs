@@ -230,6 +230,20 @@ fn a_stack_with_candidates_is_created_while_stock_flaps() {
     });
 }
 
+/// The filter of a list that a module gets may match nothing one day, when its instance has long been bought.
+#[test]
+fn an_empty_list_of_candidates_changes_no_endpoint() {
+    each_stage(&modules().join("llm-endpoint/examples/basic"), |stage| {
+        stage.run(&["apply", "-no-color", "-auto-approve"]);
+        let (main, from) = (stage.path("main.tf"), "data.damodel_specs.gpu.specs");
+        fs::write(&main, fs::read_to_string(&main).unwrap().replace(from, "[]")).unwrap();
+        stage.workspace.settled();
+        stage.run(&["destroy", "-no-color", "-auto-approve"]);
+        let plan = stage.workspace.try_plan(&[]);
+        assert!(plan.iter().any(|said| said.is_error() && said.text().contains("No candidates")), "{plan:#?}");
+    });
+}
+
 /// Copies the example of a module, with further files.
 fn copy_module(to: &Path, further: &[&str]) {
     for file in ["main.tf", "outputs.tf", "variables.tf", "versions.tf"].iter().chain(further) {
