@@ -25,7 +25,7 @@ use self::{
     inventory::Inventory,
     states::AuditedState,
 };
-use super::{Failure, ServiceArguments, adopt, aligned};
+use super::{Failure, ServiceArguments, adopt, aligned, service::path_or_nothing};
 use crate::{
     api::{Client, Context, ObjectKind},
     plugin::with_causes,
@@ -56,8 +56,8 @@ pub struct Arguments {
     /// States; `-` reads one from standard input.
     #[arg(value_name = "STATE|-")]
     pub states: Vec<PathBuf>,
-    /// A pending directory of the provider (DAMODEL_PENDING_DIR). May be repeated.
-    #[arg(long, value_name = "DIR")]
+    /// A pending directory of the provider. May be repeated.
+    #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
     pub pending: Vec<PathBuf>,
     /// The form of the list.
     #[arg(long, value_enum, default_value_t = ListFormat::Table, value_name = "FORMAT")]

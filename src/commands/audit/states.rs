@@ -324,7 +324,8 @@ pub(in crate::commands) struct Note {
 /// Reads the pending records of all directories; one failure fails all.
 pub(in crate::commands) fn read(directories: &[PathBuf], environment: &Environment) -> Result<Vec<Note>, Failure> {
     let mut notes = Vec::new();
-    for directory in directories {
+    // An empty variable counts as not set.
+    for directory in directories.iter().filter(|directory| !directory.as_os_str().is_empty()) {
         let path = environment.path(directory)?;
         if !path.is_dir() {
             return Err(Failure::new(format!("no pending directory at {}", directory.display())));

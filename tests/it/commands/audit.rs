@@ -258,10 +258,19 @@ fn a_note_holds_what_it_made() {
             "process": 1, "ids": {"id": disk}});
         fs::write(file(ending), note.to_string()).unwrap();
         let run = audit(&site, folder.path(), &["--pending", "notes", "--format", "json"]);
+        // The folder of the provider's variable counts as well.
+        let mut command = Command::new(BINARY);
+        command.args(["audit", "--format", "json"]).current_dir(folder.path()).env_clear();
+        command.env("DAMODEL_BASE_URL", site.base_url()).env("DAMODEL_API_TOKEN", site.token());
+        let by_variable = Run::of(command.env("DAMODEL_PENDING_DIR", "notes").output().unwrap());
         fs::remove_file(file(ending)).unwrap();
-        let found: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
-        let object = found["objects"].as_array().unwrap().iter().find(|object| object["id"] == *disk).unwrap();
-        (json!([object["holder"], object["source"], object["address"]]), run.stderr)
+        let holder_in = |run: &Run| {
+            let found: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
+            let object = found["objects"].as_array().unwrap().iter().find(|object| object["id"] == *disk).unwrap();
+            json!([object["holder"], object["source"], object["address"]])
+        };
+        assert_eq!((holder_in(&by_variable), &by_variable.stderr), (holder_in(&run), &run.stderr));
+        (holder_in(&run), run.stderr)
     };
     let unmanaged = json!(["unmanaged", null, null]);
     assert_eq!(holder(site.base_url(), ".json"), (json!(["pending", "notes", null]), String::new()));
