@@ -214,9 +214,14 @@ async fn a_create_without_an_answer_is_found_by_the_name_that_was_sent() {
     assert!(said.contains("sent") && said.contains(&uid) && said.contains("Creating"), "{said}");
 
     scene.mutate(Mutation::RemoveInstance { uid: uid.clone() });
-    for (acknowledged, age, is_young) in
-        [(false, 0, true), (false, 60, true), (true, 121, true), (false, -9000, true), (true, 601, false)]
-    {
+    for (acknowledged, age, is_young) in [
+        (false, 0, true),
+        (false, 110, true),
+        (true, 121, true),
+        (true, 590, true),
+        (false, -9000, true),
+        (true, 601, false),
+    ] {
         scene.edit_note(|note| note["acknowledged"] = acknowledged.into());
         scene.set_age(age);
         scene.is_young(is_young).await;
