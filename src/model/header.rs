@@ -127,14 +127,15 @@ impl Tensors {
             None => false,
         };
         let part = match tensor.layer() {
-            Some(layer) => self.layers.entry(layer).or_default(),
-            None if tensor.name == "token_embd.weight" => &mut self.embedding,
+            Some(layer) => Some(self.layers.entry(layer).or_default()),
+            None if tensor.name == "token_embd.weight" => Some(&mut self.embedding),
+            None if LOOKED_UP.contains(&&*tensor.name) => None,
             // The frequencies of rotary positions exist once for all layers, and are loaded with the first one.
-            None if tensor.name.starts_with("rope_") => self.layers.entry(0).or_default(),
-            None => &mut self.output,
+            None if tensor.name.starts_with("rope_") => Some(self.layers.entry(0).or_default()),
+            None => Some(&mut self.output),
         };
         self.has_output |= tensor.name == "output.weight";
-        add(part, bytes)
+        part.is_none_or(|part| add(part, bytes))
             && add(self.types.entry(tensor.ty).or_default(), bytes)
             && add(&mut self.bytes, bytes)
             && add(&mut self.elements, tensor.elements)
@@ -162,6 +163,10 @@ impl Tensors {
         self.types.iter().max_by_key(|(_, bytes)| **bytes).and_then(|(ty, _)| *ty)
     }
 }
+
+/// What the input looks up beside the token embeddings: the server keeps it in the host's memory (llama.cpp,
+/// llama-arch.cpp: LLM_TENSOR_LAYER_INPUT).
+const LOOKED_UP: &[&str] = &["per_layer_token_embd.weight", "position_embd.weight", "token_types.weight"];
 
 /// The longest name of a tensor in ggml.
 const MAX_NAME: usize = 64;

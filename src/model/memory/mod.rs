@@ -178,9 +178,12 @@ struct Weights {
     host: u64,
 }
 
-/// The token embeddings stay on the host; if they are also the output, the card has a copy.
+/// The token embeddings stay on the host, with all else that the input looks up; if they are also the output, the card
+/// has a copy.
 fn weights(model: &GgufModel, offload: Offload, notes: &mut Vec<String>) -> Weights {
-    let mut weights = Weights { card: 0, predicting: 0, host: model.embedding_bytes };
+    let others = model.layer_bytes.iter().copied().fold(model.output_bytes, u64::saturating_add);
+    let input = model.tensor_bytes.saturating_sub(others).max(model.embedding_bytes);
+    let mut weights = Weights { card: 0, predicting: 0, host: input };
     for (layer, bytes) in model.layer_bytes.iter().enumerate() {
         let part = if offload.has(layer) { &mut weights.card } else { &mut weights.host };
         *part = part.saturating_add(*bytes);

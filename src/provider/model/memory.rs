@@ -30,6 +30,7 @@ const NEEDED: &[&str] = &[
     "layer_bytes",
     "embedding_bytes",
     "output_bytes",
+    "tensor_bytes",
 ];
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -121,6 +122,7 @@ fn model_of(described: &Value) -> Result<GgufModel, String> {
         layer_bytes: each("layer_bytes")?,
         embedding_bytes: one("embedding_bytes")?.unwrap_or_default(),
         output_bytes: one("output_bytes")?.unwrap_or_default(),
+        tensor_bytes: one("tensor_bytes")?.unwrap_or_default(),
         ..GgufModel::default()
     })
 }

@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use damodel::model::{Error, FileFault, GgufModel, MAX_HEADER, ModelBytes, read};
+use damodel::model::{Error, FileFault, GgufModel, MAX_HEADER, ModelBytes, ServerOptions, memory, read};
 use futures_util::FutureExt as _;
 
 use crate::support::gguf::{F16, F32, Gguf, Kind, Q4_K, Q8_0, Size};
@@ -91,6 +91,23 @@ fn a_header_says_what_the_model_is() {
     assert!(found.has_chat_template && !found.tied_output);
     assert_eq!(found.parameters, 2 * 512 * 512 + 5 * 512 + 2 * (2 * 512 * 512 + 2 * 512 * 128 + 3 * 512 * 1024));
     assert_eq!(found.fingerprint.len(), 64);
+}
+
+/// llama.cpp keeps all tensors of its input layer in the host's memory (llama-arch.cpp, LLM_TENSOR_LAYER_INPUT).
+#[test]
+fn what_the_input_looks_up_is_no_output() {
+    let file = Gguf::new("gemma3n")
+        .number("gemma3n.block_count", 1)
+        .tensor("token_embd.weight", &[32, 8], F16)
+        .tensor("per_layer_token_embd.weight", &[32, 64], F16)
+        .tensor("position_embd.weight", &[32, 2], F16)
+        .tensor("token_types.weight", &[32, 2], F16)
+        .tensor("blk.0.ffn_up.weight", &[32, 32], F16)
+        .tensor("output_norm.weight", &[32], F32);
+    let found = model(&file);
+    assert_eq!((found.embedding_bytes, found.output_bytes, found.tensor_bytes), (512, 128, 7040));
+    let memory = memory(&found, &ServerOptions::default());
+    assert_eq!(memory.weights, Some(2048 + 128 + 512));
 }
 
 #[test]
