@@ -1,6 +1,6 @@
 //! Rules for names and paths that can be checked without the service.
 
-use crate::framework::schema::Validator;
+use crate::framework::{Attr, schema::Validator};
 
 /// The rule for a name or a code: it is more than white space.
 pub(super) fn non_empty() -> Validator {
@@ -42,6 +42,15 @@ pub(super) fn is_absolute_path(path: &str) -> bool {
 /// Whether two paths are equal, apart from a slash at the end.
 pub(super) fn same_path(left: &str, right: &str) -> bool {
     left.trim_end_matches('/') == right.trim_end_matches('/')
+}
+
+/// Keeps a path of the state that the configuration spells with or without a slash at its end.
+pub(super) fn keep_path(planned: &mut Attr<String>, prior: &Attr<String>) {
+    if let (Some(after), Some(before)) = (planned.as_str(), prior.as_str())
+        && same_path(after, before)
+    {
+        *planned = prior.clone();
+    }
 }
 
 /// The rule of [`is_allowed_disk_path`], as a phrase.

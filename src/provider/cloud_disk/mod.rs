@@ -12,7 +12,7 @@ use super::{
     disk_sizes,
     errors::Failure,
     lifecycle::{self, AfterRefusal, Common, Free, ImportTarget, Kind, Managed, ManagedExt as _, Release},
-    rules::same_path,
+    rules::{keep_path, same_path},
     words::{capitalized, disk_status, keep, storage_class, time},
 };
 use crate::{
@@ -64,6 +64,15 @@ impl Managed for CloudDisk {
 
     async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
         check_size(&plan.planned, context, &mut plan.diagnostics).await;
+    }
+
+    /// A slash at the end of its path is no other path.
+    fn decide_changes(plan: &mut UpdatePlan<Self>) {
+        let UpdatePlan { prior, planned, replace, .. } = plan;
+        keep_path(&mut planned.mount_path, &prior.mount_path);
+        if planned.mount_path == prior.mount_path {
+            replace.retain(|path| *path != Path::to("mount_path"));
+        }
     }
 
     /// A disk cannot shrink.

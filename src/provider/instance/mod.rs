@@ -89,6 +89,7 @@ impl Managed for Instance {
 
     fn decide_changes(plan: &mut UpdatePlan<Self>) {
         plan::spare_hourly(plan);
+        plan::keep_spellings(plan);
         candidates::pin(plan);
     }
 

@@ -1,5 +1,7 @@
 //! Plans of instances.
 
+use serde_json::Value;
+
 use super::{
     candidates::{self, DEFAULT_GPU_NUM},
     checks, choices,
@@ -11,7 +13,7 @@ use crate::{
     framework::{Attr, CreatePlan, DestroyPlan, Diagnostics, Path, PlanContext, UpdatePlan},
     provider::{
         ProviderClient, account_budget::Replaced, client::planning_limits, errors::missing_region,
-        lifecycle::ManagedExt as _, protection, words::capitalized,
+        lifecycle::ManagedExt as _, protection, rules::keep_path, words::capitalized,
     },
 };
 
@@ -189,6 +191,37 @@ pub(super) fn spare_hourly(plan: &mut UpdatePlan<Instance>) {
     let is_hourly = |instance: &Instance| instance.payment_type.as_str() == Some("Hourly");
     if is_hourly(&plan.prior) && is_hourly(&plan.planned) {
         plan.replace.retain(|path| *path != Path::to("purchase_duration"));
+    }
+}
+
+/// Keeps what is only spelled in another way, and replaces no instance: mount paths with and without a slash at their
+/// end, and documents with other white space or order.
+pub(super) fn keep_spellings(plan: &mut UpdatePlan<Instance>) {
+    let UpdatePlan { prior, planned, replace, .. } = plan;
+    let documents = |instance: &Instance| {
+        let texts = instance.object_mounts.known().into_iter().flatten();
+        let documents = texts.map(|text| serde_json::from_str::<Value>(text.as_str()?).ok());
+        documents.collect::<Option<Vec<_>>>().filter(|documents| !documents.is_empty())
+    };
+    if documents(planned).is_some_and(|documents_now| Some(documents_now) == documents(prior)) {
+        planned.object_mounts = prior.object_mounts.clone();
+    }
+    keep_path(&mut planned.data_disk_mount_path, &prior.data_disk_mount_path);
+    for ((_, disk), (_, before)) in planned.exist_disks.elements_mut().zip(prior.exist_disks.elements()) {
+        keep_path(&mut disk.mount_path, &before.mount_path);
+    }
+    for ((_, disk), (_, before)) in planned.new_disks.elements_mut().zip(prior.new_disks.elements()) {
+        keep_path(&mut disk.mount_path, &before.mount_path);
+    }
+    for (name, is_kept) in [
+        ("data_disk_mount_path", planned.data_disk_mount_path == prior.data_disk_mount_path),
+        ("exist_disks", planned.exist_disks == prior.exist_disks),
+        ("new_disks", planned.new_disks == prior.new_disks),
+        ("object_mounts", planned.object_mounts == prior.object_mounts),
+    ] {
+        if is_kept {
+            replace.retain(|path| *path != Path::to(name));
+        }
     }
 }
 

@@ -152,6 +152,31 @@ fn a_slash_at_the_end_of_a_mount_path_replaces_nothing() {
     });
 }
 
+/// In the configuration it was planned to replace the disk with its data, and the instance.
+#[test]
+fn a_path_or_document_that_is_spelled_in_another_way_replaces_nothing() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::new(cli, &site);
+        let all = |slash: &str| {
+            let own = disk("x").replace("size_gb", &format!("mount_path = \"/data/x{slash}\"\n  size_gb"));
+            let existing = "disk_id = damodel_cloud_disk.x.disk_id, mount_path";
+            let machine = Instance::new("x")
+                .text("data_disk_mount_path", &format!("/root/data{slash}"))
+                .set("exist_disks", format_args!("[{{ {existing} = \"/data/y{slash}\" }}]"))
+                .set("object_mounts", if slash.is_empty() { "[jsonencode({ a = 1 })]" } else { r#"["{ \"a\": 1 }"]"# })
+                .set("new_disks", format_args!("[{{ size_gb = 20, spec_id = 31, mount_path = \"/data/z{slash}\" }}]"));
+            config(format!("{own}{machine}"))
+        };
+        for (made, spelled) in [("", "/"), ("/", "")] {
+            workspace.apply_ok(&all(made));
+            workspace.write(&all(spelled));
+            workspace.settled();
+            workspace.finish();
+        }
+    });
+}
+
 /// Two services use the same disk numbers. Terraform gets no answer of the create in one; the disk of the other in the
 /// state does not prove that it did.
 #[test]
