@@ -97,8 +97,11 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit], driver: &str) 
         .filter(|number| number.starts_with(|c: char| c.is_ascii_digit()))
         .collect();
     let compiles = |toolkit: &&Toolkit| {
-        // A toolkit that lists none may support all.
-        let knows = |number: &&str| toolkit.architectures.iter().any(|known| known == number);
+        // A toolkit that lists none may support all, and one that lists 90 has 90a too.
+        let knows = |number: &&str| {
+            let plain = number.trim_end_matches(['a', 'f']);
+            toolkit.architectures.iter().any(|known| known == number || known == plain)
+        };
         toolkit.architectures.is_empty() || numbers.iter().all(knows)
     };
     let major = |version: &str| version.split('.').next().and_then(|major| major.parse::<u32>().ok());
@@ -208,6 +211,7 @@ mod tests {
     #[rstest]
     #[case::the_first_that_will_do(&[("13.0", "75 89"), ("12.4", "70 89"), ("11.8", "70")], "70", "", Ok("12.4"))]
     #[case::of_its_kind(&[("13.0", "75"), ("12.4", "70")], "70-virtual", "", Ok("12.4"))]
+    #[case::with_more_features(&[("13.0", "75 90"), ("12.4", "70")], "90a-real", "", Ok("13.0"))]
     #[case::all_of_them(&[("13.0", "75 89"), ("12.4", "70 89")], "70 89", "", Ok("12.4"))]
     #[case::one_that_does_not_tell(&[("10.0", "")], "70", "", Ok("10.0"))]
     #[case::a_word_of_cmake(&[("13.0", "75")], "native", "", Ok("13.0"))]
