@@ -1,5 +1,7 @@
 //! Plans: the effect of an update in the instance.
 
+use secrecy::ExposeSecret;
+
 use super::{
     bootstrap::absolute,
     failure::as_warning,
@@ -9,7 +11,7 @@ use super::{
 };
 use crate::{
     api::{self, InstanceStatus, InstanceUid},
-    framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, PlanContext, UpdatePlan, to_value},
+    framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, PlanContext, UpdatePlan, Value, to_value},
     provider::{
         ProviderClient,
         client::planning_limits,
@@ -53,8 +55,22 @@ impl UpdateEffect {
 fn changes_the_server(prior: &LlamaServer, planned: &LlamaServer) -> bool {
     let values = to_value(prior).and_then(|prior| Ok((prior, to_value(planned)?)));
     values.is_ok_and(|(prior, planned)| {
-        schema::restarting().any(|argument| prior.attribute(&argument.name) != planned.attribute(&argument.name))
+        schema::restarting().any(|argument| {
+            let (before, after) = (prior.attribute(&argument.name), planned.attribute(&argument.name));
+            before != after && !(is_nothing(before) && is_nothing(after))
+        })
     })
+}
+
+/// Whether a value sets nothing: null, or a collection or an object without anything in it.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::List(elements) => elements.is_empty(),
+        Value::Map(elements) => elements.is_empty(),
+        Value::Object(attributes) => attributes.values().all(is_nothing),
+        _ => false,
+    }
 }
 
 /// Refines the plan of a create: whether it can hope to log in, and whether the model fits.
@@ -85,10 +101,12 @@ pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanCon
     change(plan);
 }
 
-/// Keeps the paths that are only spelled in another way: `~/…` and the path of the home are one.
+/// Keeps what is only spelled in another way: `~/…` and the path of the home are one, `[::1]` and `::1`, and a key with
+/// and without a newline at its end.
 fn keep_spellings(plan: &mut UpdatePlan<LlamaServer>) {
     let UpdatePlan { prior, planned, replace, private, .. } = plan;
-    let Some(home) = private.home() else { return };
+    // Without the home, two paths may still differ in a slash only.
+    let home = private.home().unwrap_or_else(|| "~".to_owned());
     let keep = |planned: &mut Attr<String>, prior: &Attr<String>| {
         if let (Some(after), Some(before)) = (planned.as_str(), prior.as_str())
             && absolute(after, &home) == absolute(before, &home)
@@ -104,6 +122,17 @@ fn keep_spellings(plan: &mut UpdatePlan<LlamaServer>) {
     }
     if planned.workspace == prior.workspace {
         replace.retain(|path| *path != Path::to("workspace"));
+    }
+    if let (Attr::Known(after), Attr::Known(before)) = (&planned.api_key, &prior.api_key)
+        && after.trimmed().expose_secret() == before.trimmed().expose_secret()
+    {
+        planned.api_key = prior.api_key.clone();
+    }
+    if let (Attr::Known(planned), Attr::Known(prior)) = (&mut planned.ssh, &prior.ssh)
+        && planned.host().is_some_and(|host| Some(host) == prior.host())
+    {
+        planned.host = prior.host.clone();
+        replace.retain(|path| *path != Path::to("ssh").attribute("host"));
     }
 }
 
@@ -277,6 +306,64 @@ mod tests {
         };
         change(&mut plan);
         plan.planned
+    }
+
+    /// The values of the plan, and whether it replaces the server.
+    fn kept(prior: &LlamaServer, planned: LlamaServer) -> (Value, bool) {
+        let mut plan = UpdatePlan {
+            config: LlamaServer::default(),
+            prior: prior.clone(),
+            planned,
+            replace: vec![Path::to("workspace"), Path::to("ssh").attribute("host")],
+            private: crate::framework::Private::default(),
+            diagnostics: Diagnostics::new(),
+        };
+        keep_spellings(&mut plan);
+        (to_value(&plan.planned).unwrap(), !plan.replace.is_empty())
+    }
+
+    /// A slash at the end of `workspace` replaced a server.
+    #[test]
+    fn what_is_only_spelled_in_another_way_is_kept() {
+        let host = |host: &str| Attr::Known(Ssh { host: host.into(), ..Ssh::default() });
+        let secret = |key: &str| Attr::Known(Secret::new(key));
+        let prior = LlamaServer {
+            model: "~/m.gguf".into(),
+            workspace: "~/workspace".into(),
+            api_key: secret("key"),
+            ssh: host("fd00::1"),
+            ..ready()
+        };
+        let spelled = LlamaServer {
+            model: "~//./m.gguf".into(),
+            package: "//p/llama-server".into(),
+            workspace: "~/workspace/".into(),
+            api_key: secret("key\n"),
+            ssh: host("[fd00::1]\n"),
+            ..prior.clone()
+        };
+        assert_eq!(kept(&prior, spelled), (to_value(&prior).unwrap(), false));
+        for other in [
+            LlamaServer { workspace: "~/work/../workspace".into(), ..prior.clone() },
+            LlamaServer { ssh: host("fd00::2"), ..prior.clone() },
+        ] {
+            assert_eq!(kept(&prior, other.clone()), (to_value(&other).unwrap(), true));
+        }
+    }
+
+    #[test]
+    fn an_empty_collection_is_no_change() {
+        let empty = LlamaServer {
+            extra_args: Attr::Known(Vec::new()),
+            environment: Attr::Known(BTreeMap::new()),
+            triggers: Attr::Known(BTreeMap::new()),
+            source: Attr::Known(super::super::model::BuildSource::default()),
+            ..ready()
+        };
+        assert_eq!(UpdateEffect::of(&ready(), &empty), UpdateEffect::Note);
+        assert_eq!(UpdateEffect::of(&empty, &ready()), UpdateEffect::Note);
+        let set = LlamaServer { extra_args: Attr::Known(vec!["-v".into()]), ..ready() };
+        assert_eq!(UpdateEffect::of(&empty, &set), UpdateEffect::Restart);
     }
 
     #[test]

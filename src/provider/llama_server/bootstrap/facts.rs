@@ -110,13 +110,16 @@ impl Facts {
     }
 }
 
-/// An absolute path: `~/` is the home, and a relative path begins there.
+/// An absolute path without empty and `.` parts: `~/` is the home, and a relative path begins there. What `..` means
+/// depends on links, so it stays.
 pub fn absolute(path: &str, home: &str) -> String {
-    match path.strip_prefix('~') {
+    let whole = match path.strip_prefix('~') {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
         _ if path.starts_with('/') => path.to_owned(),
         _ => format!("{home}/{path}"),
-    }
+    };
+    let parts: Vec<&str> = whole.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    format!("/{}", parts.join("/"))
 }
 
 impl Toolkit {
@@ -285,8 +288,16 @@ mod tests {
         let mut facts = read("cards", "T4, 550.54\nA100, 550.54\nT4");
         facts.learn(read("home", "/root\n"));
         assert_eq!(facts.cards, ["A100", "T4"]);
-        for (path, absolute) in [("~", "/root"), ("~/m", "/root/m"), ("m", "/root/m"), ("/m", "/m"), ("~m", "/root/~m")]
-        {
+        for (path, absolute) in [
+            ("~", "/root"),
+            ("~/m", "/root/m"),
+            ("m", "/root/m"),
+            ("/m", "/m"),
+            ("~m", "/root/~m"),
+            ("~//m/./n/", "/root/m/n"),
+            ("/../m", "/../m"),
+            ("/", "/"),
+        ] {
             assert_eq!(facts.absolute(path), absolute);
         }
         assert_eq!(facts.storage("model"), "/root/public-storage/model");

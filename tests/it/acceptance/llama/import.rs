@@ -80,8 +80,13 @@ fn two_spellings_of_a_path_are_one() {
         };
         let with_source = |home: &str| paths(home).set("source", format_args!("{{ path = \"{home}/source\" }}"));
         workspace.apply_ok(&with_source(&root).config());
-        workspace.write(&with_source("~").config());
-        workspace.settled();
+        for spelled in [with_source("~"), with_source(&format!("{root}/./")).text("workspace", "~/workspace/")] {
+            workspace.write(&spelled.config());
+            workspace.settled();
+        }
+        // Nothing that an empty list or map changes: no value of the server is open.
+        workspace.write(&with_source("~").set("extra_args", "[]").set("environment", "{}").config());
+        assert_eq!(workspace.plan(&[]).change(X).unknown(), Vec::<String>::new());
         workspace.apply_ok(&paths(&root).config());
         let first = pid(&workspace.state());
         let fresh = Workspace::new(cli, &site);
