@@ -39,6 +39,10 @@ mod tests {
             ("--mmproj /no/such", "/no/such", "--mmproj names /no/such"),
             ("-md=/no/such", "/no/such", "-md names /no/such"),
             ("--lora /here,/no/such", "/no/such", "--lora names /no/such"),
+            ("-lcd /no/such", "/no/such", "-lcd names /no/such"),
+            // A scale belongs to the options that have one; a file may be named so.
+            ("--lora /here:7", "/here", ""),
+            ("--lora /here:7", "/here:7", "--lora names /here:7"),
             ("--lora_scaled /here:0.5,/no/such:2", "/no/such", "--lora_scaled names /no/such"),
             ("--chat-template-file ~/here", "~/here", "--chat-template-file names ~/here"),
             ("--mmproj /here --lora /here:0.5 --grammar-file ../here -np /no", "/no", ""),

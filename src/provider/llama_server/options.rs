@@ -63,7 +63,7 @@ pub(super) enum MemoryEffect {
 /// The files of the instance that an option names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OptionFiles {
-    /// Its value is a list of files with commas, each with `:SCALE` behind it or not.
+    /// Its value is a list of files with commas, each with `:SCALE` behind it if the option's name ends in "scaled".
     Many,
     /// It names none.
     None,
@@ -128,6 +128,9 @@ const OPTIONS: &[ServerOption] = &[
             "--models-dir",
             "--models-preset",
             "--embd-gemma-default",
+            "--embd-bge-small-en-default",
+            "--embd-e5-small-en-default",
+            "--embd-gte-small-default",
             "--fim-qwen-1.5b-default",
             "--fim-qwen-3b-default",
             "--fim-qwen-7b-default",
@@ -160,6 +163,7 @@ const OPTIONS: &[ServerOption] = &[
     names_files(MemoryEffect::None, OptionFiles::One, &["--grammar-file"]),
     names_files(MemoryEffect::None, OptionFiles::One, &["-jf", "--json-schema-file"]),
     names_files(MemoryEffect::None, OptionFiles::One, &["-lcs", "--lookup-cache-static"]),
+    names_files(MemoryEffect::None, OptionFiles::One, &["-lcd", "--lookup-cache-dynamic"]),
     names_files(MemoryEffect::None, OptionFiles::One, &["--mcp-servers-config"]),
     names_files(MemoryEffect::None, OptionFiles::One, &["--media-path"]),
     names_files(MemoryEffect::None, OptionFiles::One, &["--path"]),
@@ -261,7 +265,11 @@ pub(super) fn files(words: &[String]) -> Vec<(&str, &str)> {
     let mut files = Vec::new();
     for (option, name, value) in with_values(words) {
         match option.files {
-            OptionFiles::Many => files.extend(value.split(',').map(|file| (name, without_scale(file)))),
+            OptionFiles::Many => {
+                let is_scaled = name.ends_with("scaled");
+                let file = |file| if is_scaled { without_scale(file) } else { file };
+                files.extend(value.split(',').map(|part| (name, file(part))));
+            }
             OptionFiles::None => {}
             OptionFiles::One => files.push((name, value)),
         }
@@ -353,7 +361,8 @@ mod tests {
     fn a_model_is_chosen_by_the_argument_alone() {
         let spellings = "-m --model -mu --model-url -dr --docker-repo -hf -hfr --hf-repo -hff --hf-file -hfd -hfrd \
                          --hf-repo-draft --spec-draft-hf -hfv -hfrv --hf-repo-v -hffv --hf-file-v -mmu --mmproj-url \
-                         --models-dir --models-preset --embd-gemma-default --fim-qwen-1.5b-default \
+                         --models-dir --models-preset --embd-gemma-default --embd-bge-small-en-default \
+                         --embd-e5-small-en-default --embd-gte-small-default --fim-qwen-1.5b-default \
                          --fim-qwen-3b-default --fim-qwen-7b-default \
                          --fim-qwen-7b-spec --fim-qwen-14b-spec --fim-qwen-30b-default --gpt-oss-20b-default \
                          --gpt-oss-120b-default --vision-gemma-4b-default --vision-gemma-12b-default";
