@@ -13,7 +13,7 @@ use super::{
 use crate::{
     api::{InstanceUid, RemoteError, RemoteFile},
     framework::{Attr, Diagnostic, Diagnostics, Path, PlanContext, Private},
-    model::{self, GgufModel, InvalidOption, Memory, ServerOptions, largest_context, memory, refused},
+    model::{self, CacheType, GgufModel, InvalidOption, Memory, ServerOptions, largest_context, memory, refused},
     provider::{
         ProviderClient,
         client::planning_limits,
@@ -49,8 +49,8 @@ pub(super) async fn check(
 ) -> Diagnostics {
     let mut said = Diagnostics::new();
     let Some(client) = context.client.filter(|client| client.preflight) else { return said };
-    let options = match started_with(planned) {
-        Ok(Some(options)) => options,
+    let started = match started_with(planned) {
+        Ok(Some(started)) => started,
         Ok(None) => return said,
         Err(refused) => return (*refused).into(),
     };
@@ -58,7 +58,7 @@ pub(super) async fn check(
     let looking = look(config, planned, &login, client, context, &mut said);
     let looked = timeout_at(context.deadline.min(Instant::now() + CHECK), Box::pin(looking)).await;
     match looked.unwrap_or_else(|_| Err(Unchecked::Failed("the check timed out".to_owned()))) {
-        Ok((model, cards)) => said.extend(judge(&planned.model, &model, &options, &cards)),
+        Ok((model, cards)) => said.extend(judge(&planned.model, &model, &started, &cards)),
         Err(Unchecked::Failed(reason)) => said.extend(not_made(planned, &reason)),
         Err(Unchecked::Later(reason)) => tracing::info!(reason, "the model's memory is not checked"),
     }
@@ -80,11 +80,19 @@ enum Unchecked {
     Later(String),
 }
 
-/// The options that memory depends on; `None` if one is unknown, or if memory is moved in a way that is not computed.
+/// The options that memory depends on.
+#[derive(Debug, PartialEq)]
+struct Started {
+    options: ServerOptions,
+    /// Where each is set; the last place counts.
+    places: Vec<(&'static str, Path)>,
+}
+
+/// The options of the server; `None` if one is unknown, or if memory is moved in a way that is not computed.
 ///
 /// # Errors
 /// An option with which the server exits.
-fn started_with(server: &LlamaServer) -> Result<Option<ServerOptions>, Box<Diagnostic>> {
+fn started_with(server: &LlamaServer) -> Result<Option<Started>, Box<Diagnostic>> {
     let arguments = server.plain_options().map(|(name, value)| Some((name, value?, Path::to(name))));
     let Some(mut set) = arguments.collect::<Option<Vec<_>>>() else { return Ok(None) };
     let words: Option<Vec<&str>> = match &server.extra_args {
@@ -95,39 +103,53 @@ fn started_with(server: &LlamaServer) -> Result<Option<ServerOptions>, Box<Diagn
     let Some(words) = words else { return Ok(None) };
     let mut words = words.into_iter().enumerate();
     while let Some((_, word)) = words.next() {
-        let name = match options::find(word).map(|option| option.memory) {
-            Some(MemoryEffect::Batch) => "batch",
-            Some(MemoryEffect::MicroBatch) => "ubatch",
-            Some(MemoryEffect::Unified) => {
+        let Some(option) = options::find(word) else { continue };
+        let name = match (option.memory, option.argument()) {
+            (MemoryEffect::Batch, _) => "batch",
+            (MemoryEffect::MicroBatch, _) => "ubatch",
+            (MemoryEffect::Unified, _) => {
                 set.push(("unified", "true".to_owned(), Path::to("extra_args")));
                 continue;
             }
-            Some(MemoryEffect::Uncomputed) => return Ok(None),
-            Some(MemoryEffect::None) | None => continue,
+            (MemoryEffect::Uncomputed, Some(name @ ("cache_type_k" | "cache_type_v" | "flash_attention"))) => name,
+            (MemoryEffect::Uncomputed, _) => return Ok(None),
+            (MemoryEffect::None, _) => continue,
         };
-        let Some((index, size)) = words.next() else { return Ok(None) };
-        // The server takes 0 as the size of the batch.
-        if (name, size) == ("ubatch", "0") {
+        let Some((index, value)) = words.next() else { return Ok(None) };
+        let is_uncomputed = match name {
+            // The server takes 0 as the size of the batch.
+            "ubatch" => value == "0",
+            // Some servers have further types and words.
+            "cache_type_k" | "cache_type_v" => CacheType::parse(value).is_none(),
+            "flash_attention" => !matches!(value, "on" | "off" | "auto"),
+            _ => false,
+        };
+        if is_uncomputed {
             return Ok(None);
         }
-        set.push((name, size.to_owned(), Path::to("extra_args").index(index)));
+        set.push((name, value.to_owned(), Path::to("extra_args").index(index)));
     }
-    ServerOptions::parse(set.iter().map(|(name, value, _)| (*name, &**value))).map(Some).map_err(|refused| {
-        let place = set.iter().rfind(|(name, ..)| refused.option() == Some(name)).map(|(.., path)| path.clone());
-        Box::new(exits(&refused).at(place.unwrap_or_default()))
-    })
+    let options = ServerOptions::parse(set.iter().map(|(name, value, _)| (*name, &**value)));
+    let places: Vec<_> = set.into_iter().map(|(name, _, path)| (name, path)).collect();
+    match options {
+        Ok(options) => Ok(Some(Started { options, places })),
+        Err(refused) => Err(Box::new(exits(&refused, &places))),
+    }
 }
 
 /// The error about an option with which the server exits.
-fn exits(refused: &InvalidOption) -> Diagnostic {
+fn exits(refused: &InvalidOption, places: &[(&'static str, Path)]) -> Diagnostic {
+    let place = places.iter().rfind(|(name, _)| refused.option() == Some(name)).map(|(_, path)| path.clone());
+    let place = place.unwrap_or_default();
     let advice = match refused {
-        InvalidOption::Width { name, .. } => format!(" Set {name} to \"f16\"."),
+        InvalidOption::Width { .. } => format!(" Set {place} to \"f16\"."),
         _ => String::new(),
     };
     Diagnostic::error(
         "The server would exit at its start",
         format!("The server does not accept an option: {refused}.{advice} Nothing was changed. {TURNED_OFF}"),
     )
+    .at(place)
 }
 
 /// Reads the model's header and the memory of the GPUs, which is empty if it is unknown. What is to be said, whatever
@@ -218,11 +240,9 @@ async fn cards(session: &Session) -> Result<Vec<u64>, String> {
 }
 
 /// The errors or the warning about a model on these GPUs; without GPUs only the options are judged.
-fn judge(path: &Attr<String>, model: &GgufModel, options: &ServerOptions, cards: &[u64]) -> Diagnostics {
-    let mut said = Diagnostics::new();
-    for refused in refused(model, options) {
-        said.push(exits(&refused).at(refused.option().map(Path::to).unwrap_or_default()));
-    }
+fn judge(path: &Attr<String>, model: &GgufModel, started: &Started, cards: &[u64]) -> Diagnostics {
+    let Started { options, places } = started;
+    let mut said: Diagnostics = refused(model, options).map(|refused| exits(&refused, places)).collect();
     if cards.is_empty() {
         return said;
     }
@@ -319,10 +339,15 @@ mod tests {
         }
     }
 
+    /// A server that is started with these options, each set by its argument.
+    fn started(options: ServerOptions) -> Started {
+        Started { options, places: ["cache_type_k", "cache_type_v"].map(|name| (name, Path::to(name))).into() }
+    }
+
     fn judged(model: &GgufModel, context_size: u64, cards: &[u64]) -> Option<Diagnostic> {
         let path = Attr::Known("~/models/big.gguf".to_owned());
         let options = ServerOptions { context_size, ..ServerOptions::default() };
-        judge(&path, model, &options, cards).iter().next().cloned()
+        judge(&path, model, &started(options), cards).iter().next().cloned()
     }
 
     #[test]
@@ -360,7 +385,7 @@ mod tests {
             GgufModel { architecture: "phi2".to_owned(), key_length: Some(80), value_length: Some(80), ..model() };
         let refused = |model: &GgufModel, set: &[(&str, &str)], cards: &[u64]| {
             let options = ServerOptions::parse(set.iter().copied()).unwrap();
-            let found = judge(&path, model, &options, cards).into_iter().filter(Diagnostic::is_error);
+            let found = judge(&path, model, &started(options), cards).into_iter().filter(Diagnostic::is_error);
             found.map(|found| (found.path.unwrap().to_string(), found.detail)).collect::<Vec<_>>()
         };
         let found = refused(&phi2, &[], &[24 * GIB]);
@@ -372,6 +397,13 @@ mod tests {
         assert_eq!(refused(&phi2, &[], &[]), found, "the memory of the GPUs does not matter");
         let [(only, _)] = &refused(&phi2, &[("cache_type_k", "f16")], &[24 * GIB])[..] else { panic!("one") };
         assert_eq!(only, "cache_type_v");
+        let repeated = Started {
+            places: vec![("cache_type_k", Path::to("cache_type_k")), ("cache_type_k", Path::to("extra_args").index(1))],
+            ..started(ServerOptions::parse([("cache_type_v", "f16")]).unwrap())
+        };
+        let found = judge(&path, &phi2, &repeated, &[]).iter().next().cloned().unwrap();
+        assert_eq!(found.path.unwrap().to_string(), "extra_args[1]");
+        assert!(found.detail.contains("Set extra_args[1] to \"f16\""), "{}", found.detail);
         let floats = [("cache_type_k", "bf16"), ("cache_type_v", "f16")];
         assert_eq!(refused(&phi2, &floats, &[24 * GIB]), []);
         assert_eq!(refused(&model(), &[], &[]), []);
@@ -414,17 +446,28 @@ mod tests {
             ..LlamaServer::default()
         };
         assert_eq!(
-            started_with(&server(&[])).unwrap().unwrap(),
+            started_with(&server(&[])).unwrap().unwrap().options,
             ServerOptions { context_size: 4096, ..ServerOptions::default() }
         );
-        let batches = started_with(&server(&["-b", "4096", "--ubatch_size", "1024", "-kvu"])).unwrap().unwrap();
+        let batches = started_with(&server(&["-b", "4096", "--ubatch_size", "1024", "-kvu"])).unwrap().unwrap().options;
         assert_eq!((batches.batch, batches.ubatch, batches.unified), (4096, 1024, true));
-        for words in [&["--n-cpu-moe", "4"][..], &["-ts", "1,1"], &["-c", "0"], &["-ub", "0"], &["--swa_full"]] {
+        for words in [
+            &["-ncffn", "4"][..],
+            &["--spec-type", "draft-mtp"],
+            &["-ctk", "q6_0"],
+            &["--n-cpu-moe", "4"],
+            &["-ts", "1,1"],
+            &["-c", "0"],
+            &["-ub", "0"],
+            &["--swa_full"],
+        ] {
             assert_eq!(started_with(&server(words)), Ok(None), "{words:?}");
         }
         assert!(started_with(&server(&["--threads", "8", "--embedding"])).unwrap().is_some());
         let unknown = LlamaServer { context_size: Attr::Unknown, ..server(&[]) };
         assert_eq!(started_with(&unknown), Ok(None));
+        let other = server(&["--flash_attn", "auto", "-ctk", "f16", "-ctk", "iq4_nl"]);
+        assert_eq!(started_with(&other).unwrap().unwrap().options.cache_type_k, CacheType::Iq4Nl);
         let slots = |parallel: i64| LlamaServer { parallel: parallel.into(), ..server(&[]) };
         assert!(started_with(&slots(256)).unwrap().is_some());
         let without = LlamaServer { flash_attention: "off".into(), ..server(&[]) };
@@ -433,6 +476,7 @@ mod tests {
             (without, "cache_type_v"),
             (server(&["--threads", "8", "-b", "0"]), "extra_args[3]"),
             (server(&["-ub", "x"]), "extra_args[1]"),
+            (server(&["-fa", "off"]), "cache_type_v"),
         ] {
             let refused = started_with(&server).unwrap_err();
             assert_eq!(refused.path.as_ref().unwrap().to_string(), path, "{refused:?}");
