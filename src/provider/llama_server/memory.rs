@@ -5,7 +5,7 @@ use std::{fmt::Display, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    bootstrap::FailureKind,
+    bootstrap::{FailureKind, is_processor},
     log_in::pin_argument,
     model::LlamaServer,
     options::{self, MemoryEffect},
@@ -188,7 +188,8 @@ async fn look(
         model => model.map_err(|error| Unchecked::Failed(error.to_string()))?,
     };
     // A variable such as CUDA_VISIBLE_DEVICES may hide cards, and the values are secret.
-    if !planned.environment.is_null() && planned.environment.known().is_none_or(|all| !all.is_empty()) {
+    let may_hide = !planned.environment.is_null() && planned.environment.known().is_none_or(|all| !all.is_empty());
+    if may_hide || is_processor(access.as_ref().and_then(|access| access.gpu_name.as_deref())) {
         return Ok((model, Vec::new()));
     }
     let cards = cards(&session).await.unwrap_or_else(|reason| {

@@ -71,10 +71,9 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: JobReport, ends_rival: bool)
     }
 }
 
-/// The warning that the instance shows no GPU although the service reports one: no build cures that. A specification
-/// without a GPU may name its CPU.
+/// The warning that the instance shows no GPU although the service reports one: no build cures that.
 pub(super) fn shows_no_gpu(job: &Job, facts: &Facts) -> Option<String> {
-    let card = job.gpu_name.as_deref().filter(|name| !name.to_ascii_uppercase().contains("CPU"))?;
+    let card = job.gpu_name.as_deref()?;
     let is_missing = facts.answers.get("has_gpu").is_some_and(|answer| answer.trim().is_empty());
     (is_missing && wants_gpu(job))
         .then(|| format!("nvidia-smi lists no GPU: the service reports {card}, but the CPU is used"))

@@ -26,5 +26,8 @@ pub use self::{
     phase::Phase,
     program::{Verb, is_passable, program},
     report::{Compile, Download, JobReport, Previous, Process},
-    start::{Binary, CMAKE_WHERE_KNOWN, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree, wants_gpu},
+    start::{
+        Binary, CMAKE_WHERE_KNOWN, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree, is_processor,
+        wants_gpu,
+    },
 };

@@ -237,9 +237,17 @@ pub(super) fn try_servers(job: &Job, settings: &mut ProgramSettings) {
     settings.set("ENVIRONMENT", &environment(job));
 }
 
-/// Whether options and environment let the server use a GPU.
+/// Whether the name of a specification's GPU is that of a CPU, as one without a GPU has it.
+pub fn is_processor(gpu_name: Option<&str>) -> bool {
+    gpu_name.is_some_and(|name| name.to_ascii_uppercase().contains("CPU"))
+}
+
+/// Whether specification, options and environment let the server use a GPU.
 pub fn wants_gpu(job: &Job) -> bool {
-    let hides = |name: &str| job.environment.get(name).is_some_and(|cards| matches!(cards.expose_secret(), "" | "-1"));
+    if is_processor(job.gpu_name.as_deref()) {
+        return false;
+    }
+    let hides = |name: &str| job.environment.get(name).is_some_and(|cards| !begins_with_card(cards.expose_secret()));
     let mut layers = job.options.get("gpu_layers").map(String::as_str);
     for (option, _, value) in options::with_values(&job.extra_args) {
         match option.argument() {
@@ -249,6 +257,12 @@ pub fn wants_gpu(job: &Job) -> bool {
         }
     }
     layers != Some("0") && !["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"].into_iter().any(hides)
+}
+
+/// Whether a list begins with the number or the UUID of a card. CUDA ignores what follows anything else.
+fn begins_with_card(cards: &str) -> bool {
+    let first = cards.trim_start();
+    first.starts_with(|c: char| c.is_ascii_digit()) || ["GPU-", "MIG-"].iter().any(|kind| first.starts_with(kind))
 }
 
 /// The program's word for "true".
@@ -433,12 +447,26 @@ mod tests {
         for (name, value, expected) in [
             ("CUDA_VISIBLE_DEVICES", "", false),
             ("CUDA_VISIBLE_DEVICES", "-1", false),
+            ("CUDA_VISIBLE_DEVICES", "none", false),
+            ("CUDA_VISIBLE_DEVICES", "NoDevFiles", false),
             ("HIP_VISIBLE_DEVICES", "", false),
             ("CUDA_VISIBLE_DEVICES", "0", true),
+            ("CUDA_VISIBLE_DEVICES", "1,-1", true),
+            ("CUDA_VISIBLE_DEVICES", "GPU-8932f937", true),
+            ("CUDA_VISIBLE_DEVICES", "MIG-41b35396", true),
             ("OTHER", "", true),
         ] {
             let environment = [(name.to_owned(), value.into())].into();
             assert_eq!(wants_gpu(&Job { environment, ..Job::sample() }), expected, "{name}={value}");
+        }
+    }
+
+    /// A specification without a GPU names its CPU.
+    #[test]
+    fn an_instance_may_have_only_a_cpu() {
+        for (gpu_name, expected) in [(Some("CPU-Intel-8358P"), false), (Some("NVIDIA-A100-80G"), true), (None, true)] {
+            let job = Job { gpu_name: gpu_name.map(str::to_owned), ..Job::sample() };
+            assert_eq!(wants_gpu(&job), expected, "{gpu_name:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Server, each_served};
-use crate::support::terraform::{Diagnostic, Severity, config, refusal, says, unchecked};
+use crate::support::terraform::{Diagnostic, Instance, Severity, config, refusal, says, unchecked};
 
 #[test]
 fn weights_that_do_not_fit_are_an_error_of_the_plan() {
@@ -64,6 +64,21 @@ fn a_server_that_hardly_fits_is_a_warning_and_settles() {
         workspace.write(&server.model("large").config());
         refusal(&workspace.try_plan(&[]), &["large.gguf does not fit in GPU memory"]);
         workspace.write(&tight.config());
+        workspace.finish();
+    });
+}
+
+/// A specification without a GPU was chosen: that the server uses none is no news, and no GPU has to have room.
+#[test]
+fn a_server_of_an_instance_without_a_gpu_is_no_warning() {
+    each_served(|_, workspace| {
+        let processor =
+            |machine: Instance| machine.text("region", "cn-north-2").set("spec_id", 203).set("image_id", 901);
+        let server = Server::new().text("host", "127.0.0.1").on(processor);
+        workspace.apply_ok(&config(&server.machine));
+        workspace.write(&server.config());
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done && said.iter().all(|said| said.summary.contains("is not pinned")), "{said:#?}");
         workspace.finish();
     });
 }
