@@ -45,7 +45,8 @@ impl ModelSource {
     fn is_same_file(&self, other: &Self) -> bool {
         let is_same_sum = matches!((self.sha256.as_str(), other.sha256.as_str()),
             (Some(sum), Some(other)) if sum.eq_ignore_ascii_case(other));
-        self.url == other.url || is_same_sum
+        let is_same_address = self.address().is_some_and(|address| Some(address) == other.address());
+        self.url == other.url || is_same_address || is_same_sum
     }
 }
 
@@ -196,6 +197,7 @@ mod tests {
         let prior = server("/m", a, sum.clone());
         for (planned, is_changed) in [
             (server("/m", a, Attr::Null), false),
+            (server("/m", "https://X:443/./a", Attr::Null), false),
             (server("/m", "https://x/b", "ab".into()), false),
             (server("/m", "https://x/b", "cd".into()), true),
             (server("/m", "https://x/b", Attr::Null), true),
