@@ -39,14 +39,6 @@ impl Specs {
         self.all(region, Freshness::Snapshot, context).await
     }
 
-    /// All specifications of a region, requested after this call: prices and stock before a purchase.
-    ///
-    /// # Errors
-    /// Those of a read.
-    pub async fn fresh(&self, region: &str, context: &Context) -> Result<Arc<Listing<WithJson<Spec>>>, Error> {
-        self.all(region, Freshness::Fresh, context).await
-    }
-
     /// All specifications of a region, requested at this time or later.
     ///
     /// # Errors

@@ -17,7 +17,7 @@
 //!     ..Settings::default()
 //! });
 //! let context = Context::within(Duration::from_secs(60), &CancellationToken::new());
-//! let specs = client.specs().fresh("region-1", &context).await?;
+//! let specs = client.specs().snapshot("region-1", &context).await?;
 //! println!("{} specifications", specs.records.len());
 //! # Ok(())
 //! # }

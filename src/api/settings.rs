@@ -230,12 +230,6 @@ impl BaseUrl {
     pub(super) fn is_plain(&self) -> bool {
         self.0.scheme() == "http"
     }
-
-    /// Whether the service is on this computer.
-    #[must_use]
-    pub fn is_loopback(&self) -> bool {
-        is_loopback(&self.0)
-    }
 }
 
 /// Whether an address is a loopback address.

@@ -159,14 +159,6 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// A file was not written, and the previous one is unchanged. Usual cause: a missing folder, a full disk.
-    #[error("{path} was not written: {reason}")]
-    Upload {
-        /// The path on the far side.
-        path: String,
-        /// The server's output.
-        reason: String,
-    },
 }
 
 impl Error {

@@ -350,7 +350,7 @@ mod tests {
             "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n-----END ENCRYPTED PRIVATE KEY-----",
             "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: DES-EDE3-CBC,00\n\nMIIB",
         ] {
-            let error = with_key(text).check().unwrap_err();
+            let error = given(&with_key(text)).err().unwrap();
             assert!(matches!(error, Error::EncryptedKey { .. }), "{error}");
         }
     }
@@ -361,7 +361,7 @@ mod tests {
         for text in ["", "PLANTED", key] {
             let mut credentials = with_key(PKCS8[0]);
             credentials.certificate = Some(text.to_owned());
-            let error = credentials.check().unwrap_err();
+            let error = given(&credentials).err().unwrap();
             assert!(error.to_string().contains("it is not an OpenSSH certificate"), "{error}");
             assert!(!error.to_string().contains("PLANTED"));
         }
@@ -369,7 +369,6 @@ mod tests {
 
     #[test]
     fn nothing_is_nothing() {
-        Credentials::default().check().unwrap();
         assert!(given(&Credentials::default()).unwrap().keys.is_empty());
     }
 }

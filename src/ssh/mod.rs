@@ -138,14 +138,3 @@ pub struct Credentials {
     /// The socket of an agent whose keys may be used; on Windows, its named pipe.
     pub agent: Option<PathBuf>,
 }
-
-impl Credentials {
-    /// Checks the private key and the certificate, without opening a file or a connection.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadKey`] and [`Error::EncryptedKey`].
-    pub fn check(&self) -> Result<(), Error> {
-        identity::given(self).map(drop)
-    }
-}

@@ -68,11 +68,6 @@ impl<T: Record> Record for WithJson<T> {
 pub struct Guarded<T>(T);
 
 impl<T> Guarded<T> {
-    /// Wraps a value.
-    pub fn new(value: T) -> Self {
-        Self(value)
-    }
-
     /// The value: remove secrets before it is shown or stored.
     pub fn expose(&self) -> &T {
         &self.0

@@ -85,7 +85,6 @@ async fn a_certificate_of_another_key_is_told_before_anything_is_sent() {
     target.credentials.certificate = Some(sshd.keys().sign(&authority, &other, "root"));
     let (error, text) = refusal(&target).await;
     assert!(text.contains("the certificate cannot be used: it belongs to a key other than"), "{error}");
-    assert!(matches!(target.credentials.check(), Err(Error::BadKey { .. })));
     assert_eq!(sshd.attempts(), 0);
 }
 
@@ -102,7 +101,6 @@ async fn an_encrypted_key_is_told_as_such(#[case] arguments: &[&str]) {
     let (error, text) = refusal(&target).await;
     assert!(matches!(error, Error::EncryptedKey { .. }), "{error}");
     assert!(text.contains("the private key is encrypted: give one without a passphrase"), "{error}");
-    assert!(matches!(target.credentials.check(), Err(Error::EncryptedKey { .. })));
     let file = Credentials { private_key_file: Some(key), ..Credentials::default() };
     let (error, _) = refusal(&sshd.target_with(file)).await;
     assert!(matches!(error, Error::EncryptedKey { ref what } if what.starts_with("private key file /")), "{error}");
