@@ -23,7 +23,7 @@ pub(super) struct Failure<'a> {
 }
 
 impl Failure<'_> {
-    /// The same with [`database_id_advice`].
+    /// The same with [`database_id_advice`]. The service refuses an object of another kind with another code.
     pub(super) fn on_instance(mut self, instance_id: &str) -> Self {
         if let Some(advice) = database_id_advice(self.error, instance_id) {
             let separator = if self.now.is_empty() { "" } else { " " };
@@ -128,9 +128,14 @@ impl Failure<'_> {
 
 /// The advice for an instance that the service does not have, if its `instance_id` is a number.
 pub(super) fn database_id_advice(error: &Error, instance_id: &str) -> Option<String> {
-    let is_number = instance_id.bytes().all(|byte| byte.is_ascii_digit());
-    (is_number && error.code() == Some(Code::InstanceNotExistOrNoPrivilege))
-        .then(|| format!("{instance_id} looks like the database_id of an instance: use its id."))
+    let is_missing = error.code() == Some(Code::InstanceNotExistOrNoPrivilege);
+    is_missing.then(|| database_id_hint(instance_id)).flatten().map(|hint| hint + ".")
+}
+
+/// A sentence without its full stop, if an instance was looked for by a number: no UID is one.
+pub(crate) fn database_id_hint(instance_id: &str) -> Option<String> {
+    let is_number = !instance_id.is_empty() && instance_id.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| format!("{instance_id} looks like the database_id of an instance: use its id"))
 }
 
 /// The error of a region without specifications, with the regions that the account uses: the service has no list of

@@ -35,6 +35,7 @@ pub(crate) mod words;
 pub use client::{DestroyFallback, OnLeftover, ProviderClient};
 pub use configuration::Configuration;
 pub use environment::{Environment, NoHome, Silence, home_of_user};
+pub(crate) use errors::database_id_hint;
 /// Not part of the provider's interface: tests/it/bootstrap runs the program with real shells.
 #[doc(hidden)]
 pub use llama_server::bootstrap;

@@ -343,8 +343,9 @@ impl Singular {
 
 /// The diagnostic for an object whose attributes could not be read.
 fn unread(noun: &str, row: &Value, error: &api::Error) -> Diagnostic {
-    let tried = format!("read {}", title(noun, row.attribute("name").as_str(), row.attribute("id").as_str()));
-    Failure { error, tried, now: String::new() }.whole()
+    let id = row.attribute("id").as_str();
+    let tried = format!("read {}", title(noun, row.attribute("name").as_str(), id));
+    Failure { error, tried, now: String::new() }.on_instance(id.unwrap_or_default()).whole()
 }
 
 impl DataSource for Singular {

@@ -27,7 +27,10 @@ use super::{
 use crate::{
     api::{Client, Context, Instance, InstanceStatus, InstanceUid},
     plugin::with_causes,
-    provider::login::{Access, USER},
+    provider::{
+        database_id_hint,
+        login::{Access, USER},
+    },
 };
 
 /// The exit code of ssh's own failures, and of this command's: every other one may be the remote command's.
@@ -162,7 +165,8 @@ impl SshService {
         let settings = self.arguments.settings(&self.surroundings.environment(Path::new(".")))?;
         let context = Context::within(PATIENCE, &CancellationToken::new());
         let detail = Client::new(settings).instances().detail(&InstanceUid::new(uid), &context).await;
-        let detail = detail.map_err(|error| Failure::because(format!("cannot read instance {uid}"), error))?;
+        let hint = database_id_hint(uid).map(|hint| format!(" ({hint})")).unwrap_or_default();
+        let detail = detail.map_err(|error| Failure::because(format!("cannot read instance {uid}{hint}"), error))?;
         Ok(detail.instance)
     }
 }

@@ -59,7 +59,7 @@ impl Managed for Instance {
         while_busy: WhileBusy::Fail,
         releases_later: true,
         identity: || IdentityAttribute::required("instance_uid", "id", Type::String, "The instance's UID (`ins-…`)."),
-        import_id: "the instance's UID (ins-…) as the console shows it, not its name",
+        import_id: "the instance's UID (ins-…) as the console shows it, neither its name nor its database_id",
     };
 
     fn choices(config: &Self, planned: &Self, private: &Private, client: &ProviderClient) -> Vec<Choice<Self>> {

@@ -17,7 +17,7 @@ use crate::{
     provider::{
         ProviderClient,
         client::limits,
-        errors::Failure,
+        errors::{Failure, database_id_hint},
         lifecycle::absence,
         login::{Access, NoLogin, Ssh},
     },
@@ -78,9 +78,11 @@ pub(super) async fn import(id: &str, context: &StepContext<ProviderClient>) -> R
     let access = match client.api.instances().look(&uid, None, &limits).await {
         Ok(Presence::Present(detail)) => Access::of(&detail.instance),
         Ok(_) => {
+            let advice = database_id_hint(uid.as_str())
+                .unwrap_or_else(|| "Check the id, base_url and the account of the API token".to_owned());
             return refused(
                 format!("Cannot import {id:?}: the service does not have instance {uid}"),
-                "Check the id, base_url and the account of the API token. Nothing was imported.",
+                &format!("{advice}. {NOTHING}"),
             );
         }
         Err(error) => {
