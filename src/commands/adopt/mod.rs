@@ -33,7 +33,7 @@ use crate::{api::ObjectKind, provider::Environment, review::visible};
 #[derive(Clone, Debug, Parser)]
 #[command(name = "adopt")]
 pub struct Arguments {
-    /// The folder for the files, without *.tf and *.tofu files; created if it does not exist.
+    /// The folder for the files, without a configuration; created if it does not exist.
     #[arg(long, default_value = "adopted", value_name = "DIR")]
     pub out: PathBuf,
     /// Only objects of this kind. May be repeated.
