@@ -46,7 +46,7 @@ enum Command {
     Demo(commands::demo::Arguments),
     #[cfg(not(feature = "sandbox"))]
     Demo(commands::sandbox_elsewhere::Arguments),
-    #[cfg(feature = "sandbox")]
+    #[cfg(feature = "docs")]
     Docs(commands::docs::Arguments),
     Expire(Box<commands::expire::Arguments>),
     Install(commands::install::Arguments),
@@ -112,7 +112,7 @@ fn run(command: Command) -> ExitCode {
         Command::Demo(arguments) => {
             by_command(async { Ok::<_, Box<dyn Error>>(commands::demo::run(arguments, surroundings()?).await?) })
         }
-        #[cfg(feature = "sandbox")]
+        #[cfg(feature = "docs")]
         Command::Docs(arguments) => by_command(commands::docs::run(arguments)),
         Command::Expire(arguments) => by_command(commands::expire::run(*arguments)),
         Command::Install(arguments) => {

@@ -6,7 +6,7 @@ pub mod adopt;
 pub mod audit;
 #[cfg(feature = "sandbox")]
 pub mod demo;
-#[cfg(feature = "sandbox")]
+#[cfg(feature = "docs")]
 pub mod docs;
 pub mod expire;
 pub mod install;
