@@ -101,8 +101,8 @@ pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanCon
     change(plan);
 }
 
-/// Keeps what is only spelled in another way: `~/…` and the path of the home are one, `[::1]` and `::1`, and a key with
-/// and without a newline at its end.
+/// Keeps what is only spelled in another way: `~/…` and the path of the home are one, `[::1]` and `::1`, `localhost`
+/// and 127.0.0.1, and a key with and without a newline at its end.
 fn keep_spellings(plan: &mut UpdatePlan<LlamaServer>) {
     let UpdatePlan { prior, planned, replace, private, .. } = plan;
     // Without the home, two paths may still differ in a slash only.
@@ -119,6 +119,10 @@ fn keep_spellings(plan: &mut UpdatePlan<LlamaServer>) {
     keep(&mut planned.workspace, &prior.workspace);
     if let (Attr::Known(planned), Attr::Known(prior)) = (&mut planned.source, &prior.source) {
         keep(&mut planned.path, &prior.path);
+    }
+    let is_loopback = |host: &Attr<String>| matches!(host.as_str(), Some("127.0.0.1" | "localhost"));
+    if is_loopback(&planned.host) && is_loopback(&prior.host) {
+        planned.host = prior.host.clone();
     }
     if planned.workspace == prior.workspace {
         replace.retain(|path| *path != Path::to("workspace"));
@@ -330,6 +334,7 @@ mod tests {
         let prior = LlamaServer {
             model: "~/m.gguf".into(),
             workspace: "~/workspace".into(),
+            host: "127.0.0.1".into(),
             api_key: secret("key"),
             ssh: host("fd00::1"),
             ..ready()
@@ -338,6 +343,7 @@ mod tests {
             model: "~//./m.gguf".into(),
             package: "//p/llama-server".into(),
             workspace: "~/workspace/".into(),
+            host: "localhost".into(),
             api_key: secret("key\n"),
             ssh: host("[fd00::1]\n"),
             ..prior.clone()

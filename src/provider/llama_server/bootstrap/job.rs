@@ -148,6 +148,11 @@ impl Job {
 }
 
 impl Job {
+    /// The address that the server listens on: "localhost" may be ::1, and the probe uses 127.0.0.1.
+    pub fn address(&self) -> &str {
+        if self.host == "localhost" { "127.0.0.1" } else { &self.host }
+    }
+
     /// A hash of the addresses and the sum of the model, without the token.
     pub fn source_hash(&self) -> Option<String> {
         let source = self.model_source.as_ref()?;
@@ -193,7 +198,7 @@ fn settings(job: &Job) -> String {
         package,
         source,
         gpu_name: _,
-        host,
+        host: _,
         options,
         jinja,
         metrics,
@@ -205,7 +210,7 @@ fn settings(job: &Job) -> String {
         restarts: _,
     } = job;
     let mut hash = Parts::new("settings");
-    for text in [&place.workspace, model, host, build.as_str(), &place.port.to_string()] {
+    for text in [&place.workspace, model, job.address(), build.as_str(), &place.port.to_string()] {
         hash.add(text);
     }
     hash.all(package);
@@ -274,6 +279,7 @@ mod tests {
         };
         let same = of(&|_| ());
         assert_eq!(of(&|job| job.gpu_name = Some("V100".to_owned())), same);
+        assert_eq!(of(&|job| job.host = "localhost".to_owned()), same);
         let others = [
             of(&|job| job.model.push('x')),
             of(&|job| job.place.port += 1),

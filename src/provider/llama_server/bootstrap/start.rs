@@ -392,11 +392,9 @@ fn provide(provided: Option<&Provided>, kind: FailureKind, settings: &mut Progra
 /// Statements that set the parameters of the shell to the server's arguments: those of every server, and those that
 /// the help of this one contains. A build that lacks a required option is a failure.
 fn arguments(job: &Job) -> String {
-    // "localhost" may be ::1, and the probe uses 127.0.0.1.
-    let host = if job.host == "localhost" { "127.0.0.1" } else { &job.host };
     let port = job.place.port.to_string();
     let plain = PLAIN.iter().filter_map(|argument| Some([spelling(argument), job.options.get(argument)?]));
-    let named = [[spelling("host"), host], [spelling("port"), &port]].into_iter().chain(plain);
+    let named = [[spelling("host"), job.address()], [spelling("port"), &port]].into_iter().chain(plain);
     let named = quoted(&named.flatten().collect::<Vec<_>>());
     let adds = |words: &str| format!("set -- \"$@\"{words}");
     let offers = |pattern: &str, then: &str| format!("if offers {}; then {then}", quote(pattern));
