@@ -167,7 +167,8 @@ fn of_service(endpoint: Endpoint, code: Code) -> Row {
         Code::ImageNameExisted => (
             "the image name exists",
             &["name"],
-            "Names of private images are unique in an account. Choose another name, or import the existing image.",
+            "Names of private images are unique in an account. Choose another name. If no state has the \
+             existing image, you can import it instead.",
         ),
         Code::ImageUploading => (
             "another image is being created",
