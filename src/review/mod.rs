@@ -22,7 +22,7 @@ pub use self::{
     facts::*,
     findings::Finding,
     plan::{
-        ChangeAction, Check, Deferred, DocumentError, Head, Importing, NotAPlan, Plan, Trigger, decoded, is_wrapped,
+        ChangeAction, Check, Deferred, DocumentError, Head, Importing, NotAPlan, Plan, Trigger, added_text, decoded,
     },
     policy::{Exception, Limits, NotAPolicy, Policy, Rule},
     render::{Format, Style, render, visible},

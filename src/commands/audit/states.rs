@@ -10,7 +10,7 @@ use crate::{
     commands::Failure,
     creation::{CreatePhase, Journal},
     provider::{Environment, words::type_name},
-    review::{DocumentError, decoded, is_wrapped},
+    review::{DocumentError, added_text, decoded},
 };
 
 /// The format of state files.
@@ -89,6 +89,9 @@ pub enum NotAState {
     /// It is empty. Usual cause: the backend has no state in this workspace.
     #[error("it is empty")]
     Empty,
+    /// It is the log of a plan or an apply.
+    #[error("it is the log of a run with -json. Pass the output of `terraform state pull`")]
+    Log,
     /// A required part is missing or malformed.
     #[error("it is unreadable at {0}")]
     Odd(String),
@@ -99,7 +102,7 @@ pub enum NotAState {
     #[error("it is a plan, not a state")]
     Plan,
     /// It is not JSON.
-    #[error("it is not JSON ({0})")]
+    #[error("it is not JSON ({0}). Pass the output of `terraform state pull`")]
     Syntax(String),
     /// Its format is another one.
     #[error("its format is version {0}, and this program reads version 4")]
@@ -117,11 +120,12 @@ impl AuditedState {
             return Err(NotAState::Plan);
         }
         let root: Value = serde_json::from_slice(document).map_err(|error| {
-            if is_wrapped(document) {
-                return DocumentError::Wrapper.into();
-            }
             // Only line and column, never a part of the document.
-            NotAState::Syntax(format!("line {}, column {}", error.line(), error.column()))
+            let syntax = || NotAState::Syntax(format!("line {}, column {}", error.line(), error.column()));
+            if document.trim_ascii_start().starts_with(b"{\"@level\"") {
+                return NotAState::Log;
+            }
+            added_text(document).map_or_else(syntax, NotAState::from)
         })?;
         if root.get("encrypted_data").is_some() {
             return Err(NotAState::Encrypted);
@@ -441,6 +445,12 @@ mod tests {
         for wrapped in ["[command]/tmp/terraform-bin state pull\n{}", "{}\n::debug::exited with code 0\n"] {
             assert!(is(wrapped).to_string().contains("terraform_wrapper: false"), "{}", is(wrapped));
         }
+        assert_eq!(is("{\"@level\":\"info\"}\n{\"@level\":\"info\"}\n"), NotAState::Log);
+        for before in ["Warning: x\n\n", "12:01:02.003 STDOUT terraform: ", "[module] "] {
+            let preceded = is(&format!("{before}{{\n  \"version\": 4,\n  \"resources\": []\n}}\n"));
+            assert_eq!(preceded, NotAState::Document(DocumentError::Preceded), "{before}");
+        }
+        assert!(is("oops").to_string().contains("terraform state pull"));
         let odd = AuditedState::read("x", b"\xff\xfe{\0}").unwrap_err().to_string();
         assert!(odd.contains("not valid UTF-16"), "{odd}");
     }

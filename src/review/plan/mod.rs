@@ -9,7 +9,7 @@ use serde::Serialize;
 
 pub(super) use self::vocabulary::{CLOUD_DISK, INSTANCE, LLAMA_SERVER, PRIVATE_IMAGE, is_own, reason};
 pub use self::{
-    read::{DocumentError, NotAPlan, decoded, is_wrapped},
+    read::{DocumentError, NotAPlan, added_text, decoded},
     vocabulary::ChangeAction,
 };
 use super::{

@@ -91,6 +91,12 @@ pub enum DocumentError {
     /// It begins like UTF-16. Usual cause: it is truncated, or another program added text in another encoding.
     #[error("it is not valid UTF-16, although it begins as UTF-16. Write the file again")]
     Encoding,
+    /// Other text stands before the JSON. Usual cause: standard error, or a log with a prefix before each line.
+    #[error(
+        "other text stands before the JSON, such as a warning or a line of a log. Pass only the standard output of the \
+         command: without `2>&1`, and in Terragrunt with `--tf-forward-stdout`"
+    )]
+    Preceded,
     /// A workflow's wrapper added lines.
     #[error(
         "it has lines of the wrapper of hashicorp/setup-terraform (`[command]…`, `::debug::…`). Set \
@@ -135,12 +141,6 @@ pub enum NotAPlan {
     Version(String),
 }
 
-impl NotAPlan {
-    fn syntax(document: &[u8], reason: String) -> Self {
-        if is_wrapped(document) { DocumentError::Wrapper.into() } else { Self::Syntax(reason) }
-    }
-}
-
 /// A document in UTF-8, without its byte order mark.
 ///
 /// `>` of Windows PowerShell 5 writes UTF-16. Without a mark the first character, ASCII in JSON and TOML, shows the
@@ -165,10 +165,23 @@ pub fn decoded(document: &[u8]) -> Result<Cow<'_, [u8]>, DocumentError> {
     text.map(|text| Cow::Owned(text.into_bytes())).map_err(|_| DocumentError::Encoding)
 }
 
-/// Whether a wrapper added lines: setup-terraform and setup-opentofu print the command before its output, and commands
-/// for GitHub Actions after it. No line of JSON begins so.
-pub fn is_wrapped(document: &[u8]) -> bool {
-    document.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"[command]") || line.starts_with(b"::"))
+/// The text that another program added to a document that could not be read as JSON; `None` if it has none.
+///
+/// setup-terraform and setup-opentofu print the command before its output, and commands for GitHub Actions after it. No
+/// line of JSON begins so.
+pub fn added_text(document: &[u8]) -> Option<DocumentError> {
+    let is_of_wrapper = |line: &[u8]| line.starts_with(b"[command]") || line.starts_with(b"::");
+    if document.split(|byte| *byte == b'\n').any(is_of_wrapper) {
+        return Some(DocumentError::Wrapper);
+    }
+    let has_text = !document.trim_ascii_start().starts_with(b"{") && (0..document.len()).any(|at| begins(document, at));
+    has_text.then_some(DocumentError::Preceded)
+}
+
+/// Whether a plan or a state begins here. The version is their first member.
+fn begins(document: &[u8], at: usize) -> bool {
+    let rest = document.get(at..).and_then(|rest| rest.strip_prefix(b"{")).map(<[u8]>::trim_ascii_start);
+    rest.is_some_and(|rest| rest.starts_with(b"\"format_version\"") || rest.starts_with(b"\"version\""))
 }
 
 impl Plan {
@@ -185,17 +198,18 @@ impl Plan {
         if document.starts_with(b"PK\x03\x04") {
             return Err(NotAPlan::Saved);
         }
+        let otherwise = |error: NotAPlan| added_text(document).map_or(error, NotAPlan::from);
         let mut documents = serde_json::Deserializer::from_slice(document).into_iter::<Root<'_>>();
         let root = match documents.next().unwrap_or_else(|| Ok(Root::default())) {
             Ok(root) => root,
-            Err(error) if error.is_data() => return Err(NotAPlan::Other),
-            Err(error) => return Err(NotAPlan::syntax(document, error.to_string())),
+            Err(error) if error.is_data() => return Err(otherwise(NotAPlan::Other)),
+            Err(error) => return Err(otherwise(NotAPlan::Syntax(error.to_string()))),
         };
         if root.level.is_some() {
             return Err(NotAPlan::Log);
         }
         if !document.get(documents.byte_offset()..).unwrap_or_default().iter().all(u8::is_ascii_whitespace) {
-            return Err(NotAPlan::syntax(document, "more text follows after its end".to_owned()));
+            return Err(otherwise(NotAPlan::Syntax("more text follows after its end".to_owned())));
         }
         let Some(version) = root.format_version.as_str() else {
             return Err(match (root.lineage.is_some(), root.encrypted_data.is_some()) {

@@ -136,6 +136,24 @@ fn a_wrapper_s_lines_are_named() {
     }
 }
 
+/// Warnings and logs of standard error (`2>&1`), traces of a shell, colours, and the prefixes of Terragrunt.
+#[test]
+fn text_before_the_json_is_named() {
+    for before in [
+        "\nWarning: Unable to open CLI configuration file\n\n",
+        "2026-11-20T10:00:00.000Z [INFO]  Terraform version: 1.11.4\n",
+        "12:01:02.003 STDOUT terraform: ",
+        "[module] ",
+        "+ terraform show -json tfplan\n",
+        "\u{1b}[0m",
+    ] {
+        let error = Plan::read(format!("{before}{EVERYTHING}").as_bytes()).unwrap_err();
+        assert_eq!(error, NotAPlan::Document(DocumentError::Preceded), "{before}");
+    }
+    let json = r#"{"a": {"version": 4} oops"#;
+    assert!(matches!(Plan::read(json.as_bytes()), Err(NotAPlan::Syntax(_))));
+}
+
 #[test]
 fn what_is_no_plan_is_told_from_one() {
     let is = |document: &[u8]| Plan::read(document).unwrap_err();
