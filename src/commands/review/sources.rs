@@ -106,9 +106,10 @@ impl Sources {
             match hcl_edit::parser::parse_body(text) {
                 Ok(body) => self.read_file(reading, folder, module, &reading.root.name(&file), text, &body),
                 Err(error) => self.warnings.push(format!(
-                    "{} cannot be parsed, so findings have no line in it: {}",
+                    "{} cannot be parsed, so findings have no line in it: line {}, {}",
                     file.display(),
-                    visible(&error.to_string(), 200)
+                    error.location().line(),
+                    visible(error.message(), 200)
                 )),
             }
         }

@@ -316,9 +316,11 @@ fn findings_are_located_in_the_configuration() {
     let missing = run("sarif", "nowhere");
     assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""));
     // A file that cannot be parsed is reported, and does not affect other files.
-    std::fs::write(path("infra/broken.tf"), "resource {{{").unwrap();
+    std::fs::write(path("infra/broken.tf"), "locals {}\nresource {{{").unwrap();
     let run = run("markdown", "infra");
-    assert!(run.stderr.contains("warning: infra/broken.tf cannot be parsed"), "{}", run.stderr);
+    let warning =
+        "warning: infra/broken.tf cannot be parsed, so findings have no line in it: line 2, invalid block body";
+    assert!(run.stderr.contains(warning) && !run.stderr.contains('\u{fffd}'), "{}", run.stderr);
     assert!(run.stdout.contains(relative), "{}", run.stdout);
 }
 
