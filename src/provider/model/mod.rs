@@ -94,7 +94,7 @@ impl DataSource for File {
             _ => {}
         }
         if let Some(Err(error)) = config.url.as_str().map(RemoteFile::address) {
-            diagnostics.push(*unreadable("the model", &error.into(), "url"));
+            diagnostics.push(*unreadable("at url", &error.into(), "url"));
         }
         if is_in_an_instance {
             Login::validate(&config.ssh, !config.instance_id.is_null(), &WriteOnly::default(), diagnostics);
@@ -123,7 +123,7 @@ async fn read(
 ) -> Result<GgufModel, Box<Diagnostic>> {
     if let Some(url) = config.url.as_str() {
         let file = RemoteFile::new(url, context.client.api.settings());
-        let file = file.map_err(|error| unreadable("the model", &error.into(), "url"))?;
+        let file = file.map_err(|error| unreadable("at url", &error.into(), "url"))?;
         let (path, source) = (file.path().to_owned(), RemoteFiles(file));
         return in_time(model::read(&source, &path), &path, "url", context).await;
     }
