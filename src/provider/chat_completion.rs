@@ -162,7 +162,7 @@ fn question() -> Vec<Attribute> {
                 Nesting::List,
                 vec![
                     Attribute::required("role", Type::String, "The role: `system`, `user`, …"),
-                    Attribute::required("content", Type::String, "The text."),
+                    Attribute::required("content", Type::String, "The message's text."),
                 ],
             ),
             "The chat so far.",
@@ -210,7 +210,7 @@ fn target() -> Vec<Attribute> {
 fn answer() -> Vec<Attribute> {
     let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
     vec![
-        Attribute::computed("content", Type::String, "The answer."),
+        Attribute::computed("content", Type::String, "The model's answer."),
         Attribute::computed("finish_reason", Type::String, "Why the answer ended: `stop`, `length`, …"),
         Attribute::computed(
             "usage",

@@ -22,7 +22,7 @@ use crate::{
 pub(super) static COLUMNS: &[Column] = &[
     id("id", "id", "The specification's number, as text.").logged(),
     whole("spec_id", "id", "The specification's number; disks take it as `spec_id`.").logged(),
-    text("spec_alias", "spec_alias", "The name.").logged(),
+    text("spec_alias", "spec_alias", "The specification's name.").logged(),
     flag("multiple_mounting", "multiple_mounting", "Whether several instances can mount one disk at the same time.")
         .logged(),
     whole("max_size_gib", "max_size_g", "The largest capacity of one disk in GiB.").logged(),

@@ -21,10 +21,10 @@ use crate::{
 
 /// An instance of a list (service API, Instance).
 pub(in crate::provider) static COLUMNS: &[Column] = &[
-    text("instance_uid", "instance_uid", "The UID.").logged(),
-    text("name", "instance_alias", "The name.").logged(),
-    text("status", "status", "The status.").logged(),
-    text("region", "region", "The region.").logged(),
+    text("instance_uid", "instance_uid", "The instance's UID.").logged(),
+    text("name", "instance_alias", "The instance's name.").logged(),
+    text("status", "status", "The instance's status.").logged(),
+    text("region", "region", "The instance's region.").logged(),
     text("capacity_type", "capacity_type", "`ondemand` or `spot`.").logged(),
     text("gpu_name", "gpu_name", "The GPU model.").logged(),
     whole("gpu_num", "gpu_num", "How many GPUs.").logged(),

@@ -26,7 +26,7 @@ use crate::framework::{
 pub(super) static COLUMNS: &[Column] = &[
     whole("spec_id", "spec_id", "The specification's number.").logged(),
     text("spec_type", "spec_type", "The specification's code.").logged(),
-    text("region", "region", "The region.").logged(),
+    text("region", "region", "The specification's region.").logged(),
     text("capacity_type", "capacity_type", "`ondemand` or `spot`.").logged(),
     text("gpu_name", "gpu_name", "The GPU model; for a CPU specification, possibly a CPU identifier.").logged(),
     whole("gpu_mem_mb", "gpu_mem", "The memory of a GPU in MB.").logged(),
