@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use damodel::provider::bootstrap::{FailureKind, Job, Phase, Verb};
+use damodel::provider::bootstrap::{FailureKind, Job, Phase, Process, Verb};
 use nix::sys::signal::Signal;
 
 use super::{
@@ -79,16 +79,26 @@ fn server_that_exits_waits_for_its_model() {
 fn log_is_cut_before_it_fills_the_disk() {
     let home = Home::new();
     home.hurry();
-    let served = home.serve(&home.job());
+    let served = home.serve(&Job { restarts: true, ..home.job() });
     let (log, work) = (home.state().join("server.log"), home.worker());
-    fs::OpenOptions::new().append(true).open(&log).unwrap().set_len((64 << 20) + 1).unwrap();
-    until_so("it is not cut", || fs::metadata(&log).unwrap().len() < 1 << 20);
-    assert!(fs::metadata(home.state().join("server.log.1")).unwrap().len() > 64 << 20);
+    let cut = || {
+        fs::OpenOptions::new().append(true).open(&log).unwrap().set_len((64 << 20) + 1).unwrap();
+        until_so("it is not cut", || fs::metadata(&log).unwrap().len() < 1 << 20);
+        assert!(fs::metadata(home.state().join("server.log.1")).unwrap().len() > 64 << 20);
+    };
+    cut();
     // What its beginning said is still known, also after another look at the same process.
     assert_eq!(home.look().notes, served.notes);
-    let process = served.process.unwrap().identity;
-    assert_eq!(home.run(&Verb::Ready { process: &process }).notes, served.notes);
+    let process = served.process.unwrap();
+    assert_eq!(home.run(&Verb::Ready { process: &process.identity }).notes, served.notes);
     assert!(!served.notes.is_empty());
+    // So is that of a process that was started again by itself, and is judged only later.
+    kill(process.pid, Signal::SIGKILL);
+    let is_new = |new: &Process| new.is_alive && new.identity != process.identity;
+    let again = until("it does not come back", || home.look().process.filter(is_new));
+    until_so("it says nothing", || fs::read_to_string(&log).is_ok_and(|text| text.contains("no CUDA-capable device")));
+    cut();
+    assert_eq!(home.run(&Verb::Ready { process: &again.identity }).notes, served.notes);
     // The process that cuts it does not outlive the work.
     kill(work, Signal::SIGKILL);
     until_so("it goes on", || {

@@ -149,7 +149,8 @@ tend_log() {
         log_size=$(stat -c %s "$state/server.log" 2>/dev/null)
         [ "${log_size:-0}" -gt 67108864 ] || continue
         cp "$state/server.log" "$state/server.log.1" 2>/dev/null || rm -f "$state/server.log.1"
-        : >"$state/server.log"
+        # What the server found at its start stays, without half a line, which may hold half a secret.
+        head -c 65536 "$state/server.log.1" 2>/dev/null | sed '$d' >"$state/server.log"
     done
 }
 
