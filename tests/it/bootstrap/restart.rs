@@ -36,13 +36,22 @@ fn server_that_exits_is_started_again_with_longer_pauses() {
     let report = home.until_ready(&job);
     assert!(!report.process.unwrap().command_line.contains(&"--no-such-option".to_owned()));
     until_so("the work of the update goes on", || home.works().len() == 1);
-    // An apply does not wait for the next try, and ends the work that does.
-    home.hurry();
-    home.model(truncated());
-    end(home.servers()[0]);
-    until("no long pause", || Some(home.look()).filter(|report| report.phase == Phase::Failed));
-    fs::remove_file(home.path("bin/sleep")).unwrap();
-    home.model(working());
+    let pause = || {
+        home.hurry();
+        home.model(truncated());
+        end(home.servers()[0]);
+        let report = until("no long pause", || Some(home.look()).filter(|report| report.phase == Phase::Failed));
+        fs::remove_file(home.path("bin/sleep")).unwrap();
+        home.model(working());
+        report.process.unwrap().identity
+    };
+    // A restart does not wait for the next try, and reports the start that it caused.
+    let process = pause();
+    let restarted = home.run(&Verb::Restart { process: &process });
+    assert!(restarted.phase != Phase::Failed && restarted.failure.is_none(), "{restarted:#?}");
+    home.until_ready(&job);
+    // An apply does not wait for it either, and ends the work that does.
+    pause();
     let served = home.serve(&job);
     assert_eq!((served.restarts, served.next_try, served.previous), (0, None, None));
     until_so("the pausing work goes on", || home.works().len() == 1);

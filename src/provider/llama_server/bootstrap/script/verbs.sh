@@ -129,6 +129,13 @@ restart() {
     write "$state/restart" "$server_identity" || refuse workspace
     exec 9>&-
     end_server
+    # Work that pauses before its next try looks each second. Until then its status is still that of the failure.
+    [ "$status_phase" != failed ] || within 100 is_no_failure
+}
+
+# is_no_failure: whether the status of the current run is not, or no more, a failure.
+is_no_failure() {
+    load "$folder/status" && [ "$status_phase" != failed ]
 }
 
 # rollback: the previous server serves again. Each step may be repeated. The current run changes last.
