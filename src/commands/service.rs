@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::Failure;
 use crate::{
-    api::{BaseUrl, PlainHttp, Settings, TokenSource, credential},
+    api::{BaseUrl, PlainHttp, Settings, TokenSource, certificates, credential},
     creation::Journal,
     provider::{Environment, NoHome, loggable_fields},
 };
@@ -49,7 +49,9 @@ impl ServiceArguments {
         let token = token.transpose()?.filter(|token| !token.expose_secret().is_empty());
         let roots = self.ca_certificate_file.as_deref().map(|file| {
             let path = environment.path(file)?;
-            fs::read(&path).map_err(|error| Failure::reading(path.display(), error))
+            let content = fs::read(&path).map_err(|error| Failure::reading(path.display(), error))?;
+            let text = "contains no line -----BEGIN CERTIFICATE-----. Pass root certificates in PEM format";
+            certificates(&content).ok_or_else(|| Failure::new(format!("{} {text}", path.display())))
         });
         Ok(Settings {
             base_url: base_url.map_err(|error| Failure::because("cannot use the base address", error))?,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DestroyFallback, Environment, NoHome, OnLeftover, ProviderClient, account_budget::AccountBudget, rules};
 use crate::{
-    api::{self, BaseUrl, Context, InvalidBaseUrl, PlainHttp, Settings, TokenSource, UserAgent},
+    api::{self, BaseUrl, Context, InvalidBaseUrl, PlainHttp, Settings, TokenSource, UserAgent, certificates},
     creation::{Journal, progress},
     framework::{
         Attr, ConfigureContext, Diagnostics, Path, Schema, Secret, Type,
@@ -341,9 +341,6 @@ fn parse_base_url(
     }
 }
 
-/// The first line of a certificate in PEM format.
-const PEM: &[u8] = b"-----BEGIN CERTIFICATE-----";
-
 /// The additional certificates. A configure that is stopped goes on without them.
 async fn extra_roots(
     configuration: &Configuration,
@@ -358,8 +355,10 @@ async fn extra_roots(
     let file = file.map_err(no_home).ok()?;
     let path = file.clone();
     let reason = match limits.blocking(move || std::fs::read(path)).await {
-        Some(Ok(pem)) if pem.windows(PEM.len()).any(|text| text == PEM) => return Some(pem),
-        Some(Ok(_)) => {
+        Some(Ok(content)) => {
+            if let Some(pem) = certificates(&content) {
+                return Some(pem);
+            }
             diagnostics.error_at(
                 Path::to("ca_certificate_file"),
                 "Not a PEM file",

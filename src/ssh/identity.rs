@@ -63,8 +63,9 @@ pub(super) async fn all(credentials: &Credentials) -> Result<Identities, Error> 
     let mut identities = given(credentials)?;
     if let Some(path) = &credentials.private_key_file {
         let what = format!("private key file {}", path.display());
-        let text = tokio::fs::read_to_string(path).await;
-        let text = text.map_err(|error| Error::BadKey { what: what.clone(), reason: error.to_string() })?;
+        let bad = |reason: String| Error::BadKey { what: what.clone(), reason };
+        let content = tokio::fs::read(path).await.map_err(|error| bad(error.to_string()))?;
+        let text = String::from_utf8(content).map_err(|error| bad(no_utf_8(error.as_bytes()).to_owned()))?;
         let mut beside = path.as_os_str().to_owned();
         beside.push(".pub");
         let beside = tokio::fs::read_to_string(beside).await.ok();
@@ -120,10 +121,21 @@ fn public_half(text: &str) -> Option<KeyData> {
     PublicKey::from_openssh(text).ok().or_else(private).map(|key| key.key_data().clone())
 }
 
+/// Why a file that is not UTF-8 is no key.
+fn no_utf_8(content: &[u8]) -> &'static str {
+    match content {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+            "it is UTF-16, as `>` of Windows PowerShell 5 writes it. Save it as UTF-8 without a byte order mark"
+        }
+        _ => "it is not text",
+    }
+}
+
 fn private_key(text: &SecretString, what: &str) -> Result<PrivateKey, Error> {
     let bad = |reason: &str| Error::BadKey { what: what.to_owned(), reason: reason.to_owned() };
-    // Indentation of here-documents and Windows line ends are removed.
-    let lines: Vec<&str> = text.expose_secret().lines().map(str::trim).collect();
+    // Indentation of here-documents, Windows line ends and a byte order mark are removed.
+    let is_space = |c: char| c.is_whitespace() || c == '\u{feff}';
+    let lines: Vec<&str> = text.expose_secret().lines().map(|line| line.trim_matches(is_space)).collect();
     if lines.iter().all(|line| line.is_empty()) {
         return Err(bad("it is empty"));
     }

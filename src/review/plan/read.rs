@@ -14,6 +14,7 @@ use super::{
     CLOUD_DISK, Change, ChangeAction, Check, Configured, Deferred, Importing, Invocation, Output, Plan, Stated,
     Trigger, is_own,
 };
+use crate::provider::utf_8;
 
 /// The relevant members of the document. Those that only identify its kind are not kept, because they are the largest.
 ///
@@ -143,26 +144,11 @@ pub enum NotAPlan {
 
 /// A document in UTF-8, without its byte order mark.
 ///
-/// `>` of Windows PowerShell 5 writes UTF-16. Without a mark the first character, ASCII in JSON and TOML, shows the
-/// order of its bytes.
-///
 /// # Errors
 ///
 /// If it begins as UTF-16 and is not.
 pub fn decoded(document: &[u8]) -> Result<Cow<'_, [u8]>, DocumentError> {
-    let (units, is_big_endian) = match document {
-        [0xff, 0xfe, units @ ..] => (units, false),
-        [0xfe, 0xff, units @ ..] => (units, true),
-        [1..=u8::MAX, 0, ..] => (document, false),
-        [0, 1..=u8::MAX, ..] => (document, true),
-        [0xef, 0xbb, 0xbf, text @ ..] => return Ok(Cow::Borrowed(text)),
-        _ => return Ok(Cow::Borrowed(document)),
-    };
-    let (units, []) = units.as_chunks::<2>() else { return Err(DocumentError::Encoding) };
-    let units =
-        units.iter().map(|unit| if is_big_endian { u16::from_be_bytes(*unit) } else { u16::from_le_bytes(*unit) });
-    let text: Result<String, _> = char::decode_utf16(units).collect();
-    text.map(|text| Cow::Owned(text.into_bytes())).map_err(|_| DocumentError::Encoding)
+    utf_8(document).ok_or(DocumentError::Encoding)
 }
 
 /// The text that another program added to a document that could not be read as JSON; `None` if it has none.

@@ -65,9 +65,14 @@ fn a_configuration_without_required_providers_finds_its_error_on_a_page() {
 #[test]
 fn a_certificate_file_that_is_no_pem_is_an_error_of_its_argument() {
     each_workspace(|_, workspace| {
-        fs::write(workspace.directory().join("gateway.crt"), [0x30, 0x82, 1, 2]).unwrap();
+        let pem = ClientIdentity::generate().pem();
+        let units: Vec<u8> = format!("\u{feff}{pem}").encode_utf16().flat_map(u16::to_le_bytes).collect();
         let provider = "region = \"cn-east-1\"\nca_certificate_file = \"gateway.crt\"";
         workspace.write(&config_with(provider, Instance::new("x")));
+        // The encoding of Windows PowerShell 5 is read.
+        fs::write(workspace.directory().join("gateway.crt"), units).unwrap();
+        workspace.save_plan(&[]);
+        fs::write(workspace.directory().join("gateway.crt"), [0x30, 0x82, 1, 2]).unwrap();
         let said = workspace.try_plan(&[]);
         let error = refusal(&said, &["Not a PEM file", "gateway.crt", "-----BEGIN CERTIFICATE-----"]);
         assert_eq!(error.attribute.as_deref(), Some("ca_certificate_file"));

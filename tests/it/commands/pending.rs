@@ -278,6 +278,9 @@ async fn a_certificate_file_is_read_as_by_the_provider() {
     let refused = scene.says(&["--ca-certificate-file", "missing.pem"]).await.unwrap_err();
     assert_eq!(refused.to_string(), "cannot read missing.pem");
     let file = scene.folder.path().join("broken.pem");
+    fs::write(&file, [0x30, 0x82, 1, 2]).unwrap();
+    let refused = scene.says(&["--ca-certificate-file", file.to_str().unwrap()]).await.unwrap_err();
+    assert!(refused.to_string().contains("contains no line -----BEGIN CERTIFICATE-----"), "{refused}");
     fs::write(&file, "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").unwrap();
     // The client gets it, and its error is shown with advice.
     let said = scene.says(&["--ca-certificate-file", file.to_str().unwrap()]).await.unwrap();

@@ -47,9 +47,9 @@ async fn every_form_of_key_logs_in(#[case] arguments: &[&str], #[case] form: &st
     let text = fs::read_to_string(key).unwrap();
     assert!(text.lines().next().unwrap().contains(form), "{}", text.lines().next().unwrap());
     log_in(&sshd.target_with_key(&text)).await.unwrap();
-    // As in an indented here-document of a file from Windows.
+    // As in an indented here-document of a file from Windows, with its byte order mark.
     let indented: String = text.lines().map(|line| format!("    {line}\r\n")).collect();
-    log_in(&sshd.target_with_key(&indented)).await.unwrap();
+    log_in(&sshd.target_with_key(&format!("\u{feff}{indented}"))).await.unwrap();
 }
 
 #[rstest]
@@ -125,6 +125,12 @@ async fn a_broken_key_is_told_without_a_word_of_it() {
         assert!(shown.contains(word), "{error}");
         assert!(!shown.contains("PLANTED") && !shown.contains(&lines[1]), "{shown}");
     }
+    let of_powershell = key.with_extension("utf16");
+    let units: Vec<u8> = format!("\u{feff}{}", lines.join("\r\n")).encode_utf16().flat_map(u16::to_le_bytes).collect();
+    fs::write(&of_powershell, units).unwrap();
+    let file = Credentials { private_key_file: Some(of_powershell), ..Credentials::default() };
+    let (error, _) = refusal(&sshd.target_with(file)).await;
+    assert!(error.to_string().contains("it is UTF-16"), "{error}");
     let missing = Credentials { private_key_file: Some("/nowhere/key".into()), ..Credentials::default() };
     let (error, _) = refusal(&sshd.target_with(missing)).await;
     assert!(error.to_string().contains("/nowhere/key cannot be used: No such file"), "{error}");
