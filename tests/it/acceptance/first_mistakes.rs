@@ -1,11 +1,13 @@
 //! Mistakes of a first configuration, and of the first commands.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use rstest::rstest;
 use terraform_plugin::testing::ClientIdentity;
 
-use crate::support::terraform::{Instance, Site, config, config_with, each_workspace, refusal, refusal_of};
+use crate::support::terraform::{
+    Installation, Instance, Site, Workspace, config, config_with, each_cli, each_workspace, refusal, refusal_of,
+};
 
 #[rstest]
 #[case::refused(|_: &Site| "http://127.0.0.1:1".to_owned(), &["127.0.0.1:1 cannot be reached", "NO_PROXY"])]
@@ -59,6 +61,50 @@ fn a_configuration_without_required_providers_finds_its_error_on_a_page() {
         workspace.write(&format!("terraform {{{block}{body}"));
         workspace.remove_env("TF_CLI_CONFIG_FILE");
         workspace.save_plan(&[]);
+    });
+}
+
+/// So do a program that cannot be started, and one that is not installed.
+#[test]
+fn a_provider_that_cannot_be_loaded_finds_its_error_on_a_page() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guides/troubleshooting.md");
+    let page = fs::read_to_string(page).unwrap();
+    each_cli(|cli| {
+        let site = Site::start();
+        let workspace = Workspace::installed(cli, &site, Installation::Override);
+        workspace.write(&config(Instance::new("x")));
+        let (settings, folder) = (workspace.beside("settings.tfrc"), workspace.beside("program"));
+        workspace.set_env("TF_CLI_CONFIG_FILE", settings.to_str().unwrap());
+        let prints = |texts: &[&str]| {
+            let run = workspace.run(&["validate", "-no-color"]);
+            let printed = format!("{} {}", run.stdout, run.stderr);
+            let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+            for text in texts {
+                assert!(run.code != Some(0) && printed.contains(text), "{text}: {printed}");
+                assert!(page.contains(&format!("`{text}`")), "{text}");
+            }
+        };
+        fs::write(&settings, "").unwrap();
+        prints(&["Missing required provider"]);
+        let addresses = ["registry.terraform.io", "registry.opentofu.org"];
+        let overrides = addresses.map(|host| format!("    \"{host}/damodel/damodel\" = {folder:?}\n")).concat();
+        fs::write(&settings, format!("provider_installation {{\n  dev_overrides {{\n{overrides}  }}\n}}\n")).unwrap();
+        let title = "Failed to load plugin schemas";
+        prints(&[title, "could not read package directory"]);
+        fs::create_dir(&folder).unwrap();
+        prints(&[title, "could not find executable file"]);
+        let script = "#!/bin/sh\nexit 1\n";
+        let of_another_processor = "\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x08\0";
+        for (text, program, mode) in [
+            ("permission denied", script, 0o644),
+            ("exec format error", of_another_processor, 0o755),
+            ("Unrecognized remote plugin message", script, 0o755),
+        ] {
+            let file = folder.join("terraform-provider-damodel");
+            fs::write(&file, program).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            prints(&[title, text]);
+        }
     });
 }
 
