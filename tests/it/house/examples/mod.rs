@@ -2,6 +2,7 @@
 //! sandbox.
 
 mod endpoints;
+mod mocks;
 mod opa;
 mod pipelines;
 mod signals;
