@@ -35,6 +35,8 @@ pub(super) struct Connection {
     pub(super) host_key: HostKey,
     /// Host and port, for errors.
     pub(super) address: String,
+    /// The user, for errors.
+    pub(super) user: String,
     /// The connection to the bastion that carries it.
     pub(super) bastion: Option<Arc<Self>>,
 }
@@ -56,16 +58,11 @@ impl Hop {
     /// Reads the credentials of the target and of its bastions.
     pub(super) async fn new(target: &Target) -> Result<Self, Error> {
         let bastion = match &target.bastion {
-            Some(bastion) => Some(Box::new(Box::pin(Self::new(bastion)).await?)),
+            Some(bastion) => Some(Box::new(Box::pin(Self::new(bastion)).await.map_err(of_a_bastion)?)),
             None => None,
         };
         let identities = identity::all(&target.credentials).await?;
         Ok(Self { target: target.clone(), identities, bastion, held: Mutex::default() })
-    }
-
-    /// The user of the target.
-    pub(super) fn user(&self) -> &str {
-        &self.target.user
     }
 
     /// Connects and logs in, once.
@@ -78,7 +75,8 @@ impl Hop {
         let address = self.target.address();
         login(&mut handle, &facts, &self.target, &self.identities, limits).await?;
         let host_key = facts.host_key().cloned().ok_or_else(|| self.unreachable("the server sent no host key"))?;
-        Ok(Connection { handle, facts, host_key, address, bastion })
+        let user = self.target.user.clone();
+        Ok(Connection { handle, facts, host_key, address, user, bastion })
     }
 
     /// The connection to a bastion: the existing one, or a new one.
@@ -173,7 +171,10 @@ impl Hop {
         match error {
             russh::Error::NoCommonAlgo { kind, theirs, .. } => Error::Incompatible {
                 address: self.target.address(),
-                reason: said(&format!("it offers {kind:?} {}, none of which is safe", theirs.join(", "))),
+                reason: said(&format!(
+                    "it offers {kind:?} {}, and this client accepts none of them",
+                    theirs.join(", ")
+                )),
             },
             russh::Error::WrongServerSig => Error::Incompatible {
                 address: self.target.address(),

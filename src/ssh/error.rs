@@ -46,6 +46,8 @@ pub enum Error {
         tried: Vec<String>,
         /// The methods that the server supports, such as `publickey`.
         offered: Vec<String>,
+        /// Whether this is the bastion and not the server itself.
+        is_bastion: bool,
     },
     /// A private key is encrypted. Usual cause: a personal key.
     #[error("the {what} is encrypted: give one without a passphrase, or load it into an agent")]
@@ -63,6 +65,8 @@ pub enum Error {
         user: String,
         /// The server's words.
         reason: String,
+        /// Whether this is the bastion and not the server itself.
+        is_bastion: bool,
     },
     /// The server permits no connections through it. Usual cause: `AllowTcpForwarding no` in sshd_config.
     #[error(
@@ -176,13 +180,35 @@ impl Error {
 }
 
 /// The same error for the bastion.
-pub(super) fn of_a_bastion(error: Error) -> Error {
-    match error {
-        Error::HostKeyChanged { address, expected, shown, key, .. } => {
-            Error::HostKeyChanged { address, expected, shown, key, is_bastion: true }
-        }
-        other => other,
+pub(super) fn of_a_bastion(mut error: Error) -> Error {
+    match &mut error {
+        Error::Denied { is_bastion, .. }
+        | Error::Excluded { is_bastion, .. }
+        | Error::HostKeyChanged { is_bastion, .. } => *is_bastion = true,
+        Error::BadKey { what, .. } | Error::EncryptedKey { what } => *what = format!("bastion's {what}"),
+        _ => {}
     }
+    error
+}
+
+/// What a host says that runs no commands for this user, now or later, in small letters: forced commands of cloud
+/// images, passwords and accounts that have expired (PAM, OpenSSH, passwd), proxies for terminals, nologin, and
+/// OpenSSH's sftp.
+const REFUSALS: [&str; 8] = [
+    "please login as the user",
+    "you are required to change your password",
+    "your password has expired",
+    "password change required",
+    "your account has expired",
+    "client doesn't support pty",
+    "this account is currently not available",
+    "allows sftp connections only",
+];
+
+/// Whether a text of the server is a refusal that will not pass.
+pub(super) fn is_lasting(said: &str) -> bool {
+    let small = said.to_lowercase();
+    REFUSALS.iter().any(|refusal| small.contains(refusal))
 }
 
 fn attempts(tried: &[String], offered: &[String]) -> String {
@@ -231,6 +257,7 @@ mod tests {
                 user: "root".to_owned(),
                 tried: strings(tried),
                 offered: strings(offered),
+                is_bastion: false,
             }
             .to_string()
         };

@@ -7,7 +7,11 @@ use bytes::Bytes;
 use russh::{Channel, ChannelMsg, ChannelOpenFailure, ChannelWriteHalf, Sig, client::Msg};
 use tokio::{runtime::Handle, time::sleep};
 
-use super::{Error, connection::Connection, error::said};
+use super::{
+    Error,
+    connection::Connection,
+    error::{is_lasting, said},
+};
 
 /// The number of bytes of input in one write.
 const PIECE: usize = 32 * 1024;
@@ -76,8 +80,16 @@ impl Connection {
         let output = self.exec("sh -s", input.as_bytes(), kept).await?;
         match answer(&output.stdout) {
             Some(stdout) => Ok(Output { stdout: stdout.to_vec(), ..output }),
-            None => Err(Error::NotRun { reason: output.ended() }),
+            None => Err(self.not_run(output.ended())),
         }
+    }
+
+    /// The error of a script that the server did not run. A refusal that will not pass names the user.
+    fn not_run(&self, reason: String) -> Error {
+        if !is_lasting(&reason) {
+            return Error::NotRun { reason };
+        }
+        Error::Excluded { address: self.address.clone(), user: self.user.clone(), reason, is_bastion: false }
     }
 
     /// Opens a channel for a command. If the server has no free session (MaxSessions), the request is repeated for a

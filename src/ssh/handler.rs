@@ -1,6 +1,6 @@
 //! Events of a connection: the server's host key, and its end.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use russh::{
     Channel, ChannelId,
@@ -16,6 +16,7 @@ use crate::ssh::{HostKey, Pin, error::said};
 pub(super) struct PeerFacts {
     host_key: OnceLock<HostKey>,
     end: OnceLock<String>,
+    banner: Mutex<Option<String>>,
     /// Whether the server ended it with a message.
     dismissed: OnceLock<()>,
     gone: CancellationToken,
@@ -30,6 +31,11 @@ impl PeerFacts {
     /// Why the connection ended.
     pub(super) fn end(&self) -> String {
         self.end.get().cloned().unwrap_or_else(|| "it was closed".to_owned())
+    }
+
+    /// The last text that the server sent during the login, if there was one.
+    pub(super) fn banner(&self) -> Option<String> {
+        self.banner.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether the server ended the connection with a message, as after too many refused credentials.
@@ -82,6 +88,14 @@ impl client::Handler for Handler {
         // Called again at every key exchange: it must stay the same server.
         let is_the_same = *self.facts.host_key.get_or_init(|| shown.clone()) == shown;
         Ok(is_the_same && self.pin.as_ref().is_none_or(|pin| pin.matches(&shown)))
+    }
+
+    async fn auth_banner(&mut self, banner: &str, _: &mut client::Session) -> Result<(), Self::Error> {
+        let banner = said(banner);
+        if !banner.is_empty() {
+            *self.facts.banner.lock().unwrap_or_else(PoisonError::into_inner) = Some(banner);
+        }
+        Ok(())
     }
 
     async fn disconnected(&mut self, reason: DisconnectReason<Self::Error>) -> Result<(), Self::Error> {

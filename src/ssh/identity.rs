@@ -146,6 +146,9 @@ fn private_key(text: &SecretString, what: &str) -> Result<PrivateKey, Error> {
     if public_half(text.expose_secret()).is_some() && !lines.iter().any(is_private) {
         return Err(bad("it is the public half, not a private key: it names a key of an agent"));
     }
+    if Certificate::from_openssh(text.expose_secret().trim()).is_ok() {
+        return Err(bad("it is a certificate, which is another argument: certificate"));
+    }
     if !lines.iter().any(is_private) {
         return Err(bad("it is not a private key (a PEM block that begins with `-----BEGIN … PRIVATE KEY-----`)"));
     }

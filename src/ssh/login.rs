@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::{
     Credentials, Error, SessionLimits, Target,
-    error::said,
+    error::{is_lasting, said},
     handler::{Handler, PeerFacts},
     identity::{self, Identities, SshIdentity},
 };
@@ -32,18 +32,35 @@ pub(super) async fn login(
         return Err(unreachable("it does not finish the login".to_owned()));
     };
     let LoginUnderWay { offered, mut tried, .. } = login;
+    let excluded = |reason: &str| Error::Excluded {
+        address: target.address(),
+        user: target.user.clone(),
+        reason: reason.to_owned(),
+        is_bastion: false,
+    };
     match outcome {
         Ok(true) => return Ok(()),
-        // The connection failed before the server judged the credentials.
-        Ok(false) | Err(_) if facts.is_gone() && !facts.is_dismissed() => return Err(unreachable(facts.end())),
+        // The connection failed before the server judged the credentials. sshd with PAM says why, and then ends it.
+        Ok(false) | Err(_) if facts.is_gone() && !facts.is_dismissed() => {
+            return Err(match facts.banner() {
+                Some(banner) if is_lasting(&banner) => excluded(&banner),
+                Some(banner) => unreachable(format!("{}; the server said: {banner}", facts.end())),
+                None => unreachable(facts.end()),
+            });
+        }
         Err(error) if !facts.is_dismissed() => return Err(unreachable(said(&error.to_string()))),
         Ok(false) | Err(_) => {}
     }
     if facts.is_dismissed() {
         tried.push(facts.end());
     }
+    // An expired password is a question, or a text before the refusal.
+    if let Some(reason) = tried.iter().cloned().chain(facts.banner()).find(|text| is_lasting(text)) {
+        return Err(excluded(&reason));
+    }
     let offered = offered.iter().map(|method| <&str>::from(method).to_owned()).collect();
-    Err(Error::Denied { address: target.address(), user: target.user.clone(), tried, offered })
+    let (address, user) = (target.address(), target.user.clone());
+    Err(Error::Denied { address, user, tried, offered, is_bastion: false })
 }
 
 /// A login in progress.

@@ -180,8 +180,8 @@ const LOGINS: u32 = 3;
 /// # Errors
 ///
 /// [`Error::BadKey`] and [`Error::EncryptedKey`] before anything is sent; [`Error::HostKeyChanged`] before any
-/// credential is sent; [`Error::Incompatible`], [`Error::Denied`]; [`Error::TimedOut`], with the last failure, at the
-/// deadline; [`Error::Cancelled`].
+/// credential is sent; [`Error::Incompatible`], [`Error::Denied`], [`Error::Excluded`]; [`Error::TimedOut`], with the
+/// last failure, at the deadline; [`Error::Cancelled`].
 pub async fn connect(
     target: &Target,
     limits: &SessionLimits,
@@ -260,27 +260,14 @@ async fn establish(
 async fn attempt(hop: &Hop, limits: &SessionLimits, wanted: Wanted) -> Result<Connection, Error> {
     let connection = hop.reach(limits).await?;
     if wanted == Wanted::Commands {
-        ready(&connection, hop.user(), limits).await?;
+        ready(&connection, limits).await?;
     }
     Ok(connection)
 }
 
-/// What a host says that runs no commands for this user, now or later, in small letters: forced commands of cloud
-/// images, passwords that have expired (pam_unix, OpenSSH, passwd), proxies for terminals, nologin, and OpenSSH's sftp.
-const REFUSALS: [&str; 8] = [
-    "please login as the user",
-    "you are required to change your password",
-    "your password has expired",
-    "password change required",
-    "your account has expired",
-    "client doesn't support pty",
-    "this account is currently not available",
-    "allows sftp connections only",
-];
-
 /// Runs a script that does nothing: an instance that starts accepts logins before commands work, and some users have no
 /// shell.
-async fn ready(connection: &Connection, user: &str, limits: &SessionLimits) -> Result<(), Error> {
+async fn ready(connection: &Connection, limits: &SessionLimits) -> Result<(), Error> {
     let ran = timeout(limits.connect, connection.script(":", &[], limits.output)).await;
     let reason = match ran {
         Err(_) => "it does not finish".to_owned(),
@@ -289,12 +276,7 @@ async fn ready(connection: &Connection, user: &str, limits: &SessionLimits) -> R
         Ok(Err(Error::NotRun { reason })) => reason,
         Ok(Err(error)) => return Err(error),
     };
-    let address = connection.address.clone();
-    let small = reason.to_lowercase();
-    if REFUSALS.iter().any(|refusal| small.contains(refusal)) {
-        return Err(Error::Excluded { address, user: user.to_owned(), reason });
-    }
-    Err(Error::NotReady { address, reason })
+    Err(Error::NotReady { address: connection.address.clone(), reason })
 }
 
 fn may_pass(error: &Error) -> bool {

@@ -30,6 +30,7 @@ impl SshFailure<'_> {
             ssh::Error::HostKeyChanged { is_bastion: true, .. } => {
                 diagnostic.at(ssh.attribute("bastion").attribute("host_key"))
             }
+            ssh::Error::Excluded { is_bastion: true, .. } => diagnostic.at(ssh.attribute("bastion").attribute("user")),
             ssh::Error::Excluded { .. } => diagnostic.at(ssh.attribute("user")),
             ssh::Error::BadPin { .. } | ssh::Error::HostKeyChanged { .. } => diagnostic.at(ssh.attribute("host_key")),
             _ => diagnostic,
@@ -57,19 +58,14 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
             ("the pinned host key cannot be read", "Write an OpenSSH public-key line or a fingerprint (SHA256:…).")
         }
         Error::Cancelled { .. } => ("the run was stopped", ""),
-        Error::Denied { tried, .. } if tried.iter().filter(|tried| tried.starts_with("agent's key")).count() > 1 => (
-            "the login was refused",
-            "The server refused further attempts, or accepts no key of the agent. If the agent has several keys, set \
-             ssh.private_key_file to the file of the right one, or to its .pub file: then only that key is tried.",
-        ),
-        Error::Denied { .. } => (
-            "the login was refused",
-            "Check user, key and password. An instance created with login_method = \"ssh_key\" accepts only its key: \
-             set ssh.private_key_file or ssh.agent.",
-        ),
+        Error::Denied { tried, is_bastion, .. } => return denied(tried, *is_bastion),
         Error::EncryptedKey { .. } => (
             "the private key has a passphrase",
             "Load it into an agent and set agent = true with private_key_file, or use a key without a passphrase.",
+        ),
+        Error::Excluded { is_bastion: true, .. } => (
+            "the bastion refuses the user",
+            "Waiting does not help. Set ssh.bastion.user to a user that may log in there.",
         ),
         Error::Excluded { .. } => (
             "the SSH user may not run commands",
@@ -97,7 +93,12 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
         }
         Error::NotReady { .. } => (
             "the SSH server accepts logins but not commands yet",
-            "The instance may still be starting. Try again, or raise ssh.timeout.",
+            "The instance may still be starting. Try again, or raise ssh.timeout. If the user has no shell, set \
+             ssh.user to one that has.",
+        ),
+        Error::NotRun { .. } => (
+            "the server runs no commands",
+            "The instance may still be starting: try again. If the user has no shell, set ssh.user to one that has.",
         ),
         Error::TimedOut { .. } => {
             ("timed out", "The host did not answer in time. ssh.timeout limits how long a login may take.")
@@ -115,6 +116,27 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
         _ => ("SSH failed", ""),
     };
     (title, advice.to_owned())
+}
+
+/// The meaning of a refused login. A server that ends the connection has not seen all keys of an agent.
+fn denied(tried: &[String], is_bastion: bool) -> (&'static str, String) {
+    let title = if is_bastion { "the bastion refused the login" } else { "the login was refused" };
+    let ssh = if is_bastion { "ssh.bastion" } else { "ssh" };
+    let agents = tried.iter().filter(|tried| tried.starts_with("agent's key")).count();
+    let is_cut = tried.iter().any(|tried| tried.starts_with("server message"));
+    let advice = if agents > 1 || (agents == 1 && is_cut) {
+        format!(
+            "The server refused further attempts, or accepts no key of the agent. If the agent has several keys, set \
+             {ssh}.private_key_file to the file of the right one, or to its .pub file: then only that key is tried."
+        )
+    } else if is_bastion {
+        "Check ssh.bastion: its user, key and password.".to_owned()
+    } else {
+        "Check user, key and password. An instance created with login_method = \"ssh_key\" accepts only its key: set \
+         ssh.private_key_file or ssh.agent."
+            .to_owned()
+    };
+    (title, advice)
 }
 
 /// Why a login failed.
@@ -173,17 +195,43 @@ mod tests {
             user: "root".to_owned(),
             tried: tried.iter().map(ToString::to_string).collect(),
             offered: Vec::new(),
+            is_bastion: false,
         };
         let many =
             diagnostic(&denied(&["agent's key ssh-rsa SHA256:a", "agent's key ssh-rsa SHA256:b", "server message: c"]));
         assert!(many.detail.contains("set ssh.private_key_file") && many.detail.contains(".pub file"), "{many:?}");
         assert!(!diagnostic(&denied(&["agent's key ssh-rsa SHA256:a"])).detail.contains(".pub file"));
+        // As sshd with MaxAuthTries 1.
+        let cut = diagnostic(&denied(&["agent's key ssh-rsa SHA256:a", "server message: Too many"]));
+        assert!(cut.detail.contains(".pub file"), "{cut:?}");
+    }
+
+    #[test]
+    fn a_refusal_of_the_bastion_names_its_arguments() {
+        let (address, user) = ("jump:22".to_owned(), "root".to_owned());
+        for (tried, argument) in [
+            (vec!["private key ssh-rsa SHA256:a"], "Check ssh.bastion"),
+            (vec!["agent's key ssh-rsa SHA256:a"; 2], "set ssh.bastion.private_key_file"),
+        ] {
+            let (address, user, tried) =
+                (address.clone(), user.clone(), tried.into_iter().map(str::to_owned).collect());
+            let offered = Vec::new();
+            let error = ssh::Error::Denied { address, user, tried, offered, is_bastion: true };
+            let shown = diagnostic(&error);
+            let text = format!("{} {}", shown.summary, shown.detail);
+            assert!(text.contains(argument) && text.contains("the bastion refused"), "{text}");
+            assert!(!text.contains("ssh.private_key_file") && !text.contains("ssh.agent"), "{text}");
+        }
+        let error = ssh::Error::Excluded { address, user, reason: "x".to_owned(), is_bastion: true };
+        let path = Path::to("ssh").attribute("bastion").attribute("user");
+        assert_eq!(diagnostic(&error).path, Some(path));
     }
 
     #[test]
     fn a_user_that_may_not_run_commands_is_an_error_at_the_user() {
         let reason = "exit code 142: Please login as the user \"ubuntu\"".to_owned();
-        let error = ssh::Error::Excluded { address: "h:22".to_owned(), user: "root".to_owned(), reason };
+        let error =
+            ssh::Error::Excluded { address: "h:22".to_owned(), user: "root".to_owned(), reason, is_bastion: false };
         let shown = diagnostic(&error);
         assert_eq!(shown.path, Some(Path::to("ssh").attribute("user")));
         assert!(shown.detail.contains("the user \"ubuntu\"") && shown.detail.contains("Set ssh.user"), "{shown:?}");

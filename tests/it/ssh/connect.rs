@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::ssh::{Error, Exit, Session, SessionLimits, Target, connect};
+use damodel::ssh::{Error, Exit, Session, SessionLimits, Target, connect, log_in};
 use rstest::rstest;
 use tokio::{io::AsyncWriteExt, net::TcpListener, sync::Notify, task::spawn_blocking, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -182,6 +182,11 @@ async fn a_refusal_of_commands_that_will_not_pass_ends_the_wait(#[case] session:
     let error = reach(&sshd.target(), &SessionLimits::default(), Duration::from_secs(15)).await.unwrap_err();
     let begins = format!("{}@127.0.0.1:{} may not run commands: ", sshd.target().user, sshd.port());
     assert!(error.to_string().starts_with(&begins) && !error.is_out_of_reach(), "{error}");
+    // Also where the login itself runs no command.
+    let (target, limits, cancel) = (sshd.target(), SessionLimits::default(), CancellationToken::new());
+    let session = log_in(&target, &limits, Instant::now() + LONG, &cancel).await.unwrap();
+    let error = session.script(":", &[]).await.unwrap_err();
+    assert!(error.to_string().starts_with(&begins), "{error}");
 }
 
 /// A window title, or a text without a newline, made a login that "runs no commands".

@@ -235,6 +235,11 @@ async fn a_key_with_a_passphrase_is_used_through_the_agent_first_and_alone(
         let (error, _) = refusal(&target).await;
         assert!(error.to_string().contains("not a private key: it names a key of an agent"), "{error}");
     }
+    if let Some(certificate) = target.credentials.certificate.take() {
+        target.credentials.private_key = Some(SecretString::from(certificate));
+        let (error, _) = refusal(&target).await;
+        assert!(error.to_string().contains("it is a certificate, which is another argument"), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -34,10 +34,14 @@ enum Asks {
     Both,
     /// A code beside the password.
     Code,
+    /// Another password, because that one has expired.
+    Expired,
     /// The password, and ends the connection.
     HangsUp,
     /// The password, and does not answer.
     IsSilent,
+    /// Nothing: it says this and ends the connection, as sshd where PAM refuses the account.
+    Leave(&'static str),
     /// Nothing.
     Nothing,
     /// The password, by its own method.
@@ -63,10 +67,10 @@ struct Running {
 impl Running {
     async fn start(asks: Asks) -> Self {
         let methods: &[MethodKind] = match asks {
-            Asks::Answer | Asks::Code => &[MethodKind::PublicKey, MethodKind::KeyboardInteractive],
+            Asks::Answer | Asks::Code | Asks::Expired => &[MethodKind::PublicKey, MethodKind::KeyboardInteractive],
             Asks::Both | Asks::HangsUp | Asks::IsSilent | Asks::Password => &[MethodKind::Password],
             Asks::Nothing => &[MethodKind::None],
-            Asks::Rsa(_) => &[MethodKind::PublicKey],
+            Asks::Leave(_) | Asks::Rsa(_) => &[MethodKind::PublicKey],
         };
         let mut preferred = Preferred::default();
         if let Asks::Rsa(hash) = asks {
@@ -113,7 +117,14 @@ impl Server {
 impl Handler for Server {
     type Error = russh::Error;
 
+    async fn authentication_banner(&mut self) -> Result<Option<String>, Self::Error> {
+        Ok(if let Asks::Leave(text) = self.asks { Some(text.to_owned()) } else { None })
+    }
+
     async fn auth_none(&mut self, _: &str) -> Result<Auth, Self::Error> {
+        if let Asks::Leave(_) = self.asks {
+            return Err(russh::Error::Disconnect);
+        }
         Ok(if self.asks == Asks::Nothing { Auth::Accept } else { Auth::reject() })
     }
 
@@ -148,6 +159,10 @@ impl Handler for Server {
         let Some(answers) = response else {
             let prompts: &[(Cow<'static, str>, bool)] = match self.asks {
                 Asks::Code => &[(Cow::Borrowed("Password: "), false), (Cow::Borrowed("Code: "), true)],
+                Asks::Expired => &[
+                    (Cow::Borrowed("You are required to change your password immediately.\nCurrent: "), false),
+                    (Cow::Borrowed("New: "), false),
+                ],
                 _ => &[(Cow::Borrowed("Password: "), false)],
             };
             let (name, instructions) = (Cow::Borrowed(""), Cow::Borrowed(""));
@@ -289,6 +304,27 @@ async fn a_question_for_more_than_a_password_is_not_answered() {
     let error = log_in(&server.target(Some(PASSWORD))).await.unwrap_err();
     assert!(error.to_string().contains("requires more than a password"), "{error}");
     assert_eq!(server.seen(), Vec::<String>::new());
+    let server = Running::start(Asks::Expired).await;
+    let error = log_in(&server.target(Some(PASSWORD))).await.unwrap_err();
+    let words = "may not run commands: keyboard-interactive, which requires more than a password: \"You are required";
+    assert!(error.to_string().contains(words), "{error}");
+}
+
+/// The text was not read: an account that has expired was waited for, and one that may log in soon was "early eof".
+#[tokio::test]
+async fn what_the_server_says_before_it_ends_a_login_is_shown_and_may_end_the_wait() {
+    let expired = "Your account has expired; please contact your system administrator.\n";
+    let server = Running::start(Asks::Leave(expired)).await;
+    let error = log_in(&server.target(None)).await.unwrap_err();
+    let place = format!("somebody@127.0.0.1:{} may not run commands: Your account has expired; please", server.port);
+    assert!(error.to_string().starts_with(&place), "{error}");
+    let server =
+        Running::start(Asks::Leave("\"System is booting up. Unprivileged users are not permitted yet.\"\n")).await;
+    let soon = Instant::now() + Duration::from_secs(2);
+    let error = connect(&server.target(None), &SessionLimits::default(), soon, &CancellationToken::new()).await;
+    let error = error.unwrap_err();
+    let words = "; the server said: \"System is booting up. Unprivileged users are not permitted yet.\"";
+    assert!(matches!(error, Error::TimedOut { .. }) && error.to_string().ends_with(words), "{error}");
 }
 
 #[tokio::test]
