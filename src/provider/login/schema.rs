@@ -1,5 +1,7 @@
 //! The schema of the argument `ssh`.
 
+use std::net::Ipv6Addr;
+
 use super::{
     access::USER,
     arguments::{PORT, bare},
@@ -173,8 +175,10 @@ pub(crate) fn attribute(visitor: Visitor, description: &str) -> Attribute {
     let address = || {
         Validator::text("a host name or an address, without a port and a user: set port and user", |host| {
             let host = bare(host);
-            // An IPv6 address has several colons.
-            !host.is_empty() && !host.contains([' ', '\n', '/', '@', '[', ']']) && host.matches(':').count() != 1
+            // The resolver knows no other letters. An IPv6 address may name its zone: fe80::1%eth0.
+            let is_of_a_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+            let is_name = !host.is_empty() && host.chars().all(is_of_a_name);
+            is_name || host.split('%').next().is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
         })
     };
     let host = Attribute::optional(
