@@ -108,6 +108,10 @@ impl RemoteFile {
     /// [`RemoteError::BadAddress`].
     pub fn address(address: &str) -> Result<Url, RemoteError> {
         let bad = |reason| RemoteError::BadAddress { reason };
+        // The parser would remove them.
+        if address.trim().contains(['\n', '\r', '\t']) {
+            return Err(bad("the address contains a line break or a tab"));
+        }
         let url = Url::parse(address).map_err(|_| bad("the address is not a URL"))?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(bad("the address contains credentials, which would be stored in the state"));
@@ -428,6 +432,8 @@ mod tests {
         assert!(refused("http://models.test/m.gguf").contains("must begin with https"));
         assert!(refused("file:///m.gguf").contains("must begin with https"));
         assert!(refused("m.gguf").contains("not a URL"));
+        assert!(refused("https://models.test/m\n.gguf").contains("a line break"));
+        assert!(RemoteFile::new(" https://models.test/m.gguf\r\n", &Settings::default()).is_ok());
         let error = refused("https://planted:secret@models.test/m.gguf");
         assert!(error.contains("credentials") && !error.contains("planted") && !error.contains("secret"), "{error}");
         assert!(RemoteFile::new("https://models.test/m.gguf?key=k", &Settings::default()).is_ok());

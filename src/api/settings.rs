@@ -196,7 +196,12 @@ impl BaseUrl {
     /// An address that is not http(s), plain http to another computer unless allowed, and an address with a user, a
     /// query or a fragment.
     pub fn parse(text: &str, plain_http: PlainHttp) -> Result<Self, InvalidBaseUrl> {
-        let mut url = Url::parse(text.trim()).map_err(|_| InvalidBaseUrl::NoAddress)?;
+        let text = text.trim();
+        // The parser would remove line breaks and tabs.
+        if text.contains(char::is_whitespace) {
+            return Err(InvalidBaseUrl::WhiteSpace);
+        }
+        let mut url = Url::parse(text).map_err(|_| InvalidBaseUrl::NoAddress)?;
         if url.host().is_none() {
             return Err(InvalidBaseUrl::NoAddress);
         }
@@ -271,6 +276,9 @@ pub enum InvalidBaseUrl {
     /// It contains a query or a fragment.
     #[error("an address with a query or fragment is not accepted")]
     Query,
+    /// It contains white space.
+    #[error("an address with white space in it is not accepted")]
+    WhiteSpace,
 }
 
 #[cfg(test)]
@@ -301,6 +309,9 @@ mod tests {
     #[case("", InvalidBaseUrl::NoAddress)]
     #[case("https://user:pw@api.example.com", InvalidBaseUrl::Credentials)]
     #[case("https://api.example.com?x=1", InvalidBaseUrl::Query)]
+    #[case("https://api.exa\nmple.com", InvalidBaseUrl::WhiteSpace)]
+    #[case("ht\ttps://api.example.com", InvalidBaseUrl::WhiteSpace)]
+    #[case("https://api.example.com/a b", InvalidBaseUrl::WhiteSpace)]
     fn malformed_base_address_is_refused(#[case] given: &str, #[case] reason: InvalidBaseUrl) {
         assert_eq!(BaseUrl::parse(given, PlainHttp::LoopbackOnly).unwrap_err(), reason);
     }

@@ -78,14 +78,14 @@ pub(super) struct PendingFolder {
 
 impl PendingFolder {
     /// The records in the named directory, or else below Terraform's data directory. Paths are resolved as in the
-    /// provider; an empty one counts as unset.
+    /// provider, which ignores white space around the name; an empty one counts as unset.
     ///
     /// # Errors
     ///
     /// The home directory is not known.
     pub(super) fn find(named: Option<&Path>, data: &Path, environment: &Environment) -> Result<Self, NoHome> {
         let is_set = |path: &&Path| !path.as_os_str().is_empty();
-        let named = named.filter(is_set);
+        let named = named.map(|path| path.to_str().map_or(path, |text| Path::new(text.trim()))).filter(is_set);
         let directory = match named {
             Some(named) => environment.path(named)?,
             None => {
@@ -119,6 +119,8 @@ mod tests {
             (None, "", "/stack/.terraform/damodel-pending", false),
             (Some(""), "../data", "/stack/../data/damodel-pending", false),
             (Some("notes"), "data", "/stack/notes", true),
+            (Some(" notes\r\n"), "data", "/stack/notes", true),
+            (Some("\n"), "data", "/stack/data/damodel-pending", false),
             (Some("/notes"), "data", "/notes", true),
             (Some("~/notes"), "data", "/home/me/notes", true),
             (Some("~other/notes"), "data", "/stack/~other/notes", true),

@@ -162,6 +162,9 @@ pub(super) fn validate(configuration: &Configuration, diagnostics: &mut Diagnost
     if let (Some(url), false) = (configuration.base_url.as_str(), configuration.allow_http.is_unknown()) {
         parse_base_url(url, configuration, Path::to("base_url"), diagnostics);
     }
+    if let Some(region) = configuration.region.as_str() {
+        usable_region(region, diagnostics);
+    }
     if configuration.api_token_command.known().is_some_and(|argv| argv.iter().all(|word| word.as_str() == Some(""))) {
         diagnostics.error_at(
             Path::to("api_token_command"),
@@ -238,6 +241,7 @@ pub(super) async fn configure(
         work: context.work.clone(),
         loggable,
     };
+    let region = text(&configuration.region, "DAMODEL_REGION").filter(|region| usable_region(region, &mut diagnostics));
     let on_unreleasable = destroy_fallback("DAMODEL_ON_UNRELEASABLE", environment, &mut diagnostics);
     let on_unreachable = destroy_fallback("DAMODEL_ON_UNREACHABLE", environment, &mut diagnostics);
     let preflight = configuration.preflight.into_known().or_else(|| preflight(environment, &mut diagnostics));
@@ -245,7 +249,7 @@ pub(super) async fn configure(
         return Err(diagnostics);
     }
     let client = ProviderClient {
-        region: text(&configuration.region, "DAMODEL_REGION"),
+        region,
         preflight: preflight.unwrap_or(true),
         max_hourly_price: configuration.max_hourly_price.known().cloned(),
         max_prepaid_total: configuration.max_prepaid_total.known().cloned(),
@@ -280,6 +284,17 @@ fn credential(
         diagnostics.error_at(Path::to(name), "Invalid credential", text);
     }
     credential
+}
+
+/// Whether a region can be sent, after white space around it is removed. Otherwise this is an error.
+fn usable_region(region: &str, diagnostics: &mut Diagnostics) -> bool {
+    let region = region.trim();
+    let is_usable = !region.is_empty() && !region.contains(char::is_whitespace);
+    if !is_usable {
+        let text = format!("The region (region or DAMODEL_REGION) must be one word; it is {region:?}.");
+        diagnostics.error_at(Path::to("region"), "Invalid region", text);
+    }
+    is_usable
 }
 
 /// The variable of this name.

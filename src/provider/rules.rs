@@ -19,7 +19,9 @@ pub(super) fn one_line() -> Validator {
 
 /// The rule for an argument that names an instance. A llama server's `id`, which has a port, is none.
 pub(super) fn instance_uid() -> Validator {
-    Validator::text("an instance's UID", |uid| !uid.is_empty() && !uid.contains([' ', ':', '/']))
+    Validator::text("an instance's UID", |uid| {
+        !uid.is_empty() && !uid.contains(|c: char| c.is_whitespace() || matches!(c, ':' | '/'))
+    })
 }
 
 /// Whether a cloud disk is released with its instance, by each source that marks it: one mark suffices, because its

@@ -150,8 +150,21 @@ fn white_space_around_values_is_ignored() {
 }
 
 #[test]
-fn a_line_break_inside_a_credential_is_an_error_at_its_argument() {
+fn white_space_inside_a_value_is_an_error_at_its_argument() {
     each_workspace(|_, workspace| {
+        for (argument, value, words) in [
+            ("region", "cn\\neast", "it is \"cn\\neast\""),
+            ("region", " ", "must be one word"),
+            ("base_url", "https://api.exa\\nmple.com", "white space"),
+        ] {
+            workspace.write(&config_with(&format!("{argument} = \"{value}\""), Instance::new("x")));
+            let said = workspace.try_plan(&[]);
+            assert_eq!(refusal(&said, &[argument, words]).attribute.as_deref(), Some(argument));
+        }
+        workspace.set_env("DAMODEL_REGION", "cn east");
+        workspace.write(&config_with("", Instance::new("x")));
+        refusal(&workspace.try_plan(&[]), &["DAMODEL_REGION", "must be one word"]);
+        workspace.remove_env("DAMODEL_REGION");
         for argument in ["api_token", "api_key"] {
             workspace.write(&config_with(&format!("{argument} = \"planted\\nline\""), Instance::new("x")));
             let said = workspace.try_plan(&[]);
