@@ -190,7 +190,9 @@ impl Arguments {
         variables.extend(self.base_url.as_ref().map(|address| ("DAMODEL_BASE_URL", address.into())));
         variables.extend(self.allow_http.then(|| (ALLOW_HTTP, "1".into())));
         if let Some(file) = &self.ca_certificate_file {
-            let file = std::path::absolute(file).map_err(|error| Failure::reading(file.display(), error))?;
+            // The same path as that of this command's own request.
+            let file = surroundings.environment(Path::new(".")).path(file)?;
+            let file = std::path::absolute(&file).map_err(|error| Failure::reading(file.display(), error))?;
             variables.push((CA_CERTIFICATE_FILE, file.into_os_string()));
         }
         Ok(variables)
@@ -359,6 +361,18 @@ mod tests {
         ] {
             assert!(!is_password_prompt(prompt, "ins-1"), "{prompt}");
         }
+    }
+
+    /// A shell leaves the `~` of `--ca-certificate-file=~/ca.pem` as it is.
+    #[test]
+    fn ssh_asks_with_the_certificates_of_the_first_request() {
+        let words = ["ssh", "--ca-certificate-file=~/ca.pem", "ins-1"];
+        let arguments = Arguments::try_parse_from(words).unwrap();
+        let surroundings =
+            Surroundings { executable: "/damodel".into(), variables: vec![("HOME".into(), "/home/me".into())] };
+        let variables = arguments.askpass("ins-1", &surroundings).unwrap();
+        let file = variables.iter().find(|(name, _)| *name == CA_CERTIFICATE_FILE);
+        assert_eq!(file.unwrap().1, OsString::from("/home/me/ca.pem"));
     }
 
     #[test]
