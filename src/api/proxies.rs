@@ -24,15 +24,22 @@ pub struct Proxies {
 #[derive(Clone)]
 struct Proxy {
     variable: &'static str,
-    /// May contain a password.
-    address: Url,
+    /// May contain a password. `None` if it cannot be used.
+    address: Option<Url>,
 }
 
 impl Proxies {
     /// The proxies of variables; `variable` returns the value of one that is set.
     pub fn read<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Self {
         let first = |names: [&'static str; 4]| {
-            names.into_iter().find_map(|name| Some(Proxy { variable: name, address: address(variable(name)?)? }))
+            let set = names.into_iter().filter_map(|name| Some((name, variable(name)?)));
+            let set = set.filter(|(_, text)| !text.trim().is_empty());
+            let mut proxies = set.map(|(variable, text)| Proxy { variable, address: address(text) });
+            let first = proxies.next()?;
+            if first.address.is_some() {
+                return Some(first);
+            }
+            proxies.find(|proxy| proxy.address.is_some()).or(Some(first))
         };
         let exceptions = NONE.into_iter().find_map(&variable).unwrap_or_default().to_owned();
         Self { https: first(HTTPS), http: first(HTTP), exceptions }
@@ -47,16 +54,18 @@ impl Proxies {
     /// A client whose requests go through these proxies, and through no other.
     pub(super) fn set(&self, builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
         let proxies = self.clone();
-        let of = move |url: &Url| proxies.of(url).map(|proxy| proxy.address.clone());
+        let of = move |url: &Url| proxies.of(url)?.address.clone();
         builder.proxy(reqwest::Proxy::custom(of))
     }
 
-    /// An error of a request, with the variable of its proxy and without its address, which may contain a key.
+    /// An error of a request, with the variable of its proxy, used or not, and without its address, which may contain a
+    /// key.
     pub(super) fn cause(&self, error: reqwest::Error) -> Cause {
-        let variable = error.url().and_then(|url| self.of(url)).map(|proxy| proxy.variable);
+        let proxy = error.url().and_then(|url| self.of(url)).map(|proxy| (proxy.variable, proxy.address.is_some()));
         let error = error.without_url();
-        match variable {
-            Some(variable) => Cause::through_proxy(variable, error),
+        match proxy {
+            Some((variable, true)) => Cause::through_proxy(variable, error),
+            Some((variable, false)) => Cause::without_proxy(variable, error),
             None => Cause::new(error),
         }
     }
@@ -141,7 +150,9 @@ mod tests {
 
     fn used(variables: &[(&str, &'static str)], url: &str) -> Option<(&'static str, String)> {
         let url = Url::parse(url).unwrap();
-        proxies(variables).of(&url).map(|proxy| (proxy.variable, proxy.address.to_string()))
+        let proxies = proxies(variables);
+        let proxy = proxies.of(&url)?;
+        Some((proxy.variable, proxy.address.as_ref().map_or_else(|| "unusable".to_owned(), Url::to_string)))
     }
 
     #[test]
@@ -155,6 +166,10 @@ mod tests {
             assert_eq!(used(&all, local), None, "{local}");
         }
         assert_eq!(used(&[("NO_PROXY", "")], "https://gateway.example"), None);
+        // As GNOME writes it; white space is no address.
+        let unusable = [("HTTPS_PROXY", " "), ("https_proxy", "http://"), ("all_proxy", "socks://p:1080/")];
+        let unusable = used(&unusable, "https://gateway.example");
+        assert_eq!(unusable, Some(("https_proxy", "unusable".to_owned())));
     }
 
     #[rstest]

@@ -198,12 +198,17 @@ impl Options {
 ///
 /// # Errors
 ///
-/// Text that is not a PEM bundle.
+/// Text that is not a PEM bundle, or has no certificate.
 pub(super) fn roots(pem: Option<&[u8]>) -> Result<Vec<Certificate>, String> {
-    let certificates = pem.map(Certificate::from_pem_bundle).transpose();
-    let certificates = certificates
+    let Some(pem) = pem else { return Ok(Vec::new()) };
+    // Editors on Windows begin a file with a byte order mark, which hides the first line.
+    let pem = pem.strip_prefix(b"\xef\xbb\xbf").unwrap_or(pem);
+    let certificates = Certificate::from_pem_bundle(pem)
         .map_err(|error| format!("the extra root certificates are not in PEM format: {}", Cause::new(error)))?;
-    Ok(certificates.unwrap_or_default())
+    if certificates.is_empty() {
+        return Err("the file of the extra root certificates contains no certificate in PEM format".to_owned());
+    }
+    Ok(certificates)
 }
 
 /// A client that trusts this computer's root certificates and the given ones.

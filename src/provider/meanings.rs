@@ -39,6 +39,32 @@ pub(super) const AUTHORITY: &str = "The server uses the certificate of a certifi
                                     for the server, and set the provider's ca_certificate_file to it. Nothing was \
                                     sent.";
 
+/// The advice for a server's certificate that no root certificate makes right; `None` for any other failure.
+pub(super) fn certificate_advice(failure: ConnectFailure) -> Option<&'static str> {
+    Some(match failure {
+        ConnectFailure::Authority => AUTHORITY,
+        ConnectFailure::Expired => {
+            "The server's certificate has expired, or is not valid yet. Renew it on the server, or set the clock of \
+             this computer. ca_certificate_file does not help here. Nothing was sent."
+        }
+        ConnectFailure::OtherName => {
+            "The server's certificate does not name this host. Use a host that it names, or create one for the server \
+             with -addext subjectAltName=DNS:<host>, or IP:<address>. ca_certificate_file does not help here. Nothing \
+             was sent."
+        }
+        ConnectFailure::OtherUse => {
+            "The server's certificate is not one for servers. Create one with -addext extendedKeyUsage=serverAuth. \
+             ca_certificate_file does not help here. Nothing was sent."
+        }
+        ConnectFailure::Connection | ConnectFailure::Name | ConnectFailure::Tls => return None,
+    })
+}
+
+/// The advice for an environment variable with the address of a proxy that cannot be used. The error names it.
+pub(super) const UNUSABLE_PROXY: &str = "\
+    The address in that environment variable must be host:port, or begin with http://, https://, socks4://, \
+    socks4a://, socks5:// or socks5h://. Nothing was sent.";
+
 /// The advice for a proxy that is not reached, or that does not reach the server. The error names its variable.
 pub(super) const PROXY: &str = "\
     Check the address in that environment variable, and that the proxy runs and permits this host. For a host that \
@@ -48,10 +74,17 @@ pub(super) const PROXY: &str = "\
 fn unreachable_service(address: &str, cause: &Cause) -> Meaning {
     let host = address.split("://").last().unwrap_or(address);
     let proxy = cause.proxy().map(|variable| format!(" through the proxy in {variable}")).unwrap_or_default();
-    let (title, advice) = match cause.connect_failure() {
-        ConnectFailure::Authority => (format!("no TLS connection to {host}{proxy}"), AUTHORITY),
+    let failure = cause.connect_failure();
+    if let Some(advice) = certificate_advice(failure) {
+        return Meaning { title: format!("no TLS connection to {host}{proxy}").into(), attributes: &[], advice };
+    }
+    let (title, advice) = match failure {
         ConnectFailure::Name | ConnectFailure::Connection if !proxy.is_empty() => {
             (format!("{host} cannot be reached{proxy}"), PROXY)
+        }
+        ConnectFailure::Name | ConnectFailure::Connection if cause.unusable_proxy().is_some() => {
+            let variable = cause.unusable_proxy().unwrap_or_default();
+            (format!("{host} cannot be reached without the proxy in {variable}"), UNUSABLE_PROXY)
         }
         ConnectFailure::Name => (
             format!("cannot resolve {}", host.rsplit_once(':').map_or(host, |(name, _)| name)),
@@ -60,10 +93,11 @@ fn unreachable_service(address: &str, cause: &Cause) -> Meaning {
         ),
         ConnectFailure::Tls => (
             format!("no TLS connection to {host}{proxy}"),
-            "For a private gateway, set the provider's ca_certificate_file to its root certificate. Otherwise check \
-             that the port of base_url (DAMODEL_BASE_URL) serves https. Nothing was sent.",
+            "For a private gateway, set the provider's ca_certificate_file to the root certificate that signed the \
+             gateway's. Intermediate certificates must come from the gateway, or be in that file too. Otherwise check \
+             that the port of base_url (DAMODEL_BASE_URL) serves https, with TLS 1.2 or newer. Nothing was sent.",
         ),
-        ConnectFailure::Connection => (
+        _ => (
             format!("{host} cannot be reached"),
             "Check base_url (DAMODEL_BASE_URL) and the network. Behind a proxy, set HTTPS_PROXY; for a host that the \
              proxy does not reach, add it to NO_PROXY. Nothing was sent.",
@@ -425,6 +459,18 @@ mod tests {
                 "no TLS connection to gateway.example:8443",
                 "basicConstraints=CA:FALSE",
             ),
+            ("invalid peer certificate: Expired", "no TLS connection to gateway.example:8443", "has expired"),
+            (
+                "invalid peer certificate: certificate not valid for name \"x\"; certificate is only valid for y",
+                "no TLS connection to gateway.example:8443",
+                "subjectAltName=DNS:<host>",
+            ),
+            (
+                "invalid peer certificate: Other(OtherError(EkuError))",
+                "no TLS connection to gateway.example:8443",
+                "extendedKeyUsage=serverAuth",
+            ),
+            ("received fatal alert: ProtocolVersion", "no TLS connection to gateway.example:8443", "TLS 1.2"),
             ("tunnel error: unsuccessful", "gateway.example:8443 cannot be reached", "HTTPS_PROXY"),
         ] {
             assert_eq!(meant(cause).title, title);

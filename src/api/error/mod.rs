@@ -472,10 +472,21 @@ impl Cause {
         Self::new(ThroughProxy { variable, source })
     }
 
+    /// An error of a request that did not go through the proxy of an environment variable, which cannot be used.
+    pub(super) fn without_proxy(variable: &'static str, source: reqwest::Error) -> Self {
+        Self::new(WithoutProxy { variable, source })
+    }
+
     /// The environment variable of the proxy that the request went through.
     #[must_use]
     pub fn proxy(&self) -> Option<&'static str> {
         self.0.downcast_ref::<ThroughProxy>().map(|through| through.variable)
+    }
+
+    /// The environment variable of a proxy whose address cannot be used, if the request went without it.
+    #[must_use]
+    pub fn unusable_proxy(&self) -> Option<&'static str> {
+        self.0.downcast_ref::<WithoutProxy>().map(|without| without.variable)
     }
 
     /// Why a connection failed. The HTTP library has no types for it, so its texts decide.
@@ -487,7 +498,13 @@ impl Cause {
             ConnectFailure::Name
         } else if has(&["causedasendentity"]) {
             ConnectFailure::Authority
-        } else if has(&["certificate", "tls", "handshake", "corrupt message"]) {
+        } else if has(&["certificate: expired", "certificate expired", "not valid yet", "notvalidyet"]) {
+            ConnectFailure::Expired
+        } else if has(&["not valid for name", "notvalidforname"]) {
+            ConnectFailure::OtherName
+        } else if has(&["ekuerror", "invalidpurpose"]) {
+            ConnectFailure::OtherUse
+        } else if has(&["certificate", "tls", "handshake", "corrupt message", "fatal alert"]) {
             ConnectFailure::Tls
         } else {
             ConnectFailure::Connection
@@ -502,6 +519,13 @@ struct ThroughProxy {
     source: reqwest::Error,
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("without the proxy in {variable}, whose address cannot be used")]
+struct WithoutProxy {
+    variable: &'static str,
+    source: reqwest::Error,
+}
+
 /// Why a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectFailure {
@@ -509,9 +533,15 @@ pub enum ConnectFailure {
     Authority,
     /// No connection, or a proxy refused it.
     Connection,
+    /// TLS: the server's certificate has expired, or is not valid yet.
+    Expired,
     /// The host's name was not resolved.
     Name,
-    /// TLS: an untrusted certificate, or a port without TLS.
+    /// TLS: the server's certificate does not name the host.
+    OtherName,
+    /// TLS: the server's certificate is not one for servers.
+    OtherUse,
+    /// TLS: an untrusted certificate, a port without TLS, or one with old versions only.
     Tls,
 }
 

@@ -14,11 +14,11 @@ use self::record::attributes;
 use super::{
     NoHome, ProviderClient,
     login::{Access, InstanceFiles, Login, Ssh, SshFailure, WriteOnly, schema},
-    meanings::{AUTHORITY, PROXY},
+    meanings::{PROXY, UNUSABLE_PROXY, certificate_advice},
     model_files::{FileError, LocalFiles, RemoteFiles},
 };
 use crate::{
-    api::{ConnectFailure, RemoteError, RemoteFile},
+    api::{RemoteError, RemoteFile},
     framework::{
         Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Result, Schema, StepContext, Type, Value,
         from_value,
@@ -190,12 +190,14 @@ fn unreadable(name: &str, error: &FileError, argument: &str) -> Box<Diagnostic> 
             }
             RemoteError::Impossible(_) => "Check ca_certificate_file of the provider.",
             RemoteError::Connection(cause) | RemoteError::Lookup(cause) if cause.proxy().is_some() => PROXY,
-            RemoteError::Lookup(_) => "Check the host name in url, and the DNS of this computer.",
-            RemoteError::Untrusted(cause) if cause.connect_failure() == ConnectFailure::Authority => AUTHORITY,
-            RemoteError::Untrusted(_) => {
-                "Set ca_certificate_file of the provider to the certificate authority that signed the server's \
-                 certificate."
+            RemoteError::Connection(cause) | RemoteError::Lookup(cause) if cause.unusable_proxy().is_some() => {
+                UNUSABLE_PROXY
             }
+            RemoteError::Lookup(_) => "Check the host name in url, and the DNS of this computer.",
+            RemoteError::Untrusted(cause) => certificate_advice(cause.connect_failure()).unwrap_or(
+                "Set ca_certificate_file of the provider to the certificate authority that signed the server's \
+                 certificate.",
+            ),
             RemoteError::Connection(_) => "Check host and port in url, the network and proxies.",
             RemoteError::Redirect(_) => "Set url to the final address, with https.",
             RemoteError::Changed => "Run the plan again when the file is complete.",

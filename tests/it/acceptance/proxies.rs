@@ -34,5 +34,12 @@ fn a_proxy_that_cannot_be_reached_is_named_by_its_variable() {
         let words = ["gateway.example:81 cannot be reached through the proxy in ALL_PROXY", "NO_PROXY"];
         let said = workspace.try_plan(&[]);
         assert!(!refusal(&said, &words).text().contains("HTTPS_PROXY"), "{said:#?}");
+        // As GNOME writes it. It was passed over, with the advice to set a proxy.
+        workspace.set_env("DAMODEL_BASE_URL", "http://gateway.invalid:81");
+        workspace.set_env("ALL_PROXY", "socks://me:planted@127.0.0.1:1080/");
+        let words = ["gateway.invalid:81 cannot be reached without the proxy in ALL_PROXY", "socks5://"];
+        let said = workspace.try_plan(&[]);
+        let text = refusal(&said, &words).text();
+        assert!(!text.contains("HTTPS_PROXY") && !text.contains("planted"), "{text}");
     });
 }

@@ -7,9 +7,14 @@ use crate::support::{ports::free_port, socks::Socks};
 
 /// The failure of reading a file at a server with this certificate, which is trusted.
 async fn failure(identity: &ClientIdentity) -> RemoteError {
-    let pem = Some(identity.pem().into_bytes());
+    failure_at("localhost", identity, &identity.pem()).await
+}
+
+/// The same at this host, with these certificates.
+async fn failure_at(host: &str, identity: &ClientIdentity, pem: &str) -> RemoteError {
+    let pem = Some(pem.as_bytes().to_vec());
     let settings = Settings { extra_roots_pem: pem, max_retries: 0, ..Settings::default() };
-    let address = format!("https://localhost:{}/m.gguf", identity.listen());
+    let address = format!("https://{host}:{}/m.gguf", identity.listen());
     RemoteFile::new(&address, &settings).unwrap().size("/m.gguf").await.unwrap_err()
 }
 
@@ -19,6 +24,31 @@ async fn a_certificate_that_is_its_own_root_is_accepted_if_it_is_no_authority() 
     assert_eq!(cause.connect_failure(), ConnectFailure::Authority, "{cause}");
     let failure = failure(&ClientIdentity::generate_leaf()).await;
     assert!(matches!(failure, RemoteError::Connection(_)), "{failure}");
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_host_is_told_from_an_untrusted_one() {
+    let identity = ClientIdentity::generate_leaf();
+    let RemoteError::Untrusted(cause) = failure_at("127.0.0.1", &identity, &identity.pem()).await else {
+        panic!("it is not named")
+    };
+    assert_eq!(cause.connect_failure(), ConnectFailure::OtherName, "{cause}");
+    let other = ClientIdentity::generate_leaf().pem();
+    let RemoteError::Untrusted(cause) = failure_at("localhost", &identity, &other).await else {
+        panic!("it is trusted")
+    };
+    assert_eq!(cause.connect_failure(), ConnectFailure::Tls, "{cause}");
+}
+
+/// The mark hid the first line, so that nothing was trusted.
+#[tokio::test]
+async fn a_byte_order_mark_before_certificates_is_skipped() {
+    let identity = ClientIdentity::generate_leaf();
+    let failure = failure_at("localhost", &identity, &format!("\u{feff}{}", identity.pem())).await;
+    assert!(matches!(failure, RemoteError::Connection(_)), "{failure}");
+    let settings = Settings { extra_roots_pem: Some(b"no certificate".to_vec()), ..Settings::default() };
+    let error = RemoteFile::new("https://localhost/m.gguf", &settings).unwrap_err().to_string();
+    assert!(error.contains("contains no certificate"), "{error}");
 }
 
 #[tokio::test]
