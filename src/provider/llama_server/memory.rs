@@ -17,7 +17,7 @@ use crate::{
     provider::{
         ProviderClient,
         client::planning_limits,
-        login::{Access, InstanceFiles, Login},
+        login::{Access, InstanceFiles, Login, NoLogin},
         model_files::{FileError, RemoteFiles},
         words::capitalized,
     },
@@ -175,7 +175,10 @@ async fn look(
         }
         None => None,
     };
-    let target = login.target(access.as_ref(), client).map_err(|_| later("no SSH credentials yet"))?;
+    let target = login.target(access.as_ref(), client).map_err(|none| match none {
+        NoLogin::Refused(refused) => Unchecked::Failed(refused.detail.trim_end_matches('.').to_owned()),
+        NoLogin::NoCredentials | NoLogin::Ssh(_) => later("no SSH credentials yet"),
+    })?;
     let limits = ssh::SessionLimits { denied: Duration::ZERO, ..ssh::SessionLimits::default() };
     let patience = Instant::now() + LOGIN.min(login.timeout());
     let session = ssh::connect(&target, &limits, patience, &context.stopping).await;
@@ -224,8 +227,9 @@ async fn at_its_source(
             );
             let warning = Diagnostic::warning("The model cannot be downloaded", text);
             said.push(warning.at(Path::to("model_source").attribute("url")));
+            return later(&error);
         }
-        later(&error)
+        Unchecked::Failed(error.to_string())
     })
 }
 

@@ -244,6 +244,9 @@ fn a_model_that_does_not_fit_is_not_downloaded() {
         let said = workspace.try_plan(&[]);
         assert_eq!(refusal(&said, &[fits]).attribute.as_deref(), Some("model"));
         assert_eq!(transfers(site), [""; 0]);
+        // What cannot be read here may be read by the instance.
+        workspace.write(&from("http://127.0.0.1:1/m.gguf", "").config());
+        assert!(says(&workspace.try_plan(&[]), Severity::Warning, "Memory of the server is not checked"));
         workspace.apply_ok(&from(&address(site, "tiny.gguf"), "").config());
         workspace.finish();
     });
