@@ -278,7 +278,7 @@ fn a_list_that_loses_the_bought_specification_changes_nothing() {
             keeps(&config(choice(list).without("gpu_num").set("deletion_protection", "false")));
         }
         workspace.settled();
-        // A list that is known only in the apply.
+        // An element that is known only in the apply.
         let late = "resource \"terraform_data\" \"late\" {\n  input = 101\n}\n";
         let list = choice("[{ spec_id = terraform_data.late.output }]").without("gpu_num");
         workspace.apply_ok(&config(format!("{late}{}", list.set("deletion_protection", "false"))));

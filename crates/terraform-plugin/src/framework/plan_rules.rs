@@ -31,12 +31,14 @@ pub(super) fn replacements(schema: &Schema, planned: &Value, prior: &Value) -> V
 
 /// The refined plan, with the planned values restored that only the configuration may set (plugin protocol,
 /// PlanResourceChange: rule for each attribute). A refinement may keep the prior value of a configured attribute, if
-/// both values mean the same; of an unknown one, if that holds for whatever it becomes in the apply.
+/// both values mean the same. Of one that is partly unknown, if that holds for whatever it becomes in the apply; one that
+/// is unknown as a whole may become null.
 pub(super) fn guarded(schema: &Schema, config: &Value, prior: &Value, refined: &Value, planned: &Value) -> Value {
     let mut guarded = guard_attributes(&schema.attributes, config, refined, planned);
     for attribute in schema.attributes.iter().filter(|attribute| !attribute.write_only) {
         let (configured, before) = (config.attribute(&attribute.name), prior.attribute(&attribute.name));
-        if !configured.is_null() && !before.is_null() && refined.attribute(&attribute.name) == before {
+        let is_set = !configured.is_null() && !configured.is_unknown();
+        if is_set && !before.is_null() && refined.attribute(&attribute.name) == before {
             guarded.set_attribute(&attribute.name, before.clone());
         }
     }
@@ -413,13 +415,11 @@ mod tests {
         let mut refined = planned.clone();
         refined.set_attribute("hostname", "h".into());
         assert_eq!(guarded(&schema(), &config, &prior, &refined, &planned), refined);
-        // Instead of an unknown value, the prior one may be kept, and no other one be set.
+        // An unknown value may become any value, null as well.
         let mut unknown = config.clone();
         unknown.set_attribute("hostname", Value::Unknown);
         let open = plan(&unknown, &prior);
-        assert_eq!(guarded(&schema(), &unknown, &prior, &refined, &open).attribute("hostname"), &"h".into());
-        refined.set_attribute("hostname", "other".into());
-        assert_eq!(guarded(&schema(), &unknown, &prior, &refined, &open).attribute("hostname"), &Value::Unknown);
+        assert!(*guarded(&schema(), &unknown, &prior, &refined, &open).attribute("hostname") == Value::Unknown);
         // A refinement can neither add a value that only the configuration may set nor drop a configured one.
         refined.set_attribute("hostname", Value::Null);
         assert_eq!(guarded(&schema(), &config, &prior, &refined, &planned), planned);
