@@ -468,7 +468,7 @@ mod tests {
         ] {
             assert_eq!(started_with(&server(words)), Ok(None), "{words:?}");
         }
-        assert!(started_with(&server(&["--threads", "8", "--embedding"])).unwrap().is_some());
+        assert!(started_with(&server(&["--threads", "8", "--embedding", "--cache-ram", "0"])).unwrap().is_some());
         let unknown = LlamaServer { context_size: Attr::Unknown, ..server(&[]) };
         assert_eq!(started_with(&unknown), Ok(None));
         let other = server(&["--flash_attn", "auto", "-ctk", "f16", "-ctk", "iq4_nl"]);

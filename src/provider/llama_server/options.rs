@@ -177,7 +177,6 @@ const OPTIONS: &[ServerOption] = &[
     affects(MemoryEffect::Batch, &["-b", "--batch-size"]),
     affects(MemoryEffect::MicroBatch, &["-ub", "--ubatch-size"]),
     affects(MemoryEffect::Unified, &["-kvu", "--kv-unified"]),
-    affects(MemoryEffect::Uncomputed, &["--cache-ram"]),
     affects(MemoryEffect::Uncomputed, &["-cmoe", "--cpu-moe"]),
     affects(MemoryEffect::Uncomputed, &["-dev", DEVICE]),
     affects(MemoryEffect::Uncomputed, &["-devd", "--device-draft"]),
