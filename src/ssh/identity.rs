@@ -64,11 +64,16 @@ pub(super) async fn all(credentials: &Credentials) -> Result<Identities, Error> 
     if let Some(path) = &credentials.private_key_file {
         let what = format!("private key file {}", path.display());
         let bad = |reason: String| Error::BadKey { what: what.clone(), reason };
-        let content = tokio::fs::read(path).await.map_err(|error| bad(error.to_string()))?;
-        let text = String::from_utf8(content).map_err(|error| bad(no_utf_8(error.as_bytes()).to_owned()))?;
         let mut beside = path.as_os_str().to_owned();
         beside.push(".pub");
         let beside = tokio::fs::read_to_string(beside).await.ok();
+        let text = match (tokio::fs::read(path).await, &beside) {
+            (Ok(content), _) => {
+                String::from_utf8(content).map_err(|error| bad(no_utf_8(error.as_bytes()).to_owned()))?
+            }
+            (Err(_), Some(public)) if credentials.agent.is_some() => public.clone(),
+            (Err(error), _) => return Err(bad(error.to_string())),
+        };
         identities.take(&SecretString::from(text), what, beside.as_deref(), credentials)?;
         identities.pair();
         if identities.certificate.is_some() && credentials.agent.is_none() {

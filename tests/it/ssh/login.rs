@@ -225,6 +225,9 @@ async fn a_key_with_a_passphrase_is_used_through_the_agent_first_and_alone(
     log_in(&target).await.unwrap();
     let attempts = sshd.attempts();
     assert!(attempts <= 3, "{attempts} attempts");
+    // The public half alone.
+    fs::remove_file(&key).unwrap();
+    log_in(&target).await.unwrap();
     // An agent that does not have it, and no agent.
     let empty = Agent::start();
     target.credentials.agent = Some(empty.socket());
