@@ -31,8 +31,8 @@ pub(super) fn replacements(schema: &Schema, planned: &Value, prior: &Value) -> V
 
 /// The refined plan, with the planned values restored that only the configuration may set (plugin protocol,
 /// PlanResourceChange: rule for each attribute). A refinement may keep the prior value of a configured attribute, if
-/// both values mean the same. Of one that is partly unknown, if that holds for whatever it becomes in the apply; one that
-/// is unknown as a whole may become null.
+/// both values mean the same. Of one that is partly unknown, if that holds for whatever it becomes in the apply; one
+/// that is unknown as a whole may become null.
 pub(super) fn guarded(schema: &Schema, config: &Value, prior: &Value, refined: &Value, planned: &Value) -> Value {
     let mut guarded = guard_attributes(&schema.attributes, config, refined, planned);
     for attribute in schema.attributes.iter().filter(|attribute| !attribute.write_only) {
