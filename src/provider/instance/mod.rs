@@ -360,8 +360,8 @@ impl Release<'_, Instance> {
             let other = if asked == Some("abandon") {
                 "remove the variable: DAMODEL_ON_UNRELEASABLE is \"fail\", so on_unreleasable = \"abandon\" is ignored."
             } else {
-                "set on_unreleasable = \"abandon\" and apply, or set DAMODEL_ON_UNRELEASABLE=abandon, to remove it from \
-                 the state and leave it until then."
+                "set on_unreleasable = \"abandon\" and apply, or set DAMODEL_ON_UNRELEASABLE=abandon, to remove it \
+                 from the state and leave it until then."
             };
             return Forbidden::Kept(
                 failed(format!(
