@@ -201,8 +201,6 @@ impl Options {
 /// Text that is not a PEM bundle, or has no certificate.
 pub(super) fn roots(pem: Option<&[u8]>) -> Result<Vec<Certificate>, String> {
     let Some(pem) = pem else { return Ok(Vec::new()) };
-    // Editors on Windows begin a file with a byte order mark, which hides the first line.
-    let pem = pem.strip_prefix(b"\xef\xbb\xbf").unwrap_or(pem);
     let certificates = Certificate::from_pem_bundle(pem)
         .map_err(|error| format!("the extra root certificates are not in PEM format: {}", Cause::new(error)))?;
     if certificates.is_empty() {

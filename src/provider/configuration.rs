@@ -289,7 +289,7 @@ fn credential(
 /// Whether a region can be sent, after white space around it is removed. Otherwise this is an error.
 fn usable_region(region: &str, diagnostics: &mut Diagnostics) -> bool {
     let region = region.trim();
-    let is_usable = !region.is_empty() && !region.contains(char::is_whitespace);
+    let is_usable = rules::is_one_word(region);
     if !is_usable {
         let text = format!("The region (region or DAMODEL_REGION) must be one word; it is {region:?}.");
         diagnostics.error_at(Path::to("region"), "Invalid region", text);

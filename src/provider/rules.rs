@@ -9,7 +9,12 @@ pub(super) fn non_empty() -> Validator {
 
 /// The rule for a region. Where the state must hold what the configuration says, white space cannot be ignored.
 pub(super) fn region() -> Validator {
-    Validator::text("a region without white space", |text| !text.is_empty() && !text.contains(char::is_whitespace))
+    Validator::text("a region without white space", is_one_word)
+}
+
+/// Whether a text has no white space, and is not empty.
+pub(super) fn is_one_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(char::is_whitespace)
 }
 
 /// The rule for a key that is sent in a header.

@@ -350,7 +350,7 @@ mod tests {
         };
         assert_eq!(kept(&prior, spelled), (to_value(&prior).unwrap(), false));
         for other in [
-            LlamaServer { workspace: "~/work/../workspace".into(), ..prior.clone() },
+            LlamaServer { workspace: "~/other/../workspace".into(), ..prior.clone() },
             LlamaServer { ssh: host("fd00::2"), ..prior.clone() },
         ] {
             assert_eq!(kept(&prior, other.clone()), (to_value(&other).unwrap(), true));

@@ -109,7 +109,7 @@ fn what_cannot_be_imported_is_said() {
         let uid = workspace.state().resource(X).id();
         workspace.destroy_ok();
         for (id, words) in
-            [(uid.as_str(), "released"), ("ins-nobodys", "does not exist"), ("5001", "database_id"), (" ", "empty")]
+            [(uid.as_str(), "released"), ("ins-unknown", "does not exist"), ("5001", "database_id"), (" ", "empty")]
         {
             let run = workspace.run(&["import", "-no-color", "-input=false", X, id]);
             assert_eq!(run.code, Some(1));

@@ -113,7 +113,8 @@ fn a_server_that_does_not_end_or_whose_workspace_is_silent_fails_or_is_abandoned
             if name == "sh" {
                 // Nor while the instance can be reached and its answer cannot be read.
                 let garbled = "[ \"$*\" = -s ] || exec /bin/sh \"$@\"\ntext=$(cat)\n[ ${#text} -gt 4000 ] || \
-                               exec /bin/sh -c \"$text\"\nprintf 'damodel-answer-begins\\nodd\\ndamodel-answer-ends\\n'";
+                               exec /bin/sh -c \"$text\"\n\
+                               printf 'damodel-answer-begins\\nodd\\ndamodel-answer-ends\\n'";
                 program(&bin.join(name), garbled);
                 let (done, said) = workspace.try_apply(&destroy);
                 refusal(&said, &["The resource stays in the state", "on_unreachable are ignored"]);
