@@ -11,9 +11,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-use crate::support::{
-    plugin::BINARY,
-    terraform::{Run, each_cli},
+use crate::{
+    house::crates,
+    support::{
+        plugin::BINARY,
+        terraform::{Run, each_cli},
+    },
 };
 
 const NAME: &str = concat!("terraform-provider-damodel_", env!("CARGO_PKG_VERSION"));
@@ -211,7 +214,7 @@ fn what_the_programs_are_made_of_is_a_file_beside_them() {
         let arguments = contents["arguments"].as_str().unwrap();
         assert!(arguments.ends_with(features), "{arguments}");
         assert!(arguments.contains("--target x86_64-pc-windows-gnu"), "{arguments}");
-        for folder in ["", "crates/damodel-sandbox", "crates/terraform-plugin"] {
+        for folder in crates() {
             assert!(!Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(&file).exists());
         }
     }

@@ -42,14 +42,32 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The crates of the workspace.
-const CRATES: [&str; 3] = ["", "crates/damodel-sandbox", "crates/terraform-plugin"];
+/// The folders of the workspace's crates, from the repository's.
+pub(crate) fn crates() -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join("crates")).unwrap();
+    let crates = entries.map(|entry| Path::new("crates").join(entry.unwrap().file_name()));
+    let mut crates: Vec<PathBuf> = [PathBuf::new()].into_iter().chain(crates).collect();
+    crates.sort();
+    assert!(crates.len() >= LEAST_CRATES, "{crates:?}");
+    crates
+}
 
-/// The sources in a folder, of each crate that has it.
+/// Fewer crates, or fewer sources in a crate, are a search that does not find them.
+const LEAST_CRATES: usize = 3;
+const LEAST_SOURCES: usize = 8;
+
+/// The sources in a folder, of each crate that has it. Each crate has `src`.
 fn sources(folder: &str) -> Vec<PathBuf> {
-    let folders = CRATES.iter().map(|name| root().join(name).join(folder)).filter(|folder| folder.is_dir());
-    let files = folders.flat_map(|folder| files(&folder));
-    files.filter(|file| file.extension().is_some_and(|end| end == "rs")).collect()
+    let mut sources = Vec::new();
+    for name in crates() {
+        let folder = root().join(&name).join(folder);
+        let files = if folder.is_dir() { files(&folder) } else { Vec::new() };
+        let found: Vec<PathBuf> = files.into_iter().filter(|file| file.extension() == Some("rs".as_ref())).collect();
+        assert!(found.len() >= LEAST_SOURCES || !folder.ends_with("src"), "{}: {found:?}", folder.display());
+        sources.extend(found);
+    }
+    assert!(!sources.is_empty(), "{folder}");
+    sources
 }
 
 /// A file and the files of its modules, recursively.

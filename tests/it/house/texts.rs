@@ -1,16 +1,24 @@
 //! Rules for the texts that users meet: diagnostics, errors, schema descriptions and the help of each command.
 
-use std::{fmt::Write as _, fs, process::Command, sync::LazyLock};
+use std::{collections::BTreeSet, fmt::Write as _, fs, path::PathBuf, process::Command, sync::LazyLock};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use regex::Regex;
 
-use super::{files, root, sources};
+use super::{files, layers::module, root, sources};
 use crate::support::plugin::BINARY;
 
-/// The parts with texts for users of the provider and of its commands. The sandbox's texts are for testers of modules.
+/// The layers with texts for users of the provider and of its commands. The sandbox's texts are for testers of modules.
 const PARTS: [&str; 10] =
     ["api", "commands", "creation", "framework", "model", "plugin", "protocol", "provider", "review", "ssh"];
+
+/// The sources of those layers; each layer has some.
+fn parts() -> Vec<PathBuf> {
+    let layer = |file: &PathBuf| module(file.strip_prefix(root()).unwrap()).into_iter().next().unwrap_or_default();
+    let parts: Vec<PathBuf> = sources("src").into_iter().filter(|file| PARTS.contains(&&*layer(file))).collect();
+    assert_eq!(parts.iter().map(layer).collect::<BTreeSet<_>>().len(), PARTS.len());
+    parts
+}
 
 /// Words that no text may contain, each with its replacement.
 const AVOIDED: [(&str, &str); 26] = [
@@ -84,8 +92,7 @@ fn text(literal: &str) -> Option<String> {
 /// The texts of each source that has some, one a line.
 fn sources_with_texts() -> Vec<(String, String)> {
     let mut sources_with_texts = Vec::new();
-    let folders = PARTS.iter().flat_map(|part| sources(&format!("src/{part}")));
-    for file in folders.filter(|file| !file.iter().any(|part| part == "tests" || part == "tests.rs")) {
+    for file in parts().into_iter().filter(|file| !file.iter().any(|part| part == "tests" || part == "tests.rs")) {
         let mut found = Vec::new();
         texts(fs::read_to_string(&file).unwrap().parse().unwrap(), &mut found);
         if !found.is_empty() {
@@ -151,7 +158,7 @@ fn summaries_are_short() {
     .unwrap();
     let (unread, inserted) = (Regex::new(r"\\\n\s*").unwrap(), Regex::new(r"\{[^}]*\}").unwrap());
     let mut found = 0;
-    for file in PARTS.iter().flat_map(|part| sources(&format!("src/{part}"))) {
+    for file in parts() {
         let source = fs::read_to_string(&file).unwrap();
         for text in summary.captures_iter(&source) {
             let text = inserted.replace_all(&unread.replace_all(&text[1], ""), "").into_owned();
