@@ -11,7 +11,7 @@ use damodel::{
     framework::{Ends, OfferKind, Server, Type, Value},
     protocol::codec::{decode, encode},
     provider::{Damodel, Environment},
-    review::{Facts, Plan, Policy, Review, Style, render},
+    review::{Arguments, Facts, Plan, Policy, Review, Style, render},
 };
 use divan::{
     Bencher, black_box,
@@ -117,7 +117,7 @@ fn review_of_10000_replacements(bencher: Bencher<'_, '_>) {
     let document = plan.to_string();
     let policy = Policy::read("version = 1\n[limits]\ndeny = [\"destroy-data\"]", date(2026, 11, 26)).unwrap();
     bencher.counter(BytesCount::new(document.len())).bench_local(|| {
-        let facts = [Facts::of(None, &Plan::read(document.as_bytes()).unwrap())];
+        let facts = [Facts::of(None, &Plan::read(document.as_bytes()).unwrap(), &Arguments::default())];
         render(&Review::new(&facts, &policy, |_| None), &Style::default()).unwrap()
     });
 }

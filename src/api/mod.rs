@@ -31,7 +31,6 @@ mod client;
 mod cloud_disks;
 mod code;
 mod context;
-mod encoding;
 mod endpoint;
 mod envelope;
 mod error;
@@ -69,7 +68,6 @@ pub use client::{Client, GRACE};
 pub use cloud_disks::{CloudDiskFilter, CloudDiskSpecFilter};
 pub use code::Code;
 pub use context::Context;
-pub use encoding::{certificates, utf_8};
 pub use endpoint::{Effect, Endpoint};
 pub use error::{
     Cause, ConnectFailure, Error, HeldElsewhere, JournalError, Missing, Refusal, RequestIds, ServiceError, TokenError,

@@ -13,9 +13,9 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::Failure;
 use crate::{
-    api::{BaseUrl, PlainHttp, Settings, TokenSource, certificates, credential},
+    api::{BaseUrl, PlainHttp, Settings, TokenSource, credential},
     creation::Journal,
-    provider::{Environment, NoHome, loggable_fields},
+    provider::{Environment, NoHome, loggable_fields, rules::certificates},
 };
 
 /// How the service is reached.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DestroyFallback, Environment, NoHome, OnLeftover, ProviderClient, account_budget::AccountBudget, rules};
 use crate::{
-    api::{self, BaseUrl, Context, InvalidBaseUrl, PlainHttp, Settings, TokenSource, UserAgent, certificates},
+    api::{self, BaseUrl, Context, InvalidBaseUrl, PlainHttp, Settings, TokenSource, UserAgent},
     creation::{Journal, progress},
     framework::{
         Attr, ConfigureContext, Diagnostics, Path, Schema, Secret, Type,
@@ -371,7 +371,7 @@ async fn extra_roots(
     let path = file.clone();
     let reason = match limits.blocking(move || std::fs::read(path)).await {
         Some(Ok(content)) => {
-            if let Some(pem) = certificates(&content) {
+            if let Some(pem) = rules::certificates(&content) {
                 return Some(pem);
             }
             diagnostics.error_at(

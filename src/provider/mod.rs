@@ -32,7 +32,6 @@ mod source;
 mod specs;
 pub(crate) mod words;
 
-pub(crate) use crate::api::utf_8;
 pub use client::{DestroyFallback, OnLeftover, ProviderClient};
 pub use configuration::Configuration;
 pub use environment::{Environment, NoHome, Silence, home_of_user};

@@ -13,10 +13,9 @@ use crate::{
         schema::{Attribute, AttributeType, Nesting},
         value::Number,
     },
+    review::rules::hours,
 };
 
-/// The hours of a month in all calculations.
-pub(crate) const HOURS_A_MONTH: u32 = 730;
 /// The decimal places of a price that results from a division.
 const DIGITS: i64 = 6;
 
@@ -160,16 +159,6 @@ impl Prices {
             discount: decimal("discount"),
             discount_status: word(&format!("{period}_discount_status")),
         }
-    }
-}
-
-/// The hours of a period, if it has a price.
-pub(crate) fn hours(payment_type: &str) -> Option<u32> {
-    match payment_type {
-        "Hourly" => Some(1),
-        "Daily" => Some(24),
-        "Monthly" => Some(HOURS_A_MONTH),
-        _ => None,
     }
 }
 

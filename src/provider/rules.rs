@@ -1,6 +1,9 @@
 //! Rules for names and paths that can be checked without the service.
 
-use crate::framework::{Attr, schema::Validator};
+use crate::{
+    framework::{Attr, schema::Validator},
+    review::rules::utf_8,
+};
 
 /// The rule for a name or a code: it is more than white space.
 pub(super) fn non_empty() -> Validator {
@@ -29,10 +32,11 @@ pub(super) fn instance_uid() -> Validator {
     })
 }
 
-/// Whether a cloud disk is released with its instance, by each source that marks it: one mark suffices, because its
-/// data is lost then.
-pub(crate) fn goes_with_instance(marks: [Option<bool>; 2]) -> bool {
-    marks.contains(&Some(true))
+/// The root certificates of a file in PEM format, for [`Settings`](crate::api::Settings); `None` if it has none.
+pub(crate) fn certificates(file: &[u8]) -> Option<Vec<u8>> {
+    const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+    let text = utf_8(file)?;
+    text.windows(BEGIN.len()).any(|line| line == BEGIN).then(|| text.into_owned())
 }
 
 /// Whether this is a normalized absolute path: no empty, `.` or `..` parts and no control characters (service API, POST

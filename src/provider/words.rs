@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::{
     api::{ObjectKind, disk_status::DISK_STATUSES},
     framework::Attr,
+    review::rules::nearest,
 };
 
 /// The name of an object in diagnostics, from its known parts: `instance "trainer" (ins-…)`.
@@ -21,13 +22,6 @@ pub(super) fn title(noun: &str, name: Option<&str>, id: Option<&str>) -> String 
 /// The resource type of a kind.
 pub(crate) fn type_name(kind: ObjectKind) -> String {
     format!("damodel_{}", kind.as_str())
-}
-
-/// The known value most similar to a wrong one, if one is similar.
-pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let likeness = |known: &'a str| (strsim::jaro_winkler(wrong, known), known);
-    let best = known.into_iter().map(likeness).max_by(|(one, _), (other, _)| one.total_cmp(other));
-    best.filter(|(likeness, _)| *likeness > 0.85).map(|(_, known)| known)
 }
 
 /// The nearest known value as a sentence; empty if none is similar.

@@ -14,6 +14,7 @@ mod findings;
 mod plan;
 mod policy;
 mod render;
+pub mod rules;
 mod values;
 mod verdict;
 

@@ -10,8 +10,8 @@ use toml::value::Datetime;
 use super::{
     address::{Address, Keyless, Pattern},
     facts::Money,
+    rules::nearest,
 };
-use crate::provider::words::nearest;
 
 /// The supported version.
 const VERSION: i64 = 1;

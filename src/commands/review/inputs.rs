@@ -9,7 +9,8 @@ use std::{
 
 use crate::{
     commands::Failure,
-    review::{Facts, NotAPlan, Plan},
+    provider,
+    review::{Arguments, Facts, NotAPlan, Plan},
 };
 
 /// What a plan does. Its name is its path below the named folder, or as it was named beside others; one file alone has
@@ -41,14 +42,15 @@ impl FileId {
 /// Reads the named inputs in their order, and folders in the order of their file names.
 pub(super) fn read(named: &[PathBuf], input: &mut impl Read) -> Result<Vec<PlanInput>, Failure> {
     let paths: BTreeSet<PathBuf> = named.iter().map(|path| plain(path)).collect();
-    let mut reading = Reading { seen: BTreeMap::new(), is_of_several: paths.len() > 1, inputs: Vec::new() };
-    let mut arguments = BTreeSet::new();
-    for path in named.iter().filter(|path| arguments.insert(plain(path))) {
+    let arguments = Arguments(provider::arguments());
+    let mut reading = Reading { seen: BTreeMap::new(), is_of_several: paths.len() > 1, arguments, inputs: Vec::new() };
+    let mut seen = BTreeSet::new();
+    for path in named.iter().filter(|path| seen.insert(plain(path))) {
         if path == Path::new("-") {
             let mut document = Vec::new();
             input.read_to_end(&mut document).map_err(|error| Failure::reading("standard input", error))?;
             let plan = Plan::read(&document).map_err(|error| not_a_plan("standard input", error))?;
-            let facts = Facts::of(reading.is_of_several.then(|| "-".to_owned()), &plan);
+            let facts = Facts::of(reading.is_of_several.then(|| "-".to_owned()), &plan, &reading.arguments);
             reading.inputs.push(PlanInput { file: None, facts });
         } else if path.is_dir() {
             let before = reading.inputs.len();
@@ -77,6 +79,7 @@ struct Reading {
     /// The path of each file.
     seen: BTreeMap<FileId, PathBuf>,
     is_of_several: bool,
+    arguments: Arguments,
     inputs: Vec<PlanInput>,
 }
 
@@ -100,7 +103,7 @@ impl Reading {
             }
             None => {}
         }
-        self.inputs.push(PlanInput { file: Some(path.to_owned()), facts: Facts::of(name, &plan) });
+        self.inputs.push(PlanInput { file: Some(path.to_owned()), facts: Facts::of(name, &plan, &self.arguments) });
         Ok(())
     }
 }

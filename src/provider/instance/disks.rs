@@ -14,6 +14,7 @@ use crate::{
         schema::{Attribute, AttributeType, Nesting, Replacement, Validator},
     },
     provider::{ProviderClient, lifecycle::ManagedExt as _, rules},
+    review::rules::goes_with_instance,
 };
 
 /// The largest number of cloud disks of an instance (service API, Limits).
@@ -264,7 +265,7 @@ fn mounted(instance: &Instance, listing: Option<&Listing<CloudDisk>>) -> Vec<Mou
                 disk.name.as_deref().unwrap_or_default(),
                 disk.size_gb.unwrap_or_default()
             ),
-            dies: rules::goes_with_instance([
+            dies: goes_with_instance([
                 disk.release_with_instance,
                 of_state(disk.id).and_then(|disk| disk.release_with_instance.known().copied()),
             ]),

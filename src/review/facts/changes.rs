@@ -16,7 +16,6 @@ use super::{
     cost::is_prepaid,
     losses::{Disks, Loss},
 };
-use crate::provider;
 
 /// What a plan does to one managed object.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -98,17 +97,17 @@ pub struct Invoked {
 
 impl Object {
     /// All managed objects among the changes and the drift of a plan, each once.
-    pub(super) fn all(plan: &Plan) -> Vec<Self> {
+    pub(super) fn all(plan: &Plan, arguments: &Arguments) -> Vec<Self> {
         let mut drift: BTreeMap<&Address, &Change> = BTreeMap::new();
         for change in plan.drift.iter().filter(|change| change.managed) {
             drift.entry(&change.address).or_insert(change);
         }
-        let (disks, arguments) = (Disks::read(plan), Arguments(provider::arguments()));
+        let disks = Disks::read(plan);
         let changes = plan.changes.iter().filter(|change| change.managed);
         let mut objects: Vec<Self> = changes
             .map(|change| Self {
                 drift: drift.remove(&change.address).and_then(Drift::of),
-                ..Self::of(change, plan.configured.get(&change.address.names().join(".")), &disks, &arguments)
+                ..Self::of(change, plan.configured.get(&change.address.names().join(".")), &disks, arguments)
             })
             .collect();
         objects.extend(drift.into_values().map(|change| {
@@ -143,8 +142,9 @@ impl Object {
     }
 }
 
-/// The arguments of each resource of this provider, with their defaults as JSON.
-struct Arguments(BTreeMap<&'static str, BTreeMap<String, Option<String>>>);
+/// The arguments of each resource of the provider, with their defaults as JSON.
+#[derive(Clone, Debug, Default)]
+pub struct Arguments(pub BTreeMap<&'static str, BTreeMap<String, Option<String>>>);
 
 impl Arguments {
     /// The arguments that were set for a new object, and the changed ones of an object that is kept or replaced.

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::super::{
     plan::{CLOUD_DISK, Change, INSTANCE, LLAMA_SERVER, PRIVATE_IMAGE, Plan, is_own},
+    rules::goes_with_instance,
     values::{ShownValue, Values},
 };
-use crate::provider::rules::goes_with_instance;
 
 /// The data that is lost with a destroyed object.
 #[derive(Clone, Debug, Serialize)]

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 pub(super) use self::money::thousands;
 pub use self::{
-    changes::{Argument, Drift, Invoked, Object, Unpriced},
+    changes::{Argument, Arguments, Drift, Invoked, Object, Unpriced},
     cost::{Amount, Candidates, Cost, CostRow, Sums, Term, Total},
     losses::{Item, ItemKind, Loss},
     money::Money,
@@ -91,8 +91,8 @@ pub struct Counts {
 impl Facts {
     /// Finds out what a plan does.
     #[must_use]
-    pub fn of(name: Option<String>, plan: &Plan) -> Self {
-        let changes = Object::all(plan);
+    pub fn of(name: Option<String>, plan: &Plan, arguments: &Arguments) -> Self {
+        let changes = Object::all(plan, arguments);
         let providers =
             plan.changes.iter().filter(|change| is_own(&change.kind)).filter_map(|change| change.provider.as_ref());
         let changed_outputs =

@@ -9,8 +9,10 @@ use bigdecimal::{BigDecimal, One, RoundingMode, Zero};
 use serde::{Serialize, Serializer};
 use serde_json::Number;
 
-use super::super::values::{ShownValue, Values};
-use crate::provider::pricing::{HOURS_A_MONTH, hours};
+use super::super::{
+    rules::{HOURS_A_MONTH, hours},
+    values::{ShownValue, Values},
+};
 
 /// The decimal places of a quotient.
 const DIGITS: i64 = 6;

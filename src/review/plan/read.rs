@@ -9,12 +9,12 @@ use serde_json::{Value, value::RawValue};
 use super::{
     super::{
         address::Address,
+        rules::utf_8,
         values::{PathPart, Values},
     },
     CLOUD_DISK, Change, ChangeAction, Check, Configured, Deferred, Importing, Invocation, Output, Plan, Stated,
     Trigger, is_own,
 };
-use crate::provider::utf_8;
 
 /// The relevant members of the document. Those that only identify its kind are not kept, because they are the largest.
 ///

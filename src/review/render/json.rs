@@ -4,13 +4,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Style;
-use crate::{
-    provider::pricing::HOURS_A_MONTH,
-    review::{
-        address::{Address, Pattern},
-        facts::{Facts, Sums},
-        verdict::Review,
-    },
+use crate::review::{
+    address::{Address, Pattern},
+    facts::{Facts, Sums},
+    rules::HOURS_A_MONTH,
+    verdict::Review,
 };
 
 #[derive(Serialize)]

@@ -124,7 +124,8 @@ fn names_do_not_change_the_structure_of_a_comment() {
         let gate =
             Policy { exceptions: vec![excepted], ..policy(Some("0"), &[Rule::DestroyData, Rule::SecretsInState]) };
         let plan = called(name);
-        let facts = [format!("{name}1"), format!("{name}2")].map(|name| Facts::of(Some(name), &read(&plan)));
+        let facts =
+            [format!("{name}1"), format!("{name}2")].map(|name| Facts::of(Some(name), &read(&plan), &arguments()));
         let locate = |_: &Finding<'_>| Some(Location { file: name.to_owned(), line: 1 });
         render(&Review::new(&facts, &gate, locate), &Style::default()).unwrap()
     };

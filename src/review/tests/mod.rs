@@ -42,11 +42,23 @@ fn review(plan: &Value, policy: &Policy) -> Review<'static> {
     review_all(&[plan], policy)
 }
 
+/// Some arguments of instances, with their defaults.
+fn arguments() -> Arguments {
+    let defaults =
+        [("auto_renew", Some("false")), ("name", None), ("new_disks", None), ("payment_type", Some("\"Hourly\""))];
+    let defaults = defaults.map(|(name, default)| (name.to_owned(), default.map(str::to_owned)));
+    Arguments([("damodel_instance", defaults.into())].into())
+}
+
 /// The review of plans, which are named a, b and so on if there are several. What it borrows is not released before the
 /// tests end.
 fn review_all(plans: &[&Value], policy: &Policy) -> Review<'static> {
     let name = |index: usize| (plans.len() > 1).then(|| char::from(b'a' + u8::try_from(index).unwrap()).to_string());
-    let plans = plans.iter().enumerate().map(|(index, plan)| Facts::of(name(index), &read(plan))).collect::<Vec<_>>();
+    let plans = plans
+        .iter()
+        .enumerate()
+        .map(|(index, plan)| Facts::of(name(index), &read(plan), &arguments()))
+        .collect::<Vec<_>>();
     Review::new(Vec::leak(plans), Box::leak(Box::new(policy.clone())), |_| None)
 }
 

@@ -369,7 +369,7 @@ fn a_comment_has_its_limits() {
     let exceptions = (110..150).map(exception).collect();
     let gate = Policy { exceptions, ..policy(Some("0"), &[Rule::DestroyData, Rule::NoMaxAge]) };
     let name = || "|`".repeat(200);
-    let facts = [name(), name() + "2"].map(|name| Facts::of(Some(name), &read(&plan)));
+    let facts = [name(), name() + "2"].map(|name| Facts::of(Some(name), &read(&plan), &arguments()));
     let locate = |_: &Finding<'_>| Some(Location { file: "`".repeat(300), line: 1 });
     let text = render(&Review::new(&facts, &gate, locate), &Style::default()).unwrap();
     let (folds, whole) = (text.split("\n<details>").collect::<Vec<_>>(), text.encode_utf16().count());

@@ -32,7 +32,7 @@ fn every_plan_of_every_core_is_read_whole() {
     assert!(plans.len() >= 10, "{}", plans.len());
     let denied = policy(Some("0"), &[Rule::DestroyData, Rule::Prepaid, Rule::SecretsInState, Rule::NoMaxAge]);
     for (name, plan) in &plans {
-        let facts = Facts::of(None, &read(plan));
+        let facts = Facts::of(None, &read(plan), &arguments());
         let Head { unreadable, left_out, .. } = &facts.head;
         assert_eq!((unreadable.len(), left_out.len()), (0, facts.deferred.len()), "{name}");
         for gate in [Policy::default(), policy(Some("1000000"), &[]), denied.clone()] {

@@ -1,6 +1,11 @@
 //! Certificates and proxies of connections to a file at an address.
 
-use damodel::api::{ConnectFailure, Proxies, RemoteError, RemoteFile, Settings, certificates};
+use std::borrow::Cow;
+
+use damodel::{
+    api::{ConnectFailure, Proxies, RemoteError, RemoteFile, Settings},
+    review::rules::utf_8,
+};
 use terraform_plugin::testing::ClientIdentity;
 
 use crate::support::{ports::free_port, socks::Socks};
@@ -12,7 +17,8 @@ async fn failure(identity: &ClientIdentity) -> RemoteError {
 
 /// The same at this host, with these certificates.
 async fn failure_at(host: &str, identity: &ClientIdentity, pem: &str) -> RemoteError {
-    let settings = Settings { extra_roots_pem: certificates(pem.as_bytes()), max_retries: 0, ..Settings::default() };
+    let pem = utf_8(pem.as_bytes()).map(Cow::into_owned);
+    let settings = Settings { extra_roots_pem: pem, max_retries: 0, ..Settings::default() };
     let address = format!("https://{host}:{}/m.gguf", identity.listen());
     RemoteFile::new(&address, &settings).unwrap().size("/m.gguf").await.unwrap_err()
 }

@@ -10,7 +10,7 @@ use damodel::{
     model,
     protocol::codec::{Unsaid, decode, decode_json, encode},
     provider::{Damodel, Environment},
-    review::{Facts, Format, Plan, Policy, Review, Style, render},
+    review::{Arguments, Facts, Format, Plan, Policy, Review, Style, render},
 };
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use rand::RngExt as _;
@@ -146,7 +146,7 @@ fn a_plan_with_everything() {
 
 fn review(plan: &[u8], format: Format) {
     let Ok(plan) = Plan::read(plan) else { return };
-    let (facts, policy) = ([Facts::of(None, &plan)], Policy::default());
+    let (facts, policy) = ([Facts::of(None, &plan, &Arguments::default())], Policy::default());
     let review = Review::new(&facts, &policy, |_| None);
     assert!(render(&review, &Style { format, ..Style::default() }).is_ok(), "{format:?}");
 }

@@ -22,8 +22,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("process", &[]),
     ("program", &["framework", "plugin", "protocol"]),
     ("protocol", &["framework"]),
-    ("provider", &["api", "creation", "framework", "model", "ssh"]),
-    ("review", &["provider"]),
+    ("provider", &["api", "creation", "framework", "model", "review", "ssh"]),
+    ("review", &[]),
     ("sandbox", &[]),
     ("ssh", &[]),
     ("testing", &["framework", "plugin", "protocol"]),
@@ -57,6 +57,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
 
 /// The pipeline of `review`: each step names only those before it. `mod.rs` and the tests of whole plans name all.
 const REVIEW_ORDER: &[&str] = &[
+    "rules",
     "address",
     "values",
     "plan",

@@ -1,0 +1,53 @@
+//! Rules about instances, terms and texts that the provider shares.
+
+use std::borrow::Cow;
+
+/// The hours of a month in every sum.
+pub const HOURS_A_MONTH: u32 = 730;
+
+/// The hours of a period, if it has a price.
+#[must_use]
+pub fn hours(payment_type: &str) -> Option<u32> {
+    match payment_type {
+        "Hourly" => Some(1),
+        "Daily" => Some(24),
+        "Monthly" => Some(HOURS_A_MONTH),
+        _ => None,
+    }
+}
+
+/// Whether a cloud disk is released with its instance, by each source that marks it: one mark suffices, because its
+/// data is lost then.
+#[must_use]
+pub fn goes_with_instance(marks: [Option<bool>; 2]) -> bool {
+    marks.contains(&Some(true))
+}
+
+/// The known value most similar to a wrong one, if one is similar.
+#[must_use]
+pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let likeness = |known: &'a str| (strsim::jaro_winkler(wrong, known), known);
+    let best = known.into_iter().map(likeness).max_by(|(one, _), (other, _)| one.total_cmp(other));
+    best.filter(|(likeness, _)| *likeness > 0.85).map(|(_, known)| known)
+}
+
+/// A text in UTF-8, without its byte order mark; `None` if it begins as UTF-16 and is not.
+///
+/// `>` of Windows PowerShell 5 writes UTF-16. Without a mark the first character, ASCII in JSON, TOML and PEM, shows
+/// the order of its bytes.
+#[must_use]
+pub fn utf_8(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let (units, is_big_endian) = match text {
+        [0xff, 0xfe, units @ ..] => (units, false),
+        [0xfe, 0xff, units @ ..] => (units, true),
+        [1..=u8::MAX, 0, ..] => (text, false),
+        [0, 1..=u8::MAX, ..] => (text, true),
+        [0xef, 0xbb, 0xbf, text @ ..] => return Some(Cow::Borrowed(text)),
+        _ => return Some(Cow::Borrowed(text)),
+    };
+    let (units, []) = units.as_chunks::<2>() else { return None };
+    let units =
+        units.iter().map(|unit| if is_big_endian { u16::from_be_bytes(*unit) } else { u16::from_le_bytes(*unit) });
+    let text: Result<String, _> = char::decode_utf16(units).collect();
+    text.ok().map(|text| Cow::Owned(text.into_bytes()))
+}
