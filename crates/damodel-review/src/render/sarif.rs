@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{Style, visible};
-use crate::review::{
+use crate::{
     address::{Address, Pattern},
     findings::{Finding, Grounds},
     policy::Rule,

@@ -24,7 +24,7 @@ pub struct Loss {
     pub protected: bool,
     /// The ids of the cloud disks among the data, hidden ones too: to compare, never to show.
     #[serde(skip)]
-    pub(in crate::review) disks: Vec<String>,
+    pub(crate) disks: Vec<String>,
 }
 
 /// A disk or image with data.
@@ -93,7 +93,7 @@ impl Loss {
 
 impl ItemKind {
     /// The words for reports.
-    pub(in crate::review) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::CloudDisk => "cloud disk",
             Self::LocalDataDisk => "local disk",

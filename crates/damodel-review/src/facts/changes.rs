@@ -118,7 +118,7 @@ impl Object {
     }
 
     /// Whether the plan changes, moves or imports it.
-    pub(in crate::review) fn is_touched(&self) -> bool {
+    pub(crate) fn is_touched(&self) -> bool {
         self.action.changes() || self.import.is_some() || self.previous_address.is_some()
     }
 
@@ -282,7 +282,7 @@ impl Invoked {
 
 impl Trigger {
     /// The trigger in words, and the address of its resource.
-    pub(in crate::review) fn words(&self) -> (&'static str, Option<&str>) {
+    pub(crate) fn words(&self) -> (&'static str, Option<&str>) {
         match self {
             Self::Invoked { resource: None } => ("invoked directly (-invoke)", None),
             Self::Invoked { resource } => ("invoked directly (-invoke) for", resource.as_deref()),
@@ -291,7 +291,7 @@ impl Trigger {
     }
 
     /// The effect of an error of the action, if it does not end the apply.
-    pub(in crate::review) fn on_error(&self) -> Option<&'static str> {
+    pub(crate) fn on_error(&self) -> Option<&'static str> {
         match self {
             Self::Lifecycle { on_failure: Some(word), .. } if word == "continue" => Some("an error is a warning"),
             Self::Lifecycle { on_failure: Some(word), .. } if word == "taint" => Some("an error taints the resource"),

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use askama::Template;
 
 use super::{mark, visible};
-use crate::review::{
+use crate::{
     document::{Page, Piece, Table, Text, month},
     facts::CostRow,
     verdict::Review,
@@ -15,7 +15,7 @@ use crate::review::{
 const BARS: usize = 20;
 
 #[derive(Template)]
-#[template(path = "report.html", config = "src/review/render/askama.toml")]
+#[template(path = "report.html", config = "src/render/askama.toml")]
 struct Html<'a> {
     marker: String,
     mark: &'static str,

@@ -10,7 +10,7 @@ use super::*;
 const SECRET: &str = "hunter2-";
 
 fn folder() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/review/cores"))
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/review/cores"))
 }
 
 fn plan(name: &str) -> Value {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// A plan of Terraform 1.11 with every kind of change.
-const EVERYTHING: &str = include_str!("../../../tests/fixtures/review/everything.json");
+const EVERYTHING: &str = include_str!("../../../../tests/fixtures/review/everything.json");
 
 /// Texts in it that are marked as sensitive, or are in a part that reports never show.
 const SECRETS: [&str; 10] = [

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use console::{Style, StyledObject};
 
 use super::{mark, visible};
-use crate::review::document::{Page, Piece, Table, Text};
+use crate::document::{Page, Piece, Table, Text};
 
 /// The longest text of the plan in one place, in characters.
 const LONGEST: usize = 200;

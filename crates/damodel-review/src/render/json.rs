@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Style;
-use crate::review::{
+use crate::{
     address::{Address, Pattern},
     facts::{Facts, Sums},
     rules::HOURS_A_MONTH,

@@ -105,7 +105,7 @@ impl Cost {
 }
 
 impl Sums {
-    pub(in crate::review) fn of<'a>(rows: impl IntoIterator<Item = &'a CostRow>) -> Self {
+    pub(crate) fn of<'a>(rows: impl IntoIterator<Item = &'a CostRow>) -> Self {
         let mut sums = Self::default();
         for row in rows {
             sums.now.add(&row.now);
@@ -167,7 +167,7 @@ impl CostRow {
     /// The change of the monthly costs, or the reason why it is unknown.
     ///
     /// An unknown price that ends counts as 0, because its end can only lower the costs.
-    pub(in crate::review) fn change(&self) -> Result<Money, Cow<'static, str>> {
+    pub(crate) fn change(&self) -> Result<Money, Cow<'static, str>> {
         let makes = self.action.is_some_and(ChangeAction::makes);
         match (&self.now, &self.after) {
             // An instance that is not created again keeps its price.
@@ -180,7 +180,7 @@ impl CostRow {
 
 impl Amount {
     /// The costs of a month; 0 if they are unknown.
-    pub(in crate::review) fn monthly(&self) -> Money {
+    pub(crate) fn monthly(&self) -> Money {
         match self {
             Self::Known { monthly, .. } => monthly.clone(),
             Self::Nothing | Self::Unknown { .. } => Money::default(),

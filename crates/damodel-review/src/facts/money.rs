@@ -57,7 +57,7 @@ impl Money {
     }
 
     /// As the price of an hour: with four decimal places below 1, else with two.
-    pub(in crate::review) fn an_hour(&self) -> String {
+    pub(crate) fn an_hour(&self) -> String {
         if self.0.abs() < BigDecimal::one() { self.with_digits(4) } else { self.grouped() }
     }
 
@@ -72,7 +72,7 @@ impl Money {
     }
 
     /// The share of another sum in thousandths; 0 if that sum is 0.
-    pub(in crate::review) fn thousandths_of(&self, whole: &Self) -> u32 {
+    pub(crate) fn thousandths_of(&self, whole: &Self) -> u32 {
         if whole.0.is_zero() {
             return 0;
         }
@@ -127,7 +127,7 @@ impl Serialize for Money {
 }
 
 /// A number with separated thousands: `1,460,000.00`.
-pub(in crate::review) fn thousands(number: &str) -> String {
+pub(crate) fn thousands(number: &str) -> String {
     let begin = number.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
     let end = number.find('.').unwrap_or(number.len());
     let mut text = String::with_capacity(number.len() + number.len() / 3);

@@ -4,16 +4,16 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// The resource type that has prices.
-pub(in crate::review) const INSTANCE: &str = "damodel_instance";
+pub(crate) const INSTANCE: &str = "damodel_instance";
 /// A resource type with data and without prices.
-pub(in crate::review) const CLOUD_DISK: &str = "damodel_cloud_disk";
+pub(crate) const CLOUD_DISK: &str = "damodel_cloud_disk";
 /// A resource type with data and without prices.
-pub(in crate::review) const PRIVATE_IMAGE: &str = "damodel_private_image";
+pub(crate) const PRIVATE_IMAGE: &str = "damodel_private_image";
 /// A resource type without data: its destroy stops the server, and keeps builds and model.
-pub(in crate::review) const LLAMA_SERVER: &str = "damodel_llama_server";
+pub(crate) const LLAMA_SERVER: &str = "damodel_llama_server";
 
 /// Whether a type of resource or action belongs to this provider, which a mirror may have under any source address.
-pub(in crate::review) fn is_own(kind: &str) -> bool {
+pub(crate) fn is_own(kind: &str) -> bool {
     kind.starts_with("damodel_")
 }
 
@@ -66,22 +66,22 @@ impl ChangeAction {
     }
 
     /// Whether it creates an object.
-    pub(in crate::review) fn makes(self) -> bool {
+    pub(crate) fn makes(self) -> bool {
         self == Self::Create || self.replaces()
     }
 
     /// Whether it destroys the existing object. Removing from the state does not.
-    pub(in crate::review) fn destroys(self) -> bool {
+    pub(crate) fn destroys(self) -> bool {
         matches!(self, Self::CreateThenDestroy | Self::Destroy | Self::DestroyThenCreate)
     }
 
     /// Whether it removes the existing object from the state without destroying it.
-    pub(in crate::review) fn forgets(self) -> bool {
+    pub(crate) fn forgets(self) -> bool {
         matches!(self, Self::CreateThenForget | Self::Forget | Self::ForgetThenCreate)
     }
 
     /// Whether it replaces the existing object.
-    pub(in crate::review) fn replaces(self) -> bool {
+    pub(crate) fn replaces(self) -> bool {
         matches!(
             self,
             Self::CreateThenDestroy | Self::CreateThenForget | Self::DestroyThenCreate | Self::ForgetThenCreate
@@ -89,17 +89,17 @@ impl ChangeAction {
     }
 
     /// Whether an object has this address after it.
-    pub(in crate::review) fn keeps(self) -> bool {
+    pub(crate) fn keeps(self) -> bool {
         !matches!(self, Self::Destroy | Self::Forget)
     }
 
     /// Whether it changes something.
-    pub(in crate::review) fn changes(self) -> bool {
+    pub(crate) fn changes(self) -> bool {
         !matches!(self, Self::NoOp | Self::Read)
     }
 
     /// The words for reports.
-    pub(in crate::review) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Create => "created",
             Self::CreateThenDestroy => "replaced (create first)",
@@ -116,7 +116,7 @@ impl ChangeAction {
 }
 
 /// The text for a core's code of a reason; `None` for an unknown code.
-pub(in crate::review) fn reason(word: &str) -> Option<&'static str> {
+pub(crate) fn reason(word: &str) -> Option<&'static str> {
     Some(match word {
         "absent_prereq" => "a dependency does not exist yet",
         "deferred_prereq" => "a dependency is deferred",

@@ -9,7 +9,8 @@ fn violated() -> Review<'static> {
 /// The schema is a copy from the crate serde-sarif (MIT), and originally from OASIS.
 #[test]
 fn sarif_is_what_its_schema_says() {
-    let schema: Value = serde_json::from_str(include_str!("../../../tests/fixtures/review/sarif-2.1.0.json")).unwrap();
+    let schema: Value =
+        serde_json::from_str(include_str!("../../../../tests/fixtures/review/sarif-2.1.0.json")).unwrap();
     let mut compiler = boon::Compiler::new();
     compiler.enable_format_assertions();
     compiler.add_resource("sarif.json", schema).unwrap();

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::{mark, visible};
-use crate::review::document::{Page, Piece, Table, Text};
+use crate::document::{Page, Piece, Table, Text};
 
 /// The longest comment that code hosts accept, in UTF-16 units, so that it holds for every way to count characters.
 const MOST: usize = 65_536;

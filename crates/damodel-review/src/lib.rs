@@ -1,4 +1,5 @@
-//! Reviews of plans, from the output of `terraform show -json PLAN` or `tofu show -json PLAN`.
+//! What plans say, and whether a policy allows it: reviews of the output of `terraform show -json PLAN` or `tofu show
+//! -json PLAN`. It depends on no other crate of ours.
 //!
 //! The pipeline: [`Plan::read`] reads a plan, [`Facts::of`] finds out what it does, and `findings` what of it may be
 //! unwanted; [`Review::new`] is the verdict under a [`Policy`]; `document` makes the page, and [`render`] writes it in
@@ -6,6 +7,7 @@
 //!
 //! No report has a value that the plan marks as sensitive: values are read through `values::Values`, which keeps the
 //! masks with them.
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
 mod address;
 mod document;
