@@ -19,8 +19,8 @@ use super::handle::Sandbox;
 /// How many bytes are sent at once.
 const PIECE: u64 = 1 << 16;
 
-/// How the files are served. A request whose query is `direct` meets the hub of a redirect no more: it is answered
-/// without redirect, token and linked tag.
+/// How the files are served. A request whose query begins with `direct` is answered as by a store to which the hub
+/// redirects: without redirect, token and linked tag.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FileService {
@@ -42,6 +42,8 @@ pub struct FileService {
     pub is_linked: bool,
     /// Whether answers have no tag.
     pub is_untagged: bool,
+    /// Whether each answer has another tag, as of a balancer whose machines disagree.
+    pub is_balanced: bool,
     /// Whether ranges are ignored.
     pub has_no_ranges: bool,
     /// Whether no length is told.
@@ -76,7 +78,8 @@ pub(super) async fn answer(
     let range = text(header::RANGE).to_owned();
     let token = text(header::AUTHORIZATION);
     let files = sandbox.files();
-    let answer = respond(&sandbox, files, &name, uri.query() == Some("direct"), &range, token);
+    let is_direct = uri.query().is_some_and(|query| query.starts_with("direct"));
+    let answer = respond(&sandbox, files, &name, is_direct, &range, token);
     sandbox.lock().file_requests.push(FileRequest {
         address: uri.to_string(),
         range,
@@ -114,7 +117,8 @@ fn respond(sandbox: &Sandbox, files: FileService, name: &str, is_direct: bool, r
         }
     }
     if !files.is_untagged {
-        insert("etag", format!("\"{}\"", content.tag()));
+        let machine = if files.is_balanced { sandbox.lock().file_requests.len() } else { 0 };
+        insert("etag", format!("\"{}-{machine}\"", content.tag()));
     }
     let length = content.length;
     let asked = range.strip_prefix("bytes=").and_then(|range| range.split_once('-'));

@@ -125,8 +125,8 @@ kinds! {
         "Free space in the workspace, or use one on another disk.";
     /// The model could not be downloaded.
     Download = "download", "the model was not downloaded", Some("model_source"),
-        "Correct model_source, or try again later. The downloaded part is kept next to the model, in a .part file; the \
-         next apply continues it.";
+        "Correct model_source, or try again later. If a part was downloaded, it is in a .part file next to the model, \
+         and the next apply continues it.";
     /// The server ended before it was ready.
     Exited = "exited", "the server exited before it was ready", None,
         "The log has the reason: correct the arguments, then apply again.";

@@ -57,7 +57,9 @@ measure_file() {
 # has_room: whether what is missing of all files fits on their disk, and 1 GiB more.
 has_room() {
     [ "$download_missing" -gt 0 ] || return 0
-    room=$(df -Pk "${server_model%/*}" | awk 'NR == 2 { print $4 }')
+    room_of=${server_model%/*}
+    until [ -d "$room_of/" ]; do room_of=${room_of%/*}; done
+    room=$(df -Pk "$room_of/" | awk 'NR == 2 { print $4 }')
     [ -z "$room" ] || [ "$((room * 1024 - 1073741824))" -ge "$download_missing" ] || fail model_room \
         "${server_model%/*} has $((room / 1024)) MiB left; $((download_missing / 1048576)) MiB and 1 GiB are needed"
 }
@@ -67,7 +69,7 @@ obtain_file() {
     is_second=''
     until [ -e "$file" ]; do
         persist load_part || return
-        sum_wanted=${DAMODEL_MODEL_SUM:-$linked_sum} sum_of=$(stat -c %s:%Y "$part")
+        sum_of=$(stat -c %s:%Y "$part")
         if [ "$sum_wanted" ]; then
             sum=$(sha256sum <"$part" | cut -c 1-64) sum_proved=yes
             if [ "$sum" != "$sum_wanted" ]; then
@@ -116,7 +118,7 @@ show_progress() {
 # persist COMMAND: repeats it while it fails in passing, with pauses of 1 s to 60 s or as long as the server asks for.
 # Fails after ten attempts in a row that brought no new byte.
 persist() {
-    attempts=0 attempt_pause=1 attempt_most=$(size_of "$part") failed_kind=''
+    attempts=0 attempt_pause=1 attempt_most=$(size_of "$part") failed_kind='' tag_changes=0
     until "$1"; do
         [ -z "$failed_kind" ] || return
         say "$passing"
@@ -148,16 +150,28 @@ find_part() {
     judge_answer || return
     [ "${linked_sum:-$DAMODEL_MODEL_SUM}" = "${DAMODEL_MODEL_SUM:-$linked_sum}" ] ||
         fail wrong_sum "the file at $(origin "$address") has the sum $linked_sum, not $DAMODEL_MODEL_SUM" || return
-    served_tag=$answer_tag part_tag="$length ${linked_sum:-$answer_tag}" part_size=$(size_of "$part")
+    # A sum proves more than a tag, which may differ between the machines of one server.
+    sum_wanted=${DAMODEL_MODEL_SUM:-$linked_sum} part_tag="$length ${sum_wanted:-$answer_tag}"
+    part_size=$(size_of "$part")
     read_text "$part.of"
-    if [ "$part_tag" = "$length " ] || [ "$text" != "$part_tag" ] || [ "$part_size" -gt "$length" ]; then
-        # Its destroy removes it.
-        grep -qsxF "$part" "$state/parts" || printf '%s\n' "$part" >>"$state/parts"
-        rm -f "$part"
-        begin_error=$( (umask "$login_umask" && mkdir -p "${file%/*}" && : >"$part") 2>&1) &&
-            write "$part.of" "$part_tag" || fail download "$part cannot be written: $begin_error" || return
-        part_size=0
+    if [ "$part_size" -le "$length" ]; then
+        case $text in
+        "$length ") ;;
+        "$part_tag") return 0 ;;
+        "$length \""*) [ -z "$sum_wanted" ] || return 0; begin_again || return ;;
+        esac
     fi
+    # Nothing is written before the download begins.
+    rm -f "$part" "$part.of"
+    part_size=0
+}
+
+# begin_again: the part has another tag than the answer. Fails for good after two such changes, and keeps the part.
+begin_again() {
+    [ "$part_size" -gt 0 ] || return 0
+    tag_changes=$((tag_changes + 1))
+    [ "$tag_changes" -le 2 ] || fail download "the answers of $(origin "$target") have different ETags: its machines \
+disagree about the file, or the file changes. With model_source.sha256, a download continues whatever the ETag"
 }
 
 # load_part: completes the part.
@@ -166,10 +180,16 @@ load_part() {
     download_part=$part
     show_progress
     [ "$part_size" -lt "$length" ] || return 0
+    if [ "$part_size" = 0 ]; then
+        # Its destroy removes it.
+        grep -qsxF "$part" "$state/parts" || printf '%s\n' "$part" >>"$state/parts"
+        begin_error=$( (umask "$login_umask" && mkdir -p "${file%/*}" && : >"$part") 2>&1) ||
+            fail download "$part cannot be written: $begin_error" || return
+    fi
     say "downloading $file: $part_size of $length bytes exist"
     send "$target" "$part_size-" 2>"$folder/error" | (umask "$login_umask" && accept)
     case $? in
-    3) rm -f "$part" ;;
+    3) begin_again && rm -f "$part" || return ;;
     4) remove_part && fail model_room "$part could not be written, and was removed" || return ;;
     esac
     part_size=$(size_of "$part")
@@ -177,24 +197,30 @@ load_part() {
 }
 
 # accept: adds to the part what comes, if it is the rest of this very file. Exits with 3 if it is something else, and
-# with 4 if it cannot be written.
+# with 4 if it cannot be written. What begins the part may have another tag than the answer before.
 accept() {
     read_answer
+    accepted_tag="$length ${sum_wanted:-$answer_tag}"
     case $answer_status:$answer_range:$part_size in
-    206:"bytes $part_size-"*"/$length":*) [ "$answer_tag" = "$served_tag" ] || exit 3 ;;
-    200:*:0) [ "$answer_length" = "$length" ] && [ "$answer_tag" = "$served_tag" ] || exit 3 ;;
+    206:"bytes 0-"*"/$length":0) ;;
+    206:"bytes $part_size-"*"/$length":*) [ "$accepted_tag" = "$part_tag" ] || exit 3 ;;
+    200:*:0) [ "$answer_length" = "$length" ] || exit 3 ;;
     2* | 412* | 416*) exit 3 ;;
     *) exit 5 ;;
     esac
-    cat >>"$part" || exit 4
+    write "$part.of" "$accepted_tag" && cat >>"$part" || exit 4
 }
 
-# ask_target: what the server at $target answers to a request of the first four bytes, which are in $answer_begin.
+# ask_target: what the server at $target answers to a request of the first four bytes, which are in $answer_begin. Where
+# a redirect leads is in $answer_to, as curl or Python understands it: they print that after the answer.
 ask_target() {
     # shellcheck disable=SC2030,SC2086
     eval "$( (send "$target" 0-3 2>"$folder/error" || echo "exit $?") | {
         read_answer
-        answer_begin=$(head -c 4 | tr -d '\000')
+        case $answer_status in
+        3*) answer_to=$(sed -n 's/"/%22/g; s/^leads to //p') ;;
+        *) answer_begin=$(head -c 4 | tr -d '\000') ;;
+        esac
         assignments $answer_values
     })"
 }
@@ -207,19 +233,18 @@ read_answer() {
     forget $answer_values
     while IFS= read -r header; do
         header=${header%"$carriage_return"} header_value=${header#*:} header_value=${header_value# }
-        case $header in
-        HTTP/*) answer_status=${header#* } answer_status=${answer_status%% *} ;;
+        case $(printf '%s' "${header%%:*}" | tr '[:upper:]' '[:lower:]') in
+        http/*) answer_status=${header#* } answer_status=${answer_status%% *} ;;
         'exit '*) answer_exit=${header#* } ;;
-        [Cc]ontent-[Ll]ength:*) answer_length=$header_value ;;
-        [Cc]ontent-[Rr]ange:*) answer_range=$header_value ;;
-        [Cc]ontent-[Tt]ype:*) answer_type=$header_value ;;
+        content-length) answer_length=$header_value ;;
+        content-range) answer_range=$header_value ;;
+        content-type) answer_type=$header_value ;;
         # A weak tag does not tell bytes apart.
-        [Ee][Tt]ag:*) case $header_value in W/*) ;; *) answer_tag=$header_value ;; esac ;;
-        [Ll]ocation:*) answer_to=$header_value ;;
-        [Rr]etry-[Aa]fter:*) answer_after=$header_value ;;
-        [Xx]-[Ll]inked-[Ee][Tt]ag:*) answer_linked=${header_value#\"} answer_linked=${answer_linked%\"} ;;
+        etag) case $header_value in [Ww]/*) ;; *) answer_tag=$header_value ;; esac ;;
+        retry-after) answer_after=$header_value ;;
+        x-linked-etag) answer_linked=${header_value#\"} answer_linked=${answer_linked%\"} ;;
         # More comes after an answer of 1xx.
-        '') case $answer_status in 1??) ;; *) return ;; esac ;;
+        '') case $answer_status in '' | 1??) ;; *) return ;; esac ;;
         esac
     done
 }
@@ -237,7 +262,10 @@ judge_answer() {
         ;;
     '')
         error=$(head -n 1 "$folder/error")
-        case $answer_exit in 60 | 77) fail download "the certificate of $from is not trusted: $error" || return ;; esac
+        case $answer_exit in
+        60 | 77) fail download "the certificate of $from is not trusted: $error" || return ;;
+        2 | 126 | 127) fail download "$error. Install python3 or a newer curl" || return ;;
+        esac
         pass "$from did not answer: $error" || return
         ;;
     *) fail download "$from answered $answer_status" || return ;;
@@ -255,30 +283,25 @@ judge_answer() {
 
 # follow: sets $target to where the answer leads.
 follow() {
-    case $answer_to in
-    [A-Za-z]*://*) ;;
-    //*) answer_to=${target%%:*}:$answer_to ;;
-    /*) answer_to=$(origin "$target")$answer_to ;;
-    *) answer_to=${target%%[?#]*} answer_to=${answer_to%/*}/$answer_to ;;
-    esac
     redirects=$((redirects + 1))
     [ "$redirects" -le 10 ] && is_permitted "$answer_to" ||
         fail download "$(origin "$target") redirects too often, or to an address that is not followed" || return
     target=$answer_to
 }
 
-# origin ADDRESS: its scheme, host and port.
+# origin ADDRESS: its scheme, host and port, in one form.
 origin() {
     origin_rest=${1#*://}
-    printf '%s' "${1%%://*}://${origin_rest%%[/?#]*}"
+    printf '%s' "${1%%://*}://${origin_rest%%[/?#]*}" | tr '[:upper:]' '[:lower:]' |
+        sed 's/^\(https:.*\):443$/\1/; s/^\(http:.*\):80$/\1/'
 }
 
 # is_permitted ADDRESS: https, or http from one loopback address to another.
 is_permitted() {
     case $1 in
-    *[!!-~]* | *[\"\\]*) return 1 ;;
-    https://?*) ;;
-    *) is_on_loopback "$address" && is_on_loopback "$1" ;;
+    *[!!-~]* | *\\*) return 1 ;;
+    [Hh][Tt][Tt][Pp][Ss]://?*) ;;
+    *) is_on_loopback "$target" && is_on_loopback "$1" ;;
     esac
 }
 
@@ -292,26 +315,30 @@ is_on_loopback() {
     esac
 }
 
-# send ADDRESS RANGE: the answer with its headers. Only the server of $address gets the token.
+# send ADDRESS RANGE: the answer with its headers. Only the server of $address gets the token. An old curl refuses some
+# of the options: then Python sends it.
 send() {
     send_token=$DAMODEL_MODEL_TOKEN
     [ "$(origin "$1")" = "$(origin "$address")" ] || send_token=''
-    if ! command -v curl >/dev/null; then
+    # shellcheck disable=SC2086
+    if ! curl $curl_options -V >/dev/null 2>&1 && command -v python3 >/dev/null; then
         printf '%s\n' "$1" "$2" "$send_token" | python3 -c "$python_request"
         return
     fi
+    # shellcheck disable=SC2086
     {
         printf 'url = "%s"\n' "$1"
+        [ "$2" != 0-3 ] || printf '%s\n' 'write-out = "\nleads to %{redirect_url}\n"'
         [ -z "$send_token" ] || printf 'header = "Authorization: Bearer %s"\n' "$send_token"
-    } | curl -q -K - -sSigN --http1.1 --suppress-connect-headers --proto '=http,https' --range "$2" \
-        -A terraform-provider-damodel -H 'Accept-Encoding: identity' --connect-timeout 60 --speed-limit 1 \
-        --speed-time 60
+    } | curl $curl_options -K - --range "$2" -H 'Accept-Encoding: identity'
 }
+curl_options='-q -sSigN --http1.1 --suppress-connect-headers --proto =http,https -A terraform-provider-damodel
+    --connect-timeout 60 --speed-limit 1 --speed-time 60'
 carriage_return=$(printf '\r')
 
 # The same in Python, with the exit code of curl for a certificate that is not trusted.
 python_request='
-import sys, urllib.request
+import string, sys, urllib.parse, urllib.request
 class AsItIs(urllib.request.HTTPErrorProcessor):
     def http_response(self, request, response):
         return response
@@ -327,6 +354,9 @@ try:
     for piece in iter(lambda: answer.read1(1 << 20), b""):
         sys.stdout.buffer.write(piece)
         sys.stdout.flush()
+    if answer.headers["Location"]:
+        to = urllib.parse.quote(answer.headers["Location"], string.punctuation, "iso-8859-1")
+        print("\nleads to " + urllib.parse.urlsplit(urllib.parse.urljoin(address, to)).geturl())
 except Exception as error:
     reason = getattr(error, "reason", error)
     sys.stderr.write("%s: %s\n" % (type(reason).__name__, reason))
