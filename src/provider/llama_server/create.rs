@@ -86,6 +86,8 @@ impl LlamaServer {
             previous_trial: Some((Trial::of(prior, prior.key(config)), previous_secrets)),
             order: Some(Order { job, owner, ends_rival: prior.status.as_str() == Some(status::DISPLACED) }),
             watch: WorkProgress::new(task),
+            restored: None,
+            unserved: None,
         }
     }
 }

@@ -59,6 +59,8 @@ pub(super) struct History {
     pub(super) tried: Option<Tried>,
     /// The owner of the server before this apply.
     pub(super) owner_before: Option<String>,
+    /// Whether a server ran before this apply.
+    pub(super) had_server: bool,
     /// The known facts about the instance.
     pub(super) facts: Facts,
 }
@@ -149,6 +151,8 @@ pub(super) fn is_under_way(goal: &Goal, seen: &JobReport) -> bool {
     seen.fingerprint.is_some()
         && seen.fingerprint == goal.fingerprint
         && match seen.phase {
+            // A server that has served before and is started again downloads nothing.
+            Phase::Start if seen.is_proved && goal.source.is_some() && model_file::lacks_file(&seen.facts) => false,
             Phase::Find | Phase::Compile | Phase::Start | Phase::Download => {
                 seen.model_source == goal.source || !model_file::lacks_file(&seen.facts)
             }
@@ -200,10 +204,11 @@ fn first(build: Build, seen: &JobReport) -> Step {
     Step::Begin(build, because)
 }
 
-/// Whether a build from source may serve after such a failure of the prebuilt server.
+/// Whether a build from source may serve after such a failure of the prebuilt server. No build cures a lack of memory
+/// or a damaged model.
 pub(super) fn is_cured_by_source(goal: &Goal, kind: FailureKind) -> bool {
-    goal.build == Some(Build::Auto)
-        && (kind.is_of_a_server() || matches!(kind, FailureKind::NoPackage | FailureKind::Unsupported))
+    use FailureKind::{Exited, NoGpu, NoInference, NoPackage, Slow, Unsupported};
+    goal.build == Some(Build::Auto) && matches!(kind, Exited | NoGpu | NoInference | NoPackage | Slow | Unsupported)
 }
 
 #[cfg(test)]
@@ -326,14 +331,41 @@ mod tests {
         }
     }
 
+    /// Its phase, whether it has served before, its source, and whether the file is there.
+    #[test]
+    fn a_server_whose_file_has_vanished_is_not_under_way() {
+        for (phase, is_proved, source, file, is_taken_over) in [
+            (Phase::Start, true, Some("own"), "", false),
+            (Phase::Start, true, Some("own"), "regular file/9", true),
+            (Phase::Start, true, None, "", true),
+            // It has yet to download the file.
+            (Phase::Start, false, Some("own"), "", true),
+            (Phase::Download, false, Some("own"), "", true),
+        ] {
+            let source = source.map(str::to_owned);
+            let goal = Goal { fingerprint: Some("own".to_owned()), source: source.clone(), ..AUTO };
+            let report = JobReport {
+                fingerprint: goal.fingerprint.clone(),
+                model_source: source,
+                is_proved,
+                facts: Facts::of([("model".to_owned(), file.to_owned())].into()),
+                ..seen(phase, None, Build::Prebuilt)
+            };
+            let expected = if is_taken_over { Step::Own } else { Step::Begin(Build::Prebuilt, None) };
+            assert_eq!(decide(&goal, &report, &History::default()), expected, "{phase:?} {is_proved} {file}");
+        }
+    }
+
     /// Each kind of failure: whether the prebuilt server is followed by a compile, and what follows when the same
     /// happens to the build from source.
     #[test]
     fn only_what_a_compile_may_cure_leads_to_one() {
+        use FailureKind::{Exited, NoGpu, NoInference, NoPackage, Slow, Unsupported};
+        let cured = [Exited, NoGpu, NoInference, NoPackage, Slow, Unsupported];
         for kind in FailureKind::ALL {
             let step = decide(&AUTO, &seen(Phase::Failed, Some(*kind), Build::Prebuilt), &begun());
             let expected = match kind {
-                kind if is_cured_by_source(&AUTO, *kind) => Step::Begin(Build::Source, Some(failure(*kind))),
+                kind if cured.contains(kind) => Step::Begin(Build::Source, Some(failure(*kind))),
                 FailureKind::Interrupted => Step::Begin(Build::Prebuilt, None),
                 _ => Step::Fail,
             };

@@ -173,6 +173,8 @@ async fn restart(
         previous_trial: None,
         order: None,
         watch,
+        restored: None,
+        unserved: None,
     };
     let ended = work.follow(report, History::begun()).await;
     let (_, now) = ended.kept(Operation::Restart);

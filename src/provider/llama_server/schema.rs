@@ -134,7 +134,8 @@ fn build() -> Vec<Attribute> {
             Type::String,
             "auto",
             "`prebuilt`, `source` (compiled in the instance: ten minutes or more, needs a CUDA toolkit) or `auto`: \
-             prebuilt, then source if it fails. On a V100 or P40 `auto` always uses source.",
+             prebuilt, then source if it fails for another reason than memory or a damaged model. On a V100 or P40 \
+             `auto` always uses source.",
         )
         .validate(Validator::one_of(&["auto", "prebuilt", "source"])),
         Attribute::optional_computed(

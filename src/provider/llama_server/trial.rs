@@ -39,6 +39,7 @@ const NAME: Duration = Duration::from_secs(10);
 const MAX_SHOWN: usize = 200;
 
 /// The requests of an apply to one server.
+#[derive(Clone)]
 pub(super) struct Trial<'a> {
     port: u16,
     /// The API key of the server.

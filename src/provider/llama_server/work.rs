@@ -27,6 +27,9 @@ const OLD_KEY: &str = "the server keeps its previous API key: api_key_wo has ano
                        previous key is unknown here; the only check was that the server requires one. To use the new \
                        one, change api_key_wo_version.";
 
+/// The fact of the warning about a compile beside which nothing serves.
+const UNSERVED: &str = "no server ran during the compile";
+
 /// The work on one server.
 pub(super) struct Work<'a> {
     pub(super) instance: &'a mut InstanceSession,
@@ -40,6 +43,10 @@ pub(super) struct Work<'a> {
     /// The job to begin; `None` if the work only follows the server that is there.
     pub(super) order: Option<Order<'a>>,
     pub(super) watch: WorkProgress<'a>,
+    /// The way back to the previous server, for the time of a compile.
+    pub(super) restored: Option<Return>,
+    /// The warning that no server ran during a compile.
+    pub(super) unserved: Option<String>,
 }
 
 /// A job to begin.
@@ -156,6 +163,7 @@ impl Work<'_> {
         if matches!(ended.end, End::Served(_)) {
             self.watch.done(&ended.now);
             ended.report.notes.extend(self.trial.is_key_unknown.then(|| OLD_KEY.to_owned()));
+            ended.report.notes.extend(self.unserved);
         }
         ended
     }
@@ -185,6 +193,7 @@ impl Work<'_> {
     /// The loop.
     pub(super) async fn follow(&mut self, mut seen: JobReport, mut history: History) -> Ended {
         history.owner_before = seen.owner.clone();
+        history.had_server = seen.process.as_ref().is_some_and(|process| process.is_alive);
         history.facts = seen.facts.clone();
         loop {
             let ended = match self.step(&mut seen, &mut history).await {
@@ -274,6 +283,13 @@ impl Work<'_> {
         let is_interrupted = seen.phase == Phase::Failed
             && seen.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Interrupted);
         history.resumptions += usize::from(is_interrupted);
+        let seen = match binary {
+            Binary::Source(_) => &self.serve_during_compile(seen, history).await?,
+            Binary::Prebuilt(_) => seen,
+        };
+        if seen.is_refused {
+            return Ok(seen.clone());
+        }
         if let Some(because) = &because {
             self.watch.compiles_because(because);
         }
@@ -342,6 +358,28 @@ impl Work<'_> {
         })
     }
 
+    /// Before a compile: starts a previous server again that an update has ended and may return to. Its report, or the
+    /// one that was seen.
+    async fn serve_during_compile(&mut self, seen: &JobReport, history: &History) -> Result<JobReport, Trouble> {
+        if seen.previous != Some(Previous::Ended) || !self.goal.rolls_back {
+            let is_idle = history.had_server && seen.phase == Phase::Failed && seen.previous.is_none();
+            self.unserved = is_idle.then(|| format!("{UNSERVED}: the update had stopped the previous server"));
+            return Ok(seen.clone());
+        }
+        let now = self.instance.run(&Verb::RollBack).await?;
+        if now.is_refused {
+            return Ok(now);
+        }
+        let (returned, now) = self.follow_previous(now).await;
+        // A run that was stopped begins no compile.
+        self.instance.pause(Duration::ZERO).await?;
+        if let Return::Fails(reason) = &returned {
+            self.unserved = Some(format!("{UNSERVED}: the previous server was started again and failed: {reason}"));
+        }
+        self.restored = Some(returned);
+        Ok(now)
+    }
+
     /// Starts the previous server again, and follows it as its own work.
     async fn roll_back(&mut self, failed: &mut JobReport) -> Result<Ended, Trouble> {
         let now = self.instance.run(&Verb::RollBack).await?;
@@ -349,23 +387,38 @@ impl Work<'_> {
             return Ok(Ended::of(End::Failed, now));
         }
         let report = std::mem::take(failed);
-        if report.previous == Some(Previous::Serving) && now.phase == Phase::Ready {
-            return Ok(Ended { now, ..Ended::of(End::RolledBack(Return::GoesOn), report) });
-        }
-        (self.goal, self.order) = (Goal::seen(), None);
-        if let Some((trial, secrets)) = self.previous_trial.take() {
+        let goes_on = match self.restored.take() {
+            Some(Return::Fails(_)) => None,
+            restored => Some(restored.unwrap_or(Return::GoesOn)),
+        };
+        let (returned, now) = match goes_on {
+            Some(returned) if report.previous == Some(Previous::Serving) && now.phase == Phase::Ready => {
+                (returned, now)
+            }
+            _ => self.follow_previous(now).await,
+        };
+        Ok(Ended { now, ..Ended::of(End::RolledBack(returned), report) })
+    }
+
+    /// Follows a previous server that was started again until it serves or fails.
+    async fn follow_previous(&mut self, now: JobReport) -> (Return, JobReport) {
+        let (goal, order) = (std::mem::replace(&mut self.goal, Goal::seen()), self.order.take());
+        let mut trial = self.trial.clone();
+        if let Some((previous, secrets)) = &self.previous_trial {
             let is_key_known = now.hashes().map(|(_, secrets)| secrets) == secrets.as_deref();
-            self.trial = trial.of_server(now.has_key, is_key_known);
+            self.trial = previous.clone().of_server(now.has_key, is_key_known);
         }
         let back = Box::pin(self.follow(now, History::begun())).await;
+        (self.goal, self.order) = (goal, order);
+        std::mem::swap(&mut self.trial, &mut trial);
         let returned = match back.end {
-            End::Served(_) if self.trial.is_key_unknown => Return::AsksForKey,
+            End::Served(_) if trial.is_key_unknown => Return::AsksForKey,
             End::Served(_) => Return::Serves,
             End::Unproved(failure) => Return::Fails(failure.text),
             End::Unseen(trouble) => Return::Fails(trouble.to_string()),
             _ => Return::Fails(back.now.failure.clone().map(|failure| failure.text).unwrap_or_default()),
         };
-        Ok(Ended { now: back.now, ..Ended::of(End::RolledBack(returned), report) })
+        (returned, back.now)
     }
 
     /// Asks a process, whose time began when it was first asked.

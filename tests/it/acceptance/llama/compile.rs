@@ -1,8 +1,8 @@
 //! Servers that are compiled in the instance.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt};
 
-use super::{Held, Server, X, builds, each_served, home, make_machine, servers};
+use super::{Held, Server, X, builds, each_served, home, make_machine, pid, servers, until_phase};
 use crate::{
     commands::watch::Watching,
     support::terraform::{Severity, Started, refusal, says},
@@ -47,7 +47,7 @@ fn auto_compiles_when_the_prebuilt_server_does_not_infer() {
             "#!/bin/sh\necho 'CUDA error: no kernel image is available for execution on the device' >&2\nexit 134\n",
         )
         .unwrap();
-        fs::set_permissions(&broken, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
 
         let server = Server::new().text("package", "~/broken");
         workspace.write(&server.config());
@@ -74,6 +74,52 @@ fn auto_compiles_when_the_prebuilt_server_does_not_infer() {
         let x = state.resource(X);
         assert_eq!((x.value("status"), x.value("build_used")), (&"ready".into(), &"source".into()), "{said:#?}");
         workspace.apply_ok(&Server::new().config());
+        workspace.finish();
+    });
+}
+
+/// The package is the prebuilt server, which crashes if its environment or a file asks for it.
+#[test]
+fn the_previous_server_serves_during_a_compile_if_it_can() {
+    each_served(|site, workspace| {
+        make_machine(workspace);
+        let package = home(site).join("package");
+        let script = "#!/bin/sh\ncase $* in *--version* | *--help* | *--list-devices*) ;; *) [ -z \"$BREAKS\" ] && \
+                      [ ! -e ~/breaks ] || { echo 'CUDA error: an illegal memory access' >&2; exit 134; } ;; esac\n\
+                      exec ~/public-storage/package/llama.cpp/bin/llama-server \"$@\"\n";
+        fs::write(&package, script).unwrap();
+        fs::set_permissions(&package, fs::Permissions::from_mode(0o755)).unwrap();
+        let server = Server::new().text("package", "~/package");
+        workspace.apply_ok(&server.config());
+        // No build cures it.
+        workspace.write(&server.clone().model("gpu-full").config());
+        let (done, said) = workspace.try_apply(&[]);
+        refusal(&said, &["out of memory", "The previous server was started again"]);
+        assert_eq!((done, builds(site)), (false, vec![]));
+
+        let first = pid(&workspace.state());
+        let held = Held::compile(site);
+        workspace.write(&server.clone().set("environment", "{ BREAKS = \"yes\" }").config());
+        let started = Started::apply(workspace);
+        until_phase(site, "'compile'");
+        let serving = servers(site);
+        assert!(serving.len() == 1 && serving != [u32::try_from(first.as_raw()).unwrap()], "{first} {serving:?}");
+        held.release();
+        let applied = started.ended(true);
+        assert!(applied.contains("Apply complete!") && applied.contains("was built from source"), "{applied}");
+        assert!(!applied.contains("no server ran"), "{applied}");
+        assert_eq!((workspace.state().resource(X).value("build_used"), servers(site).len()), (&"source".into(), 1));
+
+        // The previous server crashes as well.
+        let server = server.text("restart_policy", "never");
+        workspace.apply_ok(&server.config());
+        assert_eq!(workspace.state().resource(X).value("build_used"), "prebuilt");
+        fs::write(home(site).join("breaks"), "").unwrap();
+        workspace.write(&server.clone().set("context_size", 1024).config());
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done && says(&said, Severity::Warning, "no server ran during the compile"), "{said:#?}");
+        assert!(says(&said, Severity::Warning, "the previous server was started again and failed"), "{said:#?}");
+        assert_eq!(workspace.state().resource(X).value("build_used"), "source");
         workspace.finish();
     });
 }
