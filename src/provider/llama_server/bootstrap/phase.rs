@@ -80,13 +80,16 @@ pub(super) fn observed_phase(values: &ReportValues, is_alive: bool) -> Result<Ob
     let recorded = values.text("status_phase").unwrap_or("absent");
     let phase: Phase = recorded.parse()?;
     let as_it_is = |phase| Ok(ObservedPhase { phase, interrupted: None, is_transient: false });
+    let was_ready = phase == Phase::Ready || values.is_yes("status_proved");
     let interrupted = |what: &str| {
         let (work, boot) = (values.text("worker_identity"), values.text("boot"));
-        let why = match work.zip(boot) {
-            Some((work, boot)) if !work.ends_with(boot) => "the instance was rebooted",
-            _ => "it was killed, or memory ran out",
+        let text = match (work.zip(boot).is_some_and(|(work, boot)| !work.ends_with(boot)), was_ready) {
+            (true, true) => "the instance was rebooted".to_owned(),
+            (false, true) => "the server and the process that supervises it were ended".to_owned(),
+            (true, false) => format!("{what}: the instance was rebooted"),
+            (false, false) => format!("{what}: it was killed, or memory ran out"),
         };
-        let failure = JobFailure { kind: FailureKind::Interrupted, text: format!("{what}: {why}") };
+        let failure = JobFailure { kind: FailureKind::Interrupted, text };
         Ok(ObservedPhase { phase: Phase::Failed, interrupted: Some(failure), is_transient: false })
     };
     match phase {
@@ -100,8 +103,9 @@ pub(super) fn observed_phase(values: &ReportValues, is_alive: bool) -> Result<Ob
         Phase::Load | Phase::Ready if is_at_work => {
             Ok(ObservedPhase { phase: Phase::Start, interrupted: None, is_transient: true })
         }
-        Phase::Load => interrupted("the server exited before it was ready, and its exit code is unknown"),
-        Phase::Ready => interrupted("the server exited, and its exit code is unknown"),
+        Phase::Load | Phase::Ready => {
+            interrupted("the server exited before it was ready, and its exit code is unknown")
+        }
         Phase::Absent | Phase::Failed => as_it_is(phase),
     }
 }
@@ -129,6 +133,10 @@ mod tests {
     #[case::about_to_be_judged("ready", "yes", "", "", Phase::Start, "")]
     #[case::unjudged("load", "", "", "", Phase::Failed, "the server exited before it was ready")]
     #[case::failed("failed", "", "yes", "", Phase::Failed, "")]
+    #[case::was_ready("ready", "", "", "", Phase::Failed, "the server and the process that supervises it were ended")]
+    #[case::was_ready_before_a_reboot("ready", "", "", "yes", Phase::Failed, "the instance was rebooted")]
+    #[case::started_again_before_a_reboot("proved load", "", "", "yes", Phase::Failed, "the instance was rebooted")]
+    #[case::paused_before_a_reboot("proved start", "", "", "yes", Phase::Failed, "the instance was rebooted")]
     fn a_phase_is_judged_by_what_lives(
         #[case] phase: &str,
         #[case] work: &str,
@@ -138,7 +146,14 @@ mod tests {
         #[case] text: &str,
     ) {
         let boot = if rebooted == "yes" { "another" } else { "this" };
-        let values = [("status_phase", phase), ("worker_alive", work), ("worker_identity", "1.2.this"), ("boot", boot)];
+        let (proved, phase) = phase.strip_prefix("proved ").map_or(("", phase), |phase| ("yes", phase));
+        let values = [
+            ("status_phase", phase),
+            ("status_proved", proved),
+            ("worker_alive", work),
+            ("worker_identity", "1.2.this"),
+            ("boot", boot),
+        ];
         let seen = observed_phase(&values.into_iter().collect(), alive == "yes").unwrap();
         assert_eq!((seen.phase, seen.is_transient), (expected, expected == Phase::Start));
         let interrupted = seen.interrupted.map(|failure| failure.text).unwrap_or_default();

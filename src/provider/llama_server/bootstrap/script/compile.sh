@@ -25,7 +25,7 @@ is_finished() {
 build_server() {
     build=$DAMODEL_BUILD_FOLDER
     status_compile_log=$build.log
-    set_status compile
+    is_finished || set_status compile
     lock_build "$build.lock"
     if ! is_finished; then
         was_cut_off=$(ls "$build.begun" "$build.done" 2>/dev/null)
