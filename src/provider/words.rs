@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{
     api::{ObjectKind, disk_status::DISK_STATUSES},
     framework::Attr,
-    review::rules::nearest,
+    review::rules::{likeness, nearest},
 };
 
 /// The name of an object in diagnostics, from its known parts: `instance "trainer" (ins-…)`.
@@ -24,6 +24,15 @@ pub(crate) fn type_name(kind: ObjectKind) -> String {
     format!("damodel_{}", kind.as_str())
 }
 
+/// The known files whose names are most similar to that of a wrong path, at most three.
+pub(super) fn nearest_files<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let name = |path: &'a str| path.rsplit('/').next().unwrap_or(path);
+    let wrong = wrong.rsplit('/').next().unwrap_or(wrong);
+    let mut known: Vec<_> = known.into_iter().map(|path| (likeness(wrong, name(path)), path)).collect();
+    known.sort_by(|(one, a), (other, b)| other.total_cmp(one).then(a.cmp(b)));
+    known.into_iter().take(3).map(|(_, path)| path).collect()
+}
+
 /// The nearest known value as a sentence; empty if none is similar.
 pub(super) fn the_nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> String {
     nearest(wrong, known).map(|known| format!(" The nearest is {known:?}.")).unwrap_or_default()
@@ -36,8 +45,11 @@ pub(super) fn keep<T>(attribute: &mut Attr<T>, reported: Option<T>) {
     }
 }
 
-/// The text with an upper-case first letter.
+/// The text with an upper-case first letter. An address stays as it is.
 pub(super) fn capitalized(text: &str) -> String {
+    if text.split_whitespace().next().is_some_and(|word| word.contains("://")) {
+        return text.to_owned();
+    }
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }

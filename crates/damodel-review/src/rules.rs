@@ -23,10 +23,16 @@ pub fn goes_with_instance(marks: [Option<bool>; 2]) -> bool {
     marks.contains(&Some(true))
 }
 
+/// How similar two words are: 1 if they are equal.
+#[must_use]
+pub fn likeness(one: &str, other: &str) -> f64 {
+    strsim::jaro_winkler(one, other)
+}
+
 /// The known value most similar to a wrong one, if one is similar.
 #[must_use]
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let likeness = |known: &'a str| (strsim::jaro_winkler(wrong, known), known);
+    let likeness = |known: &'a str| (likeness(wrong, known), known);
     let best = known.into_iter().map(likeness).max_by(|(one, _), (other, _)| one.total_cmp(other));
     best.filter(|(likeness, _)| *likeness > 0.85).map(|(_, known)| known)
 }

@@ -1,7 +1,7 @@
 //! The diagnostics about servers that do not serve.
 
 use super::{
-    bootstrap::{FailureKind, Job, JobFailure, JobReport, Phase, PortHolder},
+    bootstrap::{FailureKind, Job, JobFailure, JobReport, Phase, PortHolder, Previous},
     command_line::as_text,
     model::LlamaServer,
     options,
@@ -171,9 +171,15 @@ pub(super) fn died(server: &LlamaServer, report: &JobReport) -> Diagnostic {
         Some(next) => format!("The server restarts at {next} by the instance's clock; an apply does not wait for it."),
         None => "The next apply starts it again.".to_owned(),
     };
-    // A short pause is recorded as no failure.
-    if report.failure.is_none() {
-        return Diagnostic::warning(format!("{} exited", title_of(server)), next);
+    match &report.failure {
+        // A short pause is recorded as no failure.
+        None => return Diagnostic::warning(format!("{} exited", title_of(server)), next),
+        // Nothing is wrong with the server.
+        Some(failure) if failure.kind == FailureKind::Interrupted && report.is_proved => {
+            let text = format!("{}. {next}", sentence(&failure.text));
+            return Diagnostic::warning(format!("{} is not running", title_of(server)), text);
+        }
+        Some(_) => {}
     }
     Diagnostic { path: None, ..as_warning(failed(server, report, &next)) }
 }
@@ -258,8 +264,11 @@ fn title_of(server: &LlamaServer) -> String {
     capitalized(&server.title())
 }
 
-/// The end of the log: the compiler's after a failed compile, else the server's.
+/// The end of the log: the compiler's after a failed compile, else that of a server that failed.
 fn log(report: &JobReport) -> Option<String> {
+    if !is_log_of_a_failure(report) {
+        return None;
+    }
     let of_the_compiler = matches!(report.failure.as_ref().map(|failure| failure.kind), Some(FailureKind::Compile));
     let path = match (of_the_compiler, &report.compile) {
         (true, Some(compile)) => Some(&compile.log_path),
@@ -272,6 +281,17 @@ fn log(report: &JobReport) -> Option<String> {
         (None, false) => Some(format!("The end of the log:\n{}", lines.join("\n"))),
         (None, true) => None,
     }
+}
+
+/// Whether the log that is there is of what failed. That of a server that was restored, or served before, is not.
+fn is_log_of_a_failure(report: &JobReport) -> bool {
+    use FailureKind::{Compile, Died, Interrupted, KeyIgnored, WrongEndpoint};
+    let because = report.because.as_ref().filter(|_| report.previous != Some(Previous::Serving));
+    report.failure.iter().chain(because).any(|failure| match failure.kind {
+        Compile | Died | KeyIgnored | WrongEndpoint => true,
+        Interrupted => !report.is_proved && report.process.is_some(),
+        kind => kind.is_of_a_server(),
+    })
 }
 
 /// The title, the argument to correct, and the advice, which names no argument that is set already.
@@ -312,6 +332,9 @@ fn meaning(
         }
         (FailureKind::NoSource, Some(source)) if !source.url.is_null() || !source.reference.is_null() => {
             "Correct source.url and source.ref, or set source.path to a source in the instance instead."
+        }
+        (FailureKind::NoSuchModel, _) => {
+            server.model_source.known().map_or(kind.advice(), |source| source.advice(kind))
         }
         (FailureKind::Unsupported, _) if is_prebuilt => "Set package to a newer server, or build = \"source\".",
         _ => kind.advice(),
@@ -386,6 +409,49 @@ mod tests {
         let architectures = Attr::Known(vec!["70".into()]);
         let architectures = with_source(BuildSource { cuda_architectures: architectures, ..BuildSource::default() });
         assert!(detail(&architectures, FailureKind::Architecture).contains("Correct source.cuda_architectures"));
+    }
+
+    /// A log that is there belongs to what failed, or is not shown.
+    #[test]
+    fn the_log_of_a_server_that_did_not_fail_is_not_shown() {
+        use FailureKind::{Compile, Died, Download, Exited, Interrupted, MissingModel, NoInference, NoSource, Stuck};
+        let shows = |because: Option<FailureKind>, kind, is_proved, previous| {
+            let log_tail = vec!["a line of the log".to_owned()];
+            let report = JobReport { log_tail, is_proved, previous, ..report(because, kind) };
+            failed(&server("auto"), &report, "").detail.contains("a line of the log")
+        };
+        for kind in [Compile, Died, Exited, NoInference] {
+            assert!(shows(None, kind, false, None), "{kind:?}");
+        }
+        for kind in [Download, Interrupted, MissingModel, NoSource, Stuck] {
+            assert!(!shows(None, kind, true, None), "{kind:?}");
+        }
+        assert!(shows(Some(Exited), NoSource, false, Some(Previous::Ended)));
+        assert!(!shows(Some(Exited), NoSource, false, Some(Previous::Serving)), "it was restored");
+    }
+
+    #[test]
+    fn a_server_that_was_ready_and_ended_with_the_instance_has_not_failed() {
+        let text = "the instance was rebooted".to_owned();
+        let failure = Some(JobFailure { kind: FailureKind::Interrupted, text });
+        let report =
+            JobReport { failure, is_proved: true, log_tail: vec!["listening".to_owned()], ..JobReport::default() };
+        let warning = died(&server("auto"), &report);
+        assert!(warning.summary.ends_with("is not running"), "{}", warning.summary);
+        assert_eq!(warning.detail, "The instance was rebooted. The next apply starts it again.");
+    }
+
+    /// A file that needs permission looks missing on the hub.
+    #[test]
+    fn the_advice_about_a_missing_file_depends_on_the_server_that_has_none() {
+        for (url, has_both) in [("https://huggingface.co/a/b.gguf", true), ("https://example.com/b.gguf", false)] {
+            let source = super::super::model::ModelSource { url: url.into(), ..Default::default() };
+            let server = LlamaServer { model_source: Attr::Known(source), ..server("auto") };
+            let failure = Some(JobFailure { kind: FailureKind::NoSuchModel, text: format!("{url} answered 404") });
+            let detail = failed(&server, &JobReport { failure, ..JobReport::default() }, "").detail;
+            assert!(detail.starts_with("https://") && detail.contains("Correct model_source.url"), "{detail}");
+            assert_eq!(detail.contains("model_source_token_wo"), has_both, "{detail}");
+        }
     }
 
     /// Pauses of a minute or more are recorded as failures, shorter ones are not.

@@ -19,7 +19,7 @@ use crate::{
         client::planning_limits,
         login::{Access, InstanceFiles, Login, NoLogin},
         model_files::{FileError, RemoteFiles},
-        words::capitalized,
+        words::{capitalized, nearest_files},
     },
     ssh::{self, Session},
 };
@@ -33,6 +33,11 @@ pub(super) const QUERY: &str = concat!(
     include_str!("bootstrap/script/driver.sh"),
     "find_driver; with_driver nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits\n"
 );
+/// Prints the home, and the models in the folder of a file and in the default one.
+const MODELS: &str = r#"folder=${1%/*}
+case $folder in "~" | "~/"*) folder=$HOME${folder#"~"};; esac
+printf '%s\n' "$HOME"
+timeout 10 find -L "$folder" "$HOME/public-storage/model" -maxdepth 3 -name '*.gguf' 2>/dev/null | head -n 10000"#;
 /// The part of the GPUs' memory, in percent, above which a plan warns.
 const WARN: u64 = 95;
 /// The end of each error.
@@ -188,6 +193,12 @@ async fn look(
         Err(model::Error::Source { error: FileError::Missing, .. }) if planned.model_source.known().is_some() => {
             at_its_source(config, planned, client, said).await?
         }
+        Err(model::Error::Source { error: FileError::Missing, file }) => {
+            if planned.model_source.is_null() {
+                said.push(not_there(&file, &models(&session, &file).await));
+            }
+            return Err(later("the model is not in the instance"));
+        }
         model => model.map_err(|error| Unchecked::Failed(error.to_string()))?,
     };
     // A variable such as CUDA_VISIBLE_DEVICES may hide cards, and the values are secret.
@@ -200,6 +211,31 @@ async fn look(
         Vec::new()
     });
     Ok((model, cards))
+}
+
+/// The warning about a file that is not there: no error, because the same apply may still bring it.
+fn not_there(file: &str, models: &str) -> Diagnostic {
+    // The home, and the files.
+    let (home, models) = models.split_once('\n').unwrap_or_default();
+    let nearest = nearest_files(file, models.lines());
+    let in_home = |path: &&str| match path.strip_prefix(home) {
+        Some(rest) if rest.starts_with('/') => format!("~{rest}"),
+        _ => (*path).to_owned(),
+    };
+    let nearest: Vec<String> = nearest.iter().map(in_home).collect();
+    let nearest =
+        if nearest.is_empty() { String::new() } else { format!(" The nearest files are: {}.", nearest.join(", ")) };
+    let text = format!(
+        "There is no file {file}.{nearest} Unless this apply brings it before the server starts, for example with a \
+         provisioner, the apply will fail. Set model to an existing file, or set model_source."
+    );
+    Diagnostic::warning("The model is not in the instance", text).at(Path::to("model"))
+}
+
+/// The home, and the models in the folder of this one and where the service has models, one a line.
+async fn models(session: &Session, file: &str) -> String {
+    let output = session.script(MODELS, &[file]).await;
+    output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
 /// Reads the header of a model that is not in the instance yet, at the address from which it will be downloaded. A
@@ -217,13 +253,16 @@ async fn at_its_source(
     let file = RemoteFile::new(url, client.api.settings()).map_err(|error| later(&error))?.with_token(token);
     let (path, source) = (file.path().to_owned(), RemoteFiles(file));
     model::read(&source, &path).await.map_err(|error| {
-        if let model::Error::Source { error: FileError::Remote(RemoteError::Status(status)), .. } = &error
-            && matches!(status.as_u16(), 401 | 403 | 404 | 410)
+        if let model::Error::Source { error: FileError::Remote(RemoteError::Status(status)), file } = &error
+            && let Some(source) = planned.model_source.known()
+            && let 401 | 403 | 404 | 410 = status.as_u16()
         {
+            let is_refused = matches!(status.as_u16(), 401 | 403);
+            let kind = if is_refused { FailureKind::NoAccess } else { FailureKind::NoSuchModel };
+            let origin = source.address().map(|url| url.origin().ascii_serialization()).unwrap_or_default();
             let text = format!(
-                "The address of the model answered {status}. The download of the apply will fail unless this changes. \
-                 {}",
-                FailureKind::NoAccess.advice()
+                "{origin}{file} answered {status}. The download of the apply will fail unless this changes. {}",
+                source.advice(kind)
             );
             let warning = Diagnostic::warning("The model cannot be downloaded", text);
             said.push(warning.at(Path::to("model_source").attribute("url")));
@@ -353,6 +392,20 @@ mod tests {
         let path = Attr::Known("~/models/big.gguf".to_owned());
         let options = ServerOptions { context_size, ..ServerOptions::default() };
         judge(&path, model, &started(options), cards).iter().next().cloned()
+    }
+
+    #[test]
+    fn a_model_that_is_not_there_is_a_warning_with_the_nearest_files() {
+        let models = "/home/u\n/home/u/models/qwen-8b.gguf\n/data/llama.gguf\n/home/u/models/qwen-4b.gguf\n\
+                      /home/user2/gemma.gguf\n";
+        let warning = not_there("~/qwen-8.gguf", models);
+        assert!(!warning.is_error() && warning.summary == "The model is not in the instance");
+        let (_, rest) = warning.detail.split_once("The nearest files are: ").unwrap();
+        let files: Vec<&str> = rest.split(". Unless").next().unwrap().split(", ").collect();
+        assert!(files.len() == 3 && files[0] == "~/models/qwen-8b.gguf", "{files:?}");
+        assert!(files.contains(&"~/models/qwen-4b.gguf"), "{files:?}");
+        assert!(!not_there("~/a.gguf", "/home/u\n").detail.contains("nearest"));
+        assert!(!not_there("~/a.gguf", "").detail.contains("nearest"));
     }
 
     #[test]

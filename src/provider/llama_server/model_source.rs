@@ -4,7 +4,7 @@ use secrecy::SecretString;
 use url::Url;
 
 use super::{
-    bootstrap,
+    bootstrap::{self, FailureKind},
     model::{LlamaServer, ModelSource},
     model_file,
 };
@@ -35,10 +35,25 @@ pub(super) fn is_token(token: &str) -> bool {
 /// The hub whose token the environment may have.
 const HUB: &str = "https://huggingface.co";
 
+fn is_of_the_hub(url: &Url) -> bool {
+    url.origin().ascii_serialization() == HUB
+}
+
 impl ModelSource {
     /// The address.
     pub(super) fn address(&self) -> Option<Url> {
         RemoteFile::address(self.url.as_str()?).ok()
+    }
+
+    /// What to do after a failure of a download. The hub hides files from those who may not read them.
+    pub(super) fn advice(&self, kind: FailureKind) -> &'static str {
+        match kind {
+            FailureKind::NoSuchModel if self.address().is_some_and(|url| is_of_the_hub(&url)) => {
+                "Correct model_source.url. huggingface.co also answers so if the model needs permission: then accept \
+                 the terms on its page, and set model_source_token_wo or DAMODEL_MODEL_TOKEN."
+            }
+            kind => kind.advice(),
+        }
     }
 
     /// Whether both mean the same file: the same address, or the same sum.
@@ -91,7 +106,7 @@ impl LlamaServer {
         if let Some(token) = config.model_source_token_wo.known() {
             return Ok(Some(Secret::trimmed(token)));
         }
-        let is_hub = url.origin().ascii_serialization() == HUB && config.model_source_token_wo.is_null();
+        let is_hub = is_of_the_hub(&url) && config.model_source_token_wo.is_null();
         match client.environment.variable("DAMODEL_MODEL_TOKEN").filter(|_| is_hub) {
             Some(token) if !is_token(token) => Err(Diagnostic::error(
                 "Invalid value of DAMODEL_MODEL_TOKEN",

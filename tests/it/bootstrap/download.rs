@@ -220,6 +220,40 @@ fn work_that_is_killed_at_the_end_loads_nothing_again(
     assert_eq!(beside(&job), ["m.gguf"]);
 }
 
+/// It has the size and the time of the download.
+#[test]
+fn sum_of_a_download_is_not_that_of_a_file_that_appears_meanwhile() {
+    let home = Home::new();
+    let hub = Hub::start();
+    let job = with(&hub.job(&home), |source| source.sha256 = Some(sum(&hub.content("tiny.gguf"))));
+    home.script(
+        "bin/ln",
+        "#!/bin/sh\n[ -e \"$3\" ] || { tr '\\000' x <\"$2\" >\"$3\" && touch -r \"$2\" \"$3\"; }\nexec /bin/ln \"$@\"\n",
+    );
+    home.ensure(&job);
+    assert_eq!(home.look_until(Phase::Failed).failure.unwrap().kind, FailureKind::WrongSum);
+}
+
+/// The work waits for the lock of the model.
+#[test]
+fn file_that_is_there_is_not_shown_as_a_download() {
+    let home = Home::new();
+    let hub = Hub::start();
+    let job = hub.job(&home);
+    home.serve(&job);
+    home.stop();
+    home.script(
+        "bin/flock",
+        "#!/bin/sh\n[ \"$1\" != 7 ] || { : >~/waits; while [ ! -e ~/go-on ]; do sleep 0.02; done; }\n\
+         exec /usr/bin/flock \"$@\"\n",
+    );
+    home.ensure(&job);
+    until_so("it does not wait", || home.path("waits").exists());
+    assert_eq!(home.look().phase, Phase::Start);
+    fs::write(home.path("go-on"), "").unwrap();
+    home.look_until(Phase::Load);
+}
+
 /// At each record of a download: the next apply completes the model.
 #[test]
 fn work_that_is_killed_at_any_moment_is_continued() {
@@ -266,8 +300,8 @@ fn download_that_cannot_succeed_ends_at_once(#[case] without: &[&str]) {
     for (files, sha256, kind, words) in [
         (status(401), "", FailureKind::NoAccess, "answered 401"),
         (status(403), "", FailureKind::NoAccess, "answered 403"),
-        (status(404), "", FailureKind::Download, "answered 404"),
-        (status(410), "", FailureKind::Download, "answered 410"),
+        (status(404), "", FailureKind::NoSuchModel, "answered 404"),
+        (status(410), "", FailureKind::NoSuchModel, "answered 410"),
         (status(200), "", FailureKind::NoAccess, "answered with a web page"),
         (
             FileService { has_no_length: true, ..FileService::default() },
@@ -294,8 +328,8 @@ fn download_that_cannot_succeed_ends_at_once(#[case] without: &[&str]) {
         assert_eq!((report.previous, report.process), (Some(Previous::Serving), Some(previous.clone())), "{words}");
     }
     hub.set(FileService::default());
-    let pointer = with(&job, |source| source.files[0].1 = hub.address("nothing.gguf"));
-    assert_eq!(home.fails(&pointer).failure.unwrap().kind, FailureKind::Download);
+    let nothing = with(&job, |source| source.files[0].1 = hub.address("nothing.gguf"));
+    assert_eq!(home.fails(&nothing).failure.unwrap().kind, FailureKind::NoSuchModel);
     assert_eq!(chat(home.port, ""), 200);
 }
 

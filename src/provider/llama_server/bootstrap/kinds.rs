@@ -93,8 +93,8 @@ impl FailureKind {
 
     /// Whether the model could not be had: no server was started, and none was ended.
     pub fn is_of_a_download(self) -> bool {
-        use FailureKind::{Download, ModelRoom, NoAccess, WrongSum};
-        matches!(self, Download | ModelRoom | NoAccess | WrongSum)
+        use FailureKind::{Download, ModelRoom, NoAccess, NoSuchModel, WrongSum};
+        matches!(self, Download | ModelRoom | NoAccess | NoSuchModel | WrongSum)
     }
 }
 
@@ -125,8 +125,7 @@ kinds! {
         "Free space in the workspace, or use one on another disk.";
     /// The model could not be downloaded.
     Download = "download", "the model was not downloaded", Some("model_source"),
-        "Correct model_source, or try again later. If a part was downloaded, it is in a .part file next to the model, \
-         and the next apply continues it.";
+        "Correct model_source, or try again later.";
     /// The server ended before it was ready.
     Exited = "exited", "the server exited before it was ready", None,
         "The log has the reason: correct the arguments, then apply again.";
@@ -175,6 +174,9 @@ kinds! {
     /// There is no source, or it cannot be fetched or unpacked.
     NoSource = "no_source", "the source is not available", Some("source"),
         "Set source.path to a source in the instance, or source.url and source.ref.";
+    /// The model's server has no file at the address.
+    NoSuchModel = "no_such_model", "no file at the address of the model", Some("model_source"),
+        "Correct model_source.url.";
     /// There is no server to restart.
     NotRunning = "not_running", "no server to restart", None, "Apply to start it.";
     /// The memory of the GPU or of the instance is not enough.

@@ -170,11 +170,19 @@ fn a_download_that_is_given_up_leaves_the_previous_server() {
         workspace.apply_ok(&before.config());
         let first = pid(&workspace.state());
         let after = from(&address(site, "tiny.gguf"), "");
-        serve(site, FileService { status: Some(404), ..FileService::default() });
-        workspace.write(&after.config());
-        let (done, said) = workspace.try_apply(&[]);
-        refusal(&said, &["the model was not downloaded", "was not stopped and still serves"]);
-        assert!(!done && runs(first));
+        for (status, title) in [(404, "no file at the address of the model"), (403, "without permission")] {
+            serve(site, FileService { status: Some(status), ..FileService::default() });
+            workspace.write(&from(&address(site, "tiny.gguf?key=planted"), "").config());
+            let (done, said) = workspace.try_apply(&[]);
+            let answered = format!("{} answered {status}", address(site, "tiny.gguf"));
+            let error = refusal(&said, &[title, &answered, "was not stopped and still serves"]);
+            assert!(!done && runs(first));
+            for words in ["The end of the log", "The log is", "was kept", "planted"] {
+                assert!(!error.text().contains(words), "{words}: {error:#?}");
+            }
+            assert_eq!(error.text().contains("Accept the terms"), status == 403, "{error:#?}");
+            assert!(says(&said, Severity::Warning, &answered), "the plan: {said:#?}");
+        }
         workspace.apply_ok(&before.config());
 
         serve(site, FileService { stall_after: Some(500_000), ..FileService::default() });

@@ -111,10 +111,13 @@ fn a_login_that_leads_to_nothing_warns_about_the_host_key_too() {
         let machine = config(&server.machine);
         workspace.apply_ok(&machine);
         let unpinned = |said: &[Diagnostic]| said.iter().filter(|said| said.summary.contains("is not pinned")).count();
-        workspace.write(&server.text("model", "~/missing.gguf").config());
+        workspace.write(&server.text("model", "~/tinny.gguf").config());
         let said = workspace.try_plan(&[]);
         assert_eq!(unpinned(&said), 1, "{said:#?}");
-        assert!(says(&said, Severity::Warning, "no such file in the instance"), "{said:#?}");
+        assert!(says(&said, Severity::Warning, "The model is not in the instance"), "{said:#?}");
+        let nearest = "The nearest files are: ~/public-storage/model/tiny.gguf, ~/";
+        assert!(says(&said, Severity::Warning, nearest), "{said:#?}");
+        assert!(!says(&said, Severity::Warning, "is not checked"), "{said:#?}");
         // A refused password has been sent too. A server without a GPU has no memory to check, but a login.
         let refused = Server::new().set("ssh", "{ password = \"wrong\" }");
         for server in [refused.clone(), refused.set("gpu_layers", 0)] {

@@ -10,10 +10,10 @@ obtain_model() {
     models=$workspace/.damodel/models download_total=0 download_before=0 download_missing=0 was_downloaded=''
     server_model_verified=''
     [ "$DAMODEL_FILES" ] || return 0
-    set_status download
+    each_file is_there || set_status download
     lock_build "$models/$(name_of "$server_model").lock"
     server_model_verified=yes
-    each_file measure_file && has_room && each_file obtain_file || return
+    each_file measure_file && has_room && each_file obtain_file || { name_part; return 1; }
     exec 7>&-
     unset DAMODEL_FILES DAMODEL_MODEL_TOKEN
     # Nothing that serves is ended for an apply that was given up.
@@ -34,6 +34,15 @@ each_file() {
     done
 }
 
+is_there() {
+    [ -e "$file" ]
+}
+
+# name_part: adds what has arrived of the file to the text of the failure.
+name_part() {
+    [ "$(size_of "$part")" = 0 ] || failed_text="$failed_text. The downloaded part was kept: $part"
+}
+
 # name_of FILE: the name of its records.
 name_of() {
     printf '%s' "$1" | sha256sum | cut -c 1-16
@@ -48,8 +57,13 @@ size_of() {
     stat -L -c %s "$1" 2>/dev/null || echo 0
 }
 
+# identity_of FILE: changes with each other file at this path. A part that is renamed keeps it.
+identity_of() {
+    stat -L -c '%i %s %y' "$1"
+}
+
 measure_file() {
-    [ ! -e "$file" ] || return 0
+    ! is_there || return 0
     persist find_part || return
     download_total=$((download_total + length)) download_missing=$((download_missing + length - part_size))
 }
@@ -67,9 +81,9 @@ has_room() {
 # obtain_file: downloads the file, if it is missing, and checks its sum.
 obtain_file() {
     is_second=''
-    until [ -e "$file" ]; do
+    until is_there; do
         persist load_part || return
-        sum_of=$(stat -c %s:%Y "$part")
+        sum_of=$(identity_of "$part")
         if [ "$sum_wanted" ]; then
             sum=$(sha256sum <"$part" | cut -c 1-64) sum_proved=yes
             if [ "$sum" != "$sum_wanted" ]; then
@@ -83,7 +97,7 @@ obtain_file() {
         sync "$part" 2>/dev/null || sync
         # Neither replaces a file that has appeared meanwhile. Some file systems have no links.
         put_error=$({ ln -T "$part" "$file" || mv -n -T "$part" "$file"; } 2>&1)
-        [ -e "$file" ] || fail download "$part cannot be renamed: $put_error" || return
+        is_there || fail download "$part cannot be renamed: $put_error" || return
         was_downloaded=yes download_before=$((download_before + length))
     done
     remove_part
@@ -92,11 +106,12 @@ obtain_file() {
 
 # check_file: whether the file has the sum that is wanted, which is computed once.
 check_file() {
-    sum_now=$(stat -L -c %s:%Y "$file")
+    sum_now=$(identity_of "$file")
     load "$models/$(name_of "$file")" && [ "$sum_of" = "$sum_now" ] || { sum='' sum_proved=''; }
     if [ "$DAMODEL_MODEL_SUM" ]; then
         if [ -z "$sum" ]; then
-            download_part=$file download_total=${sum_now%:*} download_before=0
+            set_status download
+            download_part=$file download_total=$(size_of "$file") download_before=0
             show_progress
             sum=$(sha256sum <"$file" | cut -c 1-64)
         fi
@@ -126,8 +141,7 @@ persist() {
         [ "$attempt_size" -le "$attempt_most" ] || attempts=0 attempt_pause=1 attempt_most=$attempt_size
         attempts=$((attempts + 1))
         [ "$attempts" -lt 10 ] || fail download \
-            "ten attempts in a row downloaded nothing, the last one because $passing. The downloaded part is $part" ||
-            return
+            "ten attempts in a row downloaded nothing, the last one because $passing" || return
         sleep "${retry_after:-$attempt_pause}"
         attempt_pause=$((attempt_pause < 30 ? attempt_pause * 2 : 60))
     done
@@ -149,7 +163,7 @@ find_part() {
     done
     judge_answer || return
     [ "${linked_sum:-$DAMODEL_MODEL_SUM}" = "${DAMODEL_MODEL_SUM:-$linked_sum}" ] ||
-        fail wrong_sum "the file at $(origin "$address") has the sum $linked_sum, not $DAMODEL_MODEL_SUM" || return
+        fail wrong_sum "the file at ${address%%[?#]*} has the sum $linked_sum, not $DAMODEL_MODEL_SUM" || return
     # A sum proves more than a tag, which may differ between the machines of one server.
     sum_wanted=${DAMODEL_MODEL_SUM:-$linked_sum} part_tag="$length ${sum_wanted:-$answer_tag}"
     part_size=$(size_of "$part")
@@ -251,10 +265,13 @@ read_answer() {
 
 # judge_answer: sets the length of the file. Fails for good, or in passing.
 judge_answer() {
-    from=$(origin "$target")
+    # The query may hold a key.
+    from=${address%%[?#]*}
+    [ "$(origin "$target")" = "$(origin "$address")" ] || from="$from (redirected to $(origin "$target"))"
     case $answer_status in
     200 | 206) ;;
     401 | 403) fail no_access "$from answered $answer_status" || return ;;
+    404 | 410) fail no_such_model "$from answered $answer_status" || return ;;
     408 | 429 | 5??)
         case $answer_after in '' | *[!0-9]*) ;; ????*) retry_after=600 ;; *) retry_after=$answer_after ;; esac
         [ "${retry_after:-0}" -le 600 ] || retry_after=600
