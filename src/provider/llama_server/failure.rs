@@ -334,7 +334,7 @@ fn meaning(
             "Correct source.url and source.ref, or set source.path to a source in the instance instead."
         }
         (FailureKind::NoSuchModel, _) => {
-            server.model_source.known().map_or(kind.advice(), |source| source.advice(kind))
+            server.model_source.known().map_or_else(|| kind.advice(), |source| source.advice(kind))
         }
         (FailureKind::Unsupported, _) if is_prebuilt => "Set package to a newer server, or build = \"source\".",
         _ => kind.advice(),

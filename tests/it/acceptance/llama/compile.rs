@@ -115,7 +115,7 @@ fn the_previous_server_serves_during_a_compile_if_it_can() {
         workspace.apply_ok(&server.config());
         assert_eq!(workspace.state().resource(X).value("build_used"), "prebuilt");
         fs::write(home(site).join("breaks"), "").unwrap();
-        workspace.write(&server.clone().set("context_size", 1024).config());
+        workspace.write(&server.set("context_size", 1024).config());
         let (done, said) = workspace.try_apply(&[]);
         assert!(done && says(&said, Severity::Warning, "no server ran during the compile"), "{said:#?}");
         assert!(says(&said, Severity::Warning, "the previous server was started again and failed"), "{said:#?}");
