@@ -89,9 +89,13 @@ pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanCon
 /// Refines the plan of an update.
 pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
     keep_spellings(plan);
-    let UpdatePlan { config, prior, planned, private, diagnostics, .. } = plan;
+    let UpdatePlan { config, prior, planned, private, diagnostics, replace } = plan;
     if let Some(changed) = model_source::changed(prior, planned) {
         return diagnostics.push(changed);
+    }
+    // The plan of the create has the other checks.
+    if let Some(path) = replace.first() {
+        return diagnostics.push(replaced(prior, path));
     }
     if UpdateEffect::of(prior, planned) == UpdateEffect::Restart {
         warn_without_key(config, planned, diagnostics);
@@ -155,6 +159,17 @@ fn warn_without_key(config: &LlamaServer, planned: &LlamaServer, diagnostics: &m
             .at(Path::to("host")),
         );
     }
+}
+
+/// A replacement has no previous server to return to.
+fn replaced(prior: &LlamaServer, path: &Path) -> Diagnostic {
+    let detail = format!(
+        "The change of {path} replaces {}. Without create_before_destroy it is stopped before the instance, port, \
+         options and model of the new server are checked, and nothing starts it again if the new one fails. Change \
+         other arguments in an apply of their own before.",
+        prior.title()
+    );
+    Diagnostic::warning("The replacement stops the llama server first", detail).at(path.clone())
 }
 
 fn change(plan: &mut UpdatePlan<LlamaServer>) {

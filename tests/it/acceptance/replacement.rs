@@ -107,6 +107,26 @@ fn what_a_replacement_deletes_is_said() {
     });
 }
 
+/// Terraform plans the create of a replacement itself, and shows its warnings only beside an error.
+#[test]
+fn a_replacement_that_waits_for_stock_says_so() {
+    each_workspace(|site, workspace| {
+        let waiting = |gpus: u32| config(Instance::new("x").set("gpu_num", gpus).text("wait_for_capacity", "5m"));
+        workspace.apply_ok(&waiting(1));
+        workspace.write(&waiting(2));
+        assert!(!workspace.try_plan(&[]).iter().any(|said| said.text().contains("wait for capacity")), "has stock");
+        site.set_spec(103, None, Some(0));
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "The apply will wait for capacity."), "{said:#?}");
+        // An error of the create is said once, by its own plan.
+        workspace.write(&config(Instance::new("x").set("gpu_num", 2)));
+        refusal(&workspace.try_plan(&[]), &["Nothing was bought. To wait, set wait_for_capacity."]);
+        site.set_spec(103, None, Some(8));
+        workspace.plan_and_apply_ok(&waiting(2));
+        workspace.finish();
+    });
+}
+
 /// The plan within the apply of a replacement has neither the state nor, in most versions, the first plan's data.
 #[test]
 fn a_replacement_without_a_number_of_gpus_has_one() {

@@ -99,6 +99,11 @@ impl Diagnostics {
         self
     }
 
+    /// The warnings alone.
+    pub(super) fn warnings(self) -> Self {
+        self.into_iter().filter(|diagnostic| !diagnostic.is_error()).collect()
+    }
+
     /// The errors, mutable.
     pub(super) fn errors_mut(&mut self) -> impl Iterator<Item = &mut Diagnostic> {
         self.0.iter_mut().filter(|diagnostic| diagnostic.is_error())

@@ -195,7 +195,7 @@ pub struct PlanContext<'a, C> {
 }
 
 /// The plan of a new object, which a resource refines; also the second plan of a replacement, whose private data are
-/// those of the first.
+/// those of the first. That plan is made twice: with the first one too, for its warnings.
 #[derive(Debug)]
 pub struct CreatePlan<M> {
     /// The configuration.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Server, each_served};
+use super::{Server, X, each_served};
 use crate::support::terraform::{Diagnostic, Instance, Severity, config, refusal, says, unchecked};
 
 #[test]
@@ -67,6 +67,32 @@ fn a_server_that_hardly_fits_is_a_warning_and_settles() {
         workspace.write(&server.model("large").config());
         refusal(&workspace.try_plan(&[]), &["large.gguf does not fit in GPU memory"]);
         workspace.write(&tight.config());
+        workspace.finish();
+    });
+}
+
+/// Another port is another server, and the old one is stopped before the new one is tried.
+#[test]
+fn a_replaced_server_is_warned_of_as_a_new_one() {
+    each_served(|_, workspace| {
+        let server = Server::new().text("host", "127.0.0.1");
+        workspace.apply_ok(&server.config());
+        let moved = server.set("port", 8001);
+        workspace.write(&moved.clone().text("host", "0.0.0.0").set("context_size", 18_700_000).config());
+        let said = workspace.try_plan(&[]);
+        for words in [
+            "The replacement stops the llama server first",
+            "Change other arguments in an apply of their own before.",
+            "The llama server has no API key",
+            "Model tiny.gguf needs 96 % of the GPU memory",
+        ] {
+            assert!(says(&said, Severity::Warning, words), "{words}: {said:#?}");
+        }
+        workspace.write(&moved.clone().text("instance_id", "ins-nowhere").config());
+        let said = workspace.try_plan(&[]);
+        let missing = said.iter().filter(|said| said.text().contains("the instance does not exist in this account"));
+        assert_eq!(missing.count(), 1, "{said:#?}");
+        assert_eq!(workspace.plan_and_apply_ok(&moved.config()).change(X).actions(), "delete, create");
         workspace.finish();
     });
 }

@@ -84,7 +84,7 @@ impl<P: Provider> Server<P> {
                 replace = without_assumed(by_rule.clone(), schema, &prior, &private);
                 let plan =
                     UpdatePlan { config, prior: &prior, planned, replace, private: private.clone(), diagnostics };
-                let refined = steps.plan_update(plan, context).await?;
+                let mut refined = steps.plan_update(plan, context).await?;
                 let planned = guard(refined.planned);
                 // For attributes that its refinement did not change, the resource's own list is final.
                 let mut by_refinement = replacements(schema, &planned, &prior);
@@ -93,6 +93,16 @@ impl<P: Provider> Server<P> {
                 replace.extend(without_assumed(by_refinement, schema, &prior, &private));
                 replace.sort();
                 replace.dedup();
+                if !replace.is_empty() && !refined.diagnostics.has_errors() {
+                    // The core plans the create of a replacement next, with these private data, and shows what that
+                    // plan says only beside an error.
+                    let planned = &planned_state(schema, config, &Value::Null);
+                    let (private, diagnostics) = (refined.private, Diagnostics::new());
+                    let plan = CreatePlan { config, planned, private, earlier, diagnostics };
+                    let create = steps.plan_create(plan, self.plan_context(&configuration)).await?;
+                    refined.private = create.private;
+                    refined.diagnostics.extend(create.diagnostics.warnings());
+                }
                 RefinedPlan { planned, replace: Vec::new(), ..refined }
             }
         };
