@@ -9,8 +9,8 @@ use crate::framework::{
 
 /// The explanation of replacement, above the lists that mention it.
 const REPLACEMENT: &str = "*Forces replacement*: changing the argument destroys the resource and creates a new one. \
-                           Setting an argument that is null in the state (for example after an import) does not, \
-                           unless noted.";
+                           Setting one that is null in the state does too, unless an import left it null because the \
+                           service does not report it.";
 
 /// The groups of a list, in the registry's order and wording.
 const GROUPS: [(&str, &[Requirement]); 3] = [

@@ -13,7 +13,7 @@ use crate::{
         Attr, Diagnostic, Type,
         schema::{Attribute, AttributeType, Nesting, Replacement, Validator},
     },
-    provider::{ProviderClient, lifecycle::ManagedExt as _, rules},
+    provider::{ProviderClient, lifecycle::ManagedExt as _, rules, words::capitalized},
     review::rules::goes_with_instance,
 };
 
@@ -207,7 +207,7 @@ pub(super) async fn losses(instance: &Instance, client: Option<&ProviderClient>,
     let mut parts = vec![own];
     for (names, sentence) in [
         (named(true), "These cloud disks and their data are deleted with it"),
-        (named(false), "These cloud disks are kept and billed until you destroy them"),
+        (named(false), "These cloud disks are not deleted with it, and are billed until they are destroyed themselves"),
     ] {
         if !names.is_empty() {
             parts.push(format!("{sentence}: {}.", names.join(", ")));
@@ -220,26 +220,42 @@ pub(super) async fn losses(instance: &Instance, client: Option<&ProviderClient>,
     parts.join(" ")
 }
 
-/// The warning that the release of a prepaid instance may be refused.
-pub(super) fn prepaid(instance: &Instance, client: Option<&ProviderClient>) -> Option<Diagnostic> {
-    let payment = instance.payment_type.as_str().filter(|payment| *payment != "Hourly")?;
+/// The warning about the disks that the release of an instance deletes. The service may refuse to release a prepaid
+/// one, and if it is abandoned then, its disks are deleted or it is left, never both.
+pub(super) fn released(
+    instance: &Instance,
+    client: Option<&ProviderClient>,
+    [title, what, losses]: [&str; 3],
+) -> [Option<Diagnostic>; 2] {
+    let certain = Diagnostic::warning(title, format!("{what} {losses}"));
+    let Some(payment) = instance.payment_type.as_str().filter(|payment| *payment != "Hourly") else {
+        return [None, Some(certain)];
+    };
     let until = instance.release_time.as_str().or(instance.rent_deadline.as_str()).unwrap_or("an unknown time");
     let variable = client.filter(|client| instance.never_abandoned(client).is_none());
-    let decides = match variable.and_then(|client| client.on_unreleasable) {
-        Some(wanted) => format!("DAMODEL_ON_UNRELEASABLE is {:?} and decides what happens then.", wanted.as_str()),
-        None => format!(
-            "on_unreleasable decides what happens then; its value in the state is {:?}.",
-            instance.on_unreleasable.as_str().unwrap_or("fail")
+    let (decides, wanted) = match variable.and_then(|client| client.on_unreleasable) {
+        Some(wanted) => (
+            format!("DAMODEL_ON_UNRELEASABLE is {:?} and decides what happens then.", wanted.as_str()),
+            wanted.as_str(),
         ),
+        None => {
+            let wanted = instance.on_unreleasable.as_str().unwrap_or("fail");
+            (format!("on_unreleasable decides what happens then; its value in the state is {wanted:?}."), wanted)
+        }
     };
-    Some(Diagnostic::warning(
-        "The service may refuse to release the prepaid instance",
-        format!(
-            "{} is paid for {payment}, until {until}. The service may forbid its release before that date (160012). \
-             {decides}",
-            instance.title()
-        ),
-    ))
+    let mut detail = format!(
+        "{} is paid for {payment}, until {until}. The service may forbid its release before that date (160012). {decides}",
+        capitalized(&instance.title())
+    );
+    let is_left = wanted == "abandon" && instance.auto_renew.known() != Some(&true);
+    if is_left {
+        detail = format!(
+            "{what} {detail} If the service refuses the release, the instance is left until {until}; if not, its \
+             disks are deleted: {losses}"
+        );
+    }
+    let refused = Diagnostic::warning("The service may refuse to release the prepaid instance", detail);
+    [Some(refused), (!is_left).then_some(certain)]
 }
 
 /// A cloud disk that is mounted in the instance.

@@ -161,8 +161,6 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
         return;
     }
     let losses = disks::losses(prior, client, limits).await;
-    let said = disks::prepaid(prior, context.client.map(AsRef::as_ref));
-    plan.diagnostics.extend(said.map(Into::into).unwrap_or_default());
     if let Some(ignored) = context.client.and_then(|client| prior.never_abandoned(client)) {
         plan.diagnostics.push(ignored);
     }
@@ -174,16 +172,15 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
         }
         _ => String::new(),
     };
-    plan.diagnostics.warning_at(
-        path.clone(),
-        "The replacement deletes the instance's disks",
-        format!(
-            "The change of {path} replaces {}. {losses}{count} The old instance is released before price and \
-             stock are checked again. With lifecycle {{ create_before_destroy = true }} the new one is created first; \
-             with lifecycle {{ destroy = false }} (OpenTofu) the old one is not released and is still billed.",
-            prior.title()
-        ),
+    let what = format!("The change of {path} replaces {}.", prior.title());
+    let losses = format!(
+        "{losses}{count} Without lifecycle {{ create_before_destroy = true }} the old instance is released first, before \
+         price and stock are checked again. With lifecycle {{ destroy = false }} (OpenTofu) it is not released and is \
+         still billed."
     );
+    let client = context.client.map(AsRef::as_ref);
+    let said = disks::released(prior, client, ["The replacement deletes the instance's disks", &what, &losses]);
+    plan.diagnostics.extend(said.into_iter().flatten().map(|warning| warning.at(path.clone())).collect());
 }
 
 /// The term of an hourly instance is never sent, so a change of it does not replace the instance.
@@ -233,13 +230,11 @@ pub(super) async fn destroy(plan: &mut DestroyPlan<Instance>, context: &PlanCont
     }
     let client = context.client.map(AsRef::as_ref).filter(|client| client.preflight);
     let losses = disks::losses(prior, client, &planning_limits(context)).await;
-    let said = disks::prepaid(prior, context.client.map(AsRef::as_ref));
-    plan.diagnostics.extend(said.map(Into::into).unwrap_or_default());
     if let Some(ignored) = context.client.and_then(|client| prior.never_abandoned(client)) {
         plan.diagnostics.push(ignored);
     }
-    plan.diagnostics.warning(
-        "The instance's disks are deleted with it",
-        format!("{} is destroyed. {losses}", capitalized(&prior.title())),
-    );
+    let what = format!("{} is destroyed.", capitalized(&prior.title()));
+    let client = context.client.map(AsRef::as_ref);
+    let said = disks::released(prior, client, ["The instance's disks are deleted with it", &what, &losses]);
+    plan.diagnostics.extend(said.into_iter().flatten().collect());
 }

@@ -34,7 +34,7 @@ pub(super) fn schema() -> Schema {
     attributes.extend(reported());
     Schema::new(
         "An instance: GPUs, a system disk and a local data disk.\n\nThe service accepts a request at once and creates \
-         the instance afterwards; by default the apply waits until the instance is Running. Destroying the instance, \
+         the instance afterwards; the apply waits until the instance is Running. Destroying the instance, \
          and every change that forces replacement, deletes the system disk and the local data disk.",
         attributes,
     )

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     api::{AccountMatch, InstanceUid, Presence},
-    framework::{Diagnostic, Diagnostics, Outcome, State, StepContext},
+    framework::{Attr, Diagnostic, Diagnostics, Outcome, State, StepContext},
     provider::{
         DestroyFallback, ProviderClient,
         client::limits,
@@ -69,7 +69,7 @@ fn stays(state: &LlamaServer, client: &ProviderClient) -> &'static str {
     if abandons(state, client) { STAYS_THOUGH_ABANDONED } else { STAYS }
 }
 
-/// Stops the server: a warning if it is left running and leaves the state.
+/// Stops the server: a warning if it was not stopped and leaves the state.
 ///
 /// # Errors
 /// The resource stays in the state.
@@ -81,7 +81,7 @@ async fn stop(
 ) -> Result<Diagnostics, Box<Diagnostic>> {
     let (state, private) = (&current.state, &current.private);
     let abandons = abandons(state, &context.client);
-    let left = |why: &str| Ok(left_running(state, access, why, &[]).into());
+    let left = |why: &str| Ok(not_stopped(state, access, why, &[]).into());
     let unreachable = |error: Diagnostic| match abandons {
         true => left(&format!("{}, and on_unreachable is \"abandon\".", error.summary)),
         false => Err(Box::new(error)),
@@ -93,7 +93,7 @@ async fn stop(
             return left("A destroy cannot use write-only credentials, and no others are set.");
         }
         Err(NoLogin::Ssh(error)) if matches!(*error, ssh::Error::HostKeyChanged { .. }) => {
-            return left(&format!("{}. The server was not stopped.", capitalized(&error.to_string())));
+            return left(&format!("{}.", capitalized(&error.to_string())));
         }
         Err(error) => {
             let tried = format!("stop {}", state.title());
@@ -112,9 +112,8 @@ async fn stop(
         },
         // The process may belong to a successor.
         Ok(report) if owner.is_none() && report.runs().next().is_some() => {
-            let why = "The server was not stopped: its owner is unknown (owner is null), and another resource may own \
-                       it.";
-            Ok(left_running(state, access, why, &report.runs().collect::<Vec<_>>()).into())
+            let why = "Its owner is unknown (owner is null), and another resource may own it.";
+            Ok(not_stopped(state, access, why, &report.runs().collect::<Vec<_>>()).into())
         }
         Ok(_) => Ok(Diagnostics::new()),
         Err(trouble) => {
@@ -153,26 +152,31 @@ async fn find_home(
     }
 }
 
-/// It was removed from the state and still runs: how to stop it by hand. `processes` are those that a look has shown.
-fn left_running(server: &LlamaServer, access: Option<&Access>, why: &str, processes: &[u32]) -> Diagnostic {
+/// It was removed from the state and not stopped: how to stop it by hand, unless its instance is destroyed too.
+/// `processes` are those that a look has shown.
+fn not_stopped(server: &LlamaServer, access: Option<&Access>, why: &str, processes: &[u32]) -> Diagnostic {
     let ssh = server.ssh.known();
     let host = ssh.and_then(|ssh| ssh.host()).or_else(|| access?.host.as_deref());
     let port = ssh.and_then(|ssh| ssh.port.known().copied()).or_else(|| access?.port.map(i64::from));
     let user = ssh.and_then(|ssh| ssh.user.as_str()).unwrap_or("root");
     let login = format!("ssh -p {} {user}@{}", port.unwrap_or(22), host.unwrap_or("<host>"));
     let stop = match (processes, server.pid.known()) {
-        ([], None) => format!("To find its process, run: {login} pgrep -a llama-server"),
+        ([], None) => format!("list its processes: {login} pgrep -a llama-server"),
         // The work, which would start it again, leads its process group.
-        ([], Some(pid)) => format!("To stop it, run: {login} 'pkill -g $(ps -o pgid= -p {pid})'"),
+        ([], Some(pid)) => format!("run: {login} 'pkill -g $(ps -o pgid= -p {pid})'"),
         (seen, _) => {
             let pids: Vec<String> = seen.iter().map(ToString::to_string).collect();
-            format!("To stop it, run: {login} kill {}", pids.join(" "))
+            format!("run: {login} kill {}", pids.join(" "))
         }
     };
+    let stays = match &server.instance_id {
+        Attr::Null => "To stop it",
+        _ => "It ends with its instance. If the instance stays",
+    };
     Diagnostic::warning(
-        format!("{} was left running", capitalized(&server.title())),
+        format!("{} was not stopped", capitalized(&server.title())),
         format!(
-            "{why} The resource was removed from the state. {stop}. Its records are in {}/.damodel.",
+            "{why} The resource was removed from the state. {stays}, {stop}. Its records are in {}/.damodel.",
             server.workspace.as_str().unwrap_or("~/workspace")
         ),
     )

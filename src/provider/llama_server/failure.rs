@@ -116,7 +116,7 @@ pub(super) fn unproved(server: &LlamaServer, failure: &JobFailure, report: &JobR
 /// Another resource has taken a server over.
 pub(super) fn foreign(server: &LlamaServer) -> Diagnostic {
     Diagnostic::warning(
-        format!("{} was left running", title_of(server)),
+        format!("{} was not stopped", title_of(server)),
         "Another resource manages the server now: its successor, or a resource of another state. This resource was \
          removed from the state.",
     )

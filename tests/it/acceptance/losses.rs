@@ -40,7 +40,8 @@ fn disks_that_die_and_disks_that_stay_are_named() {
             assert!(said.detail.contains("system disk") && said.detail.contains("/root/damodel-tmp"), "{said:?}");
             let (_, rest) = said.detail.split_once("and their data are deleted with it: ").unwrap();
             let (dying, rest) = rest.split_once(". ").unwrap();
-            let (_, rest) = rest.split_once("kept and billed until you destroy them: ").unwrap();
+            let (_, rest) =
+                rest.split_once("not deleted with it, and are billed until they are destroyed themselves: ").unwrap();
             (dying.to_owned(), rest.split_once('.').unwrap().0.to_owned())
         };
 
@@ -56,7 +57,7 @@ fn disks_that_die_and_disks_that_stay_are_named() {
         refusal(&said, &["(dies)", "released with the replaced instance", "-replace"]);
         let warning = warning(&said, "The replacement deletes");
         assert_eq!(warning.attribute.as_deref(), Some("gpu_num"));
-        assert!(warning.detail.contains("create_before_destroy"), "{warning:?}");
+        assert!(warning.detail.contains("Without lifecycle { create_before_destroy = true } the old"), "{warning:?}");
         let told = sentences(warning);
         assert_eq!(told, (dying, staying), "the same in a replacement");
 
@@ -145,9 +146,12 @@ fn a_prepaid_machine_is_warned_of() {
             workspace.write(&monthly(gpus));
             let said = workspace.try_plan(arguments);
             let warning = warning(&said, "The service may refuse to release the prepaid instance");
-            for word in ["paid for Monthly", &until, "160012", "on_unreleasable", "\"abandon\""] {
+            let left =
+                format!("refuses the release, the instance is left until {until}; if not, its disks are deleted");
+            for word in ["paid for Monthly", &left, "160012", "on_unreleasable", "\"abandon\"", "system disk"] {
                 assert!(warning.detail.contains(word), "{word}: {warning:?}");
             }
+            assert!(said.iter().all(|said| !said.summary.contains("disks")), "deleted for certain: {said:#?}");
         }
         let hourly = Workspace::new(cli, &site);
         hourly.apply_ok(&config(Instance::new("y")));

@@ -123,7 +123,7 @@ fn a_server_that_does_not_end_or_whose_workspace_is_silent_fails_or_is_abandoned
             }
             let (done, said) = workspace.try_apply(&destroy);
             workspace.remove_env("DAMODEL_ON_UNREACHABLE");
-            assert!(done && says(&said, Severity::Warning, "was left running"), "{said:#?}");
+            assert!(done && says(&said, Severity::Warning, "was not stopped"), "{said:#?}");
             assert!(workspace.state().addresses() == ["damodel_instance.gpu"] && runs(server));
             for (name, _) in &programs {
                 fs::remove_file(bin.join(name)).unwrap();

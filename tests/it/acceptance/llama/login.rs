@@ -14,7 +14,11 @@ fn a_replacement_accepts_a_changed_host_key_and_takes_up_what_it_finds() {
         let (uid, first) = (workspace.state().resource("damodel_instance.gpu").id(), pid(&workspace.state()));
         site.mutate(Mutation::ChangeHostKey { uid });
         let (done, said) = workspace.try_apply(&[&format!("-replace={X}")]);
-        assert!(done && says(&said, Severity::Warning, "was left running"), "{said:#?}");
+        assert!(done && says(&said, Severity::Warning, "was not stopped"), "{said:#?}");
+        assert!(
+            says(&said, Severity::Warning, "It ends with its instance. If the instance stays, run: ssh -p "),
+            "{said:#?}"
+        );
         assert!(says(&said, Severity::Warning, &format!("-p {first})'")), "{said:#?}");
         assert_eq!(pid(&workspace.state()), first, "the same server, taken up");
         workspace.settled();
