@@ -301,13 +301,13 @@ pub struct Refusal {
 #[non_exhaustive]
 pub enum Missing {
     /// The key of the chat endpoint.
-    #[error("no API key for the chat endpoint is set")]
+    #[error("no API key for the chat endpoint is set (DAMODEL_API_KEY)")]
     ApiKey,
     /// The token of the OpenAPI endpoints.
-    #[error("no API token is set")]
+    #[error("no API token is set (DAMODEL_API_TOKEN)")]
     ApiToken,
     /// The base address of the service.
-    #[error("no base address of the service is set")]
+    #[error("no base address of the service is set (DAMODEL_BASE_URL)")]
     BaseUrl,
 }
 

@@ -171,7 +171,9 @@ impl<W: Write + Send> Story<'_, '_, W> {
     /// Shows the answer of the model in the instance.
     fn answer(&mut self, outputs: &Value) -> Result<(), Failure> {
         match outputs["answer"]["value"].as_str() {
-            Some(answer) if !answer.is_empty() => self.narrator.proves(&format!("The model in it answers: {answer:?}")),
+            Some(answer) if !answer.is_empty() => self
+                .narrator
+                .proves(&format!("A stand-in for llama-server answers, which computes nothing: {answer:?}")),
             _ => Err(unexpected("the model answers", &outputs["answer"].to_string())),
         }
     }

@@ -25,7 +25,7 @@ use super::{
     terraform::{Cli, CliError},
 };
 use crate::{
-    api::{Client, Context, Instance, InstanceStatus, InstanceUid},
+    api::{Client, Code, Context, Instance, InstanceStatus, InstanceUid},
     plugin::with_causes,
     provider::{
         database_id_hint,
@@ -50,6 +50,8 @@ const UID: &str = "ASKPASS_DAMODEL_UID";
 const ALLOW_HTTP: &str = "ASKPASS_DAMODEL_ALLOW_HTTP";
 const CA_CERTIFICATE_FILE: &str = "ASKPASS_DAMODEL_CA_CERTIFICATE_FILE";
 
+const USAGE: &str = "terraform-provider-damodel ssh [OPTIONS] TARGET [ARGUMENT]...";
+
 /// Logs in to an instance with OpenSSH's `ssh`.
 ///
 /// TARGET is the UID of an instance, or the address of a damodel_instance or damodel_llama_server in the state, such as
@@ -63,9 +65,8 @@ const CA_CERTIFICATE_FILE: &str = "ASKPASS_DAMODEL_CA_CERTIFICATE_FILE";
 #[command(
     name = "ssh",
     disable_help_subcommand = true,
-    subcommand_required = true,
     subcommand_value_name = "TARGET [ARGUMENT]...",
-    override_usage = "terraform-provider-damodel ssh [OPTIONS] TARGET [ARGUMENT]..."
+    override_usage = USAGE
 )]
 pub struct Arguments {
     /// The folder of the configuration, whose state has the address.
@@ -91,7 +92,7 @@ pub struct Arguments {
     pub ca_certificate_file: Option<PathBuf>,
     /// The target and the arguments of ssh.
     #[command(subcommand)]
-    pub words: Words,
+    pub words: Option<Words>,
 }
 
 /// The target, and everything after it as it is.
@@ -108,8 +109,8 @@ pub enum Words {
 ///
 /// The target, its instance or ssh cannot be used.
 pub async fn run(arguments: Arguments, surroundings: Surroundings) -> Result<ExitCode, Failure> {
-    let Words::All(words) = &arguments.words;
-    let (target, rest) = words.split_first().ok_or_else(|| Failure::new("no TARGET"))?;
+    let words = arguments.words.as_ref().map_or_else(|| [].as_slice(), |Words::All(words)| words.as_slice());
+    let (target, rest) = words.split_first().ok_or_else(|| Failure::new(format!("no TARGET. Usage: {USAGE}")))?;
     let rest = if rest.first().is_some_and(|word| word == "--") { rest.get(1..).unwrap_or_default() } else { rest };
     let target = target.to_str().ok_or_else(|| Failure::new("TARGET is not valid UTF-8"))?;
     let SshTarget { uid, pins } = if target.contains('.') {
@@ -166,8 +167,13 @@ impl SshService {
         let context = Context::within(PATIENCE, &CancellationToken::new());
         let detail = Client::new(settings).instances().detail(&InstanceUid::new(uid), &context).await;
         let hint = database_id_hint(uid).map(|hint| format!(" ({hint})")).unwrap_or_default();
-        let detail = detail.map_err(|error| Failure::because(format!("cannot read instance {uid}{hint}"), error))?;
-        Ok(detail.instance)
+        match detail {
+            Ok(detail) => Ok(detail.instance),
+            Err(error) if error.code() == Some(Code::InstanceNotExistOrNoPrivilege) => Err(Failure::new(format!(
+                "no instance with the UID {uid} in this account{hint}: give an address of the state, or the UID"
+            ))),
+            Err(error) => Err(Failure::because(format!("cannot read instance {uid}{hint}"), error)),
+        }
     }
 }
 

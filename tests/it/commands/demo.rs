@@ -59,7 +59,7 @@ async fn demonstrate(cli: &Path) {
         "an hour; the apply buys at no higher price.",
         ": Running, done after ",
         "is Running with 1 x ",
-        "The model in it answers: \"You said: Say hello to Terraform.\"",
+        "A stand-in for llama-server answers, which computes nothing: \"You said: Say hello to Terraform.\"",
         "No changes.",
         "Warning: Llama server ",
         "Plan: 0 to add, 1 to change, 0 to destroy.",
