@@ -244,7 +244,8 @@ pub(super) fn released(
         }
     };
     let mut detail = format!(
-        "{} is paid for {payment}, until {until}. The service may forbid its release before that date (160012). {decides}",
+        "{} is paid for {payment}, until {until}. The service may forbid its release before that date (160012). \
+         {decides}",
         capitalized(&instance.title())
     );
     let is_left = wanted == "abandon" && instance.auto_renew.known() != Some(&true);
