@@ -174,9 +174,9 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
     };
     let what = format!("The change of {path} replaces {}.", prior.title());
     let losses = format!(
-        "{losses}{count} Without lifecycle {{ create_before_destroy = true }} the old instance is released first, before \
-         price and stock are checked again. With lifecycle {{ destroy = false }} (OpenTofu) it is not released and is \
-         still billed."
+        "{losses}{count} Without lifecycle {{ create_before_destroy = true }} the old instance is released first, \
+         before price and stock are checked again. With lifecycle {{ destroy = false }} (OpenTofu) it is not released \
+         and is still billed."
     );
     let client = context.client.map(AsRef::as_ref);
     let said = disks::released(prior, client, ["The replacement deletes the instance's disks", &what, &losses]);
