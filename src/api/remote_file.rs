@@ -19,7 +19,7 @@ use url::Url;
 use crate::api::{
     error::Cause,
     proxies::Proxies,
-    settings::{Settings, is_loopback},
+    settings::{Settings, is_loopback, names_a_host},
     transport::{roots, trusting},
 };
 
@@ -39,8 +39,8 @@ pub enum RemoteError {
     /// The file is shorter.
     #[error("the file ended before the requested bytes")]
     BeyondTheEnd,
-    /// The server has another version of the file than before.
-    #[error("the file changed while it was read")]
+    /// The server has another version of the file than before. Usual cause: a balancer before different machines.
+    #[error("the server's answers have different sizes or ETags: its machines disagree about the file, or it changes")]
     Changed,
     /// The connection failed or broke.
     #[error("the connection failed: {0}")]
@@ -95,9 +95,11 @@ pub struct RemoteFile {
     proxies: Proxies,
     /// The versions of the files that were read: pieces of different ones are no file.
     versions: Arc<Mutex<HashMap<String, FileVersion>>>,
+    /// Whether ETags are ignored.
+    has_no_tags: bool,
 }
 
-/// What identifies a version of a file: its size, and its ETag if the server sends one.
+/// What identifies a version of a file: its size, and its ETag if the server sends a strong one.
 type FileVersion = (u64, Option<HeaderValue>);
 
 impl RemoteFile {
@@ -118,6 +120,9 @@ impl RemoteFile {
         }
         if !is_permitted(&url) {
             return Err(bad("the address must begin with https, or with http on a loopback address"));
+        }
+        if !names_a_host(address) {
+            return Err(bad("the address has no host after ://"));
         }
         Ok(url)
     }
@@ -147,7 +152,20 @@ impl RemoteFile {
         let client = client.map_err(RemoteError::Impossible)?;
         let user_agent = settings.user_agent.to_string();
         let (max_retries, proxies) = (settings.max_retries, settings.proxies.clone());
-        Ok(Self { client, url, user_agent, token: None, max_retries, proxies, versions: Arc::default() })
+        let (versions, has_no_tags) = (Arc::default(), false);
+        Ok(Self { client, url, user_agent, token: None, max_retries, proxies, versions, has_no_tags })
+    }
+
+    /// The same file, of which no version is known yet.
+    #[must_use]
+    pub fn afresh(&self) -> Self {
+        Self { versions: Arc::default(), ..self.clone() }
+    }
+
+    /// Ignores ETags, for a file whose sum is checked later.
+    #[must_use]
+    pub fn without_tags(self) -> Self {
+        Self { has_no_tags: true, ..self }
     }
 
     /// Sends this token to the server of the address alone. A token that no header can carry is not sent.
@@ -222,7 +240,9 @@ impl RemoteFile {
         if first != offset {
             return Err(RemoteError::NoRanges);
         }
-        let version = (size, answer.headers().get(ETAG).cloned());
+        // A weak tag does not tell bytes apart.
+        let is_strong = |tag: &&HeaderValue| !self.has_no_tags && !tag.as_bytes().starts_with(b"W/");
+        let version = (size, answer.headers().get(ETAG).filter(is_strong).cloned());
         let known = self
             .versions
             .lock()
@@ -379,6 +399,22 @@ mod tests {
             assert_eq!(file.bytes("/m.gguf", offset, 4).await.unwrap(), b"abcd");
         }
         assert!(matches!(file.bytes("/m.gguf", 8, 4).await.unwrap_err(), RemoteError::Changed));
+        for file in [file.afresh(), file.afresh().without_tags()] {
+            assert_eq!(file.bytes("/m.gguf", 8, 4).await.unwrap(), b"abcd");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_weak_tag_says_nothing_about_bytes() {
+        let server = MockServer::start().await;
+        for (range, tag) in [("bytes=0-3", "W/\"1\""), ("bytes=4-7", "W/\"2\"")] {
+            let answer = part(&format!("{}/8", range.replace('=', " ")), b"abcd").insert_header("ETag", tag);
+            Mock::given(header("Range", range)).respond_with(answer).mount(&server).await;
+        }
+        let file = file(&server, "/m.gguf");
+        for offset in [0, 4] {
+            assert_eq!(file.bytes("/m.gguf", offset, 4).await.unwrap(), b"abcd");
+        }
     }
 
     #[tokio::test]
@@ -432,6 +468,9 @@ mod tests {
         assert!(refused("http://models.test/m.gguf").contains("must begin with https"));
         assert!(refused("file:///m.gguf").contains("must begin with https"));
         assert!(refused("m.gguf").contains("not a URL"));
+        for hostless in ["https:///m.gguf", " https:////x/m.gguf", "https:\\m.gguf", "https:/m.gguf", "https:m.gguf"] {
+            assert!(refused(hostless).contains("no host"), "{hostless}");
+        }
         assert!(refused("https://models.test/m\n.gguf").contains("a line break"));
         assert!(RemoteFile::new(" https://models.test/m.gguf\r\n", &Settings::default()).is_ok());
         let error = refused("https://planted:secret@models.test/m.gguf");

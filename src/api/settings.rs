@@ -202,7 +202,7 @@ impl BaseUrl {
             return Err(InvalidBaseUrl::WhiteSpace);
         }
         let mut url = Url::parse(text).map_err(|_| InvalidBaseUrl::NoAddress)?;
-        if url.host().is_none() {
+        if url.host().is_none() || !names_a_host(text) {
             return Err(InvalidBaseUrl::NoAddress);
         }
         if !url.username().is_empty() || url.password().is_some() {
@@ -235,6 +235,11 @@ impl BaseUrl {
     pub(super) fn is_plain(&self) -> bool {
         self.0.scheme() == "http"
     }
+}
+
+/// Whether a host follows `://`. The parser skips further slashes, and takes the path behind them for a host.
+pub(super) fn names_a_host(address: &str) -> bool {
+    address.split_once("://").is_some_and(|(_, rest)| !rest.starts_with(['/', '\\']))
 }
 
 /// Whether an address is a loopback address.
@@ -307,6 +312,7 @@ mod tests {
     #[case("ftp://api.example.com", InvalidBaseUrl::NoAddress)]
     #[case("api.example.com", InvalidBaseUrl::NoAddress)]
     #[case("", InvalidBaseUrl::NoAddress)]
+    #[case("https:///v1", InvalidBaseUrl::NoAddress)]
     #[case("https://user:pw@api.example.com", InvalidBaseUrl::Credentials)]
     #[case("https://api.example.com?x=1", InvalidBaseUrl::Query)]
     #[case("https://api.exa\nmple.com", InvalidBaseUrl::WhiteSpace)]

@@ -24,6 +24,22 @@ pub enum Error<E> {
     },
 }
 
+/// What a file is that begins so, as far as its first four bytes tell.
+pub fn described(begin: &str) -> String {
+    let kinds = [
+        ("vers", "it is a Git LFS pointer instead of the file (see git lfs pull)"),
+        ("<!do", "it is a web page, such as a login or error page"),
+        ("<htm", "it is a web page, such as a login or error page"),
+        ("<?xm", "it is an XML document, such as an error of a store"),
+        ("<err", "it is an XML document, such as an error of a store"),
+        ("{", "it is a JSON document, such as an error of a store"),
+        ("pk\u{3}", "it is a ZIP archive"),
+    ];
+    let lower = begin.to_ascii_lowercase();
+    let kind = kinds.into_iter().find(|(magic, _)| lower.starts_with(magic));
+    kind.map_or_else(|| format!("it begins with {begin:?}"), |(_, kind)| kind.to_owned())
+}
+
 /// A fault of a file, as text after the file's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -44,7 +60,7 @@ pub enum FileFault {
         name: String,
     },
     /// The first bytes are wrong. Usual cause: a download page or the pointer of a large-file storage.
-    #[error("not a GGUF file: it begins with {magic:?}")]
+    #[error("not a GGUF file: {}", described(magic))]
     Magic {
         /// The first bytes.
         magic: String,

@@ -13,7 +13,7 @@ mod memory;
 mod read;
 
 pub use self::{
-    error::{Error, FileFault},
+    error::{Error, FileFault, described},
     memory::{CacheType, InvalidOption, Memory, ServerOptions, largest_context, memory, refused},
     read::{GgufModel, MAX_HEADER, ModelBytes, read},
 };

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
 use crate::{
     api::{RemoteError, RemoteFile},
-    model::ModelBytes,
+    model::{self, GgufModel, ModelBytes},
     ssh,
 };
 
@@ -61,6 +61,22 @@ impl ModelBytes for LocalFiles {
 /// A file at an address.
 #[derive(Debug)]
 pub(super) struct RemoteFiles(pub(super) RemoteFile);
+
+impl RemoteFiles {
+    /// The model. If another version of the file is sent meanwhile, the reading begins again, at most twice.
+    pub(super) async fn read(self) -> Result<GgufModel, model::Error<FileError>> {
+        let (path, mut source, mut times) = (self.0.path().to_owned(), self, 0);
+        loop {
+            match model::read(&source, &path).await {
+                Err(model::Error::Source { error: FileError::Remote(RemoteError::Changed), .. }) if times < 2 => {
+                    times += 1;
+                    source = Self(source.0.afresh());
+                }
+                read => return read,
+            }
+        }
+    }
+}
 
 impl ModelBytes for RemoteFiles {
     type Error = FileError;

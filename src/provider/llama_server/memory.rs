@@ -250,9 +250,11 @@ async fn at_its_source(
     let url = planned.model_source.known().and_then(|source| source.url.as_str());
     let url = url.ok_or_else(|| later(&"the address of the model is unknown until the apply"))?;
     let token = planned.source_token(config, client).map_err(|error| later(&error.summary))?;
-    let file = RemoteFile::new(url, client.api.settings()).map_err(|error| later(&error))?.with_token(token);
-    let (path, source) = (file.path().to_owned(), RemoteFiles(file));
-    model::read(&source, &path).await.map_err(|error| {
+    let mut file = RemoteFile::new(url, client.api.settings()).map_err(|error| later(&error))?.with_token(token);
+    if planned.model_source.known().is_some_and(|source| !source.sha256.is_null()) {
+        file = file.without_tags();
+    }
+    RemoteFiles(file).read().await.map_err(|error| {
         if let model::Error::Source { error: FileError::Remote(RemoteError::Status(status)), file } = &error
             && let Some(source) = planned.model_source.known()
             && let 401 | 403 | 404 | 410 = status.as_u16()
@@ -275,12 +277,22 @@ async fn at_its_source(
 /// The memory of each GPU in bytes.
 async fn cards(session: &Session) -> Result<Vec<u64>, String> {
     let output = session.script(QUERY, &[]).await.map_err(|error| error.to_string())?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let cards = said.lines().map(|line| line.trim().parse::<u64>().ok()?.checked_mul(1 << 20));
-    let cards: Option<Vec<u64>> = cards.collect();
-    cards
-        .filter(|cards| output.is_success() && !cards.is_empty())
-        .ok_or_else(|| "nvidia-smi reports no memory".to_owned())
+    card_rows(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| "nvidia-smi reports no memory".to_owned())
+}
+
+/// The memory in the rows of nvidia-smi, which writes warnings among them, and then exits with another code than 0.
+/// `None` without rows, or with one that has no number, such as `[N/A]`.
+fn card_rows(printed: &str) -> Option<Vec<u64>> {
+    let is_row = |line: &&str| {
+        let is_row = line.starts_with(|c: char| c.is_ascii_digit() || c == '[');
+        if !is_row && !line.is_empty() {
+            tracing::info!(line, "a line of nvidia-smi is no GPU");
+        }
+        is_row
+    };
+    let rows = printed.lines().map(str::trim).filter(is_row);
+    let cards: Option<Vec<u64>> = rows.map(|row| row.parse::<u64>().ok()?.checked_mul(1 << 20)).collect();
+    cards.filter(|cards| !cards.is_empty())
 }
 
 /// The errors or the warning about a model on these GPUs; without GPUs only the options are judged.
@@ -406,6 +418,15 @@ mod tests {
         assert!(files.contains(&"~/models/qwen-4b.gguf"), "{files:?}");
         assert!(!not_there("~/a.gguf", "/home/u\n").detail.contains("nearest"));
         assert!(!not_there("~/a.gguf", "").detail.contains("nearest"));
+    }
+
+    #[test]
+    fn only_rows_of_nvidia_smi_are_cards() {
+        let noise = "WARNING: infoROM is corrupted at gpu 0000:00:00.0";
+        assert_eq!(card_rows(&format!("{noise}\n24576 \r\n\n24576\n{noise}\n")), Some(vec![24 * GIB; 2]));
+        for printed in ["", noise, "No devices were found", "24576\n[N/A]\n"] {
+            assert_eq!(card_rows(printed), None, "{printed}");
+        }
     }
 
     #[test]

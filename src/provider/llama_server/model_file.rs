@@ -1,6 +1,7 @@
 //! The model's file in the instance.
 
 use super::bootstrap::{Facts, FailureKind, Job, JobFailure, Question};
+use crate::model::described;
 
 /// How many of the models that are there an error names.
 pub(super) const SHOWN: usize = 40;
@@ -48,11 +49,9 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
         "" if !facts.text("model").ends_with("/0") => {
             return missing(format!("the model {model} is not readable for user {}", facts.text("user")));
         }
-        _ => {
-            let text = format!(
-                "{model} is not a GGUF file: it may be a git-lfs pointer, a web page, or an incomplete download"
-            );
-            return Err(JobFailure { kind: FailureKind::NoGguf, text });
+        begin => {
+            let kind = if begin.is_empty() { "it is empty".to_owned() } else { described(begin) };
+            return Err(JobFailure { kind: FailureKind::NoGguf, text: format!("{model} is not a GGUF file: {kind}") });
         }
     }
     match facts.lines("model_missing_parts").first() {
@@ -147,10 +146,18 @@ mod tests {
                 vec![("model", "regular file/9"), ("user", "visitor")],
                 Some((FailureKind::MissingModel, "is not readable for user visitor")),
             ),
-            (vec![("model", "regular empty file/0")], Some((FailureKind::NoGguf, "is not a GGUF file"))),
+            (vec![("model", "regular empty file/0")], Some((FailureKind::NoGguf, "it is empty"))),
             (
                 vec![("model", "regular file/9"), ("model_magic", "vers")],
-                Some((FailureKind::NoGguf, "it may be a git-lfs pointer")),
+                Some((FailureKind::NoGguf, "it is a Git LFS pointer")),
+            ),
+            (
+                vec![("model", "regular file/9"), ("model_magic", "<!DO")],
+                Some((FailureKind::NoGguf, "it is a web page")),
+            ),
+            (
+                vec![("model", "regular file/9"), ("model_magic", "GGML")],
+                Some((FailureKind::NoGguf, "it begins with \"GGML\"")),
             ),
             (
                 vec![("model", "regular file/9"), ("model_magic", "GGUF"), ("model_missing_parts", "/m/part")],

@@ -85,6 +85,11 @@ fn of_a_compile() -> Vec<Question> {
 
 /// Why the check cannot go on without an answer: the question, and the argument that avoids it.
 fn no_answer(facts: &Facts) -> Result<(), JobFailure> {
+    if facts.lacks_room {
+        let text =
+            "no room in /dev/shm or /tmp for the answers. Nothing was stopped. Free space there, then apply again";
+        return Err(JobFailure { kind: FailureKind::NoAnswer, text: text.to_owned() });
+    }
     let asked = UNANSWERED.iter().find(|(keys, ..)| keys.iter().any(|key| facts.unanswered.contains(*key)));
     let Some((_, what, argument)) = asked else { return Ok(()) };
     let text = format!(
@@ -122,6 +127,7 @@ mod tests {
             (vec![], "", None, None),
             (vec![("missing", "flock\ntail\n"), ("room", full)], "", None, Some((MissingTool, "the program flock"))),
             (vec![("room", full)], "room", None, Some((NoAnswer, "the workspace did not answer"))),
+            (vec![("model", "")], "cores", None, Some((NoAnswer, "no room in /dev/shm or /tmp"))),
             (vec![], "models", None, Some((NoAnswer, "Set model to a path that answers"))),
             (vec![], "servers", None, Some((NoAnswer, "Set package to"))),
             (vec![], "missing_files", None, Some((NoAnswer, "Set extra_args to"))),
@@ -136,6 +142,7 @@ mod tests {
             let all = whole.iter().chain(&answers).map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
             let mut facts = Facts::of(all.collect());
             facts.unanswered.extend((!silent.is_empty()).then(|| silent.to_owned()));
+            facts.lacks_room = silent == "cores";
             let rival = rival.map(|words| PortHolder {
                 about: "process 1".to_owned(),
                 command_line: words.iter().map(|word| (*word).to_owned()).collect(),

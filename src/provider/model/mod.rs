@@ -124,8 +124,8 @@ async fn read(
     if let Some(url) = config.url.as_str() {
         let file = RemoteFile::new(url, context.client.api.settings());
         let file = file.map_err(|error| unreadable("at url", &error.into(), "url"))?;
-        let (path, source) = (file.path().to_owned(), RemoteFiles(file));
-        return in_time(model::read(&source, &path), &path, "url", context).await;
+        let path = file.path().to_owned();
+        return in_time(RemoteFiles(file).read(), &path, "url", context).await;
     }
     let path = config.path.as_str().unwrap_or_default();
     if config.instance_id.is_null() && config.ssh.is_null() {
@@ -200,7 +200,10 @@ fn unreadable(name: &str, error: &FileError, argument: &str) -> Box<Diagnostic> 
             ),
             RemoteError::Connection(_) => "Check host and port in url, the network and proxies.",
             RemoteError::Redirect(_) => "Set url to the final address, with https.",
-            RemoteError::Changed => "Run the plan again when the file is complete.",
+            RemoteError::Changed => {
+                "Set url to the address of a single server, or path to a copy. If the file is being replaced, run the plan \
+                 again when it is complete."
+            }
             _ => "Check url, and that the file can be read without credentials.",
         },
         _ => "Check path.",

@@ -126,7 +126,7 @@ fn what_is_no_model_is_an_error_at_its_argument() {
             fs::write(workspace.directory().join(name), bytes).unwrap();
         }
         let cases = [
-            ("pointer.gguf", "not a GGUF file: it begins with \"vers\""),
+            ("pointer.gguf", "not a GGUF file: it is a Git LFS pointer"),
             ("cut.gguf", "the file ends within its header"),
             ("incomplete.gguf", "the file is incomplete"),
             ("hostile.gguf", "the file ends within its header"),

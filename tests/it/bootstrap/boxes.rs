@@ -112,6 +112,35 @@ fn two_instances_share_a_workspace_and_end_no_server_of_each_other() {
     assert_eq!((first.phase, first.failure), (Phase::Ready, None));
 }
 
+/// As after a data loader. Answers go to another folder, and one that does not fit is none.
+#[test]
+fn full_shared_memory_hides_nothing() {
+    let home = Home::new();
+    let Some(instance) = Instance::start() else { return };
+    let in_memory = |command: &str| {
+        let mut nsenter = Command::new("nsenter");
+        nsenter.args(["--target", &instance.init.to_string(), "--mount", "sh", "-c", command]);
+        assert!(nsenter.status().unwrap().success());
+    };
+    in_memory("mount -t tmpfs -o size=300k tmpfs /dev/shm");
+    fs::create_dir(home.path("many")).unwrap();
+    for number in 0..3000 {
+        fs::write(home.path(&format!("many/{number:0120}")), "").unwrap();
+    }
+    let check = |question: Question| {
+        run(&home, &instance, &home.place(), &Verb::Check { questions: &[question], job: None }).facts
+    };
+    let facts = check(Question::new("packages").on("~/many"));
+    assert!(facts.lacks_room && facts.unanswered.contains("packages") && !facts.answers.contains_key("packages"));
+    in_memory("cat /dev/zero >/dev/shm/full; true");
+    let facts = check(Question::new("packages").on("~/many"));
+    assert_eq!((facts.lacks_room, facts.lines("packages").len()), (false, 3000));
+    let job = home.job();
+    assert_eq!(run(&home, &instance, &job.place, &Verb::Ensure(&start(&home, &job))).failure, None);
+    let report = until_loads(&home, &instance, &job.place);
+    assert!(!report.has_other_model() && !report.is_model_unknown);
+}
+
 /// An image whose environment says where the driver is, which a login does not get, or whose driver is in the folders
 /// of the container's runtime.
 #[rstest]

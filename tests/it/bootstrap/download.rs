@@ -413,6 +413,22 @@ fn tags_that_differ_decide_only_without_a_sum(#[case] cut_after: Option<u64>, #[
     assert!(hub.transfers().iter().all(|range| range != "bytes=0-"));
 }
 
+#[test]
+fn file_that_is_no_model_is_described() {
+    let home = Home::new();
+    let hub = Hub::start();
+    for (begin, words) in [
+        ("version https://git-lfs", "is not a GGUF file: it is a Git LFS pointer"),
+        ("<?xml version", "it is an XML document"),
+        ("{\"error\"", "it is a JSON document"),
+        ("abcdefg", "it begins with \"abcd\""),
+    ] {
+        home.script("bin/curl", &format!("#!/bin/sh\necho 'HTTP/1.1 200\nContent-Length: 99\n\n{begin}'\n"));
+        let failure = home.fails(&hub.job(&home)).failure.unwrap();
+        assert!(failure.kind == FailureKind::Download && failure.text.contains(words), "{failure:?}");
+    }
+}
+
 /// A wrong sum is tried once more; neither a wrong one nor a disk without room leaves a part.
 #[test]
 fn content_that_is_wrong_or_does_not_fit_is_removed() {

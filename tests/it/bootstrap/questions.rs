@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use damodel::provider::bootstrap::{Facts, FailureKind, Question, Verb, no_room, room_question};
+use damodel::provider::bootstrap::{Facts, FailureKind, Phase, Question, Verb, no_room, room_question};
 use rstest::rstest;
 
 use super::{
@@ -12,6 +12,19 @@ use super::{
 
 fn ask(home: &Home, questions: &[Question]) -> Facts {
     home.run(&Verb::Check { questions, job: Some(&home.job()) }).facts
+}
+
+/// No answer is neither "missing" nor "changed", and a server that serves is left alone.
+#[test]
+fn without_room_for_answers_none_is_given() {
+    let home = Home::new();
+    let served = home.serve(&home.job());
+    home.script("bin/head", "#!/bin/sh\ncase $* in *262144*) exit 1 ;; esac\nexec /usr/bin/head \"$@\"\n");
+    let report = home.run(&Verb::Check { questions: &[Question::new("user")], job: None });
+    assert!(report.facts.lacks_room && report.facts.unanswered.contains("user"), "{report:#?}");
+    assert_eq!((report.phase, &report.process, report.is_model_unknown), (Phase::Ready, &served.process, true));
+    assert!(!report.has_other_model());
+    home.stop();
 }
 
 #[rstest]

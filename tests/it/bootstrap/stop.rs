@@ -11,7 +11,7 @@ use rstest::rstest;
 use secrecy::ExposeSecret as _;
 
 use super::{
-    home::{Home, answer, chat, http, is_healthy, until_so},
+    home::{Home, answer, chat, http, is_healthy, start, until_so},
     stand_in::{PACKAGE, chatting, killed, truncated, working},
 };
 use crate::support::process::{end, is_running, kill, stat};
@@ -80,6 +80,21 @@ fn server_that_cannot_be_stopped_now_goes_on() {
         assert_eq!((report.is_refused, report.failure.unwrap().kind), (true, FailureKind::Busy), "{verb:?}");
     }
     assert!(is_running(process.pid) && home.state().exists());
+}
+
+/// As flock of util-linux, and that of busybox, on a file system without locks.
+#[rstest]
+#[case::util_linux(71)]
+#[case::busybox(1)]
+fn workspace_without_locks_is_refused(#[case] code: i32) {
+    let home = Home::new();
+    home.script("bin/sleep", "#!/bin/sh\n");
+    home.script("bin/flock", &format!("#!/bin/sh\necho 'flock: 9: No locks available' >&2; exit {code}\n"));
+    let report = home.run(&Verb::Ensure(&start(&home, &home.job())));
+    let failure = report.failure.unwrap();
+    assert_eq!((report.is_refused, failure.kind), (true, FailureKind::NoLocks), "{failure:?}");
+    assert!(failure.text.contains("No locks available") && failure.kind.argument() == Some("workspace"));
+    assert_eq!(home.processes(), []);
 }
 
 /// 137 alone may be a kill by hand.
@@ -226,7 +241,7 @@ fn work_that_ends_before_it_has_begun_is_a_refusal() {
     home.script("bin/setsid", "#!/bin/sh\necho no session >&2\nexit 1\n");
     home.script("bin/sleep", "#!/bin/sh\necho >>~/slept\nexec /bin/sleep \"$@\"\n");
     let job: Job = home.job();
-    let report = home.run(&Verb::Ensure(&super::home::start(&home, &job)));
+    let report = home.run(&Verb::Ensure(&start(&home, &job)));
     let failure = report.failure.unwrap();
     assert_eq!((report.is_refused, failure.kind), (true, FailureKind::Workspace), "{}", failure.text);
     assert!(failure.text.ends_with("did not start: no session"), "{}", failure.text);

@@ -30,6 +30,8 @@ pub struct Facts {
     pub served: Option<(String, String)>,
     /// The questions that have no answer: it is not known, which is neither "missing" nor "changed".
     pub unanswered: BTreeSet<String>,
+    /// Whether one of them has none because no folder had room for it.
+    pub lacks_room: bool,
 }
 
 /// A CUDA toolkit.
@@ -52,9 +54,7 @@ impl Facts {
                 [major, minor].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
             })
         };
-        // The version of the driver follows each name, except the service's.
-        let name = |line: String| line.rsplit_once(", ").unwrap_or((&line, "")).0.to_owned();
-        facts.cards = facts.lines("cards").into_iter().map(name).collect();
+        facts.cards = facts.answers.get("cards").map(|answer| cards(answer)).unwrap_or_default();
         facts.cards.sort();
         facts.cards.dedup();
         facts.capabilities = facts.lines("capabilities").into_iter().filter(is_capability).collect();
@@ -72,7 +72,8 @@ impl Facts {
         let mut unanswered = std::mem::take(&mut self.unanswered);
         unanswered.extend(further.unanswered);
         let served = further.served.or_else(|| self.served.take());
-        *self = Self { unanswered, served, ..Self::of(answers) };
+        let lacks_room = further.lacks_room || self.lacks_room;
+        *self = Self { unanswered, served, lacks_room, ..Self::of(answers) };
     }
 
     /// Whether a question was asked already.
@@ -134,6 +135,21 @@ impl Toolkit {
         let architectures = listed.filter_map(|word| Some(word.strip_prefix("compute_")?.to_owned())).collect();
         Some(Self { nvcc, version, architectures })
     }
+}
+
+/// The names in rows of nvidia-smi, which the version of the driver follows, and the service's name in the last line.
+fn cards(answer: &str) -> Vec<String> {
+    let is_version = |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || c == '[');
+    let mut lines: Vec<&str> = answer.lines().map(str::trim).collect();
+    let named = lines.pop().map(|line| line.rsplit_once(", ").map_or(line, |(name, _)| name));
+    let rows = lines.into_iter().filter_map(|line| match line.rsplit_once(", ") {
+        Some((name, version)) if is_version(version) => Some(name),
+        _ => {
+            tracing::info!(line, "a line of nvidia-smi is no GPU");
+            None
+        }
+    });
+    rows.chain(named).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 /// `12345 kB` of the kernel, or the limit of a container in bytes: "max" or a number near 2^63 if there is none.
@@ -285,9 +301,11 @@ mod tests {
 
     #[test]
     fn answers_are_added_up() {
-        let mut facts = read("cards", "T4, 550.54\nA100, 550.54\nT4");
+        let noise = "WARNING: infoROM is corrupted at gpu 0000:00:00.0";
+        let mut facts = read("cards", &format!("{noise}\nT4, 550.54\nA100, [N/A]\nfailed, as before\nT4\n"));
         facts.learn(read("home", "/root\n"));
         assert_eq!(facts.cards, ["A100", "T4"]);
+        assert_eq!(read("cards", &format!("T4, 550.54\n{noise}\n\n")).cards, ["T4"]);
         for (path, absolute) in [
             ("~", "/root"),
             ("~/m", "/root/m"),

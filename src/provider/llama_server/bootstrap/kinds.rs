@@ -168,6 +168,9 @@ kinds! {
     /// The server does not answer the probe.
     NoInference = "no_inference", "no correct answer to the probe", None,
         "The log has the reason: correct the arguments, then apply again.";
+    /// The file system of the workspace has no locks.
+    NoLocks = "no_locks", "file locks do not work in the workspace", Some("workspace"),
+        "Set workspace to a directory on a file system with locks. Nothing was changed.";
     /// There is no prebuilt server.
     NoPackage = "no_package", "no prebuilt server found", Some("package"),
         "Set package to the server's path in the instance.";

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::model::described;
+
 use super::{
     facts::{Facts, PortHolder, Question},
     job::ServerPlace,
@@ -57,6 +59,11 @@ pub(super) fn failure(
         ),
         FailureKind::Foreign => "another resource owns the server".to_owned(),
         FailureKind::MissingModel => format!("the model {} cannot be read", value("server_model")),
+        FailureKind::Download => match failure.text.split_once(IS_NO_GGUF) {
+            Some((file, begin)) => format!("{file} is not a GGUF file: {}", described(begin)),
+            None => failure.text,
+        },
+        FailureKind::NoLocks => format!("the file system of the workspace refuses locks: {}", failure.text),
         FailureKind::NoPackage | FailureKind::NoSource => format!("{}: {}", record.supply, failure.text),
         FailureKind::NotRunning => "no server that can be restarted is running".to_owned(),
         FailureKind::PortInUse => taken(rival),
@@ -97,6 +104,9 @@ pub(super) fn failure(
     };
     JobFailure { kind, text }
 }
+
+/// The program's words between a file that is no model and how it begins.
+const IS_NO_GGUF: &str = " is not a GGUF file: ";
 
 /// The kind of failure that the log of a server proves, which ended before it was ready.
 fn of_the_log(log: &str) -> FailureKind {

@@ -249,7 +249,8 @@ impl JobReport {
         });
         let unanswered = values.text("unanswered").unwrap_or_default().split_whitespace().map(str::to_owned);
         let served = record.package.clone().zip(record.hardware.clone()).filter(|_| is_proved);
-        let facts = Facts { unanswered: unanswered.collect(), served, ..Facts::of(values.beginning(PREFIX)) };
+        let (unanswered, lacks_room) = (unanswered.collect(), values.is_yes("lacks_room"));
+        let facts = Facts { unanswered, lacks_room, served, ..Facts::of(values.beginning(PREFIX)) };
         let own = process.as_ref().filter(|process| process.is_alive).map(|process| process.pid);
         // If the server has ended meanwhile, the listener may be its successor.
         let is_seen = own.is_none() || values.is_yes("server_goes_on");

@@ -291,7 +291,7 @@ judge_answer() {
     case $answer_type:$answer_begin in
     *:GGUF*) ;;
     *[Hh][Tt][Mm][Ll]*) fail no_access "$from answered with a web page" || return ;;
-    *) fail download "the file at $from is not a GGUF file" || return ;;
+    *) fail download "the file at $from is not a GGUF file: $answer_begin" || return ;;
     esac
     length=$answer_length
     [ "$answer_status" = 200 ] || case $answer_range in "bytes 0-"*) length=${answer_range##*/} ;; *) length='' ;; esac

@@ -55,9 +55,9 @@ ask_missing() {
     for program; do command -v "$program" >/dev/null || echo "$program"; done
 }
 
-# ask_cards NAME: the GPUs, with their driver. Its tool prints errors to standard output.
+# ask_cards NAME: the GPUs, with their driver, and last the name. The tool prints errors and warnings among them.
 ask_cards() {
-    cards=$(with_driver nvidia-smi --query-gpu=name,driver_version --format=csv,noheader) && echo "$cards"
+    with_driver nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
     echo "$1"
 }
 
@@ -141,18 +141,18 @@ ask_package() {
 # ask_servers FOLDER...: each executable server in the first folder that has one, at most 8: its path, its time, how its
 # --version ended, what that printed, and whether it sees no GPU, which is asked if there are several.
 ask_servers() {
+    found=''
     for folder; do
-        find -L "$folder" -maxdepth 5 -type f -name llama-server -perm -u+x | sort | head -n 8 >"$question_file.list"
-        [ ! -s "$question_file.list" ] || break
+        found=$(find -L "$folder" -maxdepth 5 -type f -name llama-server -perm -u+x | sort | head -n 8)
+        [ -z "$found" ] || break
     done
-    several=$(sed 1d "$question_file.list")
-    while IFS= read -r file; do
+    [ -z "$found" ] || printf '%s\n' "$found" | while IFS= read -r file; do
         printed=$(run_server 20 "$file" --version)
         code=$?
         printf '%s\0%s\0%s\0%s\0' "$file" "$(stat -L -c %Y "$file")" "$code" "$printed"
-        [ -z "$several" ] || ! sees_no_gpu "$file" || printf none
+        [ "$file" = "$found" ] || ! sees_no_gpu "$file" || printf none
         printf '\0'
-    done <"$question_file.list"
+    done
 }
 
 # archive_table FILE, archived FILE ENTRY: the names in an archive, and the content of one.
@@ -232,10 +232,12 @@ ask_compiler() {
 # ask_trees FOLDER...: each source tree of llama.cpp in the first folder that has one: its time and its path.
 ask_trees() {
     for folder; do
-        find -L "$folder" -maxdepth 4 -type f -name CMakeLists.txt | while IFS= read -r file; do
-            ! grep -qi llama "$file" || printf '%s\0%s\0' "$(stat -L -c %Y "${file%/*}")" "${file%/*}"
-        done >"$question_file.list"
-        [ ! -s "$question_file.list" ] || { cat "$question_file.list" && break; }
+        found=$(find -L "$folder" -maxdepth 4 -type f -name CMakeLists.txt -exec grep -qi llama {} \; -print)
+        [ "$found" ] || continue
+        printf '%s\n' "$found" | while IFS= read -r file; do
+            printf '%s\0%s\0' "$(stat -L -c %Y "${file%/*}")" "${file%/*}"
+        done
+        break
     done
 }
 
@@ -295,15 +297,19 @@ ask_listeners() {
     done
 }
 
-# memory_folder: a new folder in memory, for what a command alone reads.
+# memory_folder: a new folder with room for answers, in memory if possible, for what a command alone reads.
 memory_folder() {
-    for memory in /dev/shm /run; do
-        [ "$(stat -f -c %T "$memory")" = tmpfs ] && mktemp -d "$memory/damodel.XXXXXX" && return
+    for memory in /dev/shm /run "${TMPDIR:-/tmp}"; do
+        case $memory in /dev/shm | /run) [ "$(stat -f -c %T "$memory")" = tmpfs ] || continue ;; esac
+        memory_made=$(mktemp -d "$memory/damodel.XXXXXX") || continue
+        head -c 262144 /dev/zero >"$memory_made/room" && rm "$memory_made/room" && echo "$memory_made" && return
+        rm -rf "$memory_made"
     done 2>/dev/null
-    mktemp -d
+    return 1
 }
 
-# begin_question FILE SECONDS FUNCTION ARGUMENT...: runs a question in a child, which writes its answer into the file.
+# begin_question FILE SECONDS FUNCTION ARGUMENT...: runs a question in a child, which writes its answer into the file,
+# then FILE.whole if all of it was written, and FILE.done.
 # A child that nothing can end, as on a stale mount, is left alone: it holds no lock, no channel and no work. What is
 # secret comes through a pipe.
 begin_question() {
@@ -313,17 +319,18 @@ begin_question() {
         unset DAMODEL_RUN
         export DAMODEL_CUDA_LIBRARIES DAMODEL_WANTS_GPU question_file LC_ALL=C
         exec timeout -s KILL "$question_limit" sh -c "$DAMODEL_FUNCTIONS
-eval \"\$(cat)\"; exec </dev/null; \"\$@\"; : >\"\$question_file.done\"" sh "$@"
+eval \"\$(cat)\"; exec </dev/null; \"\$@\" | cat && : >\"\$question_file.whole\"; : >\"\$question_file.done\"" sh "$@"
     ) >"$question_file" 2>/dev/null 7>&- 9>&- &
 }
 
-# in_time SECONDS FUNCTION ARGUMENT...: the answer to one question; fails without one.
+# in_time SECONDS FUNCTION ARGUMENT...: the answer to one question; fails without one, with 3 if it finds no room.
 in_time() {
-    in_time_folder=$(memory_folder) || return
+    in_time_folder=$(memory_folder) || return 3
     in_time_tenths=$(($1 * 10))
     begin_question "$in_time_folder/answer" "$@"
-    within "$in_time_tenths" test -e "$in_time_folder/answer.done" && cat "$in_time_folder/answer"
-    in_time_result=$?
+    in_time_result=1
+    ! within "$in_time_tenths" test -e "$in_time_folder/answer.done" || in_time_result=3
+    [ ! -e "$in_time_folder/answer.whole" ] || { cat "$in_time_folder/answer" && in_time_result=0; }
     rm -rf "$in_time_folder"
     return "$in_time_result"
 }
@@ -333,7 +340,7 @@ ask() {
     asked_key=$1
     shift
     asked_keys="$asked_keys $asked_key"
-    begin_question "$asked_folder/$asked_key" 100 "ask_$asked_key" "$@"
+    [ -z "$asked_folder" ] || begin_question "$asked_folder/$asked_key" 100 "ask_$asked_key" "$@"
 }
 
 all_answered() {
@@ -342,17 +349,19 @@ all_answered() {
 
 # report_answers: asks all questions of the sender at once, and reports what was answered within 100 s.
 report_answers() {
-    asked_folder=$(memory_folder) || return
-    asked_keys='' unanswered=''
+    asked_folder=$(memory_folder) || asked_folder=''
+    asked_keys='' unanswered='' lacks_room=''
     eval "$DAMODEL_QUESTIONS"
-    within 1000 all_answered
+    [ -z "$asked_folder" ] || within 1000 all_answered
     for asked_key in $asked_keys; do
-        if [ -e "$asked_folder/$asked_key.done" ] || [ -s "$asked_folder/$asked_key" ]; then
+        if [ -e "$asked_folder/$asked_key.whole" ]; then
             emit "fact_$asked_key" <"$asked_folder/$asked_key"
         else
             unanswered="$unanswered $asked_key"
+            [ "$asked_folder" ] && [ ! -e "$asked_folder/$asked_key.done" ] || lacks_room=yes
         fi
     done
-    rm -rf "$asked_folder"
+    [ -z "$asked_folder" ] || rm -rf "$asked_folder"
     [ -z "$unanswered" ] || printf 'damodel-report/1 unanswered=%s\n' "${unanswered# }"
+    [ -z "$lacks_room" ] || printf 'damodel-report/1 lacks_room=yes\n'
 }

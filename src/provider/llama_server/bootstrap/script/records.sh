@@ -124,11 +124,17 @@ take_lock() {
     lock=$workspace/.damodel/$DAMODEL_PORT.lock
     { mkdir -p "${lock%/*}" && (: >>"$lock"); } 2>/dev/null || refuse workspace
     exec 9>>"$lock"
-    within 600 flock -n 9 || refuse busy
+    within 600 has_lock || refuse busy
+    [ -z "$lock_error" ] || refuse no_locks "$lock_error"
     choose_state
     mkdir -p "$state" 2>/dev/null || refuse workspace
     look
     [ "$folder" = "${1-$folder}" ] || refuse changed
+}
+
+# has_lock: whether the lock was taken, or cannot be: a lock that another verb holds is no message of flock.
+has_lock() {
+    lock_error=$(flock -n 9 2>&1) && lock_error='' || [ "$lock_error" ]
 }
 
 # lock_build FILE: for what is made once for all servers. The processes that make it inherit the lock.

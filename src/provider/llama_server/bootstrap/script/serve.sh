@@ -84,8 +84,12 @@ serve() {
 
 # ask_for_model: sets the model's fingerprint. A storage that does not answer is no missing model, and starts no server.
 ask_for_model() {
-    server_model_fingerprint=$(in_time 10 ask_model_fingerprint "$server_model") ||
-        fail no_answer "the storage of the model $server_model does not answer" || return
+    server_model_fingerprint=$(in_time 10 ask_model_fingerprint "$server_model")
+    case $? in
+    0) ;;
+    3) fail no_answer 'no room in /dev/shm or /tmp' || return ;;
+    *) fail no_answer "the storage of the model $server_model does not answer" || return ;;
+    esac
     [ "$server_model_fingerprint" ] || fail missing_model
 }
 

@@ -178,7 +178,7 @@ destroy() {
 }
 
 # A verb touches nothing in a workspace that does not answer. The work waits for its own.
-[ "$1" = work ] || [ "${DAMODEL_UNATTENDED-}" ] || in_time 10 ask_workspace "$workspace" >/dev/null || {
+[ "$1" = work ] || [ "${DAMODEL_UNATTENDED-}" ] || in_time 10 ask_workspace "$workspace" >/dev/null || [ "$?" = 3 ] || {
     refused=no_answer refused_text="the workspace $workspace does not answer"
     printf '\ndamodel-report/1 begin\n'
     assignments refused refused_text boot | emit record
