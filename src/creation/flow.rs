@@ -307,7 +307,7 @@ impl<C: Creation> Flow<C> {
             None => self.wanted_name().unwrap_or_default().to_owned(),
         };
         let found = self.leftovers(others, account).await;
-        if guard.judge(found, &self.context).await == Permission::Refuse {
+        if guard.judge(found) == Permission::Refuse {
             self.discard_any(entry).await;
             return Err(Error::Withdrawn { endpoint: C::ENDPOINT });
         }

@@ -31,7 +31,7 @@ pub use self::{
     pending::{
         CreatePhase, Entry, Journal, JournalReport, Maker, PendingCreate, PendingRecord, Scope, Unreadable, fingerprint,
     },
-    quotes::Quotes,
+    quotes::{Quoted, Quotes},
 };
 
 /// The longest time from a create until a list shows the object. A create with an unknown outcome that is older than
@@ -119,11 +119,7 @@ pub enum LeftoverKind {
 pub trait Guard: Send + 'static {
     /// Judges, once before the first request, what earlier runs left under the same name, or the error of looking for
     /// it.
-    fn judge(
-        &mut self,
-        found: Result<Vec<Leftover>, Error>,
-        context: &Context,
-    ) -> impl Future<Output = Permission> + Send;
+    fn judge(&mut self, found: Result<Vec<Leftover>, Error>) -> Permission;
 
     /// Decides about a request: asked for each choice in each round, because the price and more may have changed.
     fn permit(&mut self, attempt: Attempt) -> impl Future<Output = Permission> + Send;

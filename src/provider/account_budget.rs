@@ -301,14 +301,12 @@ fn unpriced(reason: &str) -> Diagnostic {
 
 impl AccountBill<'_> {
     /// Runs `decide` for a planned instance, one plan at a time. The price that it returns counts for later plans.
-    pub(super) fn plan<T>(&self, plan: &str, title: &str, decide: impl FnOnce(&Room<'_>) -> (T, Option<Number>)) -> T {
+    pub(super) fn plan(&self, plan: &str, title: &str, decide: impl FnOnce(&Room<'_>) -> Option<Number>) {
         let mut own = self.budget.own();
         own.planned.remove(plan);
-        let (decided, hourly) = decide(&self.room(&own));
-        if let Some(hourly) = hourly {
+        if let Some(hourly) = decide(&self.room(&own)) {
             own.planned.insert(plan.to_owned(), Item { title: title.to_owned(), hourly });
         }
-        decided
     }
 
     /// Counts a create from now on, unless the budget forbids it.

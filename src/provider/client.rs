@@ -5,8 +5,6 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
 };
 
-use jiff::Timestamp;
-
 use super::{Environment, account_budget::AccountBudget};
 use crate::{
     api::{self, Context, Creation, Object, ObjectKind},
@@ -179,17 +177,6 @@ impl ProviderClient {
     /// Whether a diagnostic may name this leftover: each is named once in a run.
     pub(super) fn names(&self, kind: ObjectKind, leftover: &str) -> bool {
         self.seen().named.insert((kind, leftover.to_owned()))
-    }
-
-    /// Records that the object of a pending record was seen and named.
-    pub(super) async fn remember_seen(&self, record: &str, limits: &Context) {
-        self.quotes.keep(&format!("seen|{record}"), &true, Timestamp::now().as_second(), limits).await;
-    }
-
-    /// Whether an earlier run has recorded that.
-    pub(super) async fn was_seen(&self, record: &str, limits: &Context) -> bool {
-        let key = format!("seen|{record}");
-        self.quotes.find(&key, Timestamp::now().as_second(), limits).await.unwrap_or(false)
     }
 
     /// Removes the pending record of an object that was released.

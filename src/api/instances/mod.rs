@@ -335,9 +335,12 @@ impl Creation for CreateInstance {
         self.is_candidate.then(|| format!("{} \u{d7} {spec} in {}", self.gpu_num, self.region))
     }
 
-    /// Without the fields in which candidates differ, so that a changed list adopts the same object.
+    /// Without the uids of disks, which no plan has, and without the fields in which candidates differ, so that a
+    /// changed list adopts the same object.
     fn wanted(&self) -> Value {
-        let mut wanted = self.body(self.wanted_name().unwrap_or_default());
+        let mut configured = self.clone();
+        configured.exist_disks.iter_mut().for_each(|disk| disk.uid.clear());
+        let mut wanted = configured.body(self.wanted_name().unwrap_or_default());
         if let (true, Value::Object(fields)) = (self.is_candidate, &mut wanted) {
             fields.retain(|name, _| !["region", "spec_id", "spec_type", "gpu_num"].contains(&name.as_str()));
         }

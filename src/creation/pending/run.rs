@@ -30,7 +30,7 @@ pub struct Maker {
 
 impl Maker {
     /// This process.
-    pub(super) fn current() -> Self {
+    pub(in crate::creation) fn current() -> Self {
         Self { process: std::process::id(), core: Parent::current().name() }
     }
 
@@ -40,7 +40,7 @@ impl Maker {
     }
 
     /// Whether one Terraform process started both.
-    pub(super) fn has_core_of(&self, other: &Self) -> bool {
+    pub(in crate::creation) fn has_core_of(&self, other: &Self) -> bool {
         self.core.is_some() && self.core == other.core
     }
 }

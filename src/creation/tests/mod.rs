@@ -44,7 +44,7 @@ fn phases(journal: &Journal) -> Vec<CreatePhase> {
 struct Permits(Option<Result<Vec<Leftover>, Error>>);
 
 impl Guard for Permits {
-    async fn judge(&mut self, found: Result<Vec<Leftover>, Error>, _: &Context) -> Permission {
+    fn judge(&mut self, found: Result<Vec<Leftover>, Error>) -> Permission {
         self.0 = Some(found);
         Permission::Send
     }
@@ -101,7 +101,7 @@ struct Asked {
 }
 
 impl Guard for Asked {
-    async fn judge(&mut self, _found: Result<Vec<Leftover>, Error>, _: &Context) -> Permission {
+    fn judge(&mut self, _found: Result<Vec<Leftover>, Error>) -> Permission {
         Permission::Send
     }
 

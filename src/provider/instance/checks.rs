@@ -250,7 +250,7 @@ impl Findings {
 
     async fn check_existing_disks(
         &mut self,
-        planned: &mut Instance,
+        planned: &Instance,
         replaced: Option<&str>,
         client: &ProviderClient,
         limits: &Context,
@@ -260,13 +260,9 @@ impl Findings {
         }
         let listing = match client.api.cloud_disks().snapshot(limits).await {
             Ok(listing) => listing,
-            Err(error) => {
-                disks::recall_uids(&mut planned.exist_disks, client, limits).await;
-                return self.unanswered(&error, "check the cloud disks", client);
-            }
+            Err(error) => return self.unanswered(&error, "check the cloud disks", client),
         };
-        for (index, disk) in planned.exist_disks.elements_mut() {
-            disk.find_uid(&listing);
+        for (index, disk) in planned.exist_disks.elements() {
             let Some(id) = disk.disk_id.known() else { continue };
             let path = Path::to("exist_disks").index(index).attribute("disk_id");
             match listing.find(id) {
@@ -282,7 +278,6 @@ impl Findings {
                 None => {}
             }
         }
-        disks::keep_uids(&planned.exist_disks, client, limits).await;
     }
 
     /// Checks the status of a disk. A disk that is mounted in another instance may be free during the apply.

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     api::{Context, Spec, WithJson},
-    framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, Private, value::Number},
+    creation::Quoted,
+    framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, Private, Walk, value::Number},
     provider::{
         ProviderClient,
         account_budget::{AccountBill, AccountBudget, Room},
@@ -74,12 +75,6 @@ pub(super) fn forget(private: &mut Private) {
     private.remove(OFFERS);
 }
 
-/// Removes the stored offers, which later plans would repeat.
-pub(super) async fn forget_kept(config: &Instance, planned: &Instance, client: &ProviderClient, limits: &Context) {
-    let key = list_key(&candidates::each(config, planned, Some(client)), client);
-    client.quotes.forget(&key, now(), limits).await;
-}
-
 /// Checks each choice, and plans the common values of the remaining ones.
 pub(super) async fn plan(
     plan: &mut CreatePlan<Instance>,
@@ -89,45 +84,57 @@ pub(super) async fn plan(
 ) {
     let (config, planned) = (plan.config.clone(), plan.planned.clone());
     let each = candidates::each(&config, &planned, Some(client));
-    let key = list_key(&each, client);
-    let kept = match plan.earlier.as_ref().and_then(|private| private.entry(OFFERS)) {
-        Some(earlier) => Some(earlier),
-        None => client.quotes.find(&key, now(), limits).await,
+    let (key, unpriced) = (list_key(&each, client), format!("unpriced {:?} {:?}", planned.name, planned.hostname));
+    let now = jiff::Timestamp::now().as_second();
+    let quoted: Quoted<Vec<Offer>> = client.quotes.find(&key, now, limits).await;
+    let is_apply = plan.walk == Walk::Apply || (plan.walk == Walk::Unknown && quoted.is_planned);
+    let kept = match &plan.earlier {
+        Some(earlier) => earlier.entry(OFFERS),
+        None if is_apply => {
+            // A plan without a price leaves its apply free.
+            let is_lost =
+                quoted.quote.is_none() && client.quotes.find::<bool>(&unpriced, now, limits).await.quote.is_none();
+            if is_lost || quoted.is_ambiguous {
+                plan.diagnostics.push(unknown_quote(client));
+            }
+            quoted.quote
+        }
+        None => None,
     };
-    let mut survey = Survey { config, planned, each, key, kept, verdicts: Vec::new() };
+    let mut survey = Survey { config, planned, each, kept, verdicts: Vec::new() };
     plan.diagnostics.extend(survey.check(client, limits).await);
-    let decision = match billed {
+    match billed {
         Some(billed) => {
             let (title, id) = (survey.planned.title(), plan_id(&mut plan.private, client));
             billed.plan(&id, &title, |room| {
                 survey.rule_out_by(room);
-                let decision = survey.decide(plan);
-                let ceiling = decision.ceiling.clone();
-                (decision, ceiling)
-            })
+                survey.decide(plan)
+            });
         }
-        None => survey.decide(plan),
-    };
-    match decision.offers {
-        Promise::Kept(offers) => client.quotes.keep(&survey.key, &offers, now(), limits).await,
-        Promise::Forgotten => client.quotes.forget(&survey.key, now(), limits).await,
-        Promise::Unchanged => {}
+        None => drop(survey.decide(plan)),
+    }
+    if is_apply || plan.diagnostics.has_errors() {
+        return;
+    }
+    match plan.private.entry::<Vec<Offer>>(OFFERS) {
+        Some(offers) => client.quotes.keep(&key, &offers, now, limits).await,
+        None => client.quotes.keep(&unpriced, &true, now, limits).await,
     }
 }
 
-/// What a plan decided.
-struct Decision {
-    /// The highest price among the remaining choices.
-    ceiling: Option<Number>,
-    offers: Promise,
-}
-
-/// What becomes of the stored offers.
-enum Promise {
-    Forgotten,
-    /// Valid for another hour, even if an earlier plan made them.
-    Kept(Vec<Offer>),
-    Unchanged,
+/// The warning of an apply that does not know the quote of its plan: the same for all instances, so that Terraform
+/// shows it once.
+fn unknown_quote(client: &ProviderClient) -> Diagnostic {
+    let file = client.quotes.file();
+    let file = file.strip_prefix(client.environment.directory()).unwrap_or(file).display();
+    Diagnostic::warning(
+        "The price that the plan showed is unknown here",
+        format!(
+            "The plan was made elsewhere, or plans with other prices were made here since. If Terraform now reports \
+             an inconsistent final plan, the price has changed, and that instance was not bought: plan again. To \
+             check prices against the plan, keep the file {file} from the plan to the apply."
+        ),
+    )
 }
 
 /// The choices of a create, and what a plan finds out about each.
@@ -135,9 +142,7 @@ struct Survey {
     config: Instance,
     planned: Instance,
     each: Vec<Instance>,
-    /// The key of stored offers.
-    key: String,
-    /// The offers of an earlier plan.
+    /// The offers of the plan, inside its apply.
     kept: Option<Vec<Offer>>,
     verdicts: Vec<Verdict>,
 }
@@ -207,15 +212,15 @@ impl Survey {
         }
     }
 
-    /// Decides which choices remain, and plans their common values.
-    fn decide(&self, plan: &mut CreatePlan<Instance>) -> Decision {
+    /// Decides which choices remain, and plans their common values. Returns the highest price among them.
+    fn decide(&self, plan: &mut CreatePlan<Instance>) -> Option<Number> {
         let planned = &mut plan.planned;
         let is_whole = !self.has_choice()
             || self.config.candidates.known().is_some_and(|candidates| candidates.len() == self.each.len());
         let offers = match &self.kept {
             Some(kept) => kept.clone(),
             None if !is_whole || self.verdicts.iter().any(|it| matches!(it, Verdict::Open)) => {
-                return Decision { ceiling: None, offers: Promise::Unchanged };
+                return None;
             }
             None => self.offers().cloned().collect(),
         };
@@ -223,15 +228,12 @@ impl Survey {
             let is_over = diagnostic.is_error() && (self.has_choice() || offers.is_empty());
             plan.diagnostics.push(diagnostic);
             if is_over {
-                return Decision { ceiling: None, offers: Promise::Forgotten };
+                return None;
             }
         }
         self.plan_common_values(planned, &offers);
-        let ceiling = planned.price_ceiling.known().cloned();
         plan.private.insert(OFFERS, &offers);
-        self.warn_of_moved_prices(&offers, &mut plan.diagnostics);
-        let holds = offers.iter().all(|offer| self.current(offer).is_some_and(|now| now.cost == offer.cost));
-        Decision { ceiling, offers: if holds { Promise::Kept(offers) } else { Promise::Unchanged } }
+        planned.price_ceiling.known().cloned()
     }
 
     fn offers(&self) -> impl Iterator<Item = &Offer> {
@@ -239,11 +241,6 @@ impl Survey {
             Verdict::Fits { offer, .. } => Some(offer.as_ref()),
             Verdict::Open | Verdict::Out(_) => None,
         })
-    }
-
-    /// The same choice's current offer.
-    fn current(&self, offer: &Offer) -> Option<&Offer> {
-        self.offers().find(|now| now.place == offer.place)
     }
 
     /// Checks that at least one offer may be bought now; otherwise the diagnostic has the reason for each choice.
@@ -292,28 +289,6 @@ impl Survey {
         Err(diagnostic.at(Path::to("candidates")))
     }
 
-    fn warn_of_moved_prices(&self, offers: &[Offer], said: &mut Diagnostics) {
-        for offer in offers {
-            let (Some(now), Some(choice)) = (self.current(offer), self.each.get(offer.place)) else { continue };
-            let (path, what, is_moved) = if self.has_choice() {
-                (blame(choice, offer.place), candidates::title(choice), now.cost.is_above(&offer.cost))
-            } else {
-                (Path::to("estimated_cost"), choice.title(), now.cost != offer.cost)
-            };
-            if is_moved {
-                said.warning_at(
-                    path,
-                    "The price has changed",
-                    format!(
-                        "An earlier plan quoted {} for {what}, and the live price is {}. This plan keeps the quote. \
-                         The apply buys only at or below the quote.",
-                        offer.cost, now.cost
-                    ),
-                );
-            }
-        }
-    }
-
     /// Plans the common values of the remaining choices.
     fn plan_common_values(&self, planned: &mut Instance, offers: &[Offer]) {
         let open = |text: &Option<String>| text.clone().map_or(Attr::Unknown, Attr::Known);
@@ -355,10 +330,6 @@ impl Offer {
             cost,
         }
     }
-}
-
-fn now() -> i64 {
-    jiff::Timestamp::now().as_second()
 }
 
 /// The key of stored offers: everything that they depend on.

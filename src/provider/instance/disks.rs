@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::schema::Instance;
 use crate::{
     api::{
-        self, CloudDisk, Context, ExistDisk, Listing, NewDisk,
+        CloudDisk, Context, ExistDisk, Listing, NewDisk,
         disk_status::{STARTING, UNMOUNTING},
     },
     framework::{
@@ -24,7 +24,6 @@ pub(super) const MOST: usize = 8;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::provider) struct Existing {
     pub(super) disk_id: Attr<i64>,
-    pub(super) uid: Attr<String>,
     pub(super) mount_path: Attr<String>,
     pub(super) release_with_instance: Attr<bool>,
 }
@@ -39,23 +38,14 @@ pub(in crate::provider) struct New {
 }
 
 impl Existing {
-    /// The disk in the create's request; `None` while the uid is unknown.
+    /// The disk in the create's request, without its uid; `None` while its number is unknown.
     pub(super) fn request(&self) -> Option<ExistDisk> {
         Some(ExistDisk {
             id: *self.disk_id.known()?,
-            uid: self.uid.known()?.clone(),
+            uid: String::new(),
             mount_path: self.mount_path.known().cloned(),
             release_with_instance: self.release_with_instance.known() == Some(&true),
         })
-    }
-
-    /// Sets the uid of the disk from the list of all disks.
-    pub(super) fn find_uid(&mut self, disks: &Listing<CloudDisk>) {
-        if self.uid.known().is_none()
-            && let Some(uid) = self.disk_id.known().and_then(|id| disks.find(id)).and_then(|disk| disk.uid.clone())
-        {
-            self.uid = Attr::Known(uid);
-        }
     }
 }
 
@@ -69,43 +59,6 @@ impl New {
             release_with_instance: self.release_with_instance.known() != Some(&false),
         })
     }
-}
-
-/// Sets the missing uids, from a shared list.
-pub(super) async fn find_uids(
-    disks: &mut Attr<Vec<Attr<Existing>>>,
-    client: &ProviderClient,
-    limits: &Context,
-) -> Result<(), api::Error> {
-    if disks.elements().any(|(_, disk)| disk.uid.known().is_none()) {
-        let listing = client.api.cloud_disks().snapshot(limits).await?;
-        disks.elements_mut().for_each(|(_, disk)| disk.find_uid(&listing));
-    }
-    Ok(())
-}
-
-/// Stores the uids that a plan found, because the plan inside the apply needs the same values even if the service does
-/// not answer.
-pub(super) async fn keep_uids(disks: &Attr<Vec<Attr<Existing>>>, client: &ProviderClient, limits: &Context) {
-    for (id, uid) in disks.elements().filter_map(|(_, disk)| disk.disk_id.known().zip(disk.uid.known())) {
-        client.quotes.keep(&uid_key(*id, client), uid, jiff::Timestamp::now().as_second(), limits).await;
-    }
-}
-
-/// Restores the uids that an earlier plan found.
-pub(super) async fn recall_uids(disks: &mut Attr<Vec<Attr<Existing>>>, client: &ProviderClient, limits: &Context) {
-    for (_, disk) in disks.elements_mut().filter(|(_, disk)| disk.uid.known().is_none()) {
-        let Some(id) = disk.disk_id.known() else { continue };
-        let now = jiff::Timestamp::now().as_second();
-        if let Some(uid) = client.quotes.find(&uid_key(*id, client), now, limits).await {
-            disk.uid = Attr::Known(uid);
-        }
-    }
-}
-
-/// The key of a stored uid.
-fn uid_key(id: i64, client: &ProviderClient) -> String {
-    format!("{}|cloud disk {id}", client.base_url().unwrap_or_default())
 }
 
 /// Whether the service shows a disk as mounted in an instance. The service API does not describe its bindings, so any
@@ -159,7 +112,6 @@ fn existing() -> Vec<Attribute> {
     vec![
         Attribute::required("disk_id", Type::Number, "The disk's number (`id` of `damodel_cloud_disk`).")
             .validate(Validator::between(1..=i64::MAX)),
-        Attribute::optional_computed("uid", Type::String, "The disk's UID. Default: it is looked up."),
         mount_path("Where it is mounted. Default: the disk's own mount path."),
         Attribute::with_default(
             "release_with_instance",

@@ -16,10 +16,7 @@ mod validate;
 
 use std::time::Duration;
 
-use self::{
-    disks::find_uids,
-    schema::{Instance, schema},
-};
+use self::schema::{Instance, schema};
 use super::{
     DestroyFallback, ProviderClient,
     client::limits,
@@ -71,8 +68,9 @@ impl Managed for Instance {
     }
 
     async fn request(&mut self, client: &ProviderClient, limits: &Context) -> Result<CreateInstance, Diagnostic> {
-        report::find_disks(self, client, limits).await?;
-        report::request(self, client)
+        let mut request = report::request(self, client)?;
+        report::find_disks(self, &mut request.exist_disks, client, limits).await?;
+        Ok(request)
     }
 
     fn validate(config: &Self, diagnostics: &mut Diagnostics) {
@@ -125,12 +123,9 @@ impl Managed for Instance {
         })
     }
 
-    async fn create_ended(ended: CreateEnd<'_, Self>, client: &ProviderClient, limits: &Context) {
+    fn create_ended(ended: CreateEnd<'_>, client: &ProviderClient) {
         if let (Some(budget), Some(marker)) = (&client.account_budget, ended.marker) {
             budget.ended(marker, ended.made);
-        }
-        if ended.is_withheld {
-            choices::forget_kept(ended.config, ended.planned, client, limits).await;
         }
     }
 
@@ -171,8 +166,9 @@ impl Managed for Instance {
         }
     }
 
-    fn keep_plan(&mut self, planned: &Self) {
+    fn keep_plan(&mut self, planned: &Self, private: &mut Private) {
         self.take_quoted(planned);
+        price::keep_quote(self, planned, private);
     }
 
     fn common(&self) -> Common<'_> {
@@ -201,7 +197,8 @@ impl Managed for Instance {
         self.complete_image(client, limits).await;
     }
 
-    fn refreshed(&self, client: &ProviderClient) -> Diagnostics {
+    fn refreshed(&mut self, private: &mut Private, client: &ProviderClient) -> Diagnostics {
+        price::take_bought(self, private);
         let mut said: Diagnostics = max_age::overdue(self, client.api.last_date()).map(Into::into).unwrap_or_default();
         if self.status() == Some(InstanceStatus::Failed.as_str()) {
             said.push(Diagnostic::warning(
@@ -215,11 +212,8 @@ impl Managed for Instance {
 
     /// Except for the name, attributes that change without a replacement are not sent to the service.
     async fn update(change: Update<Self>, context: &StepContext<ProviderClient>) -> Result<Outcome<Self>> {
-        let Update { prior, mut planned, private, .. } = change;
+        let Update { prior, planned, private, .. } = change;
         let (client, limits) = (context.client.as_ref(), limits(context));
-        if let Err(error) = find_uids(&mut planned.exist_disks, client, &limits).await {
-            tracing::warn!(%error, "the uids of the cloud disks could not be looked up");
-        }
         let has_new_age = planned.max_age != prior.max_age;
         // Without an answer of the service in this run, the age is that of this computer's clock.
         let date = client.api.last_date().unwrap_or_else(|| jiff::Timestamp::now().as_second());

@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::{
     candidates::{self, DEFAULT_GPU_NUM},
-    checks, choices,
-    disks::{self, find_uids, keep_uids, recall_uids},
+    checks, choices, disks,
     schema::Instance,
 };
 use crate::{
@@ -143,20 +142,7 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
         return;
     }
     protection::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
-    let Some(path) = plan.replace.first().cloned() else {
-        // After an import, the disks have no uids yet.
-        if let Some(client) = client {
-            let disks = &mut plan.planned.exist_disks;
-            match find_uids(disks, client, limits).await {
-                Ok(()) => keep_uids(disks, client, limits).await,
-                Err(error) => {
-                    tracing::warn!(%error, "the uids of the cloud disks could not be looked up: the apply tries again");
-                    recall_uids(disks, client, limits).await;
-                }
-            }
-        }
-        return;
-    };
+    let Some(path) = plan.replace.first().cloned() else { return };
     if prior.is_protected() {
         return;
     }

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     api::{Context, Spec, WithJson},
     creation::Attempt,
-    framework::{Attr, Diagnostic, Path},
+    framework::{Attr, Diagnostic, Path, Private},
     provider::{
         ProviderClient,
         errors::Failure,
@@ -17,6 +17,9 @@ use crate::{
         pricing::{EstimatedCost, PriceTerms, estimate},
     },
 };
+
+/// The private entry with the price that an instance was bought at, if it is below its quote.
+const BOUGHT: &str = "bought";
 
 /// Whether a specification is spot capacity, whose price changes.
 pub(super) fn is_spot(spec: &WithJson<Spec>) -> bool {
@@ -29,8 +32,7 @@ pub(super) fn live(planned: &Instance, spec: &WithJson<Spec>) -> Option<Estimate
 }
 
 /// Requests the price again before the purchase. It fails if the price exceeds the quote or a budget or is unknown
-/// any more, or if the specification has another code than the configuration. The cost in the state is the quote; for
-/// spot capacity, or without a quote, the live price.
+/// any more, or if the specification has another code than the configuration. The result has the live price.
 pub(super) async fn confirm(
     planned: &Instance,
     attempt: &Attempt,
@@ -95,8 +97,26 @@ pub(super) async fn confirm(
         Attr::Unknown => live.hourly_equivalent.clone(),
         planned => planned.clone(),
     };
-    let cost = if is_spot(spec) { None } else { quoted.cloned() }.unwrap_or(live);
-    Ok(Instance { estimated_cost: Attr::Known(cost), price_ceiling, ..planned.clone() })
+    Ok(Instance { estimated_cost: Attr::Known(live), price_ceiling, ..planned.clone() })
+}
+
+/// Shows the quote as the result of a create, which must equal its plan, and keeps the lower price that it was bought
+/// at for the first refresh.
+pub(super) fn keep_quote(state: &mut Instance, planned: &Instance, private: &mut Private) {
+    if planned.estimated_cost.known().is_some() {
+        let bought = std::mem::replace(&mut state.estimated_cost, planned.estimated_cost.clone());
+        if bought != state.estimated_cost {
+            private.insert(BOUGHT, &bought);
+        }
+    }
+}
+
+/// Shows the price that the instance was bought at.
+pub(super) fn take_bought(state: &mut Instance, private: &mut Private) {
+    if let Some(bought) = private.entry(BOUGHT) {
+        state.estimated_cost = bought;
+        private.remove(BOUGHT);
+    }
 }
 
 fn order(planned: &Instance) -> Option<PriceTerms<'_>> {

@@ -10,7 +10,10 @@ use super::{
     schema::Instance,
 };
 use crate::{
-    api::{self, Context, CreateInstance, ImageSelector, InstanceDetail, LoginMethod, Payment, Sighting, SpecSelector},
+    api::{
+        self, Context, CreateInstance, ExistDisk, ImageSelector, InstanceDetail, LoginMethod, Payment, Sighting,
+        SpecSelector,
+    },
     framework::{Attr, Diagnostic, Diagnostics, Path, Secret},
     provider::{
         ProviderClient,
@@ -219,13 +222,14 @@ pub(super) fn request(planned: &Instance, client: &ProviderClient) -> Result<Cre
     })
 }
 
-/// Looks up the missing uids of existing disks, and waits for disks that will soon be available.
+/// Looks up the uids of the disks to mount, and waits for those that will soon be available.
 pub(super) async fn find_disks(
-    planned: &mut Instance,
+    planned: &Instance,
+    requested: &mut [ExistDisk],
     client: &ProviderClient,
     limits: &Context,
 ) -> Result<(), Diagnostic> {
-    if planned.exist_disks.elements().next().is_none() {
+    if requested.is_empty() {
         return Ok(());
     }
     let failed = |error: &api::Error| {
@@ -234,17 +238,17 @@ pub(super) async fn find_disks(
     };
     let cloud_disks = client.api.cloud_disks();
     let listing = cloud_disks.snapshot(limits).await.map_err(|error| failed(&error))?;
-    for (index, disk) in planned.exist_disks.elements_mut() {
-        disk.find_uid(&listing);
-        let id = disk.disk_id.known().copied().unwrap_or_default();
-        if disk.uid.known().is_none() {
+    for ((index, _), wanted) in planned.exist_disks.elements().zip(requested) {
+        let (id, disk) = (wanted.id, listing.find(&wanted.id));
+        let Some(uid) = disk.and_then(|disk| disk.uid.clone()) else {
             return Err(Diagnostic::error(
                 "The cloud disk cannot be mounted",
                 format!("Cloud disk {id} does not exist in this account. Nothing was created."),
             )
             .at(Path::to("exist_disks").index(index).attribute("disk_id")));
-        }
-        if listing.find(&id).is_some_and(is_on_its_way) {
+        };
+        wanted.uid = uid;
+        if disk.is_some_and(is_on_its_way) {
             let creation_ended = |seen: &Sighting<api::CloudDisk>| !seen.record().is_some_and(is_on_its_way);
             cloud_disks.wait(&id, limits, creation_ended).await.map_err(|error| failed(&error))?;
         }

@@ -221,8 +221,8 @@ pub(super) fn reported() -> Vec<Attribute> {
         pricing::attribute(
             "estimated_cost",
             "What the instance costs, from the prices of its specification. For on-demand capacity it is known in the \
-             plan. The value is set when the instance is created and never refreshed. Parts for which the service has \
-             no price are null.",
+             plan. If the live price was lower than that quote, the first refresh after the create shows what was \
+             paid. Parts for which the service has no price are null.",
         ),
         number(
             "price_ceiling",

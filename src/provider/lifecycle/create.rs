@@ -62,13 +62,10 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext<
     let Guard { mut choices, confirmed, withheld, marker, mut diagnostics, .. } = guard;
     let made = accepted.as_ref().ok().map(Accepted::id);
     let ended = CreateEnd {
-        config: &config,
-        planned: &planned,
         marker: marker.as_deref().filter(|_| !matches!(accepted, Err(Error::Unsettled(_)))),
         made: made.as_deref(),
-        is_withheld: accepted.is_err() && !withheld.is_empty(),
     };
-    M::create_ended(ended, client, &limits).await;
+    M::create_ended(ended, client);
     let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(error) => {
@@ -92,7 +89,7 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext<
         caller_gone: context.caller_gone.clone(),
     };
     creation.follow(accepted).await;
-    creation.state.keep_plan(&planned);
+    creation.state.keep_plan(&planned, &mut creation.private);
     Ok(Outcome::present(creation.state, creation.private).with(creation.diagnostics))
 }
 
@@ -138,8 +135,8 @@ impl<M: Managed> Guard<M> {
 }
 
 impl<M: Managed> creation::Guard for Guard<M> {
-    async fn judge(&mut self, found: Result<Vec<Leftover>, Error>, context: &Context) -> Permission {
-        self.diagnostics.extend(leftovers::judge(found, &self.planned, &self.client, context).await);
+    fn judge(&mut self, found: Result<Vec<Leftover>, Error>) -> Permission {
+        self.diagnostics.extend(leftovers::judge(found, &self.planned, &self.client));
         if self.diagnostics.has_errors() { Permission::Refuse } else { Permission::Send }
     }
 

@@ -2,21 +2,20 @@
 
 use super::{Managed, ManagedExt as _, noun};
 use crate::{
-    api::{self, Context, Object},
+    api::{self, Object},
     creation::{Evidence, Leftover, LeftoverKind},
     framework::{Diagnostic, Diagnostics},
     provider::{OnLeftover, ProviderClient, errors::Failure, words::capitalized},
 };
 
 /// The diagnostics about leftovers before a create: an error stops it.
-pub(super) async fn judge<M: Managed>(
+pub(super) fn judge<M: Managed>(
     found: Result<Vec<Leftover>, api::Error>,
     planned: &M,
     client: &ProviderClient,
-    limits: &Context,
 ) -> Diagnostics {
     let mut found = match found {
-        Ok(found) => not_gone(found, client, limits).await,
+        Ok(found) => found,
         Err(error) => return not_looked_for(planned, &error, client),
     };
     // The object of a state or of this run is no leftover: its name is being repaired.
@@ -36,26 +35,6 @@ pub(super) async fn judge<M: Managed>(
         diagnostics.push(refusal::<M>(first, &errors, client));
     }
     diagnostics
-}
-
-/// Leaves out the objects that were seen once and that complete looks lack now, however young they are: whoever read
-/// of one has released it.
-async fn not_gone(found: Vec<Leftover>, client: &ProviderClient, limits: &Context) -> Vec<Leftover> {
-    let mut left = Vec::new();
-    for leftover in found {
-        let is_gone = match (leftover.evidence, &leftover.record) {
-            (Evidence::Seen, Some(record)) => {
-                client.remember_seen(record, limits).await;
-                false
-            }
-            (Evidence::Lacking, Some(record)) => client.was_seen(record, limits).await,
-            _ => false,
-        };
-        if !is_gone {
-            left.push(leftover);
-        }
-    }
-    left
 }
 
 /// Handles a failed search for leftovers: nothing is created, unless `on_leftover` is "warn".

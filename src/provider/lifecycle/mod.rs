@@ -137,13 +137,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     }
 
     /// Settles what the plan and the confirmations of a create reserved.
-    fn create_ended(
-        _ended: CreateEnd<'_, Self>,
-        _client: &ProviderClient,
-        _limits: &Context,
-    ) -> impl Future<Output = ()> + Send {
-        async {}
-    }
+    fn create_ended(_ended: CreateEnd<'_>, _client: &ProviderClient) {}
 
     /// Whether the creation of an object has ended.
     fn creation_ended(record: &Self::Object) -> bool;
@@ -160,7 +154,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     }
 
     /// Restores what the plan knew about the object and the service may show differently.
-    fn keep_plan(&mut self, _planned: &Self) {}
+    fn keep_plan(&mut self, _planned: &Self, _private: &mut Private) {}
 
     /// The common attributes of all kinds.
     fn common(&self) -> Common<'_>;
@@ -186,8 +180,8 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
         async {}
     }
 
-    /// The messages of a refresh.
-    fn refreshed(&self, _client: &ProviderClient) -> Diagnostics {
+    /// Completes a refresh, and returns its messages.
+    fn refreshed(&mut self, _private: &mut Private, _client: &ProviderClient) -> Diagnostics {
         Diagnostics::new()
     }
 
@@ -232,15 +226,11 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
 }
 
 /// How a create ended.
-pub(super) struct CreateEnd<'a, M> {
-    pub(super) config: &'a M,
-    pub(super) planned: &'a M,
+pub(super) struct CreateEnd<'a> {
     /// The marker of the confirmed requests, if their outcome is known.
     pub(super) marker: Option<&'a str>,
     /// The id of the object, if one was created.
     pub(super) made: Option<&'a str>,
-    /// Whether the create failed, and a choice was not requested although the plan promised it.
-    pub(super) is_withheld: bool,
 }
 
 /// The common attributes of all kinds.

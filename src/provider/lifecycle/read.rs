@@ -25,7 +25,7 @@ pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContex
             absence::seen(&mut current.private, &subject.witness, client, &limits).await;
             current.state.take(&shown);
             current.state.complete(client, &limits).await;
-            let diagnostics = current.state.refreshed(client);
+            let diagnostics = current.state.refreshed(&mut current.private, client);
             Outcome::present(current.state, current.private).with(diagnostics)
         }
         Ok(Presence::Released) => absence::released(&current.private, &subject, client),

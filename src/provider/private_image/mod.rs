@@ -84,7 +84,7 @@ impl Managed for PrivateImage {
         }
         let listing = client.api.private_images().fresh(limits).await.ok()?;
         let holder = listing.records.iter().find(|image| image.image_name.as_deref() == self.name())?;
-        Some(taken(holder, client, limits).await)
+        Some(taken(holder, client))
     }
 
     fn creation_ended(image: &api::PrivateImage) -> bool {
@@ -158,7 +158,7 @@ impl Managed for PrivateImage {
 }
 
 /// The text about the image that already has the configured name.
-async fn taken(holder: &api::PrivateImage, client: &ProviderClient, limits: &Context) -> String {
+fn taken(holder: &api::PrivateImage, client: &ProviderClient) -> String {
     let (id, name) = (holder.image_id, holder.image_name.as_deref().unwrap_or_default());
     let entries = client.journal.list().map(|report| report.entries).unwrap_or_default();
     let left = entries.iter().find(|listed| {
@@ -166,9 +166,6 @@ async fn taken(holder: &api::PrivateImage, client: &ProviderClient, limits: &Con
         record.kind == ObjectKind::PrivateImage
             && (record.marker == name || record.ids.as_ref().is_some_and(|ids| ids.id == id.to_string()))
     });
-    if let Some(left) = left {
-        client.remember_seen(left.name(), limits).await;
-    }
     let origin = if left.is_some() {
         " An earlier run created it, possibly from an instance that was replaced since, and its pending record still \
          exists."
@@ -235,10 +232,7 @@ async fn check_name(
                 diagnostics.error_at(
                     Path::to("name"),
                     format!("The image name {name:?} exists"),
-                    format!(
-                        "Names of private images are unique in an account. {}",
-                        taken(holder, client, &limits).await
-                    ),
+                    format!("Names of private images are unique in an account. {}", taken(holder, client)),
                 );
             }
         }

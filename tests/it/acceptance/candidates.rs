@@ -169,7 +169,7 @@ fn a_candidate_is_bought_at_its_quote_or_not_at_all() {
             assert!(said.contains(word), "{word}: {said}");
         }
         assert_eq!(site.balance().created, created);
-        // The quotes are removed.
+        // A new plan shows the new prices.
         workspace.apply_ok(&config(choice("[{ spec_id = 104 }, { spec_id = 101 }]").text("name", "other")));
         workspace.finish();
     });

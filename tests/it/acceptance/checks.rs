@@ -111,8 +111,7 @@ fn a_shared_disk_may_be_mounted_by_others() {
     each_workspace(|_, workspace| {
         workspace.apply_ok(&config(Instance::new("x").set("exist_disks", "[{ disk_id = 802 }]")));
         let disks = workspace.state().resource(X).value("exist_disks").clone();
-        let mounted =
-            json!([{ "disk_id": 802, "uid": "disk-seedshare002", "mount_path": null, "release_with_instance": false }]);
+        let mounted = json!([{ "disk_id": 802, "mount_path": null, "release_with_instance": false }]);
         assert_eq!(disks, mounted);
         workspace.finish();
     });

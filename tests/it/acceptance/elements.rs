@@ -34,7 +34,7 @@ fn elements_may_come_from_what_an_apply_makes() {
         workspace.apply_ok(&config_with(provider, format!("{variable}{later}{}", machine())));
         let state = workspace.state();
         let instance = state.resource(X);
-        assert_eq!(instance.value("exist_disks")[1]["uid"], "disk-seedshare002");
+        assert_eq!(instance.value("exist_disks")[1]["disk_id"], 802);
         assert_eq!(instance.value("new_disks")[0]["size_gb"], 20);
         let sent = site.sandbox().state()["instances"][0]["object_mounts"].clone();
         assert_eq!(sent, json!([{ "bucket": "b" }, { "bucket": "c" }]));

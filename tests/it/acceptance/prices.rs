@@ -1,10 +1,12 @@
 //! Prices in plans, and what happens when they change.
 
+use std::fs;
+
 use damodel::sandbox::{Code, FaultAction, When};
 use serde_json::json;
 
 use crate::support::terraform::{
-    Instance, Severity, Site, Started, config, config_with, each_workspace, refusal, refusal_of, says,
+    Instance, Severity, Site, Started, Workspace, config, config_with, each_workspace, refusal, refusal_of, says,
 };
 
 const X: &str = "damodel_instance.x";
@@ -113,10 +115,19 @@ fn a_price_that_fell_after_a_saved_plan_goes_on() {
         workspace.save_plan(&[]);
         set_price(site, 1.5);
         workspace.apply_plan();
+        let cost = || {
+            let state = workspace.state();
+            let instance = state.resource(X);
+            let ceiling = instance.value("price_ceiling").clone();
+            (instance.value("estimated_cost")["period_total"].clone(), ceiling)
+        };
+        assert_eq!(cost(), (json!(1.98), json!(1.98)), "the result of a create equals its plan");
+        set_price(site, 1.2);
         workspace.settled();
         assert_eq!(site.balance().created, 1);
-        let state = workspace.state();
-        assert_eq!(state.resource(X).value("estimated_cost")["period_total"], json!(1.98), "what was planned");
+        workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false"]);
+        assert_eq!(cost(), (json!(1.5), json!(1.98)), "what it was bought at");
+        workspace.settled();
         workspace.finish();
     });
 }
@@ -130,34 +141,149 @@ fn a_check_that_fails_inside_the_apply_leaves_the_plan_as_it_was() {
         workspace.write(&config_with("region = \"cn-east-1\"\nmax_retries = 0", machine));
         let plan = workspace.plan(&[]);
         assert_eq!(plan.change(X).after("estimated_cost")["period_total"], json!(1.98));
-        let uid = plan.change(X).after("exist_disks")[0]["uid"].clone();
-        assert!(uid.is_string(), "{uid}");
         for endpoint in ["spec_list", "cloud_disk_list"] {
             site.arm(endpoint, When::Next(1), FaultAction::Error { code_n: Code::InternalError, processed: false });
         }
         workspace.apply_plan();
         let state = workspace.state();
         assert_eq!(state.resource(X).value("estimated_cost")["period_total"], json!(1.98));
-        assert_eq!(state.resource(X).value("exist_disks")[0]["uid"], uid);
         workspace.settled();
         workspace.finish();
     });
 }
 
+/// The second plan showed the price of the first for an hour, and its apply had to fail.
 #[test]
-fn without_a_plan_file_the_quote_of_the_plan_before_holds() {
+fn a_fresh_plan_shows_the_live_price() {
     each_workspace(|site, workspace| {
+        workspace.run_program();
         workspace.write(&config(Instance::new("x")));
-        workspace.run_ok(&["plan", "-no-color", "-input=false"]);
-        set_price(site, 2.5);
-        let (done, said) = workspace.try_apply(&[]);
-        assert!(!done);
-        refusal(&said, &["The price has risen", "1.98", "2.5", "Nothing was bought"]);
-        assert!(says(&said, Severity::Warning, "The price has changed"), "{said:?}");
-        assert_eq!((site.changes(), site.balance().created), (0, 0));
-        // The refused quote is removed: the next apply shows the new price.
+        for (price, file) in [(1.98, &[][..]), (2.5, &[]), (2.6, &["-out", "plan"]), (2.7, &["-out", "plan"])] {
+            set_price(site, price);
+            let run = workspace.run_ok(&[&["plan", "-no-color", "-input=false"], file].concat());
+            let words: Vec<_> = run.stdout.split_whitespace().collect();
+            let is_live = words.windows(3).any(|shown| shown == ["price_ceiling", "=", &price.to_string()]);
+            assert!(is_live && !run.stdout.contains("price has"), "{price}: {}", run.stdout);
+        }
+        workspace.apply_plan();
+        assert_eq!(workspace.state().resource(X).value("estimated_cost")["period_total"], json!(2.7));
+        workspace.destroy_ok();
+        set_price(site, 2.8);
         workspace.apply_ok(&config(Instance::new("x")));
-        assert_eq!(workspace.state().resource(X).value("estimated_cost")["period_total"], json!(2.5));
+        assert_eq!(workspace.state().resource(X).value("estimated_cost")["period_total"], json!(2.8));
+        workspace.finish();
+    });
+}
+
+const LOST: &str = "The price that the plan showed is unknown here";
+
+const QUOTES: &str = ".terraform/damodel-pending-quotes.jsonl";
+
+/// Applies the saved plan, which must not buy: the price has risen from this quote.
+fn refused(workspace: &Workspace<'_>, quote: &str) {
+    let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
+    let said = (run.stdout + &run.stderr).replace('\n', " ");
+    let words = ["The price has risen", &format!("quoted {quote} an hour"), "Nothing was bought"];
+    assert!(run.code == Some(1) && words.iter().all(|word| said.contains(word)), "{said}");
+    assert!(!said.contains(LOST) && !said.contains("Provider produced inconsistent"), "{said}");
+}
+
+/// The quotes of one workspace replaced those of the other.
+#[test]
+fn workspaces_of_a_folder_have_their_own_quotes() {
+    each_workspace(|site, workspace| {
+        workspace.run_program();
+        workspace.write(&config(Instance::new("x")));
+        workspace.save_plan(&[]);
+        workspace.run_ok(&["workspace", "new", "other"]);
+        set_price(site, 2.5);
+        workspace.run_ok(&["plan", "-no-color", "-input=false"]);
+        workspace.run_ok(&["workspace", "select", "default"]);
+        refused(workspace, "1.98");
+        assert_eq!(site.balance().created, 0);
+    });
+}
+
+/// A quote was lost after an hour, so that an approval of the next morning ended in a "bug in the provider".
+#[test]
+fn a_plan_of_yesterday_has_its_quote() {
+    each_workspace(|site, workspace| {
+        workspace.run_program();
+        workspace.write(&config(Instance::new("x")));
+        workspace.save_plan(&[]);
+        let file = workspace.directory().join(QUOTES);
+        let mut quote: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        quote["quoted_at"] = json!(quote["quoted_at"].as_i64().unwrap() - 24 * 60 * 60);
+        fs::write(&file, format!("{quote}\n")).unwrap();
+        set_price(site, 2.5);
+        refused(workspace, "1.98");
+        assert_eq!(site.balance().created, 0);
+    });
+}
+
+/// Plans in one folder and applies in another, as two jobs of a pipeline do.
+#[test]
+fn an_apply_that_lacks_the_quotes_says_so_once() {
+    each_workspace(|site, workspace| {
+        workspace.run_program();
+        workspace.write(&config(Instance::new("x").set("count", 3)));
+        workspace.save_plan(&[]);
+        for (has_quotes, price, is_bought) in
+            [(false, 1.98, true), (true, 1.5, true), (false, 2.5, false), (true, 2.5, false)]
+        {
+            set_price(site, price);
+            let job = Workspace::with_program(workspace.cli, site);
+            let copy = |name: &str| {
+                let target = job.directory().join(name);
+                fs::create_dir_all(target.parent().unwrap()).unwrap();
+                fs::copy(workspace.directory().join(name), target).unwrap();
+            };
+            copy("main.tf");
+            copy("plan");
+            if has_quotes {
+                copy(QUOTES);
+            }
+            let before = site.balance().created;
+            let run = job.run(&["apply", "-no-color", "-input=false", "plan"]);
+            let said = run.stdout.clone() + &run.stderr;
+            assert_eq!(run.code == Some(0), is_bought, "{has_quotes} {price}: {said}");
+            assert_eq!(site.balance().created - before, if is_bought { 3 } else { 0 });
+            assert_eq!(said.matches(LOST).count(), usize::from(!has_quotes), "{said}");
+            assert_eq!(said.contains("Provider produced inconsistent"), !has_quotes && !is_bought, "{said}");
+            if !has_quotes {
+                assert!(said.replace('\n', " ").contains(QUOTES), "{said}");
+            }
+            job.finish();
+        }
+    });
+}
+
+/// Plans of other folders with this file differ, and none is of this run.
+#[test]
+fn quotes_that_differ_are_told() {
+    each_workspace(|site, workspace| {
+        workspace.run_program();
+        workspace.write(&config(Instance::new("x")));
+        workspace.save_plan(&[]);
+        set_price(site, 2.5);
+        workspace.run_ok(&["plan", "-no-color", "-input=false"]);
+        let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
+        assert!(run.code == Some(1) && (run.stdout + &run.stderr).contains(LOST));
+        assert_eq!(site.balance().created, 0);
+    });
+}
+
+/// A price that the plan could not know is not lost.
+#[test]
+fn a_plan_without_a_price_leaves_its_apply_free() {
+    each_workspace(|_, workspace| {
+        workspace.run_program();
+        let late = "resource \"terraform_data\" \"late\" {\n  input = 103\n}\n";
+        let machine = Instance::new("x").set("spec_id", "terraform_data.late.output");
+        workspace.write(&config(format!("{late}{machine}")));
+        workspace.save_plan(&[]);
+        assert!(!workspace.apply_plan().stdout.contains(LOST));
+        workspace.settled();
         workspace.finish();
     });
 }
@@ -174,7 +300,7 @@ fn a_price_that_moves_inside_one_apply_is_told() {
         let apply = apply.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
         site.await_ledger("the plan's look at the prices", |ledger| ledger.requests_to("spec_list").count() > 0);
         set_price(site, 2.5);
-        std::fs::write(workspace.directory().join("go"), "").unwrap();
+        fs::write(workspace.directory().join("go"), "").unwrap();
         let ended = apply.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         assert!(!ended.status.success() && said.contains("The price has risen"), "{said}");

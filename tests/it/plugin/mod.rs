@@ -2,6 +2,7 @@
 
 mod end;
 mod foreign;
+mod quotes;
 mod stall;
 mod tls;
 

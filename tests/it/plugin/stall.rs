@@ -33,7 +33,7 @@ const END: Duration = Duration::from_secs(6);
 /// How often an end is tried: a stall delays every end, and other tests delay only some.
 const TRIES: usize = 3;
 
-fn server() -> Server<Damodel> {
+pub(super) fn server() -> Server<Damodel> {
     Server::new(Damodel::new(Environment::default()), Ends::default())
 }
 
@@ -152,7 +152,7 @@ async fn a_certificate_file_that_stalls_does_not_outlive_the_core() {
 }
 
 /// A plugin whose pending directory is in a folder.
-async fn beside_pending(site: &Site, folder: &Path, mut command: tokio::process::Command) -> PluginProcess {
+pub(super) async fn beside_pending(site: &Site, folder: &Path, mut command: tokio::process::Command) -> PluginProcess {
     command.env("DAMODEL_PENDING_DIR", folder.join("pending"));
     let plugin = PluginProcess::launch(command, None).await;
     let said = configure(
@@ -176,7 +176,7 @@ async fn plan_instance(client: ProviderClient<Channel>) -> Vec<Diagnostic> {
 }
 
 /// Runs a test beside a sandbox.
-fn beside_a_site(test: impl AsyncFn(&Site)) {
+pub(super) fn beside_a_site(test: impl AsyncFn(&Site)) {
     let site = Site::start();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(test(&site));

@@ -9,7 +9,7 @@ use damodel::{
 struct Permits;
 
 impl Guard for Permits {
-    async fn judge(&mut self, _: Result<Vec<Leftover>, Error>, _: &Context) -> Permission {
+    fn judge(&mut self, _: Result<Vec<Leftover>, Error>) -> Permission {
         Permission::Send
     }
 

@@ -35,7 +35,8 @@ pub use private::Private;
 pub(crate) use registry::Offered;
 pub use registry::{ConfigureContext, OfferKind, Offering, Provider, Registry};
 pub use resource::{
-    Create, CreatePlan, DataSource, DestroyPlan, Outcome, PlanContext, Resource, State, StepContext, Update, UpdatePlan,
+    Create, CreatePlan, DataSource, DestroyPlan, Outcome, PlanContext, Resource, State, StepContext, Update,
+    UpdatePlan, Walk,
 };
 pub use result::OTHERWISE;
 pub use schema::Schema;

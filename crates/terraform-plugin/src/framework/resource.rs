@@ -207,8 +207,22 @@ pub struct CreatePlan<M> {
     /// The private data of the same plan before the apply; only newer cores store them (plugin protocol,
     /// store_planned_private).
     pub earlier: Option<Private>,
+    /// The phase that the plan is made in.
+    pub walk: Walk,
     /// Messages for the operator.
     pub diagnostics: Diagnostics,
+}
+
+/// The phase of a run in which the core asks for a plan, as far as the request tells it (plugin protocol,
+/// Capabilities).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walk {
+    /// The plan is repeated inside an apply.
+    Apply,
+    /// The plan is shown to the operator.
+    Plan,
+    /// Either: the core tells neither.
+    Unknown,
 }
 
 /// The plan of a change of an existing object: in place, or by replacement if `replace` has paths.

@@ -122,9 +122,9 @@ pub(super) struct OfResource<R>(pub(super) R);
 #[async_trait]
 impl<R: Resource> ResourceSteps<R::Client> for OfResource<R> {
     async fn plan_create(&self, plan: CreatePlan<&Value>, context: PlanContext<'_, R::Client>) -> Result<RefinedPlan> {
-        let CreatePlan { private, earlier, diagnostics, .. } = plan;
+        let CreatePlan { private, earlier, walk, diagnostics, .. } = plan;
         let (config, planned) = (from_value(plan.config)?, from_value(plan.planned)?);
-        let mut plan = CreatePlan { config, planned, private, earlier, diagnostics };
+        let mut plan = CreatePlan { config, planned, private, earlier, walk, diagnostics };
         self.0.plan_create(&mut plan, context).await;
         let CreatePlan { planned, private, diagnostics, .. } = plan;
         Ok(RefinedPlan { planned: to_value(&planned)?, replace: Vec::new(), private, diagnostics })

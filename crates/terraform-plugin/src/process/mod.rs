@@ -60,6 +60,12 @@ mod system {
             Some(format!("{}@{}", self.0, started.unwrap_or_default()))
         }
 
+        /// The words of its command line after the program, on Linux; elsewhere none.
+        pub fn arguments(&self) -> Vec<String> {
+            let line = fs::read_to_string(format!("/proc/{}/cmdline", self.0)).unwrap_or_default();
+            line.split_terminator('\0').skip(1).map(str::to_owned).collect()
+        }
+
         /// Whether it has ended.
         pub(super) fn has_ended(&self) -> bool {
             parent_id() != self.0
@@ -116,6 +122,11 @@ mod system {
                 Known::Running { id, started, .. } => Some(format!("{id}@{started}")),
                 Known::Ended | Known::Unknown => None,
             }
+        }
+
+        /// The words of its command line after the program, on Linux; elsewhere none.
+        pub fn arguments(&self) -> Vec<String> {
+            Vec::new()
         }
 
         /// Whether it has ended.

@@ -4,7 +4,7 @@
 use super::{Server, offers::ConfigurationState};
 use crate::framework::{
     Create, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, Identity, Offering, Outcome, Path, Private, Provider,
-    State, Update, UpdatePlan, Value,
+    State, Update, UpdatePlan, Value, Walk,
     assumed::{assume, confirm, without_assumed},
     generate::configuration,
     plan_rules::{guarded, planned_state, replacements},
@@ -26,6 +26,8 @@ pub struct PlanRequest {
     pub private: Private,
     /// The private data of the same plan before the apply, if the core stored them.
     pub earlier: Option<Private>,
+    /// The phase.
+    pub walk: Walk,
 }
 
 /// A request for an apply.
@@ -64,7 +66,7 @@ impl<P: Provider> Server<P> {
         resource: &OfferedResource<P::Client>,
         request: PlanRequest,
     ) -> Result<(ResourceAnswer, Vec<Path>), Diagnostics> {
-        let PlanRequest { config, prior, proposed, private, earlier } = request;
+        let PlanRequest { config, prior, proposed, private, earlier, walk } = request;
         let (schema, steps, diagnostics) = (&resource.schema, &resource.steps, Diagnostics::new());
         let configuration = self.configuration();
         let context = self.plan_context(&configuration);
@@ -76,7 +78,7 @@ impl<P: Provider> Server<P> {
             let guard = |refined| guarded(schema, &config, &prior, &with_numbers_of(&prior, refined), &draft);
             let (config, planned) = (&config, &draft);
             if prior.is_null() {
-                let plan = CreatePlan { config, planned, private, earlier, diagnostics };
+                let plan = CreatePlan { config, planned, private, earlier, walk, diagnostics };
                 let refined = steps.plan_create(plan, context).await?;
                 RefinedPlan { planned: guard(refined.planned), ..refined }
             } else {

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use super::{Answered, Call, Message as _, convert};
 use crate::{
     framework::{
-        Diagnostic, Diagnostics, IdentitySchema, ListEvent, Offering, Private, Provider, Server, State, Type,
+        Diagnostic, Diagnostics, IdentitySchema, ListEvent, Offering, Private, Provider, Server, State, Type, Walk,
         server::{ApplyRequest, ListRequest, PlanRequest, ResourceAnswer},
     },
     protocol::{
@@ -56,9 +56,14 @@ impl Call for plan_resource_change::Request {
             proposed: read(&self.proposed_new_state, "proposed state")?,
             private: Private::decode(&self.prior_private),
             earlier: (!self.planned_private.is_empty()).then(|| Private::decode(&self.planned_private)),
+            walk: self.walk(),
         };
         let (plan, replace) = server.plan(resource, request).await?;
-        let (planned_state, planned_private, planned_identity, diagnostics) = parts(resource, plan);
+        let (planned_state, mut planned_private, planned_identity, diagnostics) = parts(resource, plan);
+        if planned_private.is_empty() {
+            // Without any, the plan of the apply would have nothing to be told by.
+            planned_private = b"{}".to_vec();
+        }
         let response = plan_resource_change::Response {
             planned_state,
             requires_replace: convert::paths(&replace),
@@ -67,6 +72,18 @@ impl Call for plan_resource_change::Request {
             ..Self::Response::default()
         };
         Ok((response, diagnostics))
+    }
+}
+
+impl plan_resource_change::Request {
+    /// Terraform 1.16 and newer give an apply the private data of the plan; from 1.9 on it allows deferrals in calls of
+    /// an apply and in no others (`-allow-deferral` of alpha builds apart). OpenTofu tells neither.
+    fn walk(&self) -> Walk {
+        match self.client_capabilities.unwrap_or_default() {
+            client if client.store_planned_private && self.planned_private.is_empty() => Walk::Plan,
+            client if client.store_planned_private || client.deferral_allowed => Walk::Apply,
+            _ => Walk::Unknown,
+        }
     }
 }
 
