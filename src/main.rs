@@ -161,7 +161,7 @@ fn by_command_or<T: Termination, E: Into<Box<dyn Error>>>(
     match runtime.and_then(|runtime| runtime.block_on(command).map_err(Into::into)) {
         Ok(outcome) => outcome.report(),
         Err(error) => {
-            let _ = writeln!(io::stderr(), "error: {}", plugin::with_causes(&*error));
+            let _ = writeln!(io::stderr(), "error: {}", commands::sentence(&*error));
             ExitCode::from(failed)
         }
     }

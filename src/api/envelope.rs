@@ -3,7 +3,7 @@
 //! The service API leaves the HTTP status and the shape of the error object open, so both are recognized by their
 //! content, not by their position.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
@@ -11,15 +11,24 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::api::{
     code::Code,
+    encoding::without_mark,
     endpoint::Endpoint,
     error::{Error, RequestIds, ServiceError, UnreadAnswer},
-    lenient::Lenient as _,
+    lenient::{Lenient as _, members},
     retry,
     transport::IncomingAnswer,
 };
 
 /// The longest message that is kept, in characters.
 const LONGEST_MESSAGE: usize = 1000;
+
+/// The members of an answer that are read.
+const MEMBERS: &str = "result response_metadata responseMetadata ResponseMetadata metadata error Error errors code_n codeN \
+                       CodeN code_num code Code error_code errcode message msg Message detail error_description \
+                       reason request_id requestId trace_id traceId";
+
+/// The longest of them but the result, in bytes: as a tree it takes many times as much.
+const LONGEST_MEMBER: usize = 64 << 10;
 
 /// A successful answer: its payload and its ids.
 #[derive(Debug)]
@@ -46,7 +55,8 @@ pub(super) fn open(endpoint: Endpoint, incoming: &IncomingAnswer, now: i64) -> R
     if incoming.status == 204 {
         return Ok(Answer { result: Bytes::new(), ids: header_ids(&incoming.headers) });
     }
-    let mut fields: BTreeMap<String, &RawValue> = match serde_json::from_slice(&incoming.body) {
+    let text = str::from_utf8(&incoming.body).map(without_mark).unwrap_or_default();
+    let mut fields = match members(text, MEMBERS) {
         Ok(fields) => fields,
         Err(error) if error.is_data() => {
             return Err(reader.unread("JSON that is not an object", header_ids(&incoming.headers)));
@@ -54,8 +64,11 @@ pub(super) fn open(endpoint: Endpoint, incoming: &IncomingAnswer, now: i64) -> R
         Err(_) => return Err(reader.unread("not JSON", header_ids(&incoming.headers))),
     };
     let result = fields.remove("result");
-    let document: Map<String, Value> =
-        fields.into_iter().map(|(name, value)| (name, serde_json::from_str(value.get()).unwrap_or_default())).collect();
+    if fields.values().any(|value| value.get().len() > LONGEST_MEMBER) {
+        return Err(reader.unread("JSON with an endless member", header_ids(&incoming.headers)));
+    }
+    let read = |value: &RawValue| serde_json::from_str(value.get()).unwrap_or_default();
+    let document: Map<String, Value> = fields.into_iter().map(|(name, value)| (name.to_owned(), read(value))).collect();
     let metadata = ["response_metadata", "responseMetadata", "ResponseMetadata", "metadata"]
         .iter()
         .find_map(|name| document.get(*name)?.as_object());
@@ -85,7 +98,16 @@ impl Reader<'_> {
             endpoint: self.endpoint,
             code: found.code(),
             name: found.name,
-            message: found.message.unwrap_or_default().chars().take(LONGEST_MESSAGE).collect(),
+            // One line: a line break would begin a line of ours.
+            message: found
+                .message
+                .unwrap_or_default()
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .chars()
+                .take(LONGEST_MESSAGE)
+                .collect(),
             status: self.incoming.status,
             ids,
             retry_after: self.retry_after(),
@@ -332,6 +354,11 @@ mod tests {
     #[case(r#"{"result":{"a":1},"code":200}"#)]
     fn success_is_success(#[case] body: &str) {
         assert_eq!(opened(200, &[], body).unwrap().value(), json!({"a": 1}));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        assert_eq!(opened(200, &[], "\u{feff}{\"result\":1}").unwrap().value(), json!(1));
     }
 
     #[test]

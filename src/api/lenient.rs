@@ -3,10 +3,15 @@
 //! A field may be missing, null, empty, a float or a string instead of an integer, or a number instead of text. A value
 //! that makes no sense is read as absent: one odd field must not hide a billed instance.
 
+use std::{collections::BTreeMap, fmt};
+
 use bigdecimal::BigDecimal;
 use secrecy::SecretString;
-use serde::{Deserialize, Deserializer, de::Error as _};
-use serde_json::Value;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
 
 /// A type that is read leniently.
 pub trait Lenient: Sized {
@@ -17,6 +22,71 @@ pub trait Lenient: Sized {
 /// A field that may be absent.
 pub(super) fn field<'de, D: Deserializer<'de>, T: Lenient>(from: D) -> Result<Option<T>, D::Error> {
     Ok(T::read(&Value::deserialize(from)?))
+}
+
+/// The members of an object that have these names, with spaces between, unread. All others are skipped, whatever their size.
+pub(super) fn members<'a>(
+    object: &'a str,
+    names: &'static str,
+) -> serde_json::Result<BTreeMap<&'static str, &'a RawValue>> {
+    struct Named(&'static str);
+    impl<'de> Visitor<'de> for Named {
+        type Value = BTreeMap<&'static str, &'de RawValue>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = BTreeMap::new();
+            while let Some(name) = map.next_key::<String>()? {
+                match self.0.split(' ').find(|known| *known == name) {
+                    Some(known) => drop(found.insert(known, map.next_value()?)),
+                    None => drop(map.next_value::<IgnoredAny>()?),
+                }
+            }
+            Ok(found)
+        }
+    }
+    let mut reader = serde_json::Deserializer::from_str(object);
+    let found = reader.deserialize_map(Named(names))?;
+    reader.end()?;
+    Ok(found)
+}
+
+/// The elements of a list, unread; null is an empty list.
+pub(super) struct Elements<'a>(pub(super) Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        /// More than any account has: a list of empty records would take many times its size.
+        const MOST: usize = 100_000;
+
+        struct Listed;
+        impl<'de> Visitor<'de> for Listed {
+            type Value = Vec<&'de RawValue>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(formatter, "a list of at most {MOST} elements")
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Vec::new())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut elements = Vec::new();
+                while let Some(element) = list.next_element()? {
+                    if elements.len() == MOST {
+                        return Err(A::Error::invalid_length(MOST + 1, &self));
+                    }
+                    elements.push(element);
+                }
+                Ok(elements)
+            }
+        }
+        from.deserialize_any(Listed).map(Elements)
+    }
 }
 
 /// A key. A record without it is rejected.

@@ -25,12 +25,14 @@
 
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
+mod beside;
 mod catalogue;
 mod chat;
 mod client;
 mod cloud_disks;
 mod code;
 mod context;
+mod encoding;
 mod endpoint;
 mod envelope;
 mod error;
@@ -68,6 +70,7 @@ pub use client::{Client, GRACE};
 pub use cloud_disks::{CloudDiskFilter, CloudDiskSpecFilter};
 pub use code::Code;
 pub use context::Context;
+pub use encoding::{trimmed, without_mark};
 pub use endpoint::{Effect, Endpoint};
 pub use error::{
     Cause, ConnectFailure, Error, HeldElsewhere, JournalError, Missing, Refusal, RequestIds, ServiceError, TokenError,

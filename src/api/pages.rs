@@ -5,12 +5,13 @@ use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 use serde_json::value::RawValue;
 
 use super::{
+    beside::beside,
     client::Client,
     context::Context,
-    endpoint::Request,
+    endpoint::{Endpoint, Request},
     envelope::Answer,
     error::{Error, UnreadAnswer},
-    lenient::Lenient as _,
+    lenient::{Elements, Lenient as _, members},
     listing::Listing,
     records::{Record, read},
     retry::Retry,
@@ -32,21 +33,13 @@ pub(super) async fn whole<T: Record>(
     request: &Request,
 ) -> Result<Listing<T>, Error> {
     let answer = client.read(context, request, Retry::AsConfigured).await?;
-    let page = Page::read(&answer, request)?;
-    let mut records = Vec::with_capacity(page.data.len());
-    let mut unread = Vec::new();
-    for record in page.data {
-        match read::<T>(record.get().as_bytes()) {
-            Some(record) => records.push(record),
-            None => unread.push(name_of(record)),
-        }
-    }
+    let Page { total, mut records, unread } = Page::<T>::read(answer, request).await?;
     records.sort_by_cached_key(T::key);
     note_skipped(request, unread.len());
     let seen = records.len() + unread.len();
-    let is_reached = page.total.is_none_or(|total| usize::try_from(total) == Ok(seen));
+    let is_reached = total.is_none_or(|total| usize::try_from(total) == Ok(seen));
     let complete = unread.is_empty() && is_reached;
-    Ok(Listing { complete, total: page.total, is_reached, unread, changed: false, records })
+    Ok(Listing { complete, total, is_reached, unread, changed: false, records })
 }
 
 /// Reads a paged list to its end (service API, Response envelope, paged object).
@@ -102,11 +95,11 @@ impl<T: Record> Pages<T> {
         if size < PAGE_SIZE {
             // The service treats 0 as its default or as none: it may return more if more is requested.
             self.unread.clear();
-            size = self.add(&ask(client, context, request, retry, 1, PAGE_SIZE).await?, request)?;
+            size = self.add(ask(client, context, request, retry, 1, PAGE_SIZE).await?, request).await?;
         }
         while !self.is_over(size) {
             let (records, unread) = (self.records.len(), self.unread.len());
-            self.add(&ask(client, context, request, retry, number, size).await?, request)?;
+            self.add(ask(client, context, request, retry, number, size).await?, request).await?;
             if self.records.len() == records && (self.total.is_none() || self.unread.len() == unread) {
                 // Unreadable records of a page that repeats another one are not counted again.
                 self.unread.truncate(unread);
@@ -130,7 +123,7 @@ impl<T: Record> Pages<T> {
         }
         let retry = if retry == Retry::Never { retry } else { Retry::UnlessTooMuch };
         match ask(client, context, request, retry, 1, 0).await {
-            Ok(answer) => self.add(&answer, request).map(Some),
+            Ok(answer) => self.add(answer, request).await.map(Some),
             Err(error) if error.is_too_much() => {
                 tracing::info!(endpoint = %request.endpoint, %error, "lists are read in pages from now on");
                 client.lists_in_pages().store(true, Ordering::Relaxed);
@@ -141,17 +134,13 @@ impl<T: Record> Pages<T> {
     }
 
     /// Adds a page; returns its number of records.
-    fn add(&mut self, answer: &Answer, request: &Request) -> Result<usize, Error> {
-        let page = Page::read(answer, request)?;
+    async fn add(&mut self, answer: Answer, request: &Request) -> Result<usize, Error> {
+        let page = Page::<T>::read(answer, request).await?;
         self.moved |= self.total.is_some() && self.total != page.total;
         self.total = page.total;
-        let count = page.data.len();
-        for record in page.data {
-            match read::<T>(record.get().as_bytes()) {
-                Some(record) => drop(self.records.insert(record.key(), record)),
-                None => self.unread.push(name_of(record)),
-            }
-        }
+        let count = page.records.len() + page.unread.len();
+        self.records.extend(page.records.into_iter().map(|record| (record.key(), record)));
+        self.unread.extend(page.unread);
         Ok(count)
     }
 
@@ -192,26 +181,43 @@ async fn ask(
     client.read(context, &request, retry).await
 }
 
-/// The unparsed records of one answer, from a paged object or an array.
-struct Page<'a> {
+/// The records of one answer, from a paged object or an array, and the names of those that cannot be read.
+struct Page<T> {
     total: Option<i64>,
-    data: Vec<&'a RawValue>,
+    records: Vec<T>,
+    unread: Vec<Option<String>>,
 }
 
-impl<'a> Page<'a> {
+impl<T: Record> Page<T> {
+    async fn read(answer: Answer, request: &Request) -> Result<Self, Error> {
+        let endpoint = request.endpoint;
+        beside(answer.result.len(), move || Self::parse(&answer, endpoint)).await?
+    }
+
     /// Reads an array, null, an object with `data`, or an object whose total is 0 (services write an empty list in many
     /// ways). Any other shape is an error: an unknown shape must not pass for an empty list.
-    fn read(answer: &'a Answer, request: &Request) -> Result<Self, Error> {
-        if let Ok(data) = serde_json::from_slice::<Option<Vec<_>>>(&answer.result) {
-            return Ok(Self { total: None, data: data.unwrap_or_default() });
-        }
-        let fields = serde_json::from_slice::<BTreeMap<String, &'a RawValue>>(&answer.result).unwrap_or_default();
-        let total = fields.get("total").and_then(|total| i64::read(&serde_json::from_str(total.get()).ok()?));
-        match fields.get("data").and_then(|data| serde_json::from_str(data.get()).ok()) {
-            Some(data) => Ok(Self { total, data }),
-            None if total == Some(0) => Ok(Self { total, data: Vec::new() }),
+    fn parse(answer: &Answer, endpoint: Endpoint) -> Result<Self, Error> {
+        let result = str::from_utf8(&answer.result).unwrap_or_default();
+        let mut total = None;
+        let data = serde_json::from_str(result).ok().or_else(|| {
+            let fields = members(result, "data total").unwrap_or_default();
+            total = fields.get("total").and_then(|total| i64::read(&read(total.get().as_bytes())?));
+            fields.get("data").and_then(|data| serde_json::from_str(data.get()).ok())
+        });
+        match data {
+            Some(Elements(data)) => {
+                let mut page = Self { total, records: Vec::new(), unread: Vec::new() };
+                for record in data {
+                    match read::<T>(record.get().as_bytes()) {
+                        Some(record) => page.records.push(record),
+                        None => page.unread.push(name_of(record)),
+                    }
+                }
+                Ok(page)
+            }
+            None if total == Some(0) => Ok(Self { total, records: Vec::new(), unread: Vec::new() }),
             None => Err(Error::Undecodable(Box::new(UnreadAnswer {
-                endpoint: request.endpoint,
+                endpoint,
                 status: 200,
                 reason: "the result is not a list".to_owned(),
                 ids: answer.ids.clone(),
@@ -223,7 +229,7 @@ impl<'a> Page<'a> {
 
 /// The name of an unreadable record.
 fn name_of(record: &RawValue) -> Option<String> {
-    let fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(record.get()).ok()?;
+    let fields: serde_json::Map<String, serde_json::Value> = read(record.get().as_bytes())?;
     ["instance_alias", "name", "image_name"].iter().find_map(|name| fields.get(*name)?.as_str().map(str::to_owned))
 }
 

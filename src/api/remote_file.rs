@@ -14,11 +14,13 @@ use reqwest::{
     redirect, retry,
 };
 use secrecy::{ExposeSecret, SecretString};
+use tokio::time::Instant;
 use url::Url;
 
 use crate::api::{
     error::Cause,
     proxies::Proxies,
+    retry::retry_after,
     settings::{Settings, is_loopback, names_a_host},
     transport::{roots, trusting},
 };
@@ -54,6 +56,12 @@ pub enum RemoteError {
     /// The server does not support ranges.
     #[error("the server does not support range requests")]
     NoRanges,
+    /// The server limits the pace of requests.
+    #[error("the server answered {}: it limits the number of requests", StatusCode::TOO_MANY_REQUESTS)]
+    Limited {
+        /// The wait that it asks for.
+        wait: Option<Duration>,
+    },
     /// A redirect that is not followed: to an address without https, or after too many others.
     #[error("{0}")]
     Redirect(Cause),
@@ -69,8 +77,8 @@ impl RemoteError {
     /// Whether a retry may succeed.
     fn may_pass(&self) -> bool {
         match self {
-            Self::Connection(_) | Self::Lookup(_) => true,
-            Self::Status(status) => status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS,
+            Self::Connection(_) | Self::Limited { .. } | Self::Lookup(_) => true,
+            Self::Status(status) => status.is_server_error(),
             Self::BadAddress { .. }
             | Self::BeyondTheEnd
             | Self::Changed
@@ -92,6 +100,8 @@ pub struct RemoteFile {
     token: Option<HeaderValue>,
     /// [`Settings::max_retries`].
     max_retries: usize,
+    /// When the caller stops waiting.
+    deadline: Option<Instant>,
     proxies: Proxies,
     /// The versions of the files that were read: pieces of different ones are no file.
     versions: Arc<Mutex<HashMap<String, FileVersion>>>,
@@ -153,7 +163,7 @@ impl RemoteFile {
         let user_agent = settings.user_agent.to_string();
         let (max_retries, proxies) = (settings.max_retries, settings.proxies.clone());
         let (versions, has_no_tags) = (Arc::default(), false);
-        Ok(Self { client, url, user_agent, token: None, max_retries, proxies, versions, has_no_tags })
+        Ok(Self { client, url, user_agent, token: None, max_retries, deadline: None, proxies, versions, has_no_tags })
     }
 
     /// The same file, of which no version is known yet.
@@ -177,6 +187,12 @@ impl RemoteFile {
             bearer
         });
         Self { token, ..self }
+    }
+
+    /// For a caller who stops waiting then.
+    #[must_use]
+    pub fn until(self, deadline: Instant) -> Self {
+        Self { deadline: Some(deadline), ..self }
     }
 
     /// The path of the address, which identifies the file.
@@ -209,7 +225,18 @@ impl RemoteFile {
             .with_max_delay(Duration::from_secs(5))
             .with_jitter()
             .with_max_times(self.max_retries);
-        (|| self.request(path, offset, length)).retry(pauses).when(RemoteError::may_pass).await
+        (|| self.request(path, offset, length))
+            .retry(pauses)
+            .when(RemoteError::may_pass)
+            .adjust(|error, pause| match error {
+                RemoteError::Limited { wait } => {
+                    let pause = pause?.max(wait.unwrap_or_default());
+                    // The error names the pace, and a caller who gives up first would not.
+                    self.deadline.is_none_or(|deadline| Instant::now() + pause < deadline).then_some(pause)
+                }
+                _ => pause,
+            })
+            .await
     }
 
     async fn request(&self, path: &str, offset: u64, length: usize) -> Result<(Vec<u8>, u64), RemoteError> {
@@ -234,6 +261,10 @@ impl RemoteFile {
             // An empty file has no valid range.
             StatusCode::RANGE_NOT_SATISFIABLE if offset == 0 => return Ok((Vec::new(), 0)),
             StatusCode::RANGE_NOT_SATISFIABLE => return Err(RemoteError::BeyondTheEnd),
+            StatusCode::TOO_MANY_REQUESTS => {
+                let wait = retry_after(answer.headers(), jiff::Timestamp::now().as_second());
+                return Err(RemoteError::Limited { wait });
+            }
             status => return Err(RemoteError::Status(status)),
         }
         let (first, size) = content_range(answer.headers()).ok_or(RemoteError::NoRanges)?;
@@ -427,6 +458,24 @@ mod tests {
             assert!(matches!(file.size("/busy").await.unwrap_err(), RemoteError::Status(_)));
         }
         assert_eq!(server.received_requests().await.unwrap().len(), 1 + 2);
+    }
+
+    /// It gave up after ten seconds.
+    #[tokio::test]
+    async fn a_pace_that_the_server_asks_for_is_kept_within_the_limit_of_the_caller() {
+        let server = MockServer::start().await;
+        for (at, wait) in [("/soon", "1"), ("/late", "60")] {
+            let limited = ResponseTemplate::new(429).insert_header("Retry-After", wait);
+            Mock::given(path(at)).respond_with(limited).up_to_n_times(1).mount(&server).await;
+            answers(&server, at, part("bytes 0-3/10", b"abcd")).await;
+        }
+        let begun = Instant::now();
+        assert_eq!(file(&server, "/soon").bytes("/soon", 0, 4).await.unwrap(), b"abcd");
+        assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+        let begun = Instant::now();
+        let late = file(&server, "/late").until(begun + Duration::from_secs(40)).size("/late").await.unwrap_err();
+        assert!(late.to_string().contains("it limits the number of requests"), "{late}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
-use crate::api::{progress::Progress, proxies::Proxies};
+use crate::api::{encoding::trimmed, progress::Progress, proxies::Proxies};
 
 /// The settings of a [`Client`](crate::api::Client).
 ///
@@ -85,11 +85,10 @@ pub enum TokenSource {
     Value(SecretString),
 }
 
-/// A token or key without the white space around it, which files and secret stores add; `None` if the rest cannot be
-/// sent in a header.
+/// A token or key, [trimmed]; `None` if the rest cannot be sent in a header.
 #[must_use]
 pub fn credential(given: &SecretString) -> Option<SecretString> {
-    let text = given.expose_secret().trim();
+    let text = trimmed(given.expose_secret());
     text.chars().all(|c| matches!(c, ' '..='~')).then(|| text.into())
 }
 

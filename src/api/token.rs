@@ -26,6 +26,9 @@ use crate::api::{
 /// The time limit of the program.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
+/// How long the output is read after the end of the program, whose words are in the pipe then.
+const DRAINED: Duration = Duration::from_millis(500);
+
 /// How long a failure of the program is cached. A temporary one must not end a long apply.
 const FAILURE_LASTS: Duration = Duration::from_secs(10);
 
@@ -157,17 +160,38 @@ async fn run(program: &str, arguments: &[String]) -> Result<SecretString, TokenE
         .spawn()
         .map_err(not_started)?;
     let mut printed = Vec::new();
-    if let Some(output) = child.stdout.take() {
-        output.take(LONGEST_TOKEN + 1).read_to_end(&mut printed).await.map_err(not_started)?;
-    }
+    let output = child.stdout.take();
+    let reading = async {
+        match output {
+            Some(output) => output.take(LONGEST_TOKEN + 1).read_to_end(&mut printed).await.map(drop),
+            None => Ok(()),
+        }
+    };
+    let status = {
+        tokio::pin!(reading);
+        tokio::select! {
+            biased;
+            read = &mut reading => read.map(|()| None),
+            status = child.wait() => {
+                // A process that it left behind, such as an agent, may hold the pipe open for ever.
+                let _ = timeout(DRAINED, reading).await;
+                status.map(Some)
+            }
+        }
+    };
+    let status = status.map_err(not_started)?;
     if printed.len() as u64 > LONGEST_TOKEN {
         return Err(TokenError::NoToken { program: named() });
     }
-    let status = child.wait().await.map_err(not_started)?;
+    let status = match status {
+        Some(status) => status,
+        None => child.wait().await.map_err(not_started)?,
+    };
     if !status.success() {
         return Err(TokenError::Failed { program: named(), status: status.to_string() });
     }
-    let token = String::from_utf8(printed).ok().and_then(|text| credential(&text.into()));
+    let line = printed.trim_ascii_start().split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let token = str::from_utf8(line).ok().and_then(|text| credential(&text.into()));
     token.filter(|token| !token.expose_secret().is_empty()).ok_or_else(|| TokenError::NoToken { program: named() })
 }
 
@@ -214,6 +238,23 @@ mod tests {
         let text = format!("{error} {error:?}");
         assert!(text.contains(said), "{text}");
         assert!(!text.contains("planted"), "{text}");
+    }
+
+    /// It was killed after 30 s, though it had ended.
+    #[rstest]
+    #[case::a_line("echo token")]
+    #[case::no_end_of_line("printf token")]
+    #[case::a_mark("printf '\\357\\273\\277token\\nand a note\\n'")]
+    #[tokio::test]
+    async fn a_process_that_the_program_leaves_behind_is_not_waited_for(#[case] script: &str) {
+        let begun = Instant::now();
+        let folder = tempfile::tempdir().unwrap();
+        let left = folder.path().join("pid");
+        let token = print(&shell(&format!("sleep 600 & echo $! >{}; {script}", left.display()))).await;
+        let left = std::fs::read_to_string(left).unwrap().trim().parse().unwrap();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(left), nix::sys::signal::Signal::SIGKILL).unwrap();
+        assert_eq!(token.unwrap().expose_secret(), "token");
+        assert!(begun.elapsed() < TIME_LIMIT / 2, "{:?}", begun.elapsed());
     }
 
     #[tokio::test]

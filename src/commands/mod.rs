@@ -28,7 +28,11 @@ use std::{
 };
 
 pub use self::service::ServiceArguments;
-use crate::provider::{Environment, NoHome};
+use crate::{
+    plugin::with_causes,
+    provider::{Environment, NoHome},
+    review::visible,
+};
 
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +74,13 @@ impl From<NoHome> for Failure {
     fn from(error: NoHome) -> Self {
         Self::new(error.to_string())
     }
+}
+
+/// An error with its causes, made safe for a terminal: a cause may be the words of the service or of a file.
+#[must_use]
+pub fn sentence(error: &dyn Error) -> String {
+    let lines = with_causes(error);
+    lines.split('\n').map(|line| visible(line, usize::MAX)).collect::<Vec<_>>().join("\n")
 }
 
 /// Rows with aligned columns, and the columns of these numbers to the right.

@@ -31,12 +31,6 @@ pub fn is_ignored(name: &str) -> bool {
     name.starts_with('.') || name.ends_with('~') || (name.starts_with('#') && name.ends_with('#'))
 }
 
-/// HCL without its byte order mark, which Terraform and OpenTofu skip.
-#[must_use]
-pub fn without_mark(text: &str) -> &str {
-    text.strip_prefix('\u{feff}').unwrap_or(text)
-}
-
 /// The path of this version of the provider in a mirror, for a host (plugin protocol, local installation).
 #[must_use]
 pub fn package(host: &str) -> PathBuf {

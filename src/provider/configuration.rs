@@ -68,8 +68,8 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "api_token_command",
                 Type::list(Type::String),
-                "A program, with its arguments, that prints the API token. It runs without a shell or standard input, \
-                 for at most 30 seconds. It runs again only if the service refuses the token.",
+                "A program, with its arguments, that prints the API token as its first line. It runs without a shell \
+                 or standard input, for at most 30 seconds. It runs again only if the service refuses the token.",
             ),
             Attribute::optional(
                 "api_key",

@@ -1,6 +1,7 @@
 //! Rules for names and paths that can be checked without the service.
 
 use crate::{
+    api::trimmed,
     framework::{Attr, schema::Validator},
     review::rules::utf_8,
 };
@@ -22,7 +23,7 @@ pub(super) fn is_one_word(text: &str) -> bool {
 
 /// The rule for a key that is sent in a header.
 pub(super) fn one_line() -> Validator {
-    Validator::text("one line of printable ASCII", |key| key.trim().chars().all(|c| matches!(c, ' '..='~')))
+    Validator::text("one line of printable ASCII", |key| trimmed(key).chars().all(|c| matches!(c, ' '..='~')))
 }
 
 /// The rule for an argument that names an instance. A llama server's `id`, which has a port, is none.

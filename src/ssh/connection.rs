@@ -26,6 +26,7 @@ use crate::ssh::{
     host_key::{self, algorithms, others},
     identity::{self, Identities},
     login::login,
+    session::patience,
 };
 
 /// A connection after its login.
@@ -66,14 +67,14 @@ impl Hop {
     }
 
     /// Connects and logs in, once.
-    pub(super) async fn reach(&self, limits: &SessionLimits) -> Result<Connection, Error> {
+    pub(super) async fn reach(&self, limits: &SessionLimits, deadline: Instant) -> Result<Connection, Error> {
         let bastion = match &self.bastion {
-            Some(bastion) => Some(bastion.hold(limits).await?),
+            Some(bastion) => Some(bastion.hold(limits, deadline).await?),
             None => None,
         };
         let (mut handle, facts) = self.shake_hands(bastion.as_deref(), limits).await?;
         let address = self.target.address();
-        login(&mut handle, &facts, &self.target, &self.identities, limits).await?;
+        login(&mut handle, &facts, &self.target, &self.identities, patience(limits, deadline)).await?;
         let host_key = facts.host_key().cloned().ok_or_else(|| self.unreachable("the server sent no host key"))?;
         let user = self.target.user.clone();
         Ok(Connection { handle, facts, host_key, address, user, bastion })
@@ -83,13 +84,14 @@ impl Hop {
     fn hold<'a>(
         &'a self,
         limits: &'a SessionLimits,
+        deadline: Instant,
     ) -> Pin<Box<dyn Future<Output = Result<Arc<Connection>, Error>> + Send + 'a>> {
         Box::pin(async move {
             let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
             if let Some(connection) = held.filter(|connection| !connection.facts.is_gone()) {
                 return Ok(connection);
             }
-            let connection = Arc::new(self.reach(limits).await.map_err(of_a_bastion)?);
+            let connection = Arc::new(self.reach(limits, deadline).await.map_err(of_a_bastion)?);
             *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection.clone());
             Ok(connection)
         })

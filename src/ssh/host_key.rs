@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use russh::keys::{Algorithm, EcdsaCurve, HashAlg, PublicKey, ssh_key::Fingerprint};
 
-use crate::ssh::Error;
+use crate::ssh::{Error, identity::clean};
 
 /// The accepted algorithms in order of preference if the pin names none. Signatures over SHA-1 are excluded.
 const ALGORITHMS: [Algorithm; 6] = [
@@ -135,7 +135,7 @@ impl FromStr for Pin {
 
     /// Reads `ssh-ed25519 AAAA… comment` or `SHA256:…`; an error never repeats the text, which may be a private key.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let text = text.trim();
+        let text = &*clean(text);
         if text.starts_with("SHA256:") {
             let fingerprint = text.trim_end_matches('=').parse();
             return fingerprint

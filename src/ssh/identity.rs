@@ -11,10 +11,12 @@ use russh::{
             client::{AgentClient, AgentStream},
         },
         decode_secret_key,
+        ssh_encoding::Decode,
         ssh_key::{encoding::DecodePem, public::KeyData},
     },
 };
 use secrecy::{ExposeSecret, SecretString};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, join, sink};
 
 use super::{Credentials, Error, error::said, login::LoginUnderWay, short_key::ShortKey};
 
@@ -26,6 +28,8 @@ pub(super) struct Identities {
     certificate: Option<Certificate>,
     /// The public half of a key that only the agent can use.
     named: Option<KeyData>,
+    /// The name of the credential that has a passphrase, if one has.
+    locked: Option<String>,
 }
 
 /// A private key, and the certificate for it.
@@ -46,7 +50,7 @@ impl fmt::Display for SshIdentity {
 /// Reads the keys that are given as text.
 pub(super) fn given(credentials: &Credentials) -> Result<Identities, Error> {
     let certificate = credentials.certificate.as_deref().map(certificate).transpose()?;
-    let mut identities = Identities { keys: Vec::new(), certificate, named: None };
+    let mut identities = Identities { keys: Vec::new(), certificate, named: None, locked: None };
     if let Some(text) = &credentials.private_key {
         identities.take(text, "private key".to_owned(), None, credentials)?;
     }
@@ -93,11 +97,13 @@ impl Identities {
         beside: Option<&str>,
         credentials: &Credentials,
     ) -> Result<(), Error> {
+        let text = &SecretString::from(clean(text.expose_secret()));
         match private_key(text, &what) {
             Ok(key) => self.keys.push(SshIdentity { key: Arc::new(key), certificate: None, what }),
             Err(error) if credentials.agent.is_none() => return Err(error),
             Err(error) => {
                 let is_locked = matches!(error, Error::EncryptedKey { .. });
+                self.locked = is_locked.then_some(what);
                 let beside = beside.filter(|_| is_locked).and_then(public_half);
                 self.named = public_half(text.expose_secret()).or(beside);
                 // If the key is unknown, all keys of the agent are tried.
@@ -121,7 +127,7 @@ impl Identities {
 
 /// The public half of a key: of a public key, or of a private one in OpenSSH's form, which has it in the clear.
 fn public_half(text: &str) -> Option<KeyData> {
-    let text = text.trim();
+    let text = &*clean(text);
     let private = || PrivateKey::from_openssh(text).ok().map(|key| key.public_key().clone());
     PublicKey::from_openssh(text).ok().or_else(private).map(|key| key.key_data().clone())
 }
@@ -136,11 +142,19 @@ fn no_utf_8(content: &[u8]) -> &'static str {
     }
 }
 
+/// The text of a key without what its way here added: indentation of here-documents, Windows line ends, a byte order
+/// mark, and the line breaks of one line that JSON and .env files write as `\n`.
+pub(super) fn clean(text: &str) -> String {
+    let is_space = |c: char| c.is_whitespace() || c == '\u{feff}';
+    let text = text.trim_matches(is_space);
+    let line_break = if text.contains('\n') { "\n" } else { "\\n" };
+    let lines = text.split(line_break).map(|line| line.trim_end_matches("\\r").trim_matches(is_space));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 fn private_key(text: &SecretString, what: &str) -> Result<PrivateKey, Error> {
     let bad = |reason: &str| Error::BadKey { what: what.to_owned(), reason: reason.to_owned() };
-    // Indentation of here-documents, Windows line ends and a byte order mark are removed.
-    let is_space = |c: char| c.is_whitespace() || c == '\u{feff}';
-    let lines: Vec<&str> = text.expose_secret().lines().map(|line| line.trim_matches(is_space)).collect();
+    let lines: Vec<&str> = text.expose_secret().lines().collect();
     if lines.iter().all(|line| line.is_empty()) {
         return Err(bad("it is empty"));
     }
@@ -151,13 +165,12 @@ fn private_key(text: &SecretString, what: &str) -> Result<PrivateKey, Error> {
     if public_half(text.expose_secret()).is_some() && !lines.iter().any(is_private) {
         return Err(bad("it is the public half, not a private key: it names a key of an agent"));
     }
-    if Certificate::from_openssh(text.expose_secret().trim()).is_ok() {
+    if Certificate::from_openssh(text.expose_secret()).is_ok() {
         return Err(bad("it is a certificate, which is another argument: certificate"));
     }
     if !lines.iter().any(is_private) {
         return Err(bad("it is not a private key (a PEM block that begins with `-----BEGIN … PRIVATE KEY-----`)"));
     }
-    let text = SecretString::from(lines.join("\n"));
     let read = decode_secret_key(text.expose_secret(), None);
     match read.or_else(|error| ShortKey::decode_pem(text.expose_secret()).map(|short| short.0).map_err(|_| error)) {
         Ok(key) if key.is_encrypted() => Err(Error::EncryptedKey { what: what.to_owned() }),
@@ -183,8 +196,7 @@ fn is_mark_of_encryption(line: &str) -> bool {
 }
 
 fn certificate(text: &str) -> Result<Certificate, Error> {
-    let text = text.trim();
-    let certificate = Certificate::from_openssh(text)
+    let certificate = Certificate::from_openssh(&clean(text))
         .map_err(|_| bad_certificate("it is not an OpenSSH certificate (one line, as in a `-cert.pub` file)"))?;
     if !certificate.cert_type().is_user() {
         return Err(bad_certificate("it is the certificate of a host, not of a user"));
@@ -208,6 +220,7 @@ pub(super) async fn offer(
         Ok(opened) => opened,
         Err(error) => {
             login.note(format!("agent at {}, which failed: {}", socket.display(), said(&error.to_string())));
+            note_locked(login, given);
             return Ok(false);
         }
     };
@@ -221,6 +234,9 @@ pub(super) async fn offer(
             login.note(format!("agent at {}, which does not have the given key", socket.display()));
         }
     }
+    if named.is_none() || identities.is_empty() {
+        note_locked(login, given);
+    }
     for (index, identity) in identities.iter().enumerate() {
         if index == most {
             login.note(format!("the agent's other {} keys were not tried", identities.len() - most));
@@ -233,6 +249,13 @@ pub(super) async fn offer(
     Ok(false)
 }
 
+/// Names the key with a passphrase that the agent is not known to have.
+fn note_locked(login: &mut LoginUnderWay<'_>, given: &Identities) {
+    if let Some(locked) = &given.locked {
+        login.note(format!("{locked}, which has a passphrase: load it into the agent with ssh-add"));
+    }
+}
+
 async fn open(login: &mut LoginUnderWay<'_>, socket: &Path) -> Result<(Client, Vec<AgentIdentity>), keys::Error> {
     let mut agent = client(socket).await?;
     let (handle, _) = login.handle();
@@ -240,8 +263,39 @@ async fn open(login: &mut LoginUnderWay<'_>, socket: &Path) -> Result<(Client, V
         // Needed for keys that are limited to certain hosts; agents before OpenSSH 8.9 do not support it.
         let _ = agent.bind_session(&binding, false).await;
     }
-    let identities = agent.request_identities().await?;
-    Ok((agent, identities))
+    let mut stream = agent.into_inner();
+    let identities = identities(&mut stream).await?;
+    Ok((AgentClient::connect(stream), identities))
+}
+
+/// The keys of an agent (draft-miller-ssh-agent, section 3.5) that the library can read. It reads all or none, so that
+/// each is given to it alone, without the comment, which need not be UTF-8.
+async fn identities(stream: &mut (impl AgentStream + Unpin)) -> Result<Vec<AgentIdentity>, keys::Error> {
+    const REQUEST: [u8; 5] = [0, 0, 0, 1, 11];
+    const ANSWER: u8 = 12;
+    /// That of the library.
+    const LARGEST: u32 = 256 << 10;
+
+    stream.write_all(&REQUEST).await?;
+    let length = stream.read_u32().await?;
+    if length > LARGEST {
+        return Err(keys::Error::AgentProtocolError);
+    }
+    let mut answer = Vec::new();
+    stream.take(length.into()).read_to_end(&mut answer).await?;
+    let Some((&ANSWER, mut rest)) = answer.split_first() else { return Ok(Vec::new()) };
+    let mut identities = Vec::new();
+    for _ in 0..u32::decode(&mut rest)? {
+        let (blob, _comment) = (Vec::<u8>::decode(&mut rest)?, Vec::<u8>::decode(&mut rest)?);
+        let length = |part: &[u8]| u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes();
+        let alone = [&[ANSWER, 0, 0, 0, 1][..], &length(&blob), &blob, &[0; 4]].concat();
+        let frame = [&length(&alone)[..], &alone].concat();
+        match AgentClient::connect(join(&*frame, sink())).request_identities().await {
+            Ok(one) => identities.extend(one),
+            Err(error) => tracing::debug!(%error, "a key of the agent is not used: it cannot be read"),
+        }
+    }
+    Ok(identities)
 }
 
 async fn offer_one(
@@ -341,6 +395,38 @@ mod tests {
 
     fn with_key(text: &str) -> Credentials {
         Credentials { private_key: Some(text.into()), ..Credentials::default() }
+    }
+
+    /// It refused all of them.
+    #[tokio::test]
+    async fn a_key_of_an_agent_that_cannot_be_read_leaves_the_others() {
+        let ed25519 = [&b"\0\0\0\x0bssh-ed25519\0\0\0\x20"[..], &[7; 32]].concat();
+        let field = |bytes: &[u8]| [&u32::try_from(bytes.len()).unwrap().to_be_bytes()[..], bytes].concat();
+        let listed = [
+            [field(b"\0\0\0\x0essh-slhdsa-new\0\0\0\x01x"), field(b"of a kind to come")].concat(),
+            [field(&ed25519), field(b"caf\xe9")].concat(),
+        ];
+        let answer = [&b"\x0c\0\0\0\x02"[..], &listed.concat()].concat();
+        let (mut ours, mut agent) = tokio::io::duplex(4096);
+        agent.write_all(&field(&answer)).await.unwrap();
+        let read = identities(&mut ours).await.unwrap();
+        let [AgentIdentity::PublicKey { key, .. }] = &*read else { panic!("{read:?}") };
+        assert_eq!(key.algorithm(), Algorithm::Ed25519);
+    }
+
+    /// JSON and .env files write line breaks as two letters.
+    #[test]
+    fn a_key_in_one_line_is_read() {
+        let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+        for text in [PKCS8[0], PKCS8[1], SHORT] {
+            for line_break in ["\\n", "\\r\\n"] {
+                let one = format!("{}{line_break}\n", lines(text).replace('\n', line_break));
+                let [whole, one] = [&lines(text), &one].map(|text| given(&with_key(text)).unwrap().keys);
+                assert_eq!(whole[0].key.public_key(), one[0].key.public_key());
+            }
+        }
+        // Of PuTTY's form, in lines: a comment is left as it is.
+        assert_eq!(clean("Comment: C:\\new\nx"), "Comment: C:\\new\nx");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The login with the credentials of a target.
 
+use std::time::Duration;
+
 use russh::{
     AgentAuthError, MethodKind, MethodSet, Signer,
     client::{AuthResult, Handle, KeyboardInteractiveAuthResponse},
@@ -12,7 +14,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 
 use super::{
-    Credentials, Error, SessionLimits, Target,
+    Credentials, Error, Target,
     error::{is_lasting, said},
     handler::{Handler, PeerFacts},
     identity::{self, Identities, SshIdentity},
@@ -24,11 +26,11 @@ pub(super) async fn login(
     facts: &PeerFacts,
     target: &Target,
     identities: &Identities,
-    limits: &SessionLimits,
+    limit: Duration,
 ) -> Result<(), Error> {
     let unreachable = |reason: String| Error::Unreachable { address: target.address(), reason };
     let mut login = LoginUnderWay { handle, facts, user: &target.user, offered: MethodSet::empty(), tried: Vec::new() };
-    let Ok(outcome) = timeout(limits.connect, login.run(target, identities)).await else {
+    let Ok(outcome) = timeout(limit, login.run(target, identities)).await else {
         return Err(unreachable("it does not finish the login".to_owned()));
     };
     let LoginUnderWay { offered, mut tried, .. } = login;

@@ -43,7 +43,8 @@ pub use self::{
 /// The limits of a session. All have a safe default; the deadline of [`connect`] overrides them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// The longest time for one step of a connection: TCP, handshake, login, a channel. Default 20 s.
+    /// The longest time for one step of a connection: TCP, handshake, a channel. A login and its test command may take
+    /// longer, up to the deadline. Default 20 s.
     pub connect: Duration,
     /// The silence after which a keepalive is sent. Default 10 s.
     pub keepalive: Duration,

@@ -225,7 +225,7 @@ async fn establish(
     let hop = Hop::new(target).await?;
     let mut last = None;
     let (mut denied_since, mut denials) = (None, 0);
-    let attempts = (|| attempt(&hop, limits, wanted))
+    let attempts = (|| attempt(&hop, limits, deadline, wanted))
         .retry(schedule())
         .when(|error| match error {
             Error::Denied { .. } => {
@@ -257,18 +257,24 @@ async fn establish(
     }
 }
 
-async fn attempt(hop: &Hop, limits: &SessionLimits, wanted: Wanted) -> Result<Connection, Error> {
-    let connection = hop.reach(limits).await?;
+async fn attempt(hop: &Hop, limits: &SessionLimits, deadline: Instant, wanted: Wanted) -> Result<Connection, Error> {
+    let connection = hop.reach(limits, deadline).await?;
     if wanted == Wanted::Commands {
-        ready(&connection, limits).await?;
+        ready(&connection, limits, deadline).await?;
     }
     Ok(connection)
 }
 
+/// The time limit of a login, and of its test command: a directory service that is slow would be as slow again in the
+/// next attempt. A tenth of the time is left, so that the error names the step.
+pub(super) fn patience(limits: &SessionLimits, deadline: Instant) -> Duration {
+    limits.connect.max(deadline.saturating_duration_since(Instant::now()).mul_f64(0.9))
+}
+
 /// Runs a script that does nothing: an instance that starts accepts logins before commands work, and some users have no
 /// shell.
-async fn ready(connection: &Connection, limits: &SessionLimits) -> Result<(), Error> {
-    let ran = timeout(limits.connect, connection.script(":", &[], limits.output)).await;
+async fn ready(connection: &Connection, limits: &SessionLimits, deadline: Instant) -> Result<(), Error> {
+    let ran = timeout(patience(limits, deadline), connection.script(":", &[], limits.output)).await;
     let reason = match ran {
         Err(_) => "it does not finish".to_owned(),
         Ok(Ok(output)) if output.is_success() => return Ok(()),

@@ -10,6 +10,8 @@ use std::{
 use bytes::Bytes;
 use futures_util::Stream;
 
+use crate::api::encoding::without_mark;
+
 /// The largest event that is read, in bytes.
 const LARGEST: usize = 16 << 20;
 
@@ -144,7 +146,7 @@ impl Decoder {
     fn end_line(&mut self, ready: &mut VecDeque<ServerEvent>) {
         let bytes = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&bytes);
-        let line = if self.begun { &*text } else { text.strip_prefix('\u{feff}').unwrap_or(&text) };
+        let line = if self.begun { &*text } else { without_mark(&text) };
         self.begun = true;
         if line.is_empty() {
             return self.end_event(ready);

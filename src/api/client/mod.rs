@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::{
+    beside::beside,
     context::{Context, CorrectedClock},
     endpoint::{ChangeUnderWay, Effect, Endpoint, Request},
     envelope::{self, Answer},
@@ -441,9 +442,13 @@ impl Client {
             );
         }
         let date = sent.as_ref().ok().and_then(|incoming| server_time(&incoming.headers));
-        let outcome = sent
-            .and_then(|incoming| envelope::open(endpoint, &incoming, now))
-            .map_err(|error| self.without_secrets(error, Some(&token.secret)));
+        let outcome = match sent {
+            Ok(incoming) => {
+                beside(incoming.body.len(), move || envelope::open(endpoint, &incoming, now)).await.flatten()
+            }
+            Err(error) => Err(error),
+        };
+        let outcome = outcome.map_err(|error| self.without_secrets(error, Some(&token.secret)));
         let ids = match &outcome {
             Ok(answer) => {
                 self.shared.date.store(date.unwrap_or_default(), Ordering::Relaxed);

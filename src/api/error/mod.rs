@@ -281,6 +281,8 @@ fn is_transient(status: u16) -> bool {
 /// Why an answer may be too much for one request.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 pub(super) enum TooMuch {
+    #[error("the answer is more than 200 times as large as what was sent")]
+    Inflated,
     #[error("the answer is larger than 64 MiB")]
     Large,
     #[error("the request timed out")]

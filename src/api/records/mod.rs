@@ -27,9 +27,12 @@ pub trait Record: DeserializeOwned + Send + Sync + 'static {
     fn key(&self) -> Self::Key;
 }
 
-/// Reads one record; `None` if its key is missing.
+/// Reads one record; `None` if its key is missing, or if it is longer than a record can be.
 pub(crate) fn read<T: DeserializeOwned>(json: &[u8]) -> Option<T> {
-    serde_json::from_slice(json).ok()
+    /// Fields are read as trees, which take many times the size of their text.
+    const LARGEST: usize = 256 << 10;
+
+    if json.len() > LARGEST { None } else { serde_json::from_slice(json).ok() }
 }
 
 /// A record of a catalogue: the fields that code decides by, and all that the service sent.

@@ -25,10 +25,9 @@ use self::{
     inventory::Inventory,
     states::AuditedState,
 };
-use super::{Failure, ServiceArguments, adopt, aligned, service::path_or_nothing};
+use super::{Failure, ServiceArguments, adopt, aligned, sentence, service::path_or_nothing};
 use crate::{
     api::{Client, Context, ObjectKind},
-    plugin::with_causes,
     provider::Environment,
     review::{Money, visible},
 };
@@ -162,7 +161,7 @@ const NO_STATE: &str = "--fail-on expired needs a STATE";
 
 /// Reports an error as wrong usage.
 pub(super) fn wrong_usage(failure: &Failure, told: &mut impl Write) -> Result<ExitCode, Failure> {
-    writeln!(told, "error: {}", with_causes(failure)).map_err(Failure::terminal)?;
+    writeln!(told, "error: {}", sentence(failure)).map_err(Failure::terminal)?;
     Ok(ExitCode::from(2))
 }
 

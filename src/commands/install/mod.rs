@@ -23,9 +23,9 @@ use terraform_plugin::process::replace;
 use self::cli_config::Obstacle;
 use super::{
     Failure, Surroundings,
-    terraform::{HOSTS, package, platform, without_mark},
+    terraform::{HOSTS, package, platform},
 };
-use crate::provider::ADDRESS;
+use crate::{api, provider::ADDRESS};
 
 /// The licence, which packages contain too: lock files cover all files of a package, and a release has the same two.
 const LICENSE: &[u8] = include_bytes!("../../../LICENSE");
@@ -322,7 +322,7 @@ fn package_hash(files: &[(&str, &[u8])]) -> String {
 fn differences(folder: &Path, installed: &[Installed]) -> Vec<String> {
     let file = folder.join(".terraform.lock.hcl");
     let Ok(text) = fs::read_to_string(&file) else { return Vec::new() };
-    let Ok(lock) = without_mark(&text).parse::<Body>() else {
+    let Ok(lock) = api::without_mark(&text).parse::<Body>() else {
         return vec!["The .terraform.lock.hcl of this folder cannot be parsed; init reports the reason.".to_owned()];
     };
     HOSTS.iter().filter_map(|host| difference(&lock, host, installed)).collect()

@@ -10,10 +10,8 @@ use hcl_edit::structure::{Block, Body, Structure};
 use serde::Deserialize;
 
 use crate::{
-    commands::{
-        Failure,
-        terraform::{is_ignored, without_mark},
-    },
+    api,
+    commands::{Failure, terraform::is_ignored},
     review::{Address, Location, visible},
 };
 
@@ -102,7 +100,7 @@ impl Sources {
         }
         for file in files {
             let text = fs::read_to_string(&file).unwrap_or_default();
-            let text = without_mark(&text);
+            let text = api::without_mark(&text);
             match hcl_edit::parser::parse_body(text) {
                 Ok(body) => self.read_file(reading, folder, module, &reading.root.name(&file), text, &body),
                 Err(error) => self.warnings.push(format!(

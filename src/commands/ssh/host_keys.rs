@@ -47,7 +47,8 @@ pub(super) async fn expect(file: &Path, uid: &str, pins: &[String], host: &str, 
         Ok(key) => key,
         Err(_) => {
             let known = known(file, uid).map_err(|error| Failure::reading(file.display(), error))?;
-            let key = match known {
+            // A line that does not match is of an earlier machine, and proves nothing about this one.
+            let key = match known.filter(|key| expected.matches(key)) {
                 Some(key) => key,
                 None => shown(host, port).await?,
             };

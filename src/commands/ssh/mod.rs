@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::target::{SshTarget, StateView};
 use super::{
-    Failure, ServiceArguments, Surroundings,
+    Failure, ServiceArguments, Surroundings, sentence,
     terraform::{Cli, CliError},
 };
 use crate::{
@@ -31,6 +31,7 @@ use crate::{
         database_id_hint,
         login::{Access, USER},
     },
+    review::visible,
 };
 
 /// The exit code of ssh's own failures, and of this command's: every other one may be the remote command's.
@@ -124,15 +125,18 @@ pub async fn run(arguments: Arguments, surroundings: Surroundings) -> Result<Exi
     let instance = arguments.service(&surroundings).instance(&uid).await?;
     if instance.status != Some(InstanceStatus::Running) {
         let status = instance.status.as_ref().map_or("in an unknown status", InstanceStatus::as_str);
+        let status = visible(status, usize::MAX);
         return Err(Failure::new(format!("instance {uid} is {status}; only a Running instance can be logged in to")));
     }
     if arguments.jupyter {
-        return print(&notebook(&instance).ok_or_else(|| Failure::new(format!("instance {uid} has no notebook")))?);
+        let address = notebook(&instance).ok_or_else(|| Failure::new(format!("instance {uid} has no notebook")))?;
+        return print(&visible(&address, usize::MAX));
     }
     let access = Access::of(&instance);
     let (Some(host), Some(port)) = (&access.host, access.port) else {
         return Err(Failure::new(format!("instance {uid} has no SSH address yet")));
     };
+    let host = &visible(host, usize::MAX);
     let known_hosts = host_keys::file(&surroundings)?;
     let strict = host_keys::expect(&known_hosts, &uid, &pins, host, port).await?;
     let mut ssh = vec![OsString::from("ssh")];
@@ -273,13 +277,12 @@ async fn check_version() -> Result<(), Failure> {
     let output = Command::new("ssh").arg("-V").stdin(Stdio::null()).output().await;
     let output = output.map_err(|error| Failure::because("cannot run ssh: install OpenSSH", error))?;
     let printed = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    match version(&printed) {
-        Some(version) if version < OLDEST => Err(Failure::new(format!(
-            "ssh is {printed}; OpenSSH {}.{} or newer is needed to ask this program for the password",
-            OLDEST.0, OLDEST.1
-        ))),
-        _ => Ok(()),
+    if version(&printed).is_some_and(|version| version >= OLDEST) {
+        return Ok(());
     }
+    // Another program could ignore an option that guards the host key or the password.
+    let ssh = if printed.is_empty() { "unknown" } else { &printed };
+    Err(Failure::new(format!("ssh is {ssh}; OpenSSH {}.{} or newer is needed", OLDEST.0, OLDEST.1)))
 }
 
 /// `None` for an unknown form.
@@ -332,7 +335,7 @@ pub async fn answer_prompt(prompt: &OsStr, surroundings: Surroundings) -> ExitCo
             _ => ExitCode::FAILURE,
         },
         Err(error) => {
-            let _ = writeln!(io::stderr(), "error: {}", with_causes(&error));
+            let _ = writeln!(io::stderr(), "error: {}", sentence(&error));
             ExitCode::FAILURE
         }
     }

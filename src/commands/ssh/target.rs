@@ -108,14 +108,24 @@ impl StateObject {
 
     fn not_by_the_service(&self) -> Failure {
         let ssh = &self.attributes["ssh"];
-        let text = |name: &str| ssh[name].as_str().unwrap_or("unknown").to_owned();
-        let port = ssh["port"].as_u64().unwrap_or(22);
+        let login = |login: &Value, host: &str| {
+            let port = login["port"].as_u64().unwrap_or(22);
+            format!("{host}, port {port}, user {}", login["user"].as_str().unwrap_or(USER))
+        };
+        let host = |login: &Value| login["host"].as_str().unwrap_or("unknown").to_owned();
+        let end = match self.attributes["instance_id"].as_str() {
+            Some(uid) => format!("instance {uid}, user {}", ssh["user"].as_str().unwrap_or(USER)),
+            None => format!("host {}", login(ssh, &host(ssh))),
+        };
+        let bastion = &ssh["bastion"];
+        let through = if bastion.is_null() {
+            String::new()
+        } else {
+            format!(", through the bastion {}", login(bastion, &host(bastion)))
+        };
         Failure::new(format!(
-            "{} is not reached through the service. Log in with your own ssh: host {}, port {port}, user {}{}",
-            self.address,
-            text("host"),
-            ssh["user"].as_str().unwrap_or(USER),
-            if ssh["bastion"].is_null() { "" } else { ", through its bastion" }
+            "{} is not reached through the service. Log in with your own ssh: {end}{through}",
+            self.address
         ))
     }
 }
@@ -138,7 +148,7 @@ mod tests {
             json!({ "attributes": attributes })
         };
         let deposed = json!({"deposed": "0a", "attributes": {"id": "ins-old"}});
-        let bastion = json!({"bastion": {"host": "b"}, "host": "h", "port": 2222, "user": "me"});
+        let bastion = json!({"bastion": {"host": "b", "port": 2222, "user": "jump"}, "user": "me"});
         let resources = [
             resource(None, INSTANCE, "gpu", json!([deposed, instance("ins-1", Value::Null)])),
             resource(Some("module.x[0]"), INSTANCE, "gpu", json!([instance("ins-2", json!("a"))])),
@@ -167,7 +177,7 @@ mod tests {
             ("damodel_instance.many", "has several instances"),
             ("damodel_instance.gone", "damodel_instance.many[0]\ndamodel_instance.many[1]"),
             ("damodel_llama_server.plain", "host h, port 22, user root"),
-            ("damodel_llama_server.hop", "host h, port 2222, user me, through its bastion"),
+            ("damodel_llama_server.hop", "instance ins-2, user me, through the bastion b, port 2222, user jump"),
         ] {
             assert!(found(address).unwrap_err().contains(words), "{address}: {:?}", found(address));
         }

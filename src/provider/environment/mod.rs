@@ -12,7 +12,10 @@ use std::{
 #[cfg(unix)]
 use nix::unistd::{User, getuid};
 
-use crate::{api::Proxies, creation::Scope};
+use crate::{
+    api::{Proxies, trimmed},
+    creation::Scope,
+};
 
 /// The home directory: Windows has the second one.
 const HOMES: [&str; 2] = ["HOME", "USERPROFILE"];
@@ -96,11 +99,11 @@ impl Environment {
         Self { silence, ..self }
     }
 
-    /// The value of a variable; an empty one counts as unset. Ours lose the white space around them, which files and
-    /// secret stores add.
+    /// The value of a variable; an empty one counts as unset. Ours are
+    /// [trimmed].
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         let value = self.variables.get(name).map(String::as_str);
-        let value = value.map(|value| if name.starts_with("DAMODEL_") { value.trim() } else { value });
+        let value = value.map(|value| if name.starts_with("DAMODEL_") { trimmed(value) } else { value });
         value.filter(|value| !value.is_empty())
     }
 

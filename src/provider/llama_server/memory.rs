@@ -60,8 +60,9 @@ pub(super) async fn check(
         Err(refused) => return (*refused).into(),
     };
     let login = Login { known_host, ..config.login_with(config, private) };
-    let looking = look(config, planned, &login, client, context, &mut said);
-    let looked = timeout_at(context.deadline.min(Instant::now() + CHECK), Box::pin(looking)).await;
+    let deadline = context.deadline.min(Instant::now() + CHECK);
+    let looking = look(config, planned, &login, client, context, deadline, &mut said);
+    let looked = timeout_at(deadline, Box::pin(looking)).await;
     match looked.unwrap_or_else(|_| Err(Unchecked::Failed("the check timed out".to_owned()))) {
         Ok((model, cards)) => said.extend(judge(&planned.model, &model, &started, &cards)),
         Err(Unchecked::Failed(reason)) => said.extend(not_made(planned, &reason)),
@@ -165,6 +166,7 @@ async fn look(
     login: &Login,
     client: &ProviderClient,
     context: &PlanContext<'_, ProviderClient>,
+    deadline: Instant,
     said: &mut Diagnostics,
 ) -> Result<(GgufModel, Vec<u64>), Unchecked> {
     let later = |reason: &str| Unchecked::Later(reason.to_owned());
@@ -191,7 +193,7 @@ async fn look(
     let session = session.map_err(|error| Unchecked::Failed(error.to_string()))?;
     let model = match model::read(&InstanceFiles(&session), path).await {
         Err(model::Error::Source { error: FileError::Missing, .. }) if planned.model_source.known().is_some() => {
-            at_its_source(config, planned, client, said).await?
+            at_its_source(config, planned, client, deadline, said).await?
         }
         Err(model::Error::Source { error: FileError::Missing, file }) => {
             if planned.model_source.is_null() {
@@ -244,6 +246,7 @@ async fn at_its_source(
     config: &LlamaServer,
     planned: &LlamaServer,
     client: &ProviderClient,
+    deadline: Instant,
     said: &mut Diagnostics,
 ) -> Result<GgufModel, Unchecked> {
     let later = |reason: &dyn Display| Unchecked::Later(reason.to_string());
@@ -251,6 +254,7 @@ async fn at_its_source(
     let url = url.ok_or_else(|| later(&"the address of the model is unknown until the apply"))?;
     let token = planned.source_token(config, client).map_err(|error| later(&error.summary))?;
     let mut file = RemoteFile::new(url, client.api.settings()).map_err(|error| later(&error))?.with_token(token);
+    file = file.until(deadline);
     if planned.model_source.known().is_some_and(|source| !source.sha256.is_null()) {
         file = file.without_tags();
     }

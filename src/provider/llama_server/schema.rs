@@ -5,6 +5,7 @@ use super::{
     model_source, options,
 };
 use crate::{
+    api::trimmed,
     framework::{
         Schema, Type,
         schema::{Attribute, AttributeType, Nesting, Replacement, Validator},
@@ -93,7 +94,7 @@ fn keys() -> Vec<Attribute> {
 }
 
 pub(super) fn api_key() -> Validator {
-    Validator::text(options::API_KEY, |key| options::is_api_key(key.trim()))
+    Validator::text(options::API_KEY, |key| options::is_api_key(trimmed(key)))
 }
 
 /// A path in the instance.
@@ -128,7 +129,7 @@ fn build() -> Vec<Attribute> {
         )
         .sensitive()
         .write_only()
-        .validate(Validator::text(model_source::TOKEN, |token| model_source::is_token(token.trim()))),
+        .validate(Validator::text(model_source::TOKEN, |token| model_source::is_token(trimmed(token)))),
         Attribute::with_default(
             "build",
             Type::String,

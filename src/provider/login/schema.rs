@@ -7,6 +7,7 @@ use super::{
     arguments::{PORT, bare},
 };
 use crate::{
+    api::trimmed,
     framework::{
         Type,
         schema::{Attribute, AttributeType, Nesting, Replacement, Validator},
@@ -126,7 +127,7 @@ fn timeout(whose: &str) -> Attribute {
 /// The rule for a private key given as text.
 pub(crate) fn private_key() -> Validator {
     Validator::text("the text of a private key, beginning with -----BEGIN, and not the path of its file", |key| {
-        key.trim_start().starts_with("-----BEGIN")
+        trimmed(key).starts_with("-----BEGIN")
     })
 }
 

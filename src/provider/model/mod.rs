@@ -123,7 +123,7 @@ async fn read(
 ) -> Result<GgufModel, Box<Diagnostic>> {
     if let Some(url) = config.url.as_str() {
         let file = RemoteFile::new(url, context.client.api.settings());
-        let file = file.map_err(|error| unreadable("at url", &error.into(), "url"))?;
+        let file = file.map_err(|error| unreadable("at url", &error.into(), "url"))?.until(context.deadline);
         let path = file.path().to_owned();
         return in_time(RemoteFiles(file).read(), &path, "url", context).await;
     }
@@ -199,6 +199,7 @@ fn unreadable(name: &str, error: &FileError, argument: &str) -> Box<Diagnostic> 
                  certificate.",
             ),
             RemoteError::Connection(_) => "Check host and port in url, the network and proxies.",
+            RemoteError::Limited { .. } => "Run it again later, or with a lower -parallelism.",
             RemoteError::Redirect(_) => "Set url to the final address, with https.",
             RemoteError::Changed => {
                 "Set url to the address of a single server, or path to a copy. If the file is being replaced, run the plan \

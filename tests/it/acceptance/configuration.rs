@@ -43,7 +43,9 @@ fn a_data_source_of_an_unconfigured_provider_names_what_is_unknown() {
         let said = workspace.try_plan(&[]);
         let errors = errors(&said);
         assert_eq!(errors.len(), 1, "{said:?}");
-        assert!(errors[0].text().contains("base_url"), "{said:?}");
+        for word in ["base_url", "such as one from a data source", "destroy with -refresh=false"] {
+            assert!(errors[0].text().contains(word), "{said:?}");
+        }
     });
 }
 

@@ -5,6 +5,7 @@ mod audit;
 mod command_line;
 mod demo;
 mod expire;
+mod hostile;
 mod install;
 mod pending;
 mod release;

@@ -10,7 +10,10 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use damodel::sandbox::{Options, StateList};
+use damodel::{
+    sandbox::{Options, StateList},
+    ssh::HostKey,
+};
 use nix::unistd::{User, geteuid};
 use serde_json::json;
 
@@ -229,12 +232,38 @@ fn a_server_in_the_state_pins_the_host_key_and_is_reached_through_a_tunnel() {
             let (out, said, code) = home.run(workspace, &["damodel_instance.gpu", "echo in"]);
             assert!((out.as_str(), code) == ("", Some(255)) && said.contains(words), "{said}");
         }
+        // A line of an earlier machine, which a fingerprint did not match: the server is asked for its key.
+        let fingerprint = pinned.parse::<HostKey>().unwrap().fingerprint();
+        fs::write(&file, text.replace(&pinned, &fingerprint)).unwrap();
+        fs::write(home.0.join("known_hosts_damodel"), format!("{uid} {OTHER}\n")).unwrap();
+        let (out, said, code) = home.run(workspace, &["damodel_instance.gpu", "echo in"]);
+        assert_eq!((out.as_str(), code), ("in\n", Some(0)), "{said}");
+        assert_eq!(home.known_hosts(), format!("{uid} {pinned}\n"));
         fs::write(&file, text).unwrap();
         // An address of the state is that of the selected workspace.
         workspace.run_ok(&["workspace", "new", "other"]);
         let (_, said, code) = home.run(workspace, &["damodel_instance.gpu", "echo in"]);
         assert!(code == Some(255) && said.contains("is not in the state"), "{said}");
         workspace.run_ok(&["workspace", "select", "default"]);
+    });
+}
+
+/// An ssh that ignores an option would send the password to any host.
+#[test]
+fn an_ssh_that_is_not_openssh_is_not_run() {
+    each(&Site::options(), |workspace, home| {
+        workspace.apply_ok(&config(Instance::new("gpu")));
+        let (folder, record) = (workspace.beside("tools"), workspace.beside("seen"));
+        fs::create_dir(&folder).unwrap();
+        let script = format!("#!/bin/sh\necho \"$*\" >>{}\necho Dropbear v2022.83 >&2\n", record.display());
+        fs::write(folder.join("ssh"), script).unwrap();
+        fs::set_permissions(folder.join("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+        let (out, said, code) =
+            ended(home.ssh(workspace, &["damodel_instance.gpu", "id"]).env("PATH", path).output().unwrap());
+        assert_eq!((out.as_str(), code), ("", Some(255)), "{said}");
+        assert!(said.contains("ssh is Dropbear v2022.83; OpenSSH 8.4 or newer is needed"), "{said}");
+        assert_eq!(fs::read_to_string(record).unwrap(), "-V\n");
     });
 }
 

@@ -245,6 +245,32 @@ async fn a_key_with_a_passphrase_is_used_through_the_agent_first_and_alone(
     }
 }
 
+/// The refusal named the agent alone.
+#[rstest]
+#[case::openssh(&[])]
+#[case::pem(&["-m", "PKCS8"])]
+#[tokio::test]
+async fn a_key_with_a_passphrase_that_no_agent_has_is_named(#[case] form: &[&str]) {
+    let Some(sshd) = Sshd::started() else { return };
+    let (agent, key) = (Agent::start(), sshd.keys().make("other", &["-t", "ecdsa"]));
+    sshd.keys().encrypt(&key, form);
+    fs::remove_file(key.with_extension("pub")).unwrap();
+    sshd.authorize_nobody();
+    let credentials = Credentials { private_key_file: Some(key.clone()), ..Credentials::default() };
+    let mut target = sshd.target_with(Credentials { agent: Some(agent.socket()), ..credentials });
+    let passphrase =
+        format!("private key file {}, which has a passphrase: load it into the agent with ssh-add", key.display());
+    for socket in [agent.socket(), "/nowhere/agent".into()] {
+        target.credentials.agent = Some(socket);
+        let (error, _) = refusal(&target).await;
+        assert!(error.to_string().contains(&passphrase), "{error}");
+    }
+    agent.add(&sshd.keys().make("stranger", &["-t", "ed25519"]));
+    target.credentials.agent = Some(agent.socket());
+    let (error, _) = refusal(&target).await;
+    assert!(error.to_string().contains(&passphrase), "{error}");
+}
+
 #[tokio::test]
 async fn an_agent_that_is_gone_leaves_the_other_credentials() {
     let Some(sshd) = Sshd::started() else { return };

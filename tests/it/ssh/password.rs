@@ -18,7 +18,10 @@ use russh::{
     },
 };
 use secrecy::SecretString;
-use tokio::{net::TcpListener, time::Instant};
+use tokio::{
+    net::TcpListener,
+    time::{Instant, timeout},
+};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::support::sshd::Sshd;
@@ -46,6 +49,8 @@ enum Asks {
     Nothing,
     /// The password, by its own method.
     Password,
+    /// The password, and answers after a second, as with a directory service.
+    Slowly,
     /// An RSA key that signs with this hash.
     Rsa(HashAlg),
 }
@@ -68,7 +73,7 @@ impl Running {
     async fn start(asks: Asks) -> Self {
         let methods: &[MethodKind] = match asks {
             Asks::Answer | Asks::Code | Asks::Expired => &[MethodKind::PublicKey, MethodKind::KeyboardInteractive],
-            Asks::Both | Asks::HangsUp | Asks::IsSilent | Asks::Password => &[MethodKind::Password],
+            Asks::Both | Asks::HangsUp | Asks::IsSilent | Asks::Password | Asks::Slowly => &[MethodKind::Password],
             Asks::Nothing => &[MethodKind::None],
             Asks::Leave(_) | Asks::Rsa(_) => &[MethodKind::PublicKey],
         };
@@ -133,10 +138,11 @@ impl Handler for Server {
         match self.asks {
             Asks::HangsUp => return Err(russh::Error::Disconnect),
             Asks::IsSilent => pending().await,
+            Asks::Slowly => drop(timeout(Duration::from_secs(1), pending::<()>()).await),
             _ => {}
         }
         Ok(match (self.asks, password == PASSWORD) {
-            (Asks::Password, true) => Auth::Accept,
+            (Asks::Password | Asks::Slowly, true) => Auth::Accept,
             (Asks::Both, true) => Auth::Reject {
                 proceed_with_methods: Some(MethodSet::from(&[MethodKind::KeyboardInteractive][..])),
                 partial_success: true,
@@ -239,6 +245,16 @@ async fn a_password_logs_in() {
     let server = Running::start(Asks::Password).await;
     log_in(&server.target(Some(PASSWORD))).await.unwrap();
     assert_eq!(server.seen(), [format!("somebody {PASSWORD}")]);
+}
+
+/// It was cut at the limit of a step and begun again, until the deadline.
+#[tokio::test]
+async fn a_slow_login_succeeds_within_the_deadline_at_once() {
+    let server = Running::start(Asks::Slowly).await;
+    let limits = SessionLimits { connect: Duration::from_millis(300), ..SessionLimits::default() };
+    let (target, deadline) = (server.target(Some(PASSWORD)), Instant::now() + Duration::from_secs(30));
+    connect(&target, &limits, deadline, &CancellationToken::new()).await.unwrap();
+    assert_eq!(server.seen().len(), 1, "{:?}", server.seen());
 }
 
 #[tokio::test]

@@ -142,10 +142,10 @@ impl Secret {
         Self(SecretString::from(text.into()))
     }
 
-    /// The text without the white space around it, which files and secret stores add.
+    /// The text without what files and secret stores add around it: white space, and a byte order mark.
     #[must_use]
     pub fn trimmed(&self) -> SecretString {
-        SecretString::from(self.0.expose_secret().trim())
+        SecretString::from(self.0.expose_secret().trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}'))
     }
 
     /// The inner type, for a library that takes it.

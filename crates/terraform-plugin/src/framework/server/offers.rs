@@ -256,8 +256,10 @@ impl<C> ConfigurationState<C> {
             Self::Unknown(arguments) => Diagnostic::error(
                 "The provider's configuration is unknown until the apply",
                 format!(
-                    "This needs the service, but the provider's {} is known only after an apply. Apply the resource \
-                     that it comes from first (with -target), or give the provider a value that is known in the plan.",
+                    "This needs the service, but the provider's {} is known only after an apply. Give the provider a \
+                     value that is known in the plan, such as one from a data source, or apply the resource that it \
+                     comes from first (with -target). If that resource no longer exists, destroy with -refresh=false, \
+                     which uses the value in the state: an apply would create the resource again.",
                     arguments.join(", ")
                 ),
             ),
