@@ -100,7 +100,7 @@ impl<P: Provider> Server<P> {
                     // plan says only beside an error.
                     let planned = &planned_state(schema, config, &Value::Null);
                     let (private, diagnostics) = (refined.private, Diagnostics::new());
-                    let plan = CreatePlan { config, planned, private, earlier, diagnostics };
+                    let plan = CreatePlan { config, planned, private, earlier, walk, diagnostics };
                     let create = steps.plan_create(plan, self.plan_context(&configuration)).await?;
                     refined.private = create.private;
                     refined.diagnostics.extend(create.diagnostics.warnings());
