@@ -23,9 +23,9 @@ use crate::api::{
 const LONGEST_MESSAGE: usize = 1000;
 
 /// The members of an answer that are read.
-const MEMBERS: &str = "result response_metadata responseMetadata ResponseMetadata metadata error Error errors code_n codeN \
-                       CodeN code_num code Code error_code errcode message msg Message detail error_description \
-                       reason request_id requestId trace_id traceId";
+const MEMBERS: &str = "result response_metadata responseMetadata ResponseMetadata metadata error Error errors code_n \
+                       codeN CodeN code_num code Code error_code errcode message msg Message detail \
+                       error_description reason request_id requestId trace_id traceId";
 
 /// The longest of them but the result, in bytes: as a tree it takes many times as much.
 const LONGEST_MEMBER: usize = 64 << 10;

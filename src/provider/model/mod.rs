@@ -202,8 +202,8 @@ fn unreadable(name: &str, error: &FileError, argument: &str) -> Box<Diagnostic> 
             RemoteError::Limited { .. } => "Run it again later, or with a lower -parallelism.",
             RemoteError::Redirect(_) => "Set url to the final address, with https.",
             RemoteError::Changed => {
-                "Set url to the address of a single server, or path to a copy. If the file is being replaced, run the plan \
-                 again when it is complete."
+                "Set url to the address of a single server, or path to a copy. If the file is being replaced, run the \
+                 plan again when it is complete."
             }
             _ => "Check url, and that the file can be read without credentials.",
         },
