@@ -137,6 +137,11 @@ impl ProviderClient {
         self.seen().unpinned.insert(host_key.to_owned())
     }
 
+    /// Forgets a host key whose warning was not shown.
+    pub(super) fn forget_unpinned(&self, host_key: &str) {
+        self.seen().unpinned.remove(host_key);
+    }
+
     /// Records that a refresh read an object of a state.
     pub(super) fn refreshed(&self, kind: ObjectKind, id: &str, uid: Option<&str>) {
         self.seen().refreshed.entry((kind, id.to_owned())).or_insert(false);

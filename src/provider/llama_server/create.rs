@@ -4,7 +4,7 @@ use super::{
     bootstrap::{Fingerprint, Job, Verb},
     decide::Goal,
     failure,
-    log_in::log_in,
+    log_in::{log_in, with_unpinned},
     model::{LlamaServer, Records as _},
     outcome::{Conclusion, NOTHING_STARTED, Operation},
     session::InstanceSession,
@@ -25,7 +25,7 @@ pub(super) async fn create(
 ) -> Result<Outcome<LlamaServer>> {
     let mut said = Diagnostics::new();
     match Box::pin(start(change, context, &mut said)).await {
-        Ok(outcome) => Ok(outcome.with(said)),
+        Ok(outcome) => Ok(with_unpinned(outcome, said, &context.client)),
         Err(failed) => Err(failed.with(said)),
     }
 }

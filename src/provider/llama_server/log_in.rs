@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     api::InstanceUid,
-    framework::{Attr, Diagnostic, Diagnostics, Path, Private, StepContext},
+    framework::{Attr, Diagnostic, Diagnostics, Outcome, Path, Private, StepContext},
     provider::{
         ProviderClient,
         client::limits,
@@ -58,6 +58,19 @@ pub(super) async fn log_in(
         Ok(instance) => Ok(LoggedIn { instance, access }),
         Err(error) => Err(error.diagnostic(format!("log in to run {}", server.title()), access.as_ref(), now)),
     }
+}
+
+/// The result of a change with what its login said. The warning about a host key that its state pins is left out, so a
+/// later login of this run that does not know the key is the first to warn.
+pub(super) fn with_unpinned(
+    outcome: Outcome<LlamaServer>,
+    said: Diagnostics,
+    client: &ProviderClient,
+) -> Outcome<LlamaServer> {
+    let pinned = outcome.state.as_ref().and_then(|state| state.host_key.as_str()).map(str::to_owned);
+    pinned.iter().for_each(|key| client.forget_unpinned(&format!("instance {key}")));
+    let is_left = |diagnostic: &Diagnostic| pinned.is_none() || diagnostic.path != Some(pin_argument());
+    outcome.with(said.into_iter().filter(is_left).collect::<Diagnostics>())
 }
 
 /// How long a login is tried.

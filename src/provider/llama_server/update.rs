@@ -3,7 +3,7 @@
 use super::{
     bootstrap::{Job, JobReport, Verb},
     failure,
-    log_in::log_in,
+    log_in::{log_in, with_unpinned},
     model::{LlamaServer, Records as _},
     model_source,
     outcome::{AS_BEFORE, Conclusion, NOT_HEARD, Operation},
@@ -21,7 +21,8 @@ use crate::{
 /// Changes a server in place, or repairs it. A change of the provider's behaviour or of the login restarts nothing.
 pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
     let mut said = Diagnostics::new();
-    Box::pin(apply(change, context, &mut said)).await.with(said)
+    let outcome = Box::pin(apply(change, context, &mut said)).await;
+    with_unpinned(outcome, said, &context.client)
 }
 
 async fn apply(

@@ -73,7 +73,7 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
              To change an expired password, log in by hand. A proxy that requires a terminal cannot be used: set \
              ssh.host to the address of the instance itself.",
         ),
-        Error::HostKeyChanged { shown, expected, is_bastion, .. } => {
+        Error::HostKeyChanged { is_bastion, .. } => {
             let (title, host, argument) = if *is_bastion {
                 ("the bastion's host key has changed", "bastion", "ssh.bastion.host_key")
             } else {
@@ -82,9 +82,8 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
             return (
                 title,
                 format!(
-                    "The pinned key is {expected}, the key shown is {shown}. No credential was sent. Either the {host} \
-                     was recreated, or another server answers at its address. If the new key is right, set {argument} \
-                     to it, or run terraform apply -replace=<address>."
+                    "Either the {host} was recreated, or another server answers at its address. If the new key is \
+                     right, set {argument} to it, or run terraform apply -replace=<address>."
                 ),
             );
         }
@@ -186,6 +185,17 @@ mod tests {
 
     fn diagnostic(error: &ssh::Error) -> Diagnostic {
         SshFailure { error, tried: "log in".to_owned(), now: "Nothing was changed.".to_owned() }.diagnostic()
+    }
+
+    #[test]
+    fn a_changed_host_key_is_told_once() {
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ".parse().unwrap();
+        let (address, expected, shown) = ("h:22".to_owned(), "SHA256:a".to_owned(), "SHA256:b".to_owned());
+        let changed = ssh::Error::HostKeyChanged { address, expected, shown, key: Box::new(key), is_bastion: false };
+        let text = diagnostic(&changed).detail.to_lowercase();
+        for words in ["sha256:a", "sha256:b", "no credential was sent", "pinned"] {
+            assert_eq!(text.matches(words).count(), 1, "{words}: {text}");
+        }
     }
 
     #[test]

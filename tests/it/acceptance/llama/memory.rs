@@ -112,9 +112,9 @@ fn a_server_of_an_instance_without_a_gpu_is_no_warning() {
     });
 }
 
-/// The plan logs in to read the model, the apply to start the server. Nobody has seen the host key before.
+/// The plan logs in to read the model, the apply to start the server, whose state pins the key from then on.
 #[test]
-fn a_first_login_warns_about_the_host_key_once_in_each_command() {
+fn a_first_login_of_a_plan_warns_about_the_host_key_and_that_of_a_create_does_not() {
     each_served(|_, workspace| {
         workspace.apply_ok(&config(&Server::new().machine));
         workspace.write(&Server::new().config());
@@ -125,7 +125,17 @@ fn a_first_login_warns_about_the_host_key_once_in_each_command() {
         let (done, said) = workspace.try_apply(&[]);
         assert!(done && (1..=2).contains(&unpinned(&said)), "{said:#?}");
         assert_eq!(unpinned(&workspace.try_plan(&[])), 0, "the state has pinned it");
-        workspace.finish();
+        // Without its checks the plan does not log in: only the create does, and then a data source without the key.
+        let read = "data \"damodel_model\" \"m\" {\n  path = damodel_llama_server.x.model\n  instance_id = \
+                    damodel_instance.gpu.id\n}\n";
+        for (more, warnings) in [("", 0), (read, 1)] {
+            workspace.destroy_ok();
+            workspace.write(&unchecked(format!("{}{more}", Server::new())));
+            let (done, said) = workspace.try_apply(&[]);
+            assert!(done && unpinned(&said) == warnings, "{said:#?}");
+        }
+        workspace.write(&Server::new().config());
+        workspace.destroy_ok();
     });
 }
 
