@@ -7,7 +7,7 @@ use std::{
 };
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     api::{ProgressEvent, WaitEnding},
@@ -107,10 +107,9 @@ fn is_worth_a_line(before: &ProgressEvent, now: &ProgressEvent) -> bool {
     before.phase != now.phase || now.ended.is_some() || grown >= WORTH_A_LINE
 }
 
-/// The local time of day.
+/// The time of day. The program has no time zones.
 fn clock(at: i64) -> String {
-    let time = Timestamp::from_millisecond(at).unwrap_or_default();
-    time.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string()
+    Timestamp::from_millisecond(at).unwrap_or_default().strftime("%H:%M:%S UTC").to_string()
 }
 
 /// The longest text of an event in a line, in characters.
@@ -178,6 +177,11 @@ mod tests {
             detail: None,
             ended,
         }
+    }
+
+    #[test]
+    fn a_time_of_day_names_its_zone() {
+        assert_eq!(clock(1_700_000_000_000), "22:13:20 UTC");
     }
 
     #[test]
