@@ -10,6 +10,7 @@ use crate::{
     api::Context,
     creation::{CreatePhase, PendingRecord},
     framework::{Diagnostic, Diagnostics},
+    review::rules::and_more,
 };
 
 /// The time limit of the token program; the token is only needed to name the account of a record.
@@ -33,7 +34,7 @@ pub(super) async fn warn_of_pending(client: &ProviderClient, limits: &Context) -
     let mut lines: Vec<String> =
         left.iter().take(NAMED).map(|listed| line(&listed.record, account.as_deref(), client)).collect();
     if left.len() > NAMED {
-        lines.push(format!("- and {} more", left.len() - NAMED));
+        lines.push(format!("- {}", and_more(left.len() - NAMED)));
     }
     let (summary, them) = match left.len() {
         1 => ("An earlier run did not finish creating an object".to_owned(), "it"),

@@ -14,6 +14,7 @@ use crate::{
         StepContext, Value,
         schema::{Attribute, AttributeType, Nesting, Requirement, Selection},
     },
+    review::rules::and_more,
 };
 
 /// The number of objects that an error lists.
@@ -322,7 +323,7 @@ impl Singular {
         let labels: Vec<String> = rows.iter().take(LISTED).map(self.label).collect();
         match rows.len() {
             0 => "none".to_owned(),
-            more if more > LISTED => format!("{} and {} more", labels.join(", "), more - LISTED),
+            more if more > LISTED => format!("{} {}", labels.join(", "), and_more(more - LISTED)),
             _ => labels.join(", "),
         }
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{
     api::{ObjectKind, disk_status::DISK_STATUSES},
     framework::Attr,
-    review::rules::{likeness, nearest},
+    review::rules::{likeness, nearest, thousands},
 };
 
 /// The name of an object in diagnostics, from its known parts: `instance "trainer" (ins-…)`.
@@ -52,6 +52,15 @@ pub(super) fn capitalized(text: &str) -> String {
     }
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// How often something happened.
+pub(super) fn times(count: i64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        count => format!("{} times", thousands(&count.to_string())),
+    }
 }
 
 /// A noun with its indefinite article.
@@ -175,6 +184,11 @@ mod tests {
     fn a_noun_has_its_article() {
         assert_eq!(with_article("instance"), "an instance");
         assert_eq!(with_article("cloud disk"), "a cloud disk");
+    }
+
+    #[test]
+    fn a_number_of_times_is_a_word_if_there_is_one() {
+        assert_eq!([1, 2, 3, 1229].map(times), ["once", "twice", "3 times", "1,229 times"]);
     }
 
     #[test]

@@ -38,6 +38,12 @@ impl Address {
         &self.text
     }
 
+    /// The key of a deposed object.
+    #[must_use]
+    pub fn deposed_key(&self) -> Option<&str> {
+        self.deposed.as_deref()
+    }
+
     /// Writes the address without the key of a deposed object.
     #[expect(clippy::ref_option, reason = "serde passes the field")]
     pub(super) fn serialize_text<S: Serializer>(address: &Option<Self>, serializer: S) -> Result<S::Ok, S::Error> {

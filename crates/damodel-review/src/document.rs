@@ -9,12 +9,12 @@ use std::{
 use super::{
     address::{Address, Pattern},
     facts::{
-        Amount, Argument, Candidates, CostRow, Counts, Facts, Item, ItemKind, Loss, Money, Object, Sums, Term,
-        Unpriced, thousands,
+        Amount, Argument, Candidates, CostRow, Counts, Facts, Item, ItemKind, Loss, Money, Object, Sums, Term, Unpriced,
     },
     findings::{Finding, Grounds},
     plan::{ChangeAction, LLAMA_SERVER, is_own, reason},
     policy::{Exception, Rule},
+    rules::{and_more, thousands},
     values::{SENSITIVE, UNKNOWN},
     verdict::{Judged, Level, Review, Use},
 };
@@ -126,7 +126,7 @@ impl Text {
         let more = texts.len().saturating_sub(most);
         texts.truncate(most);
         let text = Self::joined(texts, ", ");
-        if more > 0 { text.say(format!(" and {more} more")) } else { text }
+        if more > 0 { text.say(format!(" {}", and_more(more))) } else { text }
     }
 
     /// The first few of many texts of the plan.
@@ -141,7 +141,7 @@ impl Text {
 }
 
 /// A number with its noun, thousands separated.
-fn count(number: usize, one: &str, several: &str) -> String {
+pub(super) fn count(number: usize, one: &str, several: &str) -> String {
     format!("{} {}", thousands(&number.to_string()), if number == 1 { one } else { several })
 }
 
@@ -428,13 +428,15 @@ fn losses(loss: &Loss) -> Text {
 }
 
 fn item(item: &Item) -> Text {
-    let name = item.name.as_ref().filter(|_| item.kind != ItemKind::LocalDataDisk);
     let text = Text::words(item.kind.word());
-    name.into_iter().fold(text, |text, name| text.say(" ").then(Text::name(name))).then(gigabytes(item.size_gb))
+    item.shown_name()
+        .into_iter()
+        .fold(text, |text, name| text.say(" ").then(Text::name(name)))
+        .then(gigabytes(item.size_gb))
 }
 
 fn gigabytes(size: Option<i64>) -> Text {
-    size.map(|size| Text::words(format!(" ({size} GB)"))).unwrap_or_default()
+    size.map(|size| Text::words(format!(" ({} GB)", thousands(&size.to_string())))).unwrap_or_default()
 }
 
 fn because(code: &str) -> Text {
@@ -442,7 +444,9 @@ fn because(code: &str) -> Text {
 }
 
 fn without_price(unpriced: &Unpriced) -> String {
-    let size = |size: &Option<i64>| size.map_or_else(|| "unknown size".to_owned(), |size| format!("{size} GB"));
+    let size = |size: &Option<i64>| {
+        size.map_or_else(|| "unknown size".to_owned(), |size| format!("{} GB", thousands(&size.to_string())))
+    };
     let sizes: Vec<String> = unpriced.sizes_gb.iter().map(size).collect();
     match (unpriced.kind, sizes.as_slice()) {
         ("grow", sizes) => format!("grows from {}", sizes.join(" to ")),
@@ -470,26 +474,32 @@ fn periods(term: &Term) -> String {
 
 /// The number of objects by what happens to them.
 fn counts(review: &Review<'_>) -> String {
-    let sum = |of: fn(&Counts) -> usize| review.plans.iter().map(|plan| of(&plan.counts)).sum::<usize>();
-    let said = |all: &[(usize, &str, &str)]| {
-        let said = all.iter().filter(|(number, ..)| *number > 0);
-        said.map(|(number, one, several)| count(*number, one, several)).collect::<Vec<_>>().join(", ")
+    let part = |of: fn(&Counts) -> usize, one: &str, several: &str| {
+        let number = review.plans.iter().map(|plan| of(&plan.counts)).sum();
+        let others: usize = review.plans.iter().map(|plan| of(&plan.of_others)).sum();
+        let whose = match others {
+            0 => String::new(),
+            others => format!(" ({} of other providers)", thousands(&others.to_string())),
+        };
+        (number > 0).then(|| count(number, one, several) + &whose)
     };
-    let objects = said(&[
-        (sum(|of| of.create), "created", "created"),
-        (sum(|of| of.update), "changed", "changed"),
-        (sum(|of| of.replace), "replaced", "replaced"),
-        (sum(|of| of.destroy), "destroyed", "destroyed"),
-        (sum(|of| of.import), "imported", "imported"),
-        (sum(|of| of.moved), "moved", "moved"),
-        (sum(|of| of.forget), "forgotten", "forgotten"),
-    ]);
-    let others = said(&[
-        (sum(|of| of.other_providers), "change of other providers", "changes of other providers"),
-        (sum(|of| of.actions), "action", "actions"),
-        (sum(|of| of.outputs), "output changed", "outputs changed"),
-        (sum(|of| of.drifted), "object changed outside of Terraform", "objects changed outside of Terraform"),
-    ]);
+    let done = |of: fn(&Counts) -> usize, word: &str| part(of, word, word);
+    let objects = [
+        done(|of| of.create, "created"),
+        done(|of| of.update, "changed"),
+        done(|of| of.replace, "replaced"),
+        done(|of| of.destroy, "destroyed"),
+        done(|of| of.import, "imported"),
+        done(|of| of.moved, "moved"),
+        done(|of| of.forget, "forgotten"),
+    ];
+    let others = [
+        part(|of| of.actions, "action", "actions"),
+        part(|of| of.outputs, "output changed", "outputs changed"),
+        part(|of| of.drifted, "object changed outside of Terraform", "objects changed outside of Terraform"),
+    ];
+    let [objects, others] = [objects.as_slice(), others.as_slice()]
+        .map(|parts| parts.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", "));
     let objects = if objects.is_empty() { "no changes".to_owned() } else { objects };
     [objects, others].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }

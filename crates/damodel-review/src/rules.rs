@@ -57,3 +57,43 @@ pub fn utf_8(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     let text: Result<String, _> = char::decode_utf16(units).collect();
     text.ok().map(|text| Cow::Owned(text.into_bytes()))
 }
+
+/// A number with separated thousands: `1,460,000.00`.
+#[must_use]
+pub fn thousands(number: &str) -> String {
+    let begin = number.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
+    let end = number.find('.').unwrap_or(number.len());
+    let mut text = String::with_capacity(number.len() + number.len() / 3);
+    for (place, c) in number.char_indices() {
+        if place > begin && place < end && (end - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(c);
+    }
+    text
+}
+
+/// The end of a list whose first elements are shown: the number of the others.
+#[must_use]
+pub fn and_more(others: usize) -> String {
+    format!("and {} more", thousands(&others.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_apart() {
+        for (number, expected) in [
+            ("0.00", "0.00"),
+            ("999.50", "999.50"),
+            ("1000", "1,000"),
+            ("1460000.00", "1,460,000.00"),
+            ("\u{2212}1234567.89", "\u{2212}1,234,567.89"),
+            ("+123456.00", "+123,456.00"),
+        ] {
+            assert_eq!(thousands(number), expected);
+        }
+    }
+}

@@ -11,14 +11,14 @@ use std::{
     process::ExitCode,
 };
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use jiff::{Zoned, civil::Date};
 
 use self::{
     inputs::PlanInput,
     sources::{Root, Sources},
 };
-use super::Failure;
+use super::{Failure, audit::wrong_usage};
 use crate::{
     provider::Environment,
     review::{Facts, Format, Limits, Money, Policy, Review, Rule, Style, decoded, render, visible},
@@ -47,10 +47,11 @@ pub struct Arguments {
     /// Plans as JSON, or folders of such files; `-` reads one from standard input. The same path counts once.
     #[arg(value_name = "PLAN.json|DIR|-", required = true)]
     pub plans: Vec<PathBuf>,
-    /// The form of the report. Default: text on a terminal, and elsewhere Markdown, which fits a comment of 65,536
-    /// characters.
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub format: Option<Format>,
+    /// The form of the report: markdown, text, html, json or sarif. With =FILE it is written to a file; repeated, the
+    /// option writes several reports. Default: text on a terminal, and elsewhere Markdown, which fits a comment of
+    /// 65,536 characters.
+    #[arg(long, value_parser = report, value_name = "FORMAT[=FILE]")]
+    pub format: Vec<Report>,
     /// The folder of the configuration: findings get their file and line.
     #[arg(long, value_name = "DIR")]
     pub config_dir: Option<PathBuf>,
@@ -73,32 +74,44 @@ pub struct Arguments {
     pub policy: Option<PathBuf>,
 }
 
-/// Reads plans, and writes the report to standard output and violations also to standard error.
+/// A report that is written.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Its form.
+    pub format: Format,
+    /// Its file; `None` for standard output.
+    pub file: Option<PathBuf>,
+}
+
+/// Reads plans, and writes the report to standard output or files, and violations also to standard error.
 ///
 /// # Errors
 ///
-/// If an input is not a plan; standard output is empty then.
-pub async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+/// If an input is not a plan; nothing is written then.
+pub async fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
     let is_terminal = io::stdout().is_terminal();
-    let style = Style {
-        format: arguments.format.unwrap_or(if is_terminal { Format::Text } else { Format::Markdown }),
-        id: arguments.id.clone(),
-        currency: arguments.currency.clone(),
-        is_coloured: is_terminal && console::colors_enabled(),
-        ..Style::default()
-    };
-    review(&arguments, style, Zoned::now().date(), &mut io::stdin(), &mut io::stdout(), &mut io::stderr())
+    if arguments.format.is_empty() {
+        let format = if is_terminal { Format::Text } else { Format::Markdown };
+        arguments.format.push(Report { format, file: None });
+    }
+    let mut places = BTreeSet::new();
+    if !arguments.format.iter().all(|report| places.insert(&report.file)) {
+        let failure = Failure::new("two reports for one place: set FILE in --format FORMAT=FILE, another one for each");
+        return wrong_usage(&failure, &mut io::stderr());
+    }
+    review(&arguments, is_terminal, Zoned::now().date(), &mut io::stdin(), &mut io::stdout(), &mut io::stderr())
 }
 
 fn review(
     arguments: &Arguments,
-    mut style: Style,
+    is_terminal: bool,
     today: Date,
     input: &mut impl Read,
     out: &mut impl Write,
     told: &mut impl Write,
 ) -> Result<ExitCode, Failure> {
     let environment = Environment::of_process();
+    let mut style = Style { id: arguments.id.clone(), currency: arguments.currency.clone(), ..Style::default() };
     let inputs = inputs::read(&arguments.plans, input)?;
     let policy = policy(arguments, &inputs, today)?;
     let sources = arguments.config_dir.as_deref().map(|folder| Sources::read(folder, environment.directory()));
@@ -111,8 +124,15 @@ fn review(
     }
     let plans: Vec<Facts> = inputs.into_iter().map(|input| input.facts).collect();
     let review = Review::new(&plans, &policy, |finding| Some(sources.as_ref()?.locate(finding.address)));
-    let text = render(&review, &style).map_err(|error| Failure::because("cannot write the report", error))?;
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::terminal)?;
+    for Report { format, file } in &arguments.format {
+        let is_coloured = file.is_none() && is_terminal && console::colors_enabled();
+        style = Style { format: *format, is_coloured, ..style };
+        let text = render(&review, &style).map_err(|error| Failure::because("cannot write the report", error))?;
+        match file {
+            Some(file) => fs::write(file, text).map_err(|error| Failure::writing(file.display(), error))?,
+            None => out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::terminal)?,
+        }
+    }
     for warning in sources.iter().flat_map(Sources::warnings) {
         writeln!(told, "warning: {warning}").map_err(Failure::terminal)?;
     }
@@ -153,6 +173,17 @@ fn policy(arguments: &Arguments, inputs: &[PlanInput], today: Date) -> Result<Po
     let found = beside.into_iter().filter(|file| file.symlink_metadata().is_ok() && !is_named(file));
     policy.not_read = found.map(|file| file.display().to_string()).collect();
     Ok(policy)
+}
+
+/// A form, and the file after `=`.
+fn report(text: &str) -> Result<Report, String> {
+    let (format, file) = text.split_once('=').map_or((text, None), |(format, file)| (format, Some(file)));
+    if file == Some("") {
+        return Err("no file after =".to_owned());
+    }
+    let format = Format::from_str(format, false)
+        .map_err(|_| "not markdown, text, html, json or sarif, alone or with =FILE".to_owned())?;
+    Ok(Report { format, file: file.map(PathBuf::from) })
 }
 
 /// A name that cannot end the comment around it.

@@ -1,7 +1,7 @@
 //! The location (file and line) of the blocks of a configuration and its modules.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     fs,
     path::{Component, Path, PathBuf},
 };
@@ -18,19 +18,35 @@ use crate::{
 /// The endings of HCL files that Terraform and OpenTofu read.
 const ENDINGS: [&str; 2] = [".tf", ".tofu"];
 
-/// The deepest nesting of modules, which ends the reading of a folder that calls itself.
-const DEEPEST: usize = 32;
-
 /// The file in which `init` records the folders of modules.
 const MANIFEST: &str = ".terraform/modules/modules.json";
 
-/// The blocks of a configuration, by their address without keys.
+/// The blocks of a configuration and its modules.
 #[derive(Debug)]
 pub(super) struct Sources {
-    blocks: BTreeMap<String, Location>,
-    /// The locations for objects without a block, by the address of the module.
-    modules: BTreeMap<String, Location>,
+    /// The folder of the root module.
+    folder: PathBuf,
+    /// The folders of installed modules, by their keys.
+    installed: BTreeMap<String, PathBuf>,
+    /// The modules, by their folders without links.
+    modules: BTreeMap<PathBuf, Module>,
     warnings: Vec<String>,
+}
+
+/// What is in the folder of a module. Each is read once, whatever calls it.
+#[derive(Debug, Default)]
+struct Module {
+    begin: Option<Location>,
+    /// By their addresses within the module, without keys.
+    blocks: BTreeMap<String, Location>,
+    calls: BTreeMap<String, Call>,
+}
+
+/// The block of a module, with its source if it is a text.
+#[derive(Debug)]
+struct Call {
+    location: Location,
+    source: Option<String>,
 }
 
 /// The manifest of installed modules.
@@ -51,35 +67,46 @@ struct Installed {
 impl Sources {
     /// Reads the configuration of a folder.
     pub(super) fn read(folder: &Path, directory: &Path) -> Result<Self, Failure> {
-        let mut sources = Self { blocks: BTreeMap::new(), modules: BTreeMap::new(), warnings: Vec::new() };
         let manifest: Manifest = fs::read(folder.join(MANIFEST))
             .ok()
             .and_then(|text| serde_json::from_slice(&text).ok())
             .unwrap_or_default();
         let installed: BTreeMap<String, PathBuf> =
-            manifest.modules.into_iter().map(|module| (module.key, module.directory)).collect();
-        let reading = Reading { folder, root: Root::of(folder, directory), installed: &installed };
+            manifest.modules.into_iter().map(|module| (module.key, folder.join(module.directory))).collect();
         // The user named the root folder, so it must exist.
         fs::read_dir(folder).map_err(|error| Failure::reading(folder.display(), error))?;
-        sources.read_module(&reading, folder, &[], None);
-        Ok(sources)
+        let (root, mut warnings) = (Root::of(folder, directory), Vec::new());
+        let mut modules: BTreeMap<PathBuf, Module> = BTreeMap::new();
+        let mut left: Vec<PathBuf> =
+            [folder].into_iter().chain(installed.values().map(PathBuf::as_path)).map(resolved).collect();
+        while let Some(folder) = left.pop() {
+            if let Entry::Vacant(entry) = modules.entry(folder) {
+                let module = Module::read(entry.key(), &root, &mut warnings);
+                left.extend(module.calls.values().filter_map(|call| call.local(entry.key())));
+                entry.insert(module);
+            }
+        }
+        Ok(Self { folder: resolved(folder), installed, modules, warnings })
     }
 
     /// The location of an object's block, else of its module, else of the configuration.
     pub(super) fn locate(&self, address: Option<&Address>) -> Location {
         let steps = address.map(Address::names).unwrap_or_default();
-        let whole = self.blocks.get(&steps.join("."));
-        let mut module: &[&str] = &steps;
-        let nearest = || {
-            while let Some((_, rest)) = module.split_last() {
-                module = rest;
-                if let Some(location) = self.modules.get(&module.join(".")) {
-                    return Some(location);
-                }
-            }
-            self.modules.get("")
-        };
-        let found = whole.or_else(nearest).cloned();
+        let (mut left, mut path, mut folder) = (steps.as_slice(), Vec::new(), Some(self.folder.clone()));
+        let (mut block, mut nearest) = (None, None);
+        while let Some(module) = folder.as_ref().and_then(|folder| self.modules.get(folder)) {
+            // A block of the module itself is nearer than one that names its object from outside.
+            block = module.blocks.get(&left.join(".")).or(block);
+            nearest = module.begin.as_ref().or(nearest);
+            let ["module", name, inner @ ..] = left else { break };
+            let Some(call) = module.calls.get(*name) else { break };
+            nearest = Some(&call.location);
+            path.push(*name);
+            let installed = || self.installed.get(&path.join(".")).map(|folder| resolved(folder));
+            folder = folder.and_then(|folder| call.local(&folder)).or_else(installed);
+            left = inner;
+        }
+        let found = block.or(nearest).cloned();
         found.unwrap_or_else(|| Location { file: "main.tf".to_owned(), line: 1 })
     }
 
@@ -87,41 +114,39 @@ impl Sources {
     pub(super) fn warnings(&self) -> impl Iterator<Item = &String> {
         self.warnings.iter()
     }
+}
 
-    fn read_module(&mut self, reading: &Reading<'_>, folder: &Path, module: &[String], call: Option<&Location>) {
-        if module.len() > 2 * DEEPEST {
-            return;
-        }
+impl Call {
+    /// The folder of a module with a local source.
+    fn local(&self, folder: &Path) -> Option<PathBuf> {
+        let source = self.source.as_ref().filter(|source| source.starts_with("./") || source.starts_with("../"))?;
+        Some(resolved(&folder.join(source)))
+    }
+}
+
+impl Module {
+    fn read(folder: &Path, root: &Root, warnings: &mut Vec<String>) -> Self {
         let files = files(folder);
         let main = files.iter().find(|file| file.ends_with("main.tf")).or_else(|| files.first());
-        let begin = main.map(|file| Location { file: reading.root.name(file), line: 1 });
-        if let Some(location) = begin.or_else(|| call.cloned()) {
-            self.modules.insert(module.join("."), location);
-        }
+        let begin = main.map(|file| Location { file: root.name(file), line: 1 });
+        let mut module = Self { begin, ..Self::default() };
         for file in files {
             let text = fs::read_to_string(&file).unwrap_or_default();
             let text = api::without_mark(&text);
             match hcl_edit::parser::parse_body(text) {
-                Ok(body) => self.read_file(reading, folder, module, &reading.root.name(&file), text, &body),
-                Err(error) => self.warnings.push(format!(
+                Ok(body) => module.read_file(&root.name(&file), text, &body),
+                Err(error) => warnings.push(format!(
                     "{} cannot be parsed, so findings have no line in it: line {}, {}",
-                    file.display(),
+                    root.name(&file),
                     error.location().line(),
                     visible(error.message(), 200)
                 )),
             }
         }
+        module
     }
 
-    fn read_file(
-        &mut self,
-        reading: &Reading<'_>,
-        folder: &Path,
-        module: &[String],
-        file: &str,
-        text: &str,
-        body: &Body,
-    ) {
+    fn read_file(&mut self, file: &str, text: &str, body: &Body) {
         let lines = Lines::of(text);
         let blocks = body.iter().filter_map(Structure::as_block);
         for block in blocks {
@@ -137,28 +162,21 @@ impl Sources {
                 }
                 ("variable", [name]) => vec!["var", *name],
                 ("module", [name]) => {
-                    let mut inner = module.to_vec();
-                    inner.extend(["module".to_owned(), (*name).to_owned()]);
-                    self.modules.insert(inner.join("."), location.clone());
-                    if let Some(folder) = reading.folder_of(block, folder, &inner) {
-                        self.read_module(reading, &folder, &inner, Some(&location));
-                    }
+                    let source = block.body.get_attribute("source").and_then(|source| source.value.as_str());
+                    let call = Call { location, source: source.map(str::to_owned) };
+                    self.calls.insert((*name).to_owned(), call);
                     continue;
                 }
                 // Objects that are no longer configured.
-                ("removed" | "moved", _) => match from(block) {
-                    Some(address) => {
-                        let address =
-                            module.iter().map(String::as_str).chain(address.names()).collect::<Vec<_>>().join(".");
-                        self.blocks.entry(address).or_insert(location);
-                        continue;
+                ("removed" | "moved", _) => {
+                    if let Some(address) = from(block) {
+                        self.blocks.entry(address.names().join(".")).or_insert(location);
                     }
-                    None => continue,
-                },
+                    continue;
+                }
                 _ => continue,
             };
-            let address = module.iter().map(String::as_str).chain(address).collect::<Vec<_>>().join(".");
-            self.blocks.insert(address, location);
+            self.blocks.insert(address.join("."), location);
         }
     }
 }
@@ -167,29 +185,6 @@ impl Sources {
 fn from(block: &Block) -> Option<Address> {
     let from = block.body.get_attribute("from")?;
     Some(Address::new(from.value.to_string().trim()))
-}
-
-/// The settings that all modules share.
-struct Reading<'a> {
-    /// The folder of the root module.
-    folder: &'a Path,
-    /// The folder that the names of files begin at.
-    root: Root,
-    /// The folders of installed modules, by their keys.
-    installed: &'a BTreeMap<String, PathBuf>,
-}
-
-impl Reading<'_> {
-    /// The folder of a module: a local path, or the folder in which `init` installed it.
-    fn folder_of(&self, block: &Block, folder: &Path, module: &[String]) -> Option<PathBuf> {
-        let source = block.body.get_attribute("source")?.value.as_str()?.to_owned();
-        if source.starts_with("./") || source.starts_with("../") {
-            return Some(folder.join(source));
-        }
-        let names: Vec<&str> = module.iter().skip(1).step_by(2).map(String::as_str).collect();
-        let directory = self.installed.get(&names.join("."))?;
-        Some(self.folder.join(directory))
-    }
 }
 
 /// The folder that names of files in reports begin at.

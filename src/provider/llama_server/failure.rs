@@ -12,7 +12,7 @@ use crate::{
     framework::{Diagnostic, Path, Severity},
     provider::{
         login::SshFailure,
-        words::{capitalized, time},
+        words::{capitalized, time, times},
     },
 };
 
@@ -128,9 +128,9 @@ pub(super) fn restarted(server: &LlamaServer, report: &JobReport) -> Diagnostic 
     Diagnostic::warning(
         format!("{} was restarted automatically", title_of(server)),
         format!(
-            "The server exited and was restarted {} times since the last apply; the last exit was {exit}. See its log \
+            "The server exited and was restarted {} since the last apply; the last exit was {exit}. See its log \
              in the instance: {}.",
-            report.restarts,
+            times(report.restarts),
             report.log_path.as_deref().map_or_else(|| "server.log".to_owned(), |path| format!("{path}.1"))
         ),
     )

@@ -236,6 +236,68 @@ fn a_file_is_read_too() {
     assert!(run.stdout.starts_with("<!doctype html>") && run.stdout.ends_with("</html>\n"), "{}", run.stdout);
 }
 
+/// A pipeline wants a comment, data and a log of the same plan, and each violation once.
+#[test]
+fn one_call_writes_several_reports() {
+    let folder = tempfile::tempdir().unwrap();
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+    let gate = [EVERYTHING, "--max-monthly-increase=1", "--id", "prod"];
+    let run = |formats: &[&str]| {
+        let formats = formats.iter().flat_map(|format| ["--format", *format]);
+        review_in(folder.path(), &gate.into_iter().chain(formats).collect::<Vec<_>>())
+    };
+    let all = run(&["text", "json=report.json", "html=a=b.html", "sarif=report.sarif", "markdown=comment.md"]);
+    assert_eq!((all.code, &all.stdout), (Some(3), &run(&["text"]).stdout), "{}", all.stderr);
+    assert_eq!(all.stderr, run(&["text"]).stderr);
+    assert_eq!(read("comment.md"), run(&["markdown"]).stdout);
+    assert!(read("comment.md").starts_with("<!-- damodel-review: prod -->\n"), "{}", read("comment.md"));
+    assert_eq!((read("report.json"), read("a=b.html")), (run(&["json"]).stdout, run(&["html"]).stdout));
+    assert_eq!(read("report.sarif"), run(&["sarif"]).stdout);
+    // Nothing is written to standard output without a form for it.
+    let quiet = run(&["json=report.json"]);
+    assert_eq!((quiet.code, quiet.stdout.as_str()), (Some(3), ""), "{}", quiet.stderr);
+    for (formats, words) in [
+        (["json", "text"], "two reports for one place"),
+        (["json=new", "text=new"], "two reports for one place"),
+        (["json=new", "text="], "no file after ="),
+        (["json=new", "xml"], "not markdown, text, html, json or sarif"),
+    ] {
+        let run = run(&formats);
+        assert!(run.code == Some(2) && run.stderr.contains(words), "{formats:?}: {}", run.stderr);
+        assert!(run.stdout.is_empty() && !folder.path().join("new").exists());
+    }
+    // What is no plan leaves a report as it is.
+    let none = review_in(folder.path(), &["report.json", "--format", "json=report.json", "--format", "text"]);
+    assert!(none.code == Some(1) && read("report.json") == run(&["json"]).stdout, "{}", none.stderr);
+    assert_eq!(run(&["text=no/such/folder"]).code, Some(1));
+}
+
+/// Two modules with each other's folder as source, twice each: every step doubles the calls.
+#[test]
+fn modules_that_name_each_other_are_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(path("infra/a")).unwrap();
+    let calls = |source: &str| {
+        format!("module \"x\" {{\n  source = {source:?}\n}}\n\nmodule \"y\" {{\n  source = {source:?}\n}}\n")
+    };
+    std::fs::write(path("infra/main.tf"), calls("./a")).unwrap();
+    std::fs::write(path("infra/a/main.tf"), calls("../.")).unwrap();
+    std::fs::write(path("infra/a/d.tf"), "\nresource \"damodel_cloud_disk\" \"d\" {}\n").unwrap();
+    let change = |address: &str| {
+        json!({"address": address, "mode": "managed", "type": "damodel_cloud_disk",
+            "change": {"actions": ["delete"], "before": {"id": "1", "size_gb": 30}, "after": null}})
+    };
+    let changes = ["module.y.damodel_cloud_disk.d", "module.x.module.y.module.x.damodel_cloud_disk.d"].map(change);
+    let plan = json!({"format_version": "1.2", "planned_values": {}, "resource_changes": changes});
+    std::fs::write(path("plan.json"), plan.to_string()).unwrap();
+    let run = review_in(folder.path(), &["plan.json", "--format", "json", "--config-dir", "infra"]);
+    let report: Value = serde_json::from_str(&run.stdout).unwrap();
+    for finding in report["findings"].as_array().unwrap() {
+        assert_eq!(finding["location"], json!({"file": "infra/a/d.tf", "line": 2}), "{finding}");
+    }
+}
+
 /// `>` and Out-File of Windows PowerShell 5 write UTF-16.
 #[test]
 fn files_of_powershell_are_read() {

@@ -1,13 +1,16 @@
 //! The data that is lost with the objects that a plan destroys.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::super::{
     plan::{CLOUD_DISK, Change, INSTANCE, LLAMA_SERVER, PRIVATE_IMAGE, Plan, is_own},
-    rules::goes_with_instance,
+    rules::{goes_with_instance, thousands},
     values::{ShownValue, Values},
 };
 
@@ -59,15 +62,11 @@ pub enum ItemKind {
 impl Loss {
     pub(super) fn of(change: &Change, disks: &Disks<'_>) -> Self {
         let before = &change.before;
-        let item =
-            |kind: ItemKind, name: Option<String>, size_gb: Option<i64>| Item { kind, name, size_gb, managed_by: None };
         let (mut data, mut staying, mut ids) = (Vec::new(), Vec::new(), Vec::new());
         match change.kind.as_str() {
             INSTANCE => {
-                let path = before.text(&["data_disk_mount_path"]).map(str::to_owned);
-                data.push(item(ItemKind::SystemDisk, None, size(before, "sys_disk_size_gb")));
-                data.push(item(ItemKind::LocalDataDisk, path, size(before, "data_disk_size_gb")));
                 let found = disks.of(before);
+                data.extend(own_disks(before));
                 data.extend(found.items(true));
                 staying.extend(found.items(false));
                 ids.extend(found.known.iter().filter(|(_, disk)| disk.goes).map(|(id, _)| id.clone()));
@@ -88,6 +87,46 @@ impl Loss {
             protected: before.at(&["deletion_protection"]) == ShownValue::Known(&Value::Bool(true)),
             disks: ids,
         }
+    }
+}
+
+/// What the release of an instance deletes, by its attributes, and those of cloud disks with their addresses. The later
+/// ones of a disk have its present values; an empty address is none.
+#[must_use]
+pub fn deleted_with(instance: &Value, disks: &[(String, Value)]) -> Vec<Item> {
+    let plain = |value: &Value| Values::new(value.clone(), Value::Null, Value::Null);
+    let disks: Vec<(&str, Values)> = disks.iter().map(|(address, disk)| (address.as_str(), plain(disk))).collect();
+    let instance = plain(instance);
+    let found = Disks::among(disks.iter().map(|(address, disk)| (*address, disk))).of(&instance);
+    own_disks(&instance).into_iter().chain(found.items(true)).collect()
+}
+
+/// The disks that every release deletes.
+fn own_disks(instance: &Values) -> [Item; 2] {
+    let path = instance.text(&["data_disk_mount_path"]).map(str::to_owned);
+    [
+        item(ItemKind::SystemDisk, None, size(instance, "sys_disk_size_gb")),
+        item(ItemKind::LocalDataDisk, path, size(instance, "data_disk_size_gb")),
+    ]
+}
+
+fn item(kind: ItemKind, name: Option<String>, size_gb: Option<i64>) -> Item {
+    Item { kind, name, size_gb, managed_by: None }
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.kind.word())?;
+        self.shown_name().iter().try_for_each(|name| write!(formatter, " {name}"))?;
+        let size = self.size_gb.map(|size| thousands(&size.to_string()));
+        size.iter().try_for_each(|size| write!(formatter, " ({size} GB)"))
+    }
+}
+
+impl Item {
+    /// Its name beside its kind. There is one local disk.
+    pub(crate) fn shown_name(&self) -> Option<&String> {
+        self.name.as_ref().filter(|_| self.kind != ItemKind::LocalDataDisk)
     }
 }
 
@@ -118,8 +157,12 @@ impl<'a> Disks<'a> {
         let changes = plan.changes.iter().filter(|change| change.is(CLOUD_DISK));
         let changes = changes.map(|change| (change.address.as_str(), &change.before));
         let stated = plan.prior.iter().filter(|stated| stated.managed && stated.kind == CLOUD_DISK);
+        Self::among(changes.chain(stated.map(|stated| (stated.address.as_str(), &stated.values))))
+    }
+
+    fn among(all: impl Iterator<Item = (&'a str, &'a Values)>) -> Self {
         let mut disks = Self::default();
-        for (address, values) in changes.chain(stated.map(|stated| (stated.address.as_str(), &stated.values))) {
+        for (address, values) in all {
             let Some(id) = values.raw(&["id"]).and_then(Value::as_str) else { continue };
             let index = disks.managed.len();
             disks.managed.push((id, address, values));

@@ -10,11 +10,10 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-pub(super) use self::money::thousands;
 pub use self::{
     changes::{Argument, Arguments, Drift, Invoked, Object, Unpriced},
     cost::{Amount, Candidates, Cost, CostRow, Sums, Term, Total},
-    losses::{Item, ItemKind, Loss},
+    losses::{Item, ItemKind, Loss, deleted_with},
     money::Money,
     secrets::Secrets,
 };
@@ -36,6 +35,9 @@ pub struct Facts {
     pub mirrors: BTreeSet<String>,
     /// The number of objects of all providers.
     pub counts: Counts,
+    /// The number of those of other providers.
+    #[serde(skip)]
+    pub(super) of_others: Counts,
     /// The costs of the instances.
     pub cost: Cost,
     /// The managed objects among the changes and the drift.
@@ -108,7 +110,8 @@ impl Facts {
             name,
             head: plan.head.clone(),
             mirrors: providers.filter(|address| !address.ends_with("/damodel/damodel")).cloned().collect(),
-            counts: Counts::of(&changes, changed_outputs().count(), plan.invocations.len()),
+            counts: Counts::of(&changes.iter().collect::<Vec<_>>(), changed_outputs().count(), plan.invocations.len()),
+            of_others: Counts::of(&changes.iter().filter(|object| !is_own(&object.kind)).collect::<Vec<_>>(), 0, 0),
             cost: Cost::of(plan),
             actions: plan.invocations.iter().map(Invoked::of).collect(),
             deferred: plan.deferred.clone(),
@@ -138,7 +141,7 @@ fn disks(plan: &Plan) -> Vec<(String, Address)> {
 }
 
 impl Counts {
-    fn of(objects: &[Object], outputs: usize, actions: usize) -> Self {
+    fn of(objects: &[&Object], outputs: usize, actions: usize) -> Self {
         let number = |is: fn(&Object) -> bool| objects.iter().filter(|object| is(object)).count();
         Self {
             create: number(|object| object.action == ChangeAction::Create),

@@ -30,6 +30,8 @@ struct Root<'a> {
     planned_values: Option<IgnoredAny>,
     provider_schemas: Option<IgnoredAny>,
     diagnostics: Option<IgnoredAny>,
+    /// A member of the file in which `init` records the backend.
+    backend: Option<IgnoredAny>,
     /// A member of state files.
     lineage: Option<IgnoredAny>,
     /// A member of files that OpenTofu encrypted.
@@ -113,6 +115,12 @@ pub enum NotAPlan {
     /// It is not the bare output of a program.
     #[error(transparent)]
     Document(#[from] DocumentError),
+    /// It is the file in which `init` records the backend.
+    #[error(
+        "it is the configuration of the backend. Save a plan with `plan -out=FILE`, run `terraform show -json FILE` \
+         and pass its output"
+    )]
+    Backend,
     /// OpenTofu encrypted it: a saved plan, or a state.
     #[error("OpenTofu encrypted it. Run `tofu show -json PLANFILE` and pass its output")]
     Encrypted,
@@ -199,6 +207,7 @@ impl Plan {
         }
         let Some(version) = root.format_version.as_str() else {
             return Err(match (root.lineage.is_some(), root.encrypted_data.is_some()) {
+                _ if root.backend.is_some() => NotAPlan::Backend,
                 (true, _) => NotAPlan::State,
                 (false, true) => NotAPlan::Encrypted,
                 (false, false) => NotAPlan::Other,

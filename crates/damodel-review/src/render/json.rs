@@ -37,6 +37,7 @@ pub(super) fn write(review: &Review<'_>, style: &Style) -> serde_json::Result<St
             "level": judged.level,
             "plan": judged.finding.plan,
             "address": judged.finding.address.map(Address::as_str),
+            "deposed": judged.finding.address.and_then(Address::deposed_key),
             "message": judged.message(),
             "location": judged.location,
         })

@@ -4,7 +4,10 @@
 use std::fmt::Write as _;
 
 use super::{mark, visible};
-use crate::document::{Page, Piece, Table, Text};
+use crate::{
+    document::{Page, Piece, Table, Text, count},
+    rules::and_more,
+};
 
 /// The longest comment that code hosts accept, in UTF-16 units, so that it holds for every way to count characters.
 const MOST: usize = 65_536;
@@ -61,7 +64,7 @@ fn folds(page: &Page, rows: usize) -> String {
     let cell = |lines: &[Text], _: usize| {
         let mut shown: Vec<String> = lines.iter().take(LINES).map(|line| bounded(line, usize::MAX)).collect();
         if lines.len() > LINES {
-            shown.push(format!("and {} more", lines.len() - LINES));
+            shown.push(and_more(lines.len() - LINES));
         }
         shown.join("<br>")
     };
@@ -70,7 +73,8 @@ fn folds(page: &Page, rows: usize) -> String {
         let _ = write!(text, "\n<details><summary>{}</summary>\n\n{}", fold.summary, table(&fold.table, rows, cell));
         let left_out = fold.table.rows.len().saturating_sub(rows);
         if left_out > 0 {
-            let _ = write!(text, "\n{left_out} more rows left out: comments are limited to 65,536 characters.\n");
+            let rows = count(left_out, "more row", "more rows");
+            let _ = write!(text, "\n{rows} left out: comments are limited to 65,536 characters.\n");
         }
         text.push_str("\n</details>\n");
     }

@@ -181,6 +181,8 @@ fn what_is_no_plan_is_told_from_one() {
     assert_eq!(is(br#"{"format_version":"1.0","diagnostics":[],"valid":true}"#), NotAPlan::Other);
     assert_eq!(is(br#"{"format_version":"1.0","provider_schemas":{}}"#), NotAPlan::Other);
     assert_eq!(is(b"[]"), NotAPlan::Other);
+    let backend = br#"{"version":3,"lineage":"x","backend":{"type":"pg","config":{"conn_str":"hunter2"}}}"#;
+    assert_eq!(is(backend), NotAPlan::Backend);
     assert_eq!(is(b"{\"@level\":\"info\"}\n{\"@level\":\"info\"}\n"), NotAPlan::Log);
     assert_eq!(is(br#"{"format_version":"2.0","planned_values":{}}"#), NotAPlan::Version("2.0".to_owned()));
     let cut = EVERYTHING.split_at(EVERYTHING.len() / 2).0;

@@ -295,6 +295,57 @@ fn a_disk_goes_with_the_instance_that_it_is_bound_to() {
     assert_eq!(disks, ["damodel_cloud_disk.d1", "damodel_cloud_disk.d3", "damodel_cloud_disk.d5"]);
 }
 
+/// The release of an instance, outside of plans too.
+#[test]
+fn a_release_deletes_what_one_source_marks() {
+    let instance = json!({"id": "ins-1", "sys_disk_size_gb": 5000, "data_disk_size_gb": 50,
+        "exist_disks": [{"disk_id": 1, "release_with_instance": true}, {"disk_id": 2, "release_with_instance": false},
+            {"disk_id": 3, "release_with_instance": false}],
+        "new_disks": [{"size_gb": 20}, {"size_gb": 30, "release_with_instance": false}, {"size_gb": 40}]});
+    let disk = |id: &str, address: &str, values: Value| {
+        let mut disk = json!({"id": id, "name": "d", "size_gb": 9, "binding_instances": [{"uid": "ins-1"}]});
+        disk.as_object_mut().unwrap().append(&mut values.as_object().unwrap().clone());
+        (address.to_owned(), disk)
+    };
+    let disks = [
+        disk("1", "", json!({"release_with_instance": false})),
+        disk("2", "", json!({"release_with_instance": true})),
+        disk("3", "", json!({"release_with_instance": false})),
+        disk("4", "", json!({"release_with_instance": true, "size_gb": 20})),
+        disk("5", "", json!({"release_with_instance": true, "binding_instances": [{"uid": "ins-12"}]})),
+        disk("2", "damodel_cloud_disk.two", json!({})),
+    ];
+    let deleted = deleted_with(&instance, &disks);
+    assert_eq!(
+        deleted.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "system disk (5,000 GB)",
+            "local disk (50 GB)",
+            "cloud disk 1 \"d\" (9 GB)",
+            "cloud disk 2 \"d\" (9 GB)",
+            "cloud disk 4 \"d\" (20 GB)",
+            "cloud disk (40 GB)",
+        ]
+    );
+    assert_eq!(deleted[3].managed_by.as_deref(), Some("damodel_cloud_disk.two"));
+}
+
+/// The sum of all objects is that of the words before the semicolon.
+#[test]
+fn counts_and_findings_say_whose_and_which_objects_they_are() {
+    let mut disk = change("damodel_cloud_disk.d", &["delete"], json!({"id": "7", "size_gb": 5000}), Value::Null);
+    disk["deposed"] = "1a2b3c4d".into();
+    let other = change("aws_s3_bucket.x", &["delete"], json!({}), Value::Null);
+    let mut many: Vec<Value> = (0..1234).map(|index| at(&format!("aws_s3_bucket.y[{index}]"), other.clone())).collect();
+    many.push(disk.clone());
+    let plan = plan_of(&many);
+    let text = comment(&plan);
+    contains(&text, &["\n1,235 destroyed (1,234 of other providers)\n", "`7` (5,000 GB)", "` and 1,229 more\n"]);
+    let json = json(&plan_of(&[disk, other]));
+    let deposed: Vec<&Value> = json["findings"].as_array().unwrap().iter().map(|finding| &finding["deposed"]).collect();
+    assert_eq!(deposed, [&json!("1a2b3c4d"), &Value::Null]);
+}
+
 #[test]
 fn several_plans_have_one_page() {
     let plan = |price: f64| plan_of(&[instance(&["create"], None, Some(price))]);

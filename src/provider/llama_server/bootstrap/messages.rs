@@ -84,6 +84,7 @@ pub(super) fn failure(
             let more = match (failure.kind, restarts) {
                 (FailureKind::Exited, _) => ", before it was ready".to_owned(),
                 (_, 0) => String::new(),
+                (_, 1) => ", after 1 automatic restart".to_owned(),
                 (_, restarts) => format!(", after {restarts} automatic restarts"),
             };
             format!(
@@ -205,6 +206,8 @@ mod tests {
         assert_eq!(words(FailureKind::Exited, "1", 0), format!("{begin} 1 after 3 s, before it was ready; {log}"));
         let killed = "137 (SIGKILL: it was killed, or memory ran out) after 3 s";
         assert_eq!(words(FailureKind::Died, "137", 0), format!("{begin} {killed}; {log}"));
+        let again = "after 1 automatic restart";
+        assert_eq!(words(FailureKind::Died, "139", 1), format!("{begin} 139 (SIGSEGV) after 3 s, {again}; {log}"));
         let again = "after 5 automatic restarts";
         assert_eq!(words(FailureKind::Died, "139", 5), format!("{begin} 139 (SIGSEGV) after 3 s, {again}; {log}"));
     }
