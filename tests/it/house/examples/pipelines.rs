@@ -223,7 +223,8 @@ fn a_pull_request_changes_neither_the_policy_nor_another_ones_comment() {
         fs::write(checkout.join("policy/review.toml"), "version = 1\n").unwrap();
         let run = runner.preview("GITHUB_ACTIONS").expect_code(3);
         let change = "+1,445.40 a month (0.00 → 1,445.40)";
-        assert!(run.stdout.contains(&format!("\n❌ {change}, 1 rule violated\n")), "{}", run.stdout);
+        assert!(run.stdout.starts_with(&format!("❌ prod: {change}, 1 rule violated\n")), "{}", run.stdout);
+        assert_eq!(run.stderr.matches("violation: ").count(), 1, "{}", run.stderr);
         let annotation = |line: &&str| line.starts_with("::error file=") && line.contains("max-monthly-increase::");
         assert_eq!(run.stdout.lines().filter(annotation).count(), 1, "{}", run.stdout);
         let names = || {
@@ -252,7 +253,11 @@ fn a_pull_request_changes_neither_the_policy_nor_another_ones_comment() {
         runner.git(&origin, &["add", "."]);
         runner.git(&origin, &["commit", "-q", "-m", "policy"]);
         let run = runner.preview("GITLAB_CI").expect_code(0);
-        assert!(run.stdout.starts_with(&format!("✅ {change}\n")) && !run.stdout.contains("::error"), "{}", run.stdout);
+        assert!(
+            run.stdout.starts_with(&format!("✅ prod: {change}\n")) && !run.stdout.contains("::error"),
+            "{}",
+            run.stdout
+        );
         assert_eq!(names()[1], "gl-code-quality-report.json");
         assert!(site.live().is_empty());
     });
@@ -316,7 +321,8 @@ fn the_gate_stands_before_the_apply_of_the_same_plan() {
         let runner = Runner::set(cli, &site);
         let checkout = runner.path("checkout");
         fs::write(checkout.join("main.tf"), format!("{CONFIGURATION}{INSTANCE}")).unwrap();
-        runner.script("apply", &checkout, &[]).expect_code(3);
+        let run = runner.script("apply", &checkout, &[]).expect_code(3);
+        assert_eq!(run.stderr.matches("violation: ").count(), 1, "{}", run.stderr);
         assert!(site.live().is_empty());
         assert!(runner.path("reports/report.json").is_file());
         let plan = fs::metadata(runner.path("work/plan.json")).unwrap();
@@ -332,6 +338,27 @@ fn the_gate_stands_before_the_apply_of_the_same_plan() {
         let holder = |name: &str| audit.lines().find(|line| line.contains(&format!(" {name} "))).unwrap();
         assert!(holder("x").contains("damodel_instance.x in "), "{audit}");
         assert!(holder("scratch").ends_with("unmanaged"), "{audit}");
+    });
+}
+
+/// `init` writes the file; the first pipeline may run before anybody has committed it.
+#[test]
+fn a_repository_without_a_lock_file_is_planned_audited_and_expired() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let runner = Runner::set(cli, &site);
+        let checkout = runner.path("checkout");
+        for (script, code) in [("plan", 0), ("audit", 3), ("expire", 0)] {
+            fs::remove_file(checkout.join(".terraform.lock.hcl")).unwrap();
+            let inputs = [("OLDER_THAN", "0s")];
+            let run = runner.script(script, &checkout, &inputs).expect_code(code);
+            assert_eq!(run.stderr.matches("No .terraform.lock.hcl is committed.\n").count(), 1, "{}", run.stderr);
+            let run = runner.script(script, &checkout, &inputs).expect_code(code);
+            assert!(!run.stderr.contains("lock.hcl"), "{}", run.stderr);
+        }
+        // What is committed is obeyed.
+        fs::write(checkout.join(".terraform.lock.hcl"), "").unwrap();
+        assert_ne!(runner.script("plan", &checkout, &[]).0.code, Some(0));
     });
 }
 
