@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use serde_json::{Value, json};
+
 use super::{
+    UNSAID,
     holders::{StateAddress, proved},
     inventory::{BilledObject, Inventory},
     states::{AgeTerms, AuditedState, Held},
@@ -10,7 +13,7 @@ use super::{
 use crate::{
     api::{self, InstanceStatus, ObjectKind},
     framework::timeouts::parse_duration,
-    review::{Money, visible},
+    review::{Item, Money, deleted_with, visible},
 };
 
 /// The longest text in a title, in characters.
@@ -30,6 +33,8 @@ pub(in crate::commands) struct AgedInstance {
     pub(in crate::commands) max_age: String,
     pub(in crate::commands) age_seconds: Option<i64>,
     pub(in crate::commands) hourly: Option<Money>,
+    /// What its release deletes.
+    pub(in crate::commands) deletes: Vec<Item>,
     pub(in crate::commands) verdict: AgeVerdict,
 }
 
@@ -117,14 +122,33 @@ pub(in crate::commands) fn judged(account: &Inventory, states: &[AuditedState], 
         let max_age = ages.min_by_key(|age| parse_duration(age))?.to_owned();
         let billed = billed.get(uid).copied();
         let is_proved = || holders.iter().any(|(index, held)| proved.contains(&(*index, held.provider.as_str())));
+        let first = holders.first().map(|(index, held)| (*index, &held.attributes));
+        let of_state = |index: usize| states.get(index).map(|state| state.held.as_slice()).unwrap_or_default();
+        let deletes = first.map_or_else(Vec::new, |(index, attributes)| {
+            deleted_with(attributes, &cloud_disks(account, of_state(index)))
+        });
+        let protected = first.and_then(|(index, _)| {
+            deletes.iter().find_map(|item| {
+                let manager = of_state(index).iter().find(|held| item.managed_by.as_ref() == Some(&held.address));
+                let manager = manager.filter(|held| held.age.is_protected)?;
+                Some(format!("its release deletes {item}, and {} has deletion_protection = true", manager.address))
+            })
+        });
         let verdict = match billed {
             Some(billed) => judge(&terms, ShownInstance::listed(billed), clocks),
             None if account.uids.contains(&(ObjectKind::Instance, uid.to_owned())) => AgeVerdict::Released,
             None if is_proved() => AgeVerdict::Gone,
+            None if holders.iter().any(|(_, held)| held.provider.is_empty()) => {
+                AgeVerdict::Unjudged(UNSAID.to_owned())
+            }
             None => AgeVerdict::Unjudged(
                 "the account lists neither it nor another object of its provider configuration: check DAMODEL_API_TOKEN"
                     .to_owned(),
             ),
+        };
+        let verdict = match protected {
+            Some(reason) if verdict == AgeVerdict::Over => AgeVerdict::Left(visible(&reason, 3 * LONGEST)),
+            _ => verdict,
         };
         let since = billed.and_then(|billed| billed.since);
         let extra_disk = holders.first().map_or(0, |(_, held)| held.extra_disk);
@@ -140,10 +164,30 @@ pub(in crate::commands) fn judged(account: &Inventory, states: &[AuditedState], 
             max_age,
             age_seconds: since.zip(clocks.service).map(|(since, now)| now.saturating_sub(since).max(0)),
             hourly: billed.and_then(|billed| account.hourly(billed, extra_disk)),
+            deletes,
             verdict,
         })
     };
     held.into_iter().filter_map(judged).collect()
+}
+
+/// The cloud disks of the account, then as a state that manages them has them.
+fn cloud_disks(account: &Inventory, held: &[Held]) -> Vec<(String, Value)> {
+    let listed = account.disks.values().filter(|disk| !disk.is_released()).map(|disk| {
+        let attributes = json!({
+            "id": disk.id.to_string(),
+            "name": disk.name,
+            "size_gb": disk.size_gb,
+            "binding_instances": disk.binding_instances,
+            "release_with_instance": disk.release_with_instance,
+        });
+        (String::new(), attributes)
+    });
+    let is_here = |held: &&Held| {
+        let disk = account.disks.get(&held.id).filter(|_| held.kind == ObjectKind::CloudDisk);
+        disk.is_some_and(|disk| !disk.is_released() && held.uid.as_deref() == disk.uid.as_deref())
+    };
+    listed.chain(held.iter().filter(is_here).map(|held| (held.address.clone(), held.attributes.clone()))).collect()
 }
 
 /// Judges an instance that the service shows, with the terms of each address that holds it. One max_age that is over
@@ -259,6 +303,7 @@ mod tests {
             extra_disk: 0,
             new_disks: Vec::new(),
             mounted: Vec::new(),
+            attributes: Value::Null,
             age: terms("8h"),
         };
         let billed = BilledObject {
@@ -293,6 +338,9 @@ mod tests {
         // Another state proves nothing.
         let apart = verdicts(&[state(vec![held("a", "p")]), state(vec![held("lost", "p")])]);
         assert!(apart[1].starts_with("lost unjudged"), "{apart:?}");
+        let unsaid = verdicts(&[state(vec![held("a", ""), held("lost", "")])]);
+        assert_eq!(unsaid[0], "a Over");
+        assert!(unsaid[1].starts_with("lost unjudged: not listed in the account, and the state "), "{unsaid:?}");
         let without = Held { age: AgeTerms::default(), ..held("a", "p") };
         assert!(verdicts(&[state(vec![without.clone()])]).is_empty());
         assert_eq!(

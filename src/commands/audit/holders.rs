@@ -28,6 +28,9 @@ pub(super) struct Audit {
     /// Objects in states whose provider configuration is not of this account.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) not_of_this_account: Vec<MissingObject>,
+    /// Objects that are not in the account, in states without their provider configuration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) not_judged: Vec<MissingObject>,
     /// Objects that several addresses hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) duplicates: Vec<Duplicate>,
@@ -138,6 +141,8 @@ impl Audit {
         let there: BTreeSet<(ObjectKind, &str)> =
             account.billed.iter().map(|billed| (billed.kind, billed.id.as_str())).collect();
         let missing = own.iter().filter(|(_, held)| !there.contains(&(held.kind, held.id.as_str())));
+        let (unsaid, foreign): (Vec<StateObject<'_>>, _) =
+            foreign.into_iter().partition(|(_, held)| held.provider.is_empty());
         let several = held.iter().filter(|(_, holders)| holders.len() > 1);
         let objects: Vec<HeldObject> = account.billed.iter().map(object).collect();
         Ok(Self {
@@ -147,6 +152,7 @@ impl Audit {
             objects,
             missing: missing.copied().map(MissingObject::of).collect(),
             not_of_this_account: foreign.into_iter().map(MissingObject::of).collect(),
+            not_judged: unsaid.into_iter().map(MissingObject::of).collect(),
             duplicates: several.map(|((kind, id), holders)| Duplicate::of(*kind, id, holders)).collect(),
             other_notes: notes.len() - notes.iter().filter(is_here).count(),
         })
@@ -191,8 +197,12 @@ type StateObject<'a> = (&'a AuditedState, &'a Held);
 /// listed uid is proof.
 pub(super) fn proved<'a>(account: &Inventory, states: &'a [AuditedState]) -> BTreeSet<(usize, &'a str)> {
     let all = states.iter().enumerate().flat_map(|(index, state)| state.held.iter().map(move |held| (index, held)));
-    let is_listed = |held: &Held| held.uid.clone().is_some_and(|uid| account.uids.contains(&(held.kind, uid)));
-    all.filter(|(_, held)| is_listed(held)).map(|(index, held)| (index, held.provider.as_str())).collect()
+    let listed = all.filter(|(_, held)| !held.provider.is_empty() && is_listed(account, held));
+    listed.map(|(index, held)| (index, held.provider.as_str())).collect()
+}
+
+fn is_listed(account: &Inventory, held: &Held) -> bool {
+    held.uid.clone().is_some_and(|uid| account.uids.contains(&(held.kind, uid)))
 }
 
 /// The objects of provider configurations that are provably of this account, and those of others.
@@ -204,7 +214,7 @@ fn of_account<'a>(
     let (mut own, mut foreign) = (Vec::new(), Vec::new());
     for (index, state) in states.iter().enumerate() {
         for held in &state.held {
-            let is_proved = proved.contains(&(index, held.provider.as_str()));
+            let is_proved = proved.contains(&(index, held.provider.as_str())) || is_listed(account, held);
             if is_proved { &mut own } else { &mut foreign }.push((state, held));
         }
     }
@@ -311,10 +321,11 @@ mod tests {
             id: (*id).to_owned(),
             uid: Some(uid(*kind, id)),
             address: format!("{}.a[{id:?}]", crate::provider::words::type_name(*kind)),
-            provider: String::new(),
+            provider: "p".to_owned(),
             extra_disk: 100,
             new_disks: Vec::new(),
             mounted: Vec::new(),
+            attributes: Value::Null,
             age: AgeTerms::default(),
         });
         AuditedState { source: source.to_owned(), held: held.collect(), file: None }
@@ -456,6 +467,18 @@ mod tests {
         let by_state = found.objects.iter().filter(|object| object.holder == Holder::State);
         assert_eq!(by_state.map(|object| object.billed.id.as_str()).collect::<Vec<_>>(), ["ins-1", "2", "3", "6"]);
         assert!(found.duplicates.is_empty());
+    }
+
+    /// Such a state may have the object of another account.
+    #[test]
+    fn a_state_without_the_configuration_of_a_provider_proves_no_absence() {
+        let account = account(vec![instance("ins-1")]);
+        let mut state = state("a", &[(ObjectKind::Instance, "ins-1"), (ObjectKind::Instance, "ins-2")]);
+        state.held.iter_mut().for_each(|held| held.provider = String::new());
+        let audit = audit(&account, &[state], &[]).unwrap();
+        assert_eq!(audit.objects[0].holder, Holder::State);
+        assert!(audit.missing.is_empty() && audit.not_of_this_account.is_empty());
+        assert_eq!(audit.not_judged.iter().map(|object| object.id.as_str()).collect::<Vec<_>>(), ["ins-2"]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ use super::{Failure, ServiceArguments, adopt, aligned, sentence, service::path_o
 use crate::{
     api::{Client, Context, ObjectKind},
     provider::Environment,
-    review::{Money, visible},
+    review::{Money, rules::and_more, visible},
 };
 
 pub use self::states::NotAState;
@@ -47,8 +47,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 /// service has no prices for cloud disks and images, and does not list the extra local disk of an instance.
 ///
 /// Exit codes: 0 the account was listed; 3 with --fail-on, an object is unmanaged or an instance is older than its
-/// max_age; 1 the account or a state could not be read completely, they do not belong together, or with --fail-on
-/// expired an instance could not be judged; 2 wrong usage.
+/// max_age; 1 the account or a state could not be read completely, they do not belong together, an object is not in the
+/// account and its state does not have the configuration of its provider (show -json), or with --fail-on expired an
+/// instance could not be judged; 2 wrong usage.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "audit")]
 pub struct Arguments {
@@ -149,12 +150,21 @@ async fn audit(
         told.write_all(said.as_bytes()).map_err(Failure::terminal)?;
     }
     let mut code = expired_code(&expired, told).map_err(Failure::terminal)?;
+    if let [first, others @ ..] = audit.not_judged.as_slice() {
+        let address = visible(&first.address, LONGEST);
+        let more = if others.is_empty() { String::new() } else { format!(" {}", and_more(others.len())) };
+        writeln!(told, "not judged: {address}{more}: {UNSAID}").map_err(Failure::terminal)?;
+        code = 1;
+    }
     if arguments.fail_on.contains(&FailOn::Unmanaged) && !unmanaged.is_empty() {
         tell_unmanaged(&unmanaged, told).map_err(Failure::terminal)?;
         code = if code == 0 { FOUND } else { code };
     }
     Ok(ExitCode::from(code))
 }
+
+/// Why nothing is said about an object that is not in the account.
+pub(super) const UNSAID: &str = "not listed in the account, and the state has no provider configuration for it";
 
 /// Wrong usage with `--fail-on expired`.
 const NO_STATE: &str = "--fail-on expired needs a STATE";
@@ -269,6 +279,7 @@ fn table(audit: &Audit) -> String {
         }
     };
     objects("Missing", &audit.missing, ", which is not in the account");
+    objects("Not judged", &audit.not_judged, ", which the account does not list");
     objects("Not of this account", &audit.not_of_this_account, "; no object of its provider configuration is listed");
     text
 }

@@ -37,14 +37,12 @@ pub(in crate::commands) struct StateFile {
     pub(in crate::commands) digest: String,
 }
 
-/// The limits of an instance's age, as the state has them.
+/// The limits of an instance's age, as the state has them; a disk has its protection only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::commands) struct AgeTerms {
     pub(in crate::commands) max_age: Option<String>,
     pub(in crate::commands) is_protected: bool,
     pub(in crate::commands) is_prepaid: bool,
-    /// The disks that a release deletes.
-    pub(in crate::commands) disks: Vec<String>,
 }
 
 /// An object in a state.
@@ -56,7 +54,7 @@ pub(in crate::commands) struct Held {
     /// What identifies it in all accounts, if the state has it.
     pub(in crate::commands) uid: Option<String>,
     pub(in crate::commands) address: String,
-    /// The configuration of its provider, as far as the state has it.
+    /// The configuration of its provider; empty if the state does not have it.
     pub(in crate::commands) provider: String,
     /// Extra local disk of an instance in GB, which is billed with it.
     pub(in crate::commands) extra_disk: i64,
@@ -64,7 +62,8 @@ pub(in crate::commands) struct Held {
     pub(in crate::commands) new_disks: Vec<OrderedDisk>,
     /// The ids of the cloud disks that are mounted in an instance, without those that existed before.
     pub(in crate::commands) mounted: Vec<String>,
-    /// Of an instance.
+    /// The attributes that tell which disks an instance takes with it.
+    pub(in crate::commands) attributes: Value,
     pub(in crate::commands) age: AgeTerms,
 }
 
@@ -89,6 +88,9 @@ pub enum NotAState {
     /// It is empty. Usual cause: the backend has no state in this workspace.
     #[error("it is empty")]
     Empty,
+    /// It is the file in which `init` records the backend.
+    #[error("it is the configuration of the backend, not the state. Pass the output of `terraform state pull`")]
+    Backend,
     /// It is the log of a plan or an apply.
     #[error("it is the log of a run with -json. Pass the output of `terraform state pull`")]
     Log,
@@ -141,6 +143,7 @@ impl AuditedState {
                 });
                 file(&root)?
             }
+            (Some(_), _) if root.get("backend").is_some() => return Err(NotAState::Backend),
             (Some(other), _) => return Err(NotAState::Version(other)),
             (None, Some(_)) if root.get("planned_values").or_else(|| root.get("resource_changes")).is_some() => {
                 return Err(NotAState::Plan);
@@ -207,7 +210,6 @@ fn file(root: &Value) -> Result<Vec<Held>, NotAState> {
         if mode != "managed" || kind_of(kind).is_none() {
             continue;
         }
-        let provider = resource["provider"].as_str().unwrap_or_default();
         let module = resource["module"].as_str().map(|module| format!("{module}.")).unwrap_or_default();
         for instance in list(resource, "instances").map_err(|_| odd())? {
             let key = match &instance["index_key"] {
@@ -217,7 +219,10 @@ fn file(root: &Value) -> Result<Vec<Held>, NotAState> {
             let deposed = instance["deposed"].as_str();
             let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
             let address = format!("{module}{kind}.{name}{key}{deposed}");
-            take(&mut held, kind, address, provider, &instance["attributes"]).ok_or_else(odd)?;
+            // With `for_each` in its provider block, OpenTofu may write it for each instance, and with a key.
+            let parts = [&resource["provider"], &instance["provider"], &instance["instance_provider"]];
+            let provider: String = parts.into_iter().filter_map(Value::as_str).collect();
+            take(&mut held, kind, address, &provider, &instance["attributes"]).ok_or_else(odd)?;
         }
     }
     Ok(held)
@@ -233,8 +238,8 @@ fn shown(module: &Value, held: &mut Vec<Held>) -> Result<(), NotAState> {
         if resource["mode"] == "managed" {
             let deposed = resource["deposed_key"].as_str();
             let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
-            let provider = resource["provider_name"].as_str().unwrap_or_default();
-            take(held, kind, format!("{address}{deposed}"), provider, &resource["values"]).ok_or_else(odd)?;
+            // This form has the provider's source address, and not which of its configurations it is.
+            take(held, kind, format!("{address}{deposed}"), "", &resource["values"]).ok_or_else(odd)?;
         }
     }
     list(module, "child_modules")?.iter().try_for_each(|module| shown(module, held))
@@ -271,30 +276,29 @@ fn take(held: &mut Vec<Held>, kind: &str, address: String, provider: &str, attri
         extra_disk: attributes["data_disk_expand_size_gb"].as_i64().unwrap_or(0),
         new_disks: elements("new_disks").iter().map(new_disk).collect(),
         mounted: mounted.filter(|id| !existed.contains(id)).collect(),
-        age: if kind == ObjectKind::Instance { age_terms(attributes) } else { AgeTerms::default() },
+        attributes: ATTRIBUTES.map(|name| (name.to_owned(), attributes[name].clone())).into_iter().collect(),
+        age: AgeTerms {
+            max_age: attributes["max_age"].as_str().map(str::to_owned),
+            is_protected: attributes["deletion_protection"] == true,
+            is_prepaid: attributes["payment_type"].as_str().is_some_and(|payment| payment != "Hourly"),
+        },
     });
     Some(())
 }
 
-/// The limits of an instance's age. A cloud disk that was created with the instance has no id in the state.
-fn age_terms(attributes: &Value) -> AgeTerms {
-    let disks = |name: &str| attributes[name].as_array().map(Vec::as_slice).unwrap_or_default().iter();
-    let size = |value: &Value| value.as_i64().map(|size| format!(" of {size} GB")).unwrap_or_default();
-    let mut deleted = vec![
-        format!("system disk{}", size(&attributes["sys_disk_size_gb"])),
-        format!("data disk{}", size(&attributes["data_disk_size_gb"])),
-    ];
-    let existing = disks("exist_disks").filter(|disk| disk["release_with_instance"] == true);
-    deleted.extend(existing.map(|disk| format!("cloud disk {}", disk["disk_id"])));
-    let new = disks("new_disks").filter(|disk| disk["release_with_instance"] != false);
-    deleted.extend(new.map(|disk| format!("a cloud disk{}", size(&disk["size_gb"]))));
-    AgeTerms {
-        max_age: attributes["max_age"].as_str().map(str::to_owned),
-        is_protected: attributes["deletion_protection"] == true,
-        is_prepaid: attributes["payment_type"].as_str().is_some_and(|payment| payment != "Hourly"),
-        disks: deleted,
-    }
-}
+/// The attributes of instances and cloud disks in [`Held::attributes`].
+const ATTRIBUTES: [&str; 10] = [
+    "binding_instances",
+    "cloud_disks",
+    "data_disk_size_gb",
+    "exist_disks",
+    "id",
+    "name",
+    "new_disks",
+    "release_with_instance",
+    "size_gb",
+    "sys_disk_size_gb",
+];
 
 fn kind_of(kind: &str) -> Option<ObjectKind> {
     ObjectKind::ALL.into_iter().find(|known| type_name(*known) == kind)
@@ -397,6 +401,29 @@ mod tests {
         assert_eq!(read(&json!({"format_version": "1.0"})), Ok(Vec::new()));
     }
 
+    /// OpenTofu's `provider = damodel.by[each.key]`, and `show -json`, which has no configuration of a provider.
+    #[test]
+    fn a_provider_is_known_with_its_key_or_not_at_all() {
+        let providers = |state: &Value| -> Vec<String> {
+            let state = AuditedState::read("state", state.to_string().as_bytes()).unwrap();
+            state.held.into_iter().map(|held| held.provider).collect()
+        };
+        let file = |resource: Value, instance: Value| {
+            let mut resource =
+                json!({"mode": "managed", "type": "damodel_instance", "name": "i", "provider": resource});
+            let instance = |id: &str| json!({"attributes": {"id": id}, "instance_provider": instance[id]});
+            resource["instances"] = ["a", "b"].map(instance).into_iter().collect();
+            json!({"version": 4, "resources": [resource]})
+        };
+        assert_eq!(providers(&file("p".into(), Value::Null)), ["p", "p"]);
+        assert_eq!(providers(&file(Value::Null, json!({"a": "p[1]", "b": "p[2]"}))), ["p[1]", "p[2]"]);
+        assert_eq!(providers(&file("".into(), Value::Null)), ["", ""]);
+        let shown = json!({"format_version": "1.0", "values": {"root_module": {"resources": [
+            {"address": "damodel_instance.i", "mode": "managed", "type": "damodel_instance", "provider_name": "p",
+                "values": {"id": "a"}}]}}});
+        assert_eq!(providers(&shown), [""]);
+    }
+
     #[test]
     fn a_state_counts_once_and_has_one_version() {
         let state = |source: &str, lineage: &str, serial: u64, layout: fn(&Value) -> String| {
@@ -437,6 +464,8 @@ mod tests {
         for version in [3, 5] {
             assert_eq!(is(&json!({"version": version, "modules": []}).to_string()), NotAState::Version(version));
         }
+        let backend = is(r#"{"version":3,"terraform_version":"1.11.4","backend":{"type":"pg","config":{}}}"#);
+        assert_eq!(backend, NotAState::Backend);
         assert_eq!(is(r#"{"version":4,"resources":7}"#), NotAState::Odd("resources".to_owned()));
         let without_id =
             r#"{"version":4,"resources":[{"mode":"managed","type":"damodel_instance","name":"i","instances":[{}]}]}"#;

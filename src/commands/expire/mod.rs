@@ -53,7 +53,8 @@ const LONGEST: usize = 100;
 ///
 /// Without --yes it only lists them. A release deletes the system disk, the data disk and the cloud disks with
 /// release_with_instance. An instance must be too old by the service's clock and by this computer's clock. It is kept
-/// if it is protected, prepaid, in two states, or in a state file that another process has locked. The lock of a remote
+/// if it or such a cloud disk of the state is protected, and if it is prepaid, in two states, or in a state file that
+/// another process has locked. The lock of a remote
 /// state is not visible: run this when no apply can run.
 ///
 /// Exit codes: 0 each older instance was released; 3 an older instance was left; 1 an instance could not be judged or
@@ -220,8 +221,8 @@ fn words(verdict: &AgeVerdict) -> (&'static str, Option<&str>) {
 }
 
 /// The disks that the release deletes.
-fn disks(instance: &AgedInstance) -> &[String] {
-    instance.terms.first().map(|terms| terms.disks.as_slice()).unwrap_or_default()
+fn disks(instance: &AgedInstance) -> Vec<String> {
+    instance.deletes.iter().map(ToString::to_string).collect()
 }
 
 /// The list for programs.
@@ -258,7 +259,7 @@ fn table(instances: &[AgedInstance]) -> String {
             known(age),
             visible(&instance.max_age, LONGEST),
             known(instance.hourly.as_ref().map(|price| price.with_digits(4))),
-            disks(instance).join(", "),
+            disks(instance).iter().map(|disk| visible(disk, LONGEST)).collect::<Vec<_>>().join(", "),
             words(&instance.verdict).0.to_owned(),
             instance.addresses(),
         ]

@@ -148,7 +148,7 @@ fn state_without(objects: &[Value], left_out: &BTreeSet<String>) -> String {
     let held = objects.iter().filter(|object| !left_out.contains(&key(object)));
     let resource = |object: &Value| {
         let kind = format!("damodel_{}", object["kind"].as_str().unwrap());
-        json!({"mode": "managed", "type": kind, "name": "x", "instances": [
+        json!({"mode": "managed", "type": kind, "name": "x", "provider": "p", "instances": [
             {"index_key": object["id"], "attributes": {"id": object["id"], "ssh_password": "hunter2"}}]})
     };
     let resources: Vec<Value> = held.map(resource).collect();

@@ -74,7 +74,7 @@ fn what_is_too_old_is_listed_then_released_and_created_again_by_the_next_apply()
         workspace.run_ok(&["taint", X]);
         let table = expire(site, workspace, &[STATE]);
         expect(&table, 3, &format!("left: instance {uid} ({X} in {STATE}): --yes is not set"));
-        for cell in ["9h", "8h", "1.9800", "system disk of", "data disk of", "a cloud disk of 20 GB", X] {
+        for cell in ["9h", "8h", "1.9800", "system disk (", "local disk (", "cloud disk ", " (20 GB)", X] {
             assert!(table.stdout.contains(cell), "{cell}: {}", table.stdout);
         }
         assert!(!table.stdout.contains("30 GB"), "{}", table.stdout);
@@ -105,6 +105,47 @@ fn what_is_too_old_is_listed_then_released_and_created_again_by_the_next_apply()
         let created = workspace.applied(&config(aged().set("new_disks", disks)));
         assert_eq!(created, [(X.to_owned(), "create".to_owned())]);
         assert_ne!(workspace.state().resource(X).id(), uid);
+    });
+}
+
+/// The mark may be in the service alone, and the disk is another resource's.
+#[test]
+fn a_disk_that_only_the_service_marks_is_named_and_a_protected_one_keeps_its_instance() {
+    each_workspace(|site, workspace| {
+        let disk = |protected: bool| {
+            format!(
+                "resource \"damodel_cloud_disk\" \"d\" {{\n  name = \"data\"\n  size_gb = 20\n  spec_id = 31\n  \
+                 deletion_protection = {protected}\n}}\n"
+            )
+        };
+        let mounted = |release: bool| {
+            aged().set(
+                "exist_disks",
+                format!("[{{ disk_id = damodel_cloud_disk.d.id, release_with_instance = {release} }}]"),
+            )
+        };
+        workspace.apply_ok(&config(format!("{}{}", disk(true), mounted(true))));
+        let uid = workspace.state().resource(X).id();
+        let number = workspace.state().resource("damodel_cloud_disk.d").id();
+        site.started_hours_ago(&uid, 9);
+        // As after an import: the instance's state does not have the disk.
+        workspace.run_ok(&["state", "rm", X]);
+        workspace.write(&config(format!("{}{}", disk(true), aged())));
+        workspace.run_ok(&["import", "-no-color", "-input=false", X, &uid]);
+        workspace.run_ok(&["apply", "-no-color", "-input=false", "-auto-approve"]);
+        assert!(workspace.state().resource(X).value("exist_disks").is_null());
+        let deletes = format!("cloud disk {number} \"data\" (20 GB)");
+        let run = expire(site, workspace, &[STATE, "--yes"]);
+        let reason = format!("its release deletes {deletes}, and damodel_cloud_disk.d has deletion_protection = true");
+        expect(&run, 3, &reason);
+        assert!(run.stdout.contains(&deletes), "{}", run.stdout);
+        assert_eq!(site.live(), [uid.clone()]);
+
+        workspace.apply_ok(&config(format!("{}{}", disk(false), aged())));
+        let run = expire(site, workspace, &[STATE, "--yes"]);
+        expect(&run, 0, "releasing instance ");
+        assert!(run.stdout.contains(&deletes), "{}", run.stdout);
+        assert!(site.live().is_empty());
     });
 }
 
