@@ -139,7 +139,7 @@ fn a_disk_that_only_the_service_marks_is_named_and_a_protected_one_keeps_its_ins
         let reason = format!("its release deletes {deletes}, and damodel_cloud_disk.d has deletion_protection = true");
         expect(&run, 3, &reason);
         assert!(run.stdout.contains(&deletes), "{}", run.stdout);
-        assert_eq!(site.live(), [uid.clone()]);
+        assert_eq!(site.live(), [uid]);
 
         workspace.apply_ok(&config(format!("{}{}", disk(false), aged())));
         let run = expire(site, workspace, &[STATE, "--yes"]);
