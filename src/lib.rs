@@ -1,8 +1,8 @@
 //! The Terraform and OpenTofu provider for damodel, as a library; `main.rs` is its command line.
 //!
 //! Each folder is a layer, and the arrows between them point one way (`tests/it/house/layers.rs` holds the table):
-//! `api`, `model` and `ssh` stand alone, `creation` uses `api`; `provider` is written in `framework` on top of them;
-//! `commands` may use everything. The folders of terraform-plugin, the review and the sandbox have their names here
+//! `api` and `model` stand alone, `creation` uses `api`; `provider` is written in `framework` on top of them;
+//! `commands` may use everything. The folders of terraform-plugin, the review, the SSH client and the sandbox have their names here
 //! too.
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
@@ -11,9 +11,9 @@ pub mod commands;
 pub mod creation;
 pub mod model;
 pub mod provider;
-pub mod ssh;
 
 pub use damodel_review as review;
 #[cfg(feature = "sandbox")]
 pub use damodel_sandbox as sandbox;
+pub use damodel_ssh as ssh;
 pub use terraform_plugin::{framework, plugin, protocol};

@@ -12,5 +12,4 @@ mod lives;
 mod model;
 mod plugin;
 mod sandbox;
-mod ssh;
 mod support;

@@ -10,6 +10,7 @@ mod texts;
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 /// The most columns of a line.
@@ -198,4 +199,26 @@ fn what_the_page_says_to_look_at_is_there() {
             assert!(regex::Regex::new(&item).unwrap().is_match(&source), "{row}");
         }
     }
+}
+
+/// A suite of any length: more than the pipe between two programs of the script holds.
+#[test]
+fn the_slowest_are_told_of_any_number_of_tests() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["scripts", "target/tmp"] {
+        fs::create_dir_all(folder.path().join(name)).unwrap();
+    }
+    let script = folder.path().join("scripts/slowest");
+    fs::copy(root().join("scripts/slowest"), &script).unwrap();
+    let took = (0..20_000).map(|test| format!("took\t{test}.5\t7\tmodule::test_{test}\n"));
+    let skipped = ["skipped\tno tofu\t\tmodule::other\n".to_owned()];
+    fs::write(folder.path().join("target/tmp/tests-it.tsv"), took.chain(skipped).collect::<String>()).unwrap();
+    let run = Command::new(script).output().unwrap();
+    assert!(run.status.success(), "{}", run.status);
+    let told = String::from_utf8(run.stdout).unwrap();
+    let told: Vec<_> = told.trim().lines().collect();
+    assert_eq!(told.len(), 12, "{told:?}");
+    assert_eq!(told[1], " 19999.5 s     7 commands  module::test_19999");
+    assert_eq!(told[10], " 19990.5 s     7 commands  module::test_19990");
+    assert_eq!(told[11], "skipped: module::other: no tofu");
 }

@@ -10,6 +10,7 @@ pub(crate) mod process;
 pub(crate) mod record;
 pub(crate) mod seeds;
 pub(crate) mod socks;
+#[expect(dead_code, reason = "shared with the tests of damodel-ssh")]
 pub(crate) mod sshd;
 pub(crate) mod terraform;
 pub(crate) mod tls_front;

@@ -21,7 +21,7 @@ use std::{
     thread,
 };
 
-use damodel::ssh::{Credentials, GivenAway, Pin, Target};
+use damodel_ssh::{Credentials, GivenAway, Pin, Target};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::{Pid, User, geteuid},

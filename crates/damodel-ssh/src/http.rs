@@ -22,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::ssh::{Error, Session, error::said, handler::PeerFacts};
+use crate::{Error, Session, error::said, handler::PeerFacts};
 
 impl Session {
     /// Sends a request to the HTTP server that listens on `127.0.0.1:port` of the instance.
@@ -34,7 +34,7 @@ impl Session {
     /// # Errors
     ///
     /// Those of [`Session::open`]; [`Error::BadAnswer`]; [`Error::TimedOut`] if the head does not arrive within
-    /// [`SessionLimits::idle`](crate::ssh::SessionLimits), [`Error::Cancelled`].
+    /// [`SessionLimits::idle`](crate::SessionLimits), [`Error::Cancelled`].
     pub async fn http(&self, port: u16, request: Request<Bytes>) -> Result<Response<Body>, Error> {
         self.http_within(self.limits.idle, port, request).await
     }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use damodel::ssh::{Error, HostKey, Pin, Session, SessionLimits, Target, connect};
+use damodel_ssh::{Error, HostKey, Pin, Session, SessionLimits, Target, connect};
 use rstest::rstest;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

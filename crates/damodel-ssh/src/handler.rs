@@ -9,7 +9,7 @@ use russh::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::ssh::{HostKey, Pin, error::said};
+use crate::{HostKey, Pin, error::said};
 
 /// The facts about a connection, shared with its users.
 #[derive(Debug, Default)]

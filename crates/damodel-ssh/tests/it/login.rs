@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use damodel::ssh::{Credentials, Error, Session, SessionLimits, Target, connect};
+use damodel_ssh::{Credentials, Error, Session, SessionLimits, Target, connect};
 use rstest::rstest;
 use secrecy::SecretString;
 use tokio::time::Instant;

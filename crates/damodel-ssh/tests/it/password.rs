@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::ssh::{Credentials, Error, Exit, GivenAway, Session, SessionLimits, Target, connect};
+use damodel_ssh::{Credentials, Error, Exit, GivenAway, Session, SessionLimits, Target, connect};
 use rstest::rstest;
 use russh::{
     Channel, ChannelId, MethodKind, MethodSet, Preferred,

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use russh::keys::{Algorithm, EcdsaCurve, HashAlg, PublicKey, ssh_key::Fingerprint};
 
-use crate::ssh::{Error, identity::clean};
+use crate::{Error, identity::clean};
 
 /// The accepted algorithms in order of preference if the pin names none. Signatures over SHA-1 are excluded.
 const ALGORITHMS: [Algorithm; 6] = [

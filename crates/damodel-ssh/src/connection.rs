@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use crate::ssh::{
+use crate::{
     Error, HostKey, SessionLimits, Stream, Target,
     error::{of_a_bastion, said},
     handler::{Handler, PeerFacts},

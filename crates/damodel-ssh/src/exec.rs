@@ -160,7 +160,7 @@ impl Drop for Closing {
 /// The output of a command, and its exit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Standard output. If it is longer than [`SessionLimits::output`](crate::ssh::SessionLimits), a line with the
+    /// Standard output. If it is longer than [`SessionLimits::output`](crate::SessionLimits), a line with the
     /// number of missing bytes replaces the middle.
     pub stdout: Vec<u8>,
     /// Standard error, shortened in the same way.

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::ssh::{Error, Exit, Session, SessionLimits, Target, connect, log_in};
+use damodel_ssh::{Error, Exit, Session, SessionLimits, Target, connect, log_in};
 use rstest::rstest;
 use tokio::{io::AsyncWriteExt, net::TcpListener, sync::Notify, task::spawn_blocking, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -57,7 +57,7 @@ struct Refusals(Arc<Notify>);
 
 impl<S: Subscriber> Layer<S> for Refusals {
     fn on_event(&self, event: &Event<'_>, _: layer::Context<'_, S>) {
-        if event.metadata().target() == "damodel::ssh::session" {
+        if event.metadata().target() == "damodel_ssh::session" {
             self.0.notify_one();
         }
     }

@@ -19,8 +19,8 @@ const SESSIONS: usize = 8;
 
 /// A login to a server that runs commands.
 ///
-/// Usable from several tasks. The connection closes when it and every [`Stream`], [`Body`](crate::ssh::Body) and
-/// [`Forward`](crate::ssh::Forward) of it are dropped. A stream with half a megabyte of unread data blocks everything
+/// Usable from several tasks. The connection closes when it and every [`Stream`], [`Body`](crate::Body) and
+/// [`Forward`](crate::Forward) of it are dropped. A stream with half a megabyte of unread data blocks everything
 /// else on the connection: read it, or drop it.
 pub struct Session {
     pub(super) connection: Connection,
@@ -44,7 +44,7 @@ impl Session {
         self.connection.bastion.as_deref().map(|bastion| &bastion.host_key)
     }
 
-    /// Whether the connection has ended, so that a new [`connect`](crate::ssh::connect) is needed.
+    /// Whether the connection has ended, so that a new [`connect`](crate::connect) is needed.
     pub fn is_lost(&self) -> bool {
         self.connection.facts.is_gone()
     }
@@ -130,7 +130,7 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// Those of [`connect`](crate::ssh::connect).
+    /// Those of [`connect`](crate::connect).
     pub async fn open(
         mut target: Target,
         limits: SessionLimits,

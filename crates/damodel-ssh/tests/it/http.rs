@@ -9,12 +9,9 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri},
     routing::{get, post},
 };
-use damodel::{
-    api::EventStream,
-    ssh::{
-        Error, Session, SessionLimits, connect,
-        http::{Method, Request},
-    },
+use damodel_ssh::{
+    Error, Session, SessionLimits, connect,
+    http::{Method, Request},
 };
 use futures_util::{StreamExt, stream};
 use tokio::{
@@ -126,13 +123,13 @@ async fn a_long_answer_is_read_up_to_the_limit() {
 }
 
 #[tokio::test]
-async fn events_stream_into_the_reader_of_the_service() {
+async fn events_arrive_whole_and_in_order() {
     let Some(sshd) = Sshd::started() else { return };
     let session = session(&sshd, SessionLimits::default(), &CancellationToken::new()).await;
     let answer = session.http(serve().await, ask("/events")).await.unwrap();
-    let events: Vec<String> = EventStream::new(answer.into_body()).map(|event| event.unwrap().data).collect().await;
-    let wanted: Vec<String> = (0..50).map(|index| index.to_string()).collect();
-    assert_eq!(events, wanted);
+    let pieces: Vec<Bytes> = answer.into_body().map(Result::unwrap).collect().await;
+    let wanted: String = (0..50).map(|index| format!("data: {index}\n\n")).collect();
+    assert_eq!(pieces.concat(), wanted.as_bytes());
 }
 
 #[tokio::test]

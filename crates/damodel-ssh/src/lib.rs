@@ -1,7 +1,7 @@
 //! An SSH client: sessions, bastions, host keys, commands, forwards, and HTTP through a channel.
 //!
 //! [`connect`] waits until the server accepts the login and runs a command, and returns a [`Session`]. This layer is
-//! independent of Terraform and of the service, and depends on no other folder of the crate. It does not read the
+//! independent of Terraform and of the service, and depends on no other crate of ours. It does not read the
 //! environment or the user's SSH settings: the [`Target`] contains everything that it uses.
 //!
 //! Three rules: a connection ends before any credential is sent if the pin rejects the host key. No secret is in an
@@ -10,6 +10,7 @@
 //!
 //! The protocol is RFC 4251 to 4254 and 8332 with OpenSSH's extensions, as implemented by russh. Only this layer and
 //! the sandbox import russh and hyper.
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
 mod connection;
 mod error;

@@ -2,7 +2,7 @@
 
 use std::{fs, sync::Arc, time::Duration};
 
-use damodel::ssh::{Error, Exit, Link, Session, SessionLimits, connect};
+use damodel_ssh::{Error, Exit, Link, Session, SessionLimits, connect};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
