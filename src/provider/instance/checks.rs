@@ -75,7 +75,7 @@ pub(super) struct Image {
 
 /// Checks the cloud disks of a planned create; `replaced` is the uid of the instance that it replaces.
 pub(super) async fn check_mounts(
-    planned: &mut Instance,
+    planned: &Instance,
     replaced: Option<&str>,
     client: &ProviderClient,
     limits: &Context,
