@@ -79,7 +79,7 @@ pub use error::{
 pub use instances::InstanceFilter;
 pub use lenient::Lenient;
 pub use listing::Listing;
-pub use object::{Creation, Ids, Object, ObjectKind, Objects};
+pub use object::{Creation, Ids, Object, ObjectKind, Objects, is_same_name};
 pub use presence::{Absence, AccountMatch, LastSeen, Presence};
 pub use progress::{Event as ProgressEvent, Progress, Stage, Task, WaitEnding};
 pub use proxies::Proxies;

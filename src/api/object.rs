@@ -61,6 +61,13 @@ impl ObjectKind {
     }
 }
 
+/// Whether a service that changes the letters of a name, or cuts its blanks, may show the one name for the other.
+#[must_use]
+pub fn is_same_name(shown: &str, name: &str) -> bool {
+    let letters = |name: &str| name.split_whitespace().collect::<String>().to_lowercase();
+    letters(shown) == letters(name)
+}
+
 /// The ids of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ids {
@@ -196,7 +203,7 @@ pub trait Creation: Send + Sync + 'static {
     /// Whether a create that sent this name at this time, in Unix seconds, created the object.
     #[doc(hidden)]
     fn made(&self, object: &Self::Object, marker: &str, _begun_at: i64, _client: &Client) -> bool {
-        object.name() == Some(marker)
+        object.name().is_some_and(|name| is_same_name(name, marker))
     }
 }
 

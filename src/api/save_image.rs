@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::api::{
     client::Client,
     endpoint::Endpoint,
-    object::Creation,
+    object::{Creation, is_same_name},
     records::{InstanceUid, PrivateImage},
 };
 
@@ -57,7 +57,9 @@ impl Creation for SaveImage {
             .as_deref()
             .filter(|_| !self.original_images.is_empty())
             .map(|origin| self.original_images.iter().any(|known| is_same_image(known, origin)));
-        image.image_name.as_deref() == Some(marker) && dated.or(descended) == Some(true) && descended != Some(false)
+        image.image_name.as_deref().is_some_and(|name| is_same_name(name, marker))
+            && dated.or(descended) == Some(true)
+            && descended != Some(false)
     }
 }
 

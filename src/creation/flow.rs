@@ -6,8 +6,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Accepted, Attempt, Choices, CreateOptions, CreatePhase, Entry, Evidence, Guard, Journal, Leftover, LeftoverKind,
-    Origin, PendingCreate, PendingRecord, Permission, VISIBILITY_WINDOW, WhileBusy,
+    Accepted, Attempt, Choices, CreateOptions, CreatePhase, Entry, Guard, Journal, Leftover, LeftoverKind, Origin,
+    PendingCreate, PendingRecord, Permission, VISIBILITY_WINDOW, WhileBusy,
     decide::{Decision, Whose, decide},
     found::{Found, age, window_left},
     marker::{is_marked, mark},
@@ -15,7 +15,8 @@ use super::{
 };
 use crate::api::{
     AccountFingerprints, Client, Code, Context, Creation, Ended, Error, Freshness, GRACE, HeldElsewhere, Listing,
-    Missing, Object, Record as _, Refusal, Request, RequestIds, Stage, Task, UnreadAnswer, Unsettled, read, retry,
+    Missing, Object, Record as _, Refusal, Request, RequestIds, Stage, Task, UnreadAnswer, Unsettled, is_same_name,
+    read, retry,
 };
 
 pub(super) struct Flow<C: Creation> {
@@ -171,10 +172,9 @@ impl<C: Creation> Flow<C> {
 
     /// Whether a found object has the marker of its unfinished create. Without it, it may be in another state.
     fn has_marker(&self, found: &Found<C::Object>, record: &PendingRecord) -> bool {
-        let is_marked = |object: &C::Object| object.name() == Some(&record.marker);
         C::IS_MARKED
             && record.wanted_name.is_some()
-            && matches!(found, Found::Living(object) | Found::Released(object) if is_marked(object))
+            && matches!(found, Found::Living(object) | Found::Released(object) if record.sent_name_of(object))
     }
 
     /// The records of the family that earlier runs left. A killed run may still be ending: its provider gets time to
@@ -227,7 +227,7 @@ impl<C: Creation> Flow<C> {
             let name = object.name()?;
             let is_marked = is_marked(name, C::Object::KIND, wanted, self.journal.scope());
             let kind = if is_marked { LeftoverKind::Marked } else { LeftoverKind::Named };
-            (is_marked || (self.options.unique_names && name == wanted)).then_some((kind, object))
+            (is_marked || (self.options.unique_names && is_same_name(name, wanted))).then_some((kind, object))
         });
         let mut named: Vec<_> = named.collect();
         if named.iter().any(|(kind, _)| *kind == LeftoverKind::Marked) {
@@ -235,20 +235,12 @@ impl<C: Creation> Flow<C> {
             let entries = blocking(move || journal.list()).await?.entries;
             named.retain(|(kind, object)| {
                 let has_record = |listed: &PendingCreate| {
-                    Some(listed.record.marker.as_str()) == object.name()
-                        || listed.record.names(*object, &account.base_url)
+                    listed.record.sent_name_of(*object) || listed.record.names(*object, &account.base_url)
                 };
                 *kind != LeftoverKind::Marked || !entries.iter().any(has_record)
             });
         }
-        let leftover = |(kind, object): (LeftoverKind, &C::Object)| Leftover {
-            kind,
-            id: Some(object.key().to_string()),
-            name: object.name().unwrap_or_default().to_owned(),
-            evidence: Evidence::Seen,
-            record: None,
-        };
-        Ok(named.into_iter().map(leftover).collect())
+        Ok(named.into_iter().map(|(kind, object)| Leftover::seen(kind, object)).collect())
     }
 
     /// Judges a record that is not resumed, without taking it: the create that it belongs to may do that meanwhile. One
@@ -717,7 +709,7 @@ impl<C: Creation> Flow<C> {
         let objects = self.client.objects::<C::Object>();
         let other_name = |unread: &Option<String>| match (unread, self.wanted_name()) {
             (Some(own), Some(wanted)) => {
-                own != wanted && !is_marked(own, C::Object::KIND, wanted, self.journal.scope())
+                !is_same_name(own, wanted) && !is_marked(own, C::Object::KIND, wanted, self.journal.scope())
             }
             _ => false,
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{PendingRecord, VISIBILITY_WINDOW};
+use super::{ACCEPTED_WINDOW, CreatePhase, PendingRecord, VISIBILITY_WINDOW};
 use crate::api::{Context, Error, Listing, Object, Objects, Presence};
 
 /// What the service shows of the object of a pending record.
@@ -73,7 +73,7 @@ impl<K: Object> Objects<K> {
             return self.examine_id(record, None, context).await;
         }
         let listing = self.snapshot(context).await?;
-        Ok(Found::listed(&listing, record, |object| object.name() == Some(&record.marker)))
+        Ok(Found::listed(&listing, record, |object| record.sent_name_of(object)))
     }
 
     /// Looks twice for the id of a record. `hint` is a name to search for.
@@ -100,12 +100,10 @@ fn object_of_id<K: Object>(record: &PendingRecord) -> Option<K> {
     record.ids.as_ref().and_then(|ids| K::of_id(&ids.id))
 }
 
-/// The visibility window of a create that the service accepted without an id.
-const ACKNOWLEDGED_WINDOW: Duration = Duration::from_secs(600);
-
 /// The rest of the time in which the object of a record may be invisible.
 pub(super) fn window_left(record: &PendingRecord) -> Duration {
-    let window = if record.acknowledged { ACKNOWLEDGED_WINDOW } else { VISIBILITY_WINDOW };
+    let is_accepted = record.acknowledged || record.phase != CreatePhase::Sent;
+    let window = if is_accepted { ACCEPTED_WINDOW } else { VISIBILITY_WINDOW };
     window.saturating_sub(age(record.begun_at))
 }
 

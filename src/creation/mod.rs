@@ -27,7 +27,7 @@ use crate::api::{Client, Context, Creation, Error, Object, RequestIds};
 pub use self::{
     choices::Choices,
     found::Found,
-    marker::is_marked,
+    marker::{is_marked, marker_of},
     pending::{
         CreatePhase, Entry, Journal, JournalReport, Maker, PendingCreate, PendingRecord, Scope, Unreadable, fingerprint,
     },
@@ -37,6 +37,9 @@ pub use self::{
 /// The longest time from a create until a list shows the object. A create with an unknown outcome that is older than
 /// this and missing in two complete lists created nothing.
 pub const VISIBILITY_WINDOW: Duration = Duration::from_secs(120);
+
+/// The same for a create that the service accepted.
+pub const ACCEPTED_WINDOW: Duration = Duration::from_secs(600);
 
 /// Options of a create.
 #[derive(Debug, Clone, Default)]
@@ -89,6 +92,15 @@ pub struct Leftover {
     pub evidence: Evidence,
     /// The name of its pending record.
     pub record: Option<String>,
+}
+
+impl Leftover {
+    /// An object of a list, without a record.
+    #[must_use]
+    pub fn seen<K: Object>(kind: LeftoverKind, object: &K) -> Self {
+        let (id, name) = (object.key().to_string(), object.name().unwrap_or_default().to_owned());
+        Self { kind, id: Some(id), name, evidence: Evidence::Seen, record: None }
+    }
 }
 
 /// Whether the object of a leftover was seen.

@@ -42,6 +42,8 @@ pub struct ProviderClient {
     /// The operator's environment: variables, files and SSH agent.
     pub(super) environment: Environment,
     pub(super) seen: Mutex<SeenObjects>,
+    /// Whether the run has already reported that the service changes the spelling of names.
+    pub(super) has_reported_spelling: AtomicBool,
     /// Whether the run has already reported that the provider's address or token is missing or wrong.
     pub(super) has_reported_misconfiguration: AtomicBool,
 }
@@ -54,6 +56,8 @@ pub(super) struct SeenObjects {
     refreshed: BTreeMap<(ObjectKind, String), bool>,
     /// The objects that a state or a create of this run has shown.
     shown: BTreeSet<(ObjectKind, String)>,
+    /// The objects of a state that keep their names in this plan.
+    keep_names: BTreeSet<(ObjectKind, String)>,
     /// The leftovers that a create of this run has named, by id or sent name.
     named: BTreeSet<(ObjectKind, String)>,
     /// The host keys that were accepted without a pin, and whose they are.
@@ -128,6 +132,7 @@ impl ProviderClient {
             unique_names: false,
             environment: Environment::default(),
             seen: Mutex::default(),
+            has_reported_spelling: AtomicBool::new(false),
             has_reported_misconfiguration: AtomicBool::new(false),
         }
     }
@@ -172,6 +177,17 @@ impl ProviderClient {
     /// Whether a state or a create of this run has shown an object.
     pub(super) fn has_shown(&self, kind: ObjectKind, id: &str) -> bool {
         self.seen().shown.contains(&(kind, id.to_owned()))
+    }
+
+    /// Records that an object keeps its name in this plan.
+    pub(super) fn keeps_name(&self, kind: ObjectKind, id: &str) {
+        self.seen().keep_names.insert((kind, id.to_owned()));
+    }
+
+    /// Whether this run may free the name of an object: it is in the state, and no plan so far keeps its name.
+    pub(super) fn may_free_name(&self, kind: ObjectKind, id: &str) -> bool {
+        let (seen, key) = (self.seen(), (kind, id.to_owned()));
+        seen.shown.contains(&key) && !seen.keep_names.contains(&key)
     }
 
     /// Whether an object is tainted in the state: a refresh read it, but no plan received its state.

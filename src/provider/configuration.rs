@@ -142,15 +142,16 @@ pub(super) fn schema() -> Schema {
             Attribute::optional(
                 "unique_names",
                 Type::Bool,
-                "If `true`, a create fails if the account already has an object of the same kind and name; the error \
-                 has the import command. For pipelines on fresh runners. `create_before_destroy` then needs a name \
+                "If `true`, a create fails if the account already has an object of the same kind and name, for an \
+                 instance in the plan already; the error has the import command. For pipelines on fresh runners. `create_before_destroy` then needs a name \
                  that changes. Default: `false`.",
             ),
             Attribute::optional(
                 "stack",
                 Type::String,
-                "A name for this configuration, used in markers and pending records. Default: the working directory. \
-                 Set it if the directory differs from run to run. Environment: `DAMODEL_STACK`.",
+                "A name for this configuration, used in markers and pending records. Default: the backend, if \
+                 its state is not in the working directory, else that directory. Set it if neither is the same in \
+                 each run. Environment: `DAMODEL_STACK`.",
             )
             .validate(rules::non_empty()),
         ],

@@ -4,11 +4,13 @@ use std::{collections::BTreeSet, sync::atomic::Ordering};
 
 use super::{
     ProviderClient,
+    client::planning_limits,
     meanings::{attribute_of, meaning},
+    words::title,
 };
 use crate::{
-    api::{Code, Context, Error, Missing},
-    framework::{Diagnostic, Diagnostics, Path},
+    api::{Code, Context, Error, InstanceUid, Missing},
+    framework::{Attr, Diagnostic, Diagnostics, Path, PlanContext},
 };
 
 /// A failed call, with the context for its diagnostic.
@@ -132,10 +134,30 @@ pub(super) fn database_id_advice(error: &Error, instance_id: &str) -> Option<Str
     is_missing.then(|| database_id_hint(instance_id)).flatten().map(|hint| hint + ".")
 }
 
+/// The error of a replacement for an instance that does not exist: what it replaces would end first. `now` is the state,
+/// in a sentence.
+pub(super) async fn missing_instance(
+    instance_id: &Attr<String>,
+    replace: &[Path],
+    now: &str,
+    context: &PlanContext<'_, ProviderClient>,
+) -> Option<Diagnostic> {
+    let path = Path::to("instance_id");
+    let client = context.client.filter(|client| client.preflight && replace.contains(&path))?;
+    let id = instance_id.as_str()?;
+    let error = client.api.instances().detail(&InstanceUid::new(id), &planning_limits(context)).await.err()?;
+    let now = format!("{now} If this error stops a destroy: terraform destroy -refresh=false.");
+    let failure = Failure { error: &error, tried: format!("find {}", title("instance", None, Some(id))), now };
+    let is_missing = error.code() == Some(Code::InstanceNotExistOrNoPrivilege);
+    is_missing.then(|| failure.on_instance(id).whole().at(path))
+}
+
 /// A sentence without its full stop, if an instance was looked for by a number: no UID is one.
 pub(crate) fn database_id_hint(instance_id: &str) -> Option<String> {
     let is_number = !instance_id.is_empty() && instance_id.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| format!("{instance_id} looks like the database_id of an instance: use its id"))
+    is_number.then(|| {
+        format!("{instance_id} looks like the database_id of an instance: use its id, damodel_instance.<name>.id")
+    })
 }
 
 /// The error of a region without specifications, with the regions that the account uses: the service has no list of

@@ -1,6 +1,6 @@
 //! The meaning of each error: a table from endpoint and code to the blamed attribute and the advice.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, io};
 
 use crate::api::{Cause, Code, ConnectFailure, Endpoint, Error, Missing, ServiceError};
 
@@ -362,6 +362,12 @@ fn code_of_status(status: u16) -> Option<Code> {
     }
 }
 
+/// Whether a file system has no locks: Lustre without `flock` (ENOSYS), or NFS without its lock service (ENOLCK).
+fn has_no_locks(error: &io::Error) -> bool {
+    const ENOLCK: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
+    error.kind() == io::ErrorKind::Unsupported || (cfg!(unix) && error.raw_os_error() == Some(ENOLCK))
+}
+
 /// Errors that are not responses of the service.
 fn of_this_side(error: &Error) -> Row {
     let (title, advice) = match error {
@@ -377,6 +383,11 @@ fn of_this_side(error: &Error) -> Row {
             "The record may belong to an object that is billed. Run terraform-provider-damodel pending, look for the \
              object in the console, which shows a new one after up to ten minutes, then remove the file and apply \
              again.",
+        ),
+        Error::Journal(journal) if has_no_locks(&journal.cause) => (
+            "the file system has no locks",
+            "Each request to create an object is recorded in a locked file before it is sent, so that no object is \
+             lost or created twice. Set DAMODEL_PENDING_DIR to a directory of a file system with locks (flock).",
         ),
         Error::Journal(_) => (
             "the pending record could not be written",
@@ -440,6 +451,20 @@ fn of_this_side(error: &Error) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// ENOSYS, EOPNOTSUPP and ENOLCK of Linux.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_system_without_locks_is_named() {
+        let advice = |number| {
+            let cause = std::sync::Arc::new(io::Error::from_raw_os_error(number));
+            meaning(&Error::Journal(crate::api::JournalError { path: "run".into(), action: "write", cause })).advice
+        };
+        for number in [38, 95, 37] {
+            assert!(advice(number).contains("locks") && advice(number).contains("DAMODEL_PENDING_DIR"), "{number}");
+        }
+        assert!(advice(13).contains("Make the directory writable"));
+    }
 
     #[test]
     fn a_connection_that_failed_names_host_and_remedy() {

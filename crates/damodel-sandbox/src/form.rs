@@ -49,6 +49,8 @@ pub struct Form {
     pub zeros_while_creating: bool,
     /// Whether the gpu_name of an instance has spaces where that of its specification has hyphens.
     pub spaced_gpu_names: bool,
+    /// Whether names are shown in capital letters.
+    pub capital_names: bool,
     /// Whether the mount paths in answers end with a slash.
     pub trailing_slash: bool,
     /// Whether the uids of new instances count from `ins-1`, so that one can be a prefix of another.
@@ -76,6 +78,11 @@ pub struct Form {
 }
 
 impl Form {
+    /// A name in the form of answers.
+    pub(super) fn name(&self, name: &str) -> String {
+        if self.capital_names { name.to_uppercase() } else { name.to_owned() }
+    }
+
     /// A mount path in the form of answers.
     pub(super) fn path(&self, path: &str) -> String {
         if self.trailing_slash { format!("{path}/") } else { path.to_owned() }

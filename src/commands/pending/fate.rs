@@ -163,7 +163,10 @@ impl Fate {
     pub(super) fn advice(&self, listed: &PendingCreate, entry: &str) -> String {
         match (self, listed.record.phase) {
             (Self::Alive { .. }, CreatePhase::Sent | CreatePhase::Accepted) => {
-                "apply the same configuration in this folder: it resumes the create".to_owned()
+                format!(
+                    "if its address is not in the state yet, apply the same configuration in this folder: it resumes \
+                     the create; to give it up, release it in the console, then pending --forget {entry}"
+                )
             }
             (Self::Alive { uid, .. }, CreatePhase::Finished) => {
                 format!("the next plan clears this; if no state has it: terraform import <address> {uid}")

@@ -74,9 +74,16 @@ fn write(path: &Path, record: &PendingRecord) -> io::Result<()> {
     sync_directory(directory)
 }
 
-/// Syncs a directory: only then is a rename in it durable. Windows needs no sync.
+/// Syncs a directory: only then is a rename in it durable. Windows needs no sync, and some file systems (CIFS, shared
+/// folders of virtual machines) have none.
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
-    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
+    if cfg!(windows) {
+        return Ok(());
+    }
+    match File::open(directory)?.sync_all() {
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        synced => synced,
+    }
 }
 
 /// The records of the directory, and the files that cannot be read.

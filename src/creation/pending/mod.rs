@@ -16,7 +16,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::api::{AccountFingerprints, Ids, Object, ObjectKind};
+use crate::api::{AccountFingerprints, Ids, Object, ObjectKind, is_same_name};
 
 pub use self::files::Unreadable;
 pub use self::{
@@ -78,6 +78,11 @@ pub struct PendingRecord {
 }
 
 impl PendingRecord {
+    /// Whether an object is shown under the name that was sent.
+    pub fn sent_name_of<K: Object>(&self, object: &K) -> bool {
+        object.name().is_some_and(|name| is_same_name(name, &self.marker))
+    }
+
     /// Whether its ids are those of an object. A number without a uid counts at its address only.
     pub fn names<K: Object>(&self, object: &K, base_url: &str) -> bool {
         let is_sure = |ids: &Ids| self.base_url == base_url || object.uid().is_none() || ids.uid.is_some();

@@ -227,3 +227,12 @@ fn files_are_for_their_owner_alone() {
         assert_eq!(mode(&file.unwrap().path()), 0o600);
     }
 }
+
+/// CIFS and shared folders of virtual machines sync no directory; nor does procfs.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_without_a_sync_is_no_error() {
+    let directory = std::path::Path::new("/proc");
+    assert_eq!(fs::File::open(directory).unwrap().sync_all().unwrap_err().raw_os_error(), Some(22));
+    files::sync_directory(directory).unwrap();
+}

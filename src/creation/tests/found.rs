@@ -277,12 +277,41 @@ async fn a_living_run_of_another_terraform_process_is_waited_for() {
     create_one(&client, &Journal::new(folder.path()).within(scope(Here)), 60).await.unwrap();
 }
 
+/// An accepted create that a list does not show may be billed.
+#[tokio::test]
+async fn an_accepted_create_may_be_invisible_for_ten_minutes() {
+    for (seconds, is_gone) in [(130, false), (590, false), (610, true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (client, _) = showing(Vec::new());
+        left(folder.path(), Here, Own, AcceptedPhase, "other", &client).await;
+        let mut record = Journal::new(folder.path()).list().unwrap().entries.remove(0).record;
+        record.begun_at = jiff::Timestamp::now().as_second() - seconds;
+        let found = client.objects::<Instance>().examine(&record, &context(60)).await.unwrap();
+        assert_eq!(matches!(found, Found::Gone), is_gone, "{seconds}: {found:?}");
+    }
+}
+
+/// A service shows names in other letters or without blanks: the object of a lost answer is found all the same.
+#[rstest]
+#[case("WEB-AAAA00000001")]
+#[case(" Web-aaaa00000001")]
+#[tokio::test(start_paused = true)]
+async fn a_marker_is_found_in_other_letters(#[case] shown: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let object = json!({"instance_uid": "ins-1", "instance_alias": shown, "status": "Running"});
+    let (client, ledger) = showing(vec![object]);
+    left(folder.path(), Here, Own, Sent, &request_hash(&request()), &client).await;
+    let journal = Journal::new(folder.path()).within(scope(Here));
+    let accepted = create_one(&client, &journal, 60).await.unwrap();
+    assert_eq!((accepted.made.uid.as_str(), creates(&ledger)), ("ins-1", 0));
+}
+
 /// Makes every record older than the time in which its object may be invisible.
 fn age(journal: &Journal) {
     for listed in journal.list().unwrap().entries {
         let text = std::fs::read_to_string(&listed.path).unwrap();
         let begun_at = listed.record.begun_at;
-        let older = begun_at - VISIBILITY_WINDOW.as_secs().cast_signed();
+        let older = begun_at - ACCEPTED_WINDOW.as_secs().cast_signed();
         std::fs::write(&listed.path, text.replace(&begun_at.to_string(), &older.to_string())).unwrap();
     }
 }

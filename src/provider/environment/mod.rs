@@ -124,17 +124,15 @@ impl Environment {
         let workspace = self.variable("TF_WORKSPACE").map(str::to_owned).or_else(selected);
         let workspace = workspace.as_deref().map(str::trim).filter(|name| !name.is_empty()).unwrap_or("default");
         let directory = self.directory.display().to_string();
-        let (backend, is_local) =
-            backend::identity(&fs::read(data.join("terraform.tfstate")).unwrap_or_default(), |name| {
-                self.variable(name)
-            });
-        Scope {
-            stack: stack.map_or_else(|| directory.clone(), |stack| format!("stack {stack}")),
-            workspace: workspace.to_owned(),
-            directory,
-            backend,
-            is_local,
-        }
+        let file = fs::read(data.join("terraform.tfstate")).unwrap_or_default();
+        let backend = backend::read(&file, workspace, |name| self.variable(name));
+        let stack = match stack {
+            Some(stack) => format!("stack {stack}"),
+            None if backend.is_named && !backend.is_local => format!("backend {}", backend.identity),
+            None => directory.clone(),
+        };
+        let (backend, is_local) = (backend.identity, backend.is_local);
+        Scope { stack, workspace: workspace.to_owned(), directory, backend, is_local }
     }
 
     /// A path given by the operator: relative to the working directory, or in the home directory with `~/`.
@@ -203,6 +201,28 @@ mod tests {
             assert_eq!(environment.path("~/.ssh/id"), Ok(Path::new(home).join(".ssh/id")));
             assert_eq!(environment.path("id"), Ok("/stack/id".into()));
         }
+    }
+
+    #[test]
+    fn a_stack_is_the_backend_if_that_is_the_same_in_every_directory() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let stacks = |backend: serde_json::Value| {
+            let stack = |folder: &tempfile::TempDir| {
+                let data = folder.path().join(".terraform");
+                fs::create_dir_all(&data).unwrap();
+                let file = serde_json::json!({ "backend": backend });
+                fs::write(data.join("terraform.tfstate"), file.to_string()).unwrap();
+                Environment::made_of([("HOME", "/home/me")], folder.path().to_owned()).scope(None).stack
+            };
+            let [one, other] = folders.each_ref().map(stack);
+            one == other
+        };
+        let of = |kind: &str, config: serde_json::Value| serde_json::json!({"type": kind, "config": config});
+        assert!(stacks(of("s3", serde_json::json!({"bucket": "b", "key": "k"}))));
+        assert!(stacks(of("local", serde_json::json!({"path": "/states/a.tfstate"}))));
+        assert!(!stacks(of("local", serde_json::json!({"path": "a.tfstate"}))));
+        assert!(!stacks(of("pg", serde_json::json!({"conn_str": null}))));
+        assert!(!stacks(serde_json::Value::Null));
     }
 
     #[test]

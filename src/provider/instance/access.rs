@@ -39,7 +39,7 @@ impl EphemeralResource for InstanceAccessResource {
             "The login of an instance, read during the run and never stored in state or plan. If the instance is \
              still being created, the run waits for it.",
             vec![
-                Attribute::required("id", Type::String, "The instance's UID.").validate(rules::non_empty()),
+                Attribute::required("id", Type::String, "The instance's UID.").validate(rules::instance_uid()),
                 Attribute::computed("ssh_host", Type::String, "The address for SSH."),
                 Attribute::computed("ssh_port", Type::Number, "The port for SSH."),
                 Attribute::computed("ssh_user", Type::String, "The user to log in as: `root`."),

@@ -14,6 +14,7 @@ use crate::{
         client::limits,
         columns::{Column, attributes, moment, text, whole, word},
         lifecycle::rows,
+        rules,
         source::{self, Filter, ListAll, ListedRows, Needs, Plural, RowsOrError, Singular, Source, Takes, equal},
         words::login_method,
     },
@@ -63,17 +64,17 @@ pub(in crate::provider) fn plural() -> Plural {
 
 /// `damodel_instance`.
 pub(in crate::provider) fn singular() -> Singular {
-    let either = |name, description: &str| {
-        Filter::On(name, equal, Attribute::optional_computed(name, Type::String, description))
-    };
+    let either = |name, description: &str| Attribute::optional_computed(name, Type::String, description);
+    let name = either("name", "The instance's name, which must be unique. Either this or `id`.");
+    let id = either("id", "The instance's UID. Either this or `name`.").validate(rules::instance_uid());
     Singular {
         source: Source {
             type_name: "damodel_instance",
             description: "One instance, by id or by name, with everything that the service reports.",
             columns: reported(),
             filters: vec![
-                either("name", "The instance's name, which must be unique. Either this or `id`."),
-                either("id", "The instance's UID. Either this or `name`."),
+                Filter::On("name", equal, name),
+                Filter::On("id", equal, id),
                 Filter::Read(store_credentials()),
             ],
             list: by_id_or_name,

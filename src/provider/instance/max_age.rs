@@ -24,16 +24,19 @@ pub(super) fn overdue(instance: &Instance, now: Option<i64>) -> Option<Diagnosti
     if age <= parse_duration(text)?.as_secs() {
         return None;
     }
-    // Seconds say nothing about an age of hours.
-    let age = if age < 60 { age } else { age - age % 60 };
     let price = instance.gpu_price.known().map(|price| format!(" Its gpu_price is {price}.")).unwrap_or_default();
     let detail = format!(
         "{} is {} old, and max_age is {text:?}.{price} The provider does not release it by itself: run \
          terraform-provider-damodel expire with the state, or destroy the instance.",
         capitalized(&instance.title()),
-        print_duration(Duration::from_secs(age))
+        print_age(age)
     );
     Some(Diagnostic::warning(SUMMARY, detail).at(Path::to("max_age")))
+}
+
+/// An age in seconds as text. Seconds say nothing about an age of hours.
+pub(super) fn print_age(age: u64) -> String {
+    print_duration(Duration::from_secs(if age < 60 { age } else { age - age % 60 }))
 }
 
 #[cfg(test)]

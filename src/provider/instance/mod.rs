@@ -8,6 +8,7 @@ mod choices;
 mod disks;
 mod listed;
 mod max_age;
+mod names;
 mod plan;
 mod price;
 mod report;

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::{
     candidates::{self, DEFAULT_GPU_NUM},
-    checks, choices, disks,
+    checks, choices, disks, names,
     schema::Instance,
 };
 use crate::{
     api,
-    framework::{Attr, CreatePlan, DestroyPlan, Diagnostics, Path, PlanContext, UpdatePlan},
+    framework::{Attr, CreatePlan, DestroyPlan, Diagnostics, Path, PlanContext, UpdatePlan, Walk},
     provider::{
         ProviderClient, account_budget::Replaced, client::planning_limits, errors::missing_region,
         lifecycle::ManagedExt as _, protection, rules::keep_path, words::capitalized,
@@ -80,6 +80,10 @@ async fn live(plan: &mut CreatePlan<Instance>, client: &ProviderClient, limits: 
             "Further terms are not limited",
             "The provider's max_prepaid_total limits one term, and auto_renew = true buys further ones.",
         );
+    }
+    // The apply looks before it buys.
+    if plan.walk != Walk::Apply {
+        plan.diagnostics.extend(names::check(&plan.planned, replaced.as_deref(), client, limits).await);
     }
     let replaced = Replaced { uid: replaced.as_deref(), tainted: name.as_deref() };
     let billed = match client.billed_for_plan(replaced, limits).await {

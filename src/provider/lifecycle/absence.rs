@@ -1,18 +1,15 @@
 //! The handling of an object that the service does not show, in a refresh or destroy.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use super::{Managed, ManagedExt as _, noun};
 use crate::{
     api::{self, Absence, AccountFingerprints, AccountMatch, Context, LastSeen, Object as _},
+    creation::ACCEPTED_WINDOW,
     framework::{Diagnostic, Outcome, Private, State},
     provider::{ProviderClient, errors::Failure, words::capitalized},
 };
 
-/// How long an object may be invisible after its creation.
-const GRACE: Duration = Duration::from_secs(5 * 60);
 const KEY: &str = "origin";
 const STAYS: &str = "The state is unchanged.";
 
@@ -66,7 +63,7 @@ pub(in crate::provider) async fn judge(
     let last_seen = LastSeen {
         account: origin.as_ref().map(|origin| &origin.account),
         made_at: origin.as_ref().map_or(0, |origin| origin.created_at),
-        grace: GRACE,
+        grace: ACCEPTED_WINDOW,
     };
     client.api.judge_absence(last_seen, witness, limits).await
 }

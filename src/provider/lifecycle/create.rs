@@ -90,6 +90,7 @@ pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext<
     };
     creation.follow(accepted).await;
     creation.state.keep_plan(&planned, &mut creation.private);
+    creation.state.keep_spelling(planned.common().name);
     Ok(Outcome::present(creation.state, creation.private).with(creation.diagnostics))
 }
 

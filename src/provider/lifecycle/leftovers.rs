@@ -4,7 +4,7 @@ use super::{Managed, ManagedExt as _, noun};
 use crate::{
     api::{self, Object},
     creation::{Evidence, Leftover, LeftoverKind},
-    framework::{Diagnostic, Diagnostics},
+    framework::{Diagnostic, Diagnostics, Path},
     provider::{OnLeftover, ProviderClient, errors::Failure, words::capitalized},
 };
 
@@ -35,6 +35,12 @@ pub(super) fn judge<M: Managed>(
         diagnostics.push(refusal::<M>(first, &errors, client));
     }
     diagnostics
+}
+
+/// The error of a plan whose name these objects have already.
+pub(in crate::provider) fn taken<M: Managed>(holders: &[&M::Object], client: &ProviderClient) -> Option<Diagnostic> {
+    let holders: Vec<_> = holders.iter().map(|object| Leftover::seen(LeftoverKind::Named, *object)).collect();
+    Some(refusal::<M>(holders.first()?, &holders, client).at(Path::to("name")))
 }
 
 /// Handles a failed search for leftovers: nothing is created, unless `on_leftover` is "warn".

@@ -13,6 +13,7 @@ use std::{borrow::Borrow as _, fmt, future::Future, marker::PhantomData, time::D
 pub(super) use self::{
     create::ManagedCreate,
     delete::{AfterRefusal, Free, Release},
+    leftovers::taken,
     read::{ImportTarget, in_list},
 };
 use super::ProviderClient;
@@ -281,6 +282,16 @@ pub(super) trait ManagedExt: Managed {
 
     fn is_protected(&self) -> bool {
         self.common().deletion_protection.known() == Some(&true)
+    }
+
+    /// Keeps a name that the service shows in other letters or with other blanks; whether it does.
+    fn keep_spelling(&mut self, name: &Attr<String>) -> bool {
+        let shown = self.name().zip(name.as_str());
+        let is_respelled = shown.is_some_and(|(shown, name)| shown != name && api::is_same_name(shown, name));
+        if is_respelled {
+            *self.name_mut() = name.clone();
+        }
+        is_respelled
     }
 
     /// The unique id, if `id` is a number and it is known.

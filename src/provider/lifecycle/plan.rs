@@ -35,6 +35,10 @@ pub(super) async fn change<M: Managed>(plan: &mut UpdatePlan<M>, context: &PlanC
     M::decide_changes(plan);
     protection::check_update(plan);
     M::plan_update(plan, context).await;
+    if let (Some(client), Some(id), true) = (context.client, plan.prior.id(), plan.prior.name() == plan.planned.name())
+    {
+        client.keeps_name(M::Object::KIND, id);
+    }
 }
 
 pub(super) async fn destroy<M: Managed>(plan: &mut DestroyPlan<M>, context: &PlanContext<'_, ProviderClient>) {
@@ -69,7 +73,7 @@ async fn is_resumed<M: Managed>(plan: &CreatePlan<M>, client: &ProviderClient, l
     }
     let Ok(listing) = client.api.objects::<M::Object>().snapshot(limits).await else { return false };
     let is_of = |object: &M::Object, record: &PendingRecord| {
-        record.names(object, &record.base_url) || object.name() == Some(&record.marker)
+        record.names(object, &record.base_url) || record.sent_name_of(object)
     };
     listing.records.iter().any(|object| left.iter().any(|record| is_of(object, record)))
 }

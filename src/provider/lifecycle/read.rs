@@ -1,6 +1,6 @@
 //! Refresh, and import by id. Only the status Released or a proven absence removes an object from the state.
 
-use std::borrow::Borrow as _;
+use std::{borrow::Borrow as _, sync::atomic::Ordering};
 
 use super::{Managed, ManagedExt as _, ObjectRecord, Shown, absence, noun};
 use crate::{
@@ -23,9 +23,13 @@ pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContex
                 return current.unchanged(another);
             }
             absence::seen(&mut current.private, &subject.witness, client, &limits).await;
+            let name = current.state.common().name.clone();
             current.state.take(&shown);
             current.state.complete(client, &limits).await;
-            let diagnostics = current.state.refreshed(&mut current.private, client);
+            let mut diagnostics = current.state.refreshed(&mut current.private, client);
+            if current.state.keep_spelling(&name) && !client.has_reported_spelling.swap(true, Ordering::Relaxed) {
+                diagnostics.push(respelled(&current.state, (*shown).borrow()));
+            }
             Outcome::present(current.state, current.private).with(diagnostics)
         }
         Ok(Presence::Released) => absence::released(&current.private, &subject, client),
@@ -33,6 +37,18 @@ pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContex
         Ok(Presence::Unproved { reason }) => absence::unproved(current, &subject, reason),
         Err(error) => absence::failed(current, &subject, &error, client),
     }
+}
+
+/// The warning about names that the service changes, for the first one of a run.
+fn respelled<M: Managed>(state: &M, shown: &M::Object) -> Diagnostic {
+    Diagnostic::warning(
+        "The service changes the spelling of names",
+        format!(
+            "It shows {} as {:?}. The state keeps the configured name: letters and blanks alone are no change.",
+            state.title(),
+            shown.name().unwrap_or_default()
+        ),
+    )
 }
 
 async fn look<M: Managed>(

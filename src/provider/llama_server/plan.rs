@@ -15,7 +15,7 @@ use crate::{
     provider::{
         ProviderClient,
         client::planning_limits,
-        errors::Failure,
+        errors::{Failure, missing_instance},
         login::{Access, NoLogin, no_credentials},
         words::{capitalized, title},
     },
@@ -90,6 +90,10 @@ pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanCon
 pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
     keep_spellings(plan);
     let UpdatePlan { config, prior, planned, private, diagnostics, replace } = plan;
+    let now = format!("{} was not stopped.", capitalized(&prior.title()));
+    if let Some(missing) = missing_instance(&config.instance_id, replace, &now, context).await {
+        return diagnostics.push(missing);
+    }
     if let Some(changed) = model_source::changed(prior, planned) {
         return diagnostics.push(changed);
     }

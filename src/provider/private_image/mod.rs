@@ -7,7 +7,7 @@ use self::schema::{PrivateImage, schema};
 use super::{
     ProviderClient,
     client::planning_limits,
-    errors::{Failure, database_id_advice},
+    errors::{Failure, database_id_advice, missing_instance},
     images,
     lifecycle::{self, AfterRefusal, Common, Free, ImportTarget, Kind, Managed, ManagedExt as _, Release, absence},
     protection,
@@ -73,6 +73,9 @@ impl Managed for PrivateImage {
 
     async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
         protection::note(&mut plan.private, plan.prior.id.as_str().unwrap_or_default());
+        let now = format!("{} was not deleted.", capitalized(&plan.prior.title()));
+        let missing = missing_instance(&plan.config.instance_id, &plan.replace, &now, context).await;
+        plan.diagnostics.extend(missing.map(Into::into).unwrap_or_default());
         if plan.prior.name != plan.planned.name {
             check_name(&plan.planned, plan.prior.key(), context, &mut plan.diagnostics).await;
         }

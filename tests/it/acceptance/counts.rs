@@ -98,10 +98,12 @@ fn all_checks_of_a_plan_ask_each_list_once() {
         workspace.save_plan(&[]);
         let count = |name: &str| site.requests(name);
         assert_eq!(count("spec_list"), 2, "one a region");
-        for list in ["cloud_disk_spec_list", "public_image_list", "private_image_list", "cloud_disk_list"] {
+        for list in
+            ["cloud_disk_spec_list", "public_image_list", "private_image_list", "cloud_disk_list", "instance_list"]
+        {
             assert_eq!(count(list), 1, "{list}");
         }
-        assert_eq!(site.ledger().requests.len(), 6);
+        assert_eq!(site.ledger().requests.len(), 7);
     });
 }
 

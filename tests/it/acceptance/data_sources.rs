@@ -238,7 +238,7 @@ fn none_and_several_are_errors_that_list_what_there_is() {
         ("damodel_public_image", "id = \"907\"", &["No public image matches", "902 \"PyTorch 2.5.1\""]),
         ("damodel_public_image", "name_regex = \"^PyTorch\"", &["Several public images match", "902", "903"]),
         ("damodel_public_image", "", &["Missing required argument"]),
-        ("damodel_instance", "id = \"5001\"", &["does not exist", "5001 looks like the database_id of an instance"]),
+        ("damodel_instance", "id = \"5001\"", &["an instance's UID: its id, not its database_id"]),
         ("damodel_instance", "name = \"none\"", &["No instance matches", "\"generated-"]),
         ("damodel_instance", "name = \"twin\"", &["Several instances match", "ins-"]),
         ("damodel_instance", "", &["Missing required argument", "id or name"]),

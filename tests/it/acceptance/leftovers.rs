@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use damodel::sandbox::{FaultAction, LedgerObject, Mutation, When};
+use damodel::sandbox::{FaultAction, Form, LedgerObject, Mutation, Options, When};
 use rstest::rstest;
 
 use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Started, Workspace, config_with, disk, each_cli, each_program, refusal,
-    refusal_of,
+    Diagnostic, Instance, Severity, Site, Started, Workspace, config_with, disk, each_cli, each_program,
+    each_workspace_on, refusal, refusal_of,
 };
 
 const X: &str = "damodel_instance.x";
@@ -225,6 +225,8 @@ fn unique_names_stop_a_create_of_a_taken_name() {
         let error = refusal(&said, &[&uid, "unique_names", &import]);
         assert!(advises_another_name_first(&error.text(), &[]) && !error.text().contains("`stack`"), "{error:#?}");
         assert_eq!(site.balance().created, 1);
+        let said = here.try_plan(&[]);
+        refusal(&said, &[&uid, "unique_names", &import]);
         there.destroy_ok();
         assert!(here.try_apply(&[]).0);
         let (done, said) = here.try_apply(&["-replace=damodel_instance.x"]);
@@ -257,18 +259,62 @@ fn what_cannot_be_looked_for_is_not_created_beside(#[values("fail", "warn")] on_
 }
 
 #[test]
-fn leftovers_of_other_configurations_say_nothing() {
+fn leftovers_of_other_configurations_are_named_and_stop_nothing() {
     each_cli(|cli| {
         let site = Site::start();
         let (there, here) = (Workspace::with_program(cli, &site), Workspace::with_program(cli, &site));
-        let config = with("", Instance::new("x"));
-        left_behind(&there, &config, 1);
+        let config = with("", Instance::new("x").set("count", 2).text("name", "same"));
+        left_behind(&there, &with("", Instance::new("x").text("name", "same")), 1);
         let uid = site.live()[0].clone();
         here.write(&config);
+        let said = here.try_plan(&[]);
+        let import = format!("terraform import damodel_instance.<name> {uid}");
+        let named = || said.iter().filter(|said| said.text().contains(&import));
+        assert!(named().count() == 1 && warns(&said, &[" old", "The apply buys another one"]), "{said:#?}");
         let (done, said) = here.try_apply(&[]);
-        assert!(done && said.iter().all(|said| !said.text().contains(&uid)), "{said:#?}");
-        assert_eq!(site.balance().created, 2);
+        assert!(done, "{said:#?}");
+        assert_eq!(site.balance().created, 3);
         here.settled();
+    });
+}
+
+/// A second computer with the same state.
+#[test]
+fn a_state_elsewhere_is_one_configuration_in_every_directory() {
+    each_cli(|cli| {
+        let site = Site::start();
+        let (there, here) = (Workspace::with_program(cli, &site), Workspace::with_program(cli, &site));
+        let state = there.directory().join("shared.tfstate");
+        let backend = format!("terraform {{\n  backend \"local\" {{\n    path = {state:?}\n  }}\n}}\n");
+        let config = format!("{backend}{}", with("", Instance::new("x")));
+        for workspace in [&there, &here] {
+            // The backend comes first; the provider, which is not in a registry, comes from the development override.
+            workspace.write(&config);
+            workspace.run(&["init", "-no-color", "-input=false"]);
+        }
+        Started::killed_when_accepted(&there, 1);
+        let uid = site.live()[0].clone();
+        assert!(warns(&here.try_plan(&[]), &[&uid, "the apply stops before it buys another one"]));
+        let (done, said) = here.try_apply(&[]);
+        assert!(!done, "{said:#?}");
+        refusal(&said, &[&uid, "terraform import damodel_instance."]);
+        assert_eq!(site.balance().created, 1);
+    });
+}
+
+/// A service that shows names in capital letters, and another one that finds a disk by its name alone.
+#[test]
+fn names_in_other_letters_are_no_change() {
+    let options = Options { form: Form { capital_names: true, ..Form::default() }, ..Site::options() };
+    each_workspace_on(&options, |site, workspace| {
+        workspace.apply_ok(&with("", format!("{}{}", Instance::new("x"), disk("x"))));
+        workspace.settled();
+        assert_eq!(workspace.state().resource(X).value("name"), "x");
+        let said = workspace.try_plan(&[]);
+        let respelled = said.iter().filter(|said| said.text().contains("changes the spelling of names"));
+        assert_eq!(respelled.count(), 1, "{said:#?}");
+        assert_eq!(site.balance().created, 1);
+        workspace.finish();
     });
 }
 

@@ -178,7 +178,7 @@ async fn an_accepted_create_of_a_killed_run_is_shown_until_it_is_gone() {
     let entry = scene.entry();
 
     let said = scene.says(&[]).await.unwrap();
-    for part in [entry.as_str(), "instance", &name, "accepted", &uid, "Creating", "apply the same configuration"] {
+    for part in [entry.as_str(), "instance", &name, "accepted", &uid, "Creating", "address is not in the state yet"] {
         assert!(said.contains(part), "{part:?} in {said}");
     }
     scene.mutate(Mutation::ReleaseInstance { uid });
@@ -197,7 +197,9 @@ async fn an_accepted_object_that_is_not_shown_may_be_too_young() {
     let uid = scene.create().await.made.uid.to_string();
     scene.mutate(Mutation::RemoveInstance { uid });
     scene.is_young(true).await;
-    scene.set_age(121);
+    scene.set_age(590);
+    scene.is_young(true).await;
+    scene.set_age(601);
     scene.is_young(false).await;
     let said = scene.says(&[]).await.unwrap();
     assert!(said.contains("nothing is billed"), "{said}");

@@ -120,7 +120,7 @@ pub(super) fn record(disk: &Disk, form: &Form) -> Value {
     json!({
         "id": disk.id,
         "uid": disk.uid,
-        "name": disk.name,
+        "name": form.name(&disk.name),
         "size_gb": size_gb.unwrap_or(disk.size_gb),
         "status": displayed_status(disk, form),
         "spec_id": disk.spec_id,

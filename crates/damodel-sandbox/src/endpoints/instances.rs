@@ -88,7 +88,7 @@ pub(super) fn list_record(instance: &Instance, form: &Form) -> Map<String, Value
     let record = json!({
         "instance_id": instance.id,
         "instance_uid": instance.uid,
-        "instance_alias": instance.alias,
+        "instance_alias": form.name(&instance.alias),
         "status": displayed_status(instance, form),
         "region": instance.spec.region,
         "capacity_type": of_spec(&instance.spec.capacity_type),

@@ -56,13 +56,34 @@ fn of_a_database_id_in_place_of_the_uid() {
         assert!(!done && errors.len() == 2, "{said:?}");
         for error in errors {
             assert_eq!(error.attribute.as_deref(), Some("instance_id"));
-            assert!(
-                error.text().contains("160003") && error.text().contains("looks like the database_id"),
-                "{error:?}"
-            );
+            let text = error.text();
+            assert!(text.contains("160003") && text.contains("use its id, damodel_instance.<name>.id"), "{error:?}");
         }
         // The instance exists now, so the plan knows the value.
-        assert!(says(&workspace.try_plan(&[]), Severity::Warning, "database_id"));
+        assert!(says(&workspace.try_plan(&[]), Severity::Error, "its id, not its database_id"));
+        workspace.finish();
+    });
+}
+
+/// The image of a replacement is deleted first.
+#[test]
+fn a_replacement_for_an_instance_that_does_not_exist_ends_nothing() {
+    each_workspace(|site, workspace| {
+        let config = |id: &str| {
+            let image = image("x", "x", id).replace("1s", "60s");
+            config_with(ONCE, format!("{}{image}", Instance::new("builder")))
+        };
+        let right = format!("{BUILDER}.id");
+        workspace.apply_ok(&config(&right));
+        let images = site.balance_of(LedgerObject::PrivateImage);
+        workspace.write(&config("\"ins-nowhere\""));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(!done, "{said:#?}");
+        refusal(&said, &["ins-nowhere", "was not deleted", "terraform destroy -refresh=false"]);
+        assert_eq!(site.balance_of(LedgerObject::PrivateImage), images);
+        workspace.write(&config("\"5017\""));
+        refusal(&workspace.try_plan(&[]), &["its id, not its database_id"]);
+        workspace.apply_ok(&config(&right));
         workspace.finish();
     });
 }

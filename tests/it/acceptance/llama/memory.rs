@@ -92,6 +92,7 @@ fn a_replaced_server_is_warned_of_as_a_new_one() {
         let said = workspace.try_plan(&[]);
         let missing = said.iter().filter(|said| said.text().contains("the instance does not exist in this account"));
         assert_eq!(missing.count(), 1, "{said:#?}");
+        refusal(&said, &["ins-nowhere", "was not stopped", "terraform destroy -refresh=false"]);
         assert_eq!(workspace.plan_and_apply_ok(&moved.config()).change(X).actions(), "delete, create");
         workspace.finish();
     });
