@@ -2,8 +2,8 @@
 //!
 //! Each folder is a layer, and the arrows between them point one way (`tests/it/house/layers.rs` holds the table):
 //! `api` and `model` stand alone, `creation` uses `api`; `provider` is written in `framework` on top of them;
-//! `commands` may use everything. The folders of terraform-plugin, the review, the SSH client and the sandbox have their names here
-//! too.
+//! `commands` may use everything. The folders of terraform-plugin, the review, the SSH client and the sandbox have
+//! their names here too.
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
 pub mod api;

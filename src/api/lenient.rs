@@ -24,7 +24,8 @@ pub(super) fn field<'de, D: Deserializer<'de>, T: Lenient>(from: D) -> Result<Op
     Ok(T::read(&Value::deserialize(from)?))
 }
 
-/// The members of an object that have these names, with spaces between, unread. All others are skipped, whatever their size.
+/// The members of an object that have these names, with spaces between, unread. All others are skipped, whatever
+/// their size.
 pub(super) fn members<'a>(
     object: &'a str,
     names: &'static str,

@@ -6,7 +6,8 @@ use damodel::sandbox::{Mutation, Options, StateList};
 use serde_json::{Value, json};
 
 use crate::support::terraform::{
-    Instance, Site, Workspace, config, each_cli, each_workspace, each_workspace_on, refusal, refusal_of,
+    Diagnostic, Instance, Site, Workspace, config, each_cli, each_workspace, each_workspace_on, each_workspace_since,
+    refusal, refusal_of,
 };
 
 #[test]
@@ -223,7 +224,7 @@ fn instances_are_filtered() {
 
 #[test]
 fn none_and_several_are_errors_that_list_what_there_is() {
-    let cases: [(&str, &str, &[&str]); 19] = [
+    let cases: [(&str, &str, &[&str]); 18] = [
         ("damodel_cloud_disk", "name = \"none\"", &["No cloud disk matches", "803 \"unpaid\" (disk-seedarrear03)"]),
         (
             "damodel_cloud_disk",
@@ -238,7 +239,6 @@ fn none_and_several_are_errors_that_list_what_there_is() {
         ("damodel_public_image", "id = \"907\"", &["No public image matches", "902 \"PyTorch 2.5.1\""]),
         ("damodel_public_image", "name_regex = \"^PyTorch\"", &["Several public images match", "902", "903"]),
         ("damodel_public_image", "", &["Missing required argument"]),
-        ("damodel_instance", "id = \"5001\"", &["an instance's UID: its id, not its database_id"]),
         ("damodel_instance", "name = \"none\"", &["No instance matches", "\"generated-"]),
         ("damodel_instance", "name = \"twin\"", &["Several instances match", "ins-"]),
         ("damodel_instance", "", &["Missing required argument", "id or name"]),
@@ -300,5 +300,25 @@ fn a_list_that_lacks_objects_is_an_error() {
         let uid = &site.live()[0];
         workspace.apply_ok(&config(format!("data \"damodel_instance\" \"x\" {{\n  id = {uid:?}\n}}\n")));
         assert_eq!(workspace.state().resource("data.damodel_instance.x").id(), *uid);
+    });
+}
+
+/// The number of an instance is no UID, wherever one is taken.
+#[test]
+fn a_database_id_is_refused_before_anything_is_asked() {
+    each_workspace_since(10, 11, |site, workspace| {
+        let cases = [
+            "data \"damodel_instance\" \"x\" {\n  id = \"5001\"\n}\n",
+            "data \"damodel_model\" \"x\" {\n  path = \"/m.gguf\"\n  instance_id = \"5001\"\n}\n",
+            "resource \"damodel_private_image\" \"x\" {\n  name = \"x\"\n  instance_id = 5001\n}\n",
+            "resource \"damodel_llama_server\" \"x\" {\n  model = \"/m.gguf\"\n  instance_id = 5001\n}\n",
+            "ephemeral \"damodel_instance_access\" \"x\" {\n  id = \"5001\"\n}\n",
+            "ephemeral \"damodel_llama_tunnel\" \"x\" {\n  instance_id = \"5001\"\n}\n",
+        ];
+        for case in cases {
+            workspace.write(&config(case));
+            refusal(&Diagnostic::of_document(&workspace.run(&["validate", "-json"]).stdout), &["not its database_id"]);
+        }
+        assert_eq!(site.ledger().requests.len(), 0);
     });
 }

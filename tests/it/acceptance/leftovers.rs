@@ -7,7 +7,7 @@ use rstest::rstest;
 
 use crate::support::terraform::{
     Diagnostic, Instance, Severity, Site, Started, Workspace, config_with, disk, each_cli, each_program,
-    each_workspace_on, refusal, refusal_of,
+    each_workspace, each_workspace_on, refusal, refusal_of,
 };
 
 const X: &str = "damodel_instance.x";
@@ -275,6 +275,31 @@ fn leftovers_of_other_configurations_are_named_and_stop_nothing() {
         assert!(done, "{said:#?}");
         assert_eq!(site.balance().created, 3);
         here.settled();
+    });
+}
+
+/// A name that this run frees first is not taken: that of a tainted instance, and of one that is renamed before.
+#[test]
+fn a_unique_name_that_a_run_frees_is_no_error_of_its_plan() {
+    each_workspace(|site, workspace| {
+        let unique = |body: String| with("unique_names = true", body);
+        workspace.apply_ok(&unique(Instance::new("x").to_string()));
+        workspace.run_ok(&["taint", "-no-color", X]);
+        for refresh in ["-refresh=true", "-refresh=false"] {
+            let said = workspace.try_plan(&[refresh]);
+            assert!(said.iter().all(|said| !said.is_error()), "{refresh}: {said:#?}");
+        }
+        workspace.run_ok(&["untaint", "-no-color", X]);
+        let after = Instance::new("y").text("name", "x").set("depends_on", "[damodel_instance.x]");
+        workspace.write(&unique(format!("{}{after}", Instance::new("x").text("name", "was-x"))));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done, "{said:#?}");
+        assert_eq!(site.balance().created, 2);
+        let second = Instance::new("z").text("name", "x").set("depends_on", "[damodel_instance.y]");
+        workspace.write(&unique(format!("{}{after}{second}", Instance::new("x").text("name", "was-x"))));
+        refusal_of(&workspace.try_plan(&[]), "damodel_instance.z", &["unique_names", "destroy -refresh=false"]);
+        workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", "-refresh=false"]);
+        workspace.finish();
     });
 }
 
