@@ -143,8 +143,8 @@ pub(super) fn schema() -> Schema {
                 "unique_names",
                 Type::Bool,
                 "If `true`, a create fails if the account already has an object of the same kind and name, for an \
-                 instance in the plan already; the error has the import command. For pipelines on fresh runners. `create_before_destroy` then needs a name \
-                 that changes. Default: `false`.",
+                 instance in the plan already; the error has the import command. For pipelines on fresh runners. \
+                 `create_before_destroy` then needs a name that changes. Default: `false`.",
             ),
             Attribute::optional(
                 "stack",

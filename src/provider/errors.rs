@@ -134,8 +134,8 @@ pub(super) fn database_id_advice(error: &Error, instance_id: &str) -> Option<Str
     is_missing.then(|| database_id_hint(instance_id)).flatten().map(|hint| hint + ".")
 }
 
-/// The error of a replacement for an instance that does not exist: what it replaces would end first. `now` is the state,
-/// in a sentence.
+/// The error of a replacement for an instance that does not exist: what it replaces would end first. `now` is the
+/// state, in a sentence.
 pub(super) async fn missing_instance(
     instance_id: &Attr<String>,
     replace: &[Path],

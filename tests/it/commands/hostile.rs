@@ -71,7 +71,9 @@ async fn no_command_writes_what_would_change_the_terminal() {
     let attributes = json!({ "id": "ins-7a1", "max_age": "1h" });
     let instances = json!([{ "schema_version": 0, "attributes": attributes }]);
     let provider = "provider[\"registry.terraform.io/damodel/damodel\"]";
-    let resource = json!({ "mode": "managed", "type": "damodel_instance", "name": "x", "provider": provider, "instances": instances });
+    let resource = json!({
+        "mode": "managed", "type": "damodel_instance", "name": "x", "provider": provider, "instances": instances
+    });
     let state = json!({ "version": 4, "serial": 1, "lineage": "l", "resources": [resource] });
     std::fs::write(folder.path().join("terraform.tfstate"), state.to_string()).unwrap();
     for arguments in [

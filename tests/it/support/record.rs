@@ -1,4 +1,5 @@
-//! What the tests took and what they skipped, for the scripts that run them: a line each in `target/tmp/tests-CRATE.tsv`.
+//! What the tests took and what they skipped, for the scripts that run them: a line each in
+//! `target/tmp/tests-CRATE.tsv`.
 
 use std::{
     cell::Cell,
