@@ -90,7 +90,9 @@ async fn no_command_writes_what_would_change_the_terminal() {
 
     let odd = recorded(|answer| {
         spoil(answer, "");
-        answer["result"]["status"] = HOSTILE.into();
+        if let Some(result) = answer["result"].as_object_mut() {
+            result.insert("status".to_owned(), HOSTILE.into());
+        }
     });
     let printed_odd = printed(folder.path(), &odd.await, &["ssh", "ins-7a1"]);
     assert!(printed_odd.contains("error: instance ins-7a1 is \u{fffd}[2J"), "{printed_odd}");
