@@ -33,7 +33,6 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Adopt(commands::adopt::Arguments),
     Audit(Box<commands::audit::Arguments>),
     /// Serves without a parent and prints TF_REATTACH_PROVIDERS (also written -debug)
     ///
@@ -105,7 +104,6 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> ExitCode {
     match command {
-        Command::Adopt(arguments) => by_command(commands::adopt::run(arguments)),
         Command::Audit(arguments) => by_command(commands::audit::run(*arguments)),
         Command::Debug => serve(),
         #[cfg(feature = "sandbox")]

@@ -2,7 +2,6 @@
 //!
 //! Arguments and environment are not read here: clap reads them, or `main` passes them in.
 
-pub mod adopt;
 pub mod audit;
 #[cfg(feature = "sandbox")]
 pub mod demo;

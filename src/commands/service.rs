@@ -9,16 +9,15 @@ use clap::{
     Args,
     builder::{OsStringValueParser, TypedValueParser},
 };
-use secrecy::{ExposeSecret as _, SecretString};
 
 use super::Failure;
 use crate::{
-    api::{BaseUrl, PlainHttp, Settings, TokenSource, credential},
+    api::{BaseUrl, PlainHttp, Settings},
     creation::Journal,
-    provider::{Environment, NoHome, loggable_fields, rules::certificates},
+    provider::{Environment, NoHome, loggable_fields, rules::certificates, token_of_environment},
 };
 
-/// How the service is reached.
+/// How the service is reached. The token comes from the environment: other users can read command lines.
 #[derive(Clone, Debug, Args)]
 pub struct ServiceArguments {
     /// The service's base address.
@@ -30,9 +29,6 @@ pub struct ServiceArguments {
     /// An extra root certificate (PEM), as the provider's argument of this name.
     #[arg(long, value_name = "FILE")]
     pub ca_certificate_file: Option<PathBuf>,
-    /// The API token. Prefer the variable: other users can read command lines.
-    #[arg(long, env = "DAMODEL_API_TOKEN", hide_env_values = true, value_name = "TOKEN")]
-    pub token: Option<SecretString>,
 }
 
 impl ServiceArguments {
@@ -41,12 +37,7 @@ impl ServiceArguments {
         let plain_http = if self.allow_http { PlainHttp::Anywhere } else { PlainHttp::LoopbackOnly };
         let address = self.base_url.as_deref().filter(|address| !address.trim().is_empty());
         let base_url = address.map(|address| BaseUrl::parse(address, plain_http)).transpose();
-        let token = self.token.as_ref().map(|token| {
-            let text = "the API token (--token or DAMODEL_API_TOKEN) contains a line break or another character that \
-                        cannot be sent";
-            credential(token).ok_or_else(|| Failure::new(text))
-        });
-        let token = token.transpose()?.filter(|token| !token.expose_secret().is_empty());
+        let token = token_of_environment(environment).map_err(Failure::new)?;
         let roots = self.ca_certificate_file.as_deref().map(|file| {
             let path = environment.path(file)?;
             let content = fs::read(&path).map_err(|error| Failure::reading(path.display(), error))?;
@@ -55,7 +46,7 @@ impl ServiceArguments {
         });
         Ok(Settings {
             base_url: base_url.map_err(|error| Failure::because("cannot use the base address", error))?,
-            token: token.map(TokenSource::Value),
+            token,
             max_retries: 2,
             extra_roots_pem: roots.transpose()?,
             proxies: environment.proxies(),

@@ -69,7 +69,8 @@ pub(super) fn schema() -> Schema {
                 "api_token_command",
                 Type::list(Type::String),
                 "A program, with its arguments, that prints the API token as its first line. It runs without a shell \
-                 or standard input, for at most 30 seconds. It runs again only if the service refuses the token.",
+                 or standard input, for at most 30 seconds. It runs again only if the service refuses the token. \
+                 Environment: `DAMODEL_API_TOKEN_COMMAND` (one program without arguments).",
             ),
             Attribute::optional(
                 "api_key",
@@ -198,12 +199,14 @@ pub(super) async fn configure(
     let defaults = Settings::default();
     let base_url = text(&configuration.base_url, "DAMODEL_BASE_URL")
         .and_then(|url| parse_base_url(&url, &configuration, Path::to("base_url"), &mut diagnostics));
-    let token = match &configuration.api_token_command {
-        Attr::Known(argv) => Some(TokenSource::Command(argv.iter().filter_map(Attr::known).cloned().collect())),
-        Attr::Null | Attr::Unknown => {
-            credential(&configuration.api_token, ["api_token", "DAMODEL_API_TOKEN"], environment, &mut diagnostics)
-                .map(TokenSource::Value)
-        }
+    let token = match (&configuration.api_token_command, &configuration.api_token) {
+        (Attr::Known(argv), _) => Some(TokenSource::Command(argv.iter().filter_map(Attr::known).cloned().collect())),
+        (_, Attr::Known(_)) => credential(&configuration.api_token, ["api_token"; 2], environment, &mut diagnostics)
+            .map(TokenSource::Value),
+        _ => token_of_environment(environment).unwrap_or_else(|reason| {
+            diagnostics.error("Invalid credential", format!("{reason}."));
+            None
+        }),
     };
     let pending = match environment.variable("DAMODEL_PENDING_DIR") {
         Some(directory) => environment.path(directory).unwrap_or_else(|error| {
@@ -265,6 +268,28 @@ pub(super) async fn configure(
     Ok((Arc::new(client), diagnostics))
 }
 
+/// The API token of the environment: a value, or a program that prints it.
+pub(crate) fn token_of_environment(environment: &Environment) -> Result<Option<TokenSource>, String> {
+    match (environment.variable("DAMODEL_API_TOKEN"), environment.variable("DAMODEL_API_TOKEN_COMMAND")) {
+        (Some(_), Some(_)) => {
+            Err("DAMODEL_API_TOKEN and DAMODEL_API_TOKEN_COMMAND are both set: unset one of them".to_owned())
+        }
+        (None, Some(program)) => Ok(Some(TokenSource::Command(vec![program.to_owned()]))),
+        (Some(token), None) => match api::credential(&token.into()) {
+            Some(token) => Ok(Some(TokenSource::Value(token))),
+            None => Err(unsendable("DAMODEL_API_TOKEN")),
+        },
+        (None, None) => Ok(None),
+    }
+}
+
+fn unsendable(place: &str) -> String {
+    format!(
+        "{place} contains a line break or another character that cannot be sent: it must be one line of printable \
+         ASCII. White space around it is ignored"
+    )
+}
+
 /// The token or key of an argument, else of its environment variable.
 fn credential(
     argument: &Attr<Secret>,
@@ -278,11 +303,7 @@ fn credential(
     };
     let credential = api::credential(&given);
     if credential.is_none() {
-        let text = format!(
-            "{place} contains a line break or another character that cannot be sent: it must be one line of printable \
-             ASCII. White space around it is ignored."
-        );
-        diagnostics.error_at(Path::to(name), "Invalid credential", text);
+        diagnostics.error_at(Path::to(name), "Invalid credential", format!("{}.", unsendable(place)));
     }
     credential
 }

@@ -12,7 +12,6 @@ mod configuration;
 mod disk_sizes;
 mod environment;
 mod errors;
-mod functions;
 mod images;
 mod instance;
 mod lifecycle;
@@ -34,6 +33,7 @@ pub(crate) mod words;
 
 pub use client::{DestroyFallback, OnLeftover, ProviderClient};
 pub use configuration::Configuration;
+pub(crate) use configuration::token_of_environment;
 pub use environment::{Environment, NoHome, Silence, home_of_user};
 pub(crate) use errors::database_id_hint;
 /// Not part of the provider's interface: tests/it/bootstrap runs the program with real shells.

@@ -133,31 +133,21 @@ pub(super) fn cost(prices: &Prices, order: &PriceTerms<'_>) -> EstimatedCost {
 }
 
 impl Prices {
-    /// Those of a specification.
+    /// Those of a specification for a payment type.
     pub(super) fn of(spec: &WithJson<Spec>, payment_type: &str) -> Self {
-        let decimal = |field: &str| spec.json.get(field).and_then(BigDecimal::read);
-        let word = |field: &str| spec.json.get(field).and_then(i64::read).map(discount_status);
-        Self::read(payment_type, decimal, word)
-    }
-
-    /// The prices for a payment type, from the fields of a specification.
-    pub(super) fn read(
-        payment_type: &str,
-        decimal: impl Fn(&str) -> Option<BigDecimal>,
-        word: impl Fn(&str) -> Option<String>,
-    ) -> Self {
         let period = match payment_type {
             "Hourly" => "hourly",
             "Daily" => "daily",
             "Monthly" => "monthly",
             _ => return Self::default(),
         };
-        let decimal = |field: &str| decimal(&format!("{period}_{field}"));
+        let field = |name: &str| spec.json.get(&format!("{period}_{name}"));
+        let decimal = |name: &str| field(name).and_then(BigDecimal::read);
         Self {
             price: decimal("price"),
             data_disk_price: decimal("data_disk_price"),
             discount: decimal("discount"),
-            discount_status: word(&format!("{period}_discount_status")),
+            discount_status: field("discount_status").and_then(i64::read).map(discount_status),
         }
     }
 }
@@ -169,11 +159,6 @@ fn rounded(price: BigDecimal) -> Attr<Number> {
 /// The schema of a cost.
 pub(super) fn attribute(name: &'static str, description: &str) -> Attribute {
     Attribute::computed(name, AttributeType::Nested(Nesting::Single, attributes()), description)
-}
-
-/// The type of a cost.
-pub(super) fn ty() -> Type {
-    Type::object(attributes().into_iter().map(|attribute| (attribute.name, attribute.ty.ty())))
 }
 
 fn attributes() -> Vec<Attribute> {

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Configuration, Environment, ProviderClient, chat_completion, cloud_disk, cloud_disk_specs, columns, configuration,
-    functions, instance, llama_server, model, pending::warn_of_pending, private_image, public_images, specs,
+    instance, llama_server, model, pending::warn_of_pending, private_image, public_images, specs,
 };
 use crate::{
     api::Context,
@@ -88,7 +88,6 @@ impl framework::Provider for Damodel {
             .data_source(specs::plural())
             .data_source(specs::singular())
             .ephemeral_resource(instance::InstanceAccessResource)
-            .function(functions::EstimateCost)
             .function(model::ModelMemory)
             .ephemeral_resource(llama_server::Tunnel)
             .list_resource(cloud_disk::list_all())

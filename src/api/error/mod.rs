@@ -306,7 +306,7 @@ pub enum Missing {
     #[error("no API key for the chat endpoint is set (DAMODEL_API_KEY)")]
     ApiKey,
     /// The token of the OpenAPI endpoints.
-    #[error("no API token is set (DAMODEL_API_TOKEN)")]
+    #[error("no API token is set (DAMODEL_API_TOKEN or DAMODEL_API_TOKEN_COMMAND)")]
     ApiToken,
     /// The base address of the service.
     #[error("no base address of the service is set (DAMODEL_BASE_URL)")]

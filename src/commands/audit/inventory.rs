@@ -1,7 +1,6 @@
 //! The inventory of the account, and the prices of its objects: the only file of `audit` that sends requests.
 //!
-//! `adopt` does not list from here, because a configuration needs each object's whole attributes, which the list
-//! resources have; nor does `pending`, which judges single objects by a look, also if a list is not complete.
+//! `pending` does not list from here: it judges single objects by a look, also if a list is not complete.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -70,7 +69,7 @@ pub(in crate::commands) struct BilledTerms {
 impl Inventory {
     /// Reads one list for each kind, and one of specifications for each region.
     pub(in crate::commands) async fn read(client: &Client, context: &Context) -> Result<Self, Failure> {
-        client.check_configured().map_err(|missing| Failure::because(UNSET, missing))?;
+        client.check_configured().map_err(|missing| Failure::because("cannot list the account", missing))?;
         let base_url = client.settings().base_url.as_ref().map(ToString::to_string).unwrap_or_default();
         let mut inventory = Self { base_url, ..Self::default() };
         inventory.list(client, context, instance).await?;
@@ -137,9 +136,6 @@ impl Inventory {
         estimate(spec, &terms).hourly_equivalent.into_known().map(|hourly| BigDecimal::from(hourly).into())
     }
 }
-
-/// What to do when the address or the token is missing.
-const UNSET: &str = "cannot list the account. Set DAMODEL_BASE_URL and DAMODEL_API_TOKEN";
 
 fn unlisted(noun: &str) -> impl Fn(crate::api::Error) -> Failure {
     move |error| Failure::because(format!("cannot list the {noun}s of the account"), error)

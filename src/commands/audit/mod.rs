@@ -2,6 +2,7 @@
 
 pub(super) mod expired;
 mod holders;
+mod imports;
 pub(super) mod inventory;
 pub(super) mod states;
 
@@ -9,14 +10,13 @@ use std::{
     collections::BTreeSet,
     fmt::Write as _,
     io::{self, Read, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
     time::Duration,
 };
 
 use clap::{Parser, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
-use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -25,7 +25,7 @@ use self::{
     inventory::Inventory,
     states::AuditedState,
 };
-use super::{Failure, ServiceArguments, adopt, aligned, sentence, service::path_or_nothing};
+use super::{Failure, ServiceArguments, aligned, sentence, service::path_or_nothing};
 use crate::{
     api::{Client, Context, ObjectKind},
     provider::Environment,
@@ -58,7 +58,7 @@ pub struct Arguments {
     pub states: Vec<PathBuf>,
     /// A pending directory of the provider. May be repeated.
     #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
-    pub pending: Vec<PathBuf>,
+    pub pending_dir: Vec<PathBuf>,
     /// The form of the list.
     #[arg(long, value_enum, default_value_t = ListFormat::Table, value_name = "FORMAT")]
     pub format: ListFormat,
@@ -68,9 +68,11 @@ pub struct Arguments {
     /// Leaves out objects younger than this, such as 2h or 90m; an unknown age counts as older.
     #[arg(long, value_name = "DURATION", value_parser = age)]
     pub older_than: Option<SignedDuration>,
-    /// Writes import blocks and the configuration of unmanaged objects, as `adopt --out` does.
-    #[arg(long, value_name = "DIR")]
-    pub adopt: Option<PathBuf>,
+    /// Writes import blocks of the listed unmanaged objects to this file, which must not exist.
+    ///
+    /// `terraform plan -generate-config-out=FILE` then writes their configuration.
+    #[arg(long, value_name = "FILE")]
+    pub imports: Option<PathBuf>,
     /// The service.
     #[command(flatten)]
     pub service: ServiceArguments,
@@ -111,6 +113,7 @@ async fn audit(
     out: &mut impl Write,
     told: &mut impl Write,
 ) -> Result<ExitCode, Failure> {
+    let imports = arguments.imports.as_deref().map(|file| imports::free(file, environment)).transpose()?;
     let states = read_states(&arguments.states, environment, input)?;
     let files = if arguments.fail_on.contains(&FailOn::Expired) {
         let files = if states.is_empty() { Err(Failure::new(NO_STATE)) } else { states::distinct(states.clone()) };
@@ -121,7 +124,7 @@ async fn audit(
     } else {
         Vec::new()
     };
-    let notes = states::read(&arguments.pending, environment)?;
+    let notes = states::read(&arguments.pending_dir, environment)?;
     let client = Client::new(arguments.service.settings(environment)?);
     let account = Inventory::read(&client, &Context::within(PATIENCE, &CancellationToken::new())).await?;
     let now = Timestamp::now().as_second();
@@ -145,8 +148,8 @@ async fn audit(
             .map_err(Failure::terminal)?;
     }
     let unmanaged = audit.listed_unmanaged();
-    if let Some(folder) = &arguments.adopt {
-        let said = adopt_these(arguments, environment, folder, &unmanaged).await?;
+    if let Some(file) = &imports {
+        let said = imports::write(file, &audit)?;
         told.write_all(said.as_bytes()).map_err(Failure::terminal)?;
     }
     let mut code = expired_code(&expired, told).map_err(Failure::terminal)?;
@@ -229,28 +232,6 @@ pub(super) fn read_states(
         Ok(state)
     };
     paths.iter().map(read).collect()
-}
-
-async fn adopt_these(
-    arguments: &Arguments,
-    environment: &Environment,
-    folder: &Path,
-    unmanaged: &BTreeSet<(ObjectKind, String)>,
-) -> Result<String, Failure> {
-    let token = arguments.service.token.as_ref().map(|token| token.expose_secret().to_owned());
-    let named = [("DAMODEL_BASE_URL", arguments.service.base_url.clone()), ("DAMODEL_API_TOKEN", token)];
-    let variables = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    let told = environment.clone().with(variables);
-    let adoption = adopt::Arguments {
-        out: environment.path(folder)?,
-        kind: Vec::new(),
-        name: None,
-        region: None,
-        allow_http: arguments.service.allow_http,
-        ca_certificate_file: arguments.service.ca_certificate_file.clone(),
-    };
-    let adopted = adopt::only(&adoption, told, |kind, id| unmanaged.contains(&(kind, id.to_owned()))).await;
-    adopted.map_err(|error| Failure::because("cannot adopt the unmanaged objects", error))
 }
 
 fn age(text: &str) -> Result<SignedDuration, String> {

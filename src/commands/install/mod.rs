@@ -3,8 +3,6 @@
 //! Both read some directories in the layout of mirrors by default (plugin protocol, local installation), unless the CLI
 //! configuration sets installation methods.
 
-mod cli_config;
-
 use std::{
     env::consts::EXE_SUFFIX,
     fmt::Write as _,
@@ -15,17 +13,15 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::Parser;
-use hcl_edit::{expr::Expression, structure::Body};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 use terraform_plugin::process::replace;
 
-use self::cli_config::Obstacle;
 use super::{
     Failure, Surroundings,
-    terraform::{HOSTS, package, platform},
+    terraform::{HOSTS, is_ignored, package, platform},
 };
-use crate::{api, provider::ADDRESS};
+use crate::provider::ADDRESS;
 
 /// The licence, which packages contain too: lock files cover all files of a package, and a release has the same two.
 const LICENSE: &[u8] = include_bytes!("../../../LICENSE");
@@ -67,12 +63,13 @@ pub fn run_to(
     folder: &Path,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    // OpenTofu reads other files once the directory exists.
-    let before = cli_config::unread_by_tofu(surroundings);
+    let before = unread_by_tofu(surroundings);
     let place = Place::make(arguments.dir.as_deref(), surroundings, folder)?;
     let installed = place.install(&surroundings.executable)?;
-    let mut hindrances = hindrances(&place, &installed, surroundings, folder);
-    let after = cli_config::unread_by_tofu(surroundings);
+    let mut hindrances: Vec<String> = installed.iter().flat_map(Installed::strangers).collect();
+    hindrances.extend(not_searched(&place, surroundings));
+    hindrances.extend(differences(folder, &installed));
+    let after = unread_by_tofu(surroundings);
     hindrances.extend(after.into_iter().filter(|file| !before.contains(file)).map(|file| {
         format!(
             "OpenTofu no longer reads {}: it reads {DIRECTORY} of the home directory instead, which was created for \
@@ -102,41 +99,90 @@ fn told(place: &Place, installed: &[Installed], hindrances: &[String]) -> String
     text
 }
 
-fn hindrances(place: &Place, installed: &[Installed], surroundings: &Surroundings, folder: &Path) -> Vec<String> {
-    let mut hindrances: Vec<String> = installed.iter().flat_map(Installed::strangers).collect();
-    hindrances.extend(cli_config::findings(place, surroundings).iter().map(|finding| hindrance(finding, place)));
-    hindrances.extend(differences(folder, installed));
-    // Both command lines may have the same finding.
-    hindrances.dedup();
-    hindrances
-}
-
-fn hindrance(finding: &Obstacle, place: &Place) -> String {
-    match finding {
-        Obstacle::NotLookedInto => format!(
-            "neither terraform nor tofu searches {} by default. Add to their configuration ({}):\n\n{}",
-            place.directory.display(),
+/// What to add to a CLI configuration so that `init` searches the place. The configuration itself is not changed.
+fn not_searched(place: &Place, surroundings: &Surroundings) -> Vec<String> {
+    let directory = place.directory.display();
+    let mut has_own = false;
+    let mut warnings = Vec::new();
+    for file in configurations(surroundings) {
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                warnings.push(format!(
+                    "{} cannot be read ({error}). If it has a provider_installation block, that block needs:\n\n{}",
+                    file.display(),
+                    methods(&place.directory)
+                ));
+                continue;
+            }
+        };
+        if !text.contains("provider_installation") {
+            continue;
+        }
+        has_own = true;
+        if text.contains("dev_overrides") {
+            warnings.push(format!(
+                "{} has dev_overrides. An entry for {ADDRESS} there takes precedence over the installed program.",
+                file.display()
+            ));
+        }
+        if !text.contains(&super::terraform::quoted(&place.directory)) {
+            warnings.push(format!(
+                "{} has a provider_installation block, which does not name {directory}. Add to that block:\n\n{}",
+                file.display(),
+                methods(&place.directory)
+            ));
+        }
+    }
+    if !has_own && !place.is_implied {
+        warnings.push(format!(
+            "neither terraform nor tofu searches {directory} by default. Add to their configuration ({}):\n\n{}",
             FILES.map(|name| format!("{}{name}", if cfg!(windows) { "%APPDATA%\\" } else { "~/" })).join(", "),
             provider_installation(&place.directory)
-        ),
-        Obstacle::Overridden { file, address, directory } => format!(
-            "{} overrides {address} with {directory} (dev_overrides): plan and apply use the program in that \
-             directory, not the installed one. Remove the line to use this version.",
-            file.display()
-        ),
-        Obstacle::TurnedOff { file, address } => format!(
-            "{} has a provider_installation block that does not install {address} from {}. Add to that block:\n\n{}",
-            file.display(),
-            place.directory.display(),
-            methods(&place.directory)
-        ),
-        Obstacle::Unreadable { file, reason } => format!(
-            "{} cannot be read ({reason}). If it has a provider_installation block, make sure that it \
-             contains:\n\n{}",
-            file.display(),
-            methods(&place.directory)
-        ),
+        ));
     }
+    warnings
+}
+
+/// The files that Terraform or OpenTofu may read (CLI configuration, locations). A file named by a variable is the only
+/// one.
+fn configurations(surroundings: &Surroundings) -> Vec<PathBuf> {
+    let named = surroundings.path("TF_CLI_CONFIG_FILE").or_else(|| surroundings.path("TERRAFORM_CONFIG"));
+    if let Some(file) = named {
+        return vec![file];
+    }
+    let Some(home) = surroundings.path(HOME) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = FILES.iter().map(|name| home.join(name)).collect();
+    files.extend(within(&home.join(DIRECTORY)));
+    if let Some(xdg) = of_xdg(surroundings) {
+        files.push(xdg.join("tofurc"));
+        files.extend(within(&xdg));
+    }
+    files
+}
+
+/// OpenTofu's directory below XDG's, which Windows does not have.
+fn of_xdg(surroundings: &Surroundings) -> Option<PathBuf> {
+    surroundings.path("XDG_CONFIG_HOME").filter(|_| !cfg!(windows)).map(|xdg| xdg.join("opentofu"))
+}
+
+/// The files under XDG that OpenTofu does not read, because it reads the directory in the home directory.
+fn unread_by_tofu(surroundings: &Surroundings) -> Vec<PathBuf> {
+    let is_hidden = surroundings.path(HOME).is_some_and(|home| home.join(DIRECTORY).is_dir());
+    of_xdg(surroundings).filter(|_| is_hidden).map(|xdg| within(&xdg)).unwrap_or_default()
+}
+
+/// The files of a configuration directory, without hidden files and copies of editors.
+fn within(directory: &Path) -> Vec<PathBuf> {
+    let is_read = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        (name.ends_with(".tfrc") || name.ends_with(".tfrc.json")) && !is_ignored(name) && path.is_file()
+    };
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_read).collect();
+    files.sort();
+    files
 }
 
 fn required_providers() -> String {
@@ -322,28 +368,24 @@ fn package_hash(files: &[(&str, &[u8])]) -> String {
 fn differences(folder: &Path, installed: &[Installed]) -> Vec<String> {
     let file = folder.join(".terraform.lock.hcl");
     let Ok(text) = fs::read_to_string(&file) else { return Vec::new() };
-    let Ok(lock) = api::without_mark(&text).parse::<Body>() else {
-        return vec!["The .terraform.lock.hcl of this folder cannot be parsed; init reports the reason.".to_owned()];
-    };
-    HOSTS.iter().filter_map(|host| difference(&lock, host, installed)).collect()
+    HOSTS.iter().filter_map(|host| difference(&text, host, installed)).collect()
 }
 
-fn difference(lock: &Body, host: &str, installed: &[Installed]) -> Option<String> {
+fn difference(lock: &str, host: &str, installed: &[Installed]) -> Option<String> {
     let address = format!("{host}/{ADDRESS}");
-    let provider =
-        lock.get_blocks("provider").find(|block| block.labels.iter().any(|label| label.as_str() == address))?;
-    let attribute = |name: &str| provider.body.get_attribute(name).map(|attribute| &attribute.value);
-    let version = attribute("version").and_then(Expression::as_str).unwrap_or_default();
+    // Terraform and OpenTofu write this file, always in this layout.
+    let (_, rest) = lock.split_once(&format!("provider \"{address}\" {{"))?;
+    let block = rest.split_once("\n}").map_or(rest, |(block, _)| block);
+    let version = block.lines().find_map(|line| line.trim().strip_prefix("version")?.split('"').nth(1));
+    let version = version.unwrap_or_default();
     if version != VERSION {
         return Some(format!(
             "The .terraform.lock.hcl of this folder has {version} of {address}. To use {VERSION} here: init -upgrade."
         ));
     }
-    let hashes = attribute("hashes").and_then(Expression::as_array);
-    let mut known = hashes.into_iter().flat_map(|hashes| hashes.iter()).filter_map(Expression::as_str);
     let package = installed.iter().find(|package| package.host == host)?;
     let ours = &package.hash;
-    if known.any(|hash| hash == ours) {
+    if block.contains(ours.as_str()) {
         return None;
     }
     Some(format!(

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    api::{Client, CloudDisk, Code, Context, Error, Instance, Object, ObjectKind, PrivateImage},
+    api::{Client, CloudDisk, Code, Context, Error, Instance, Missing, Object, ObjectKind, PrivateImage},
     creation::{CreatePhase, Found, PendingCreate, PendingRecord},
 };
 
@@ -78,8 +78,9 @@ impl AskedService {
         Self { client }
     }
 
-    pub(super) fn is_configured(&self) -> bool {
-        self.client.check_configured().is_ok()
+    /// Which setting is missing, if nothing can be asked.
+    pub(super) fn check_configured(&self) -> Result<(), Missing> {
+        self.client.check_configured()
     }
 
     /// The outcome of a create. A failed request is not an error here: the list shows it.
@@ -88,7 +89,7 @@ impl AskedService {
         if listed.owner_lives {
             return Fate::Owned;
         }
-        if !self.is_configured() {
+        if self.check_configured().is_err() {
             return Fate::Unknown { why: "not checked".to_owned(), lacking: Lacking::Credentials };
         }
         let address = self.client.settings().base_url.as_ref().map(ToString::to_string);
@@ -207,7 +208,7 @@ pub(super) fn phase(phase: CreatePhase) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{Endpoint, Missing};
+    use crate::api::Endpoint;
 
     #[test]
     fn the_advice_fits_what_is_lacking() {

@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub struct Arguments {
     /// The directory of the pending records. Default: damodel-pending in Terraform's data directory.
     #[arg(long, env = "DAMODEL_PENDING_DIR", value_name = "DIR", value_parser = path_or_nothing())]
-    pub dir: Option<PathBuf>,
+    pub pending_dir: Option<PathBuf>,
     /// Terraform's data directory.
     #[arg(long, env = "TF_DATA_DIR", default_value = DATA_DIRECTORY, value_name = "DIR",
         value_parser = path_or_nothing())]
@@ -72,7 +72,7 @@ pub async fn run_to(
     environment: &Environment,
     out: &mut (impl Write + Send),
 ) -> Result<(), Failure> {
-    let notes = PendingFolder::find(arguments.dir.as_deref(), &arguments.data_dir, environment)?;
+    let notes = PendingFolder::find(arguments.pending_dir.as_deref(), &arguments.data_dir, environment)?;
     let is_there = notes.directory().exists();
     if notes.are_named && !is_there {
         let directory = notes.directory().display();
@@ -89,7 +89,7 @@ pub async fn run_to(
         // No create has run in this folder, or the user meant another one.
         None => format!(
             "No pending directory at {}: no create is recorded here. Run this in the folder of the configuration, \
-             or give the DAMODEL_PENDING_DIR of its apply with --dir.\n",
+             or give the DAMODEL_PENDING_DIR of its apply with --pending-dir.\n",
             notes.directory().display()
         ),
     };
@@ -110,8 +110,8 @@ async fn list(journal: &Journal, service: &AskedService, context: &Context) -> R
         let line = format!("{} could not be read: {}. The record was not removed.\n", file.path.display(), file.reason);
         text.push_str(&line);
     }
-    if !service.is_configured() {
-        text.push_str("\nTo see their status, set DAMODEL_BASE_URL and DAMODEL_API_TOKEN.\n");
+    if let Err(missing) = service.check_configured() {
+        text.push_str(&format!("\nTheir status was not checked: {missing}.\n"));
     }
     Ok(text)
 }

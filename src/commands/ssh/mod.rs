@@ -15,7 +15,6 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use secrecy::SecretString;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +57,7 @@ const USAGE: &str = "terraform-provider-damodel ssh [OPTIONS] TARGET [ARGUMENT].
 /// TARGET is the UID of an instance, or the address of a damodel_instance or damodel_llama_server in the state, such as
 /// `damodel_instance.gpu` or 'module.chat.damodel_instance.gpu["a"]'. Options of this command come before TARGET;
 /// everything after it goes to ssh, such as `-N -L 8000:127.0.0.1:8000`, or a command. Address and login come from the
-/// service; the token is DAMODEL_API_TOKEN. Host keys are kept by UID in ~/.ssh/known_hosts_damodel; a host key in the
+/// service; the token is that of the environment. Host keys are kept by UID in ~/.ssh/known_hosts_damodel; a host key in the
 /// state must match. Needs OpenSSH 8.4 or newer.
 ///
 /// Exit codes: those of ssh; 255 ssh could not connect, or wrong usage.
@@ -82,15 +81,9 @@ pub struct Arguments {
     /// Prints the address of the instance's notebook with its token instead of logging in.
     #[arg(long, conflicts_with = "print")]
     pub jupyter: bool,
-    /// The service's base address.
-    #[arg(long, env = "DAMODEL_BASE_URL", value_name = "URL")]
-    pub base_url: Option<String>,
-    /// Allows plain http to any address, as the provider's argument of this name.
-    #[arg(long)]
-    pub allow_http: bool,
-    /// An extra root certificate (PEM), as the provider's argument of this name.
-    #[arg(long, value_name = "FILE")]
-    pub ca_certificate_file: Option<PathBuf>,
+    /// The service.
+    #[command(flatten)]
+    pub service: ServiceArguments,
     /// The target and the arguments of ssh.
     #[command(subcommand)]
     pub words: Option<Words>,
@@ -122,7 +115,8 @@ pub async fn run(arguments: Arguments, surroundings: Surroundings) -> Result<Exi
     } else {
         SshTarget { uid: target.to_owned(), pins: Vec::new() }
     };
-    let instance = arguments.service(&surroundings).instance(&uid).await?;
+    let service = SshService { arguments: arguments.service.clone(), surroundings: surroundings.clone() };
+    let instance = service.instance(&uid).await?;
     if instance.status != Some(InstanceStatus::Running) {
         let status = instance.status.as_ref().map_or("in an unknown status", InstanceStatus::as_str);
         let status = visible(status, usize::MAX);
@@ -182,24 +176,14 @@ impl SshService {
 }
 
 impl Arguments {
-    fn service(&self, surroundings: &Surroundings) -> SshService {
-        let arguments = ServiceArguments {
-            base_url: self.base_url.clone(),
-            allow_http: self.allow_http,
-            ca_certificate_file: self.ca_certificate_file.clone(),
-            token: surroundings.text("DAMODEL_API_TOKEN").map(SecretString::from),
-        };
-        SshService { arguments, surroundings: surroundings.clone() }
-    }
-
     /// The variables with which ssh asks this program for the password. None of them is secret.
     fn askpass(&self, uid: &str, surroundings: &Surroundings) -> Result<Vec<(&'static str, OsString)>, Failure> {
         let program = surroundings.executable.clone().into_os_string();
         let mut variables =
             vec![("SSH_ASKPASS", program), ("SSH_ASKPASS_REQUIRE", "force".into()), (UID, uid.to_owned().into())];
-        variables.extend(self.base_url.as_ref().map(|address| ("DAMODEL_BASE_URL", address.into())));
-        variables.extend(self.allow_http.then(|| (ALLOW_HTTP, "1".into())));
-        if let Some(file) = &self.ca_certificate_file {
+        variables.extend(self.service.base_url.as_ref().map(|address| ("DAMODEL_BASE_URL", address.into())));
+        variables.extend(self.service.allow_http.then(|| (ALLOW_HTTP, "1".into())));
+        if let Some(file) = &self.service.ca_certificate_file {
             // The same path as that of this command's own request.
             let file = surroundings.environment(Path::new(".")).path(file)?;
             let file = std::path::absolute(&file).map_err(|error| Failure::reading(file.display(), error))?;
@@ -327,7 +311,6 @@ pub async fn answer_prompt(prompt: &OsStr, surroundings: Surroundings) -> ExitCo
         base_url: surroundings.text("DAMODEL_BASE_URL"),
         allow_http: surroundings.text(ALLOW_HTTP).is_some(),
         ca_certificate_file: surroundings.path(CA_CERTIFICATE_FILE),
-        token: surroundings.text("DAMODEL_API_TOKEN").map(SecretString::from),
     };
     match (SshService { arguments, surroundings }).instance(&uid).await {
         Ok(instance) => match password(&instance).map(|password| writeln!(io::stdout(), "{password}")) {

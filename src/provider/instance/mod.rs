@@ -298,8 +298,8 @@ impl Managed for Instance {
         })
     }
 
-    fn generate(config: &mut Self, diagnostics: &mut Diagnostics) {
-        report::generate(config, diagnostics);
+    fn generate(config: &mut Self) {
+        report::generate(config);
     }
 }
 

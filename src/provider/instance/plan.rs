@@ -113,6 +113,18 @@ fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
              images.",
         );
     }
+    if let Some(payment @ ("Daily" | "Weekly" | "Monthly")) = config.payment_type.as_str()
+        && config.purchase_duration.is_null()
+    {
+        diagnostics.error_at(
+            Path::to("purchase_duration"),
+            "Missing required argument",
+            format!(
+                "A new instance with payment_type = {payment:?} needs purchase_duration: the number of days, weeks or \
+                 months to buy."
+            ),
+        );
+    }
     if config.login_method.as_str() == Some("ssh_key") {
         for (name, is_null) in
             [("ssh_pubkey_id", config.ssh_pubkey_id.is_null()), ("ssh_pubkey_name", config.ssh_pubkey_name.is_null())]

@@ -14,7 +14,7 @@ use crate::{
         self, Context, CreateInstance, ExistDisk, ImageSelector, InstanceDetail, LoginMethod, Payment, Sighting,
         SpecSelector,
     },
-    framework::{Attr, Diagnostic, Diagnostics, Path, Secret},
+    framework::{Attr, Diagnostic, Path, Secret},
     provider::{
         ProviderClient,
         errors::Failure,
@@ -145,7 +145,7 @@ fn without_token(address: &str, secrets: &[&str]) -> String {
 }
 
 /// Removes redundant arguments, and those of another login method.
-pub(super) fn generate(config: &mut Instance, diagnostics: &mut Diagnostics) {
+pub(super) fn generate(config: &mut Instance) {
     if config.spec_id.known().is_some() {
         config.spec_type = Attr::Null;
     }
@@ -156,17 +156,6 @@ pub(super) fn generate(config: &mut Instance, diagnostics: &mut Diagnostics) {
     }
     if config.login_method.as_str() != Some("ssh_key") {
         (config.ssh_pubkey_id, config.ssh_pubkey_name) = (Attr::Null, Attr::Null);
-    }
-    // Null in a state also means the default.
-    let is_prepaid = config.payment_type.as_str().is_some_and(|payment| payment != "Hourly");
-    if is_prepaid && config.purchase_duration.is_null() {
-        config.purchase_duration = Attr::Known(1);
-        diagnostics.warning_at(
-            Path::to("purchase_duration"),
-            "The purchase_duration is unknown",
-            "The service does not report it. The generated configuration has 1: replace it with the number of periods \
-             that was bought. This does not change the instance.",
-        );
     }
 }
 
@@ -289,18 +278,8 @@ mod tests {
             ssh_pubkey_name: "laptop".into(),
             ..Instance::default()
         };
-        let mut diagnostics = Diagnostics::new();
-        generate(&mut config, &mut diagnostics);
+        generate(&mut config);
         assert!(config.spec_type.is_null() && config.image.is_null() && config.ssh_pubkey_name.is_null());
-        assert!(config.purchase_duration.is_null() && diagnostics.is_empty());
-    }
-
-    #[test]
-    fn a_term_that_nobody_knows_is_asked_for() {
-        let mut config = Instance { payment_type: "Monthly".into(), ..Instance::default() };
-        let mut diagnostics = Diagnostics::new();
-        generate(&mut config, &mut diagnostics);
-        assert_eq!(config.purchase_duration, Attr::Known(1));
-        assert!(!diagnostics.is_empty() && !diagnostics.has_errors());
+        assert!(config.purchase_duration.is_null());
     }
 }

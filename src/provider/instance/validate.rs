@@ -76,14 +76,6 @@ fn payment(config: &Instance, diagnostics: &mut Diagnostics) {
                 );
             }
         }
-        (Some(payment), true) if payment != "Hourly" => diagnostics.error_at(
-            Path::to("purchase_duration"),
-            "Missing required argument",
-            format!(
-                "purchase_duration is required with payment_type = {payment:?}: the number of days, weeks or months to \
-                     buy."
-            ),
-        ),
         _ => {}
     }
 }
@@ -130,10 +122,8 @@ mod tests {
     }
 
     #[test]
-    fn a_term_is_needed_unless_hourly() {
+    fn an_import_has_no_term_and_an_hourly_instance_needs_none() {
         let mut config = Instance { payment_type: "Monthly".into(), ..Instance::default() };
-        assert_eq!(paths(&config), ["purchase_duration"]);
-        config.purchase_duration = Attr::Unknown;
         assert!(paths(&config).is_empty());
         config.purchase_duration = Attr::Known(3);
         config.max_age = "8h".into();

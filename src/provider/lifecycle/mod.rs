@@ -223,7 +223,7 @@ pub(super) trait Managed: Model + Default + Clone + fmt::Debug {
     ) -> impl Future<Output = Result<ImportTarget<Self>, api::Error>> + Send;
 
     /// Corrects a configuration that was generated from a state.
-    fn generate(_config: &mut Self, _diagnostics: &mut Diagnostics) {}
+    fn generate(_config: &mut Self) {}
 }
 
 /// How a create ended.
@@ -409,8 +409,8 @@ impl<M: Managed> framework::Resource for Resource<M> {
         Ok(Box::pin(delete::delete(current, &context)).await)
     }
 
-    fn generate(&self, config: &mut M, diagnostics: &mut Diagnostics) {
-        M::generate(config, diagnostics);
+    fn generate(&self, config: &mut M, _diagnostics: &mut Diagnostics) {
+        M::generate(config);
     }
 
     async fn import(&self, id: &str, context: StepContext<ProviderClient>) -> Result<Outcome<M>> {

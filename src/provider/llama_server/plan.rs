@@ -286,10 +286,7 @@ fn has_unknown_credentials(config: &LlamaServer) -> bool {
             || ssh.agent.is_unknown()
             || ssh.bastion.is_unknown()
             || ssh.bastion.known().is_some_and(|bastion| {
-                bastion.private_key.is_unknown()
-                    || bastion.private_key_file.is_unknown()
-                    || bastion.password.is_unknown()
-                    || bastion.agent.is_unknown()
+                bastion.private_key.is_unknown() || bastion.private_key_file.is_unknown() || bastion.agent.is_unknown()
             })
     });
     is_open || config.ssh_private_key_wo.is_unknown() || config.ssh_password_wo.is_unknown()

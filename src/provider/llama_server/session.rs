@@ -87,7 +87,6 @@ impl InstanceSession {
         target.pin = Some(Pin::from(session.host_key().clone()));
         if let (Some(bastion), Some(key)) = (&mut target.bastion, session.bastion_host_key()) {
             bastion.pin = Some(Pin::from(key.clone()));
-            secrets.extend(bastion.credentials.password.clone());
         }
         secrets.extend(target.credentials.password.clone());
         Ok(Self {

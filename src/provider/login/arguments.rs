@@ -35,8 +35,6 @@ macro_rules! login {
             pub(crate) user: Attr<String>,
             pub(crate) private_key: Attr<Secret>,
             pub(crate) private_key_file: Attr<String>,
-            pub(crate) certificate: Attr<String>,
-            pub(crate) password: Attr<Secret>,
             pub(crate) agent: Attr<bool>,
             pub(crate) host_key: Attr<String>,
             pub(crate) timeout: Attr<String>,
@@ -59,12 +57,9 @@ macro_rules! login {
                 !matches!(self.agent, Attr::Null | Attr::Known(false))
             }
 
-            /// Whether a key, a password or an agent is configured or still unknown.
-            fn has_credentials(&self) -> bool {
-                !(self.private_key.is_null()
-                    && self.private_key_file.is_null()
-                    && self.password.is_null())
-                    || self.has_agent()
+            /// Whether a key or an agent is configured or still unknown.
+            fn has_key(&self) -> bool {
+                !(self.private_key.is_null() && self.private_key_file.is_null()) || self.has_agent()
             }
 
             fn credentials(
@@ -73,12 +68,6 @@ macro_rules! login {
                 client: &ProviderClient,
                 at: &Path,
             ) -> Result<ssh::Credentials, NoLogin> {
-                let secret = |own: &Attr<Secret>, other: &Attr<Secret>| -> Option<SecretString> {
-                    own.known().or(other.known()).cloned().map(Secret::into_inner)
-                };
-                // A password may end with blanks, but not with the line end of the file that has it.
-                let one_line =
-                    |text: SecretString| SecretString::from(text.expose_secret().trim_end_matches(['\r', '\n']));
                 let refused = |diagnostic| NoLogin::Refused(Box::new(diagnostic));
                 let file = |path| {
                     client.environment.path(path).map_err(|error| {
@@ -94,9 +83,8 @@ macro_rules! login {
                 Ok(ssh::Credentials {
                     private_key: secret(&self.private_key, &write_only.private_key),
                     private_key_file: self.private_key_file.as_str().map(file).transpose()?,
-                    certificate: self.certificate.known().cloned(),
-                    password: secret(&self.password, &write_only.password).map(one_line),
                     agent,
+                    ..ssh::Credentials::default()
                 })
             }
 
@@ -114,6 +102,8 @@ macro_rules! login {
 login!(
     /// The host to log in to.
     Ssh {
+        certificate: String,
+        password: Secret,
         bastion: Bastion,
     }
 );
@@ -122,6 +112,10 @@ login!(
     /// The host that the connection goes through.
     Bastion {}
 );
+
+fn secret(own: &Attr<Secret>, other: &Attr<Secret>) -> Option<SecretString> {
+    own.known().or(other.known()).cloned().map(Secret::into_inner)
+}
 
 /// The write-only credentials of one host, which exist only during the apply; null if not set.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -169,6 +163,10 @@ impl Login {
         let reported = access.filter(|_| ssh.host.known().is_none()).and_then(|access| access.port);
         let path = Path::to("ssh");
         let mut credentials = ssh.credentials(&self.write_only, client, &path)?;
+        credentials.certificate = ssh.certificate.known().cloned();
+        // A password may end with blanks, but not with the line end of the file that has it.
+        let one_line = |text: SecretString| text.expose_secret().trim_end_matches(['\r', '\n']).into();
+        credentials.password = secret(&ssh.password, &self.write_only.password).map(one_line);
         if credentials.password.is_none() && user == USER {
             credentials.password = access.and_then(|access| access.password.clone());
         }
@@ -295,7 +293,7 @@ impl Login {
                 "Without instance_id, ssh needs a host: the address to log in to.",
             );
         }
-        if !has_instance && !ssh.has_credentials() && write_only.is_null() {
+        if !has_instance && !ssh.has_key() && ssh.password.is_null() && write_only.is_null() {
             diagnostics.error_at(
                 path.clone(),
                 "Missing SSH credentials",
@@ -314,20 +312,14 @@ impl Login {
             diagnostics,
         );
         if let Attr::Known(bastion) = &ssh.bastion {
-            let path = path.attribute("bastion");
-            if !bastion.has_credentials() {
+            if !bastion.has_key() {
                 diagnostics.error_at(
-                    path.clone(),
+                    path.attribute("bastion"),
                     "Missing SSH credentials",
-                    "The bastion needs a private_key_file, a private_key, a password, or agent = true of its own.",
+                    "The bastion needs a private_key_file, a private_key, or agent = true of its own. It takes no \
+                     password and no certificate.",
                 );
             }
-            check_certificate(
-                &bastion.certificate,
-                !bastion.has_agent() && bastion.private_key.is_null() && bastion.private_key_file.is_null(),
-                &path,
-                diagnostics,
-            );
         }
     }
 }

@@ -129,7 +129,7 @@ fn denied(tried: &[String], is_bastion: bool) -> (&'static str, String) {
              {ssh}.private_key_file to the file of the right one, or to its .pub file: then only that key is tried."
         )
     } else if is_bastion {
-        "Check ssh.bastion: its user, key and password.".to_owned()
+        "Check ssh.bastion: its user, and its key or agent. It takes no password and no certificate.".to_owned()
     } else {
         "Check user, key and password. An instance created with login_method = \"ssh_key\" accepts only its key: set \
          ssh.private_key_file or ssh.agent."

@@ -90,15 +90,6 @@ fn attributes(visitor: Visitor, whose: &str, host: Attribute) -> Vec<Attribute> 
              is stored. With `agent`, a key with a passphrase or a `.pub` file names the agent's key to use.",
         )
         .validate(Validator::text("a path", |path| !path.trim().is_empty() && !path.contains('\n'))),
-        Attribute::optional(
-            "certificate",
-            Type::String,
-            "The certificate for the private key, which may be the agent's: the text of its `-cert.pub` file.",
-        )
-        .validate(Validator::text("an OpenSSH certificate (ssh-…-cert-v01@openssh.com AAAA…)", |text| {
-            text.split_whitespace().next().is_some_and(|kind| kind.ends_with("-cert-v01@openssh.com"))
-        })),
-        Attribute::optional("password", Type::String, format!("The password; {storage}")).sensitive(),
         Attribute::with_default(
             "agent",
             Type::Bool,
@@ -192,6 +183,18 @@ pub(crate) fn attribute(visitor: Visitor, description: &str) -> Attribute {
     let bastion = Attribute::required("host", Type::String, "The bastion's address.").validate(address());
     let bastion = attributes(visitor, "bastion", bastion);
     let mut all = attributes(visitor, "host", host);
+    let storage = visitor.storage();
+    all.extend([
+        Attribute::optional(
+            "certificate",
+            Type::String,
+            "The certificate for the private key, which may be the agent's: the text of its `-cert.pub` file.",
+        )
+        .validate(Validator::text("an OpenSSH certificate (ssh-…-cert-v01@openssh.com AAAA…)", |text| {
+            text.split_whitespace().next().is_some_and(|kind| kind.ends_with("-cert-v01@openssh.com"))
+        })),
+        Attribute::optional("password", Type::String, format!("The password; {storage}")).sensitive(),
+    ]);
     all.push(Attribute::optional(
         "bastion",
         AttributeType::Nested(Nesting::Single, bastion),

@@ -94,6 +94,17 @@ fn the_token_may_come_from_a_program() {
             format!("region = \"cn-east-1\"\napi_token_command = [\"cat\", {:?}]", file.display().to_string())
         };
         workspace.apply_ok(&config_with(&provider(&file), Instance::new("x")));
+        // Or from a program that a variable names; an argument takes precedence over the variables.
+        let program = workspace.token_program(&format!("printf %s {}", site.token()));
+        let program = program.split('"').nth(1).unwrap();
+        workspace.set_env("DAMODEL_API_TOKEN_COMMAND", program);
+        workspace.apply_ok(&config(Instance::new("x")));
+        workspace.set_env("DAMODEL_API_TOKEN", "wrong");
+        refusal(&workspace.try_plan(&[]), &["DAMODEL_API_TOKEN and DAMODEL_API_TOKEN_COMMAND are both set"]);
+        workspace.apply_ok(&config_with(&provider(&file), Instance::new("x")));
+        workspace.remove_env("DAMODEL_API_TOKEN");
+        workspace.remove_env("DAMODEL_API_TOKEN_COMMAND");
+        workspace.write(&config_with(&provider(&file), Instance::new("x")));
         workspace.finish();
         workspace
             .write(&config_with(&provider(&workspace.beside("missing")), "data \"damodel_public_images\" \"all\" {}"));

@@ -17,7 +17,6 @@ mod disks;
 mod elements;
 mod endings;
 mod first_mistakes;
-mod functions;
 mod identity;
 mod images;
 mod import;

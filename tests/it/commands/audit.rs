@@ -4,12 +4,13 @@ use std::{
     collections::BTreeSet,
     fs,
     io::Write,
+    os::unix::fs::PermissionsExt,
     path::Path,
     process::{Command, Stdio},
     time::Instant,
 };
 
-use damodel::sandbox::{FaultAction, Mutation, Options, When};
+use damodel::sandbox::{FaultAction, Mutation, Options, StateList, When};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -116,25 +117,92 @@ fn what_is_billed_is_held_by_a_state_or_unmanaged() {
     });
 }
 
+/// Generates the configuration of import blocks, whose plan imports this many objects and changes none.
+fn imports(workspace: &Workspace<'_>, number: usize) {
+    workspace.run_ok(&["plan", "-no-color", "-input=false", "-generate-config-out=generated.tf", "-out=plan"]);
+    let expected = format!("Plan: {number} to import, 0 to add, 0 to change, 0 to destroy.");
+    assert!(workspace.transcript().contains(&expected), "{expected}\n{}", workspace.transcript());
+    let changes = workspace.site.changes();
+    workspace.apply_plan();
+    fs::remove_file(workspace.directory().join("imports.tf")).unwrap();
+    workspace.settled();
+    assert_eq!(workspace.site.changes(), changes);
+    assert_eq!(workspace.state().addresses().len(), number);
+}
+
+/// Every kind, status and form of a purchase, with names that need care.
 #[test]
-fn what_is_unmanaged_is_adopted() {
+fn the_configuration_that_a_core_generates_changes_nothing() {
     each_cli_since(5, 6, |cli| {
         let site = Site::start();
         let workspace = Workspace::new(cli, &site);
-        workspace.apply_ok(&config(Instance::new("a")));
-        let other = Workspace::new(cli, &site);
-        other.apply_ok(&config(Instance::new("orphan")));
-        let orphan = other.state().resource("damodel_instance.orphan").id();
-        let uid = workspace.state().resource("damodel_instance.a").id();
+        let machines = [
+            Instance::new("plain")
+                .set("data_disk_expand_size_gb", 50)
+                .text("data_disk_mount_path", "/data")
+                .text("hostname", "box"),
+            Instance::new("monthly").text("payment_type", "Monthly").set("purchase_duration", 3),
+            Instance::new("disks")
+                .set("exist_disks", "[{ disk_id = 801, mount_path = \"/a\", release_with_instance = true }]")
+                .set("new_disks", "[{ size_gb = 20, spec_id = 31, mount_path = \"/b\" }]"),
+            Instance::new("by_key")
+                .text("login_method", "ssh_key")
+                .set("ssh_pubkey_id", 17)
+                .text("ssh_pubkey_name", "laptop"),
+            Instance::new("by_password").text("login_method", "password").text("external_ip", "203.0.113.7"),
+            Instance::new("spot").without("spec_id").text("spec_type", "gpu.rtx4090.spot"),
+            Instance::new("of_private")
+                .set("image_id", "damodel_private_image.x.image_id")
+                .text("image_type", "private")
+                .set("store_credentials", true),
+            Instance::new("released"),
+            Instance::new("failed"),
+        ];
+        let machines = machines.map(|machine| machine.to_string()).concat();
+        let disks = "resource \"damodel_cloud_disk\" \"x\" {\n  count = 2\n  name = \"disk\"\n  size_gb = 20\n  \
+                     spec_id = 31\n  mount_path = \"/x/${count.index}\"\n}\n";
+        let image = "resource \"damodel_private_image\" \"x\" {\n  name = \"img\"\n  instance_id = \
+                     damodel_instance.plain.id\n}\n";
+        workspace.apply_ok(&config(format!("{machines}{disks}{image}")));
+        let state = workspace.state();
+        let uid = |label: &str| state.resource(&format!("damodel_instance.{label}")).id();
+        for (label, name) in
+            [("plain", "a\"b"), ("monthly", "${oops}"), ("spot", "two\nlines 🙂"), ("by_key", "训练机")]
+        {
+            site.set(StateList::Instances, uid(label), &json!({ "alias": name }));
+        }
+        site.mutate(Mutation::SetInstanceStatus { uid: uid("failed"), status: "Failed".to_owned() });
+        site.mutate(Mutation::ReleaseInstance { uid: uid("released") });
         let fresh = Workspace::new(cli, &site);
-        let state = workspace.directory().join("terraform.tfstate");
-        let run = audit(&site, &fresh.directory(), &[state.to_str().unwrap(), "--format", "json", "--adopt", "."]);
+        let run = audit(&site, &fresh.directory(), &["--imports", "imports.tf"]);
         assert_eq!(run.code, Some(0), "{}", run.stderr);
-        assert!(run.stderr.starts_with("Wrote 1 instance, "), "{}", run.stderr);
-        let imports = fs::read_to_string(fresh.directory().join("imports.tf")).unwrap();
-        assert!(imports.contains(&orphan) && !imports.contains(&uid), "{imports}");
-        let plan = fresh.run_ok(&["plan", "-no-color", "-input=false"]).stdout;
-        assert!(plan.contains(" to import, 0 to add, 0 to change, 0 to destroy."), "{plan}");
+        assert!(run.stderr.contains(&format!("Left out instance {}: it is Failed.", uid("failed"))), "{}", run.stderr);
+        let blocks = fs::read_to_string(fresh.directory().join("imports.tf")).unwrap();
+        for gone in [uid("released"), uid("failed")] {
+            assert!(!blocks.contains(&gone), "{blocks}");
+        }
+        imports(&fresh, blocks.matches("import {").count());
+    });
+}
+
+#[test]
+fn import_blocks_of_what_is_unmanaged_go_to_a_new_file() {
+    each_workspace(|site, workspace| {
+        workspace.apply_ok(&config(Instance::new("a")));
+        let uid = workspace.state().resource("damodel_instance.a").id();
+        let folder = workspace.directory();
+        let run = audit(site, &folder, &["terraform.tfstate", "--imports", "imports.tf"]);
+        assert!(run.code == Some(0) && run.stderr.starts_with("Wrote "), "{}", run.stderr);
+        let imports = fs::read_to_string(folder.join("imports.tf")).unwrap();
+        assert!(imports.contains("to = damodel_cloud_disk.") && !imports.contains(&uid), "{imports}");
+        // The file is checked first: this token would be refused.
+        let run = audit_with(site, &folder, "wrong", &["--imports", "imports.tf"], "");
+        assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
+        assert!(run.stderr.contains("imports.tf exists and is not overwritten"), "{}", run.stderr);
+        assert_eq!(fs::read_to_string(folder.join("imports.tf")).unwrap(), imports);
+        let run = audit(site, &folder, &["--older-than", "87600h", "--imports", "none.tf"]);
+        assert!(run.code == Some(0) && run.stderr.contains("No file was written"), "{}", run.stderr);
+        assert!(!folder.join("none.tf").exists());
     });
 }
 
@@ -212,7 +280,7 @@ fn what_cannot_be_read_whole_is_no_all_clear() {
         ),
         (&["-"], "error: cannot read standard input as a state: it is empty"),
         (&["/nowhere.tfstate"], "error: cannot read /nowhere.tfstate: "),
-        (&["--pending", "nowhere"], "error: no pending directory at nowhere"),
+        (&["--pending-dir", "nowhere"], "error: no pending directory at nowhere"),
     ] {
         let run = audit(&site, folder.path(), arguments);
         assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{arguments:?}");
@@ -226,7 +294,7 @@ fn what_cannot_be_read_whole_is_no_all_clear() {
     let strange = r#"{"version":1,"kind":"instance"}"#;
     fs::create_dir(folder.path().join("pending")).unwrap();
     write("pending/instance-1.json", strange);
-    let notes = audit(&site, folder.path(), &["--pending", "pending"]);
+    let notes = audit(&site, folder.path(), &["--pending-dir", "pending"]);
     assert!(notes.stderr.starts_with("error: cannot read the pending directory "), "{}", notes.stderr);
     // Lists that are cut off, or are not JSON.
     for (endpoint, action) in [
@@ -257,7 +325,7 @@ fn a_note_holds_what_it_made() {
             "marker": "data-1a2b", "base_url": base_url, "account": "another token", "begun_at": 1, "updated_at": 1,
             "process": 1, "ids": {"id": disk}});
         fs::write(file(ending), note.to_string()).unwrap();
-        let run = audit(&site, folder.path(), &["--pending", "notes", "--format", "json"]);
+        let run = audit(&site, folder.path(), &["--pending-dir", "notes", "--format", "json"]);
         // The folder of the provider's variable counts as well.
         let mut command = Command::new(BINARY);
         command.args(["audit", "--format", "json"]).current_dir(folder.path()).env_clear();
@@ -326,10 +394,30 @@ fn an_instance_that_is_too_old_fails_the_audit() {
     });
 }
 
+/// The token of each command comes from a variable, or from the program that a variable names.
 #[test]
-fn a_missing_address_is_told_with_its_variable() {
+fn the_token_is_that_of_the_environment_or_of_its_program() {
+    let site = Site::start();
     let folder = tempfile::tempdir().unwrap();
-    let run = Run::of(Command::new(BINARY).arg("audit").current_dir(folder.path()).env_clear().output().unwrap());
-    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
-    assert!(run.stderr.contains("Set DAMODEL_BASE_URL and DAMODEL_API_TOKEN"), "{}", run.stderr);
+    let program = folder.path().join("print token");
+    fs::write(&program, format!("#!/bin/sh\necho {}\n", site.token())).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+    let program = program.to_str().unwrap();
+    let (address, by_program) = (("DAMODEL_BASE_URL", site.base_url()), ("DAMODEL_API_TOKEN_COMMAND", program));
+    for (variables, code, words) in [
+        (vec![], 1, "no base address of the service is set (DAMODEL_BASE_URL)"),
+        (vec![address], 1, "no API token is set (DAMODEL_API_TOKEN or DAMODEL_API_TOKEN_COMMAND)"),
+        (
+            vec![address, ("DAMODEL_API_TOKEN", "t"), by_program],
+            1,
+            "error: DAMODEL_API_TOKEN and DAMODEL_API_TOKEN_COMMAND are both set",
+        ),
+        (vec![address, by_program], 0, ""),
+    ] {
+        let mut command = Command::new(BINARY);
+        command.arg("audit").current_dir(folder.path()).env_clear().envs(variables);
+        let run = Run::of(command.output().unwrap());
+        assert_eq!((run.code, run.stdout.is_empty()), (Some(code), code == 1), "{}", run.stderr);
+        assert!(run.stderr.contains(words), "{}", run.stderr);
+    }
 }

@@ -175,14 +175,25 @@ fn what_turns_the_place_off_is_told() {
     )
     .unwrap();
     let said = scene.install_build("one");
-    assert!(said.contains("overrides registry.terraform.io/damodel/damodel with /build"), "{said}");
+    assert!(said.contains("An entry for damodel/damodel there takes precedence"), "{said}");
     assert!(!said.contains("tofu init find it."), "{said}");
-    fs::write(scene.home().join(".terraformrc"), "provider_installation {\n  direct {}\n}\n").unwrap();
+    let own = "provider_installation {\n  direct {}\n}\n";
+    fs::write(scene.home().join(".terraformrc"), own).unwrap();
     let said = scene.install_build("one");
-    assert!(said.contains("does not install registry.opentofu.org/damodel/damodel from"), "{said}");
-    fs::write(scene.home().join(".terraformrc"), "provider_installation {").unwrap();
-    assert!(scene.install_build("one").contains(".terraformrc cannot be read (line 1)"));
+    let plugins = scene.home().join(".terraform.d/plugins");
+    assert!(said.contains(&format!("which does not name {}. Add to that block:", plugins.display())), "{said}");
+    assert_eq!(fs::read_to_string(scene.home().join(".terraformrc")).unwrap(), own);
+    let added = &said[said.find("filesystem_mirror {").unwrap()..];
+    fs::write(scene.home().join(".terraformrc"), format!("provider_installation {{\n{added}}}\n")).unwrap();
+    assert!(scene.install_build("one").contains("tofu init find it."));
     fs::remove_file(scene.home().join(".terraformrc")).unwrap();
+    // A directory in the place of a file.
+    fs::create_dir(scene.home().join(".terraformrc")).unwrap();
+    assert!(scene.install_build("one").contains(".terraformrc cannot be read ("));
+    fs::remove_dir(scene.home().join(".terraformrc")).unwrap();
+    fs::write(scene.home().join(".terraform.d/x.tfrc.json"), r#"{"provider_installation": {"direct": {}}}"#).unwrap();
+    assert!(scene.install_build("one").contains("x.tfrc.json has a provider_installation block"));
+    fs::remove_file(scene.home().join(".terraform.d/x.tfrc.json")).unwrap();
     let package = scene.installed("registry.terraform.io");
     fs::copy(&package, package.with_file_name("terraform-provider-damodel")).unwrap();
     let said = scene.install_build("one");
@@ -221,7 +232,7 @@ fn without_a_home_a_place_is_asked_for() {
     fs::write(scene.work().join(".terraformrc"), overrides).unwrap();
     let mut install = scene.command(Path::new(BINARY));
     let run = Run::of(install.args(["install", "--dir", "../mirror"]).env_remove("HOME").output().unwrap());
-    assert!(run.code == Some(0) && !run.stdout.contains("overrides"), "{}{}", run.stdout, run.stderr);
+    assert!(run.code == Some(0) && !run.stdout.contains("dev_overrides"), "{}{}", run.stdout, run.stderr);
 }
 
 /// The commit is that of the sources, or unknown without a repository.

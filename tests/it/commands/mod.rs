@@ -1,6 +1,5 @@
 //! The program's own commands, as a user runs them.
 
-mod adopt;
 mod audit;
 mod command_line;
 mod demo;

@@ -1,6 +1,11 @@
 //! The output of `pending` about creates of an ended run, on the sandbox.
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use clap::Parser;
 use damodel::{
@@ -68,10 +73,11 @@ impl Scene {
     /// The output of the command, without variables of the environment.
     async fn says_with(&self, base_url: &str, token: &str, more: &[&str]) -> Result<String, Failure> {
         let dir = self.folder.path().to_str().unwrap();
-        let known = ["pending", "--dir", dir, "--base-url", base_url, "--token", token];
+        let known = ["pending", "--pending-dir", dir, "--base-url", base_url];
         let arguments = Arguments::try_parse_from([&known, more].concat()).unwrap();
         let mut out = Vec::new();
-        run_to(arguments, &Environment::default(), &mut out).await?;
+        let environment = Environment::made_of([("DAMODEL_API_TOKEN", token)], PathBuf::from("."));
+        run_to(arguments, &environment, &mut out).await?;
         Ok(String::from_utf8(out).unwrap())
     }
 
@@ -137,7 +143,10 @@ async fn white_space_around_the_token_and_the_address_is_ignored() {
     let plain = ageless(scene.says(&[]).await.unwrap());
     assert_eq!(ageless(scene.says_with(&base_url, &token, &[]).await.unwrap()), plain);
     let error = scene.says_with(&base_url, "planted\nline", &[]).await.unwrap_err().to_string();
-    assert!(error.contains("--token") && error.contains("line break") && !error.contains("planted"), "{error}");
+    assert!(
+        error.contains("DAMODEL_API_TOKEN") && error.contains("line break") && !error.contains("planted"),
+        "{error}"
+    );
 }
 
 /// As cron and systemd start programs.
@@ -145,7 +154,7 @@ async fn white_space_around_the_token_and_the_address_is_ignored() {
 fn without_the_variable_the_home_is_that_of_the_user() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(BINARY);
-    command.args(["pending", "--dir", "~/damodel-none"]).current_dir(folder.path()).env_remove("HOME");
+    command.args(["pending", "--pending-dir", "~/damodel-none"]).current_dir(folder.path()).env_remove("HOME");
     let run = Run::of(command.output().unwrap());
     let home = User::from_uid(getuid()).unwrap().unwrap().dir;
     assert!(run.stderr.contains(&format!("at {}/damodel-none.", home.display())), "{}", run.stderr);

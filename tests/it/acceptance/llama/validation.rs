@@ -60,6 +60,8 @@ fn each_wrong_value_is_told_at_its_argument() {
             ("ssh", "{ private_key = \"~/.ssh/id_ed25519\" }", "not the path of its file"),
             ("ssh", "{ timeout = \"1\" }", "a duration such as"),
             ("ssh", "{ bastion = { host = \"b\" } }", "The bastion needs"),
+            // Terraform drops unknown names in nested objects without an error.
+            ("ssh", "{ bastion = { host = \"b\", password = \"x\" } }", "takes no password and no certificate"),
             ("ssh", "{ bastion = { host = \"\", agent = true } }", "a host name or an address"),
             ("extra_args", "[\"--api-key\", \"k\"]", "Set api_key instead"),
             ("extra_args", "[\"--port\", \"1\"]", "is set with port"),

@@ -6,9 +6,6 @@ use crate::support::terraform::{config_with, each_workspace};
 #[test]
 fn arguments_that_do_not_go_together() {
     let cases = [
-        Case::instance_with(&[("payment_type", "\"Daily\"")], None, "purchase_duration is required"),
-        Case::instance_with(&[("payment_type", "\"Weekly\"")], None, "purchase_duration is required"),
-        Case::instance_with(&[("payment_type", "\"Monthly\"")], None, "purchase_duration is required"),
         Case::instance_with(&[("image_type", "")], Some("image_id"), "needs image_type"),
         Case::instance_with(&[("image_id", "")], Some("image_type"), "needs image_id"),
         Case::instance_with(&[("candidates", "[{ spec_id = 103 }]")], Some("spec_id"), "spec_id or candidates"),
@@ -54,6 +51,9 @@ fn what_a_create_needs_is_said_by_its_plan() {
         Case::instance_with(&[("image_id", ""), ("image_type", "")], None, "damodel_public_images"),
         Case::instance_with(&[("login_method", "\"ssh_key\""), ("ssh_pubkey_id", "17")], None, "ssh_pubkey_name"),
         Case::instance_with(&[("login_method", "\"ssh_key\""), ("ssh_pubkey_name", "\"a\"")], None, "ssh_pubkey_id"),
+        Case::instance_with(&[("payment_type", "\"Daily\"")], Some("purchase_duration"), "needs purchase_duration"),
+        Case::instance_with(&[("payment_type", "\"Weekly\"")], Some("purchase_duration"), "needs purchase_duration"),
+        Case::instance_with(&[("payment_type", "\"Monthly\"")], Some("purchase_duration"), "needs purchase_duration"),
     ];
     check(&cases, plan);
 }
