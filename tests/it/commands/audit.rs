@@ -174,6 +174,7 @@ fn the_configuration_that_a_core_generates_changes_nothing() {
         site.mutate(Mutation::SetInstanceStatus { uid: uid("failed"), status: "Failed".to_owned() });
         site.mutate(Mutation::ReleaseInstance { uid: uid("released") });
         let fresh = Workspace::new(cli, &site);
+        fresh.write(&config(""));
         let run = audit(&site, &fresh.directory(), &["--imports", "imports.tf"]);
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         assert!(run.stderr.contains(&format!("Left out instance {}: it is Failed.", uid("failed"))), "{}", run.stderr);

@@ -76,7 +76,7 @@ impl Scene {
         let known = ["pending", "--pending-dir", dir, "--base-url", base_url];
         let arguments = Arguments::try_parse_from([&known, more].concat()).unwrap();
         let mut out = Vec::new();
-        let environment = Environment::made_of([("DAMODEL_API_TOKEN", token)], PathBuf::from("."));
+        let environment = Environment::made_of([("DAMODEL_API_TOKEN", token)], PathBuf::new());
         run_to(arguments, &environment, &mut out).await?;
         Ok(String::from_utf8(out).unwrap())
     }

@@ -51,9 +51,9 @@ fn what_a_create_needs_is_said_by_its_plan() {
         Case::instance_with(&[("image_id", ""), ("image_type", "")], None, "damodel_public_images"),
         Case::instance_with(&[("login_method", "\"ssh_key\""), ("ssh_pubkey_id", "17")], None, "ssh_pubkey_name"),
         Case::instance_with(&[("login_method", "\"ssh_key\""), ("ssh_pubkey_name", "\"a\"")], None, "ssh_pubkey_id"),
-        Case::instance_with(&[("payment_type", "\"Daily\"")], Some("purchase_duration"), "needs purchase_duration"),
-        Case::instance_with(&[("payment_type", "\"Weekly\"")], Some("purchase_duration"), "needs purchase_duration"),
-        Case::instance_with(&[("payment_type", "\"Monthly\"")], Some("purchase_duration"), "needs purchase_duration"),
+        Case::instance_with(&[("payment_type", "\"Daily\"")], None, "needs purchase_duration"),
+        Case::instance_with(&[("payment_type", "\"Weekly\"")], None, "needs purchase_duration"),
+        Case::instance_with(&[("payment_type", "\"Monthly\"")], None, "needs purchase_duration"),
     ];
     check(&cases, plan);
 }
