@@ -141,7 +141,7 @@ impl Prices {
             "Monthly" => "monthly",
             _ => return Self::default(),
         };
-        let field = |name: &str| spec.json.get(&format!("{period}_{name}"));
+        let field = |name: &str| spec.json.get(format!("{period}_{name}"));
         let decimal = |name: &str| field(name).and_then(BigDecimal::read);
         Self {
             price: decimal("price"),

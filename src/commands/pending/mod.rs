@@ -111,7 +111,8 @@ async fn list(journal: &Journal, service: &AskedService, context: &Context) -> R
         text.push_str(&line);
     }
     if let Err(missing) = service.check_configured() {
-        text.push_str(&format!("\nTheir status was not checked: {missing}.\n"));
+        let line = format!("\nTheir status was not checked: {missing}.\n");
+        text.push_str(&line);
     }
     Ok(text)
 }

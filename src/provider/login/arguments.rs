@@ -114,7 +114,7 @@ login!(
 );
 
 fn secret(own: &Attr<Secret>, other: &Attr<Secret>) -> Option<SecretString> {
-    own.known().or(other.known()).cloned().map(Secret::into_inner)
+    own.known().or_else(|| other.known()).cloned().map(Secret::into_inner)
 }
 
 /// The write-only credentials of one host, which exist only during the apply; null if not set.
@@ -311,15 +311,15 @@ impl Login {
             &path,
             diagnostics,
         );
-        if let Attr::Known(bastion) = &ssh.bastion {
-            if !bastion.has_key() {
-                diagnostics.error_at(
-                    path.attribute("bastion"),
-                    "Missing SSH credentials",
-                    "The bastion needs a private_key_file, a private_key, or agent = true of its own. It takes no \
-                     password and no certificate.",
-                );
-            }
+        if let Attr::Known(bastion) = &ssh.bastion
+            && !bastion.has_key()
+        {
+            diagnostics.error_at(
+                path.attribute("bastion"),
+                "Missing SSH credentials",
+                "The bastion needs a private_key_file, a private_key, or agent = true of its own. It takes no password \
+                 and no certificate.",
+            );
         }
     }
 }
