@@ -105,7 +105,7 @@ fn there_is_no_way_into_what_does_not_run() {
     each_workspace_since(10, 11, |site, workspace| {
         let access = |id: &str| format!("ephemeral \"damodel_instance_access\" \"x\" {{\n  id = {id:?}\n}}\n");
         workspace.write(&config(access("")));
-        refusal(&workspace.try_plan(&[]), &["non-empty"]);
+        refusal(&workspace.try_plan(&[]), &["an instance's UID"]);
         workspace.write(&config(access("ins-nobody")));
         let said = workspace.try_plan(&[]);
         let error = refusal(&said, &["read the SSH address of instance ins-nobody", "request_id"]);
