@@ -113,7 +113,7 @@ fn what_is_not_there_cannot_be_imported() {
         for (id, words) in [
             (format!("{uid}:8001"), ":8001: it does not exist"),
             ("ins-nowhere".to_owned(), "the service does not have instance ins-nowhere"),
-            ("5001:8000".to_owned(), "5001 looks like the database_id of an instance: use its id."),
+            ("5001:8000".to_owned(), "5001 looks like the database_id of an instance: use its id"),
             ("10.0.0.1:8000".to_owned(), "The import id is the instance's UID"),
             (format!("{uid}:99999"), "The import id is the instance's UID"),
         ] {
