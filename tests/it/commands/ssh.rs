@@ -136,7 +136,10 @@ fn a_password_is_answered_by_the_program_and_ssh_keeps_its_own_words() {
                 &["h", "id"],
                 "error: no instance with the UID h in this account: give an address of the state, or the UID\n",
             ),
-            (&["5001", "id"], "(5001 looks like the database_id of an instance: use its id, damodel_instance.<name>.id)"),
+            (
+                &["5001", "id"],
+                "(5001 looks like the database_id of an instance: use its id, damodel_instance.<name>.id)",
+            ),
             (&[], "error: no TARGET. Usage: terraform-provider-damodel ssh [OPTIONS] TARGET [ARGUMENT]...\n"),
             (&["--print"], "no TARGET"),
             (&["--no-such-option", &uid], "--no-such-option"),
