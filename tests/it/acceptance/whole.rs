@@ -254,7 +254,10 @@ fn no_value_of_a_form_is_forgotten() {
         .chain([Form::default()])
         .map(|form| serde_json::to_value(form).unwrap())
         .collect();
-    for (name, default) in forms[0].as_object().unwrap().iter().filter(|(name, _)| *name != "error_shape") {
+    // Names in capitals are shown by a test of leftovers: the lives compare names.
+    let elsewhere = ["capital_names", "error_shape"];
+    for (name, default) in forms[0].as_object().unwrap().iter().filter(|(name, _)| !elsewhere.contains(&name.as_str()))
+    {
         let there = |value: &Value| forms.iter().any(|form| form[name] == *value);
         match default {
             Value::Bool(_) => assert!(there(&json!(true)) && there(&json!(false)), "{name}"),
