@@ -57,8 +57,8 @@ const USAGE: &str = "terraform-provider-damodel ssh [OPTIONS] TARGET [ARGUMENT].
 /// TARGET is the UID of an instance, or the address of a damodel_instance or damodel_llama_server in the state, such as
 /// `damodel_instance.gpu` or 'module.chat.damodel_instance.gpu["a"]'. Options of this command come before TARGET;
 /// everything after it goes to ssh, such as `-N -L 8000:127.0.0.1:8000`, or a command. Address and login come from the
-/// service; the token is that of the environment. Host keys are kept by UID in ~/.ssh/known_hosts_damodel; a host key in
-/// the state must match. Needs OpenSSH 8.4 or newer.
+/// service; the token is that of the environment. Host keys are kept by UID in ~/.ssh/known_hosts_damodel; a host key
+/// in the state must match. Needs OpenSSH 8.4 or newer.
 ///
 /// Exit codes: those of ssh; 255 ssh could not connect, or wrong usage.
 #[derive(Clone, Debug, Parser)]
