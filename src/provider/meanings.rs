@@ -400,8 +400,8 @@ fn of_this_side(error: &Error) -> Row {
         ),
         Error::Missing(Missing::ApiToken) => (
             "the API token is not set",
-            "Set the environment variable DAMODEL_API_TOKEN or DAMODEL_API_TOKEN_COMMAND, or the provider's api_token or \
-             api_token_command.",
+            "Set the environment variable DAMODEL_API_TOKEN or DAMODEL_API_TOKEN_COMMAND, or the provider's api_token \
+             or api_token_command.",
         ),
         Error::Missing(Missing::ApiKey) => {
             ("the API key is not set", "Set the environment variable DAMODEL_API_KEY, or the provider's api_key.")
@@ -416,7 +416,8 @@ fn of_this_side(error: &Error) -> Row {
         ),
         Error::Token(_) => (
             "the API token could not be fetched",
-            "The program of api_token_command or DAMODEL_API_TOKEN_COMMAND must print the token and exit with code 0 within 30 seconds.",
+            "The program of api_token_command or DAMODEL_API_TOKEN_COMMAND must print the token and exit with code 0 \
+             within 30 seconds.",
         ),
         Error::Transport { .. } => (
             "the HTTP client could not be created",

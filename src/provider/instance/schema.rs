@@ -62,8 +62,8 @@ pub(super) fn arguments() -> Vec<Attribute> {
         fixed(Attribute::optional(
             "purchase_duration",
             Type::Number,
-            "How many days, weeks or months are bought. A new instance needs it unless `payment_type` is `Hourly`, where \
-             it has no effect and can be changed or removed in place.",
+            "How many days, weeks or months are bought. A new instance needs it unless `payment_type` is `Hourly`, \
+             where it has no effect and can be changed or removed in place.",
         ))
         .validate(Validator::between(1..=i64::MAX)),
         fixed(Attribute::optional_computed(
