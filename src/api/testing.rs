@@ -5,7 +5,7 @@ use std::{
     future::Future,
     io,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex, Once,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Level, subscriber::DefaultGuard};
+use tracing_subscriber::Registry;
 
 use crate::api::{
     BaseUrl, Cause, Client, Context, Endpoint, IncomingAnswer, Outgoing, PlainHttp, Random, SendFailure, Settings,
@@ -78,7 +79,15 @@ where
     }
 }
 
+/// Somebody hears each event of every test's thread. Whether anybody does is asked once for a place in the code, and kept
+/// for all threads: a place that is first passed while nobody hears stays silent in the test that reads the log.
+fn hear() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| tracing::subscriber::set_global_default(Registry::default()).unwrap());
+}
+
 pub(crate) fn settings() -> Settings {
+    hear();
     let numbers = AtomicU64::new(1);
     Settings {
         base_url: Some(BaseUrl::parse("http://127.0.0.1:1", PlainHttp::LoopbackOnly).unwrap()),
@@ -162,13 +171,7 @@ struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
     pub(crate) fn begin() -> Self {
-        // The interest in an event is cached for all threads; a dispatcher that stays alive keeps other tests from
-        // clearing the cache.
-        static EVERYTHING: OnceLock<tracing::Dispatch> = OnceLock::new();
-        EVERYTHING.get_or_init(|| {
-            let sink = tracing_subscriber::fmt().with_max_level(Level::TRACE).with_writer(io::sink).finish();
-            tracing::Dispatch::new(sink)
-        });
+        hear();
         let lines = Lines::default();
         let writer = lines.clone();
         let subscriber =
