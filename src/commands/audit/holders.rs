@@ -19,56 +19,56 @@ const FORMAT: &str = "1.0";
 
 /// The billed objects and their holders.
 #[derive(Debug, Serialize)]
-pub(super) struct Audit {
+pub(in crate::commands) struct Audit {
     format_version: &'static str,
     /// The billed objects, by kind and id.
-    pub(super) objects: Vec<HeldObject>,
+    pub(in crate::commands) objects: Vec<HeldObject>,
     /// Objects that are in a state and not in the account.
-    pub(super) missing: Vec<MissingObject>,
+    pub(in crate::commands) missing: Vec<MissingObject>,
     /// Objects in states whose provider configuration is not of this account.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) not_of_this_account: Vec<MissingObject>,
+    pub(in crate::commands) not_of_this_account: Vec<MissingObject>,
     /// Objects that are not in the account, in states without their provider configuration.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) not_judged: Vec<MissingObject>,
+    pub(in crate::commands) not_judged: Vec<MissingObject>,
     /// Objects that several addresses hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) duplicates: Vec<Duplicate>,
+    pub(in crate::commands) duplicates: Vec<Duplicate>,
     /// The sums over all objects, and over unmanaged ones, whatever is listed.
-    pub(super) total: AuditSum,
-    pub(super) unmanaged: AuditSum,
+    pub(in crate::commands) total: AuditSum,
+    pub(in crate::commands) unmanaged: AuditSum,
     /// The number of pending records of creates at another address, which hold nothing here.
     #[serde(skip)]
-    pub(super) other_notes: usize,
+    pub(in crate::commands) other_notes: usize,
 }
 
 /// A sum over objects.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct AuditSum {
-    pub(super) objects: usize,
+pub(in crate::commands) struct AuditSum {
+    pub(in crate::commands) objects: usize,
     /// The sum of the known prices.
-    pub(super) monthly: Money,
+    pub(in crate::commands) monthly: Money,
     /// The instances whose price is unknown.
-    pub(super) unknown: Vec<String>,
+    pub(in crate::commands) unknown: Vec<String>,
 }
 
 /// A billed object with its holder.
 #[derive(Debug, Serialize)]
-pub(super) struct HeldObject {
+pub(in crate::commands) struct HeldObject {
     #[serde(flatten)]
-    pub(super) billed: BilledObject,
-    pub(super) age_seconds: Option<i64>,
-    pub(super) hourly: Option<Money>,
-    pub(super) monthly: Option<Money>,
-    pub(super) holder: Holder,
-    pub(super) source: Option<String>,
-    pub(super) address: Option<String>,
+    pub(in crate::commands) billed: BilledObject,
+    pub(in crate::commands) age_seconds: Option<i64>,
+    pub(in crate::commands) hourly: Option<Money>,
+    pub(in crate::commands) monthly: Option<Money>,
+    pub(in crate::commands) holder: Holder,
+    pub(in crate::commands) source: Option<String>,
+    pub(in crate::commands) address: Option<String>,
 }
 
 /// The holder of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Holder {
+pub(in crate::commands) enum Holder {
     /// Neither a state nor a pending record.
     Unmanaged,
     /// A pending record.
@@ -79,19 +79,19 @@ pub(super) enum Holder {
 
 /// An object that is in a state.
 #[derive(Debug, Serialize)]
-pub(super) struct MissingObject {
-    pub(super) kind: ObjectKind,
-    pub(super) id: String,
-    pub(super) address: String,
-    pub(super) source: String,
+pub(in crate::commands) struct MissingObject {
+    pub(in crate::commands) kind: ObjectKind,
+    pub(in crate::commands) id: String,
+    pub(in crate::commands) address: String,
+    pub(in crate::commands) source: String,
 }
 
 /// An object that several addresses hold.
 #[derive(Debug, Serialize)]
-pub(super) struct Duplicate {
-    pub(super) kind: ObjectKind,
-    pub(super) id: String,
-    pub(super) holders: Vec<StateAddress>,
+pub(in crate::commands) struct Duplicate {
+    pub(in crate::commands) kind: ObjectKind,
+    pub(in crate::commands) id: String,
+    pub(in crate::commands) holders: Vec<StateAddress>,
 }
 
 /// An address in a state.
@@ -103,7 +103,12 @@ pub(in crate::commands) struct StateAddress {
 
 impl Audit {
     /// Matches an account with states and pending records, at a time in Unix seconds.
-    pub(super) fn new(account: &Inventory, states: &[AuditedState], notes: &[Note], now: i64) -> Result<Self, Failure> {
+    pub(in crate::commands) fn new(
+        account: &Inventory,
+        states: &[AuditedState],
+        notes: &[Note],
+        now: i64,
+    ) -> Result<Self, Failure> {
         let (own, foreign) = of_account(account, states)?;
         let mut held: BTreeMap<(ObjectKind, &str), Vec<StateObject<'_>>> = BTreeMap::new();
         for (state, one) in own.iter().copied() {
@@ -159,18 +164,18 @@ impl Audit {
     }
 
     /// Removes younger objects.
-    pub(super) fn only_older_than(&mut self, seconds: i64) {
+    pub(in crate::commands) fn only_older_than(&mut self, seconds: i64) {
         self.objects.retain(|object| object.age_seconds.is_none_or(|age| age >= seconds));
     }
 
     /// Unmanaged objects that are listed.
-    pub(super) fn listed_unmanaged(&self) -> BTreeSet<(ObjectKind, String)> {
+    pub(in crate::commands) fn listed_unmanaged(&self) -> BTreeSet<(ObjectKind, String)> {
         let unowned = self.objects.iter().filter(|object| object.holder == Holder::Unmanaged);
         unowned.map(|object| (object.billed.kind, object.billed.id.clone())).collect()
     }
 
     /// The audit as JSON.
-    pub(super) fn to_json(&self) -> serde_json::Result<String> {
+    pub(in crate::commands) fn to_json(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 }
@@ -195,7 +200,7 @@ type StateObject<'a> = (&'a AuditedState, &'a Held);
 
 /// The provider configurations that are provably of this account, each with the index of its state: one object with a
 /// listed uid is proof.
-pub(super) fn proved<'a>(account: &Inventory, states: &'a [AuditedState]) -> BTreeSet<(usize, &'a str)> {
+pub(in crate::commands) fn proved<'a>(account: &Inventory, states: &'a [AuditedState]) -> BTreeSet<(usize, &'a str)> {
     let all = states.iter().enumerate().flat_map(|(index, state)| state.held.iter().map(move |held| (index, held)));
     let listed = all.filter(|(_, held)| !held.provider.is_empty() && is_listed(account, held));
     listed.map(|(index, held)| (index, held.provider.as_str())).collect()
