@@ -2,6 +2,7 @@
 //!
 //! Arguments and environment are not read here: clap reads them, or `main` passes them in.
 
+mod account;
 pub mod audit;
 #[cfg(feature = "sandbox")]
 pub mod demo;
@@ -23,8 +24,12 @@ pub mod watch;
 use std::{
     error::Error,
     ffi::{OsStr, OsString},
+    io::Write,
     path::{Path, PathBuf},
+    process::ExitCode,
 };
+
+use clap::ValueEnum;
 
 pub use self::service::ServiceArguments;
 use crate::{
@@ -80,6 +85,21 @@ impl From<NoHome> for Failure {
 pub fn sentence(error: &dyn Error) -> String {
     let lines = with_causes(error);
     lines.split('\n').map(|line| visible(line, usize::MAX)).collect::<Vec<_>>().join("\n")
+}
+
+/// Reports an error as wrong usage.
+fn wrong_usage(failure: &Failure, told: &mut impl Write) -> Result<ExitCode, Failure> {
+    writeln!(told, "error: {}", sentence(failure)).map_err(Failure::terminal)?;
+    Ok(ExitCode::from(2))
+}
+
+/// The form of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ListFormat {
+    /// For a terminal.
+    Table,
+    /// For programs.
+    Json,
 }
 
 /// Rows with aligned columns, and the columns of these numbers to the right.

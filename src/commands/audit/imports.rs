@@ -8,14 +8,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    LONGEST,
-    holders::{Audit, Holder},
-    inventory::BilledObject,
-};
+use super::LONGEST;
 use crate::{
     api::ObjectKind,
-    commands::{Failure, terraform::quoted},
+    commands::{
+        Failure,
+        account::{
+            holders::{Audit, Holder},
+            inventory::BilledObject,
+        },
+        terraform::quoted,
+    },
     provider::{Environment, words::type_name},
     review::visible,
 };

@@ -1,10 +1,6 @@
 //! `terraform-provider-damodel audit`: the billed objects of the account and their holders.
 
-pub(super) mod expired;
-mod holders;
 mod imports;
-pub(super) mod inventory;
-pub(super) mod states;
 
 use std::{
     collections::BTreeSet,
@@ -12,33 +8,33 @@ use std::{
     io::{self, Read, Write},
     path::PathBuf,
     process::ExitCode,
-    time::Duration,
 };
 
 use clap::{Parser, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    expired::{AgeVerdict, AgedInstance},
-    holders::{Audit, AuditSum, HeldObject, Holder, MissingObject},
-    inventory::Inventory,
-    states::AuditedState,
+use super::{
+    Failure, ListFormat, ServiceArguments,
+    account::{
+        PATIENCE, UNSAID,
+        expired::{self, AgeVerdict, AgedInstance},
+        holders::{Audit, AuditSum, HeldObject, Holder, MissingObject, StateAddress},
+        inventory::Inventory,
+        read_states, states,
+    },
+    aligned,
+    service::path_or_nothing,
+    wrong_usage,
 };
-use super::{Failure, ServiceArguments, aligned, sentence, service::path_or_nothing};
 use crate::{
     api::{Client, Context, ObjectKind},
     provider::Environment,
     review::{Money, rules::and_more, visible},
 };
 
-pub use self::states::NotAState;
-
 /// The exit code of --fail-on.
 const FOUND: u8 = 3;
-
-/// The time limit for all requests of a list.
-pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Lists the billed objects of the account, and the state or pending record that manages each.
 ///
@@ -76,15 +72,6 @@ pub struct Arguments {
     /// The service.
     #[command(flatten)]
     pub service: ServiceArguments,
-}
-
-/// The form of the list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ListFormat {
-    /// For a terminal.
-    Table,
-    /// For programs.
-    Json,
 }
 
 /// What ends with an exit code of its own.
@@ -166,17 +153,8 @@ async fn audit(
     Ok(ExitCode::from(code))
 }
 
-/// Why nothing is said about an object that is not in the account.
-pub(super) const UNSAID: &str = "not listed in the account, and the state has no provider configuration for it";
-
 /// Wrong usage with `--fail-on expired`.
 const NO_STATE: &str = "--fail-on expired needs a STATE";
-
-/// Reports an error as wrong usage.
-pub(super) fn wrong_usage(failure: &Failure, told: &mut impl Write) -> Result<ExitCode, Failure> {
-    writeln!(told, "error: {}", sentence(failure)).map_err(Failure::terminal)?;
-    Ok(ExitCode::from(2))
-}
 
 /// Names the expired instances and those that cannot be judged, and returns the exit code.
 fn expired_code(expired: &[AgedInstance], told: &mut impl Write) -> io::Result<u8> {
@@ -210,30 +188,6 @@ fn tell_unmanaged(unmanaged: &BTreeSet<(ObjectKind, String)>, told: &mut impl Wr
 /// The number of objects that a line names.
 const NAMED: usize = 5;
 
-/// Reads states; `-` is standard input.
-pub(super) fn read_states(
-    paths: &[PathBuf],
-    environment: &Environment,
-    input: &mut impl Read,
-) -> Result<Vec<AuditedState>, Failure> {
-    let read = |path: &PathBuf| {
-        let mut document = Vec::new();
-        let (place, read) = if path.as_os_str() == "-" {
-            ("standard input".to_owned(), input.read_to_end(&mut document).map(drop))
-        } else {
-            (path.display().to_string(), std::fs::read(environment.path(path)?).map(|content| document = content))
-        };
-        read.map_err(|error| Failure::reading(&place, error))?;
-        let unread = |error| Failure::because(format!("cannot read {place} as a state"), error);
-        let mut state = AuditedState::read(&place, &document).map_err(unread)?;
-        if let Some(file) = state.file.as_mut().filter(|_| path.as_os_str() != "-") {
-            file.paths.push(environment.path(path)?);
-        }
-        Ok(state)
-    };
-    paths.iter().map(read).collect()
-}
-
 fn age(text: &str) -> Result<SignedDuration, String> {
     let age: SignedDuration = text.parse().map_err(|_| "not a duration such as 2h or 1h30m".to_owned())?;
     if age.is_negative() { Err("below 0".to_owned()) } else { Ok(age) }
@@ -266,9 +220,9 @@ fn table(audit: &Audit) -> String {
 }
 
 /// The objects that several addresses hold, one per line.
-fn duplicates(audit: &Audit) -> impl Iterator<Item = String> {
+pub(super) fn duplicates(audit: &Audit) -> impl Iterator<Item = String> {
     audit.duplicates.iter().map(|duplicate| {
-        let place = |place: &holders::StateAddress| {
+        let place = |place: &StateAddress| {
             format!("{} in {}", visible(&place.address, LONGEST), visible(&place.source, LONGEST))
         };
         let places: Vec<String> = duplicate.holders.iter().map(place).collect();

@@ -17,15 +17,15 @@ use tokio_util::sync::CancellationToken;
 
 use self::lock::LockedFile;
 use super::{
-    Failure, ServiceArguments, aligned,
-    audit::{
-        ListFormat, PATIENCE,
+    Failure, ListFormat, ServiceArguments,
+    account::{
+        PATIENCE,
         expired::{AgeVerdict, AgedInstance, ShownInstance, TwoClocks, judge, judged},
         inventory::Inventory,
         read_states,
         states::{AuditedState, distinct},
-        wrong_usage,
     },
+    aligned, wrong_usage,
 };
 use crate::{
     api::{self, Client, Code, Context, Instance, InstanceUid, Presence, Sighting},

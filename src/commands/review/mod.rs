@@ -18,7 +18,7 @@ use self::{
     inputs::PlanInput,
     sources::{Root, Sources},
 };
-use super::{Failure, audit::wrong_usage};
+use super::{Failure, wrong_usage};
 use crate::{
     provider::Environment,
     review::{Facts, Format, Limits, Money, Policy, Review, Rule, Style, decoded, render, visible},

@@ -77,8 +77,7 @@ pub(in crate::commands) struct OrderedDisk {
 
 /// The reason why a document is not a readable state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NotAState {
+pub(in crate::commands) enum NotAState {
     /// It is not the bare output of a program.
     #[error(transparent)]
     Document(#[from] DocumentError),

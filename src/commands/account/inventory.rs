@@ -1,4 +1,4 @@
-//! The inventory of the account, and the prices of its objects: the only file of `audit` that sends requests.
+//! The inventory of the account, and the prices of its objects: the only file here that sends requests.
 //!
 //! `pending` does not list from here: it judges single objects by a look, also if a list is not complete.
 
