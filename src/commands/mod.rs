@@ -30,6 +30,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use jiff::SignedDuration;
 
 pub use self::service::ServiceArguments;
 use crate::{
@@ -102,6 +103,16 @@ pub enum ListFormat {
     Json,
 }
 
+/// An age in its two largest units; from two days on, in days.
+fn age(seconds: i64) -> String {
+    let age = SignedDuration::from_secs(seconds);
+    match age.as_hours() {
+        0 => format!("{age:#}"),
+        1..48 => format!("{:#}", SignedDuration::from_mins(age.as_mins())),
+        hours => format!("{}d", hours / 24),
+    }
+}
+
 /// Rows with aligned columns, and the columns of these numbers to the right.
 fn aligned<const N: usize>(rows: &[[String; N]], numbers: &[usize]) -> String {
     let mut widths = [0; N];
@@ -145,5 +156,21 @@ impl Surroundings {
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         let found = self.variables.iter().find(|(known, _)| known == OsStr::new(name));
         found.map(|(_, value)| PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_has_two_units_at_most_and_days_alone() {
+        let text = |hours: i64, minutes: i64, seconds: i64| age(hours * 3600 + minutes * 60 + seconds);
+        assert_eq!([text(0, 0, 0), text(0, 0, 45), text(0, 12, 0), text(0, 12, 3)], ["0s", "45s", "12m", "12m 3s"]);
+        assert_eq!(
+            [text(7, 40, 59), text(9, 0, 1), text(25, 0, 0), text(47, 59, 59)],
+            ["7h 40m", "9h", "25h", "47h 59m"]
+        );
+        assert_eq!([text(48, 0, 0), text(95, 59, 59), text(24 * 400, 0, 0)], ["2d", "3d", "400d"]);
     }
 }

@@ -37,6 +37,8 @@ pub(in crate::commands) struct Audit {
     /// The sums over all objects, and over unmanaged ones, whatever is listed.
     pub(in crate::commands) total: AuditSum,
     pub(in crate::commands) unmanaged: AuditSum,
+    /// What instances have cost, by holder.
+    pub(in crate::commands) so_far_by_holder: Vec<HolderSum>,
     /// The number of pending records of creates at another address, which hold nothing here.
     #[serde(skip)]
     pub(in crate::commands) other_notes: usize,
@@ -52,6 +54,16 @@ pub(in crate::commands) struct AuditSum {
     pub(in crate::commands) unknown: Vec<String>,
 }
 
+/// What the instances of a holder have cost at today's prices, whatever is listed.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(in crate::commands) struct HolderSum {
+    pub(in crate::commands) holder: Holder,
+    pub(in crate::commands) source: Option<String>,
+    pub(in crate::commands) so_far: Money,
+    /// The objects that are not in the sum, as `release` names them.
+    pub(in crate::commands) lacks: Vec<String>,
+}
+
 /// A billed object with its holder.
 #[derive(Debug, Serialize)]
 pub(in crate::commands) struct HeldObject {
@@ -60,6 +72,8 @@ pub(in crate::commands) struct HeldObject {
     pub(in crate::commands) age_seconds: Option<i64>,
     pub(in crate::commands) hourly: Option<Money>,
     pub(in crate::commands) monthly: Option<Money>,
+    /// The age at today's price; of instances that are billed by the hour.
+    pub(in crate::commands) so_far: Option<Money>,
     pub(in crate::commands) holder: Holder,
     pub(in crate::commands) source: Option<String>,
     pub(in crate::commands) address: Option<String>,
@@ -133,9 +147,12 @@ impl Audit {
                 (None, None) => (Holder::Unmanaged, None, None),
             };
             let hourly = account.hourly(billed, state.map_or(0, |(_, held)| held.extra_disk));
+            let age_seconds = billed.since.map(|since| now.saturating_sub(since).max(0));
+            let by_hour = hourly.as_ref().filter(|_| billed.payment_type.as_deref() == Some("Hourly"));
             HeldObject {
                 billed: billed.clone(),
-                age_seconds: billed.since.map(|since| now.saturating_sub(since).max(0)),
+                age_seconds,
+                so_far: by_hour.zip(age_seconds).map(|(hourly, age)| hourly.of_seconds(age)),
                 monthly: hourly.as_ref().map(Money::a_month),
                 hourly,
                 holder,
@@ -154,6 +171,7 @@ impl Audit {
             format_version: FORMAT,
             total: AuditSum::of(objects.iter()),
             unmanaged: AuditSum::of(objects.iter().filter(|object| object.holder == Holder::Unmanaged)),
+            so_far_by_holder: HolderSum::all(&objects),
             objects,
             missing: missing.copied().map(MissingObject::of).collect(),
             not_of_this_account: foreign.into_iter().map(MissingObject::of).collect(),
@@ -192,6 +210,26 @@ impl AuditSum {
             }
         }
         sum
+    }
+}
+
+impl HolderSum {
+    fn all(objects: &[HeldObject]) -> Vec<Self> {
+        let mut sums: BTreeMap<(Holder, &Option<String>), (Money, Vec<String>)> = BTreeMap::new();
+        for object in objects {
+            let (sum, lacks) = sums.entry((object.holder, &object.source)).or_default();
+            match &object.so_far {
+                Some(so_far) => *sum += so_far,
+                None => lacks.push(object.billed.target()),
+            }
+        }
+        let sum = |((holder, source), (so_far, lacks)): ((Holder, &Option<String>), _)| Self {
+            holder,
+            source: source.clone(),
+            so_far,
+            lacks,
+        };
+        sums.into_iter().map(sum).collect()
     }
 }
 
@@ -354,7 +392,9 @@ mod tests {
 
     #[test]
     fn the_form_for_programs_is_a_contract() {
-        let account = account(vec![instance("ins-1"), instance("ins-2"), other(ObjectKind::CloudDisk, "7")]);
+        let mut hourly = instance("ins-1");
+        hourly.payment_type = Some("Hourly".to_owned());
+        let account = account(vec![hourly, instance("ins-2"), other(ObjectKind::CloudDisk, "7")]);
         let note = note(None, "name of 7");
         let held = state("prod.tfstate", &[(ObjectKind::Instance, "ins-1"), (ObjectKind::Instance, "ins-gone")]);
         let audit = audit(&account, &[held], &[note]).unwrap();
@@ -362,7 +402,7 @@ mod tests {
         let object = |kind: &str, id: &str, holder: &str| {
             json!({"kind": kind, "id": id, "name": format!("name of {id}"), "region": null, "status": "Running",
                 "age_seconds": null,
-                "hourly": null, "monthly": null, "holder": holder, "source": null, "address": null})
+                "hourly": null, "monthly": null, "so_far": null, "holder": holder, "source": null, "address": null})
         };
         let mut first = object("instance", "ins-1", "state");
         first["source"] = "prod.tfstate".into();
@@ -374,6 +414,7 @@ mod tests {
             object["hourly"] = hourly.into();
             object["monthly"] = monthly.into();
         }
+        first["so_far"] = 2.0.into();
         let mut third = object("cloud_disk", "7", "pending");
         third["source"] = "notes".into();
         let as_floats =
@@ -382,7 +423,14 @@ mod tests {
         assert_eq!(json["objects"], as_floats(&json!([first, second, third])));
         let missing = json!([{"kind": "instance", "id": "ins-gone", "address": "damodel_instance.a[\"ins-gone\"]",
             "source": "prod.tfstate"}]);
-        assert_eq!((&json["missing"], json.as_object().unwrap().len()), (&missing, 5));
+        assert_eq!((&json["missing"], json.as_object().unwrap().len()), (&missing, 6));
+        let sum = |holder: &str, source: Value, so_far: f64, lacks: Value| json!({"holder": holder, "source": source, "so_far": so_far, "lacks": lacks});
+        let sums = json!([
+            sum("unmanaged", Value::Null, 0.0, json!(["ins-2"])),
+            sum("pending", "notes".into(), 0.0, json!(["disk:7"])),
+            sum("state", "prod.tfstate".into(), 2.0, json!([])),
+        ]);
+        assert_eq!(json["so_far_by_holder"], as_floats(&sums));
         assert_eq!(json["total"], as_floats(&json!({"objects": 3, "monthly": 2190.0, "unknown": []})));
         assert_eq!(json["unmanaged"], as_floats(&json!({"objects": 1, "monthly": 730.0, "unknown": []})));
     }

@@ -66,6 +66,17 @@ pub(in crate::commands) struct BilledTerms {
     pub(in crate::commands) gpu_num: i64,
 }
 
+impl BilledObject {
+    /// The name by which `release` takes it: the numbers of a disk and of an image may be equal.
+    pub(in crate::commands) fn target(&self) -> String {
+        match self.kind {
+            ObjectKind::CloudDisk => format!("disk:{}", self.id),
+            ObjectKind::Instance => self.id.clone(),
+            ObjectKind::PrivateImage => format!("image:{}", self.id),
+        }
+    }
+}
+
 impl Inventory {
     /// Reads one list for each kind, and one of specifications for each region.
     pub(in crate::commands) async fn read(client: &Client, context: &Context) -> Result<Self, Failure> {

@@ -23,7 +23,7 @@ use super::{
         inventory::Inventory,
         read_states, states,
     },
-    aligned,
+    age, aligned,
     service::path_or_nothing,
     wrong_usage,
 };
@@ -62,7 +62,7 @@ pub struct Arguments {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     pub fail_on: Vec<FailOn>,
     /// Leaves out objects younger than this, such as 2h or 90m; an unknown age counts as older.
-    #[arg(long, value_name = "DURATION", value_parser = age)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub older_than: Option<SignedDuration>,
     /// Writes import blocks of the listed unmanaged objects to this file, which must not exist.
     ///
@@ -188,15 +188,15 @@ fn tell_unmanaged(unmanaged: &BTreeSet<(ObjectKind, String)>, told: &mut impl Wr
 /// The number of objects that a line names.
 const NAMED: usize = 5;
 
-fn age(text: &str) -> Result<SignedDuration, String> {
+fn duration(text: &str) -> Result<SignedDuration, String> {
     let age: SignedDuration = text.parse().map_err(|_| "not a duration such as 2h or 1h30m".to_owned())?;
     if age.is_negative() { Err("below 0".to_owned()) } else { Ok(age) }
 }
 
-const TITLES: [&str; 9] = ["KIND", "ID", "NAME", "REGION", "STATUS", "AGE", "HOURLY", "MONTHLY", "HELD BY"];
+const TITLES: [&str; 10] = ["KIND", "ID", "NAME", "REGION", "STATUS", "AGE", "HOURLY", "MONTHLY", "SO FAR", "HELD BY"];
 
 /// The columns of numbers.
-const NUMBERS: [usize; 2] = [6, 7];
+const NUMBERS: [usize; 3] = [6, 7, 8];
 
 /// The longest text in a cell, in characters.
 const LONGEST: usize = 100;
@@ -205,7 +205,7 @@ const LONGEST: usize = 100;
 fn table(audit: &Audit) -> String {
     let mut rows = vec![TITLES.map(str::to_owned)];
     rows.extend(sorted(audit).into_iter().map(row));
-    let mut text = format!("{}\n{}\n", aligned(&rows, &NUMBERS), summary(audit));
+    let mut text = format!("{}\n{}{}\n", aligned(&rows, &NUMBERS), so_far(audit), summary(audit));
     let mut objects = |title: &str, objects: &[MissingObject], rest: &str| {
         for object in objects {
             let [id, address, source] =
@@ -238,7 +238,7 @@ fn sorted(audit: &Audit) -> Vec<&HeldObject> {
     objects
 }
 
-fn row(object: &HeldObject) -> [String; 9] {
+fn row(object: &HeldObject) -> [String; 10] {
     let known = |text: &Option<String>| match text.as_deref() {
         None | Some("") => "-".to_owned(),
         Some(text) => visible(text, LONGEST),
@@ -246,7 +246,6 @@ fn row(object: &HeldObject) -> [String; 9] {
     let price = |price: &Option<Money>, digits: u32| {
         price.as_ref().map_or_else(|| "-".to_owned(), |price| price.with_digits(digits))
     };
-    let age = |seconds: i64| format!("{:#}", SignedDuration::from_secs(seconds));
     let holder = match object.holder {
         Holder::Unmanaged => "unmanaged".to_owned(),
         Holder::Pending => format!("pending in {}", known(&object.source)),
@@ -261,20 +260,48 @@ fn row(object: &HeldObject) -> [String; 9] {
         object.age_seconds.map_or_else(|| "-".to_owned(), age),
         price(&object.hourly, 4),
         price(&object.monthly, 2),
+        price(&object.so_far, 2),
         holder,
     ]
+}
+
+/// The sums by holder, each with what it lacks.
+fn so_far(audit: &Audit) -> String {
+    if audit.so_far_by_holder.is_empty() {
+        return String::new();
+    }
+    let mut text = SO_FAR.to_owned();
+    for sum in &audit.so_far_by_holder {
+        let source = visible(sum.source.as_deref().unwrap_or_default(), LONGEST);
+        let holder = match sum.holder {
+            Holder::Unmanaged => "unmanaged".to_owned(),
+            Holder::Pending => format!("pending in {source}"),
+            Holder::State => source,
+        };
+        let lacks = if sum.lacks.is_empty() { String::new() } else { format!(", without {}", named(&sum.lacks)) };
+        let _ = writeln!(text, "- {holder}: {}{lacks}", sum.so_far.with_digits(2));
+    }
+    text
+}
+
+/// What the sums are.
+const SO_FAR: &str = "SO FAR is the age times today's hourly price, and not the bill. It has no prepaid instances, cloud \
+                      disks and images, and no extra local disk of an instance that is in no state.\n";
+
+/// The first of these ids.
+fn named(ids: &[String]) -> String {
+    let names: Vec<String> = ids.iter().take(NAMED).map(|id| visible(id, LONGEST)).collect();
+    format!("{}{}", names.join(", "), if ids.len() > NAMED { ", …" } else { "" })
 }
 
 fn summary(audit: &Audit) -> String {
     let sum = |sum: &AuditSum| {
         let AuditSum { objects, monthly, unknown } = sum;
         let noun = if *objects == 1 { "object" } else { "objects" };
-        let names: Vec<String> = unknown.iter().take(NAMED).map(|id| visible(id, LONGEST)).collect();
-        let more = if unknown.len() > NAMED { ", …" } else { "" };
         let prices = if unknown.len() == 1 { "unknown price" } else { "unknown prices" };
         let unknown = match unknown.len() {
             0 => String::new(),
-            count => format!(", and {count} {prices}: {}{more}", names.join(", ")),
+            count => format!(", and {count} {prices}: {}", named(unknown)),
         };
         format!("{objects} {noun} ({} a month{unknown})", monthly.with_digits(2))
     };

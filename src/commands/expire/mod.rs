@@ -11,7 +11,7 @@ use std::{
 
 use clap::Parser;
 use futures_util::future::join_all;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +25,7 @@ use super::{
         read_states,
         states::{AuditedState, distinct},
     },
-    aligned, wrong_usage,
+    age, aligned, wrong_usage,
 };
 use crate::{
     api::{self, Client, Code, Context, Instance, InstanceUid, Presence, Sighting},
@@ -253,10 +253,9 @@ const NUMBERS: [usize; 1] = [3];
 fn table(instances: &[AgedInstance]) -> String {
     let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let row = |instance: &AgedInstance| {
-        let age = instance.age_seconds.map(|seconds| format!("{:#}", SignedDuration::from_secs(seconds)));
         [
             visible(&instance.uid, LONGEST),
-            known(age),
+            known(instance.age_seconds.map(age)),
             visible(&instance.max_age, LONGEST),
             known(instance.hourly.as_ref().map(|price| price.with_digits(4))),
             disks(instance).iter().map(|disk| visible(disk, LONGEST)).collect::<Vec<_>>().join(", "),

@@ -9,12 +9,12 @@ use std::{
 };
 
 use clap::Parser;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use self::fate::{AskedService, Fate};
 use super::{
-    Failure, ServiceArguments, aligned,
+    Failure, ServiceArguments, age, aligned,
     service::{DATA_DIRECTORY, PendingFolder, path_or_nothing},
 };
 use crate::{
@@ -132,13 +132,12 @@ async fn forget(entry: &str, journal: &Journal, service: &AskedService, context:
 
 fn row(listed: &PendingCreate, fate: &Fate) -> [String; 8] {
     let record = &listed.record;
-    let age = Timestamp::now().as_second().saturating_sub(record.begun_at).max(0);
     [
         listed.name().to_owned(),
         record.kind.as_str().to_owned(),
         record.marker.clone(),
         fate::phase(record.phase).to_owned(),
-        format!("{:#}", SignedDuration::from_secs(age)),
+        age(Timestamp::now().as_second().saturating_sub(record.begun_at).max(0)),
         fate.uid(record).unwrap_or("-").to_owned(),
         fate.to_string(),
         fate.advice(listed, listed.name()),

@@ -83,7 +83,7 @@ fn what_is_billed_is_held_by_a_state_or_unmanaged() {
         assert_eq!((&machine["source"], &machine["region"]), (&"terraform.tfstate".into(), &"cn-east-1".into()));
         let mut keys: Vec<&String> = machine.as_object().unwrap().keys().collect();
         keys.sort();
-        let expected = "address age_seconds holder hourly id kind monthly name region source status";
+        let expected = "address age_seconds holder hourly id kind monthly name region so_far source status";
         assert_eq!(keys.into_iter().cloned().collect::<Vec<_>>().join(" "), expected);
         // The same by `show -json`, from standard input.
         let output = workspace.command(&["show", "-json"]).output().unwrap();
@@ -361,6 +361,41 @@ fn sums_are_made_before_filters() {
     let closed = audit(&site, folder.path(), &["--fail-on", "unmanaged"]);
     assert_eq!(closed.code, Some(3));
     assert!(closed.stderr.contains("in no state and no pending record: instance ins-"), "{}", closed.stderr);
+}
+
+/// The age times today's price of the whole instance, as text and as a number; a prepaid term has none.
+#[test]
+fn an_instance_has_cost_its_age_at_todays_price() {
+    each_workspace(|site, workspace| {
+        let daily = Instance::new("daily").text("payment_type", "Daily").set("purchase_duration", 3);
+        workspace.apply_ok(&config(format!("{}{daily}{DISK}", Instance::new("x").set("gpu_num", 2))));
+        let [uid, prepaid] =
+            ["x", "daily"].map(|name| workspace.state().resource(&format!("damodel_instance.{name}")).id());
+        let disk = workspace.state().resource("damodel_cloud_disk.data").id();
+        for uid in [&uid, &prepaid] {
+            site.started_hours_ago(uid, 9);
+        }
+        let folder = workspace.directory();
+        let run = audit(site, &folder, &["terraform.tfstate", "--format", "json"]);
+        let all: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
+        let find = |id: &str| all["objects"].as_array().unwrap().iter().find(|object| object["id"] == *id).unwrap();
+        // 9 hours, and the seconds of this test.
+        let of_state = all["so_far_by_holder"].as_array().unwrap().iter().find(|sum| sum["holder"] == "state").unwrap();
+        for so_far in [&find(&uid)["so_far"], &of_state["so_far"]] {
+            let so_far = so_far.as_f64().unwrap();
+            assert!((35.64..35.80).contains(&so_far), "{so_far}");
+        }
+        assert_eq!((&find(&prepaid)["so_far"], &find(&disk)["so_far"]), (&Value::Null, &Value::Null));
+        assert_eq!(of_state["source"], "terraform.tfstate");
+        assert_eq!(of_state["lacks"], json!([prepaid, format!("disk:{disk}")]));
+
+        let table = audit(site, &folder, &["terraform.tfstate"]).stdout;
+        let row = table.lines().find(|line| line.contains(&uid)).unwrap();
+        assert!(row.contains("  9h  ") && row.contains("  35."), "{table}");
+        assert!(table.contains("\n- terraform.tfstate: 35."), "{table}");
+        assert!(table.contains(&format!(", without {prepaid}, disk:{disk}\n")), "{table}");
+        assert!(table.contains("today's hourly price, and not the bill"), "{table}");
+    });
 }
 
 /// `--fail-on expired` judges as `expire` does without --yes.

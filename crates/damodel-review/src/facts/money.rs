@@ -20,6 +20,8 @@ const DIGITS: i64 = 6;
 /// The maximum digits of a price.
 const MOST_DIGITS: u64 = 40;
 
+const SECONDS_AN_HOUR: i64 = 3600;
+
 /// A sum in the service's currency.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Money(BigDecimal);
@@ -65,6 +67,12 @@ impl Money {
     #[must_use]
     pub fn a_month(&self) -> Self {
         Self(&self.0 * BigDecimal::from(HOURS_A_MONTH))
+    }
+
+    /// What an hourly price adds up to in this time.
+    #[must_use]
+    pub fn of_seconds(&self, seconds: i64) -> Self {
+        Self(&self.0 * BigDecimal::from(seconds) / BigDecimal::from(SECONDS_AN_HOUR))
     }
 
     pub(super) fn of(number: &Number) -> Option<Self> {
@@ -190,6 +198,12 @@ mod tests {
         assert_eq!(monthly("Daily", "48", "2.4"), Ok(("2.1000".into(), "1533.00".into())));
         assert_eq!(monthly("Monthly", "1000.1", "20"), Ok(("1.3974".into(), "1020.10".into())));
         assert!(monthly("Weekly", "1", "1").is_err() && monthly("Hourly", "-1", "0").is_err());
+    }
+
+    #[test]
+    fn a_part_of_an_hour_is_a_decimal() {
+        let of = |seconds: i64| serde_json::to_string(&"1.98".parse::<Money>().unwrap().of_seconds(seconds)).unwrap();
+        assert_eq!([of(0), of(1), of(100), of(32_400)], ["0", "0.00055", "0.055", "17.82"]);
     }
 
     #[test]
