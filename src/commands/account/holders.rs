@@ -215,21 +215,18 @@ impl AuditSum {
 
 impl HolderSum {
     fn all(objects: &[HeldObject]) -> Vec<Self> {
-        let mut sums: BTreeMap<(Holder, &Option<String>), (Money, Vec<String>)> = BTreeMap::new();
+        let mut sums: BTreeMap<(Holder, &Option<String>), Self> = BTreeMap::new();
         for object in objects {
-            let (sum, lacks) = sums.entry((object.holder, &object.source)).or_default();
+            let HeldObject { holder, source, .. } = object;
+            let empty =
+                || Self { holder: *holder, source: source.clone(), so_far: Money::default(), lacks: Vec::new() };
+            let sum = sums.entry((*holder, source)).or_insert_with(empty);
             match &object.so_far {
-                Some(so_far) => *sum += so_far,
-                None => lacks.push(object.billed.target()),
+                Some(so_far) => sum.so_far += so_far,
+                None => sum.lacks.push(object.billed.target()),
             }
         }
-        let sum = |((holder, source), (so_far, lacks)): ((Holder, &Option<String>), _)| Self {
-            holder,
-            source: source.clone(),
-            so_far,
-            lacks,
-        };
-        sums.into_iter().map(sum).collect()
+        sums.into_values().collect()
     }
 }
 
