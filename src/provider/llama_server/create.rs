@@ -5,7 +5,7 @@ use super::{
     decide::Goal,
     failure,
     log_in::{log_in, with_unpinned},
-    model::{LlamaServer, Records as _},
+    model::{LlamaServer, Records as _, new_owner},
     outcome::{Conclusion, NOTHING_STARTED, Operation},
     session::InstanceSession,
     status,
@@ -47,7 +47,7 @@ async fn start(
     planned.take_base_url(opened.access.as_ref());
     planned.take_login(&opened.instance, &mut private);
     tracing::info!(llama_server.id = planned.id.as_str(), "starting");
-    let owner = planned.own();
+    let owner = new_owner();
     let ended = Box::pin(planned.work(&planned, &mut opened.instance, &job, &config, &owner).run()).await;
     let conclusion = Conclusion {
         operation: Operation::Create,

@@ -100,8 +100,8 @@ async fn stop(
             return unreachable(error.diagnostic(tried, access, STAYS_UNLESS_ABANDONED));
         }
     };
-    let owner = state.owner.as_str().filter(|owner| !owner.is_empty());
-    let verb = owner.map_or(Verb::Look, |owner| Verb::Destroy { owner });
+    let owner = state.owner();
+    let verb = owner.as_deref().map_or(Verb::Look, |owner| Verb::Destroy { owner });
     match instance.run(&verb).await {
         Ok(report) if report.is_refused => match report.failure.as_ref().map(|failure| failure.kind) {
             Some(FailureKind::Foreign) => Ok(failure::foreign(state).into()),
@@ -112,7 +112,7 @@ async fn stop(
         },
         // The process may belong to a successor.
         Ok(report) if owner.is_none() && report.runs().next().is_some() => {
-            let why = "Its owner is unknown (owner is null), and another resource may own it.";
+            let why = "Its owner is unknown (process.owner is null), and another resource may own it.";
             Ok(not_stopped(state, access, why, &report.runs().collect::<Vec<_>>()).into())
         }
         Ok(_) => Ok(Diagnostics::new()),
@@ -160,7 +160,7 @@ fn not_stopped(server: &LlamaServer, access: Option<&Access>, why: &str, process
     let port = ssh.and_then(|ssh| ssh.port.known().copied()).or_else(|| access?.port.map(i64::from));
     let user = ssh.and_then(|ssh| ssh.user.as_str()).unwrap_or("root");
     let login = format!("ssh -p {} {user}@{}", port.unwrap_or(22), host.unwrap_or("<host>"));
-    let stop = match (processes, server.pid.known()) {
+    let stop = match (processes, server.process().pid.known()) {
         ([], None) => format!("list its processes: {login} pgrep -a llama-server"),
         // The work, which would start it again, leads its process group.
         ([], Some(pid)) => format!("run: {login} 'pkill -g $(ps -o pgid= -p {pid})'"),

@@ -321,9 +321,6 @@ fn meaning(
         (FailureKind::KeyIgnored, _) if !is_prebuilt => {
             "Use the source of another server: source.url and source.ref, or source.path."
         }
-        (FailureKind::NoPackage, _) if server.package.known().is_some() => {
-            "Correct package: the path of the server in the instance."
-        }
         (FailureKind::NoPackage, _) if is_prebuilt => {
             "Set package to the server's path in the instance, or build = \"source\"."
         }
@@ -398,8 +395,6 @@ mod tests {
         let detail = |server: &LlamaServer, kind| failed(server, &report(None, kind), "").detail;
         assert!(detail(&server("prebuilt"), FailureKind::Unsupported).contains(sets_build));
         assert!(detail(&server("prebuilt"), FailureKind::NoPackage).contains("Set package"));
-        let with_package = LlamaServer { package: "~/llama".into(), ..server("prebuilt") };
-        assert!(detail(&with_package, FailureKind::NoPackage).contains("Correct package"));
 
         let with_source = |source: BuildSource| LlamaServer { source: Attr::Known(source), ..server("source") };
         let path = with_source(BuildSource { path: "~/source".into(), ..BuildSource::default() });

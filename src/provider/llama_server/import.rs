@@ -129,7 +129,7 @@ async fn look(
         Ok(report) if report.is_refused => Outcome::absent().with(failure::refused(state, &report, NOTHING)),
         Ok(report) => {
             current.state.take_login(&instance, &mut current.private);
-            current.state.owner = report.owner.clone().into();
+            current.state.set_owner(report.owner.clone());
             Box::pin(refresh(current, report, access, &mut instance)).await
         }
         Err(trouble) => Outcome::absent().with(failure::unseen(state, &trouble, None, NOTHING)),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::bootstrap::JobReport;
+use super::bootstrap::{Fingerprint, Job, JobReport};
 use crate::{
     framework::{Attr, Private, Secret, timeouts::Timeouts, value::Number},
     provider::login::{Access, Login, Ssh, WriteOnly},
@@ -51,20 +51,26 @@ pub(in crate::provider) struct LlamaServer {
     pub(super) base_url: Attr<String>,
     pub(super) model_name: Attr<String>,
     pub(super) build_used: Attr<String>,
-    pub(super) server_version: Attr<String>,
+    pub(super) host_key: Attr<String>,
+    pub(super) process: Attr<Process>,
+    pub(super) timeouts: Attr<Timeouts>,
+}
+
+/// The server that runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::provider) struct Process {
     pub(super) pid: Attr<i64>,
     pub(super) command_line: Attr<String>,
     pub(super) log_path: Attr<String>,
-    pub(super) host_key: Attr<String>,
-    pub(super) model_fingerprint: Attr<String>,
-    pub(super) model_verified: Attr<bool>,
+    pub(super) started_at: Attr<String>,
+    pub(super) server_version: Attr<String>,
     pub(super) restarts: Attr<i64>,
-    pub(super) last_exit: Attr<String>,
     pub(super) supervised: Attr<bool>,
     pub(super) owner: Attr<String>,
-    pub(super) started_at: Attr<String>,
+    pub(super) last_exit: Attr<String>,
+    pub(super) model_fingerprint: Attr<String>,
+    pub(super) model_verified: Attr<bool>,
     pub(super) tokens_per_second: Attr<Number>,
-    pub(super) timeouts: Attr<Timeouts>,
 }
 
 /// Where the model is downloaded from.
@@ -132,12 +138,18 @@ impl LlamaServer {
         }
     }
 
-    /// The token by which the instance knows this resource: that of the state, or a new one.
-    pub(super) fn own(&mut self) -> String {
-        let token = || format!("{:032x}", rand::random::<u128>());
-        let owner = self.owner.known().cloned().filter(|owner| !owner.is_empty()).unwrap_or_else(token);
-        self.owner = Attr::Known(owner.clone());
-        owner
+    /// What is known of its process.
+    pub(super) fn process(&self) -> Process {
+        self.process.known().cloned().unwrap_or_default()
+    }
+
+    /// The token by which the instance knows this resource, if it is known.
+    pub(super) fn owner(&self) -> Option<String> {
+        self.process().owner.into_known().filter(|owner| !owner.is_empty())
+    }
+
+    pub(super) fn set_owner(&mut self, owner: Option<String>) {
+        self.process = Attr::Known(Process { owner: owner.into(), ..self.process() });
     }
 
     pub(super) fn write_only(&self) -> WriteOnly {
@@ -145,18 +157,26 @@ impl LlamaServer {
     }
 }
 
+/// A new token by which an instance knows a resource.
+pub(super) fn new_owner() -> String {
+    format!("{:032x}", rand::random::<u128>())
+}
+
 const FINGERPRINT: &str = "settings";
 const BASTION: &str = "bastion_host_key";
 const BASTION_ADDRESS: &str = "bastion_address";
 const IMPORTED: &str = "imported";
+const FOUND: &str = "found_package";
 const HOME: &str = "home";
 
 /// The notes of a server in its private data.
 pub(super) trait Records {
     /// The fingerprint of the settings of the last start.
     fn settings(&self) -> Option<String>;
-    /// Records the fingerprint of a job that the instance has accepted. The server no longer counts as imported.
-    fn note_settings(&mut self, settings: &str);
+    /// Records the job that the instance has accepted. The server no longer counts as imported.
+    fn note_job(&mut self, job: &Job);
+    /// Whether that job named no package: the instance finds one at each start.
+    fn finds_package(&self) -> bool;
     /// Records that it was imported: its key is not known.
     fn note_import(&mut self);
     /// Whether it was, and no apply has confirmed it since.
@@ -176,9 +196,14 @@ impl Records for Private {
         self.entry(FINGERPRINT)
     }
 
-    fn note_settings(&mut self, settings: &str) {
-        self.insert(FINGERPRINT, settings);
+    fn note_job(&mut self, job: &Job) {
+        self.insert(FINGERPRINT, Fingerprint::of(job).settings);
+        self.insert(FOUND, job.package.is_none());
         self.remove(IMPORTED);
+    }
+
+    fn finds_package(&self) -> bool {
+        self.entry(FOUND) == Some(true)
     }
 
     fn note_import(&mut self) {

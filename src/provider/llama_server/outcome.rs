@@ -1,15 +1,15 @@
 //! The outcome of an operation: from the end of the work to the state that is kept, and the diagnostics.
 
 use super::{
-    bootstrap::{FailureKind, Fingerprint, Job, Phase, Previous, Verb},
+    bootstrap::{FailureKind, Job, Phase, Previous, Verb},
     failure,
-    model::{LlamaServer, Records as _},
+    model::{LlamaServer, Process, Records as _},
     session::InstanceSession,
     status,
     work::{End, Ended, Return},
 };
 use crate::{
-    framework::{Diagnostic, Diagnostics, Outcome, Private},
+    framework::{Attr, Diagnostic, Diagnostics, Outcome, Private},
     provider::words::capitalized,
 };
 
@@ -134,8 +134,9 @@ impl Conclusion<'_> {
         let (mut now, mut warnings) = (now.to_owned(), Diagnostics::new());
         match (keep, &mut self.prior) {
             (Keep::Planned, prior) => {
-                self.private.note_settings(&Fingerprint::of(self.job).settings);
+                self.private.note_job(self.job);
                 self.planned.take_end(ended);
+                self.planned.set_owner(Some(self.owner.to_owned()));
                 // A refresh cannot see whether the probe was answered: the previous one stays, for an apply to ask it.
                 if let (End::Unseen(_), Some(prior)) = (&ended.end, prior) {
                     self.planned.probe = prior.probe.clone();
@@ -196,17 +197,23 @@ impl LlamaServer {
                 return;
             }
             // A refresh may have seen the successor's options.
-            End::RolledBack(_) if self.status.as_str() == Some(status::STARTING) => self.take_options(&ended.now),
+            End::RolledBack(_) if self.status.as_str() == Some(status::STARTING) => {
+                self.take_options(&ended.now);
+                self.take_report(&ended.now);
+            }
             End::Served(answers) => {
-                self.tokens_per_second = answers.speed.clone().into();
-                // A probe that restarts nothing keeps the name.
                 if self.model_name.is_unknown() {
                     self.model_name = answers.model_name.clone().into();
                 }
+                // The plan of a mere probe names the rest, and the next refresh sees what has changed since.
+                if self.process.is_unknown() {
+                    self.take_report(&ended.now);
+                }
+                let tokens_per_second = answers.speed.clone().into();
+                self.process = Attr::Known(Process { tokens_per_second, ..self.process() });
             }
-            _ => {}
+            _ => self.take_report(&ended.now),
         }
-        self.take_report(&ended.now);
         self.status = match &ended.end {
             End::Served(_) | End::RolledBack(Return::AsksForKey | Return::GoesOn | Return::Serves) => status::READY,
             End::Failed | End::RolledBack(Return::Fails(_)) => status::FAILED,

@@ -201,32 +201,35 @@ fn change(plan: &mut UpdatePlan<LlamaServer>) {
     }
     if effect == UpdateEffect::Restart {
         planned.status = status::READY.into();
-        planned.build_used = Attr::Unknown;
-        planned.command_line = Attr::Unknown;
-        planned.log_path = Attr::Unknown;
-        planned.model_fingerprint = Attr::Unknown;
-        planned.model_name = Attr::Unknown;
-        planned.model_verified = Attr::Unknown;
-        planned.pid = Attr::Unknown;
-        planned.restarts = Attr::Unknown;
-        planned.last_exit = Attr::Unknown;
-        planned.supervised = Attr::Unknown;
-        planned.server_version = Attr::Unknown;
-        planned.started_at = Attr::Unknown;
+        planned.process = Attr::Unknown;
+        let (build_used, found) = match planned.build.as_str() {
+            Some("prebuilt") if prior.package.is_null() => (planned.build.clone(), Attr::Unknown),
+            Some("prebuilt") => (planned.build.clone(), prior.package.clone()),
+            Some("source") => (planned.build.clone(), Attr::Null),
+            _ => (Attr::Unknown, Attr::Unknown),
+        };
+        planned.build_used = build_used;
+        if config.package.is_null() {
+            planned.package = found;
+        }
+        let keeps_name = planned.model == prior.model
+            && planned.extra_args == prior.extra_args
+            && planned.environment == prior.environment;
+        if !keeps_name || prior.model_name.is_null() {
+            planned.model_name = Attr::Unknown;
+        }
         if !planned.may_have_base_url() {
             planned.base_url = Attr::Null;
-        } else if !prior.base_url.is_null() || planned.host != prior.host {
+        } else if planned.host != prior.host {
             planned.base_url = Attr::Unknown;
         }
-        if config.package.is_null() {
-            planned.package = Attr::Unknown;
+    } else if effect == UpdateEffect::Probe {
+        let mut process = prior.process();
+        process.tokens_per_second = Attr::Unknown;
+        if process.owner.is_null() {
+            process.owner = Attr::Unknown;
         }
-    }
-    if effect >= UpdateEffect::Probe {
-        planned.tokens_per_second = Attr::Unknown;
-    }
-    if prior.owner.is_null() && effect >= UpdateEffect::Probe {
-        planned.owner = Attr::Unknown;
+        planned.process = Attr::Known(process);
     }
     // After the removal of a pin the known key stays.
     if prior.host_key.is_null() || (pin(planned).is_some() && pin(prior) != pin(planned)) {
@@ -296,7 +299,10 @@ fn has_unknown_credentials(config: &LlamaServer) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{super::model::Probe, *};
+    use super::{
+        super::model::{Probe, Process},
+        *,
+    };
     use crate::{framework::Secret, provider::login::Ssh};
 
     /// A server that serves, as a state has it.
@@ -308,7 +314,9 @@ mod tests {
             model: "/m.gguf".into(),
             context_size: Attr::Known(32768),
             status: status::READY.into(),
-            pid: Attr::Known(7),
+            process: Attr::Known(Process { pid: Attr::Known(7), ..Process::default() }),
+            model_name: "m".into(),
+            build: "auto".into(),
             package: "/p/llama-server".into(),
             host_key: "ssh-ed25519 AAAA".into(),
             ..LlamaServer::default()
@@ -402,7 +410,7 @@ mod tests {
             change(&mut after);
             assert_eq!(UpdateEffect::of(&ready(), &after), UpdateEffect::Restart);
             let after = planned(ready(), after);
-            assert!(after.pid.is_unknown() && after.command_line.is_unknown() && after.package.is_unknown());
+            assert!(after.process.is_unknown() && after.package.is_unknown() && after.build_used.is_unknown());
             assert_eq!((after.status, after.host_key), (status::READY.into(), ready().host_key));
         }
         let notes: [fn(&mut LlamaServer); 3] = [
@@ -414,7 +422,27 @@ mod tests {
             let mut after = ready();
             change(&mut after);
             assert_eq!(UpdateEffect::of(&ready(), &after), UpdateEffect::Note);
-            assert_eq!(planned(ready(), after).pid, ready().pid);
+            assert_eq!(planned(ready(), after).process, ready().process);
+        }
+    }
+
+    /// What a changed option leaves open.
+    #[test]
+    fn a_changed_option_shows_the_process_and_what_it_may_change() {
+        let package = || ready().package;
+        for (before, build, found, build_used, expected) in [
+            ("auto", "auto", package(), Attr::Unknown, Attr::Unknown),
+            ("prebuilt", "prebuilt", package(), "prebuilt".into(), package()),
+            ("auto", "prebuilt", package(), "prebuilt".into(), package()),
+            ("source", "prebuilt", Attr::Null, "prebuilt".into(), Attr::Unknown),
+            ("source", "source", Attr::Null, "source".into(), Attr::Null),
+            ("prebuilt", "source", package(), "source".into(), Attr::Null),
+        ] {
+            let prior = LlamaServer { build: before.into(), package: found, ..ready() };
+            let changed = LlamaServer { build: build.into(), context_size: Attr::Known(4096), ..prior.clone() };
+            let after = planned(prior.clone(), changed);
+            assert_eq!((after.build_used, after.package), (build_used, expected), "{before} {build}");
+            assert!(after.process.is_unknown() && after.model_name == prior.model_name, "{before} {build}");
         }
     }
 
@@ -422,7 +450,7 @@ mod tests {
     fn a_restart_leaves_open_only_the_addresses_that_may_change() {
         let url = || Attr::from("http://203.0.113.7:8000/v1");
         for (before, host, after, expected) in [
-            (url(), "0.0.0.0", "0.0.0.0", Attr::Unknown),
+            (url(), "0.0.0.0", "0.0.0.0", url()),
             (url(), "0.0.0.0", "::", Attr::Unknown),
             (url(), "0.0.0.0", "127.0.0.1", Attr::Null),
             (Attr::Null, "localhost", "0.0.0.0", Attr::Unknown),
@@ -444,12 +472,14 @@ mod tests {
         let after = LlamaServer { ssh, ..ready() };
         assert_eq!(UpdateEffect::of(&ready(), &after), UpdateEffect::LogIn);
         let after = planned(ready(), after);
-        assert_eq!((after.pid, after.host_key, after.owner), (ready().pid, ready().host_key, Attr::Null));
+        assert_eq!((after.process, after.host_key), (ready().process, ready().host_key));
 
         let after = LlamaServer { probe: Attr::Known(Probe::default()), ..ready() };
         assert_eq!(UpdateEffect::of(&ready(), &after), UpdateEffect::Probe);
         let after = planned(ready(), after);
-        assert!(after.tokens_per_second.is_unknown() && after.pid == ready().pid && after.owner.is_unknown());
+        let process = after.process();
+        assert!(process.tokens_per_second.is_unknown() && process.owner.is_unknown());
+        assert_eq!(process.pid, ready().process().pid);
     }
 
     #[test]
@@ -465,7 +495,7 @@ mod tests {
             let prior = LlamaServer { status: status.into(), ..ready() };
             let after = planned(prior.clone(), prior);
             assert_eq!(after.status, status::READY.into(), "{status}");
-            assert!(after.pid.is_unknown(), "{status}");
+            assert!(after.process.is_unknown(), "{status}");
         }
     }
 

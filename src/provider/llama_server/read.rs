@@ -5,7 +5,7 @@ use super::{
     command_line::{as_text, take_path},
     failure::{self, as_warning},
     log_in::{LoginEffort, witness_key},
-    model::{LlamaServer, Records as _},
+    model::{LlamaServer, Process, Records as _},
     session::InstanceSession,
     status::{BLOCKED, DISPLACED, OUTDATED, READY, STARTING, STOPPED, UNRESPONSIVE, status_of},
     trial::{self, TrialLook},
@@ -112,12 +112,15 @@ pub(super) async fn refresh(
     let report = &report;
     let before = current.state.status.as_str().map(str::to_owned);
     current.private.note_home(report);
-    let restarts = current.state.restarts.known().copied().unwrap_or_default();
+    let restarts = current.state.process().restarts.known().copied().unwrap_or_default();
     let state = &mut current.state;
     state.take_place();
     state.take_report(report);
     if runs_other_settings(&current.private, report) {
         state.take_options(report);
+    } else if current.private.finds_package() {
+        // The plan of its last start may have named the previous one.
+        state.take_package(report);
     }
     let mut seen = status_of(report);
     let mut notes = Vec::new();
@@ -205,21 +208,24 @@ impl LlamaServer {
 
     /// Takes the attributes from a report, except options and `status`.
     pub(super) fn take_report(&mut self, report: &JobReport) {
-        let process = report.process.as_ref().filter(|process| process.is_alive);
-        self.pid = process.map(|process| i64::from(process.pid)).into();
-        self.started_at = process.and_then(|process| time(Some(process.started))).into();
-        self.command_line = process.map(|process| as_text(&process.command_line)).into();
+        let alive = report.process.as_ref().filter(|process| process.is_alive);
         self.build_used = report.build_used.clone().into();
-        self.server_version = report.server_version.clone().into();
-        self.log_path = report.log_path.clone().into();
-        self.model_fingerprint = report.model_fingerprint.clone().into();
-        self.model_verified = report.is_model_verified.into();
-        self.restarts = Attr::Known(report.restarts);
-        self.last_exit = report.last_exit.clone().into();
-        self.supervised = process.map(|_| report.work.is_some()).into();
-        if self.package.known().is_none() {
+        if self.package.is_unknown() {
             self.package = report.package.clone().into();
         }
+        self.process = Attr::Known(Process {
+            pid: alive.map(|process| i64::from(process.pid)).into(),
+            command_line: alive.map(|process| as_text(&process.command_line)).into(),
+            log_path: report.log_path.clone().into(),
+            started_at: alive.and_then(|process| time(Some(process.started))).into(),
+            server_version: report.server_version.clone().into(),
+            restarts: Attr::Known(report.restarts),
+            supervised: alive.map(|_| report.work.is_some()).into(),
+            last_exit: report.last_exit.clone().into(),
+            model_fingerprint: report.model_fingerprint.clone().into(),
+            model_verified: report.is_model_verified.into(),
+            ..self.process()
+        });
     }
 
     /// Takes the options from the command line of the server.
@@ -227,6 +233,10 @@ impl LlamaServer {
         if let Some(process) = report.process.as_ref().filter(|process| process.is_alive) {
             self.take_command_line(&process.command_line, report.home.as_deref());
         }
+        self.take_package(report);
+    }
+
+    fn take_package(&mut self, report: &JobReport) {
         if let Some(package) = &report.package {
             take_path(&mut self.package, package, None);
         }
@@ -235,9 +245,12 @@ impl LlamaServer {
     /// Sets the attributes of a server without a process.
     pub(super) fn take_stop(&mut self) {
         self.status = STOPPED.into();
-        self.pid = Attr::Null;
-        self.started_at = Attr::Null;
-        self.command_line = Attr::Null;
-        self.supervised = Attr::Null;
+        self.process = Attr::Known(Process {
+            pid: Attr::Null,
+            command_line: Attr::Null,
+            started_at: Attr::Null,
+            supervised: Attr::Null,
+            ..self.process()
+        });
     }
 }

@@ -62,7 +62,8 @@ impl framework::Action for Restart {
             "Restarts a `damodel_llama_server` with its current options, and shows the progress until the server \
              answers a chat. A server that is not running is an error: an apply of the resource starts it. If the \
              model or a file of its options is missing, or the disk is full, the server is not stopped, and the error \
-             names the reason. After a restart the next plan shows a new `pid` and `started_at`, and no changes.",
+             names the reason. After a restart the next plan shows a new `pid` and `started_at` in `process`, and no \
+             changes.",
             [
                 login::schema::visit(login::schema::Visitor::Run),
                 vec![

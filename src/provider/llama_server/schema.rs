@@ -375,35 +375,42 @@ fn reported() -> Vec<Attribute> {
         ),
         text(
             "model_name",
-            "The name of the model in requests: the one that `/v1/models` reported in the last apply that started the \
-             server. Null if there was no answer.",
+            "The name of the model in requests: the one that `/v1/models` reported when the server was started with \
+             this `model`, `extra_args` and `environment`. Null if there was no answer.",
         ),
         text("build_used", "`prebuilt` or `source`."),
-        text("server_version", "The version that the server reports."),
-        Attribute::computed("pid", Type::Number, "The process id of the server."),
-        text("command_line", "The command line of the server, without secrets."),
-        text("log_path", "The log file in the instance."),
         text("host_key", "The pinned SSH host key: `ssh.host_key`, or the key of the first login."),
-        Attribute::computed(
-            "model_verified",
-            Type::Bool,
-            "Whether the model had the right SHA-256 when the server was started: `model_source.sha256`, or the sum \
-             that was sent with the download.",
-        ),
-        text("model_fingerprint", "Size, time of the last change, and a hash of the header of the model's file."),
+        Attribute::computed("process", AttributeType::Nested(Nesting::Single, process()), "The server that runs."),
+    ]
+}
+
+fn process() -> Vec<Attribute> {
+    let text = |name: &'static str, description: &str| Attribute::computed(name, Type::String, description);
+    vec![
+        Attribute::computed("pid", Type::Number, "The process id."),
+        text("command_line", "The command line, without secrets."),
+        text("log_path", "The log file in the instance."),
+        text("started_at", "When it was started (RFC 3339, UTC)."),
+        text("server_version", "The version that it reports."),
         Attribute::computed(
             "restarts",
             Type::Number,
             "How often the server was restarted automatically since the last apply.",
         ),
-        text("last_exit", "Exit status before the last automatic restart."),
         Attribute::computed(
             "supervised",
             Type::Bool,
             "Whether the server is restarted automatically if it exits. Null while it is not running.",
         ),
         text("owner", "Identifies the resource that manages the server. Not a secret."),
-        text("started_at", "When the server was started (RFC 3339, UTC)."),
+        text("last_exit", "Exit status before the last automatic restart."),
+        text("model_fingerprint", "Size, time of the last change, and a hash of the header of the model's file."),
+        Attribute::computed(
+            "model_verified",
+            Type::Bool,
+            "Whether the model had the right SHA-256 when the server was started: `model_source.sha256`, or the sum \
+             that was sent with the download.",
+        ),
         Attribute::computed(
             "tokens_per_second",
             Type::Number,

@@ -4,7 +4,7 @@ use super::{
     bootstrap::{Job, JobReport, Verb},
     failure,
     log_in::{log_in, with_unpinned},
-    model::{LlamaServer, Records as _},
+    model::{LlamaServer, Records as _, new_owner},
     model_source,
     outcome::{AS_BEFORE, Conclusion, NOT_HEARD, Operation},
     plan::UpdateEffect,
@@ -14,7 +14,7 @@ use super::{
     work::check,
 };
 use crate::{
-    framework::{Attr, Diagnostic, Diagnostics, Outcome, StepContext, Update},
+    framework::{Diagnostic, Diagnostics, Outcome, StepContext, Update},
     provider::ProviderClient,
 };
 
@@ -69,12 +69,9 @@ async fn apply(
         Ok(job) => job,
         Err(diagnostic) => return Outcome::present(prior, private).with(diagnostic),
     };
-    if prior.owner.known().is_none() {
-        // An import that could not log in has not seen whose server it is.
-        planned.owner = seen.owner.into();
-    }
-    let owner = planned.own();
-    prior.owner = Attr::Known(owner.clone());
+    // An import that could not log in has not seen whose server it is.
+    let owner = prior.owner().or(seen.owner).filter(|owner| !owner.is_empty()).unwrap_or_else(new_owner);
+    prior.set_owner(Some(owner.clone()));
     if let Err(diagnostic) = stop_unresponsive(&mut prior, &planned, &job, &owner, &mut opened.instance).await {
         return Outcome::present(prior, private).with(*diagnostic);
     }

@@ -81,7 +81,7 @@ fn a_model_comes_over_https_by_curl_and_by_python() {
             assert!(workspace.state().addresses().is_empty());
             serve(&site, FileService { is_linked: true, version: 1, ..FileService::default() });
             workspace.apply_ok(&plain_config(&server));
-            assert_eq!(workspace.state().resource(X).value("model_verified"), true);
+            assert_eq!(workspace.state().resource(X).value("process.model_verified"), true);
             let model = fs::read(host.sshd.home().join("models/m.gguf")).unwrap();
             assert!(model.ends_with(&[1; 1_000_000]) && !part.exists());
             workspace.destroy_ok();
@@ -99,7 +99,7 @@ fn an_address_may_change_only_with_the_path_or_with_a_sum() {
         let model = fs::read(home(site).join("models/m.gguf")).unwrap();
         let sum = hex::encode(<sha2::Sha256 as sha2::Digest>::digest(&model));
         let first = pid(&workspace.state());
-        assert_eq!(workspace.state().resource(X).value("model_verified"), false);
+        assert_eq!(workspace.state().resource(X).value("process.model_verified"), false);
         workspace.write(&from(&other, "").config());
         let error = workspace.try_plan(&[]);
         let words = ["Another address for the same file", "set sha256", "terraform destroy -refresh=false"];
@@ -122,7 +122,7 @@ fn an_address_may_change_only_with_the_path_or_with_a_sum() {
         // A restart needs no hub. With the sum it verifies the file.
         workspace.apply_ok(&with_sum(&own).set("context_size", 2048).config());
         let state = workspace.state();
-        assert_eq!((state.resource(X).value("model_verified"), pid(&state) == first), (&true.into(), false));
+        assert_eq!((state.resource(X).value("process.model_verified"), pid(&state) == first), (&true.into(), false));
         let wrong = from(&own, &format!("sha256 = {:?}", "a".repeat(64))).set("context_size", 4096);
         workspace.write(&wrong.config());
         let (_, said) = workspace.try_apply(&[]);

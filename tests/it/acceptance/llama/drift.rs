@@ -18,7 +18,7 @@ fn a_server_without_its_supervisor_is_drift() {
         let config = Server::new().config();
         workspace.apply_ok(&config);
         let (first, state) = (pid(&workspace.state()), workspace.state());
-        assert_eq!(state.resource(X).value("supervised"), &json!(true));
+        assert_eq!(state.resource(X).value("process.supervised"), &json!(true));
         for work in processes(site, "bootstrap.sh\0work") {
             let _ = kill(Pid::from_raw(i32::try_from(work).unwrap()), Signal::SIGKILL);
         }
@@ -29,9 +29,12 @@ fn a_server_without_its_supervisor_is_drift() {
         workspace.apply_plan();
         workspace.settled();
         let change = plan.change(X);
-        assert_eq!((change.before("status"), change.before("supervised")), (&json!("unsupervised"), &json!(false)));
+        assert_eq!(
+            (change.before("status"), change.before("process.supervised")),
+            (&json!("unsupervised"), &json!(false))
+        );
         assert_eq!((runs(first), servers(site).len()), (false, 1));
-        assert_eq!(workspace.state().resource(X).value("supervised"), &json!(true));
+        assert_eq!(workspace.state().resource(X).value("process.supervised"), &json!(true));
         // With restart_policy = "never" nobody misses it.
         let never = Server::new().text("restart_policy", "never").config();
         workspace.apply_ok(&never);
@@ -81,7 +84,7 @@ fn another_model_in_the_same_file_is_drift() {
         assert_eq!((plan.change(X).actions(), plan.change(X).before("status")), ("update".into(), &json!("outdated")));
         assert!(!runs(first));
         let fingerprint =
-            |state: &crate::support::terraform::State| state.resource(X).value("model_fingerprint").clone();
+            |state: &crate::support::terraform::State| state.resource(X).value("process.model_fingerprint").clone();
         assert_ne!(fingerprint(&seen), fingerprint(&workspace.state()));
         workspace.finish();
     });
@@ -152,7 +155,7 @@ fn a_destroy_needs_the_record_of_ownership_in_the_state() {
 
         workspace.apply_ok(&config);
         let second = pid(&workspace.state());
-        edit_state(workspace, |x| x["attributes"]["owner"] = serde_json::Value::Null);
+        edit_state(workspace, |x| x["attributes"]["process"]["owner"] = serde_json::Value::Null);
         let (done, said) = workspace.try_apply(&["-destroy", &format!("-target={X}")]);
         assert!(done && says(&said, Severity::Warning, "owner is null"), "{said:#?}");
         let command = format!(" {second}.");

@@ -26,7 +26,7 @@ fn an_import_finds_the_options_and_restarts_nothing() {
             let (state, known) = (fresh.state(), workspace.state());
             let mut known = known.resource(X).flat();
             // The answers of the last apply are not recorded.
-            known.remove("tokens_per_second");
+            known.remove("process.tokens_per_second");
             known.remove("model_name");
             assert_eq!(state.resource(X).flat(), known, "{id}");
             fresh.settled();

@@ -21,18 +21,23 @@ fn a_server_lives_its_life() {
         }
         assert_eq!(x.value("host_key"), &json!(site.sandbox().machines()[0].host_key));
         assert!(
-            x.value("command_line").as_str().unwrap().contains("-c 32768 -np 1 -ngl 999 -fa on -ctk q8_0 -ctv q8_0")
+            x.value("process.command_line")
+                .as_str()
+                .unwrap()
+                .contains("-c 32768 -np 1 -ngl 999 -fa on -ctk q8_0 -ctv q8_0")
         );
-        assert!(x.value("tokens_per_second").as_f64().unwrap() > 0.0);
+        assert!(x.value("process.tokens_per_second").as_f64().unwrap() > 0.0);
         let first = pid(&state);
         assert!(runs(first));
 
         // Options restart it, in place.
+        workspace.write(&server.clone().set("context_size", 4096).config());
+        assert_eq!(workspace.plan(&[]).change(X).unknown(), ["build_used", "package", "process"]);
         let server = server.set("context_size", 4096).set("extra_args", "[\"--threads\", \"2\"]");
         let plan = workspace.plan_and_apply_ok(&server.config());
         let change = plan.change(X);
         assert_eq!((change.actions(), change.after("status")), ("update".to_owned(), &json!("ready")));
-        assert!(change.is_unknown("pid") && !change.is_unknown("host_key") && !change.is_unknown("id"));
+        assert!(change.is_unknown("process") && !change.is_unknown("host_key") && !change.is_unknown("id"));
         let second = pid(&workspace.state());
         assert!(!runs(first) && runs(second));
         assert_eq!(servers(site).len(), 1);
@@ -45,7 +50,7 @@ fn a_server_lives_its_life() {
         // A probe sends a request, and restarts nothing either.
         let server = server.set("probe", "{ prompt = \"another pong\", max_tokens = 30 }");
         let plan = workspace.plan_and_apply_ok(&server.config());
-        assert_eq!(plan.change(X).unknown(), ["tokens_per_second"]);
+        assert_eq!(plan.change(X).unknown(), ["process.tokens_per_second"]);
         assert_eq!(pid(&workspace.state()), second);
 
         // A trigger restarts it, and so does a new workspace, whose old records are removed.

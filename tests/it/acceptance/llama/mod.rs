@@ -186,7 +186,7 @@ pub(super) fn builds(site: &Site) -> Vec<String> {
 
 /// The process of the server, from its state.
 pub(super) fn pid(state: &State) -> Pid {
-    Pid::from_raw(i32::try_from(state.resource(X).value("pid").as_i64().unwrap()).unwrap())
+    Pid::from_raw(i32::try_from(state.resource(X).value("process.pid").as_i64().unwrap()).unwrap())
 }
 
 /// Whether a process runs; a zombie does not.

@@ -1,13 +1,13 @@
 //! Updates that fail, and which apply may end which server: the running server continues.
 
-use std::{net::TcpListener, process::Command};
+use std::{fs, net::TcpListener, process::Command};
 
 use serde_json::json;
 
 use super::{
-    Server, X, each_served, pid,
+    Server, X, each_served, home, pid,
     plain::{self, each_host},
-    runs, servers, slay_for_good, until,
+    runs, servers, slay, slay_for_good, until,
 };
 use crate::support::terraform::{Severity, refusal, says};
 
@@ -53,6 +53,53 @@ fn what_becomes_of_a_failed_update_is_the_operators_choice() {
     });
 }
 
+/// The plan of a prebuilt server names its package, and the apply finds where it is by now.
+#[test]
+fn a_prebuilt_server_whose_package_has_moved_is_found_by_the_next_restart() {
+    each_served(|site, workspace| {
+        let server = Server::new().text("build", "prebuilt");
+        workspace.apply_ok(&server.config());
+        let packages = home(site).join("public-storage/package");
+        fs::rename(packages.join("llama.cpp"), packages.join("llama.cpp-2")).unwrap();
+        workspace.settled();
+
+        let plan = workspace.plan_and_apply_ok(&server.clone().set("context_size", 4096).config());
+        let change = plan.change(X);
+        assert_eq!((change.unknown(), change.after("build_used")), (vec!["process".to_owned()], &json!("prebuilt")));
+        workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false"]);
+        let state = workspace.state();
+        let package = state.resource(X).value("package").as_str().unwrap();
+        assert!(package.ends_with("package/llama.cpp-2/bin/llama-server"), "{package}");
+        // A path of the configuration is not one that was found.
+        let folder = server.text("package", "~/public-storage/package/llama.cpp-2");
+        workspace.apply_ok(&folder.config());
+        assert_eq!(workspace.state().resource(X).value("package"), "~/public-storage/package/llama.cpp-2");
+        let plan = workspace.plan_and_apply_ok(&folder.text("build", "source").config());
+        assert_eq!(plan.change(X).unknown(), ["process"]);
+        workspace.finish();
+    });
+}
+
+/// The plan of a probe names the process, which its apply may find replaced.
+#[test]
+fn a_probe_is_asked_of_a_server_that_was_restarted_since_the_plan() {
+    each_served(|site, workspace| {
+        workspace.apply_ok(&Server::new().config());
+        let first = pid(&workspace.state());
+        workspace.write(&Server::new().set("probe", "{ max_tokens = 3 }").config());
+        assert_eq!(workspace.plan(&[]).change(X).unknown(), ["process.tokens_per_second"]);
+        slay(first);
+        until("another one runs", || !servers(site).is_empty());
+        workspace.apply_plan();
+        workspace.settled();
+        assert_eq!(workspace.state().resource(X).value("process.restarts"), 0);
+        workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false"]);
+        let state = workspace.state();
+        assert!(pid(&state) != first && state.resource(X).value("process.restarts") == 1);
+        workspace.finish();
+    });
+}
+
 #[test]
 fn a_server_is_ended_by_its_owner_alone() {
     each_served(|site, workspace| {
@@ -64,7 +111,7 @@ fn a_server_is_ended_by_its_owner_alone() {
         let y = "damodel_llama_server.y";
         workspace.apply_ok(&renamed);
         let running = |address: &str| {
-            let number = workspace.state().resource(address).value("pid").as_i64().unwrap();
+            let number = workspace.state().resource(address).value("process.pid").as_i64().unwrap();
             nix::unistd::Pid::from_raw(i32::try_from(number).unwrap())
         };
         assert!(runs(running(y)));

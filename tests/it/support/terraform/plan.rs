@@ -48,21 +48,30 @@ impl Change<'_> {
     }
 
     pub(crate) fn before(&self, attribute: &str) -> &Value {
-        &self.0["change"]["before"][attribute]
+        attribute.split('.').fold(&self.0["change"]["before"], |value, name| &value[name])
     }
 
     pub(crate) fn after(&self, attribute: &str) -> &Value {
-        &self.0["change"]["after"][attribute]
+        attribute.split('.').fold(&self.0["change"]["after"], |value, name| &value[name])
     }
 
     pub(crate) fn is_unknown(&self, attribute: &str) -> bool {
-        self.0["change"]["after_unknown"][attribute] == true
+        *attribute.split('.').fold(&self.0["change"]["after_unknown"], |value, name| &value[name]) == true
     }
 
-    /// The attributes that are unknown after the change, in order.
+    /// The attributes that are unknown after the change, in order; those of an object that is known in part by dotted
+    /// names.
     pub(crate) fn unknown(&self) -> Vec<String> {
-        let unknown = self.0["change"]["after_unknown"].as_object().into_iter().flatten();
-        unknown.filter(|(_, value)| **value == true).map(|(name, _)| name.clone()).collect()
+        fn collect(value: &Value, parent: &str, names: &mut Vec<String>) {
+            for (name, value) in value.as_object().into_iter().flatten() {
+                let name = format!("{parent}{name}");
+                collect(value, &format!("{name}."), names);
+                names.extend((*value == true).then_some(name));
+            }
+        }
+        let mut names = Vec::new();
+        collect(&self.0["change"]["after_unknown"], "", &mut names);
+        names
     }
 
     /// The attributes that force the replacement.

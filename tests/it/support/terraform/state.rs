@@ -57,7 +57,7 @@ impl<'a> Resource<'a> {
     }
 
     pub(crate) fn value(self, attribute: &str) -> &'a Value {
-        &self.0["values"][attribute]
+        attribute.split('.').fold(&self.0["values"], |value, name| &value[name])
     }
 
     pub(crate) fn id(self) -> String {
