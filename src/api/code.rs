@@ -4,7 +4,6 @@ use std::fmt;
 
 /// An error code (service API, Errors), in the order of that table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Code {
     /// 100002: a parameter is missing or invalid.
     InvalidParameter,

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 /// One endpoint of the service (service API, Endpoints), in the order of that section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Endpoint {
     /// `POST /chat/completions`, the hosted chat (service API, Chat completions).
     ChatCompletions,

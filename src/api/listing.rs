@@ -4,7 +4,6 @@ use super::records::Record;
 
 /// A list, ordered by key.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Listing<T> {
     /// The records, ordered by key.
     pub records: Vec<T>,

@@ -7,7 +7,6 @@ use super::{client::Client, context::Context, error::Error, witness::AccountFing
 /// The result of two looks for an object: an instance by its detail and a complete list, a cloud disk and a private
 /// image (which have no detail) by a complete list and a search.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum Presence<S> {
     /// A complete list lacks it, and the other look does not find it either. [`Absence`] has the meaning.
     Absent,

@@ -30,7 +30,6 @@ const REDIRECTS: usize = 10;
 
 /// Why a piece of a file was not read. The address is not included: it may contain a key.
 #[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
 pub enum RemoteError {
     /// The address cannot be used. Usual cause: http instead of https.
     #[error("{reason}")]

@@ -105,7 +105,7 @@ impl fmt::Debug for TokenSource {
 /// The parts of the `User-Agent` header, in order.
 #[derive(Debug, Clone)]
 pub struct UserAgent {
-    /// This program, as `name/version`. Default: this crate's.
+    /// This program, as `name/version`. Default: the provider, in this crate's version.
     pub product: String,
     /// The calling program, as `name/version`.
     pub core: Option<String>,
@@ -116,7 +116,7 @@ pub struct UserAgent {
 impl Default for UserAgent {
     fn default() -> Self {
         Self {
-            product: concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")).to_owned(),
+            product: concat!("terraform-provider-damodel/", env!("CARGO_PKG_VERSION")).to_owned(),
             core: None,
             append: None,
         }
@@ -266,7 +266,6 @@ impl fmt::Debug for BaseUrl {
 
 /// Why an address is invalid as the base address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum InvalidBaseUrl {
     /// It contains a user or a password.
     #[error("an address with a user or password is not accepted: credentials have settings of their own")]

@@ -130,7 +130,6 @@ pub struct ProgramOutput {
 
 /// The reason why it did not run or finish.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum CliError {
     /// It exited with another code than 0. The text includes its output, which names the cause.
     #[error("{command} failed ({status})\n\n{output}")]

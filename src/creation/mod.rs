@@ -43,7 +43,6 @@ pub const ACCEPTED_WINDOW: Duration = Duration::from_secs(600);
 
 /// Options of a create.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct CreateOptions {
     /// How long to repeat the requests of all choices in turn, with growing pauses, while they are refused for lack of
     /// stock (160001, 160004, 160014). Added to the time of the context. Default: no repetition.
@@ -149,7 +148,6 @@ pub enum WhileBusy {
 
 /// An object whose create the service accepted.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Accepted<K> {
     /// The object: its id, and the other fields that the service returned.
     pub made: K,

@@ -4,7 +4,6 @@ use super::read::MAX_HEADER;
 
 /// The error of a model file that was not read.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error<E> {
     /// The file is invalid.
     #[error("{file}: {fault}")]
@@ -42,7 +41,6 @@ pub fn described(begin: &str) -> String {
 
 /// A fault of a file, as text after the file's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum FileFault {
     /// The byte order is big-endian.
     #[error("the file is big-endian, which servers on GPU instances cannot read")]

@@ -157,7 +157,6 @@ struct File {
 
 /// The reason why a file is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum NotAPolicy {
     /// It is for another version of this program.
     #[error("its version is {0}, and this program reads version 1")]

@@ -106,7 +106,6 @@ pub enum Mutation {
 
 /// Why a mutation cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum MutationError {
     /// No object has this name or number.
     #[error("find the {kind} {name:?}")]

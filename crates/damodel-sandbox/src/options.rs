@@ -96,7 +96,6 @@ impl Default for Options {
 
 /// Why a sandbox did not start.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The listen address can be reached from other computers.
     #[error("listen on {0}: the sandbox listens on loopback addresses only")]

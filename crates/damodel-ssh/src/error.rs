@@ -4,7 +4,6 @@ use super::{HostKey, address};
 
 /// An error of this layer. Its text is a lowercase fragment that names the server, and contains no secret.
 #[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// An answer through a channel is not HTTP, or ended too early. Usual cause: the server on the port crashed, or has
     /// another protocol.

@@ -8,7 +8,6 @@ use crate::api::lenient::Lenient as _;
 
 /// The answer of a model. `Debug` does not print its text.
 #[derive(Clone, PartialEq)]
-#[non_exhaustive]
 pub struct ChatAnswer {
     /// The text.
     pub content: String,
@@ -32,7 +31,6 @@ impl fmt::Debug for ChatAnswer {
 
 /// `usage` of an answer, in tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ChatUsage {
     /// `prompt_tokens`.
     pub prompt_tokens: Option<i64>,

@@ -17,7 +17,6 @@ const LARGEST: usize = 16 << 20;
 
 /// One event. `Debug` does not print its data, which may be part of an answer.
 #[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ServerEvent {
     /// `event`, if the server named it.
     pub name: Option<String>,
@@ -33,7 +32,6 @@ impl fmt::Debug for ServerEvent {
 
 /// Why a stream of events ended early.
 #[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
 pub enum EventError<E> {
     /// The byte stream failed.
     #[error("{0}")]

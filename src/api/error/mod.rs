@@ -12,7 +12,6 @@ use crate::api::{code::Code, endpoint::Effect, endpoint::Endpoint};
 /// Its text is a lowercase fragment that names the endpoint and the ids for support, and never contains a secret or a
 /// body. The variants differ in how far the request got, because that decides whether it may be sent again.
 #[derive(Debug, Clone, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The caller cancelled before the request was sent, or during a read. Usual cause: Ctrl-C.
     #[error("{endpoint} was cancelled")]
@@ -300,7 +299,6 @@ pub struct Refusal {
 
 /// A setting that a call needs and that is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Missing {
     /// The key of the chat endpoint.
     #[error("no API key for the chat endpoint is set (DAMODEL_API_KEY)")]
@@ -567,7 +565,6 @@ impl fmt::Display for Cause {
 
 /// Why the token program printed no token. Its output is never shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum TokenError {
     /// Its exit status was not 0. Usual cause: an expired login.
     #[error("the token program {program} failed: {status}")]

@@ -43,7 +43,6 @@ impl fmt::Display for InstanceUid {
 
 /// The status of an instance (service API, States): the set is not closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum InstanceStatus {
     /// Accepted, not yet running.
     Creating,
@@ -97,7 +96,6 @@ impl fmt::Display for InstanceStatus {
 
 /// An instance in a list. Every field but the UID may be absent.
 #[derive(Debug, Clone, Deserialize)]
-#[non_exhaustive]
 pub struct Instance {
     /// `instance_uid`.
     #[serde(rename = "instance_uid", deserialize_with = "lenient::key")]
@@ -197,7 +195,6 @@ impl Record for Instance {
 
 /// An instance with the fields that only its detail shows (service API, Instance, detail-only fields).
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct InstanceDetail {
     /// The fields that lists show too.
     pub instance: Instance,
@@ -213,7 +210,6 @@ impl Borrow<Instance> for InstanceDetail {
 
 /// The detail-only fields. Undescribed values are kept unparsed.
 #[derive(Debug, Clone, Deserialize)]
-#[non_exhaustive]
 pub struct DetailFields {
     /// `cpu_core`.
     #[serde(default, deserialize_with = "lenient::field")]

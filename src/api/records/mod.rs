@@ -91,7 +91,6 @@ impl<T> fmt::Debug for Guarded<T> {
 
 /// A specification of instances, with its current prices.
 #[derive(Debug, Clone, Deserialize)]
-#[non_exhaustive]
 pub struct Spec {
     /// `spec_id`.
     #[serde(deserialize_with = "lenient::key")]
@@ -132,7 +131,6 @@ impl Record for Spec {
 
 /// An image that the service offers.
 #[derive(Debug, Clone, Deserialize)]
-#[non_exhaustive]
 pub struct PublicImage {
     /// `id`, an instance's `image_id`.
     #[serde(deserialize_with = "lenient::key")]
@@ -161,7 +159,6 @@ impl Record for PublicImage {
 
 /// An image that was saved from an instance of the account.
 #[derive(Debug, Clone, Deserialize)]
-#[non_exhaustive]
 pub struct PrivateImage {
     /// `image_id`.
     #[serde(deserialize_with = "lenient::key")]
@@ -222,7 +219,6 @@ impl Record for PrivateImage {
 
 /// A cloud disk; its list is also its detail.
 #[derive(Debug, Clone, Deserialize)]
-#[non_exhaustive]
 pub struct CloudDisk {
     /// `id`, used to rename, resize and release it.
     #[serde(deserialize_with = "lenient::key")]
@@ -298,7 +294,6 @@ impl Record for CloudDisk {
 
 /// A specification of cloud disks (service API, Cloud disk specification).
 #[derive(Debug, Clone, Deserialize)]
-#[non_exhaustive]
 pub struct CloudDiskSpec {
     /// `id`, a cloud disk's `spec_id`.
     #[serde(deserialize_with = "lenient::key")]

@@ -31,7 +31,6 @@ const VERSION: u32 = 1;
 
 /// The pending record of one create.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct PendingRecord {
     /// The version of the file's format.
     pub version: u32,

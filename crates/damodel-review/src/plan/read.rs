@@ -89,7 +89,6 @@ struct Resource {
 
 /// The reason why a document is not the bare output of Terraform or OpenTofu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum DocumentError {
     /// It begins like UTF-16. Usual cause: it is truncated, or another program added text in another encoding.
     #[error("it is not valid UTF-16, although it begins as UTF-16. Write the file again")]
@@ -110,7 +109,6 @@ pub enum DocumentError {
 
 /// The reason why a document is not a readable plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum NotAPlan {
     /// It is not the bare output of a program.
     #[error(transparent)]

@@ -13,7 +13,6 @@ pub struct JobFailure {
 
 /// An answer that is not a report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Malformed {
     /// The report has a beginning and no end, or nothing at all came. Usual cause: a lost connection, or a login
     /// shell that runs something else.
