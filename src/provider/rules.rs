@@ -113,6 +113,14 @@ mod tests {
         }
     }
 
+    /// The mark hid the first line, so that nothing was trusted.
+    #[test]
+    fn a_byte_order_mark_before_certificates_is_skipped() {
+        let pem = b"-----BEGIN CERTIFICATE-----\n".as_slice();
+        assert_eq!(certificates(&[b"\xef\xbb\xbf", pem].concat()).as_deref(), Some(pem));
+        assert_eq!(certificates(b"no certificate"), None);
+    }
+
     #[test]
     fn host_names_obey_the_service() {
         for name in ["a", "gpu-1", "A0", &"x".repeat(42)] {

@@ -1,11 +1,6 @@
 //! Certificates and proxies of connections to a file at an address.
 
-use std::borrow::Cow;
-
-use damodel::{
-    api::{ConnectFailure, Proxies, RemoteError, RemoteFile, Settings},
-    review::rules::utf_8,
-};
+use damodel::api::{ConnectFailure, Proxies, RemoteError, RemoteFile, Settings};
 use terraform_plugin::testing::ClientIdentity;
 
 use crate::support::{ports::free_port, socks::Socks};
@@ -17,8 +12,7 @@ async fn failure(identity: &ClientIdentity) -> RemoteError {
 
 /// The same at this host, with these certificates.
 async fn failure_at(host: &str, identity: &ClientIdentity, pem: &str) -> RemoteError {
-    let pem = utf_8(pem.as_bytes()).map(Cow::into_owned);
-    let settings = Settings { extra_roots_pem: pem, max_retries: 0, ..Settings::default() };
+    let settings = Settings { extra_roots_pem: Some(pem.into()), max_retries: 0, ..Settings::default() };
     let address = format!("https://{host}:{}/m.gguf", identity.listen());
     RemoteFile::new(&address, &settings).unwrap().size("/m.gguf").await.unwrap_err()
 }
@@ -45,12 +39,8 @@ async fn a_certificate_for_another_host_is_told_from_an_untrusted_one() {
     assert_eq!(cause.connect_failure(), ConnectFailure::Tls, "{cause}");
 }
 
-/// The mark hid the first line, so that nothing was trusted.
-#[tokio::test]
-async fn a_byte_order_mark_before_certificates_is_skipped() {
-    let identity = ClientIdentity::generate_leaf();
-    let failure = failure_at("localhost", &identity, &format!("\u{feff}{}", identity.pem())).await;
-    assert!(matches!(failure, RemoteError::Connection(_)), "{failure}");
+#[test]
+fn a_file_without_certificates_is_an_error() {
     let settings = Settings { extra_roots_pem: Some(b"no certificate".to_vec()), ..Settings::default() };
     let error = RemoteFile::new("https://localhost/m.gguf", &settings).unwrap_err().to_string();
     assert!(error.contains("contains no certificate"), "{error}");
