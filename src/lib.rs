@@ -1,17 +1,16 @@
 //! The Terraform and OpenTofu provider for damodel, as a library; `main.rs` is its command line.
 //!
 //! Each folder is a layer, and the arrows between them point one way (`tests/it/house/layers.rs` holds the table):
-//! `api` and `model` stand alone, `creation` uses `api`; `provider` is written in `framework` on top of them;
-//! `commands` may use everything. The folders of terraform-plugin, the review, the SSH client and the sandbox have
-//! their names here too.
+//! `model` stands alone; `provider` is written in `framework` on top of it; `commands` may use everything. The folders
+//! of the service's client and of terraform-plugin, the review, the SSH client and the sandbox have their names here
+//! too.
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
-pub mod api;
 pub mod commands;
-pub mod creation;
 pub mod model;
 pub mod provider;
 
+pub use damodel_client::{api, creation};
 pub use damodel_review as review;
 #[cfg(feature = "sandbox")]
 pub use damodel_sandbox as sandbox;

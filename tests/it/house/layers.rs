@@ -52,8 +52,12 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     // An end of the process without cleanup.
     ("std::process::abort", &[]),
     ("std::process::exit", &[]),
-    // The library's own name: `crate` means the same.
+    // The library's own name: `crate` means the same. It shows the other crates by the names of their layers.
     ("damodel", &[]),
+    ("damodel_client", &[]),
+    ("damodel_review", &[]),
+    ("damodel_sandbox", &[]),
+    ("damodel_ssh", &[]),
 ];
 
 /// The pipeline of `review`: each step names only those before it. `mod.rs` and the tests of whole plans name all.
@@ -194,8 +198,8 @@ fn is_resource(name: &str) -> bool {
     registry.contains(&name) || !shared.contains(&name) && root().join("src/provider").join(name).is_dir()
 }
 
-/// The modules that the path of a source names, the first of them its layer: `src/creation/pending/entry.rs` is
-/// `creation::pending::entry`.
+/// The modules that the path of a source names, the first of them its layer: `src/provider/login/mod.rs` is
+/// `provider::login`.
 pub(super) fn module(file: &Path) -> Vec<String> {
     let names = file.with_extension("");
     let names = names.iter().skip_while(|name| *name != "src").skip(1).map(|name| name.to_str().unwrap());
@@ -243,16 +247,19 @@ fn the_framework_names_nothing_of_damodel() {
 #[test]
 fn a_forbidden_arrow_is_found_however_it_is_written() {
     for (file, line) in [
-        ("src/api/client/mod.rs", "use crate::framework::Attr;"),
-        ("src/api/client/mod.rs", "use terraform_plugin::{framework, process};"),
-        ("src/api/client/mod.rs", "use crate::{api::Error, sandbox::{Form, Sandbox}};"),
-        ("src/api/client/mod.rs", "fn f() -> crate::provider::Client { todo() }"),
-        ("src/creation/pending/entry.rs", "use super::super::super::framework;"),
-        ("src/api/mod.rs", "mod tests { use super::super::sandbox::Sandbox; }"),
-        ("src/api/client/mod.rs", "use crate as everything;"),
-        ("src/api/client/mod.rs", "use crate::*;"),
-        ("src/api/client/mod.rs", "fn f() { tokio::select! { x = crate::sandbox::f() => {} } }"),
-        ("src/api/client/mod.rs", "/// [`X`](crate::x)\n#[serde(with = \"x\")]\nstruct S(crate::protocol::X);"),
+        ("crates/damodel-client/src/api/client/mod.rs", "use crate::framework::Attr;"),
+        ("crates/damodel-client/src/api/client/mod.rs", "use terraform_plugin::{framework, process};"),
+        ("crates/damodel-client/src/api/client/mod.rs", "use crate::{api::Error, sandbox::{Form, Sandbox}};"),
+        ("crates/damodel-client/src/api/client/mod.rs", "fn f() -> crate::provider::Client { todo() }"),
+        ("crates/damodel-client/src/creation/pending/entry.rs", "use super::super::super::framework;"),
+        ("crates/damodel-client/src/api/mod.rs", "mod tests { use super::super::sandbox::Sandbox; }"),
+        ("crates/damodel-client/src/api/client/mod.rs", "use crate as everything;"),
+        ("crates/damodel-client/src/api/client/mod.rs", "use crate::*;"),
+        ("crates/damodel-client/src/api/client/mod.rs", "fn f() { tokio::select! { x = crate::sandbox::f() => {} } }"),
+        (
+            "crates/damodel-client/src/api/client/mod.rs",
+            "/// [`X`](crate::x)\n#[serde(with = \"x\")]\nstruct S(crate::protocol::X);",
+        ),
         ("crates/terraform-plugin/src/framework/value/mod.rs", "use crate::api::Error;"),
         ("src/framework/value/mod.rs", "use tonic::Status;"),
         ("src/framework/value/mod.rs", "fn f(x: &::prost::bytes::Bytes) {}"),
@@ -267,6 +274,7 @@ fn a_forbidden_arrow_is_found_however_it_is_written() {
         ("src/provider/client.rs", "fn f() { std::env::var(\"X\"); }"),
         ("src/commands/demo/mod.rs", "use std::{env, fs};"),
         ("src/commands/demo/mod.rs", "use damodel::api;"),
+        ("src/model/mod.rs", "use damodel_client::api;"),
         ("crates/damodel-sandbox/src/server.rs", "use std::process; fn f() { std::process::exit(1) }"),
         ("crates/damodel-sandbox/src/server.rs", "use reqwest::Client;"),
         ("crates/damodel-review/src/address.rs", "use super::values::Values;"),

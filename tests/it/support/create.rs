@@ -1,6 +1,6 @@
 //! Creates through the client of the service, without the provider's checks.
 
-use damodel::{
+use damodel_client::{
     api::{Client, Context, Creation, Error},
     creation::{Accepted, Attempt, Choices, CreateOptions, Guard, Journal, Leftover, Permission},
 };
@@ -25,7 +25,14 @@ pub(crate) async fn create<C: Creation>(
     journal: &Journal,
     context: &Context,
 ) -> Result<Accepted<C::Object>, Error> {
-    damodel::creation::create(client, Choices::from(request), Permits, journal, CreateOptions::default(), context)
-        .await
-        .1
+    damodel_client::creation::create(
+        client,
+        Choices::from(request),
+        Permits,
+        journal,
+        CreateOptions::default(),
+        context,
+    )
+    .await
+    .1
 }

@@ -13,7 +13,7 @@ use crate::api::{encoding::trimmed, progress::Progress, proxies::Proxies};
 /// The address and the credentials may be missing; the first call that needs one reports that.
 ///
 /// ```
-/// use damodel::api::{BaseUrl, PlainHttp, Settings, TokenSource};
+/// use damodel_client::api::{BaseUrl, PlainHttp, Settings, TokenSource};
 ///
 /// let settings = Settings {
 ///     base_url: Some(BaseUrl::parse("https://api.example.com/v1", PlainHttp::LoopbackOnly)?),
@@ -21,7 +21,7 @@ use crate::api::{encoding::trimmed, progress::Progress, proxies::Proxies};
 ///     ..Settings::default()
 /// };
 /// # let _ = settings;
-/// # Ok::<(), damodel::api::InvalidBaseUrl>(())
+/// # Ok::<(), damodel_client::api::InvalidBaseUrl>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Settings {

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::{
+use damodel_client::{
     api::{
         BaseUrl, Client, CloudDiskSpecFilter, Context, CreateInstance, Error, ImageSelector, InstanceStatus,
         InstanceUid, PlainHttp, PublicImageFilter, Random, Settings, SpecSelector, TokenSource,
@@ -55,7 +55,7 @@ fn request() -> CreateInstance {
 
 /// A service that answers everything with one recorded answer.
 async fn recorded(name: &str) -> (MockServer, Client) {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/api");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/api");
     let text = std::fs::read_to_string(format!("{folder}/{name}.json")).unwrap();
     let server = MockServer::start().await;
     Mock::given(header("x-service-token", "planted-token"))

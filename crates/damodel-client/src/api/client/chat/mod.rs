@@ -49,9 +49,9 @@ impl Client {
     /// `context`.
     ///
     /// ```no_run
-    /// # use damodel::api::{Client, Context, Error};
+    /// # use damodel_client::api::{Client, Context, Error};
     /// # async fn example(client: Client, context: Context) -> Result<(), Error> {
-    /// use damodel::api::{ChatMessage, ChatRequest};
+    /// use damodel_client::api::{ChatMessage, ChatRequest};
     ///
     /// let question = ChatMessage { role: "user".to_owned(), content: "Are you there?".to_owned() };
     /// let answer = client.chat(&ChatRequest::new("a-model", vec![question]), &context).await?;

@@ -16,7 +16,7 @@ use super::{endpoint::Endpoint, error::Error};
 ///
 /// ```no_run
 /// # use std::time::Duration;
-/// use damodel::api::Context;
+/// use damodel_client::api::Context;
 /// use tokio_util::sync::CancellationToken;
 ///
 /// let cancel = CancellationToken::new();

@@ -8,7 +8,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::time::Duration;
 //!
-//! use damodel::api::{BaseUrl, Client, Context, PlainHttp, Settings, TokenSource};
+//! use damodel_client::api::{BaseUrl, Client, Context, PlainHttp, Settings, TokenSource};
 //! use tokio_util::sync::CancellationToken;
 //!
 //! let client = Client::new(Settings {
@@ -22,8 +22,6 @@
 //! # Ok(())
 //! # }
 //! ```
-
-#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
 mod beside;
 mod catalogue;

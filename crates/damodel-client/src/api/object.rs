@@ -319,9 +319,9 @@ impl<K: Object> Objects<K> {
     /// [`Error::WaitEnded`] with the last observation when `context` ends, and permanent failures.
     ///
     /// ```no_run
-    /// # use damodel::api::{Client, Context, Error, InstanceUid};
+    /// # use damodel_client::api::{Client, Context, Error, InstanceUid};
     /// # async fn example(client: Client, uid: InstanceUid, context: Context) -> Result<(), Error> {
-    /// use damodel::api::{InstanceStatus, Sighting};
+    /// use damodel_client::api::{InstanceStatus, Sighting};
     ///
     /// let seen = client.instances().wait(&uid, &context, |seen| match seen {
     ///     Sighting::Present(instance) => {

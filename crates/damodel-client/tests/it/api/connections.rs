@@ -1,6 +1,6 @@
 //! Certificates and proxies of connections to a file at an address.
 
-use damodel::api::{ConnectFailure, Proxies, RemoteError, RemoteFile, Settings};
+use damodel_client::api::{ConnectFailure, Proxies, RemoteError, RemoteFile, Settings};
 use terraform_plugin::testing::ClientIdentity;
 
 use crate::support::{ports::free_port, socks::Socks};

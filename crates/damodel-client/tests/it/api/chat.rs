@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::api::{
+use damodel_client::api::{
     BaseUrl, ChatAnswer, ChatMessage, ChatRequest, Client, Context, Error, PlainHttp, Settings, TokenSource,
 };
 use rstest::rstest;

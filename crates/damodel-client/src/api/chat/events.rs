@@ -46,7 +46,7 @@ pub enum EventError<E> {
 ///
 /// ```
 /// # use bytes::Bytes;
-/// # use damodel::api::EventStream;
+/// # use damodel_client::api::EventStream;
 /// # use futures_util::{StreamExt, stream};
 /// # futures_util::future::FutureExt::now_or_never(async {
 /// let bytes = stream::iter(["data: on", "e\n\ndata: two\n\n"].map(|text| Ok::<_, ()>(Bytes::from(text))));

@@ -52,7 +52,7 @@ const FETCH_LIMIT: Duration = Duration::from_secs(600);
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
 ///
-/// use damodel::api::{BaseUrl, Client, Context, PlainHttp, Settings, TokenSource};
+/// use damodel_client::api::{BaseUrl, Client, Context, PlainHttp, Settings, TokenSource};
 /// use tokio_util::sync::CancellationToken;
 ///
 /// let client = Client::new(Settings {
