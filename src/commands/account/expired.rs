@@ -122,17 +122,12 @@ pub(in crate::commands) fn judged(account: &Inventory, states: &[AuditedState], 
         let max_age = ages.min_by_key(|age| parse_duration(age))?.to_owned();
         let billed = billed.get(uid).copied();
         let is_proved = || holders.iter().any(|(index, held)| proved.contains(&(*index, held.provider.as_str())));
-        let first = holders.first().map(|(index, held)| (*index, &held.attributes));
-        let of_state = |index: usize| states.get(index).map(|state| state.held.as_slice()).unwrap_or_default();
-        let deletes = first.map_or_else(Vec::new, |(index, attributes)| {
-            deleted_with(attributes, &cloud_disks(account, of_state(index)))
-        });
-        let protected = first.and_then(|(index, _)| {
-            deletes.iter().find_map(|item| {
-                let manager = of_state(index).iter().find(|held| item.managed_by.as_ref() == Some(&held.address));
-                let manager = manager.filter(|held| held.age.is_protected)?;
-                Some(format!("its release deletes {item}, and {} has deletion_protection = true", manager.address))
-            })
+        let first = holders.first().and_then(|(index, _)| states.get(*index));
+        let deletes = first.map_or_else(Vec::new, |state| deletes(uid, state, account));
+        let protected = deletes.iter().find_map(|item| {
+            let manager = first?.held.iter().find(|held| item.managed_by.as_ref() == Some(&held.address));
+            let manager = manager.filter(|held| held.age.is_protected)?;
+            Some(format!("its release deletes {item}, and {} has deletion_protection = true", manager.address))
         });
         let verdict = match billed {
             Some(billed) => judge(&terms, ShownInstance::listed(billed), clocks),
@@ -169,6 +164,13 @@ pub(in crate::commands) fn judged(account: &Inventory, states: &[AuditedState], 
         })
     };
     held.into_iter().filter_map(judged).collect()
+}
+
+/// What the release of an instance deletes, by a state that holds it and the disks of the account.
+pub(in crate::commands) fn deletes(uid: &str, state: &AuditedState, account: &Inventory) -> Vec<Item> {
+    let mut instances = state.held.iter().filter(|held| held.kind == ObjectKind::Instance);
+    let held = instances.find(|held| held.id == uid);
+    held.map_or_else(Vec::new, |held| deleted_with(&held.attributes, &cloud_disks(account, &state.held)))
 }
 
 /// The cloud disks of the account, then as a state that manages them has them.

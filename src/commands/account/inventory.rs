@@ -85,8 +85,7 @@ impl Inventory {
         let mut inventory = Self { base_url, ..Self::default() };
         inventory.list(client, context, instance).await?;
         inventory.date = client.last_date();
-        let disks = inventory.list(client, context, cloud_disk).await?;
-        inventory.disks = disks.records.iter().map(|disk| (disk.id.to_string(), disk.clone())).collect();
+        inventory.list_disks(client, context).await?;
         inventory.list(client, context, private_image).await?;
         let instances = inventory.billed.iter().filter(|billed| billed.order.is_some());
         let regions: BTreeSet<String> = instances.filter_map(|billed| billed.region.clone()).collect();
@@ -95,6 +94,13 @@ impl Inventory {
             inventory.specs.extend(specs.records.iter().map(|spec| ((region.clone(), spec.spec_id), spec.clone())));
         }
         Ok(inventory)
+    }
+
+    /// Adds the list of cloud disks.
+    pub(in crate::commands) async fn list_disks(&mut self, client: &Client, context: &Context) -> Result<(), Failure> {
+        let disks = self.list(client, context, cloud_disk).await?;
+        self.disks = disks.records.iter().map(|disk| (disk.id.to_string(), disk.clone())).collect();
+        Ok(())
     }
 
     /// Adds the list of a kind, if it is complete. `complete` adds what is read differently for each kind.

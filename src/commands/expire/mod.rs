@@ -20,7 +20,7 @@ use super::{
     Failure, ListFormat, ServiceArguments,
     account::{
         PATIENCE,
-        expired::{AgeVerdict, AgedInstance, ShownInstance, TwoClocks, judge, judged},
+        expired::{AgeVerdict, AgedInstance, ShownInstance, TwoClocks, deletes, judge, judged},
         inventory::Inventory,
         read_states,
         states::{AuditedState, distinct},
@@ -133,8 +133,8 @@ async fn expire(
     Ok(ExitCode::from(code))
 }
 
-/// Releases an instance whose age is over, after a last look at its state and at the service. The state stays locked
-/// until the service has accepted the release.
+/// Releases an instance whose age is over, after a last look at its state, the service and its disks. The state stays
+/// locked until the service has accepted the release.
 async fn release(instance: &AgedInstance, states: &[AuditedState], client: &Client) -> AgeVerdict {
     let locked = match lock(instance, states) {
         Ok(locked) => locked,
@@ -155,6 +155,16 @@ async fn release(instance: &AgedInstance, states: &[AuditedState], client: &Clie
     };
     if verdict != AgeVerdict::Over {
         return verdict;
+    }
+    let mut account = Inventory::default();
+    if let Err(failure) = account.list_disks(client, &context).await {
+        return AgeVerdict::Unjudged(with_causes(&failure));
+    }
+    let state = instance.states.first().and_then(|index| states.get(*index));
+    let now = state.map_or_else(Vec::new, |state| deletes(&instance.uid, state, &account));
+    if let Some(item) = now.iter().find(|item| !instance.deletes.contains(item)) {
+        let reason = format!("its release deletes {item} now, which is not in the list: run the command again");
+        return AgeVerdict::Left(visible(&reason, 3 * LONGEST));
     }
     let sent = instances.release(&uid, &context).await;
     drop(locked);

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use damodel::sandbox::{Code, FaultAction, Mutation, Options, When};
+use damodel::sandbox::{Code, FaultAction, Mutation, Options, StateList, When};
 use nix::unistd::geteuid;
 use serde_json::{Value, json};
 
@@ -146,6 +146,31 @@ fn a_disk_that_only_the_service_marks_is_named_and_a_protected_one_keeps_its_ins
         expect(&run, 0, "releasing instance ");
         assert!(run.stdout.contains(&deletes), "{}", run.stdout);
         assert!(site.live().is_empty());
+    });
+}
+
+/// The mark may come after the list.
+#[test]
+fn a_disk_that_is_marked_after_the_list_keeps_its_instance() {
+    each_workspace(|site, workspace| {
+        let disk = "resource \"damodel_cloud_disk\" \"d\" {\n  name = \"data\"\n  size_gb = 20\n  spec_id = 31\n}\n";
+        let mounted = aged().set("exist_disks", "[{ disk_id = damodel_cloud_disk.d.id }]");
+        workspace.apply_ok(&config(format!("{disk}{mounted}")));
+        site.started_hours_ago(&workspace.state().resource(X).id(), 9);
+        let number = workspace.state().resource("damodel_cloud_disk.d").id();
+        let deletes = format!("cloud disk {number} \"data\" (20 GB)");
+        let (before, changes) = (site.requests("instance_detail"), site.changes());
+        site.arm("instance_detail", When::Next(1), FaultAction::Slow { ms: 2000 });
+        let child = command(site, &workspace.directory(), &[STATE, "--yes"]).spawn().unwrap();
+        site.await_ledger("the last look", |_| site.requests("instance_detail") > before);
+        site.set(StateList::Disks, &number, &json!({ "release_with_instance": true }));
+        let run = Run::of(child.wait_with_output().unwrap());
+        expect(&run, 3, &format!("its release deletes {deletes} now, which is not in the list: run the command again"));
+        assert_eq!((site.changes(), site.live().len()), (changes, 1));
+
+        let run = expire(site, workspace, &[STATE, "--yes"]);
+        expect(&run, 0, "releasing instance ");
+        assert!(run.stdout.contains(&deletes), "{}", run.stdout);
     });
 }
 
