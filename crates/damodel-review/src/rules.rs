@@ -1,6 +1,8 @@
 //! Rules about instances, terms and texts that the provider shares.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
+
+use serde_json::Value;
 
 /// The hours of a month in every sum.
 pub const HOURS_A_MONTH: u32 = 730;
@@ -21,6 +23,20 @@ pub fn hours(payment_type: &str) -> Option<u32> {
 #[must_use]
 pub fn goes_with_instance(marks: [Option<bool>; 2]) -> bool {
     marks.contains(&Some(true))
+}
+
+/// Adds the texts in a binding of a cloud disk, a document of a structure that the service does not describe: one is
+/// the instance.
+pub fn bound_to(binding: &Value, found: &mut BTreeSet<String>) {
+    match binding {
+        Value::String(text) => match serde_json::from_str(text) {
+            Ok(inner @ (Value::Array(_) | Value::Object(_) | Value::String(_))) => bound_to(&inner, found),
+            _ => drop(found.insert(text.clone())),
+        },
+        Value::Array(elements) => elements.iter().for_each(|element| bound_to(element, found)),
+        Value::Object(fields) => fields.values().for_each(|field| bound_to(field, found)),
+        Value::Bool(_) | Value::Null | Value::Number(_) => {}
+    }
 }
 
 /// How similar two words are: 1 if they are equal.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     candidates,
-    disks::{self, is_bound},
+    disks::{self, goes_with, is_bound},
     schema::Instance,
 };
 use crate::{
@@ -284,9 +284,8 @@ impl Findings {
     fn check_disk(&mut self, disk: &CloudDisk, replaced: Option<&str>, path: Path) {
         let name = format!("Disk {} ({})", disk.id, disk.name.as_deref().unwrap_or_default());
         match disk.status {
-            Some(MOUNTING | MOUNTED)
-                if disk.release_with_instance == Some(true) && replaced.is_some_and(|uid| is_bound(disk, uid)) =>
-            {
+            // The plan of a create does not have the state of the replaced instance.
+            Some(MOUNTING | MOUNTED) if replaced.is_some_and(|uid| goes_with(uid, disk, None)) => {
                 self.diagnostics.error_at(
                     path,
                     "The cloud disk is released with the replaced instance",

@@ -1,5 +1,7 @@
 //! The cloud disks of an instance in the configuration, and in a destroy: deleted, released or kept.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,7 +16,7 @@ use crate::{
         schema::{Attribute, AttributeType, Nesting, Replacement, Validator},
     },
     provider::{ProviderClient, lifecycle::ManagedExt as _, rules, words::capitalized},
-    review::rules::goes_with_instance,
+    review::rules::{bound_to, goes_with_instance},
 };
 
 /// The largest number of cloud disks of an instance (service API, Limits).
@@ -61,19 +63,16 @@ impl New {
     }
 }
 
-/// Whether the service shows a disk as mounted in an instance. The service API does not describe its bindings, so any
-/// text in them that equals the uid counts.
+/// Whether the service shows a disk as mounted in an instance.
 pub(super) fn is_bound(disk: &CloudDisk, uid: &str) -> bool {
-    !uid.is_empty() && disk.binding_instances.iter().any(|binding| names(binding, uid))
+    let mut found = BTreeSet::new();
+    disk.binding_instances.iter().for_each(|binding| bound_to(binding, &mut found));
+    !uid.is_empty() && found.contains(uid)
 }
 
-fn names(binding: &Value, uid: &str) -> bool {
-    match binding {
-        Value::String(text) => text == uid,
-        Value::Array(elements) => elements.iter().any(|element| names(element, uid)),
-        Value::Object(fields) => fields.values().any(|field| names(field, uid)),
-        Value::Bool(_) | Value::Null | Value::Number(_) => false,
-    }
+/// Whether the release of an instance deletes a disk, by the service and by the instance's state.
+pub(super) fn goes_with(uid: &str, disk: &CloudDisk, stated: Option<bool>) -> bool {
+    goes_with_instance([disk.release_with_instance.filter(|_| is_bound(disk, uid)), stated])
 }
 
 /// Whether a disk will soon be available, so that a create waits for it.
@@ -234,10 +233,7 @@ fn mounted(instance: &Instance, listing: Option<&Listing<CloudDisk>>) -> Vec<Mou
                 disk.name.as_deref().unwrap_or_default(),
                 disk.size_gb.unwrap_or_default()
             ),
-            dies: goes_with_instance([
-                disk.release_with_instance,
-                of_state(disk.id).and_then(|disk| disk.release_with_instance.known().copied()),
-            ]),
+            dies: goes_with(uid, disk, of_state(disk.id).and_then(|disk| disk.release_with_instance.known().copied())),
         })
         .collect();
     if listing.is_none() {
@@ -277,9 +273,11 @@ mod tests {
                             "binding_instances": [{"instance_uid": "ins-a"}]})),
                 disk(json!({"id": 2, "name": "data", "size_gb": 100, "binding_instances": ["ins-a"]})),
                 disk(json!({"id": 3, "name": "other", "size_gb": 50, "binding_instances": ["ins-b"]})),
+                disk(json!({"id": 4, "name": "moved", "size_gb": 60, "release_with_instance": true,
+                            "binding_instances": [r#"{"instance_uid": "ins-b"}"#]})),
             ],
             complete: true,
-            total: Some(3),
+            total: Some(4),
             is_reached: true,
             unread: Vec::new(),
             changed: false,
@@ -297,8 +295,11 @@ mod tests {
         let disks = mounted(&instance, Some(&listing));
         assert_eq!(names(&disks, true), [r#"1 "scratch" (20 GB)"#]);
         assert_eq!(names(&disks, false), [r#"2 "data" (100 GB)"#]);
+        let other = Instance { id: "ins-b".into(), ..Instance::default() };
+        assert_eq!(names(&mounted(&other, Some(&listing)), true), [r#"4 "moved" (60 GB)"#]);
         // Where the state and the service disagree, the disk goes.
-        let stated = [(1, false), (2, true)].map(|(id, goes)| {
+        // The mark of another instance's disk is not this one's.
+        let stated = [(1, false), (2, true), (4, false)].map(|(id, goes)| {
             let goes = Attr::Known(goes);
             Existing { disk_id: Attr::Known(id), release_with_instance: goes, ..Existing::default() }.into()
         });
@@ -307,6 +308,7 @@ mod tests {
             names(&mounted(&instance, Some(&listing)), true),
             [r#"1 "scratch" (20 GB)"#, r#"2 "data" (100 GB)"#]
         );
+        assert_eq!(names(&mounted(&instance, Some(&listing)), false), [r#"4 "moved" (60 GB)"#]);
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! What a destroy or a replacement deletes with an instance, shown in the plan.
 
-use damodel::sandbox::{Balance, Mutation};
-use serde_json::json;
+use std::{fs, process::Command};
 
-use crate::support::terraform::{
-    Diagnostic, Instance, Severity, Site, Workspace, config, each_cli, each_workspace, refusal,
+use damodel::sandbox::{Balance, Mutation, StateList};
+use serde_json::{Value, json};
+
+use crate::support::{
+    plugin::BINARY,
+    terraform::{Diagnostic, Instance, Run, Severity, Site, Workspace, config, each_cli, each_workspace, refusal},
 };
 
 /// An instance with a disk that stays, one that is released with it though another resource manages it, and new ones.
@@ -74,6 +77,38 @@ fn disks_that_die_and_disks_that_stay_are_named() {
         };
         assert_eq!(status(kept), "available");
         assert_eq!(status(id("dies").parse().unwrap()), "released");
+    });
+}
+
+/// The state of the instance does not have the mark.
+#[test]
+fn a_mark_of_the_service_alone_counts_in_each_place() {
+    each_workspace(|site, workspace| {
+        let disk = "resource \"damodel_cloud_disk\" \"d\" {\n  name = \"d\"\n  size_gb = 20\n  spec_id = 31\n}\n";
+        let mounted = |gpus: u32| {
+            let machine = Instance::new("x").set("gpu_num", gpus);
+            config(format!("{disk}{}", machine.set("exist_disks", "[{ disk_id = tonumber(damodel_cloud_disk.d.id) }]")))
+        };
+        workspace.apply_ok(&mounted(1));
+        let number = workspace.state().resource("damodel_cloud_disk.d").id();
+        site.set(StateList::Disks, &number, &json!({ "release_with_instance": true }));
+        // The warning of a destroy, its review, and the check of a replacement; `expire` has a test of its own.
+        let said = workspace.save_plan(&["-destroy"]);
+        let detail = &warning(&said, "disks are deleted with it").detail;
+        assert!(detail.contains(&format!("and their data are deleted with it: {number} \"d\" (20 GB)")), "{detail}");
+        let shown = workspace.command(&["show", "-json", "plan"]).output().unwrap().stdout;
+        fs::write(workspace.directory().join("shown.json"), shown).unwrap();
+        let mut review = Command::new(BINARY);
+        review.args(["review", "shown.json", "--format", "json"]).current_dir(workspace.directory());
+        let report: Value = serde_json::from_str(&Run::of(review.output().unwrap()).stdout).unwrap();
+        let changes = report["plans"][0]["changes"].as_array().unwrap();
+        let instance = changes.iter().find(|change| change["address"] == "damodel_instance.x").unwrap();
+        let lost = instance["loss"]["data"].as_array().unwrap();
+        assert!(lost.iter().any(|item| item["managed_by"] == "damodel_cloud_disk.d"), "{instance:#}");
+        workspace.write(&mounted(2));
+        refusal(&workspace.try_plan(&[]), &["(d)", "released with the replaced instance", "-replace"]);
+        workspace.write(&mounted(1));
+        workspace.finish();
     });
 }
 

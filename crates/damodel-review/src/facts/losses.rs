@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::super::{
     plan::{CLOUD_DISK, Change, INSTANCE, LLAMA_SERVER, PRIVATE_IMAGE, Plan, is_own},
-    rules::{goes_with_instance, thousands},
+    rules::{bound_to, goes_with_instance, thousands},
     values::{ShownValue, Values},
 };
 
@@ -90,8 +90,8 @@ impl Loss {
     }
 }
 
-/// What the release of an instance deletes, by its attributes, and those of cloud disks with their addresses. The later
-/// ones of a disk have its present values; an empty address is none.
+/// What the release of an instance deletes, by its attributes, and those of cloud disks with their addresses, which are
+/// empty for unmanaged ones. The later attributes of a disk are its present ones.
 #[must_use]
 pub fn deleted_with(instance: &Value, disks: &[(String, Value)]) -> Vec<Item> {
     let plain = |value: &Value| Values::new(value.clone(), Value::Null, Value::Null);
@@ -169,7 +169,7 @@ impl<'a> Disks<'a> {
             disks.by_id.entry(id).or_default().push(index);
             let mut bound = BTreeSet::new();
             let bindings = values.raw(&["binding_instances"]).and_then(Value::as_array);
-            bindings.into_iter().flatten().for_each(|binding| names(binding, &mut bound));
+            bindings.into_iter().flatten().for_each(|binding| bound_to(binding, &mut bound));
             bound.into_iter().for_each(|name| disks.by_binding.entry(name).or_default().push(index));
         }
         disks
@@ -261,19 +261,6 @@ impl Mounted {
             size_gb: disk.size_gb,
             managed_by: disk.managed_by.clone(),
         })
-    }
-}
-
-/// The texts in a binding, a document of a structure that the service does not describe: one is the instance.
-fn names(binding: &Value, found: &mut BTreeSet<String>) {
-    match binding {
-        Value::String(text) => match serde_json::from_str(text) {
-            Ok(inner @ (Value::Array(_) | Value::Object(_) | Value::String(_))) => names(&inner, found),
-            _ => drop(found.insert(text.clone())),
-        },
-        Value::Array(elements) => elements.iter().for_each(|element| names(element, found)),
-        Value::Object(fields) => fields.values().for_each(|field| names(field, found)),
-        Value::Bool(_) | Value::Null | Value::Number(_) => {}
     }
 }
 
