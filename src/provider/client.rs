@@ -9,7 +9,7 @@ use super::{Environment, account_budget::AccountBudget};
 use crate::{
     api::{self, Context, Creation, Object, ObjectKind},
     creation::{Journal, PendingRecord, Quotes, request_hash},
-    framework::{self, value::Number},
+    framework::{self, Diagnostic, value::Number},
 };
 
 /// The configured provider, as its resources and data sources use it.
@@ -142,9 +142,10 @@ impl ProviderClient {
         self.seen().unpinned.insert(host_key.to_owned())
     }
 
-    /// Forgets a host key whose warning was not shown.
-    pub(super) fn forget_unpinned(&self, host_key: &str) {
-        self.seen().unpinned.remove(host_key);
+    /// Forgets an instance's host key whose warning, which ends with it, was not shown.
+    pub(super) fn forget_unpinned(&self, warning: &Diagnostic) {
+        let is_its = |key: &String| key.strip_prefix("instance ").is_some_and(|key| warning.detail.ends_with(key));
+        self.seen().unpinned.retain(|key| !is_its(key));
     }
 
     /// Records that a refresh read an object of a state.

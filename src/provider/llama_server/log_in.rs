@@ -60,17 +60,23 @@ pub(super) async fn log_in(
     }
 }
 
-/// The result of a change with what its login said. The warning about a host key that its state pins is left out, so a
-/// later login of this run that does not know the key is the first to warn.
+/// The result of a change with what its login said, without the warning about a host key that its state pins.
 pub(super) fn with_unpinned(
     outcome: Outcome<LlamaServer>,
     said: Diagnostics,
     client: &ProviderClient,
 ) -> Outcome<LlamaServer> {
-    let pinned = outcome.state.as_ref().and_then(|state| state.host_key.as_str()).map(str::to_owned);
-    pinned.iter().for_each(|key| client.forget_unpinned(&format!("instance {key}")));
-    let is_left = |diagnostic: &Diagnostic| pinned.is_none() || diagnostic.path != Some(pin_argument());
-    outcome.with(said.into_iter().filter(is_left).collect::<Diagnostics>())
+    let is_pinned = outcome.state.as_ref().is_some_and(|state| state.host_key.known().is_some());
+    outcome.with(if is_pinned { without_own_key(said, client) } else { said })
+}
+
+/// The diagnostics of a login without the warning about the server's host key. The next login of this run without the
+/// key warns.
+pub(super) fn without_own_key(said: Diagnostics, client: &ProviderClient) -> Diagnostics {
+    let is_own = |diagnostic: &Diagnostic| !diagnostic.is_error() && diagnostic.path == Some(pin_argument());
+    let (own, others): (Vec<_>, Vec<_>) = said.into_iter().partition(is_own);
+    own.iter().for_each(|warning| client.forget_unpinned(warning));
+    others.into_iter().collect()
 }
 
 /// How long a login is tried.

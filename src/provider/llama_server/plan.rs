@@ -5,13 +5,14 @@ use secrecy::ExposeSecret;
 use super::{
     bootstrap::absolute,
     failure::as_warning,
+    log_in::without_own_key,
     memory,
     model::{LlamaServer, Records as _},
     model_source, schema, status,
 };
 use crate::{
     api::{self, InstanceStatus, InstanceUid},
-    framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, PlanContext, UpdatePlan, Value, to_value},
+    framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, PlanContext, UpdatePlan, Value, Walk, to_value},
     provider::{
         ProviderClient,
         client::planning_limits,
@@ -75,7 +76,7 @@ fn is_nothing(value: &Value) -> bool {
 
 /// Refines the plan of a create: whether it can hope to log in, and whether the model fits.
 pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
-    let CreatePlan { config, planned, private, diagnostics, .. } = plan;
+    let CreatePlan { config, planned, private, diagnostics, walk, .. } = plan;
     warn_without_key(config, planned, diagnostics);
     if !planned.may_have_base_url() {
         planned.base_url = Attr::Null;
@@ -83,7 +84,12 @@ pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanCon
     if let Some(client) = context.client.filter(|client| client.preflight) {
         check_access(config, client, &planning_limits(context), diagnostics).await;
     }
-    diagnostics.extend(memory::check(config, planned, None, private, context).await);
+    let mut checked = memory::check(config, planned, None, private, context).await;
+    // The create of an apply logs in too: it pins the key in its state, or warns.
+    if let Some(client) = context.client.filter(|_| *walk == Walk::Apply && !checked.has_errors()) {
+        checked = without_own_key(checked, client);
+    }
+    diagnostics.extend(checked);
 }
 
 /// Refines the plan of an update.
