@@ -1,5 +1,7 @@
 //! The sources of the provider's arguments.
 
+use damodel::sandbox::Mutation;
+
 use crate::support::terraform::{Diagnostic, Instance, config, config_with, each_workspace, refusal};
 
 const X: &str = "damodel_instance.x";
@@ -43,9 +45,43 @@ fn a_data_source_of_an_unconfigured_provider_names_what_is_unknown() {
         let said = workspace.try_plan(&[]);
         let errors = errors(&said);
         assert_eq!(errors.len(), 1, "{said:?}");
-        for word in ["base_url", "such as one from a data source", "destroy with -refresh=false"] {
+        for word in ["base_url", "a literal or one from a data source", "destroy with -refresh=false"] {
             assert!(errors[0].text().contains(word), "{said:?}");
         }
+    });
+}
+
+/// An apply was advised, which would buy the gateway again. A destroy removes it from the state before it fails.
+#[test]
+fn a_destroy_after_the_resource_of_the_address_is_gone_buys_nothing() {
+    each_workspace(|site, workspace| {
+        let with = |base_url: &str| {
+            config(format!(
+                "{}provider \"damodel\" {{\n  alias = \"inner\"\n  base_url = {base_url}\n}}\n\
+                 resource \"damodel_cloud_disk\" \"data\" {{\n  provider = damodel.inner\n  name = \"data\"\n  \
+                 size_gb = 20\n  spec_id = 31\n}}\n",
+                Instance::new("gateway")
+            ))
+        };
+        let literal = format!("{:?}", site.base_url());
+        let unknown = with(&format!("damodel_instance.gateway.id == \"\" ? \"\" : {literal}"));
+        for has_refreshed in [false, true] {
+            workspace.apply_ok(&unknown);
+            workspace.made_long_ago();
+            let created = site.balance().created;
+            site.mutate(Mutation::ReleaseInstance { uid: site.live()[0].clone() });
+            if has_refreshed {
+                let (done, said) = workspace.try_destroy();
+                assert!(!done);
+                refusal(&said, &["a literal or one from a data source", "destroy with -refresh=false while"]);
+                assert_eq!(workspace.state().addresses(), ["damodel_cloud_disk.data"]);
+                workspace.write(&with(&literal));
+            }
+            workspace.run_ok(&["destroy", "-refresh=false", "-auto-approve", "-no-color", "-input=false"]);
+            assert!(workspace.state().addresses().is_empty());
+            assert_eq!(site.balance().created, created);
+        }
+        workspace.finish();
     });
 }
 

@@ -257,9 +257,9 @@ impl<C> ConfigurationState<C> {
                 "The provider's configuration is unknown until the apply",
                 format!(
                     "This needs the service, but the provider's {} is known only after an apply. Give the provider a \
-                     value that is known in the plan, such as one from a data source, or apply the resource that it \
-                     comes from first (with -target). If that resource no longer exists, destroy with -refresh=false, \
-                     which uses the value in the state: an apply would create the resource again.",
+                     value that is known in the plan, a literal or one from a data source, or apply the resource that \
+                     it comes from first (with -target). If that resource no longer exists, an apply would create it \
+                     again: destroy with -refresh=false while the state has it, and with a known value after that.",
                     arguments.join(", ")
                 ),
             ),
