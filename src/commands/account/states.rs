@@ -62,7 +62,7 @@ pub(in crate::commands) struct Held {
     pub(in crate::commands) new_disks: Vec<OrderedDisk>,
     /// The ids of the cloud disks that are mounted in an instance, without those that existed before.
     pub(in crate::commands) mounted: Vec<String>,
-    /// The attributes that tell which disks an instance takes with it.
+    /// The attributes that decide which disks are deleted with an instance.
     pub(in crate::commands) attributes: Value,
     pub(in crate::commands) age: AgeTerms,
 }
@@ -218,10 +218,9 @@ fn file(root: &Value) -> Result<Vec<Held>, NotAState> {
             let deposed = instance["deposed"].as_str();
             let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
             let address = format!("{module}{kind}.{name}{key}{deposed}");
-            // With `for_each` in its provider block, OpenTofu may write it for each instance, and with a key.
-            let parts = [&resource["provider"], &instance["provider"], &instance["instance_provider"]];
-            let provider: String = parts.into_iter().filter_map(Value::as_str).collect();
-            take(&mut held, kind, address, &provider, &instance["attributes"]).ok_or_else(odd)?;
+            // With `for_each` in its provider block, OpenTofu writes it for each instance instead, and with a key.
+            let provider = resource["provider"].as_str().or(instance["provider"].as_str()).unwrap_or_default();
+            take(&mut held, kind, address, provider, &instance["attributes"]).ok_or_else(odd)?;
         }
     }
     Ok(held)
@@ -400,7 +399,8 @@ mod tests {
         assert_eq!(read(&json!({"format_version": "1.0"})), Ok(Vec::new()));
     }
 
-    /// OpenTofu's `provider = damodel.by[each.key]`, and `show -json`, which has no configuration of a provider.
+    /// OpenTofu's `provider = damodel.by[each.key]` (its internal/states/statefile/version4.go, v1.9.4 and 1.13-dev), and
+    /// `show -json`, which has no configuration of a provider.
     #[test]
     fn a_provider_is_known_with_its_key_or_not_at_all() {
         let providers = |state: &Value| -> Vec<String> {
@@ -410,7 +410,7 @@ mod tests {
         let file = |resource: Value, instance: Value| {
             let mut resource =
                 json!({"mode": "managed", "type": "damodel_instance", "name": "i", "provider": resource});
-            let instance = |id: &str| json!({"attributes": {"id": id}, "instance_provider": instance[id]});
+            let instance = |id: &str| json!({"attributes": {"id": id}, "provider": instance[id]});
             resource["instances"] = ["a", "b"].map(instance).into_iter().collect();
             json!({"version": 4, "resources": [resource]})
         };
