@@ -161,7 +161,7 @@ const WORDS: [(&str, usize); 11] = [
     ("reviews", 1000),
     ("tested-and-assumed", 900),
     ("testing-modules", 850),
-    ("troubleshooting", 2100),
+    ("troubleshooting", 2000),
 ];
 
 #[test]
