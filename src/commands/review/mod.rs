@@ -12,7 +12,7 @@ use std::{
 };
 
 use clap::{Parser, ValueEnum};
-use jiff::{Zoned, civil::Date};
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 use self::{
     inputs::PlanInput,
@@ -99,7 +99,8 @@ pub async fn run(mut arguments: Arguments) -> Result<ExitCode, Failure> {
         let failure = Failure::new("two reports for one place: set FILE in --format FORMAT=FILE, another one for each");
         return wrong_usage(&failure, &mut io::stderr());
     }
-    review(&arguments, is_terminal, Zoned::now().date(), &mut io::stdin(), &mut io::stdout(), &mut io::stderr())
+    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+    review(&arguments, is_terminal, today, &mut io::stdin(), &mut io::stdout(), &mut io::stderr())
 }
 
 fn review(
