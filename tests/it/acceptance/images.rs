@@ -144,13 +144,14 @@ fn a_new_one_needs_an_instance() {
 fn a_protected_image_survives_the_replacement_of_its_builder() {
     each_workspace(|site, workspace| {
         let protected = "  deletion_protection = true\n";
-        workspace.apply_ok(&config(saved("one", protected)));
+        let other = Instance::new("other");
+        workspace.apply_ok(&config(format!("{}{other}", saved("one", protected))));
         let changes = site.changes();
         refusal(&workspace.try_plan(&["-destroy"]), &["deletion_protection = true"]);
-        workspace.write(&config(image("x", "one", protected).replace("damodel_instance.builder.id", "\"ins-other\"")));
+        let moved = image("x", "one", protected).replace("damodel_instance.builder.id", "damodel_instance.other.id");
+        workspace.write(&config(format!("{moved}{other}")));
         let said = workspace.try_plan(&[]);
-        let protection = said.iter().find(|said| said.is_error() && said.text().contains("deletion_protection = true"));
-        assert_eq!(protection.unwrap().attribute.as_deref(), Some("instance_id"));
+        assert_eq!(refusal(&said, &["deletion_protection = true"]).attribute.as_deref(), Some("instance_id"));
         // A replacement of the builder, forced or by an argument, is refused because of its image.
         workspace.write(&config(saved("one", protected)));
         let said = workspace.try_plan(&["-replace=damodel_instance.builder"]);

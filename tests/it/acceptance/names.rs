@@ -64,6 +64,8 @@ fn an_image_of_a_killed_save_whose_instance_is_replaced_in_the_same_plan_is_name
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done && says(&said, Severity::Error, "apply again in a few minutes"), "{said:?}");
         assert_eq!(site.requests("image_save"), 1);
+        workspace.minutes_pass();
+        workspace.apply_ok(&whole(&Instance::new("builder").set("gpu_num", 2)));
         workspace.finish();
     });
 }

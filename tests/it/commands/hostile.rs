@@ -1,7 +1,15 @@
 //! What commands print about a service whose texts are escape sequences, and the memory that its answers take.
 
-use std::{path::Path, process::Command};
+use std::{
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+};
 
+use damodel::{
+    api::Stage,
+    creation::{Journal, progress::beside},
+};
 use serde_json::{Value, json};
 use wiremock::{
     Mock, MockServer, ResponseTemplate,
@@ -10,7 +18,7 @@ use wiremock::{
 
 use crate::support::{plugin::BINARY, terraform::Run};
 
-const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\nerror: planted\r\u{202e}";
+pub(super) const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\nerror: planted\r\u{202e}";
 
 /// What decides about a record, and is no text of the service's users.
 const KEPT: [&str; 4] = ["instance_uid", "uid", "status", "payment_type"];
@@ -58,9 +66,14 @@ fn command(folder: &Path, service: &MockServer, program: &str, arguments: &[&str
 fn printed(folder: &Path, service: &MockServer, arguments: &[&str]) -> String {
     let Run { stdout, stderr, .. } = Run::of(command(folder, service, BINARY, arguments).output().unwrap());
     let text = stdout + &stderr;
+    harmless(arguments, &text);
+    text
+}
+
+/// Checks that a text changes no terminal.
+pub(super) fn harmless(arguments: &[&str], text: &str) {
     let harm = text.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
     assert!(harm.is_none() && !text.contains("\nerror: planted"), "{arguments:?}: {text:?}");
-    text
 }
 
 /// `ssh --jupyter` wrote the escape sequences, and a line break made two lines of one.
@@ -105,6 +118,37 @@ async fn no_command_writes_what_would_change_the_terminal() {
         let printed = printed(folder.path(), &refuses, arguments);
         assert!(printed.contains("error: planted"), "{printed}");
     }
+}
+
+/// The words of a plan and of a wait come from elsewhere too.
+#[tokio::test(flavor = "multi_thread")]
+async fn words_of_plans_and_waits_do_not_change_the_terminal() {
+    let service = MockServer::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/review/everything.json");
+    let mut plan: Value = serde_json::from_str(&std::fs::read_to_string(plan).unwrap()).unwrap();
+    for change in plan["resource_changes"].as_array_mut().unwrap() {
+        spoil(&mut change["address"], HOSTILE);
+        ["before", "after"].iter().for_each(|side| spoil(&mut change["change"][side], HOSTILE));
+    }
+    std::fs::write(folder.path().join("plan.json"), plan.to_string()).unwrap();
+    for format in ["markdown", "html", "text"] {
+        let printed = printed(folder.path(), &service, &["review", "plan.json", "--format", format]);
+        assert!(printed.contains("planted"), "{printed}");
+    }
+
+    let mut task = beside(&Journal::new(folder.path().join("pending"))).task("instance", format!("ins-7a1{HOSTILE}"));
+    task.sees(Stage { detail: Some(HOSTILE.to_owned()), ..Stage::new(HOSTILE) }, Some(HOSTILE));
+    let mut watch = command(folder.path(), &service, BINARY, &["watch", "--pending-dir", "pending"]);
+    let mut watch = watch.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("planted") {
+        assert!(lines.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+    harmless(&["watch"], &said);
 }
 
 /// 58 MiB of numbers in a member that nobody reads took 2 GB.

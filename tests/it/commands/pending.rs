@@ -19,7 +19,7 @@ use damodel::{
     },
     creation::{Accepted, Journal},
     provider::Environment,
-    sandbox::{Mutation, Options},
+    sandbox::{Mutation, Options, StateList},
 };
 use nix::unistd::{User, getuid};
 use secrecy::ExposeSecret;
@@ -27,6 +27,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use super::hostile::{HOSTILE, harmless};
 use crate::{
     sandbox::client::Site,
     support::{create::create, plugin::BINARY, terraform::Run},
@@ -129,6 +130,18 @@ async fn nothing_is_pending_where_nothing_was_created() {
     let scene = Scene::set().await;
     let said = scene.says(&[]).await.unwrap();
     assert_eq!(said, format!("Nothing is pending in {}.\n", scene.folder.path().display()));
+}
+
+#[tokio::test]
+async fn names_and_statuses_do_not_change_the_terminal() {
+    let scene = Scene::set().await;
+    let uid = scene.create().await.made.uid.to_string();
+    let fields = serde_json::json!({ "alias": HOSTILE });
+    scene.site.running.sandbox.set(StateList::Instances, &uid, &fields).unwrap();
+    scene.mutate(Mutation::SetInstanceStatus { uid: uid.clone(), status: HOSTILE.to_owned() });
+    let said = scene.says(&[]).await.unwrap();
+    assert!(said.contains(&uid) && said.contains("planted"), "{said}");
+    harmless(&["pending"], &said);
 }
 
 #[tokio::test]
