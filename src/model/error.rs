@@ -23,7 +23,7 @@ pub enum Error<E> {
     },
 }
 
-/// What a file is that begins so, as far as its first four bytes tell.
+/// The kind of a file with this beginning, as far as four bytes show it.
 pub fn described(begin: &str) -> String {
     let kinds = [
         ("vers", "it is a Git LFS pointer instead of the file (see git lfs pull)"),

@@ -26,8 +26,8 @@ pub(super) fn one_line() -> Validator {
     Validator::text("one line of printable ASCII", |key| trimmed(key).chars().all(|c| matches!(c, ' '..='~')))
 }
 
-/// The rule for an argument that names an instance. A llama server's `id`, which has a port, is none, and no UID is
-/// taken to be digits alone.
+/// The rule for an argument that names an instance: not a llama server's `id`, which has a port, and not digits alone,
+/// which are a number of the database.
 pub(super) fn instance_uid() -> Validator {
     Validator::text("an instance's UID: its id, not its database_id", |uid| {
         !uid.contains(|c: char| c.is_whitespace() || matches!(c, ':' | '/')) && !uid.bytes().all(|c| c.is_ascii_digit())

@@ -268,8 +268,8 @@ async fn open(login: &mut LoginUnderWay<'_>, socket: &Path) -> Result<(Client, V
     Ok((AgentClient::connect(stream), identities))
 }
 
-/// The keys of an agent (draft-miller-ssh-agent, section 3.5) that the library can read. It reads all or none, so that
-/// each is given to it alone, without the comment, which need not be UTF-8.
+/// The keys of an agent (draft-miller-ssh-agent, section 3.5) that the library can read. One that it cannot read
+/// would hide all others, so each is given to it alone, and without the comment, which need not be UTF-8.
 async fn identities(stream: &mut (impl AgentStream + Unpin)) -> Result<Vec<AgentIdentity>, keys::Error> {
     const REQUEST: [u8; 5] = [0, 0, 0, 1, 11];
     const ANSWER: u8 = 12;

@@ -14,7 +14,7 @@ use crate::provider::Environment;
 /// The time limit for all requests of a list.
 pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Why nothing is said about an object that is not in the account.
+/// The reason for an object that is not in the account and is not judged.
 pub(super) const UNSAID: &str = "not listed in the account, and the state has no provider configuration for it";
 
 /// Reads states; `-` is standard input.

@@ -26,7 +26,7 @@ use crate::{
 /// The statuses of objects that no plan can keep.
 const ENDING: [&str; 3] = ["failed", "released", "releasing"];
 
-/// The file, if nothing has its name.
+/// The path of the file, if it does not exist yet.
 pub(super) fn free(file: &Path, environment: &Environment) -> Result<PathBuf, Failure> {
     let path = environment.path(file)?;
     if path.symlink_metadata().is_ok() {

@@ -78,7 +78,7 @@ impl AskedService {
         Self { client }
     }
 
-    /// Which setting is missing, if nothing can be asked.
+    /// The missing setting, if the service cannot be asked.
     pub(super) fn check_configured(&self) -> Result<(), Missing> {
         self.client.check_configured()
     }

@@ -34,7 +34,7 @@ pub(super) fn overdue(instance: &Instance, now: Option<i64>) -> Option<Diagnosti
     Some(Diagnostic::warning(SUMMARY, detail).at(Path::to("max_age")))
 }
 
-/// An age in seconds as text. Seconds say nothing about an age of hours.
+/// An age in seconds as text, rounded to minutes from a minute on.
 pub(super) fn print_age(age: u64) -> String {
     print_duration(Duration::from_secs(if age < 60 { age } else { age - age % 60 }))
 }

@@ -27,7 +27,7 @@ const OLD_KEY: &str = "the server keeps its previous API key: api_key_wo has ano
                        previous key is unknown here; the only check was that the server requires one. To use the new \
                        one, change api_key_wo_version.";
 
-/// The fact of the warning about a compile beside which nothing serves.
+/// The fact of the warning about a compile during which no server runs.
 const UNSERVED: &str = "no server ran during the compile";
 
 /// The work on one server.

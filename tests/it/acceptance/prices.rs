@@ -258,7 +258,7 @@ fn an_apply_that_lacks_the_quotes_says_so_once() {
     });
 }
 
-/// Plans of other folders with this file differ, and none is of this run.
+/// Plans of other folders with this file differ, and this run stored no quote.
 #[test]
 fn quotes_that_differ_are_told() {
     each_workspace(|site, workspace| {

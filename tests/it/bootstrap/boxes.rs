@@ -112,7 +112,7 @@ fn two_instances_share_a_workspace_and_end_no_server_of_each_other() {
     assert_eq!((first.phase, first.failure), (Phase::Ready, None));
 }
 
-/// As after a data loader. Answers go to another folder, and one that does not fit is none.
+/// As after a data loader. Answers go to another folder, and one that does not fit is missing.
 #[test]
 fn full_shared_memory_hides_nothing() {
     let home = Home::new();

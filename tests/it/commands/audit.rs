@@ -117,7 +117,7 @@ fn what_is_billed_is_held_by_a_state_or_unmanaged() {
     });
 }
 
-/// Generates the configuration of import blocks, whose plan imports this many objects and changes none.
+/// Generates the configuration of import blocks, whose plan imports this many objects and changes no object.
 fn imports(workspace: &Workspace<'_>, number: usize) {
     workspace.run_ok(&["plan", "-no-color", "-input=false", "-generate-config-out=generated.tf", "-out=plan"]);
     let expected = format!("Plan: {number} to import, 0 to add, 0 to change, 0 to destroy.");

@@ -1,5 +1,5 @@
-//! The price of a plan on cores that are told apart by what they say about it: OpenTofu, which says nothing, and
-//! Terraform 1.16, which stores private data of plans.
+//! The price of a plan on OpenTofu, which does not show whether it plans or applies, and on Terraform 1.16, which
+//! stores private data of plans.
 
 use std::{fs, path::Path};
 

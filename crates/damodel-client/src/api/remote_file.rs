@@ -270,7 +270,7 @@ impl RemoteFile {
         if first != offset {
             return Err(RemoteError::NoRanges);
         }
-        // A weak tag does not tell bytes apart.
+        // Files with different bytes may have the same weak tag.
         let is_strong = |tag: &&HeaderValue| !self.has_no_tags && !tag.as_bytes().starts_with(b"W/");
         let version = (size, answer.headers().get(ETAG).filter(is_strong).cloned());
         let known = self

@@ -79,8 +79,9 @@ where
     }
 }
 
-/// Somebody hears each event of every test's thread. Whether anybody does is asked once for a place in the code, and
-/// kept for all threads: a place that is first passed while nobody hears stays silent in the test that reads the log.
+/// Subscribes every test's thread to events. The interest in an event is asked once for each place in the code, and
+/// kept for all threads: a place that a thread without a subscriber passes first is silent in the test that reads the
+/// log.
 fn hear() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Registry::default()).unwrap());

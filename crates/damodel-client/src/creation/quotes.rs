@@ -41,7 +41,7 @@ pub struct Quotes {
 pub struct Quoted<T> {
     /// The quote of this run of Terraform, else the newest one.
     pub quote: Option<T>,
-    /// Whether another one may be that of this plan: this run of Terraform has none, and the others differ.
+    /// Whether another one may be that of this plan: this run of Terraform stored no quote, and the others differ.
     pub is_ambiguous: bool,
     /// Whether this run of Terraform has planned before, or applies a saved plan.
     pub is_planned: bool,

@@ -213,7 +213,7 @@ pub struct CreatePlan<M> {
     pub diagnostics: Diagnostics,
 }
 
-/// The phase of a run in which the core asks for a plan, as far as the request tells it (plugin protocol,
+/// The phase of a run in which the core asks for a plan, as far as the request shows it (plugin protocol,
 /// Capabilities).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk {
@@ -221,7 +221,7 @@ pub enum Walk {
     Apply,
     /// The plan is shown to the operator.
     Plan,
-    /// Either: the core tells neither.
+    /// Either: the request does not show it.
     Unknown,
 }
 

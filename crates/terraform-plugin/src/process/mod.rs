@@ -60,7 +60,7 @@ mod system {
             Some(format!("{}@{}", self.0, started.unwrap_or_default()))
         }
 
-        /// The words of its command line after the program, on Linux; elsewhere none.
+        /// The words of its command line after the program; empty if this is not Linux.
         pub fn arguments(&self) -> Vec<String> {
             let line = fs::read_to_string(format!("/proc/{}/cmdline", self.0)).unwrap_or_default();
             line.split_terminator('\0').skip(1).map(str::to_owned).collect()
@@ -124,7 +124,7 @@ mod system {
             }
         }
 
-        /// The words of its command line after the program, on Linux; elsewhere none.
+        /// The words of its command line after the program; empty if this is not Linux.
         pub fn arguments(&self) -> Vec<String> {
             Vec::new()
         }

@@ -30,7 +30,7 @@ pub struct Facts {
     pub served: Option<(String, String)>,
     /// The questions that have no answer: it is not known, which is neither "missing" nor "changed".
     pub unanswered: BTreeSet<String>,
-    /// Whether one of them has none because no folder had room for it.
+    /// Whether one of them is missing because no folder had room for its answer.
     pub lacks_room: bool,
 }
 

@@ -75,7 +75,7 @@ fn write(path: &Path, record: &PendingRecord) -> io::Result<()> {
 }
 
 /// Syncs a directory: only then is a rename in it durable. Windows needs no sync, and some file systems (CIFS, shared
-/// folders of virtual machines) have none.
+/// folders of virtual machines) cannot.
 pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(windows) {
         return Ok(());

@@ -61,7 +61,7 @@ impl Call for plan_resource_change::Request {
         let (plan, replace) = server.plan(resource, request).await?;
         let (planned_state, mut planned_private, planned_identity, diagnostics) = parts(resource, plan);
         if planned_private.is_empty() {
-            // Without any, the plan of the apply would have nothing to be told by.
+            // By them the plan of the apply is recognized.
             planned_private = b"{}".to_vec();
         }
         let response = plan_resource_change::Response {
@@ -77,7 +77,7 @@ impl Call for plan_resource_change::Request {
 
 impl plan_resource_change::Request {
     /// Terraform 1.16 and newer give an apply the private data of the plan; from 1.9 on it allows deferrals in calls of
-    /// an apply and in no others (`-allow-deferral` of alpha builds apart). OpenTofu tells neither.
+    /// an apply and in no others (`-allow-deferral` of alpha builds apart). OpenTofu sends neither.
     fn walk(&self) -> Walk {
         match self.client_capabilities.unwrap_or_default() {
             client if client.store_planned_private && self.planned_private.is_empty() => Walk::Plan,
