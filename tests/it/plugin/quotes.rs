@@ -10,7 +10,7 @@ use damodel::{
 use terraform_plugin::testing::{PluginProcess, dynamic, object};
 use tokio::process::Command;
 
-use super::stall::{beside_a_site, beside_pending, server};
+use super::stall::{beside_a_site, beside_pending, instance, server};
 use crate::support::{plugin::BINARY, terraform::Site};
 
 fn program() -> Command {
@@ -27,15 +27,8 @@ async fn plan(
 ) -> (f64, Vec<u8>, Vec<String>) {
     let plugin = beside_pending(site, folder, command).await;
     let ty = server().registry().find(OfferKind::Resource, "damodel_instance").unwrap().ty.clone();
-    let arguments = vec![
-        ("name", Value::from("x")),
-        ("spec_id", 103.into()),
-        ("gpu_num", 1.into()),
-        ("image_id", 902.into()),
-        ("image_type", "public".into()),
-        ("payment_type", "Hourly".into()),
-        ("data_disk_expand_size_gb", 0.into()),
-    ];
+    let mut arguments = instance();
+    arguments.extend([("payment_type", "Hourly".into()), ("data_disk_expand_size_gb", 0.into())]);
     let config = dynamic(&ty, &object(&ty, arguments));
     let request = plan_resource_change::Request {
         type_name: "damodel_instance".to_owned(),

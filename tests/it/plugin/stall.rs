@@ -163,16 +163,15 @@ pub(super) async fn beside_pending(site: &Site, folder: &Path, mut command: toki
     plugin
 }
 
+/// The arguments of an instance.
+pub(super) fn instance() -> Vec<(&'static str, Value)> {
+    let numbers = [("spec_id", 103), ("gpu_num", 1), ("image_id", 902)].map(|(name, number)| (name, number.into()));
+    [("name", "x".into()), ("image_type", "public".into())].into_iter().chain(numbers).collect()
+}
+
 /// The plan of an instance.
 async fn plan_instance(client: ProviderClient<Channel>) -> Vec<Diagnostic> {
-    let arguments = vec![
-        ("name", Value::from("x")),
-        ("spec_id", 103.into()),
-        ("gpu_num", 1.into()),
-        ("image_id", 902.into()),
-        ("image_type", "public".into()),
-    ];
-    plan(client, "damodel_instance", arguments, false).await
+    plan(client, "damodel_instance", instance(), false).await
 }
 
 /// Runs a test beside a sandbox.
