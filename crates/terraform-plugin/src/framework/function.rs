@@ -2,9 +2,8 @@
 
 use super::{
     model::{FromValue, ToValue},
-    registry::OfferedFunction,
     schema::{Validator, description::rules},
-    value::{Type, Value},
+    value::Type,
 };
 
 /// A function that configurations call, as in `provider::acme::parse_address(…)`.
@@ -127,45 +126,4 @@ impl CallError {
     pub fn whole(text: impl Into<String>) -> Self {
         Self { text: text.into(), argument: None }
     }
-}
-
-impl OfferedFunction {
-    /// Parameters, result and description.
-    pub(crate) fn signature(&self) -> &Signature {
-        self.steps.signature()
-    }
-
-    /// Calls a function (plugin protocol, functions). The core's checks of the arguments are repeated here. With an
-    /// unknown argument the result is unknown.
-    pub(crate) fn call(&self, arguments: Vec<Value>) -> Result<Value, CallError> {
-        let signature = self.signature();
-        if arguments.len() < signature.parameters.len() {
-            return Err(CallError::whole(format!("it takes {} arguments", signature.parameters.len())));
-        }
-        for (position, (parameter, argument)) in signature.parameters.iter().zip(&arguments).enumerate() {
-            if let Some(text) = objection(parameter, argument) {
-                return Err(CallError { text, argument: Some(position) });
-            }
-        }
-        if !arguments.iter().all(Value::is_wholly_known) {
-            return Ok(Value::Unknown);
-        }
-        let mut arguments = arguments.into_iter();
-        let names = signature.parameters.iter().map(|parameter| parameter.name.clone());
-        let object = Value::object(names.map(|name| (name, arguments.next().unwrap_or_default())));
-        self.steps.call(&object).map_err(|FunctionError { text, parameter }| {
-            let mut parameters = signature.parameters.iter();
-            let argument = parameter.and_then(|blamed| parameters.position(|parameter| parameter.name == blamed));
-            CallError { text, argument }
-        })
-    }
-}
-
-/// The rule of its parameter that an argument breaks. The argument is not repeated, because it may be a secret.
-fn objection(parameter: &Parameter, argument: &Value) -> Option<String> {
-    if argument.is_null() {
-        return (!parameter.takes_null).then(|| "must not be null".to_owned());
-    }
-    let broken = parameter.validators.iter().find(|rule| !argument.is_unknown() && !rule.accepts(argument));
-    broken.map(|rule| format!("must be {}", rule.rule()))
 }

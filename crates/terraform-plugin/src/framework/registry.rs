@@ -6,11 +6,11 @@ use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 #[cfg(any(test, feature = "testing"))]
-use super::soundness::{ModelReader, argument_reader, reader};
+use super::model::{FromValue, ModelError, ToValue, to_value};
 use super::{
     diagnostics::{Diagnostic, Diagnostics},
     ephemeral::EphemeralResource,
-    function::{Function, Signature},
+    function::{CallError, Function, FunctionError, Parameter, Signature},
     identity::IdentitySchema,
     model::{Model, from_value},
     resource::{Action, DataSource, ListResource, Resource},
@@ -178,6 +178,62 @@ pub(crate) type OfferedEphemeralResource<C> = Offered<dyn EphemeralSteps<C>>;
 pub(crate) type OfferedFunction = Offered<dyn FunctionSteps>;
 pub(crate) type OfferedList<C> = Offered<dyn ListSteps<C>>;
 pub(crate) type OfferedResource<C> = Offered<dyn ResourceSteps<C>>;
+
+impl OfferedFunction {
+    /// Parameters, result and description.
+    pub(crate) fn signature(&self) -> &Signature {
+        self.steps.signature()
+    }
+
+    /// Calls a function (plugin protocol, functions). The core's checks of the arguments are repeated here. With an
+    /// unknown argument the result is unknown.
+    pub(crate) fn call(&self, arguments: Vec<Value>) -> Result<Value, CallError> {
+        let signature = self.signature();
+        if arguments.len() < signature.parameters.len() {
+            return Err(CallError::whole(format!("it takes {} arguments", signature.parameters.len())));
+        }
+        for (position, (parameter, argument)) in signature.parameters.iter().zip(&arguments).enumerate() {
+            if let Some(text) = objection(parameter, argument) {
+                return Err(CallError { text, argument: Some(position) });
+            }
+        }
+        if !arguments.iter().all(Value::is_wholly_known) {
+            return Ok(Value::Unknown);
+        }
+        let mut arguments = arguments.into_iter();
+        let names = signature.parameters.iter().map(|parameter| parameter.name.clone());
+        let object = Value::object(names.map(|name| (name, arguments.next().unwrap_or_default())));
+        self.steps.call(&object).map_err(|FunctionError { text, parameter }| {
+            let mut parameters = signature.parameters.iter();
+            let argument = parameter.and_then(|blamed| parameters.position(|parameter| parameter.name == blamed));
+            CallError { text, argument }
+        })
+    }
+}
+
+/// The rule of its parameter that an argument breaks. The argument is not repeated, because it may be a secret.
+fn objection(parameter: &Parameter, argument: &Value) -> Option<String> {
+    if argument.is_null() {
+        return (!parameter.takes_null).then(|| "must not be null".to_owned());
+    }
+    let broken = parameter.validators.iter().find(|rule| !argument.is_unknown() && !rule.accepts(argument));
+    broken.map(|rule| format!("must be {}", rule.rule()))
+}
+
+/// Reads a value as a model, and writes it again.
+#[cfg(any(test, feature = "testing"))]
+pub(super) type ModelReader = fn(&Value) -> Result<Value, ModelError>;
+
+#[cfg(any(test, feature = "testing"))]
+pub(super) fn reader<M: ToValue + FromValue>(value: &Value) -> Result<Value, ModelError> {
+    to_value(&from_value::<M>(value)?)
+}
+
+/// Reads the arguments of a function, which are never written.
+#[cfg(any(test, feature = "testing"))]
+fn argument_reader<A: FromValue>(value: &Value) -> Result<Value, ModelError> {
+    from_value::<A>(value).map(|_| value.clone())
+}
 
 /// An offer of one of the kinds.
 enum Offer<C> {

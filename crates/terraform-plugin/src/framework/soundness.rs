@@ -4,8 +4,7 @@
 use super::{
     diagnostics::Path,
     identity::IdentitySchema,
-    model::{FromValue, ModelError, ToValue, from_value, to_value},
-    registry::{OfferKind, OfferedFunction, Offering, Provider},
+    registry::{ModelReader, OfferKind, OfferedFunction, Offering, Provider, reader},
     schema::{Attribute, AttributeType, Nesting, Replacement, Requirement, Schema, Validator},
     server::Server,
     value::{Type, Value},
@@ -14,18 +13,6 @@ use super::{
 /// Names that the core reserves at the top of a configuration (plugin protocol, schema validity).
 const RESERVED: [&str; 7] = ["connection", "count", "depends_on", "for_each", "lifecycle", "provider", "provisioner"];
 const RESERVED_IN_PROVIDERS: [&str; 2] = ["alias", "version"];
-
-/// Reads a value as a model, and writes it again.
-pub(super) type ModelReader = fn(&Value) -> Result<Value, ModelError>;
-
-pub(super) fn reader<M: ToValue + FromValue>(value: &Value) -> Result<Value, ModelError> {
-    to_value(&from_value::<M>(value)?)
-}
-
-/// Reads the arguments of a function, which are never written.
-pub(super) fn argument_reader<A: FromValue>(value: &Value) -> Result<Value, ModelError> {
-    from_value::<A>(value).map(|_| value.clone())
-}
 
 impl<P: Provider> Server<P> {
     /// The faults of the provider's declarations, for its tests: schemas that the core would refuse, and models that
