@@ -34,8 +34,9 @@ pub(crate) mod words;
 pub use client::{DestroyFallback, OnLeftover, ProviderClient};
 pub use configuration::Configuration;
 pub(crate) use configuration::token_of_environment;
-pub use environment::{Environment, NoHome, Silence, home_of_user};
+pub use environment::{Environment, NoHome, home_of_user};
 pub(crate) use errors::database_id_hint;
+pub use llama_server::Silence;
 /// Not part of the provider's interface: tests/it/bootstrap runs the program with real shells.
 #[doc(hidden)]
 pub use llama_server::bootstrap;

@@ -6,7 +6,6 @@ use std::{
     collections::BTreeMap,
     env, fmt, fs,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 #[cfg(unix)]
@@ -15,6 +14,7 @@ use nix::unistd::{User, getuid};
 use crate::{
     api::{Proxies, trimmed},
     creation::Scope,
+    provider::Silence,
 };
 
 /// The home directory: Windows has the second one.
@@ -46,21 +46,6 @@ pub struct Environment {
     variables: BTreeMap<String, String>,
     directory: PathBuf,
     pub(super) silence: Silence,
-}
-
-/// The silence after which a model server may hang. Tests wait less.
-#[derive(Clone, Copy, Debug)]
-pub struct Silence {
-    /// The wait for an answer before a second request is sent.
-    pub before_second: Duration,
-    /// The silence of each of the two requests.
-    pub of_each: Duration,
-}
-
-impl Default for Silence {
-    fn default() -> Self {
-        Self { before_second: Duration::from_secs(10), of_each: Duration::from_secs(30) }
-    }
 }
 
 impl Environment {

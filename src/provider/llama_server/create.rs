@@ -9,7 +9,6 @@ use super::{
     outcome::{Conclusion, NOTHING_STARTED, Operation},
     session::InstanceSession,
     status,
-    trial::Trial,
     watch::WorkProgress,
     work::{Order, Work},
 };
@@ -82,8 +81,8 @@ impl LlamaServer {
                 && !self.api_key_wo_version.is_null()
                 && prior.api_key_wo_version == self.api_key_wo_version
                 && prior.environment == self.environment,
-            trial: Trial::of(self, self.key(config)),
-            previous_trial: Some((Trial::of(prior, prior.key(config)), previous_secrets)),
+            trial: self.trial(self.key(config)),
+            previous_trial: Some((prior.trial(prior.key(config)), previous_secrets)),
             order: Some(Order { job, owner, ends_rival: prior.status.as_str() == Some(status::DISPLACED) }),
             watch: WorkProgress::new(task),
             restored: None,

@@ -2,11 +2,12 @@
 
 use tokio::time::Instant;
 
+use bigdecimal::BigDecimal;
+
 use super::{
-    bootstrap::{Build, Facts, FailureKind, Fingerprint, Job, JobFailure, JobReport, Phase, Previous},
-    model_file, recipe,
+    bootstrap::{Build, Facts, FailureKind, Fingerprint, Job, JobFailure, JobReport, Phase, Previous, recipe},
+    model_file,
 };
-use crate::framework::value::Number;
 
 /// How often one apply resumes work that was interrupted, as by a reboot.
 const RESUMPTIONS: usize = 3;
@@ -85,7 +86,7 @@ pub(super) struct Tried {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct TrialAnswers {
     /// The tokens per second; `None` if the answer was too short to tell.
-    pub(super) speed: Option<Number>,
+    pub(super) speed: Option<BigDecimal>,
     /// The name of the model; `None` if the server did not report it.
     pub(super) model_name: Option<String>,
 }

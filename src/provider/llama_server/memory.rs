@@ -5,7 +5,7 @@ use std::{fmt::Display, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    bootstrap::{FailureKind, is_processor},
+    bootstrap::{DRIVER, FailureKind, is_processor},
     log_in::pin_argument,
     model::LlamaServer,
     options::{self, MemoryEffect},
@@ -28,11 +28,8 @@ use crate::{
 const LOGIN: Duration = Duration::from_secs(10);
 /// The longest that the whole check takes.
 const CHECK: Duration = Duration::from_secs(40);
-/// The command that prints the memory of each GPU in MiB.
-pub(super) const QUERY: &str = concat!(
-    include_str!("bootstrap/script/driver.sh"),
-    "find_driver; with_driver nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits\n"
-);
+/// The command that prints the memory of each GPU in MiB, after [`DRIVER`].
+const QUERY: &str = "find_driver; with_driver nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits\n";
 /// Prints the home, and the models in the folder of a file and in the default one.
 const MODELS: &str = r#"folder=${1%/*}
 case $folder in "~" | "~/"*) folder=$HOME${folder#"~"};; esac
@@ -280,7 +277,7 @@ async fn at_its_source(
 
 /// The memory of each GPU in bytes.
 async fn cards(session: &Session) -> Result<Vec<u64>, String> {
-    let output = session.script(QUERY, &[]).await.map_err(|error| error.to_string())?;
+    let output = session.script(&[DRIVER, QUERY].concat(), &[]).await.map_err(|error| error.to_string())?;
     card_rows(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| "nvidia-smi reports no memory".to_owned())
 }
 

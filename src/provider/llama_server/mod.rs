@@ -24,7 +24,6 @@ mod outcome;
 mod package;
 mod plan;
 mod read;
-mod recipe;
 mod restart;
 mod schema;
 mod session;
@@ -39,6 +38,7 @@ mod watch;
 mod work;
 
 use self::model::LlamaServer;
+pub use self::session::Silence;
 pub(super) use self::{restart::Restart, tunnel::Tunnel};
 use super::ProviderClient;
 use crate::framework::{

@@ -1,14 +1,25 @@
 //! The typed model of `damodel_llama_server`, and its private data, which has no secret.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use super::bootstrap::{Fingerprint, Job, JobReport};
+use super::{
+    bootstrap::{Fingerprint, Job, JobReport},
+    trial::{Trial, TrialProbe},
+};
 use crate::{
-    framework::{Attr, Private, Secret, timeouts::Timeouts, value::Number},
+    framework::{
+        Attr, Private, Secret,
+        timeouts::{Timeouts, parse_duration},
+        value::Number,
+    },
     provider::login::{Access, Login, Ssh, WriteOnly},
 };
+
+/// How long a start may take if the state does not say.
+const READY: Duration = Duration::from_secs(10 * 60);
 
 /// A `damodel_llama_server`, as configured, planned or stored. Its attributes are described in the schema.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -141,6 +152,18 @@ impl LlamaServer {
     /// What is known of its process.
     pub(super) fn process(&self) -> Process {
         self.process.known().cloned().unwrap_or_default()
+    }
+
+    /// The requests to it, with this key, that decide whether it serves.
+    pub(super) fn trial(&self, api_key: Option<SecretString>) -> Trial<'_> {
+        let probe = self.probe.known().map(|probe| TrialProbe {
+            endpoint: probe.endpoint.as_str(),
+            prompt: probe.prompt.as_str(),
+            max_tokens: probe.max_tokens.known().copied(),
+            expect: probe.expect.as_str(),
+        });
+        let ready = self.ready_timeout.as_str().and_then(parse_duration).unwrap_or(READY);
+        Trial::new(self.listens(), self.model.as_str().unwrap_or_default(), probe.unwrap_or_default(), ready, api_key)
     }
 
     /// The token by which the instance knows this resource, if it is known.

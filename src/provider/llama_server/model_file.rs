@@ -1,7 +1,7 @@
 //! The model's file in the instance.
 
 use super::bootstrap::{Facts, FailureKind, Job, JobFailure, Question};
-use crate::{model::described, review::rules::and_more};
+use crate::model::described;
 
 /// How many of the models that are there an error names.
 pub(super) const SHOWN: usize = 40;
@@ -113,7 +113,7 @@ pub(super) fn list(mut lines: Vec<String>) -> Option<String> {
     let more = lines.len().saturating_sub(SHOWN);
     lines.truncate(SHOWN);
     if more > 0 {
-        lines.push(format!("... {}", and_more(more)));
+        lines.push(format!("... and {more} more"));
     }
     (!lines.is_empty()).then(|| lines.join("\n"))
 }

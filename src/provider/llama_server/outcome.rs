@@ -9,7 +9,7 @@ use super::{
     work::{End, Ended, Return},
 };
 use crate::{
-    framework::{Attr, Diagnostic, Diagnostics, Outcome, Private},
+    framework::{Attr, Diagnostic, Diagnostics, Outcome, Private, value::Number},
     provider::words::capitalized,
 };
 
@@ -38,9 +38,16 @@ pub(super) const NOTHING_RESTARTED: &str = "Nothing was restarted. Running serve
 pub(super) const NOT_HEARD: &str = "Whether the instance received the change is unknown. The state keeps the previous \
                                     values; the next apply sends the change again, or resumes it.";
 
-impl Ended {
+/// What follows from an end of the work.
+pub(super) trait Concluded {
     /// The table: what is kept after this end of an operation, and the sentence that says so.
-    pub(super) fn kept(&self, operation: Operation) -> (Keep, &'static str) {
+    fn kept(&self, operation: Operation) -> (Keep, &'static str);
+    /// The diagnostics of this end. `now` is the sentence of [`Self::kept`].
+    fn diagnostics(&self, server: &LlamaServer, now: &str) -> Diagnostics;
+}
+
+impl Concluded for Ended {
+    fn kept(&self, operation: Operation) -> (Keep, &'static str) {
         use {End::*, Keep::*, Operation::*};
         let has_previous = self.report.previous.is_some();
         let has_ended = self.report.process.as_ref().is_some_and(|process| !process.is_alive);
@@ -99,8 +106,7 @@ impl Ended {
         }
     }
 
-    /// The diagnostics of this end. `now` is the sentence of [`Self::kept`].
-    pub(super) fn diagnostics(&self, server: &LlamaServer, now: &str) -> Diagnostics {
+    fn diagnostics(&self, server: &LlamaServer, now: &str) -> Diagnostics {
         match &self.end {
             End::Served(_) => failure::notes(server, &self.report).into_iter().collect(),
             End::Refused => failure::refused(server, &self.report, now).into(),
@@ -209,7 +215,7 @@ impl LlamaServer {
                 if self.process.is_unknown() {
                     self.take_report(&ended.now);
                 }
-                let tokens_per_second = answers.speed.clone().into();
+                let tokens_per_second = answers.speed.clone().map(Number::from).into();
                 self.process = Attr::Known(Process { tokens_per_second, ..self.process() });
             }
             _ => self.take_report(&ended.now),

@@ -12,10 +12,9 @@ use super::{
     model::{LlamaServer, Probe},
     option_files,
     options::WORKSPACE,
-    outcome::{NOTHING_RESTARTED, Operation},
+    outcome::{Concluded as _, NOTHING_RESTARTED, Operation},
     schema,
     session::{InstanceSession, Trouble},
-    trial::Trial,
     watch::{WorkProgress, stage},
     work::{End, Work},
 };
@@ -23,6 +22,7 @@ use crate::{
     framework::{
         self, ActionProgress, Attr, Diagnostic, Diagnostics, Private, Result, Schema, Secret, StepContext, Type,
         schema::{Attribute, Validator},
+        value::Number,
     },
     provider::{
         ProviderClient,
@@ -153,7 +153,7 @@ async fn restart(
     if let Some(endpoint) = &report.endpoint {
         server.probe = Attr::Known(Probe { endpoint: endpoint.as_str().into(), ..Probe::default() });
     }
-    let mut trial = Trial::of(&server, server.key(&server));
+    let mut trial = server.trial(server.key(&server));
     trial.is_key_unknown = report.has_key && server.api_key.is_null();
     if trial.is_key_unknown {
         progress
@@ -181,7 +181,11 @@ async fn restart(
     let (_, now) = ended.kept(Operation::Restart);
     if let End::Served(answers) = &ended.end {
         let pid = ended.now.process.as_ref().map(|process| process.pid).unwrap_or_default();
-        let speed = answers.speed.as_ref().map(|speed| format!(", {speed} tokens per second")).unwrap_or_default();
+        let speed = answers
+            .speed
+            .clone()
+            .map(|speed| format!(", {} tokens per second", Number::from(speed)))
+            .unwrap_or_default();
         progress.say(format!("ready: process {pid}{speed}"));
         work.watch.done(&ended.now);
         return Ok(Diagnostics::new());

@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 use super::bootstrap::{JobReport, Malformed, ServerPlace, Verb, no_room, program, room_question};
 use crate::{
     api::Progress,
-    provider::Silence,
     ssh::{self, Pin, Session, Target},
 };
 
@@ -19,6 +18,21 @@ const ATTEMPTS: usize = 3;
 const SETTLING: usize = 4;
 /// The wait between two reports.
 const BETWEEN: Duration = Duration::from_millis(500);
+
+/// The silence after which a model server may hang. Tests wait less.
+#[derive(Clone, Copy, Debug)]
+pub struct Silence {
+    /// The wait for an answer before a second request is sent.
+    pub before_second: Duration,
+    /// The silence of each of the two requests.
+    pub of_each: Duration,
+}
+
+impl Default for Silence {
+    fn default() -> Self {
+        Self { before_second: Duration::from_secs(10), of_each: Duration::from_secs(30) }
+    }
+}
 
 /// A login to an instance.
 #[derive(Debug)]

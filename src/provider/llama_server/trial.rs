@@ -1,7 +1,9 @@
 //! The requests to a server: those of an apply, which decide whether it serves, and the health check of a refresh.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, str::FromStr, time::Duration};
 
+use bigdecimal::BigDecimal;
+use jiff::fmt::friendly::SpanPrinter;
 use regex::Regex;
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -10,20 +12,12 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::{
     bootstrap::{FailureKind, JobFailure, JobReport, Verb},
     decide::TrialAnswers,
-    model::{LlamaServer, Probe},
     options,
-    session::{InstanceSession, Trouble},
+    session::{InstanceSession, Silence, Trouble},
 };
 use crate::{
     api::{ChatAnswer, ChatMessage, ChatRequest},
-    framework::{
-        timeouts::{parse_duration, print_duration},
-        value::Number,
-    },
-    provider::{
-        Silence,
-        login::chat::{self, ChatFailure, Health},
-    },
+    provider::login::chat::{self, ChatFailure, Health},
     ssh,
 };
 
@@ -31,12 +25,23 @@ use crate::{
 const MIN_PROBE: Duration = Duration::from_secs(60);
 /// The shortest time for a health check.
 const MIN_HEALTH: Duration = Duration::from_secs(5);
-/// How long a start may take if the state does not say.
-const READY: Duration = Duration::from_secs(10 * 60);
 /// How long the name of the model is waited for.
 const NAME: Duration = Duration::from_secs(10);
 /// The longest part of an answer that an error shows, in characters.
 const MAX_SHOWN: usize = 200;
+
+/// The request that decides whether a server serves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TrialProbe<'a> {
+    /// What is asked: a chat, unless it is `health`, `embeddings` or `rerank`.
+    pub(super) endpoint: Option<&'a str>,
+    /// The question.
+    pub(super) prompt: Option<&'a str>,
+    /// The longest answer, in tokens.
+    pub(super) max_tokens: Option<i64>,
+    /// A regular expression that the answer matches.
+    pub(super) expect: Option<&'a str>,
+}
 
 /// The requests of an apply to one server.
 #[derive(Clone)]
@@ -45,7 +50,7 @@ pub(super) struct Trial<'a> {
     /// The API key of the server.
     api_key: Option<SecretString>,
     model: &'a str,
-    probe: Option<&'a Probe>,
+    probe: TrialProbe<'a>,
     /// How long a start may take until the probe is answered.
     ready_timeout: Duration,
     /// Whether the server has a key that is not known here: its refusal to answer without one is enough.
@@ -56,16 +61,15 @@ pub(super) struct Trial<'a> {
 type Answer = Option<Result<TrialAnswers, JobFailure>>;
 
 impl<'a> Trial<'a> {
-    /// The requests to this server, which has this key.
-    pub(super) fn of(server: &'a LlamaServer, api_key: Option<SecretString>) -> Self {
-        Self {
-            port: server.listens(),
-            api_key,
-            model: server.model.as_str().unwrap_or_default(),
-            probe: server.probe.known(),
-            ready_timeout: server.ready_timeout.as_str().and_then(parse_duration).unwrap_or(READY),
-            is_key_unknown: false,
-        }
+    /// The requests to the server on a port, which loads a model until it is ready and has this key.
+    pub(super) fn new(
+        port: u16,
+        model: &'a str,
+        probe: TrialProbe<'a>,
+        ready_timeout: Duration,
+        api_key: Option<SecretString>,
+    ) -> Self {
+        Self { port, api_key, model, probe, ready_timeout, is_key_unknown: false }
     }
 
     /// The same for a server that has a key or not, and whose key this one is or not.
@@ -79,7 +83,7 @@ impl<'a> Trial<'a> {
     /// The instance cannot be asked; the work goes on.
     pub(super) async fn once(&self, instance: &mut InstanceSession, begun: Instant) -> Result<Answer, Trouble> {
         let by = begun + self.ready_timeout;
-        let limit = print_duration(self.ready_timeout);
+        let limit = SpanPrinter::new().unsigned_duration_to_string(&self.ready_timeout).replace(' ', "");
         // A check that begins just before the limit gets its answer, which shows the state of the server.
         let health_by = by.max(Instant::now() + MIN_HEALTH).min(instance.deadline);
         let health = match timeout_at(health_by, chat::health(instance.session(), self.port)).await {
@@ -141,13 +145,13 @@ impl<'a> Trial<'a> {
     }
 
     /// Asks the probe. A server with a key first has to refuse a chat without it.
-    async fn probe(&self, instance: &InstanceSession) -> Result<Result<Option<Number>, JobFailure>, ChatFailure> {
+    async fn probe(&self, instance: &InstanceSession) -> Result<Result<Option<BigDecimal>, JobFailure>, ChatFailure> {
         let (session, key) = (instance.session(), self.api_key.as_ref());
         if let Some(failure) = self.ignores_key(instance).await? {
             return Ok(Err(failure));
         }
-        let prompt = self.probe.and_then(|probe| probe.prompt.as_str()).unwrap_or(options::PROMPT);
-        let (path, body, pointer) = match self.probe.and_then(|probe| probe.endpoint.as_str()) {
+        let prompt = self.probe.prompt.unwrap_or(options::PROMPT);
+        let (path, body, pointer) = match self.probe.endpoint {
             Some("health") => return Ok(Ok(None)),
             Some("embeddings") => {
                 ("/v1/embeddings", json!({ "model": self.model, "input": prompt }), "/data/0/embedding/0")
@@ -198,19 +202,19 @@ fn no_inference(text: String) -> Answer {
 }
 
 /// The chat of the probe.
-fn question(probe: Option<&Probe>, model: &str) -> ChatRequest {
-    let prompt = probe.and_then(|probe| probe.prompt.as_str()).unwrap_or(options::PROMPT);
+fn question(probe: TrialProbe<'_>, model: &str) -> ChatRequest {
+    let prompt = probe.prompt.unwrap_or(options::PROMPT);
     let message = ChatMessage { role: "user".to_owned(), content: prompt.to_owned() };
     ChatRequest {
-        max_tokens: Some(probe.and_then(|probe| probe.max_tokens.known().copied()).unwrap_or(1)),
+        max_tokens: Some(probe.max_tokens.unwrap_or(1)),
         temperature: Some(0.into()),
         ..ChatRequest::new(model, vec![message])
     }
 }
 
 /// Judges the answer to a chat. A model that thinks first may spend all its tokens on that, so its thoughts count too.
-fn judge(answer: &ChatAnswer, probe: Option<&Probe>) -> Result<Option<Number>, JobFailure> {
-    if let Some(pattern) = probe.and_then(|probe| probe.expect.as_str())
+fn judge(answer: &ChatAnswer, probe: TrialProbe<'_>) -> Result<Option<BigDecimal>, JobFailure> {
+    if let Some(pattern) = probe.expect
         && let Ok(expected) = Regex::new(pattern)
     {
         let thoughts = answer.response.pointer("/choices/0/message/reasoning_content").and_then(Value::as_str);
@@ -225,7 +229,8 @@ fn judge(answer: &ChatAnswer, probe: Option<&Probe>) -> Result<Option<Number>, J
     // A single token comes with the prompt, and has no time of its own.
     let is_timed = timing("predicted_n").is_none_or(|tokens| tokens > 1.0);
     let speed = timing("predicted_per_second").filter(|speed| is_timed && speed.is_finite() && *speed > 0.0);
-    Ok(speed.and_then(|speed| Number::try_from((speed * 100.0).round() / 100.0).ok()))
+    // From its shortest text: the nearest float of 41.67 is a little more.
+    Ok(speed.and_then(|speed| BigDecimal::from_str(&((speed * 100.0).round() / 100.0).to_string()).ok()))
 }
 
 /// The result of the health check of a server whose process is running.
@@ -246,9 +251,9 @@ const LAST_LOOK: Duration = Duration::from_secs(10);
 /// The wait before the second check of a server that seems dead: one wrong answer decides nothing.
 const BETWEEN: Duration = Duration::from_secs(1);
 
-/// Checks the health of a server. `seen` is the report that shows its process.
-pub(super) async fn look(server: &LlamaServer, seen: &JobReport, instance: &mut InstanceSession) -> TrialLook {
-    let (port, silence) = (server.listens(), instance.silence);
+/// Checks the health of the server on a port. `seen` is the report that shows its process.
+pub(super) async fn look(port: u16, seen: &JobReport, instance: &mut InstanceSession) -> TrialLook {
+    let silence = instance.silence;
     for is_last in [false, true] {
         let ask = || async {
             match chat::health(instance.session(), port).await {
@@ -319,7 +324,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::framework::Attr;
 
     fn answer(content: &str, more: &Value) -> ChatAnswer {
         let mut whole =
@@ -332,26 +336,27 @@ mod tests {
 
     #[test]
     fn any_answer_serves_unless_one_is_expected() {
-        assert_eq!(judge(&answer("", &json!({})), None), Ok(None));
-        let probe = Probe { expect: "(?i)^pong".into(), ..Probe::default() };
-        assert_eq!(judge(&answer("Pong!", &json!({})), Some(&probe)), Ok(None));
-        let reason = judge(&answer("ping", &json!({})), Some(&probe)).unwrap_err().text;
+        assert_eq!(judge(&answer("", &json!({})), TrialProbe::default()), Ok(None));
+        let probe = TrialProbe { expect: Some("(?i)^pong"), ..TrialProbe::default() };
+        assert_eq!(judge(&answer("Pong!", &json!({})), probe), Ok(None));
+        let reason = judge(&answer("ping", &json!({})), probe).unwrap_err().text;
         assert_eq!(reason, r#"the answer to the probe does not match probe.expect ("(?i)^pong"): "ping""#);
     }
 
     #[test]
     fn the_speed_is_told_unless_the_answer_is_too_short() {
         let timings = |tokens: i64| json!({"timings": {"predicted_n": tokens, "predicted_per_second": 41.666}});
-        assert_eq!(judge(&answer("x", &timings(12)), None), Ok(Some("41.67".parse().unwrap())));
-        assert_eq!(judge(&answer("x", &timings(1)), None), Ok(None));
-        assert_eq!(judge(&answer("x", &json!({"timings": {"predicted_per_second": 0.0}})), None), Ok(None));
+        let speed = |timings: &Value| judge(&answer("x", timings), TrialProbe::default());
+        assert_eq!(speed(&timings(12)), Ok(Some("41.67".parse().unwrap())));
+        assert_eq!(speed(&timings(1)), Ok(None));
+        assert_eq!(speed(&json!({"timings": {"predicted_per_second": 0.0}})), Ok(None));
     }
 
     #[test]
     fn a_probe_asks_for_one_token_unless_it_is_configured() {
-        assert_eq!(question(None, "/m").max_tokens, Some(1));
-        let probe = Probe { prompt: "Who?".into(), max_tokens: Attr::Known(5), ..Probe::default() };
-        let asked = question(Some(&probe), "/m");
+        assert_eq!(question(TrialProbe::default(), "/m").max_tokens, Some(1));
+        let probe = TrialProbe { prompt: Some("Who?"), max_tokens: Some(5), ..TrialProbe::default() };
+        let asked = question(probe, "/m");
         assert_eq!((asked.max_tokens, asked.messages[0].content.as_str()), (Some(5), "Who?"));
     }
 

@@ -107,7 +107,7 @@ async fn stop_unresponsive(
     };
     let seen = instance.run(&Verb::Look).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;
     refused(&seen, failure::refused)?;
-    if trial::look(prior, &seen, instance).await != TrialLook::Dead {
+    if trial::look(prior.listens(), &seen, instance).await != TrialLook::Dead {
         return Ok(());
     }
     let checked = check(job, false, instance, None).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;

@@ -7,9 +7,10 @@ use tokio::time::Instant;
 use super::{
     bootstrap::{
         Binary, Build, Facts, FailureKind, Fingerprint, Job, JobFailure, JobReport, Phase, Previous, Start, Verb,
+        recipe,
     },
     decide::{Goal, History, Step, TrialAnswers, Tried, decide, is_cured_by_source, is_under_way},
-    logout, package, recipe,
+    logout, package,
     session::{InstanceSession, Trouble},
     survey,
     trial::Trial,

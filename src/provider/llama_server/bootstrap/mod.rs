@@ -13,6 +13,7 @@ mod kinds;
 mod messages;
 mod phase;
 mod program;
+pub(super) mod recipe;
 mod report;
 mod shell;
 mod start;
@@ -24,7 +25,7 @@ pub use self::{
     kinds::{FailureKind, JobFailure, Malformed},
     messages::{no_room, room_question},
     phase::Phase,
-    program::{Verb, is_passable, program},
+    program::{DRIVER, Verb, is_passable, program},
     report::{Compile, Download, JobReport, Previous, Process},
     start::{
         Binary, CMAKE_WHERE_KNOWN, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree, is_processor,

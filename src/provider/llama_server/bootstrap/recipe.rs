@@ -1,9 +1,11 @@
 //! The settings of a compile: a pure function of the job and the facts about the instance.
 
 use super::{
-    bootstrap::{CMAKE_WHERE_KNOWN, Facts, FailureKind, Job, JobFailure, Recipe, Toolkit},
-    package::{self, short_hash},
-    source,
+    super::{
+        package::{self, short_hash},
+        source,
+    },
+    CMAKE_WHERE_KNOWN, Facts, FailureKind, Job, JobFailure, Recipe, Toolkit,
 };
 
 /// The memory that a compiler needs at most, in MiB.
@@ -21,7 +23,7 @@ const TOOLS: &[(&str, &[&str])] = &[
 ];
 
 /// Chooses the settings.
-pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, JobFailure> {
+pub(in super::super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, JobFailure> {
     let architectures = architectures(job, facts)?;
     let has = |programs: &[&str]| programs.iter().any(|program| facts.tools.iter().any(|tool| tool == program));
     let missing: Vec<&str> = TOOLS.iter().filter(|(_, programs)| !has(programs)).map(|(what, _)| *what).collect();
@@ -57,7 +59,7 @@ pub(super) fn choose(job: &Job, facts: &Facts) -> Result<Recipe, JobFailure> {
 }
 
 /// The CUDA architecture of a card that the prebuilt server cannot use.
-pub(super) fn of_an_old_card(card: &str) -> Option<&'static str> {
+pub(in super::super) fn of_an_old_card(card: &str) -> Option<&'static str> {
     let mut words = card.split(|c: char| !c.is_ascii_alphanumeric());
     let (_, architecture) =
         words.find_map(|word| OLD_CARDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)))?;
@@ -143,7 +145,7 @@ mod tests {
     use rstest::rstest;
 
     use super::{
-        super::bootstrap::Build,
+        super::Build,
         FailureKind::{Architecture, MissingToolkit},
         *,
     };
