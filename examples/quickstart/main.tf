@@ -8,11 +8,10 @@ data "damodel_public_image" "gpu" {
 # The instance is billed by the hour until `terraform destroy`. Specification and image are fixed: a lookup of the cheapest or newest one
 # may change between two runs, and a change replaces the instance.
 resource "damodel_instance" "first" {
-  name       = var.name # changed in place: the instance keeps running
-  gpu_num    = var.gpu_num
-  spec_type  = var.spec_type
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name      = var.name # changed in place: the instance keeps running
+  gpu_num   = var.gpu_num
+  spec_type = var.spec_type
+  image     = data.damodel_public_image.gpu.image_url
 }
 
 # Optional: a model that the instance downloads and serves, started over SSH.

@@ -28,11 +28,10 @@ resource "damodel_cloud_disk" "data" {
 }
 
 resource "damodel_instance" "workbench" {
-  name       = var.name
-  spec_id    = data.damodel_spec.gpu.spec_id
-  gpu_num    = var.gpu_num
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name    = var.name
+  spec_id = data.damodel_spec.gpu.spec_id
+  gpu_num = var.gpu_num
+  image   = data.damodel_public_image.gpu.image_url
 
   exist_disks = [{
     disk_id = damodel_cloud_disk.data.disk_id

@@ -15,8 +15,7 @@ resource "damodel_cloud_disk" "models" {
 resource "damodel_instance" "gpu" {
   name              = var.name
   candidates        = var.candidates
-  image_id          = var.image_id
-  image_type        = var.image_type
+  image             = var.image
   external_ip       = var.external_ip
   wait_for_capacity = var.wait_for_capacity
 
@@ -27,7 +26,7 @@ resource "damodel_instance" "gpu" {
 
   lifecycle {
     # Another image would replace the instance.
-    ignore_changes = [image_id]
+    ignore_changes = [image]
   }
 }
 

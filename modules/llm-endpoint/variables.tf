@@ -19,20 +19,9 @@ variable "candidates" {
   }
 }
 
-variable "image_id" {
-  description = "The image of the instance. Another one does not replace the instance."
-  type        = number
-}
-
-variable "image_type" {
-  description = "`public` or `private`."
+variable "image" {
+  description = "The full address of the instance's image. Another one does not replace the instance."
   type        = string
-  default     = "public"
-
-  validation {
-    condition     = contains(["public", "private"], var.image_type)
-    error_message = "image_type must be public or private."
-  }
 }
 
 variable "disk_spec_id" {

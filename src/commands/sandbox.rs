@@ -189,14 +189,14 @@ fn introduction(running: &Running) -> String {
     format!(
         r#"export DAMODEL_BASE_URL='{base_url}'
 export DAMODEL_API_TOKEN='{token}'
-export DAMODEL_API_KEY='{chat_key}'
+export DAMODEL_CHAT_API_KEY='{chat_key}'
 export DAMODEL_REGION='cn-east-1'
 
 provider "damodel" {{
-  base_url  = "{base_url}"
-  api_token = "{token}"
-  api_key   = "{chat_key}"
-  region    = "cn-east-1"
+  base_url     = "{base_url}"
+  api_token    = "{token}"
+  chat_api_key = "{chat_key}"
+  region       = "cn-east-1"
 }}
 
 sandbox listening on {base_url}

@@ -141,7 +141,7 @@ fn schema() -> Schema {
     attributes.extend(answer());
     Schema::new(
         "A chat with a model, repeated in every plan, for `check` blocks that test whether the model answers. By \
-         default it calls a hosted model with the provider's `api_key`; `target = \"llama_server\"` calls a \
+         default it calls a hosted model with the provider's `chat_api_key`; `target = \"llama_server\"` calls a \
          `damodel_llama_server` through SSH. The answer may take 15 minutes and is streamed.",
         attributes,
     )

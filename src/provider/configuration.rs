@@ -24,7 +24,7 @@ pub struct Configuration {
     pub(super) allow_http: Attr<bool>,
     pub(super) api_token: Attr<Secret>,
     pub(super) api_token_command: Attr<Vec<Attr<String>>>,
-    pub(super) api_key: Attr<Secret>,
+    pub(super) chat_api_key: Attr<Secret>,
     pub(super) region: Attr<String>,
     pub(super) request_timeout: Attr<String>,
     pub(super) max_retries: Attr<i64>,
@@ -73,9 +73,9 @@ pub(super) fn schema() -> Schema {
                  Environment: `DAMODEL_API_TOKEN_COMMAND` (one program without arguments).",
             ),
             Attribute::optional(
-                "api_key",
+                "chat_api_key",
                 Type::String,
-                "The key of the chat endpoint. Environment: `DAMODEL_API_KEY`.",
+                "The key of the chat endpoint. Environment: `DAMODEL_CHAT_API_KEY`.",
             )
             .sensitive(),
             Attribute::optional("region", Type::String, "The default region. Environment: `DAMODEL_REGION`."),
@@ -223,7 +223,7 @@ pub(super) async fn configure(
     let settings = Settings {
         base_url,
         token,
-        api_key: credential(&configuration.api_key, ["api_key", "DAMODEL_API_KEY"], environment, &mut diagnostics),
+        api_key: credential(&configuration.chat_api_key, ["chat_api_key", "DAMODEL_CHAT_API_KEY"], environment, &mut diagnostics),
         request_timeout: configuration
             .request_timeout
             .as_str()

@@ -4,8 +4,25 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{ProviderClient, words::the_nearest};
-use crate::api::{Context, Error, PrivateImage, PublicImage, PublicImageFilter};
+use super::{
+    ProviderClient,
+    source::{self, Filter},
+    words::the_nearest,
+};
+use crate::{
+    api::{Context, Error, PrivateImage, PublicImage, PublicImageFilter},
+    framework::{Type, schema::Attribute},
+};
+
+/// The filters by an image's name: the exact name, a part of it, and a pattern. `part` describes the part, and `on_part`
+/// makes its filter.
+pub(super) fn name_filters(part: &str, on_part: fn(Attribute) -> Filter) -> [Filter; 3] {
+    [
+        Filter::Exact("name"),
+        on_part(Attribute::optional("name_contains", Type::String, part)),
+        source::pattern("name", "name_regex", "A regular expression that the name must match."),
+    ]
+}
 
 /// The CUDA version that an image needs, and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]

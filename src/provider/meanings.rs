@@ -305,15 +305,15 @@ fn chat(code: Option<Code>) -> Row {
         Some(Code::InvalidToken) => (
             "the service does not accept the API key",
             &[],
-            "Check the provider's api_key (or DAMODEL_API_KEY): it is created in the console, and belongs to base_url.",
+            "Check the provider's chat_api_key (or DAMODEL_CHAT_API_KEY): it is created in the console, and belongs to base_url.",
         ),
         Some(Code::BalanceNotEnough) => {
-            ("the balance is too low", &[], "Top up the account that the provider's api_key belongs to.")
+            ("the balance is too low", &[], "Top up the account that the provider's chat_api_key belongs to.")
         }
         Some(Code::PermissionDenied) => (
             "permission denied",
             &["model"],
-            "The account of the provider's api_key may not use this model. Enable it in the console's model \
+            "The account of the provider's chat_api_key may not use this model. Enable it in the console's model \
              marketplace.",
         ),
         Some(Code::InvalidParameter) => (
@@ -404,7 +404,7 @@ fn of_this_side(error: &Error) -> Row {
              or api_token_command.",
         ),
         Error::Missing(Missing::ApiKey) => {
-            ("the API key is not set", "Set the environment variable DAMODEL_API_KEY, or the provider's api_key.")
+            ("the API key is not set", "Set the environment variable DAMODEL_CHAT_API_KEY, or the provider's chat_api_key.")
         }
         Error::NoAnswer { .. } => {
             ("the service did not answer", "The request was sent. Whether it took effect is unknown.")

@@ -6,14 +6,12 @@ use super::{
     ProviderClient,
     client::limits,
     columns::{Column, attributes, id, moment, row, text, texts, whole},
-    source::{self, Filter, ListedRows, Needs, Plural, RowsOrError, Singular, Source, Takes, matching},
+    images::name_filters,
+    source::{self, Filter, ListedRows, Needs, Plural, RowsOrError, Singular, Source, Takes},
 };
 use crate::{
     api::PublicImageFilter,
-    framework::{
-        StepContext, Type, Value,
-        schema::{Attribute, Validator},
-    },
+    framework::{StepContext, Type, Value, schema::Attribute},
 };
 
 /// A public image (service API, Public image).
@@ -35,24 +33,13 @@ pub(super) static COLUMNS: &[Column] = &[
 
 /// `damodel_public_images`.
 pub(super) fn plural() -> Plural {
-    let text = |name, description: &str| Attribute::optional(name, Type::String, description);
     Plural {
         source: Source {
             type_name: "damodel_public_images",
             description: "The public images, from which instances are created.",
             columns: attributes(COLUMNS),
-            filters: vec![
-                Filter::Read(text("label", "A label that an image must have.")),
-                Filter::Read(text("name", "A part of the image's name, or of the name or version of its software.")),
-                pattern("A regular expression that the image's name must match."),
-            ],
-            list: |config, context| {
-                let filter = PublicImageFilter {
-                    label: source::text(config.attribute("label")),
-                    name: source::text(config.attribute("name")),
-                };
-                list(filter, config, context)
-            },
+            filters: filters(),
+            list,
         },
         rows: "images",
         rows_description: "The images that match, by id.",
@@ -62,43 +49,39 @@ pub(super) fn plural() -> Plural {
 /// `damodel_public_image`.
 pub(super) fn singular() -> Singular {
     let most_recent = "Whether to take the most recently updated of several.";
+    let mut filters = filters();
+    filters.push(Filter::Read(Attribute::with_default("most_recent", Type::Bool, false, most_recent)));
+    filters.push(Filter::Exact("id"));
     Singular {
         source: Source {
             type_name: "damodel_public_image",
             description: "One public image: by id, or by filters that match only one, or the most recent of several.",
             columns: attributes(COLUMNS),
-            filters: vec![
-                Filter::Read(Attribute::optional("label", Type::String, "A label that the image must have.")),
-                pattern("A regular expression that the image's name must match."),
-                Filter::Read(Attribute::with_default("most_recent", Type::Bool, false, most_recent)),
-                Filter::Exact("id"),
-                Filter::Exact("name"),
-            ],
-            list: |config, context| {
-                let filter = PublicImageFilter { label: source::text(config.attribute("label")), name: None };
-                list(filter, config, context)
-            },
+            filters,
+            list,
         },
         noun: "public image",
-        needs: Needs::Any(&["id", "name", "name_regex", "label"]),
+        needs: Needs::Any(&["id", "name", "name_contains", "name_regex", "label"]),
         takes: Takes::MostRecent("most_recent", &["update_time", "create_time"]),
         label: source::numbered,
         rest: None,
     }
 }
 
-fn pattern(description: &str) -> Filter {
-    let pattern =
-        Attribute::optional("name_regex", Type::String, description).validate(Validator::regular_expression());
-    Filter::On("name", matching, pattern)
+/// The filters by label and name. The service searches for a label and for a part of a name.
+fn filters() -> Vec<Filter> {
+    let part = "A part of the image's name, or of the name or version of its software. The service searches for it.";
+    let mut filters = Vec::from(name_filters(part, Filter::Read));
+    filters.push(Filter::Read(Attribute::optional("label", Type::String, "A label that the image must have.")));
+    filters
 }
 
-fn list<'a>(
-    filter: PublicImageFilter,
-    config: &'a Value,
-    context: &'a StepContext<ProviderClient>,
-) -> BoxFuture<'a, RowsOrError> {
-    Box::pin(async move {
+fn list<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
+    Box::pin(async {
+        let filter = PublicImageFilter {
+            label: source::text(config.attribute("label")),
+            name: source::text(config.attribute("name_contains")),
+        };
         let images = context.client.api.public_images(&filter, &limits(context)).await;
         ListedRows::read(images, "public images", config, |images| {
             images.iter().map(|image| row(COLUMNS, &image.json)).collect()

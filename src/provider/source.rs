@@ -11,8 +11,8 @@ use crate::{
     api::{self, Code, InstanceStatus, Listing},
     framework::{
         DataSource, Diagnostic, Diagnostics, ListResource, ListSender, Listed, Outcome, Path, Private, Result, Schema,
-        StepContext, Value,
-        schema::{Attribute, AttributeType, Nesting, Requirement, Selection},
+        StepContext, Type, Value,
+        schema::{Attribute, AttributeType, Nesting, Requirement, Selection, Validator},
     },
     review::rules::and_more,
 };
@@ -127,10 +127,22 @@ pub(super) fn at_most(most: &Value) -> RowTest {
     Box::new(move |own| !own.is_null() && *own <= most)
 }
 
+/// The filter of a column by a regular expression.
+pub(super) fn pattern(column: &'static str, name: &'static str, description: &str) -> Filter {
+    let pattern = Attribute::optional(name, Type::String, description).validate(Validator::regular_expression());
+    Filter::On(column, matching, pattern)
+}
+
 /// The text must match this regular expression.
-pub(super) fn matching(pattern: &Value) -> RowTest {
+fn matching(pattern: &Value) -> RowTest {
     let pattern = pattern.as_str().and_then(|pattern| Regex::new(pattern).ok());
     Box::new(move |own| pattern.as_ref().zip(own.as_str()).is_some_and(|(pattern, text)| pattern.is_match(text)))
+}
+
+/// The text must contain this part, in upper or lower case.
+pub(super) fn containing(part: &Value) -> RowTest {
+    let part = part.as_str().unwrap_or_default().to_lowercase();
+    Box::new(move |own| own.as_str().is_some_and(|text| text.to_lowercase().contains(&part)))
 }
 
 /// If this is true, the value must be true.
@@ -160,26 +172,17 @@ impl Filter {
 }
 
 impl Source {
-    /// The arguments that are declared by themselves.
-    fn arguments(&self) -> impl Iterator<Item = Attribute> {
-        self.filters.iter().filter_map(|filter| match filter {
-            Filter::Exact(_) => None,
+    /// The arguments. `exact` is the requirement of columns that are arguments too.
+    fn arguments(&self, exact: Requirement) -> impl Iterator<Item = Attribute> {
+        self.filters.iter().filter_map(move |filter| match filter {
+            Filter::Exact(name) => {
+                let mut column = self.columns.iter().find(|column| *column.name == **name)?.clone();
+                column.requirement = exact;
+                column.description.push_str(" As an argument it must match exactly.");
+                Some(column)
+            }
             Filter::On(_, _, attribute) | Filter::Read(attribute) => Some(attribute.clone()),
         })
-    }
-
-    /// The column as an attribute of the singular data source; `None` if an argument declares it.
-    fn result(&self, column: &Attribute) -> Option<Attribute> {
-        let mut column = column.clone();
-        match self.filters.iter().find(|filter| *filter.name() == *column.name) {
-            None => {}
-            Some(Filter::Exact(_)) => {
-                column.requirement = Requirement::OptionalComputed;
-                column.description.push_str(" As an argument it must match exactly.");
-            }
-            Some(Filter::On(..) | Filter::Read(_)) => return None,
-        }
-        Some(column)
     }
 
     /// The rows that satisfy all filters.
@@ -238,7 +241,7 @@ impl DataSource for Plural {
     fn schema(&self) -> Schema {
         let rows = AttributeType::Nested(Nesting::List, self.source.columns.clone());
         let rows = Attribute::computed(self.rows, rows, self.rows_description);
-        Schema::new(self.source.description, self.source.arguments().chain([rows]).collect())
+        Schema::new(self.source.description, self.source.arguments(Requirement::Optional).chain([rows]).collect())
     }
 
     async fn read(&self, mut config: Value, context: StepContext<ProviderClient>) -> Result<Outcome<Value>> {
@@ -358,8 +361,10 @@ impl DataSource for Singular {
     }
 
     fn schema(&self) -> Schema {
-        let results = self.source.columns.iter().filter_map(|column| self.source.result(column));
-        let schema = Schema::new(self.source.description, self.source.arguments().chain(results).collect());
+        let is_argument = |name: &str| self.source.filters.iter().any(|filter| filter.name() == name);
+        let results = self.source.columns.iter().filter(|column| !is_argument(&column.name)).cloned();
+        let arguments = self.source.arguments(Requirement::OptionalComputed);
+        let schema = Schema::new(self.source.description, arguments.chain(results).collect());
         let paths = |names: &[&str]| names.iter().map(|name| Path::to(name)).collect::<Vec<_>>();
         match self.needs {
             Needs::Nothing => schema,
@@ -410,7 +415,7 @@ impl ListResource for ListAll {
     }
 
     fn schema(&self) -> Schema {
-        Schema::new(self.source.description, self.source.arguments().collect())
+        Schema::new(self.source.description, self.source.arguments(Requirement::Optional).collect())
     }
 
     async fn list(

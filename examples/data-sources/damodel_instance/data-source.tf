@@ -13,10 +13,9 @@ provider "damodel" {
 
 # An instance to look up. Another configuration may manage it.
 resource "damodel_instance" "notebook" {
-  name       = "notebook"
-  spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name      = "notebook"
+  spec_type = "gpu.rtx4090.1"
+  image     = data.damodel_public_image.gpu.image_url
 }
 
 data "damodel_public_image" "gpu" {

@@ -13,12 +13,12 @@ provider "damodel" {
 
 # On-demand instances with at least 24 GB for each GPU and CUDA 12.4, in stock, cheapest first.
 data "damodel_specs" "affordable" {
-  capacity_type    = "ondemand"
-  min_gpu_mem_mb   = 24000
-  min_cuda         = "12.4"
-  max_hourly_price = 15
-  available_only   = true
-  sort_by          = "price"
+  capacity_type        = "ondemand"
+  min_gpu_mem_mb       = 24000
+  min_cuda             = "12.4"
+  max_gpu_hourly_price = 15
+  available_only       = true
+  sort_by              = "price"
 }
 
 output "affordable" {

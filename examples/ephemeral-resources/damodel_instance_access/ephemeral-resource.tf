@@ -17,10 +17,9 @@ data "damodel_public_image" "gpu" {
 }
 
 resource "damodel_instance" "trainer" {
-  name       = "trainer"
-  spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name      = "trainer"
+  spec_type = "gpu.rtx4090.1"
+  image     = data.damodel_public_image.gpu.image_url
 }
 
 ephemeral "damodel_instance_access" "trainer" {

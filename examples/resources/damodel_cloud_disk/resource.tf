@@ -38,10 +38,9 @@ data "damodel_public_image" "gpu" {
 
 # An instance that mounts it. Destroying the instance does not change the disk.
 resource "damodel_instance" "trainer" {
-  name       = "trainer"
-  spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name      = "trainer"
+  spec_type = "gpu.rtx4090.1"
+  image     = data.damodel_public_image.gpu.image_url
 
   exist_disks = [{
     disk_id    = damodel_cloud_disk.checkpoints.disk_id

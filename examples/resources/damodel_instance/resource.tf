@@ -22,8 +22,7 @@ resource "damodel_instance" "trainer" {
   # A change of these arguments replaces the instance.
   spec_type                = "gpu.rtx4090.1"
   gpu_num                  = 2
-  image_id                 = data.damodel_public_image.gpu.image_id
-  image_type               = "public"
+  image                    = data.damodel_public_image.gpu.image_url
   hostname                 = "trainer"
   data_disk_expand_size_gb = 100
   data_disk_mount_path     = "/root/datasets"

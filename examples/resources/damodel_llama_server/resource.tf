@@ -17,10 +17,9 @@ data "damodel_public_image" "gpu" {
 
 # The instance of the server.
 resource "damodel_instance" "gpu" {
-  name       = "chat"
-  spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name      = "chat"
+  spec_type = "gpu.rtx4090.1"
+  image     = data.damodel_public_image.gpu.image_url
 }
 
 # A server in this instance. Address and password come from the service. The first SSH host key is pinned in host_key.

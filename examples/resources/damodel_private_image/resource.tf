@@ -17,10 +17,9 @@ data "damodel_public_image" "gpu" {
 
 # The instance whose system disk is saved.
 resource "damodel_instance" "builder" {
-  name       = "builder"
-  spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name      = "builder"
+  spec_type = "gpu.rtx4090.1"
+  image     = data.damodel_public_image.gpu.image_url
 }
 
 # The apply waits until the image is ready, so that other resources can use it. Its storage is billed.

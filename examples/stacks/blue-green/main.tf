@@ -7,11 +7,10 @@ data "damodel_public_image" "gpu" {
 }
 
 resource "damodel_instance" "member" {
-  for_each   = var.colors
-  name       = "${var.name}-${each.key}"
-  spec_type  = var.spec_type
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  for_each  = var.colors
+  name      = "${var.name}-${each.key}"
+  spec_type = var.spec_type
+  image     = data.damodel_public_image.gpu.image_url
 }
 
 # The apply fails if the model does not answer the canary question as expected. The live server then continues.

@@ -10,10 +10,9 @@ data "damodel_public_image" "gpu" {
 }
 
 resource "damodel_instance" "gpu" {
-  name       = "ci-gpu-${var.run}"
-  spec_type  = var.spec_type
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name      = "ci-gpu-${var.run}"
+  spec_type = var.spec_type
+  image     = data.damodel_public_image.gpu.image_url
 
   wait_for_capacity = "10m"
 }

@@ -38,12 +38,11 @@ resource "damodel_cloud_disk" "checkpoints" {
 }
 
 resource "damodel_instance" "trainer" {
-  count      = var.running ? 1 : 0
-  name       = var.name
-  spec_id    = data.damodel_spec.gpu.spec_id
-  gpu_num    = var.gpu_num
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  count   = var.running ? 1 : 0
+  name    = var.name
+  spec_id = data.damodel_spec.gpu.spec_id
+  gpu_num = var.gpu_num
+  image   = data.damodel_public_image.gpu.image_url
 
   # The data set is copied here, and deleted with the instance.
   data_disk_expand_size_gb = var.dataset_size_gb
@@ -63,7 +62,7 @@ resource "damodel_instance" "trainer" {
 
   lifecycle {
     # Keep this instance when another specification becomes the cheapest, or another image the newest.
-    ignore_changes = [spec_id, image_id]
+    ignore_changes = [spec_id, image]
   }
 }
 

@@ -17,14 +17,13 @@ data "damodel_public_image" "gpu" {
 
 # The builder: an instance of the public image, on which the software is installed.
 resource "damodel_instance" "builder" {
-  count      = var.keep_builder ? 1 : 0
-  name       = "${var.name}-builder"
-  spec_id    = data.damodel_spec.gpu.spec_id
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  count   = var.keep_builder ? 1 : 0
+  name    = "${var.name}-builder"
+  spec_id = data.damodel_spec.gpu.spec_id
+  image   = data.damodel_public_image.gpu.image_url
 
   lifecycle {
-    ignore_changes = [spec_id, image_id]
+    ignore_changes = [spec_id, image]
   }
 }
 
@@ -54,14 +53,13 @@ resource "damodel_private_image" "release" {
 
 # Workers: instances of the image.
 resource "damodel_instance" "worker" {
-  count      = var.release == 0 ? 0 : var.workers
-  name       = "${var.name}-worker-${count.index}"
-  spec_id    = data.damodel_spec.gpu.spec_id
-  image_id   = one(damodel_private_image.release[*].image_id)
-  image_type = "private"
+  count   = var.release == 0 ? 0 : var.workers
+  name    = "${var.name}-worker-${count.index}"
+  spec_id = data.damodel_spec.gpu.spec_id
+  image   = one(damodel_private_image.release[*].image_tag)
 
   lifecycle {
-    ignore_changes        = [spec_id] # but not image_id: workers follow the image
+    ignore_changes        = [spec_id] # but not image: workers follow the image
     create_before_destroy = true      # a worker is released when the next one is Running; until then both are billed
   }
 }

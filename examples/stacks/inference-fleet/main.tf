@@ -21,15 +21,14 @@ data "damodel_spec" "member" {
 }
 
 resource "damodel_instance" "member" {
-  for_each   = var.fleet
-  name       = "${var.name}-${each.key}"
-  spec_id    = data.damodel_spec.member[each.key].spec_id
-  gpu_num    = each.value.gpu_num
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  for_each = var.fleet
+  name     = "${var.name}-${each.key}"
+  spec_id  = data.damodel_spec.member[each.key].spec_id
+  gpu_num  = each.value.gpu_num
+  image    = data.damodel_public_image.gpu.image_url
 
   lifecycle {
-    ignore_changes = [spec_id, image_id] # keep a member when another specification is cheaper or another image newer
+    ignore_changes = [spec_id, image] # keep a member when another specification is cheaper or another image newer
   }
 }
 

@@ -20,7 +20,7 @@ locals {
 # The specifications that the model fits on, cheapest first. No filter by stock or price is needed: the plan checks both.
 data "damodel_specs" "gpu" {
   capacity_type  = "ondemand"
-  gpu_name       = var.gpus
+  gpu_name_regex = var.gpus
   min_gpu_mem_mb = local.gpu_mem_mb
   sort_by        = "price"
 }
@@ -32,12 +32,11 @@ data "damodel_public_image" "gpu" {
 resource "damodel_instance" "gpu" {
   name       = var.name
   candidates = [for spec in data.damodel_specs.gpu.specs : { spec_id = spec.spec_id }]
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  image      = data.damodel_public_image.gpu.image_url
 
   lifecycle {
     # Keep the instance when another image is newer.
-    ignore_changes = [image_id]
+    ignore_changes = [image]
 
     precondition {
       condition     = local.memory.total != null

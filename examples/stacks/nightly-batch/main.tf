@@ -7,9 +7,8 @@ data "damodel_public_image" "gpu" {
 }
 
 resource "damodel_instance" "gpu" {
-  name       = var.name
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name  = var.name
+  image = data.damodel_public_image.gpu.image_url
 
   # The apply buys the first one that is in stock, at or below its price in the plan.
   candidates        = [for spec_type in var.spec_types : { spec_type = spec_type }]

@@ -19,11 +19,10 @@ resource "damodel_cloud_disk" "home" {
 }
 
 resource "damodel_instance" "notebook" {
-  for_each   = var.members
-  name       = "${var.name}-${each.key}"
-  spec_type  = var.spec_type
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  for_each  = var.members
+  name      = "${var.name}-${each.key}"
+  spec_type = var.spec_type
+  image     = data.damodel_public_image.gpu.image_url
 
   exist_disks = [{
     disk_id    = damodel_cloud_disk.home[each.key].id

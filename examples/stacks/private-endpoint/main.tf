@@ -7,10 +7,9 @@ data "damodel_public_image" "gpu" {
 }
 
 resource "damodel_instance" "gpu" {
-  name       = var.name
-  spec_type  = var.spec_type
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name      = var.name
+  spec_type = var.spec_type
+  image     = data.damodel_public_image.gpu.image_url
 }
 
 resource "damodel_llama_server" "chat" {

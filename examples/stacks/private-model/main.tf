@@ -15,10 +15,9 @@ resource "damodel_cloud_disk" "models" {
 }
 
 resource "damodel_instance" "gpu" {
-  name       = var.name
-  spec_type  = var.spec_type
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name      = var.name
+  spec_type = var.spec_type
+  image     = data.damodel_public_image.gpu.image_url
 
   exist_disks = [{
     disk_id    = damodel_cloud_disk.models.disk_id

@@ -12,14 +12,13 @@ resource "damodel_instance" "worker" {
 
   name       = "${var.name}-${count.index}"
   candidates = var.candidates
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  image      = data.damodel_public_image.gpu.image_url
 
   # If no candidate has stock, request all of them again for this long.
   wait_for_capacity = "30m"
 
   lifecycle {
     # Keep the worker when another image is newer.
-    ignore_changes = [image_id]
+    ignore_changes = [image]
   }
 }

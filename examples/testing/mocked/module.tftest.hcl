@@ -6,7 +6,7 @@ mock_provider "damodel" {
   }
 
   mock_data "damodel_public_image" {
-    defaults = { image_id = 902 }
+    defaults = { image_url = "registry.example.com/model_library/pytorch:2.5" }
   }
 
   mock_data "damodel_cloud_disk_spec" {

@@ -13,9 +13,10 @@ use crate::{
         ProviderClient,
         client::limits,
         columns::attributes,
+        images::name_filters,
         lifecycle::rows,
         source::{
-            self, Filter, ListAll, ListedRows, Needs, Plural, RowsOrError, Singular, Source, Takes, equal, matching,
+            self, Filter, ListAll, ListedRows, Needs, Plural, RowsOrError, Singular, Source, Takes, containing, equal,
         },
     },
 };
@@ -26,7 +27,7 @@ pub(in crate::provider) fn plural() -> Plural {
         source: Source {
             type_name: "damodel_private_images",
             description: "The private images of the account.",
-            columns: attributes(COLUMNS),
+            columns: columns(),
             filters: filters(),
             list,
         },
@@ -39,26 +40,22 @@ pub(in crate::provider) fn plural() -> Plural {
 pub(in crate::provider) fn singular() -> Singular {
     let id = Attribute::optional_computed("id", Type::String, "The image's number, as text.");
     let most_recent = "Whether to take the most recently created of several.";
-    let mut columns = vec![id.clone()];
-    columns.extend(attributes(COLUMNS));
+    let mut columns = columns();
+    columns.push(id.clone());
+    let mut filters = filters();
+    filters.push(Filter::On("id", equal, id));
+    filters.push(Filter::Read(Attribute::with_default("most_recent", Type::Bool, false, most_recent)));
     Singular {
         source: Source {
             type_name: "damodel_private_image",
             description: "One private image: by id or name, or by filters that match only one, or the most recent of \
                           several.",
             columns,
-            filters: vec![
-                Filter::On("id", equal, id),
-                pattern(),
-                Filter::Read(Attribute::with_default("most_recent", Type::Bool, false, most_recent)),
-                Filter::Exact("name"),
-                Filter::Exact("status"),
-                Filter::Exact("region"),
-            ],
+            filters,
             list,
         },
         noun: "private image",
-        needs: Needs::Any(&["id", "name", "name_regex", "status", "region"]),
+        needs: Needs::Any(&["id", "name", "name_contains", "name_regex", "status", "region"]),
         takes: Takes::MostRecent("most_recent", &["create_time"]),
         label: source::numbered,
         rest: None,
@@ -71,7 +68,7 @@ pub(in crate::provider) fn list_all() -> ListAll {
         source: Source {
             type_name: "damodel_private_image",
             description: "The private images of the account.",
-            columns: Vec::new(),
+            columns: columns(),
             filters: filters(),
             list,
         },
@@ -80,26 +77,20 @@ pub(in crate::provider) fn list_all() -> ListAll {
     }
 }
 
-/// The service supports none of these filters.
-fn filters() -> Vec<Filter> {
-    let text = |name, description: &str| Attribute::optional(name, Type::String, description);
-    vec![
-        Filter::On("name", equal, text("name", "The name, exactly.")),
-        pattern(),
-        Filter::On(
-            "status",
-            equal,
-            text("status", "`creating` or `ready`.").validate(Validator::one_of(&["creating", "ready"])),
-        ),
-        Filter::On("region", equal, text("region", "Only images of this region.")),
-    ]
+fn columns() -> Vec<Attribute> {
+    let mut columns = attributes(COLUMNS);
+    if let Some(status) = columns.iter_mut().find(|column| &*column.name == "status") {
+        status.validators.push(Validator::one_of(&["creating", "ready"]));
+    }
+    columns
 }
 
-fn pattern() -> Filter {
-    let description = "A regular expression that the name must match.";
-    let pattern =
-        Attribute::optional("name_regex", Type::String, description).validate(Validator::regular_expression());
-    Filter::On("name", matching, pattern)
+/// All of them are tested here: the service's own search by name is not described.
+fn filters() -> Vec<Filter> {
+    let part = "A part of the name, in upper or lower case.";
+    let mut filters = Vec::from(name_filters(part, |part| Filter::On("name", containing, part)));
+    filters.extend(["status", "region"].map(Filter::Exact));
+    filters
 }
 
 fn list<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {

@@ -12,8 +12,8 @@ use super::{
     images::version,
     rules,
     source::{
-        Filter, ListedRows, Needs, Plural, RowTest, RowsOrError, Singular, Source, Takes, at_least, at_most, equal,
-        matching, true_if,
+        Filter, ListedRows, Needs, Plural, RowTest, RowsOrError, Singular, Source, Takes, at_least, at_most, pattern,
+        true_if,
     },
     words::discount_status,
 };
@@ -96,32 +96,17 @@ pub(super) static COLUMNS: &[Column] = &[
     flag("rush_sale", "rush_sale_status", "Whether this is a rush-sale specification."),
 ];
 
-/// The values of `capacity_type`.
-const CAPACITY_TYPES: &[&str] = &["ondemand", "spot"];
-
 /// `damodel_specs`.
 pub(super) fn plural() -> Plural {
-    let text = |name, description: &str| Attribute::optional(name, Type::String, description);
-    let mut filters = vec![
-        Filter::Read(text("region", "The region. Default: the provider's `region`.").validate(rules::region())),
-        Filter::On(
-            "capacity_type",
-            equal,
-            text("capacity_type", "Only `ondemand` or only `spot` capacity. Default: both.")
-                .validate(Validator::one_of(CAPACITY_TYPES)),
-        ),
-        pattern("gpu_name"),
-    ];
-    filters.extend(limits_of_a_spec());
-    let rush_sale = "`true`: only rush-sale specifications; `false`: only others.";
-    filters.push(Filter::On("rush_sale", equal, Attribute::optional("rush_sale", Type::Bool, rush_sale)));
-    filters.extend(selection());
+    let region = Attribute::optional("region", Type::String, "The region. Default: the provider's `region`.");
+    let mut filters = filters();
+    filters.push(Filter::Read(region.validate(rules::region())));
     Plural {
         source: Source {
             type_name: "damodel_specs",
             description: "The instance specifications of a region, with their stock and prices. Prices and stock \
                           change: every plan reads them again.",
-            columns: attributes(COLUMNS),
+            columns: columns(),
             filters,
             list,
         },
@@ -132,27 +117,16 @@ pub(super) fn plural() -> Plural {
 
 /// `damodel_spec`.
 pub(super) fn singular() -> Singular {
-    let mut columns = attributes(COLUMNS);
-    for column in &mut columns {
-        let rule = match &*column.name {
-            "capacity_type" => Validator::one_of(CAPACITY_TYPES),
-            "region" => rules::region(),
-            _ => continue,
-        };
-        *column = column.clone().validate(rule);
-    }
-    let mut filters = limits_of_a_spec();
-    filters.extend(selection());
-    filters.push(pattern("gpu_name_regex"));
     let first = "Whether to take the first of several, in the order of `sort_by`.";
+    let mut filters = filters();
+    filters.push(Filter::Exact("region"));
     filters.push(Filter::Read(Attribute::with_default("first", Type::Bool, false, first)));
-    filters.extend(["region", "capacity_type", "gpu_name", "rush_sale"].map(Filter::Exact));
     Singular {
         source: Source {
             type_name: "damodel_spec",
             description: "One instance specification: the only one that matches, or with `first` the first in the \
                           order of `sort_by`. Prices and stock change: every plan reads them again.",
-            columns,
+            columns: columns(),
             filters,
             list,
         },
@@ -164,13 +138,32 @@ pub(super) fn singular() -> Singular {
     }
 }
 
-/// The smallest and largest values that a specification may have.
-fn limits_of_a_spec() -> Vec<Filter> {
+/// The attributes of a specification, with the rules for those that are arguments.
+fn columns() -> Vec<Attribute> {
+    let mut columns = attributes(COLUMNS);
+    for column in &mut columns {
+        match &*column.name {
+            "capacity_type" => column.validators.push(Validator::one_of(&["ondemand", "spot"])),
+            "region" => column.validators.push(rules::region()),
+            _ => {}
+        }
+    }
+    columns
+}
+
+/// The filters, and the order.
+fn filters() -> Vec<Filter> {
     let least = |column, name, description: &str| {
         let least = Attribute::optional(name, Type::Number, description).validate(Validator::between(0..=i64::MAX));
         Filter::On(column, at_least, least)
     };
+    let available_only = "Whether to leave out sold-out specifications.";
+    let sort_by = "`price` (by the hour, cheapest first), `gpu_mem` (largest first) or `spec_id`, the default.";
     vec![
+        Filter::Exact("capacity_type"),
+        Filter::Exact("gpu_name"),
+        Filter::Exact("rush_sale"),
+        pattern("gpu_name", "gpu_name_regex", "A regular expression that the GPU model must match."),
         least("max_gpu_count", "min_gpu_num", "How many GPUs must be available in one instance."),
         least("gpu_mem_mb", "min_gpu_mem_mb", "The minimum memory of a GPU, in MB."),
         least("cpu_per_gpu", "min_cpu_per_gpu", "The minimum number of CPU cores for each GPU."),
@@ -184,29 +177,15 @@ fn limits_of_a_spec() -> Vec<Filter> {
         Filter::On(
             "hourly_price",
             at_most,
-            Attribute::optional("max_hourly_price", Type::Number, "The maximum price of a GPU per hour.")
+            Attribute::optional("max_gpu_hourly_price", Type::Number, "The maximum price of a GPU per hour.")
                 .validate(Validator::positive()),
         ),
-    ]
-}
-
-/// The stock that is wanted, and the order.
-fn selection() -> [Filter; 2] {
-    let available_only = "Whether to leave out sold-out specifications.";
-    let sort_by = "`price` (by the hour, cheapest first), `gpu_mem` (largest first) or `spec_id`, the default.";
-    [
         Filter::On("available", true_if, Attribute::with_default("available_only", Type::Bool, false, available_only)),
         Filter::Read(
             Attribute::optional("sort_by", Type::String, sort_by)
                 .validate(Validator::one_of(&["price", "gpu_mem", "spec_id"])),
         ),
     ]
-}
-
-fn pattern(name: &'static str) -> Filter {
-    let description = "A regular expression that the GPU model must match.";
-    let pattern = Attribute::optional(name, Type::String, description).validate(Validator::regular_expression());
-    Filter::On("gpu_name", matching, pattern)
 }
 
 fn version_at_least(least: &Value) -> RowTest {
@@ -310,9 +289,11 @@ mod tests {
     fn filters_narrow() {
         assert_eq!(ids("available_only", true), are([1, 3, 0]));
         assert_eq!(ids("available_only", false), are([1, 2, 3]));
-        assert_eq!(ids("gpu_name", "^[AH]100"), are([1, 3, 0]));
+        assert_eq!(ids("gpu_name_regex", "^[AH]100"), are([1, 3, 0]));
+        assert_eq!(ids("gpu_name", "A100-80G"), are([1, 0, 0]));
+        assert_eq!(ids("gpu_name", "A100"), are([0, 0, 0]));
         assert_eq!(ids("min_gpu_num", 5), are([3, 0, 0]));
-        assert_eq!(ids("max_hourly_price", Value::Number("6.9".parse().unwrap())), are([1, 2, 0]));
+        assert_eq!(ids("max_gpu_hourly_price", Value::Number("6.9".parse().unwrap())), are([1, 2, 0]));
     }
 
     #[test]

@@ -251,8 +251,8 @@ fn names_the_card(said: &[Diagnostic], card: &str) -> bool {
 #[test]
 fn a_list_that_loses_the_bought_specification_changes_nothing() {
     each_workspace(|site, workspace| {
-        let specs = "data \"damodel_specs\" \"x\" {\n  gpu_name = \"4090\"\n  sort_by = \"price\"\n  \
-                     max_hourly_price = 2\n  available_only = true\n}\n";
+        let specs = "data \"damodel_specs\" \"x\" {\n  gpu_name_regex = \"4090\"\n  sort_by = \"price\"\n  \
+                     max_gpu_hourly_price = 2\n  available_only = true\n}\n";
         let whole = config(format!("{specs}{}", choice("data.damodel_specs.x.specs").without("gpu_num")));
         workspace.apply_ok(&whole);
         assert_eq!(spec_of(workspace), 104);

@@ -187,7 +187,7 @@ fn white_space_around_values_is_ignored() {
         assert_eq!(workspace.state().resource(X).value("region"), "cn-north-2");
         workspace.remove_env("DAMODEL_API_TOKEN");
         let arguments = format!(
-            "region = \"cn-north-2\\r\\n\"\napi_token = \"{}\\n\"\napi_key = \"\\t{}\\n\"",
+            "region = \"cn-north-2\\r\\n\"\napi_token = \"{}\\n\"\nchat_api_key = \"\\t{}\\n\"",
             site.token(),
             site.chat_key()
         );
@@ -214,7 +214,7 @@ fn white_space_inside_a_value_is_an_error_at_its_argument() {
         workspace.write(&config_with("", Instance::new("x")));
         refusal(&workspace.try_plan(&[]), &["DAMODEL_REGION", "must be one word"]);
         workspace.remove_env("DAMODEL_REGION");
-        for argument in ["api_token", "api_key"] {
+        for argument in ["api_token", "chat_api_key"] {
             workspace.write(&config_with(&format!("{argument} = \"planted\\nline\""), Instance::new("x")));
             let said = workspace.try_plan(&[]);
             let error = refusal(&said, &[argument, "line break"]);

@@ -1,6 +1,6 @@
 //! Data sources and each of their filters.
 
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 use damodel::sandbox::{Mutation, Options, StateList};
 use serde_json::{Value, json};
@@ -17,11 +17,14 @@ fn specifications_are_filtered_and_sorted() {
             ("all", "", json!([101, 102, 103, 104, 105, 106])),
             ("spot", "capacity_type = \"spot\"", json!([104])),
             ("available", "available_only = true", json!([101, 102, 103, 104, 105])),
-            ("name", "gpu_name = \"(A|H)100\"", json!([101, 102])),
+            ("name", "gpu_name_regex = \"(A|H)100\"", json!([101, 102])),
+            ("exact", "gpu_name = \"NVIDIA-H100-80G\"", json!([102])),
+            ("inexact", "gpu_name = \"H100\"", json!([])),
+            ("both", "gpu_name = \"NVIDIA-H100-80G\"\ngpu_name_regex = \"A100\"", json!([])),
             ("many", "min_gpu_num = 7\nsort_by = \"price\"", json!([105, 101, 102])),
             ("memory", "min_gpu_mem_mb = 32000\nsort_by = \"gpu_mem\"", json!([101, 102, 105])),
             ("cuda", "min_cuda = \"12.6\"", json!([102, 103, 104])),
-            ("cheap", "max_hourly_price = 1.98\nsort_by = \"price\"", json!([104, 106, 103])),
+            ("cheap", "max_gpu_hourly_price = 1.98\nsort_by = \"price\"", json!([104, 106, 103])),
             ("rush", "rush_sale = true", json!([104])),
             ("cpus", "min_cpu_per_gpu = 16\nmin_mem_per_gpu_gb = 62", json!([102, 103, 104])),
             ("elsewhere", "region = \"cn-north-2\"", json!([201, 202, 203, 204])),
@@ -60,11 +63,14 @@ fn specifications_are_filtered_and_sorted() {
 
 #[test]
 fn images_are_filtered() {
-    each_workspace(|_, workspace| {
+    each_workspace(|site, workspace| {
         let queries = [
             ("all", "", json!([901, 902, 903, 904, 905, 906])),
             ("label", "label = \"inference\"", json!([905, 906])),
-            ("software", "name = \"Python 3.11\"", json!([902, 904])),
+            ("software", "name_contains = \"python 3.11\"", json!([902, 904])),
+            ("part", "name_contains = \"PyTorch\"\nname_regex = \"1\\\\.0$\"", json!([903])),
+            ("exact", "name = \"PyTorch 2.5.1\"", json!([902])),
+            ("inexact", "name = \"PyTorch\"", json!([])),
             ("pattern", "name_regex = \"^PyTorch 2\\\\.5\"", json!([902])),
             ("none", "label = \"nothing\"", json!([])),
         ];
@@ -84,6 +90,9 @@ fn images_are_filtered() {
             let expected: Vec<String> = expected.as_array().unwrap().iter().map(plain).collect();
             assert_eq!(ids, expected, "{name}");
         }
+        let searched: BTreeSet<_> =
+            site.queries("public_image_list").into_iter().filter(|query| query.contains("name=")).collect();
+        assert_eq!(searched, ["name=PyTorch".to_owned(), "name=python+3.11".to_owned()].into(), "only name_contains is sent");
         let image = &state.resource("data.damodel_public_images.pattern").value("images")[0];
         assert_eq!(image["image_url"], json!("registry.damodel.test/model_library/pytorch:2.5.1-cuda12.4"));
         assert_eq!(image["labels"], json!(["pytorch", "cuda12.4"]));
@@ -164,6 +173,8 @@ fn images_and_specifications_are_found() {
             (LIST, "name = \"plain-tools\"", "images[*].image_id", json!([953])),
             (LIST, "name = \"plain\"", "images[*].image_id", json!([])),
             (LIST, "name_regex = \"^(half|plain)-\"", "images[*].image_id", json!([952, 953])),
+            (LIST, "name_contains = \"PLAIN\"", "images[*].image_id", json!([953])),
+            (LIST, "name_contains = \"l\"\nname_regex = \"^half\"", "images[*].image_id", json!([952])),
             (LIST, "status = \"ready\"", "images[*].image_id", json!([951, 953])),
             (LIST, "status = \"creating\"", "images[*].image_id", json!([952])),
             (LIST, "region = \"cn-east-1\"\nstatus = \"ready\"", "images[*].image_id", json!([951])),
@@ -172,16 +183,24 @@ fn images_and_specifications_are_found() {
             (ONE, "region = \"cn-north-2\"", "id", json!("953")),
             (ONE, "status = \"creating\"", "id", json!("952")),
             (ONE, "name_regex = \"e\"\nmost_recent = true", "id", json!("952")),
+            (ONE, "name_contains = \"tools\"", "id", json!("953")),
+            (PUBLIC, "name_contains = \"PyTorch\"\nname_regex = \"2\\\\.5\"", "id", json!("902")),
             (PUBLIC, "id = \"903\"", "name", json!("PyTorch 2.1.0")),
             (PUBLIC, "name = \"Ubuntu 22.04\"", "id", json!("901")),
             (PUBLIC, "label = \"inference\"\nmost_recent = true", "id", json!("906")),
             (PUBLIC, "label = \"inference\"\nname_regex = \"^vLLM\"", "id", json!("905")),
             (SPEC, "gpu_name = \"NVIDIA-H100-80G\"", "spec_id", json!(102)),
+            (
+                SPEC,
+                "gpu_name = \"NVIDIA-GeForce-RTX-4090\"\ngpu_name_regex = \"4090\"\ncapacity_type = \"spot\"",
+                "spec_id",
+                json!(104),
+            ),
             (SPEC, "gpu_name_regex = \"V100\"", "spec_id", json!(105)),
             (SPEC, "capacity_type = \"spot\"", "spec_id", json!(104)),
             (SPEC, "rush_sale = true", "spec_type", json!("gpu.rtx4090.spot")),
             (SPEC, "min_gpu_mem_mb = 81900\nregion = \"cn-north-2\"\nmin_cuda = \"12.4\"", "spec_id", json!(201)),
-            (SPEC, "region = \"cn-north-2\"\nmax_hourly_price = 1", "gpu_name", json!("CPU-Intel-8358P")),
+            (SPEC, "region = \"cn-north-2\"\nmax_gpu_hourly_price = 1", "gpu_name", json!("CPU-Intel-8358P")),
             (SPEC, "sort_by = \"gpu_mem\"\nfirst = true\nmin_cpu_per_gpu = 15", "spec_id", json!(102)),
             (SPEC, "min_mem_per_gpu_gb = 150", "spec_id", json!(102)),
             (SPEC, "available_only = true\nmin_gpu_num = 8\nsort_by = \"price\"\nfirst = true", "spec_id", json!(105)),

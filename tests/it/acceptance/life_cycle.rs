@@ -10,7 +10,7 @@ const X: &str = "damodel_instance.x";
 /// The catalogue's data sources, and an instance made from their results.
 const CATALOGUE: &str = r#"
 data "damodel_specs" "cheap" {
-  gpu_name       = "4090"
+  gpu_name_regex = "4090"
   capacity_type  = "ondemand"
   available_only = true
   sort_by        = "price"

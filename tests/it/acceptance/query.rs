@@ -72,6 +72,9 @@ fn a_query_finds_what_there_is() {
         assert_eq!(images[0]["identity"]["image_id"], *state.resource("damodel_private_image.x").value("image_id"));
         assert_eq!(images[0]["resource_object"]["status"], "ready");
 
+        query(workspace, &list("damodel_private_image", "", "    name_contains = \"IM\"\n    name_regex = \"g$\""));
+        assert_eq!(found(workspace).len(), 1);
+
         // An invalid filter.
         query(workspace, &list("damodel_private_image", "", "    name_regex = \"(\""));
         let refused = workspace.run(&["query", "-no-color"]);

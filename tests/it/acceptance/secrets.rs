@@ -100,7 +100,7 @@ fn nothing_that_is_printed_logged_or_noted_holds_a_secret() {
         workspace.set_env("TF_LOG", "TRACE");
         workspace.set_env("TF_LOG_PROVIDER", "TRACE");
         workspace.set_env("TF_LOG_PATH", &workspace.beside("trace.log").display().to_string());
-        workspace.set_env("DAMODEL_API_KEY", KEY);
+        workspace.set_env("DAMODEL_CHAT_API_KEY", KEY);
         live(&workspace, false);
         let secrets = site.secrets();
         assert!(secrets.contains(TOKEN) && secrets.contains(KEY) && secrets.len() > 6, "{secrets:?}");

@@ -111,7 +111,7 @@ const USER: &str = "damodel_instance.user";
 fn lives(site: &Site, workspace: &Workspace<'_>) {
     let before = [LedgerObject::Instance, LedgerObject::CloudDisk, LedgerObject::PrivateImage]
         .map(|object| site.ledger().live(object));
-    workspace.set_env("DAMODEL_API_KEY", site.chat_key());
+    workspace.set_env("DAMODEL_CHAT_API_KEY", site.chat_key());
     let config = config(WHOLE);
     workspace.write(&config);
     let plan = workspace.plan(&[]);
@@ -141,7 +141,7 @@ fn lives(site: &Site, workspace: &Workspace<'_>) {
 fn imports(workspace: &Workspace<'_>, config: &str, site: &Site) {
     let state = workspace.state();
     let fresh = Workspace::new(workspace.cli, site);
-    fresh.set_env("DAMODEL_API_KEY", site.chat_key());
+    fresh.set_env("DAMODEL_CHAT_API_KEY", site.chat_key());
     fresh.write(config);
     for address in [DISK, IMAGE, BUILDER, USER] {
         fresh.run_ok(&["import", "-no-color", "-input=false", address, &state.resource(address).id()]);
@@ -178,7 +178,7 @@ fn strangers(workspace: &Workspace<'_>, site: &Site) {
     let changes = site.changes_but_chats();
     workspace.made_long_ago();
     workspace.set_env("DAMODEL_API_TOKEN", &site.token_of("other"));
-    workspace.set_env("DAMODEL_API_KEY", "key-of-nobody");
+    workspace.set_env("DAMODEL_CHAT_API_KEY", "key-of-nobody");
     let (done, said) = workspace.try_apply(&[]);
     assert!(!done);
     // Terraform does not read the resources that depend on these.
@@ -192,8 +192,8 @@ fn strangers(workspace: &Workspace<'_>, site: &Site) {
     }
     workspace.set_env("DAMODEL_API_TOKEN", site.token());
     let said = workspace.try_plan(&["-refresh=false"]);
-    assert!(says(&said, Severity::Warning, "provider's api_key"), "{said:#?}");
-    workspace.set_env("DAMODEL_API_KEY", site.chat_key());
+    assert!(says(&said, Severity::Warning, "provider's chat_api_key"), "{said:#?}");
+    workspace.set_env("DAMODEL_CHAT_API_KEY", site.chat_key());
     assert_eq!(workspace.state().addresses().len(), 4);
     assert_eq!(site.changes_but_chats(), changes, "nothing was sent");
 }

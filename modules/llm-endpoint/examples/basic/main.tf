@@ -21,7 +21,7 @@ module "endpoint" {
   source = "../.."
 
   candidates   = data.damodel_specs.gpu.specs
-  image_id     = data.damodel_public_image.gpu.image_id
+  image        = data.damodel_public_image.gpu.image_url
   disk_spec_id = data.damodel_cloud_disk_spec.block.spec_id
   model_url    = var.model_url
   chat_key     = var.chat_key

@@ -30,7 +30,7 @@ fn each_is_told_in_every_form() {
     each_workspace(|site, workspace| {
         for form in ["chat_error=openai", "chat_error=text", "chat_error=envelope"] {
             site.sandbox().set_form(form.parse::<Form>().unwrap());
-            workspace.set_env("DAMODEL_API_KEY", site.chat_key());
+            workspace.set_env("DAMODEL_CHAT_API_KEY", site.chat_key());
             let cases = [
                 ("model", "\"gpt-retired\""),
                 ("temperature", "3"),
@@ -56,12 +56,12 @@ fn each_is_told_in_every_form() {
             let said = workspace.try_plan(&[]);
             let advised =
                 |words: &str| said.iter().filter(|said| said.is_error() && said.text().contains(words)).count();
-            assert_eq!((advised("Try again later"), advised("provider's api_key")), (1, 2), "{form}: {said:#?}");
+            assert_eq!((advised("Try again later"), advised("provider's chat_api_key")), (1, 2), "{form}: {said:#?}");
             site.sandbox().clear_faults();
             workspace.write(&question(&[]));
-            workspace.set_env("DAMODEL_API_KEY", "key-of-nobody");
+            workspace.set_env("DAMODEL_CHAT_API_KEY", "key-of-nobody");
             let said = workspace.try_plan(&[]);
-            let error = refusal(&said, &["does not accept the API key", "provider's api_key", "DAMODEL_API_KEY"]);
+            let error = refusal(&said, &["does not accept the API key", "provider's chat_api_key", "DAMODEL_CHAT_API_KEY"]);
             assert!(!error.text().contains("key-of-nobody") && !error.text().contains("api_token"), "{error:?}");
             if form == "chat_error=envelope" {
                 let request = error.id("request_id").and_then(|id| site.request(&id));
@@ -76,7 +76,7 @@ fn each_is_told_in_every_form() {
 fn a_question_without_a_key_names_the_argument() {
     each_workspace(|site, workspace| {
         workspace.write(&question(&[]));
-        refusal(&workspace.try_plan(&[]), &["DAMODEL_API_KEY", "provider's api_key"]);
+        refusal(&workspace.try_plan(&[]), &["DAMODEL_CHAT_API_KEY", "provider's chat_api_key"]);
         assert_eq!(site.requests("chat_completions"), 0);
     });
 }
@@ -85,7 +85,7 @@ fn a_question_without_a_key_names_the_argument() {
 fn an_answer_has_all_its_attributes() {
     each_workspace_on(&Options { form: "chat_stream=whole".parse().unwrap(), ..Site::options() }, |site, workspace| {
         workspace.set_env("DAMODEL_BASE_URL", &format!("{}/v1", site.base_url()));
-        workspace.set_env("DAMODEL_API_KEY", site.chat_key());
+        workspace.set_env("DAMODEL_CHAT_API_KEY", site.chat_key());
         workspace.write(&question(&[("max_tokens", "4"), ("temperature", "0.25")]));
         workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false"]);
         let state = workspace.state();

@@ -63,7 +63,7 @@ fn one_stays_readable_and_nothing_is_made() {
             let service = runtime.block_on(service(refuses));
             let workspace = Workspace::new(cli, &site);
             workspace.set_env("DAMODEL_BASE_URL", &service.uri());
-            workspace.set_env("DAMODEL_API_KEY", "a-key");
+            workspace.set_env("DAMODEL_CHAT_API_KEY", "a-key");
             workspace.write(&config_with(provider, body));
             let (done, said) = workspace.try_apply(&[]);
             let errors: Vec<_> = said.iter().filter(|said| said.is_error()).collect();

@@ -64,7 +64,7 @@ fn the_arguments_of_a_target_belong_to_it() {
         refusal(&workspace.try_plan(&[]), &["Missing required argument"]);
         let hosted = chat("  api_key = \"k\"").replace("target = \"llama_server\"", "target = \"hosted\"");
         workspace.write(&config(hosted));
-        refusal(&workspace.try_plan(&[]), &["needs target = \"llama_server\"", "the provider's api_key"]);
+        refusal(&workspace.try_plan(&[]), &["needs target = \"llama_server\"", "the provider's chat_api_key"]);
         workspace.write(&config(chat("  llama_server_id = \"ins-1:8000\"\n  api_key = \"planted\\nline\"")));
         assert_eq!(refusal(&workspace.try_plan(&[]), &["printable"]).attribute.as_deref(), Some("api_key"));
         workspace.write(&config(chat("  llama_server_id = \"ins-1\"")));

@@ -21,7 +21,7 @@ fn the_page_names_what_a_mock_must_give() {
     let wired = [
         ("damodel_spec", "spec_id", instance, "spec_id = 0"),
         ("damodel_spec", "max_gpu_count", instance, "gpu_num = 0"),
-        ("damodel_spec", "hourly_price", specs, "max_hourly_price = 0"),
+        ("damodel_spec", "hourly_price", specs, "max_gpu_hourly_price = 0"),
         ("damodel_spec", "highest_cuda", specs, "min_cuda = \"a1b2c3d4\""),
         ("damodel_public_image", "image_id", instance, "image_id = 0"),
         ("damodel_public_image", "image_url", instance, "image = \"a1b2c3d4\""),

@@ -59,7 +59,7 @@ impl<'a> Stage<'a> {
         }
         // The file for examples that read a model.
         Size::dense().model().write(&workspace.directory().join("model.gguf")).unwrap();
-        workspace.set_env("DAMODEL_API_KEY", site.chat_key());
+        workspace.set_env("DAMODEL_CHAT_API_KEY", site.chat_key());
         workspace.set_env("DAMODEL_REGION", "cn-east-1");
         // The variable of examples whose server has a key.
         workspace.set_env("TF_VAR_chat_key", "for-a-test-only");

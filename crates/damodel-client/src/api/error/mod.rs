@@ -301,7 +301,7 @@ pub struct Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     /// The key of the chat endpoint.
-    #[error("no API key for the chat endpoint is set (DAMODEL_API_KEY)")]
+    #[error("no API key for the chat endpoint is set (DAMODEL_CHAT_API_KEY)")]
     ApiKey,
     /// The token of the OpenAPI endpoints.
     #[error("no API token is set (DAMODEL_API_TOKEN or DAMODEL_API_TOKEN_COMMAND)")]

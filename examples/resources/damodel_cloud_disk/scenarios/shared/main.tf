@@ -17,11 +17,10 @@ resource "damodel_cloud_disk" "datasets" {
 }
 
 resource "damodel_instance" "reader" {
-  count      = 2
-  name       = "reader-${count.index}"
-  spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  count     = 2
+  name      = "reader-${count.index}"
+  spec_type = "gpu.rtx4090.1"
+  image     = data.damodel_public_image.gpu.image_url
 
   exist_disks = [{
     disk_id    = damodel_cloud_disk.datasets.disk_id

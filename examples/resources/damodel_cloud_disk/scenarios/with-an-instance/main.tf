@@ -10,10 +10,9 @@ data "damodel_public_image" "gpu" {
 
 # The disk is no resource of its own. A destroy of the instance deletes the disk and its data.
 resource "damodel_instance" "scratch" {
-  name       = "scratch-space"
-  spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name      = "scratch-space"
+  spec_type = "gpu.rtx4090.1"
+  image     = data.damodel_public_image.gpu.image_url
 
   new_disks = [{
     size_gb    = 50

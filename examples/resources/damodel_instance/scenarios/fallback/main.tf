@@ -6,9 +6,8 @@ data "damodel_public_image" "gpu" {
 
 # The first candidate that is in stock is bought, at or below its quote. The choice is kept when stock or prices change.
 resource "damodel_instance" "trainer" {
-  name       = "trainer"
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name  = "trainer"
+  image = data.damodel_public_image.gpu.image_url
 
   candidates = [
     { spec_type = "gpu.rtx4090.1" },

@@ -13,8 +13,7 @@ data "damodel_public_image" "gpu" {
 resource "damodel_instance" "service" {
   name                = "service"
   spec_type           = "gpu.rtx4090.1"
-  image_id            = data.damodel_public_image.gpu.image_id
-  image_type          = "public"
+  image               = data.damodel_public_image.gpu.image_url
   deletion_protection = var.protect
 
   # A replacement creates the new instance first. The old one is released afterwards, with its disks.

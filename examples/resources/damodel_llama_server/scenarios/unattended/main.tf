@@ -5,10 +5,9 @@ data "damodel_public_image" "gpu" {
 }
 
 resource "damodel_instance" "gpu" {
-  name       = "chat"
-  spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name      = "chat"
+  spec_type = "gpu.rtx4090.1"
+  image     = data.damodel_public_image.gpu.image_url
 }
 
 resource "damodel_llama_server" "chat" {

@@ -5,10 +5,9 @@ data "damodel_public_image" "gpu" {
 }
 
 resource "damodel_instance" "builder" {
-  name       = "builder"
-  spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name      = "builder"
+  spec_type = "gpu.rtx4090.1"
+  image     = data.damodel_public_image.gpu.image_url
 }
 
 resource "damodel_private_image" "base" {
@@ -23,9 +22,8 @@ resource "damodel_private_image" "base" {
 
 # In the region of the image.
 resource "damodel_instance" "worker" {
-  name       = "worker"
-  region     = damodel_private_image.base.region
-  spec_type  = "gpu.rtx4090.1"
-  image_id   = damodel_private_image.base.image_id
-  image_type = "private"
+  name      = "worker"
+  region    = damodel_private_image.base.region
+  spec_type = "gpu.rtx4090.1"
+  image     = damodel_private_image.base.image_tag
 }
