@@ -10,10 +10,7 @@ terraform {
 # Set the address (DAMODEL_BASE_URL) and the token (DAMODEL_API_TOKEN) in the environment: values
 # that are written here are stored in plan files. All arguments are optional; these are examples.
 provider "damodel" {
-  region                  = "cn-east-1"
-  request_timeout         = "30s"
-  max_retries             = 5
-  max_concurrent_requests = 16
+  region = "cn-east-1"
 
   # Checked in the plan, and again before an instance is bought.
   max_hourly_price = 50

@@ -24,7 +24,7 @@ output "hourly_cost" {
 }
 
 output "ssh_command" {
-  description = "How to log in."
+  description = "How to log in; terraform-provider-damodel must be on PATH."
   value       = "terraform-provider-damodel ssh ${damodel_instance.first.id}"
 }
 

@@ -3,11 +3,11 @@
 #
 #   run.sh JOB RESULTS   JOB is a shell script for the instance; RESULTS is the file that its standard output goes to
 #
-# Needs terraform-provider-damodel, OpenSSH 8.4 or newer, and setsid on PATH. The exit code is the job's; 129, 130 or
+# Needs OpenSSH 8.4 or newer and setsid on PATH, and terraform-provider-damodel there or at $PROGRAM. The exit code is the job's; 129, 130 or
 # 143 after the signal HUP, INT or TERM; and 1 if the instance was not destroyed. A systemd service needs
 # KillMode=mixed, which signals this script alone, and time for the destroy, such as TimeoutStopSec=30min.
 set -eu
-terraform=${TERRAFORM:-terraform}
+terraform=${TERRAFORM:-terraform} program=${PROGRAM:-terraform-provider-damodel}
 job=$1 results=$2
 
 # Ends the last child, destroys the instance, and exits with this code, or with that of a signal during the destroy.
@@ -42,5 +42,5 @@ trap 'finish 143' TERM
 setsid "$terraform" apply -input=false -no-color -auto-approve &
 wait "$!"
 # The host key of the new instance is accepted once, and kept by its UID.
-setsid terraform-provider-damodel ssh --cli "$terraform" damodel_instance.gpu sh -s <"$job" >"$results" &
+setsid "$program" ssh --cli "$terraform" damodel_instance.gpu sh -s <"$job" >"$results" &
 wait "$!"

@@ -4,6 +4,6 @@ output "urls" {
 }
 
 output "commands" {
-  description = "The command that prints the address of each notebook with its token."
+  description = "The command that prints the address of each notebook with its token; terraform-provider-damodel must be on PATH."
   value       = { for name, notebook in damodel_instance.notebook : name => "terraform-provider-damodel ssh --jupyter ${notebook.id}" }
 }

@@ -287,9 +287,9 @@ impl Release<'_, CloudDisk> {
             return Diagnostic::error(
                 format!("{} was not released", capitalized(&title)),
                 format!(
-                    "The provider must know whether the disk is mounted before it releases it, but {why}: {error}. \
-                     The resource stays in the state; destroy again to continue. To wait longer set timeouts {{ \
-                     delete = \"…\" }}."
+                    "The provider must know whether the disk is mounted before it releases it, but {why}. The \
+                     resource stays in the state; destroy again to continue. To wait longer set timeouts {{ delete = \
+                     \"…\" }}.\n\nThe error: {error}."
                 ),
             );
         }
@@ -297,8 +297,8 @@ impl Release<'_, CloudDisk> {
         Diagnostic::error(
             format!("{} is still mounted", capitalized(&title)),
             format!(
-                "A mounted disk cannot be released, and the wait for the unmount ended: {error}. {holders} The \
-                 resource stays in the state. Unmount it or release its instance, then destroy again."
+                "A mounted disk cannot be released, and the wait for the unmount ended. {holders} The resource stays \
+                 in the state. Unmount it or release its instance, then destroy again.\n\nThe error: {error}."
             ),
         )
     }

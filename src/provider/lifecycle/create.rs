@@ -381,7 +381,7 @@ impl<M: Managed> Refused<'_, M> {
         }
         let more = more.map(|more| format!("\n\n{more}")).unwrap_or_default();
         let summary = format!("No candidate of {} could be created", self.planned.title());
-        let detail = format!("Nothing was created.\n\n{}{more}", lines.join("\n"));
+        let detail = format!("Nothing was created.{more}\n\n{}", lines.join("\n"));
         Diagnostic::error(capitalized(&summary), detail).at(Path::to("candidates"))
     }
 }

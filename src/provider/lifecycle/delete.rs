@@ -153,7 +153,7 @@ impl<M: Managed> Release<'_, M> {
             Ok(absence) if absence.is_proof() => Ok(End::Gone),
             Ok(absence) => {
                 let mut doubt = absence::doubt(&self.current.state.subject(), absence);
-                doubt.detail = format!("{} The release was refused: {error}.", doubt.detail);
+                doubt.detail = format!("{} The release was refused.\n\nThe error: {error}.", doubt.detail);
                 Err(doubt)
             }
             Err(looking) => Err(self.failed(&looking)),
@@ -170,8 +170,9 @@ impl<M: Managed> Release<'_, M> {
         Diagnostic::error(
             format!("{} is not released yet", self.current.state.title()),
             format!(
-                "The service accepted the release, but then: {error}. The resource stays in the state until it is \
-                 shown as released. Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
+                "The service accepted the release, but its end was not seen. The resource stays in the state until \
+                 it is shown as released. Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" \
+                 }}.\n\nThe error: {error}."
             ),
         )
     }

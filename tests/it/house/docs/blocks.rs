@@ -43,9 +43,10 @@ fn configurations(pages: &[Page]) -> Vec<Configuration> {
     for page in pages {
         let blocks: Vec<&Block> = page.blocks.iter().filter(|block| block.language == "terraform").collect();
         for (number, block) in blocks.iter().enumerate() {
-            // An import on a page imports the resources of the page's first example.
+            // An import on a page imports the resources of the page's first example; other blocks add to it.
             let is_bare_import = is_root_only(&block.text) && !block.text.contains("resource \"");
-            let first = blocks.first().filter(|_| is_bare_import && number > 0);
+            let adds = block.text.contains("= damodel_instance.first.") && !block.text.contains("\"first\" {");
+            let first = blocks.first().filter(|_| (is_bare_import || adds) && number > 0);
             let text = first.map_or_else(|| block.text.clone(), |first| format!("{}\n{}", first.text, block.text));
             let name = page.path.strip_prefix(root()).unwrap().display().to_string();
             configurations.push(Configuration { place: format!("{name}, block {}", number + 1), text });

@@ -177,9 +177,30 @@ fn the_guides_are_these_and_short() {
 }
 
 #[test]
-fn the_first_configuration_is_the_same_on_both_pages() {
-    let first = |page: &str| Page::read(&root().join(page)).blocks.into_iter().find(|it| it.language == "terraform");
-    assert_eq!(first("README.md").unwrap().text, first("docs/guides/getting-started.md").unwrap().text);
+fn the_first_configurations_are_the_same_on_both_pages() {
+    let [readme, guide] = ["README.md", "docs/guides/getting-started.md"].map(first_configurations);
+    assert_eq!(readme, guide);
+}
+
+/// The first two configurations of a page: an instance, and what makes it an endpoint.
+pub(in crate::house) fn first_configurations(page: &str) -> [String; 2] {
+    let mut blocks = Page::read(&root().join(page)).blocks.into_iter().filter(|it| it.language == "terraform");
+    [(); 2].map(|()| blocks.next().unwrap().text)
+}
+
+#[test]
+fn the_example_of_the_index_repeats_no_default() {
+    let index = fs::read_to_string(root().join("docs/index.md")).unwrap();
+    let (example, schema) = index.split_once("## Schema").unwrap();
+    let argument = Regex::new(r"(?m)^  (\w+) += (.+)$").unwrap();
+    let block = example.split_once("provider \"damodel\" {").unwrap().1.split_once("\n}\n").unwrap().0;
+    let mut arguments = argument.captures_iter(block).peekable();
+    assert!(arguments.peek().is_some(), "{block}");
+    for found in arguments {
+        let line = schema.lines().find(|line| line.starts_with(&format!("- `{}` (", &found[1]))).unwrap();
+        let value = found[2].trim_matches('"');
+        assert!(!line.contains(&format!("Default: `{value}`")), "{line}");
+    }
 }
 
 /// A reader sees which values to replace. The page about the sandbox has nothing else.

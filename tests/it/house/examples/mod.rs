@@ -2,6 +2,7 @@
 //! sandbox.
 
 mod endpoints;
+mod first;
 mod mocks;
 mod opa;
 mod pipelines;
