@@ -398,6 +398,11 @@ fn of_this_side(error: &Error) -> Row {
             "the service's address is not set",
             "Set the provider's base_url, or the environment variable DAMODEL_BASE_URL.",
         ),
+        Error::Missing(Missing::BaseUrlAndToken) => (
+            "the service's address and the API token are not set",
+            "Set the environment variables DAMODEL_BASE_URL, and DAMODEL_API_TOKEN or DAMODEL_API_TOKEN_COMMAND, or \
+             the provider's base_url, and api_token or api_token_command.",
+        ),
         Error::Missing(Missing::ApiToken) => (
             "the API token is not set",
             "Set the environment variable DAMODEL_API_TOKEN or DAMODEL_API_TOKEN_COMMAND, or the provider's api_token \

@@ -28,6 +28,8 @@ pub(in crate::commands) struct Inventory {
     /// The uid of each listed object, released ones included: proof that an object belongs to this account. Numbers are
     /// none, because each account has its own disk 7.
     pub(in crate::commands) uids: BTreeSet<(ObjectKind, String)>,
+    /// The released objects, which are not billed, by kind and id.
+    pub(in crate::commands) released: Vec<(ObjectKind, String)>,
     /// The specifications, by region and number.
     pub(in crate::commands) specs: BTreeMap<(String, i64), WithJson<Spec>>,
     /// The cloud disks by id.
@@ -122,7 +124,9 @@ impl Inventory {
             let id = record.key().to_string();
             let uid = if K::KIND == ObjectKind::Instance { Some(&*id) } else { record.uid() };
             self.uids.extend(uid.map(|uid| (K::KIND, uid.to_owned())));
-            if !record.is_released() {
+            if record.is_released() {
+                self.released.push((K::KIND, id));
+            } else {
                 let name = record.name().map(str::to_owned);
                 let listed = BilledObject {
                     kind: K::KIND,

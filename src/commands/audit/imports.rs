@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The statuses of objects that no plan can keep.
-const ENDING: [&str; 3] = ["failed", "released", "releasing"];
+const ENDING: [&str; 2] = ["failed", "releasing"];
 
 /// The path of the file, if it does not exist yet.
 pub(super) fn free(file: &Path, environment: &Environment) -> Result<PathBuf, Failure> {
@@ -36,7 +36,7 @@ pub(super) fn free(file: &Path, environment: &Environment) -> Result<PathBuf, Fa
 }
 
 /// Writes the blocks of the listed unmanaged objects, and returns what was done. Without an object no file is written.
-pub(super) fn write(file: &Path, audit: &Audit) -> Result<String, Failure> {
+pub(super) fn write(file: &Path, audit: &Audit, released: &[(ObjectKind, String)]) -> Result<String, Failure> {
     let unmanaged = audit.objects.iter().filter(|object| object.holder == Holder::Unmanaged);
     let is_ending = |object: &&BilledObject| {
         object.status.as_ref().is_some_and(|status| ENDING.contains(&status.to_ascii_lowercase().as_str()))
@@ -58,6 +58,9 @@ pub(super) fn write(file: &Path, audit: &Audit) -> Result<String, Failure> {
     for object in left {
         let (id, status) = (visible(&object.id, LONGEST), object.status.as_deref().unwrap_or_default());
         let _ = writeln!(said, "Left out {} {id}: it is {}.", object.kind.noun(), visible(status, LONGEST));
+    }
+    for (kind, id) in released {
+        let _ = writeln!(said, "Left out {} {}: it is Released.", kind.noun(), visible(id, LONGEST));
     }
     Ok(said)
 }

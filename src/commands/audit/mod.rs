@@ -136,7 +136,7 @@ async fn audit(
     }
     let unmanaged = audit.listed_unmanaged();
     if let Some(file) = &imports {
-        let said = imports::write(file, &audit)?;
+        let said = imports::write(file, &audit, &account.released)?;
         told.write_all(said.as_bytes()).map_err(Failure::terminal)?;
     }
     let mut code = expired_code(&expired, told).map_err(Failure::terminal)?;

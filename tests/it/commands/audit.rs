@@ -177,7 +177,10 @@ fn the_configuration_that_a_core_generates_changes_nothing() {
         fresh.write(&config(""));
         let run = audit(&site, &fresh.directory(), &["--imports", "imports.tf"]);
         assert_eq!(run.code, Some(0), "{}", run.stderr);
-        assert!(run.stderr.contains(&format!("Left out instance {}: it is Failed.", uid("failed"))), "{}", run.stderr);
+        for (label, status) in [("failed", "Failed"), ("released", "Released")] {
+            let said = format!("Left out instance {}: it is {status}.\n", uid(label));
+            assert_eq!(run.stderr.matches(&said).count(), 1, "{}", run.stderr);
+        }
         let blocks = fs::read_to_string(fresh.directory().join("imports.tf")).unwrap();
         for gone in [uid("released"), uid("failed")] {
             assert!(!blocks.contains(&gone), "{blocks}");
@@ -441,7 +444,8 @@ fn the_token_is_that_of_the_environment_or_of_its_program() {
     let program = program.to_str().unwrap();
     let (address, by_program) = (("DAMODEL_BASE_URL", site.base_url()), ("DAMODEL_API_TOKEN_COMMAND", program));
     for (variables, code, words) in [
-        (vec![], 1, "no base address of the service is set (DAMODEL_BASE_URL)"),
+        (vec![], 1, "(DAMODEL_BASE_URL, and DAMODEL_API_TOKEN or DAMODEL_API_TOKEN_COMMAND)"),
+        (vec![("DAMODEL_API_TOKEN", "t")], 1, "no base address of the service is set (DAMODEL_BASE_URL)"),
         (vec![address], 1, "no API token is set (DAMODEL_API_TOKEN or DAMODEL_API_TOKEN_COMMAND)"),
         (
             vec![address, ("DAMODEL_API_TOKEN", "t"), by_program],

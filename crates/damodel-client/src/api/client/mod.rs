@@ -153,9 +153,10 @@ impl Client {
     /// Whether a base address and a source of the token are set, so that calls can be made.
     ///
     /// # Errors
-    /// The first one that is missing.
+    /// What is missing.
     pub fn check_configured(&self) -> Result<(), Missing> {
         match (&self.settings().base_url, &self.settings().token) {
+            (None, None) => Err(Missing::BaseUrlAndToken),
             (None, _) => Err(Missing::BaseUrl),
             (_, None) => Err(Missing::ApiToken),
             _ => Ok(()),

@@ -309,6 +309,12 @@ pub enum Missing {
     /// The base address of the service.
     #[error("no base address of the service is set (DAMODEL_BASE_URL)")]
     BaseUrl,
+    /// Both.
+    #[error(
+        "no base address of the service and no API token are set (DAMODEL_BASE_URL, and DAMODEL_API_TOKEN or \
+         DAMODEL_API_TOKEN_COMMAND)"
+    )]
+    BaseUrlAndToken,
 }
 
 /// The ids of a request for the service's support (service API, Response envelope).
