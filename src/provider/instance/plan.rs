@@ -74,7 +74,8 @@ async fn live(plan: &mut CreatePlan<Instance>, client: &ProviderClient, limits: 
     let replaced = protection::replaced(&plan.private);
     plan.diagnostics.extend(checks::check_mounts(planned, replaced.as_deref(), client, limits).await);
     let name = planned.name.as_str().map(str::to_owned);
-    if client.max_prepaid_total.is_some() && planned.is_prepaid() && planned.auto_renew.known() == Some(&true) {
+    let is_renewed = planned.is_prepaid() && planned.auto_renew.known() == Some(&true);
+    if client.max_prepaid_total.is_some() && is_renewed && plan.walk != Walk::Apply {
         plan.diagnostics.warning_at(
             Path::to("auto_renew"),
             "Further terms are not limited",

@@ -77,7 +77,10 @@ fn is_nothing(value: &Value) -> bool {
 /// Refines the plan of a create: whether it can hope to log in, and whether the model fits.
 pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
     let CreatePlan { config, planned, private, diagnostics, walk, .. } = plan;
-    warn_without_key(config, planned, diagnostics);
+    // The plan that is applied has said it.
+    if *walk != Walk::Apply {
+        warn_without_key(config, planned, diagnostics);
+    }
     if !planned.may_have_base_url() {
         planned.base_url = Attr::Null;
     }

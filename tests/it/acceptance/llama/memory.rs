@@ -98,6 +98,19 @@ fn a_replaced_server_is_warned_of_as_a_new_one() {
     });
 }
 
+/// Terraform repeats the plan of a create inside its apply, and tells it from 1.9 on.
+#[test]
+fn an_apply_repeats_no_warning_about_a_missing_key() {
+    each_served(|_, workspace| {
+        workspace.write(&Server::new().text("host", "0.0.0.0").config());
+        let (done, said) = workspace.try_apply(&[]);
+        let count = said.iter().filter(|said| said.summary == "The llama server has no API key").count();
+        let expected = if workspace.cli.has(9, u64::MAX) { 1 } else { 2 };
+        assert_eq!((done, count), (true, expected), "{said:#?}");
+        workspace.finish();
+    });
+}
+
 /// A specification without a GPU was chosen: that the server uses none is no news, and no GPU has to have room.
 #[test]
 fn a_server_of_an_instance_without_a_gpu_is_no_warning() {

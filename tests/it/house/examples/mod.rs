@@ -64,7 +64,7 @@ fn prove(stage: &Stage<'_>) {
     let before = stage.living();
     stage.run(&["plan", "-no-color", "-out=tfplan"]);
     let applied = stage.run(&["apply", "-no-color", "tfplan"]);
-    // A check that fails is a warning. So is the first login to an instance, whose host key nobody can pin before.
+    // A check that fails is a warning. So is a login to an instance whose host key is in no state.
     let expected = ["The SSH host key of the instance is not pinned", "Provider development overrides are in effect"];
     let count: usize = expected.map(|summary| applied.matches(&format!("Warning: {summary}")).count()).iter().sum();
     assert_eq!(applied.matches("Warning:").count(), count, "{example}: {applied}");
