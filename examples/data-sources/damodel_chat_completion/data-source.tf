@@ -9,7 +9,7 @@ terraform {
   }
 }
 
-# The chat endpoint has its own key: DAMODEL_CHAT_API_KEY, or api_key here.
+# The chat endpoint has its own key: DAMODEL_CHAT_API_KEY, or chat_api_key here.
 provider "damodel" {}
 
 variable "model" {

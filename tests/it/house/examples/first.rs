@@ -31,7 +31,8 @@ fn each(test: impl Fn(&Site, &Workspace<'_>)) {
 fn reviewed(workspace: &Workspace<'_>) -> f64 {
     workspace.run_ok(&["plan", "-no-color", "-out=tfplan"]);
     let mut show = workspace.command(&["show", "-json", "tfplan"]).stdout(Stdio::piped()).spawn().unwrap();
-    let review = Command::new(BINARY).args(["review", "-", "--format", "json"]).stdin(show.stdout.take().unwrap());
+    let mut review = Command::new(BINARY);
+    review.args(["review", "-", "--format", "json"]).stdin(show.stdout.take().unwrap());
     let report: Value = serde_json::from_slice(&review.output().unwrap().stdout).unwrap();
     assert!(show.wait().unwrap().success());
     report["plans"][0]["cost"]["after"]["monthly"].as_f64().unwrap()
