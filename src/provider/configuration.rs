@@ -223,7 +223,12 @@ pub(super) async fn configure(
     let settings = Settings {
         base_url,
         token,
-        api_key: credential(&configuration.chat_api_key, ["chat_api_key", "DAMODEL_CHAT_API_KEY"], environment, &mut diagnostics),
+        api_key: credential(
+            &configuration.chat_api_key,
+            ["chat_api_key", "DAMODEL_CHAT_API_KEY"],
+            environment,
+            &mut diagnostics,
+        ),
         request_timeout: configuration
             .request_timeout
             .as_str()

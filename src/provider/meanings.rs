@@ -408,9 +408,10 @@ fn of_this_side(error: &Error) -> Row {
             "Set the environment variable DAMODEL_API_TOKEN or DAMODEL_API_TOKEN_COMMAND, or the provider's api_token \
              or api_token_command.",
         ),
-        Error::Missing(Missing::ApiKey) => {
-            ("the API key is not set", "Set the environment variable DAMODEL_CHAT_API_KEY, or the provider's chat_api_key.")
-        }
+        Error::Missing(Missing::ApiKey) => (
+            "the API key is not set",
+            "Set the environment variable DAMODEL_CHAT_API_KEY, or the provider's chat_api_key.",
+        ),
         Error::NoAnswer { .. } => {
             ("the service did not answer", "The request was sent. Whether it took effect is unknown.")
         }

@@ -61,7 +61,8 @@ fn each_is_told_in_every_form() {
             workspace.write(&question(&[]));
             workspace.set_env("DAMODEL_CHAT_API_KEY", "key-of-nobody");
             let said = workspace.try_plan(&[]);
-            let error = refusal(&said, &["does not accept the API key", "provider's chat_api_key", "DAMODEL_CHAT_API_KEY"]);
+            let error =
+                refusal(&said, &["does not accept the API key", "provider's chat_api_key", "DAMODEL_CHAT_API_KEY"]);
             assert!(!error.text().contains("key-of-nobody") && !error.text().contains("api_token"), "{error:?}");
             if form == "chat_error=envelope" {
                 let request = error.id("request_id").and_then(|id| site.request(&id));
