@@ -14,8 +14,8 @@ use crate::{
     framework::{Type, schema::Attribute},
 };
 
-/// The filters by an image's name: the exact name, a part of it, and a pattern. `part` describes the part, and `on_part`
-/// makes its filter.
+/// The filters by an image's name: the exact name, a part of it, and a pattern. `part` describes the part, and
+/// `on_part` makes its filter.
 pub(super) fn name_filters(part: &str, on_part: fn(Attribute) -> Filter) -> [Filter; 3] {
     [
         Filter::Exact("name"),

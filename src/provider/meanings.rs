@@ -305,7 +305,8 @@ fn chat(code: Option<Code>) -> Row {
         Some(Code::InvalidToken) => (
             "the service does not accept the API key",
             &[],
-            "Check the provider's chat_api_key (or DAMODEL_CHAT_API_KEY): it is created in the console, and belongs to base_url.",
+            "Check the provider's chat_api_key (or DAMODEL_CHAT_API_KEY): it is created in the console, and belongs to \
+             base_url.",
         ),
         Some(Code::BalanceNotEnough) => {
             ("the balance is too low", &[], "Top up the account that the provider's chat_api_key belongs to.")

@@ -23,7 +23,7 @@ fn variables_that_are_named_are_read_and_stand_in_the_table() {
     let read = names(
         concat!(
             r"(?:env = |\.variable\(|text\(&[\w.]+, |destroy_fallback\(|parsed_variable\(",
-            r#"|credential\(&[\w.]+, \["\w+", )"(DAMODEL_[A-Z_]+)""#
+            r#"|credential\(\s*&[\w.]+,\s*\["\w+", )"(DAMODEL_[A-Z_]+)""#
         ),
         [sources("src/provider"), sources("src/commands")].concat(),
     );
