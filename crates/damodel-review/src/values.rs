@@ -159,7 +159,7 @@ impl Values {
         }
     }
 
-    fn part(&self, path: &[PathPart]) -> Self {
+    pub(super) fn part(&self, path: &[PathPart]) -> Self {
         let part = |mask: &Value| match find(mask, path) {
             Some(part) => part.clone(),
             None => Value::Bool(is_marked_above(mask, path)),

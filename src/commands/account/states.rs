@@ -261,7 +261,7 @@ fn take(held: &mut Vec<Held>, kind: &str, address: String, provider: &str, attri
     let number = |value: &Value| value.as_i64().map(|number| number.to_string());
     let existed: BTreeSet<String> =
         elements("exist_disks").iter().filter_map(|disk| number(&disk["disk_id"])).collect();
-    let mounted = elements("cloud_disks").iter().filter_map(|document| {
+    let mounted = attributes["reported"]["cloud_disks"].as_array().into_iter().flatten().filter_map(|document| {
         let record: Value = serde_json::from_str(document.as_str()?).ok()?;
         number(&record["id"]).or_else(|| number(&record["disk_id"]))
     });
@@ -285,18 +285,8 @@ fn take(held: &mut Vec<Held>, kind: &str, address: String, provider: &str, attri
 }
 
 /// The attributes of instances and cloud disks in [`Held::attributes`].
-const ATTRIBUTES: [&str; 10] = [
-    "binding_instances",
-    "cloud_disks",
-    "data_disk_size_gb",
-    "exist_disks",
-    "id",
-    "name",
-    "new_disks",
-    "release_with_instance",
-    "size_gb",
-    "sys_disk_size_gb",
-];
+const ATTRIBUTES: [&str; 8] =
+    ["binding_instances", "exist_disks", "id", "name", "new_disks", "release_with_instance", "reported", "size_gb"];
 
 fn kind_of(kind: &str) -> Option<ObjectKind> {
     ObjectKind::ALL.into_iter().find(|known| type_name(*known) == kind)

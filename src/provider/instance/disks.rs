@@ -182,7 +182,7 @@ pub(super) fn released(
     let Some(payment) = instance.payment_type.as_str().filter(|payment| *payment != "Hourly") else {
         return [None, Some(certain)];
     };
-    let until = instance.release_time.as_str().or(instance.rent_deadline.as_str()).unwrap_or("an unknown time");
+    let until = instance.paid_until().unwrap_or("an unknown time");
     let variable = client.filter(|client| instance.never_abandoned(client).is_none());
     let (decides, wanted) = match variable.and_then(|client| client.on_unreleasable) {
         Some(wanted) => (

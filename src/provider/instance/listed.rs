@@ -111,21 +111,22 @@ fn filters(statuses: &str) -> Vec<Filter> {
     ]
 }
 
-/// The attributes of the resource that the service reports, all computed: arguments that the provider sets if they are
-/// not configured, those of a list, and results, without the costs that the provider computes.
+/// The attributes of the resource that the service reports, all computed, in the words of a list: arguments, and
+/// results without the costs that the provider computes.
 fn reported() -> Vec<Attribute> {
     let columns = attributes(COLUMNS);
-    let is_shown = |argument: &Attribute| {
-        let is_set_otherwise = argument.is_computed() && argument.default.is_none();
-        is_set_otherwise || columns.iter().any(|column| column.name == argument.name)
-    };
+    let arguments = schema::arguments();
+    let is_argument = |column: &&Attribute| arguments.iter().any(|argument| argument.name == column.name);
+    let image = Attribute::computed("image", Type::String, "The image's full address.");
     let results = schema::reported().into_iter().filter(|it| !["estimated_cost", "price_ceiling"].contains(&&*it.name));
-    let reported = schema::arguments().into_iter().filter(is_shown).chain(results);
-    let computed = |attribute: Attribute| Attribute {
-        sensitive: attribute.sensitive,
-        ..Attribute::computed(attribute.name, attribute.ty, attribute.description)
-    };
-    reported.map(computed).collect()
+    let results = results.map(|result| {
+        let computed = |result: Attribute| Attribute {
+            sensitive: result.sensitive,
+            ..Attribute::computed(result.name, result.ty, result.description)
+        };
+        columns.iter().find(|column| column.name == result.name).cloned().unwrap_or_else(|| computed(result))
+    });
+    columns.iter().filter(is_argument).cloned().chain([image]).chain(results).collect()
 }
 
 /// The instances that match and are not released.
@@ -160,6 +161,9 @@ async fn list(
         let mut rows = rows::<Instance>(instances, is_shown);
         for row in &mut rows {
             row.set_attribute("instance_uid", row.attribute("id").clone());
+            for name in ["image_name", "stop_time", "release_time"] {
+                row.set_attribute(name, row.attribute("reported").attribute(name).clone());
+            }
             row.set_attribute("store_credentials", config.attribute("store_credentials").clone());
         }
         rows

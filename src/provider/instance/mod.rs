@@ -227,10 +227,9 @@ impl Managed for Instance {
         match client.api.instances().detail(&prior.key_text(), &limits).await {
             Ok(detail) => {
                 state.take_detail(&detail);
-                // The service may show the old name for a moment; the state gets the accepted name, and the next
-                // refresh reads it again.
-                state.take_quoted(&planned);
-                state.name = planned.name;
+                // What the plan names may have changed since, and the service may show the old name for a moment: the
+                // next refresh reads it again.
+                state.keep_known(&planned);
                 let said = max_age::overdue(&state, overdue()).map(Diagnostics::from).unwrap_or_default();
                 Ok(Outcome::present(state, private).with(said))
             }
@@ -309,6 +308,12 @@ impl Instance {
         InstanceUid::new(self.id.as_str().unwrap_or_default())
     }
 
+    /// When its term ends.
+    fn paid_until(&self) -> Option<&str> {
+        let reported = self.reported.known()?;
+        reported.release_time.as_str().or(reported.rent_deadline.as_str())
+    }
+
     /// Whether a term is paid in advance.
     fn is_prepaid(&self) -> bool {
         self.payment_type.as_str().is_some_and(|payment| payment != "Hourly")
@@ -349,8 +354,7 @@ impl Release<'_, Instance> {
                        later, or release it in the console.";
             return self.kept(failed(now.to_owned()));
         }
-        let until = state.release_time.as_str().or(state.rent_deadline.as_str());
-        let until = until.unwrap_or("a time that the service does not report");
+        let until = state.paid_until().unwrap_or("a time that the service does not report");
         if !is_abandoned {
             let other = if asked == Some("abandon") {
                 "remove the variable: DAMODEL_ON_UNRELEASABLE is \"fail\", so on_unreleasable = \"abandon\" is ignored."

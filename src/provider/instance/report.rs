@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::{
     candidates::{self, DEFAULT_GPU_NUM},
     disks::is_on_its_way,
-    schema::Instance,
+    schema::{Instance, Reported},
 };
 use crate::{
     api::{
         self, Context, CreateInstance, ExistDisk, ImageSelector, InstanceDetail, LoginMethod, Payment, Sighting,
         SpecSelector,
     },
-    framework::{Attr, Diagnostic, Path, Secret},
+    framework::{self, Attr, Diagnostic, Path, Secret, from_value, to_value},
     provider::{
         ProviderClient,
         errors::Failure,
@@ -42,13 +42,16 @@ impl Instance {
         self.status = record.status.as_ref().map(ToString::to_string).into();
         keep(&mut self.capacity_type, record.capacity_type.clone());
         keep(&mut self.gpu_name, record.gpu_name.clone());
-        self.image_name = record.image_name.clone().into();
         self.ssh_host = record.ssh_host.clone().into();
         self.ssh_port = record.ssh_port.into();
         self.internal_ip = record.internal_ip.clone().into();
         self.start_time = time(record.start_time).into();
-        self.stop_time = time(record.stop_time).into();
-        self.release_time = time(record.release_time).into();
+        self.reported = Attr::Known(Reported {
+            image_name: record.image_name.clone().into(),
+            stop_time: time(record.stop_time).into(),
+            release_time: time(record.release_time).into(),
+            ..self.reported.known().cloned().unwrap_or_default()
+        });
         let secrets = secrets(record);
         self.jupyter_url = record.jupyter_url.as_ref().map(|url| without_token(url.expose(), &secrets)).into();
         let is_stored = self.store_credentials.known() == Some(&true);
@@ -65,6 +68,17 @@ impl Instance {
         keep(&mut self.capacity_type, planned.capacity_type.known().cloned());
     }
 
+    /// Sets what a plan knew.
+    pub(super) fn keep_known(&mut self, planned: &Self) {
+        let (Ok(framework::Value::Object(planned)), Ok(mut state)) = (to_value(planned), to_value(self)) else {
+            return;
+        };
+        for (name, value) in planned.into_iter().filter(|(_, value)| value.is_wholly_known()) {
+            state.set_attribute(&name, value);
+        }
+        *self = from_value(&state).unwrap_or_default();
+    }
+
     /// Removes the credentials.
     pub(super) fn forget_credentials(&mut self) {
         self.ssh_password = Attr::Null;
@@ -76,23 +90,26 @@ impl Instance {
         self.take_instance(&detail.instance);
         let more = &detail.more;
         let text = |value: &Option<Value>| Attr::from(value.as_ref().and_then(text_or_json));
-        self.cpu_core = text(&more.cpu_core);
-        self.memory_size = text(&more.memory_size);
-        self.gpu_memory = text(&more.gpu_memory);
-        self.sys_disk_size_gb = more.sys_disk_size.into();
-        self.data_disk_size_gb = more.data_disk_size.into();
         self.gpu_price = more.gpu_price.clone().map(Into::into).into();
         self.data_disk_price = more.data_disk_price.clone().map(Into::into).into();
-        self.rent_deadline = text(&more.rent_deadline);
-        self.support_power = more.supports_power.into();
-        self.cloud_disks = Attr::Known(more.cloud_disks.iter().map(Value::to_string).collect());
         let secrets = secrets(&detail.instance);
-        self.services =
-            Attr::Known(more.services.expose().iter().map(|service| json_without(service, &secrets)).collect());
+        let services = more.services.expose().iter().map(|service| json_without(service, &secrets));
         let json = |value: &Option<Value>| Attr::from(value.as_ref().filter(|v| !v.is_null()).map(Value::to_string));
-        self.shutdown_status = json(&more.shutdown_status);
-        self.shutdown_stage = json(&more.shutdown_stage);
-        self.shutdown_push_progress = json(&more.shutdown_push_progress);
+        self.reported = Attr::Known(Reported {
+            cpu_core: text(&more.cpu_core),
+            memory_size: text(&more.memory_size),
+            gpu_memory: text(&more.gpu_memory),
+            sys_disk_size_gb: more.sys_disk_size.into(),
+            data_disk_size_gb: more.data_disk_size.into(),
+            rent_deadline: text(&more.rent_deadline),
+            support_power: more.supports_power.into(),
+            cloud_disks: Attr::Known(more.cloud_disks.iter().map(Value::to_string).collect()),
+            services: Attr::Known(services.collect()),
+            shutdown_status: json(&more.shutdown_status),
+            shutdown_stage: json(&more.shutdown_stage),
+            shutdown_push_progress: json(&more.shutdown_push_progress),
+            ..self.reported.known().cloned().unwrap_or_default()
+        });
     }
 
     /// Looks up the address of the image if only its number is known. If the lists lack it, it stays unchanged.

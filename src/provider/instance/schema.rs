@@ -9,7 +9,7 @@ use super::{
 use crate::{
     framework::{
         Attr, Secret, Type,
-        schema::{Attribute, Replacement, Schema, Validator},
+        schema::{Attribute, AttributeType, Nesting, Replacement, Schema, Validator},
         timeouts::Timeouts,
         value::Number,
     },
@@ -238,21 +238,40 @@ pub(super) fn reported() -> Vec<Attribute> {
              instance reports.",
         )
         .follows(SPEC),
-        text("image_name", "The image's display name.").follows(IMAGE),
         text("ssh_host", "The address for SSH."),
         number("ssh_port", "The port for SSH."),
         text("internal_ip", "The address within the service's network."),
         text("jupyter_url", "The notebook's address, without its token."),
         text("start_time", "When the instance started (RFC 3339, UTC)."),
-        text("stop_time", "When the instance stopped (RFC 3339, UTC)."),
-        text("release_time", "When the instance was or will be released (RFC 3339, UTC)."),
-        text("cpu_core", "The CPU cores, as the service reports them.").follows(SPEC),
-        text("memory_size", "The memory, as the service reports it.").follows(SPEC),
-        text("gpu_memory", "The GPU memory, as the service reports it.").follows(SPEC),
-        number("sys_disk_size_gb", "The system disk in GB.").follows(SPEC),
-        number("data_disk_size_gb", "The local data disk in GB.").follows(SPEC),
         number("gpu_price", "The GPU price of the current billing period."),
         number("data_disk_price", "The data disk price of the current billing period."),
+        Attribute::computed(
+            "reported",
+            AttributeType::Nested(Nesting::Single, more()),
+            "What else the service reports.",
+        ),
+        text("ssh_password", "The password for SSH. Null unless `store_credentials = true`.")
+            .sensitive()
+            .follows(CREDENTIALS),
+        text("jupyter_token", "The notebook's token. Null unless `store_credentials = true`.")
+            .sensitive()
+            .follows(CREDENTIALS),
+    ]
+}
+
+/// The attributes of `reported`, with which nothing is planned.
+fn more() -> Vec<Attribute> {
+    let text = |name: &'static str, description: &str| Attribute::computed(name, Type::String, description);
+    let number = |name: &'static str, description: &str| Attribute::computed(name, Type::Number, description);
+    vec![
+        text("image_name", "The image's display name."),
+        text("cpu_core", "The CPU cores, as the service reports them."),
+        text("memory_size", "The memory, as the service reports it."),
+        text("gpu_memory", "The GPU memory, as the service reports it."),
+        number("sys_disk_size_gb", "The system disk in GB."),
+        number("data_disk_size_gb", "The local data disk in GB."),
+        text("stop_time", "When the instance stopped (RFC 3339, UTC)."),
+        text("release_time", "When the instance was or will be released (RFC 3339, UTC)."),
         text("rent_deadline", "When the rental ends, as the service reports it."),
         Attribute::computed("support_power", Type::Bool, "Whether the instance can be powered on and off."),
         Attribute::computed(
@@ -269,18 +288,11 @@ pub(super) fn reported() -> Vec<Attribute> {
         text("shutdown_status", "The status of a shutdown task, as JSON."),
         text("shutdown_stage", "The stage of a shutdown task, as JSON."),
         text("shutdown_push_progress", "How far a shutdown task has pushed the image, as JSON."),
-        text("ssh_password", "The password for SSH. Null unless `store_credentials = true`.")
-            .sensitive()
-            .follows(CREDENTIALS),
-        text("jupyter_token", "The notebook's token. Null unless `store_credentials = true`.")
-            .sensitive()
-            .follows(CREDENTIALS),
     ]
 }
 
 const CREDENTIALS: &[&str] = &["store_credentials"];
 const SPEC: &[&str] = &["spec_id", "spec_type", "gpu_num"];
-const IMAGE: &[&str] = &["image", "image_id", "image_type"];
 
 /// A `damodel_instance`, as configured, planned or stored. Its attributes are described in the schema.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -319,21 +331,30 @@ pub(in crate::provider) struct Instance {
     pub(super) status: Attr<String>,
     pub(super) capacity_type: Attr<String>,
     pub(super) gpu_name: Attr<String>,
-    pub(super) image_name: Attr<String>,
     pub(super) ssh_host: Attr<String>,
     pub(super) ssh_port: Attr<i64>,
     pub(super) internal_ip: Attr<String>,
     pub(super) jupyter_url: Attr<String>,
     pub(super) start_time: Attr<String>,
-    pub(super) stop_time: Attr<String>,
-    pub(super) release_time: Attr<String>,
+    pub(super) gpu_price: Attr<Number>,
+    pub(super) data_disk_price: Attr<Number>,
+    pub(super) reported: Attr<Reported>,
+    pub(super) ssh_password: Attr<Secret>,
+    pub(super) jupyter_token: Attr<Secret>,
+    pub(super) timeouts: Attr<Timeouts>,
+}
+
+/// What else the service reports of an instance.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::provider) struct Reported {
+    pub(super) image_name: Attr<String>,
     pub(super) cpu_core: Attr<String>,
     pub(super) memory_size: Attr<String>,
     pub(super) gpu_memory: Attr<String>,
     pub(super) sys_disk_size_gb: Attr<i64>,
     pub(super) data_disk_size_gb: Attr<i64>,
-    pub(super) gpu_price: Attr<Number>,
-    pub(super) data_disk_price: Attr<Number>,
+    pub(super) stop_time: Attr<String>,
+    pub(super) release_time: Attr<String>,
     pub(super) rent_deadline: Attr<String>,
     pub(super) support_power: Attr<bool>,
     pub(super) cloud_disks: Attr<Vec<String>>,
@@ -341,7 +362,4 @@ pub(in crate::provider) struct Instance {
     pub(super) shutdown_status: Attr<String>,
     pub(super) shutdown_stage: Attr<String>,
     pub(super) shutdown_push_progress: Attr<String>,
-    pub(super) ssh_password: Attr<Secret>,
-    pub(super) jupyter_token: Attr<Secret>,
-    pub(super) timeouts: Attr<Timeouts>,
 }

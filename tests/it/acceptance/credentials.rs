@@ -31,6 +31,26 @@ fn credentials_are_kept_or_not_as_wanted() {
     });
 }
 
+/// The plan names all but the credentials, and its apply reads the whole instance.
+#[test]
+fn what_changed_since_the_plan_is_left_to_the_next_refresh() {
+    each_workspace(|site, workspace| {
+        workspace.apply_ok(&config(Instance::new("x")));
+        let uid = workspace.state().resource(X).id();
+        workspace.write(&config(Instance::new("x").set("store_credentials", true)));
+        assert_eq!(workspace.plan(&[]).change(X).unknown(), ["jupyter_token", "ssh_password"]);
+        site.started_hours_ago(&uid, 5);
+        workspace.apply_plan();
+        let start = || workspace.state().resource(X).value("start_time").clone();
+        let planned = start();
+        assert!(workspace.state().resource(X).value("ssh_password").is_string());
+        workspace.settled();
+        workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false"]);
+        assert_ne!(start(), planned);
+        workspace.finish();
+    });
+}
+
 #[test]
 fn a_data_source_stores_credentials_only_when_told() {
     each_workspace(|_, workspace| {

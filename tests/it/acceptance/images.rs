@@ -56,7 +56,7 @@ fn it_is_saved_waited_for_and_used_in_the_same_apply() {
             assert_eq!(machine.value("image"), image.value("image_tag"), "{label}");
             assert_eq!(machine.value("image_id"), image.value("image_id"), "{label}");
             assert_eq!(machine.value("image_type"), &json!("private"), "{label}");
-            assert_eq!(machine.value("image_name"), &json!("model"), "{label}");
+            assert_eq!(machine.value("reported.image_name"), &json!("model"), "{label}");
         }
         assert_eq!(site.requests("image_save"), 1);
         finish(workspace);

@@ -26,6 +26,7 @@ resource "damodel_instance" "x" {
   image      = data.damodel_public_images.pytorch.images[0].image_url
 }
 output "address" { value = "${damodel_instance.x.ssh_host}:${damodel_instance.x.ssh_port}" }
+output "services" { value = damodel_instance.x.reported.services }
 "#;
 
 #[test]
@@ -37,7 +38,9 @@ fn the_whole_life_from_a_mirror() {
         workspace.init();
         let plan = workspace.plan_and_apply_ok(&config(CATALOGUE));
         let change = plan.change(X);
-        assert_eq!((change.actions(), change.is_unknown("id")), ("create".to_owned(), true));
+        assert_eq!(change.actions(), "create");
+        let parts = change.unknown().into_iter().filter(|name| name.starts_with("reported"));
+        assert_eq!((change.is_unknown("id"), parts.collect::<Vec<_>>()), (true, vec!["reported".to_owned()]));
         assert_eq!([change.after("spec_id"), change.after("gpu_num")], [&json!(103), &json!(2)]);
         assert_eq!([change.after("region"), change.after("payment_type")], [&json!("cn-east-1"), &json!("Hourly")]);
 
@@ -49,6 +52,8 @@ fn the_whole_life_from_a_mirror() {
         assert_eq!(machine.value("spec_type"), &json!("gpu.rtx4090.1"));
         let shown = workspace.shown_state();
         assert_eq!(shown.resource(X).sensitive(), ["jupyter_token", "object_mounts", "ssh_password"]);
+        assert_eq!(state.output("services"), machine.value("reported.services"));
+        assert!(machine.value("reported.services").as_array().is_some_and(|services| !services.is_empty()));
         assert_eq!(state.output("address"), &json!(format!("127.0.0.1:{}", machine.value("ssh_port"))));
         workspace.finish();
         assert_eq!(site.balance(), Balance { created: 1, released: 1, removed: 0, live: 0 });

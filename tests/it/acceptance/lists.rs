@@ -172,17 +172,21 @@ fn a_machine_shows_every_attribute() {
         // The complete record, of the resource and of the data source.
         let resource = state.resource("damodel_instance.x");
         let details = json!({
-            "id": uid, "cpu_core": "32", "memory_size": "124", "gpu_memory": "49128", "sys_disk_size_gb": 40,
-            "data_disk_size_gb": 50, "gpu_price": 1188, "data_disk_price": 0.33, "support_power": true,
-            "shutdown_status": "\"idle\"", "shutdown_push_progress": "0",
+            "id": uid, "reported.cpu_core": "32", "reported.memory_size": "124", "reported.gpu_memory": "49128",
+            "reported.sys_disk_size_gb": 40, "reported.data_disk_size_gb": 50, "gpu_price": 1188,
+            "data_disk_price": 0.33, "reported.support_power": true, "reported.shutdown_status": "\"idle\"",
+            "reported.shutdown_push_progress": "0", "reported.image_name": "PyTorch 2.5.1",
+            "reported.release_time": record["release_time"],
             "image": "registry.damodel.test/model_library/pytorch:2.5.1-cuda12.4",
         });
         for (name, value) in details.as_object().unwrap() {
             assert_eq!((name, resource.value(name)), (name, value));
             assert_eq!((name, one.value(name)), (name, value));
         }
-        for name in
-            ["database_id", "rent_deadline", "jupyter_token", "services", "cloud_disks", "jupyter_url", "start_time"]
+        let more = ["rent_deadline", "services", "cloud_disks"].map(|name| format!("reported.{name}"));
+        for name in ["database_id", "jupyter_token", "jupyter_url", "start_time"]
+            .into_iter()
+            .chain(more.each_ref().map(|n| &**n))
         {
             assert!(!resource.value(name).is_null(), "{name}");
             assert_eq!(resource.value(name), one.value(name), "{name}");

@@ -176,7 +176,13 @@ fn a_prepaid_machine_is_warned_of() {
             config(machine.set("purchase_duration", 2).text("on_unreleasable", "abandon"))
         };
         workspace.apply_ok(&monthly(1));
-        let until = workspace.state().resource("damodel_instance.x").value("release_time").as_str().unwrap().to_owned();
+        let until = workspace
+            .state()
+            .resource("damodel_instance.x")
+            .value("reported.release_time")
+            .as_str()
+            .unwrap()
+            .to_owned();
         for (gpus, arguments) in [(1, &["-destroy"][..]), (2, &[])] {
             workspace.write(&monthly(gpus));
             let said = workspace.try_plan(arguments);

@@ -46,7 +46,7 @@ fn live(workspace: &Workspace<'_>, store: bool) {
     let with_outputs = |machine: Instance| {
         let catalogue = "data \"damodel_specs\" \"all\" {}\ndata \"damodel_public_images\" \"all\" {}";
         let outputs = "output \"all\" {\n  sensitive = true\n  value = damodel_instance.x\n}\n\
-                       output \"url\" {\n  value = [damodel_instance.x.jupyter_url, damodel_instance.x.services]\n}";
+                       output \"url\" {\n  value = [damodel_instance.x.jupyter_url, damodel_instance.x.reported.services]\n}";
         config(format!("{machine}{catalogue}\n{outputs}"))
     };
     workspace.plan_and_apply_ok(&with_outputs(machine()));

@@ -167,3 +167,18 @@ fn summaries_are_short() {
     }
     assert!(found > 10, "{found}");
 }
+
+/// What a data source only reports is no argument, and nothing is planned with it.
+#[test]
+fn what_data_sources_report_is_not_described_as_an_argument() {
+    let of_arguments = Regex::new("Default:|[Nn]eeded|[Cc]hanged in place|in a plan|[Ee]ither this").unwrap();
+    for page in files(&root().join("docs/data-sources")) {
+        let mut is_reported = false;
+        for line in fs::read_to_string(&page).unwrap().lines() {
+            if line.starts_with('#') || line.ends_with("nal:") || line.ends_with("red:") || line.ends_with("nly:") {
+                is_reported = line.ends_with("Read-Only") || line == "Read-Only:";
+            }
+            assert!(!is_reported || !of_arguments.is_match(line), "{}: {line}", page.display());
+        }
+    }
+}

@@ -237,7 +237,7 @@ impl Term {
     }
 
     fn of(change: &Change, instance: &Values) -> Self {
-        let until = ["release_time", "rent_deadline"].iter().find_map(|name| instance.text(&[name]));
+        let until = ["release_time", "rent_deadline"].iter().find_map(|name| instance.text(&["reported", name]));
         Self {
             address: change.address.clone(),
             is_bought: false,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::super::{
     plan::{CLOUD_DISK, Change, INSTANCE, LLAMA_SERVER, PRIVATE_IMAGE, Plan, is_own},
     rules::{bound_to, goes_with_instance, thousands},
-    values::{ShownValue, Values},
+    values::{PathPart, ShownValue, Values},
 };
 
 /// The data that is lost with a destroyed object.
@@ -73,7 +73,7 @@ impl Loss {
             }
             CLOUD_DISK => {
                 ids.extend(before.raw(&["id"]).and_then(Value::as_str).map(str::to_owned));
-                data.push(item(ItemKind::CloudDisk, name(before), size(before, "size_gb")));
+                data.push(item(ItemKind::CloudDisk, name(before), size(before, &["size_gb"])));
             }
             PRIVATE_IMAGE => data.push(item(ItemKind::PrivateImage, name(before), None)),
             LLAMA_SERVER => {}
@@ -105,8 +105,8 @@ pub fn deleted_with(instance: &Value, disks: &[(String, Value)]) -> Vec<Item> {
 fn own_disks(instance: &Values) -> [Item; 2] {
     let path = instance.text(&["data_disk_mount_path"]).map(str::to_owned);
     [
-        item(ItemKind::SystemDisk, None, size(instance, "sys_disk_size_gb")),
-        item(ItemKind::LocalDataDisk, path, size(instance, "data_disk_size_gb")),
+        item(ItemKind::SystemDisk, None, size(instance, &["reported", "sys_disk_size_gb"])),
+        item(ItemKind::LocalDataDisk, path, size(instance, &["reported", "data_disk_size_gb"])),
     ]
 }
 
@@ -184,7 +184,7 @@ impl<'a> Disks<'a> {
                 mounted.found(id.to_string(), is_shown, mark(&disk));
             }
         }
-        for document in instance.elements("cloud_disks") {
+        for document in instance.part(&[PathPart::Key("reported".to_owned())]).elements("cloud_disks") {
             mounted.reported(&document);
         }
         let uid = instance.raw(&["id"]).and_then(Value::as_str).filter(|uid| !uid.is_empty());
@@ -196,12 +196,12 @@ impl<'a> Disks<'a> {
             let own = mark(disk).filter(|_| bound.contains(&index));
             let found = mounted.found((*id).to_owned(), disk.text(&["id"]).is_some(), own);
             found.name = disk.text(&["name"]).map(str::to_owned).or_else(|| found.name.take());
-            found.size_gb = size(disk, "size_gb").or(found.size_gb);
+            found.size_gb = size(disk, &["size_gb"]).or(found.size_gb);
             found.managed_by = Some((*address).to_owned());
         }
         for disk in instance.elements("new_disks") {
             let goes = mark(&disk) != Some(false);
-            let made = Disk { size_gb: size(&disk, "size_gb"), goes, ..Disk::default() };
+            let made = Disk { size_gb: size(&disk, &["size_gb"]), goes, ..Disk::default() };
             let is_made = |known: &Disk| known.size_gb.is_some() && known.size_gb == made.size_gb && known.goes == goes;
             if !mounted.known.values().any(is_made) {
                 mounted.unnamed.push(made);
@@ -241,7 +241,7 @@ impl Mounted {
         let Some(id) = id("id").or_else(|| id("disk_id")) else { return };
         let disk = self.found(id.to_string(), is_shown, mark(&record));
         disk.name = disk.name.take().or_else(|| record.text(&["name"]).map(str::to_owned));
-        disk.size_gb = disk.size_gb.or_else(|| size(&record, "size_gb"));
+        disk.size_gb = disk.size_gb.or_else(|| size(&record, &["size_gb"]));
     }
 
     /// The disk of this id, which this source marks as released with the instance or not.
@@ -285,8 +285,8 @@ fn named(id: &str, name: Option<&str>) -> String {
     name.map_or_else(|| id.to_owned(), |name| format!("{id} {name:?}"))
 }
 
-fn size(values: &Values, name: &str) -> Option<i64> {
-    values.number(&[name]).and_then(serde_json::Number::as_i64)
+fn size(values: &Values, path: &[&str]) -> Option<i64> {
+    values.number(path).and_then(serde_json::Number::as_i64)
 }
 
 /// The flag `release_with_instance`, which the service may also write as a number (service API, booleans).

@@ -126,11 +126,11 @@ exist_disks that are hidden | delete a exist=7:false before_sensitive«¦/exist_
   | destroy-data a
 exist_disks that stay | «delete a exist=7:false¦create+forget a exist=7:true» «;¦&&» no-op prod | = | passes
 exist_disks of another number | delete a exist=8:true «;¦&&» no-op prod | = | passes
-cloud_disks | delete a before/cloud_disks=["{\"«id¦disk_id»\":7,\"release_with_instance\":«true¦1»}"] «;¦&&» no-op prod
+cloud_disks | delete a before/reported/cloud_disks=["{\"«id¦disk_id»\":7,\"release_with_instance\":«true¦1»}"] «;¦&&» no-op prod
   | = | destroy-data a
-cloud_disks that are hidden | delete a before/cloud_disks=["{\"id\":7,\"release_with_instance\":false}"]
-  before_sensitive/cloud_disks=true «;¦&&» no-op prod | = | destroy-data a
-cloud_disks that stay | delete a before/cloud_disks=["«7¦x¦{\"id\":7}»"] «;¦&&» no-op prod | = | passes
+cloud_disks that are hidden | delete a before/reported/cloud_disks=["{\"id\":7,\"release_with_instance\":false}"]
+  before_sensitive/reported/cloud_disks=true «;¦&&» no-op prod | = | destroy-data a
+cloud_disks that stay | delete a before/reported/cloud_disks=["«7¦x¦{\"id\":7}»"] «;¦&&» no-op prod | = | passes
 the disk is bound | delete a; no-op prod before/release_with_instance=«true¦1» before/binding_instances=["«ins-1¦
 {\"instance\":{\"uid\":\"ins-1\"}}¦[\"x\",\"ins-1\"]»"] | = | destroy-data a
 the disk is bound and hidden

@@ -298,7 +298,7 @@ fn a_disk_goes_with_the_instance_that_it_is_bound_to() {
 /// The release of an instance, outside of plans too.
 #[test]
 fn a_release_deletes_what_one_source_marks() {
-    let instance = json!({"id": "ins-1", "sys_disk_size_gb": 5000, "data_disk_size_gb": 50,
+    let instance = json!({"id": "ins-1", "reported": {"sys_disk_size_gb": 5000, "data_disk_size_gb": 50},
         "exist_disks": [{"disk_id": 1, "release_with_instance": true}, {"disk_id": 2, "release_with_instance": false},
             {"disk_id": 3, "release_with_instance": false}],
         "new_disks": [{"size_gb": 20}, {"size_gb": 30, "release_with_instance": false}, {"size_gb": 40}]});
