@@ -50,6 +50,7 @@ enum Command {
     Expire(Box<commands::expire::Arguments>),
     Install(commands::install::Arguments),
     Pending(Box<commands::pending::Arguments>),
+    Release(Box<commands::release::Arguments>),
     Review(commands::review::Arguments),
     #[cfg(feature = "sandbox")]
     Sandbox(Box<commands::sandbox::Arguments>),
@@ -117,6 +118,9 @@ fn run(command: Command) -> ExitCode {
             by_command(async { Ok::<_, Box<dyn Error>>(commands::install::run(&arguments, &surroundings()?)?) })
         }
         Command::Pending(arguments) => by_command(commands::pending::run(*arguments)),
+        Command::Release(arguments) => {
+            by_command(async { Ok::<_, Box<dyn Error>>(commands::release::run(*arguments, surroundings()?).await?) })
+        }
         Command::Review(arguments) => by_command(commands::review::run(arguments)),
         #[cfg(not(feature = "sandbox"))]
         Command::Demo(arguments) | Command::Sandbox(arguments) => {

@@ -11,6 +11,7 @@ pub mod docs;
 pub mod expire;
 pub mod install;
 pub mod pending;
+pub mod release;
 pub mod review;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
@@ -84,8 +85,12 @@ impl From<NoHome> for Failure {
 /// An error with its causes, made safe for a terminal: a cause may be the words of the service or of a file.
 #[must_use]
 pub fn sentence(error: &dyn Error) -> String {
-    let lines = with_causes(error);
-    lines.split('\n').map(|line| visible(line, usize::MAX)).collect::<Vec<_>>().join("\n")
+    plain(&with_causes(error))
+}
+
+/// A text of several lines, made safe for a terminal.
+fn plain(text: &str) -> String {
+    text.split('\n').map(|line| visible(line, usize::MAX)).collect::<Vec<_>>().join("\n")
 }
 
 /// Reports an error as wrong usage.

@@ -24,6 +24,15 @@ pub(crate) fn type_name(kind: ObjectKind) -> String {
     format!("damodel_{}", kind.as_str())
 }
 
+/// The name by which the command `release` takes an object: the numbers of a disk and of an image may be equal.
+pub(crate) fn release_target(kind: ObjectKind, id: &str) -> String {
+    match kind {
+        ObjectKind::CloudDisk => format!("disk:{id}"),
+        ObjectKind::Instance => id.to_owned(),
+        ObjectKind::PrivateImage => format!("image:{id}"),
+    }
+}
+
 /// The known files whose names are most similar to that of a wrong path, at most three.
 pub(super) fn nearest_files<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let name = |path: &'a str| path.rsplit('/').next().unwrap_or(path);

@@ -1,6 +1,6 @@
-//! The judgement about instances with a max_age, without requests.
+//! The judgement about instances with a max_age, and about the targets of `release`, without requests.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -11,44 +11,50 @@ use super::{
     states::{AgeTerms, AuditedState, Held},
 };
 use crate::{
-    api::{self, InstanceStatus, ObjectKind},
+    api::ObjectKind,
     framework::timeouts::parse_duration,
-    review::{Item, Money, deleted_with, visible},
+    review::{Item, ItemKind, Money, deleted_with, visible},
 };
 
 /// The longest text in a title, in characters.
-const LONGEST: usize = 100;
+pub(in crate::commands) const LONGEST: usize = 100;
 
-/// An instance with a max_age in a state.
+/// A judged object: an instance with a max_age in a state, or a target of `release`.
 #[derive(Debug)]
-pub(in crate::commands) struct AgedInstance {
-    pub(in crate::commands) uid: String,
+pub(in crate::commands) struct Judged {
+    pub(in crate::commands) kind: ObjectKind,
+    /// Its import id.
+    pub(in crate::commands) id: String,
+    /// What identifies it in all accounts, if the id is a number.
+    pub(in crate::commands) uid: Option<String>,
     /// The addresses that hold it.
     pub(in crate::commands) holders: Vec<StateAddress>,
     /// The indexes of their states.
     pub(in crate::commands) states: Vec<usize>,
     /// The terms of each holder.
     pub(in crate::commands) terms: Vec<AgeTerms>,
-    /// The shortest max_age, as configured.
-    pub(in crate::commands) max_age: String,
+    /// The shortest max_age, as configured; without one the age does not matter.
+    pub(in crate::commands) max_age: Option<String>,
     pub(in crate::commands) age_seconds: Option<i64>,
     pub(in crate::commands) hourly: Option<Money>,
-    /// What its release deletes.
+    /// The attributes of an instance that decide which disks are deleted with it.
+    pub(in crate::commands) attributes: Value,
+    /// What its release deletes besides the object.
     pub(in crate::commands) deletes: Vec<Item>,
-    pub(in crate::commands) verdict: AgeVerdict,
+    pub(in crate::commands) verdict: Verdict,
 }
 
-/// The judgement about an instance with a max_age.
+/// The judgement about an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::commands) enum AgeVerdict {
+pub(in crate::commands) enum Verdict {
     /// The account does not have it any more.
     Gone,
-    /// Its age is over, and it is not to be released, for this reason.
+    /// It is not to be released, for this reason.
     Left(String),
-    /// Its age is over.
-    Over,
+    /// It is to be released.
+    Due,
     Released,
-    /// Its age is over, and it is being released.
+    /// It is being released.
     Releasing,
     /// It cannot be judged or released, for this reason.
     Unjudged(String),
@@ -65,18 +71,87 @@ pub(in crate::commands) struct TwoClocks {
     pub(in crate::commands) computer: i64,
 }
 
-/// What the service shows of an instance.
+/// What the service shows of an object.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::commands) struct ShownInstance<'a> {
+pub(in crate::commands) struct Shown<'a> {
     status: Option<&'a str>,
     start_time: Option<i64>,
     payment_type: Option<&'a str>,
+    mounts: Option<&'a str>,
 }
 
-impl AgedInstance {
-    /// The instance in messages: its uid and its addresses.
+impl Judged {
+    /// An object with its holders, not judged yet.
+    fn new(
+        kind: ObjectKind,
+        id: &str,
+        billed: Option<&BilledObject>,
+        account: &Inventory,
+        states: &[AuditedState],
+    ) -> Self {
+        let holders = holders(kind, id, billed, states);
+        let first = holders.first().map(|(_, held)| *held);
+        let address = |(index, held): &(usize, &Held)| {
+            let source = states.get(*index).map(|state| state.source.clone()).unwrap_or_default();
+            StateAddress { source, address: held.address.clone() }
+        };
+        let since = billed.and_then(|billed| billed.since);
+        Self {
+            kind,
+            id: id.to_owned(),
+            uid: billed.and_then(|billed| billed.uid.clone()),
+            holders: holders.iter().map(address).collect(),
+            states: holders.iter().map(|(index, _)| *index).collect(),
+            terms: holders.iter().map(|(_, held)| held.age.clone()).collect(),
+            max_age: None,
+            age_seconds: since.zip(account.date).map(|(since, now)| now.saturating_sub(since).max(0)),
+            hourly: billed.and_then(|billed| account.hourly(billed, first.map_or(0, |held| held.extra_disk))),
+            attributes: first.map_or_else(|| json!({ "id": id }), |held| held.attributes.clone()),
+            deletes: Vec::new(),
+            verdict: Verdict::Young,
+        }
+    }
+
+    /// Judges an object that the account lists.
+    fn judge(
+        &mut self,
+        billed: &BilledObject,
+        account: &Inventory,
+        states: &[AuditedState],
+        clocks: Option<TwoClocks>,
+    ) {
+        self.deletes = self.deletes(account, states);
+        self.verdict = match judge(&self.terms, Shown::of(billed), clocks) {
+            Verdict::Due => self.protected(states).map_or(Verdict::Due, Verdict::Left),
+            other => other,
+        };
+    }
+
+    /// What its release deletes besides the object, by its attributes, the disks of the account and those of states.
+    pub(in crate::commands) fn deletes(&self, account: &Inventory, states: &[AuditedState]) -> Vec<Item> {
+        match self.kind {
+            ObjectKind::Instance => deleted_with(&self.attributes, &cloud_disks(account, states)),
+            ObjectKind::CloudDisk | ObjectKind::PrivateImage => Vec::new(),
+        }
+    }
+
+    /// Why its release would delete a protected disk.
+    fn protected(&self, states: &[AuditedState]) -> Option<String> {
+        let disks = states.iter().flat_map(|state| &state.held).filter(|held| held.kind == ObjectKind::CloudDisk);
+        let (item, manager) = disks.filter(|held| held.age.is_protected).find_map(|held| {
+            // Its state may be older than the mount, so that only the id connects them.
+            let id = |item: &Item| item.name.as_deref().and_then(|name| name.split(' ').next()) == Some(&held.id);
+            let item = self.deletes.iter().find(|item| item.kind == ItemKind::CloudDisk && id(item))?;
+            Some((item, &held.address))
+        })?;
+        let reason = format!("its release deletes {item}, and {manager} has deletion_protection = true");
+        Some(visible(&reason, 3 * LONGEST))
+    }
+
+    /// The object in messages: its id and its addresses.
     pub(in crate::commands) fn title(&self) -> String {
-        format!("instance {} ({})", visible(&self.uid, LONGEST), self.addresses())
+        let title = format!("{} {}", self.kind.noun(), visible(&self.id, LONGEST));
+        if self.holders.is_empty() { title } else { format!("{title} ({})", self.addresses()) }
     }
 
     /// Its addresses.
@@ -88,93 +163,85 @@ impl AgedInstance {
     }
 }
 
-impl<'a> ShownInstance<'a> {
-    fn listed(billed: &'a BilledObject) -> Self {
-        let payment_type = billed.payment_type.as_deref();
-        Self { status: billed.status.as_deref(), start_time: billed.since, payment_type }
+impl<'a> Shown<'a> {
+    fn is(self, status: &str) -> bool {
+        self.status.is_some_and(|shown| shown.eq_ignore_ascii_case(status))
     }
 
-    /// What a look shows.
-    pub(in crate::commands) fn seen(instance: &'a api::Instance) -> Self {
+    pub(in crate::commands) fn of(billed: &'a BilledObject) -> Self {
         Self {
-            status: instance.status.as_ref().map(InstanceStatus::as_str),
-            start_time: instance.start_time,
-            payment_type: instance.payment_type.as_deref(),
+            status: billed.status.as_deref(),
+            start_time: billed.since,
+            payment_type: billed.payment_type.as_deref(),
+            mounts: billed.mounts.as_deref(),
         }
     }
 }
 
 /// Judges the instances with a max_age in states of format 4, at a time of this computer's clock in Unix seconds.
-pub(in crate::commands) fn judged(account: &Inventory, states: &[AuditedState], now: i64) -> Vec<AgedInstance> {
+pub(in crate::commands) fn judged(account: &Inventory, states: &[AuditedState], now: i64) -> Vec<Judged> {
     let clocks = TwoClocks { service: account.date, computer: now };
     let proved = proved(account, states);
-    let instances = account.billed.iter().filter(|billed| billed.kind == ObjectKind::Instance);
-    let billed: BTreeMap<&str, &BilledObject> = instances.map(|billed| (billed.id.as_str(), billed)).collect();
-    let mut held: BTreeMap<&str, Vec<(usize, &Held)>> = BTreeMap::new();
-    for (index, state) in states.iter().enumerate() {
-        for one in state.held.iter().filter(|held| held.kind == ObjectKind::Instance) {
-            held.entry(&one.id).or_default().push((index, one));
-        }
-    }
-    let judged = |(uid, holders): (&str, Vec<(usize, &Held)>)| {
-        let terms: Vec<AgeTerms> = holders.iter().map(|(_, held)| held.age.clone()).collect();
-        let ages = terms.iter().filter_map(|terms| terms.max_age.as_deref());
-        let max_age = ages.min_by_key(|age| parse_duration(age))?.to_owned();
-        let billed = billed.get(uid).copied();
+    let all = states.iter().flat_map(|state| &state.held);
+    let aged = all.filter(|held| held.kind == ObjectKind::Instance && held.age.max_age.is_some());
+    let uids: BTreeSet<&str> = aged.map(|held| held.id.as_str()).collect();
+    let judged = |uid: &str| {
+        let billed = account.billed.iter().find(|billed| billed.kind == ObjectKind::Instance && billed.id == uid);
+        let mut instance = Judged::new(ObjectKind::Instance, uid, billed, account, states);
+        let ages = instance.terms.iter().filter_map(|terms| terms.max_age.as_deref());
+        instance.max_age = ages.min_by_key(|age| parse_duration(age)).map(str::to_owned);
+        let holders = holders(ObjectKind::Instance, uid, billed, states);
         let is_proved = || holders.iter().any(|(index, held)| proved.contains(&(*index, held.provider.as_str())));
-        let first = holders.first().and_then(|(index, _)| states.get(*index));
-        let deletes = first.map_or_else(Vec::new, |state| deletes(uid, state, account));
-        let protected = deletes.iter().find_map(|item| {
-            let manager = first?.held.iter().find(|held| item.managed_by.as_ref() == Some(&held.address));
-            let manager = manager.filter(|held| held.age.is_protected)?;
-            Some(format!("its release deletes {item}, and {} has deletion_protection = true", manager.address))
-        });
-        let verdict = match billed {
-            Some(billed) => judge(&terms, ShownInstance::listed(billed), clocks),
-            None if account.uids.contains(&(ObjectKind::Instance, uid.to_owned())) => AgeVerdict::Released,
-            None if is_proved() => AgeVerdict::Gone,
-            None if holders.iter().any(|(_, held)| held.provider.is_empty()) => {
-                AgeVerdict::Unjudged(UNSAID.to_owned())
+        instance.verdict = match billed {
+            Some(billed) => {
+                instance.judge(billed, account, states, Some(clocks));
+                return instance;
             }
-            None => AgeVerdict::Unjudged(
+            None if account.uids.contains(&(ObjectKind::Instance, uid.to_owned())) => Verdict::Released,
+            None if is_proved() => Verdict::Gone,
+            None if holders.iter().any(|(_, held)| held.provider.is_empty()) => Verdict::Unjudged(UNSAID.to_owned()),
+            None => Verdict::Unjudged(
                 "the account lists neither it nor another object of its provider configuration: check DAMODEL_API_TOKEN"
                     .to_owned(),
             ),
         };
-        let verdict = match protected {
-            Some(reason) if verdict == AgeVerdict::Over => AgeVerdict::Left(visible(&reason, 3 * LONGEST)),
-            _ => verdict,
-        };
-        let since = billed.and_then(|billed| billed.since);
-        let extra_disk = holders.first().map_or(0, |(_, held)| held.extra_disk);
-        let address = |(index, held): &(usize, &Held)| {
-            let source = states.get(*index).map(|state| state.source.clone()).unwrap_or_default();
-            StateAddress { source, address: held.address.clone() }
-        };
-        Some(AgedInstance {
-            uid: uid.to_owned(),
-            holders: holders.iter().map(address).collect(),
-            states: holders.iter().map(|(index, _)| *index).collect(),
-            terms,
-            max_age,
-            age_seconds: since.zip(clocks.service).map(|(since, now)| now.saturating_sub(since).max(0)),
-            hourly: billed.and_then(|billed| account.hourly(billed, extra_disk)),
-            deletes,
-            verdict,
-        })
+        instance
     };
-    held.into_iter().filter_map(judged).collect()
+    uids.into_iter().map(judged).collect()
 }
 
-/// What the release of an instance deletes, by a state that holds it and the disks of the account.
-pub(in crate::commands) fn deletes(uid: &str, state: &AuditedState, account: &Inventory) -> Vec<Item> {
-    let mut instances = state.held.iter().filter(|held| held.kind == ObjectKind::Instance);
-    let held = instances.find(|held| held.id == uid);
-    held.map_or_else(Vec::new, |held| deleted_with(&held.attributes, &cloud_disks(account, &state.held)))
+/// Judges an object that is to be released whatever its age. `attributes` are those of an instance that no state has.
+pub(in crate::commands) fn named(
+    billed: &BilledObject,
+    attributes: Option<Value>,
+    account: &Inventory,
+    states: &[AuditedState],
+) -> Judged {
+    let mut object = Judged::new(billed.kind, &billed.id, Some(billed), account, states);
+    if let Some(attributes) = attributes.filter(|_| object.holders.is_empty()) {
+        object.attributes = attributes;
+    }
+    object.judge(billed, account, states, None);
+    object
 }
 
-/// The cloud disks of the account, then as a state that manages them has them.
-fn cloud_disks(account: &Inventory, held: &[Held]) -> Vec<(String, Value)> {
+/// The addresses that hold an object, with the indexes of their states.
+fn holders<'a>(
+    kind: ObjectKind,
+    id: &str,
+    billed: Option<&BilledObject>,
+    states: &'a [AuditedState],
+) -> Vec<(usize, &'a Held)> {
+    let uid = billed.and_then(|billed| billed.uid.as_ref());
+    let is_it = |held: &Held| {
+        held.kind == kind && held.id == id && held.uid.as_ref().zip(uid).is_none_or(|(own, uid)| own == uid)
+    };
+    let all = states.iter().enumerate().flat_map(|(index, state)| state.held.iter().map(move |held| (index, held)));
+    all.filter(|(_, held)| is_it(held)).collect()
+}
+
+/// The cloud disks of the account, then as the states that manage them have them.
+fn cloud_disks(account: &Inventory, states: &[AuditedState]) -> Vec<(String, Value)> {
     let listed = account.disks.values().filter(|disk| !disk.is_released()).map(|disk| {
         let attributes = json!({
             "id": disk.id.to_string(),
@@ -189,42 +256,51 @@ fn cloud_disks(account: &Inventory, held: &[Held]) -> Vec<(String, Value)> {
         let disk = account.disks.get(&held.id).filter(|_| held.kind == ObjectKind::CloudDisk);
         disk.is_some_and(|disk| !disk.is_released() && held.uid.as_deref() == disk.uid.as_deref())
     };
-    listed.chain(held.iter().filter(is_here).map(|held| (held.address.clone(), held.attributes.clone()))).collect()
+    let held = states.iter().flat_map(|state| &state.held).filter(is_here);
+    listed.chain(held.map(|held| (held.address.clone(), held.attributes.clone()))).collect()
 }
 
-/// Judges an instance that the service shows, with the terms of each address that holds it. One max_age that is over
-/// by both clocks counts.
-pub(in crate::commands) fn judge(terms: &[AgeTerms], shown: ShownInstance<'_>, clocks: TwoClocks) -> AgeVerdict {
-    let is = |status: &str| shown.status.is_some_and(|shown| shown.eq_ignore_ascii_case(status));
-    let unjudged = |reason: String| AgeVerdict::Unjudged(reason);
-    let left = |reason: &str| AgeVerdict::Left(reason.to_owned());
-    if is("Released") {
-        return AgeVerdict::Released;
+/// Judges an object that the service shows, with the terms of each address that holds it. Without clocks its age does
+/// not matter.
+pub(in crate::commands) fn judge(terms: &[AgeTerms], shown: Shown<'_>, clocks: Option<TwoClocks>) -> Verdict {
+    if shown.is("Released") {
+        return Verdict::Released;
     }
+    match clocks.map_or(Verdict::Due, |clocks| by_age(terms, shown, clocks)) {
+        Verdict::Due => {}
+        other => return other,
+    }
+    let left = |reason: &str| Verdict::Left(reason.to_owned());
+    let is_hourly = shown.payment_type.is_none_or(|payment| payment == "Hourly");
+    match (terms, shown.mounts) {
+        _ if shown.is("Releasing") => Verdict::Releasing,
+        ([_, _, ..], _) => left("it is managed more than once"),
+        ([terms], _) if terms.is_protected => left("deletion_protection is true in the state"),
+        ([terms], _) if terms.is_prepaid => left("it is prepaid"),
+        _ if !is_hourly => left("it is prepaid"),
+        (_, Some(by)) => Verdict::Left(format!("it is mounted by {}", visible(by, LONGEST))),
+        _ => Verdict::Due,
+    }
+}
+
+/// Judges an age. One max_age that is over by both clocks counts.
+fn by_age(terms: &[AgeTerms], shown: Shown<'_>, clocks: TwoClocks) -> Verdict {
+    let unjudged = |reason: &str| Verdict::Unjudged(reason.to_owned());
     let Some(start) = shown.start_time.filter(|start| *start > 0) else {
-        let is_creating = is("Creating");
-        return if is_creating { AgeVerdict::Young } else { unjudged("it has no start_time".to_owned()) };
+        return if shown.is("Creating") { Verdict::Young } else { unjudged("it has no start_time") };
     };
     let Some(service) = clocks.service else {
-        return unjudged("the service's answer has no Date".to_owned());
+        return unjudged("the service's answer has no Date");
     };
     let age = service.min(clocks.computer).saturating_sub(start);
     let mut is_over = false;
     for text in terms.iter().filter_map(|terms| terms.max_age.as_deref()) {
         let Some(max_age) = parse_duration(text) else {
-            return unjudged(format!("its max_age {:?} is not a duration", visible(text, LONGEST)));
+            return unjudged(&format!("its max_age {:?} is not a duration", visible(text, LONGEST)));
         };
         is_over |= u64::try_from(age).is_ok_and(|age| Duration::from_secs(age) > max_age);
     }
-    let is_hourly = shown.payment_type.is_none_or(|payment| payment == "Hourly");
-    match terms {
-        _ if !is_over => AgeVerdict::Young,
-        _ if is("Releasing") => AgeVerdict::Releasing,
-        [_, _, ..] => left("it is managed more than once"),
-        [terms] if terms.is_protected => left("deletion_protection is true in the state"),
-        [terms] if terms.is_prepaid || !is_hourly => left("it is prepaid"),
-        _ => AgeVerdict::Over,
-    }
+    if is_over { Verdict::Due } else { Verdict::Young }
 }
 
 #[cfg(test)]
@@ -237,18 +313,18 @@ mod tests {
         AgeTerms { max_age: Some(max_age.to_owned()), ..AgeTerms::default() }
     }
 
-    fn shown(status: &'static str) -> ShownInstance<'static> {
-        ShownInstance { status: Some(status), start_time: Some(HOUR), payment_type: Some("Hourly") }
+    fn shown(status: &'static str) -> Shown<'static> {
+        Shown { status: Some(status), start_time: Some(HOUR), payment_type: Some("Hourly"), mounts: None }
     }
 
     fn at(service: i64, computer: i64) -> TwoClocks {
         TwoClocks { service: Some(service), computer }
     }
 
-    fn name(verdict: &AgeVerdict) -> String {
+    fn name(verdict: &Verdict) -> String {
         match verdict {
-            AgeVerdict::Left(reason) => format!("left: {reason}"),
-            AgeVerdict::Unjudged(reason) => format!("unjudged: {reason}"),
+            Verdict::Left(reason) => format!("left: {reason}"),
+            Verdict::Unjudged(reason) => format!("unjudged: {reason}"),
             other => format!("{other:?}"),
         }
     }
@@ -256,19 +332,19 @@ mod tests {
     #[test]
     fn what_is_over_by_both_clocks_is_released_unless_something_forbids_it() {
         let (running, over) = (shown("Running"), at(10 * HOUR, 10 * HOUR));
-        let no_start = |status| ShownInstance { start_time: None, ..shown(status) };
-        let daily = ShownInstance { payment_type: Some("Daily"), ..running };
+        let no_start = |status| Shown { start_time: None, ..shown(status) };
+        let daily = Shown { payment_type: Some("Daily"), ..running };
         let protected = AgeTerms { is_protected: true, ..terms("8h") };
         let prepaid = AgeTerms { is_prepaid: true, ..terms("8h") };
         let without = AgeTerms::default();
         for (terms, shown, clocks, expected) in [
-            (vec![terms("8h")], running, over, "Over"),
+            (vec![terms("8h")], running, over, "Due"),
             (vec![terms("9h")], running, over, "Young"),
             (vec![terms("8h")], running, at(10 * HOUR, 2 * HOUR), "Young"),
             (vec![terms("8h")], running, at(2 * HOUR, 10 * HOUR), "Young"),
             (vec![terms("8h")], running, at(0, 0), "Young"),
-            (vec![terms("8h")], shown("Stopped"), over, "Over"),
-            (vec![terms("8h")], shown("Failed"), over, "Over"),
+            (vec![terms("8h")], shown("Stopped"), over, "Due"),
+            (vec![terms("8h")], shown("Failed"), over, "Due"),
             (vec![terms("8h")], shown("Released"), over, "Released"),
             (vec![terms("8h")], shown("releasing"), over, "Releasing"),
             (vec![terms("9h")], shown("releasing"), over, "Young"),
@@ -285,12 +361,35 @@ mod tests {
             (vec![AgeTerms { max_age: Some("9h".to_owned()), ..protected }], running, over, "Young"),
             (vec![prepaid], running, over, "left: it is prepaid"),
             (vec![terms("8h")], daily, over, "left: it is prepaid"),
-            (vec![terms("8h")], ShownInstance { payment_type: None, ..running }, over, "Over"),
+            (vec![terms("8h")], Shown { payment_type: None, ..running }, over, "Due"),
             (vec![terms("8h"), without.clone()], running, over, "left: it is managed more than once"),
             (vec![terms("100h"), terms("8h")], running, over, "left: it is managed more than once"),
             (vec![terms("100h"), without], running, over, "Young"),
         ] {
-            assert_eq!(name(&judge(&terms, shown, clocks)), expected, "{terms:?} {shown:?} {clocks:?}");
+            assert_eq!(name(&judge(&terms, shown, Some(clocks))), expected, "{terms:?} {shown:?} {clocks:?}");
+        }
+    }
+
+    /// The rest is what forbids the release of an instance that is too old.
+    #[test]
+    fn a_target_is_released_whatever_its_age_unless_something_forbids_it() {
+        let young = Shown { start_time: None, ..shown("Running") };
+        let daily = Shown { payment_type: Some("Daily"), ..young };
+        let (disk, mounted) = (Shown { payment_type: None, ..young }, Shown { mounts: Some("ins-1"), ..young });
+        let protected = AgeTerms { is_protected: true, ..AgeTerms::default() };
+        for (terms, shown, expected) in [
+            (vec![], young, "Due"),
+            (vec![terms("8h")], young, "Due"),
+            (vec![terms("7d")], shown("Failed"), "Due"),
+            (vec![], disk, "Due"),
+            (vec![], daily, "left: it is prepaid"),
+            (vec![], mounted, "left: it is mounted by ins-1"),
+            (vec![protected.clone()], young, "left: deletion_protection is true in the state"),
+            (vec![protected.clone(), protected], young, "left: it is managed more than once"),
+            (vec![], shown("releasing"), "Releasing"),
+            (vec![], shown("released"), "Released"),
+        ] {
+            assert_eq!(name(&judge(&terms, shown, None)), expected, "{terms:?} {shown:?}");
         }
     }
 
@@ -311,12 +410,14 @@ mod tests {
         let billed = BilledObject {
             kind: ObjectKind::Instance,
             id: "a".to_owned(),
+            uid: None,
             name: None,
             region: None,
             status: Some("Running".to_owned()),
             since: Some(HOUR),
             payment_type: None,
             order: None,
+            mounts: None,
         };
         let uids = ["a", "released"].map(|uid| (ObjectKind::Instance, uid.to_owned()));
         let account =
@@ -324,13 +425,13 @@ mod tests {
         let state = |held: Vec<Held>| AuditedState { source: "s".to_owned(), held, file: None };
         let verdicts = |states: &[AuditedState]| -> Vec<String> {
             let judged = judged(&account, states, 10 * HOUR);
-            judged.iter().map(|it| format!("{} {}", it.uid, name(&it.verdict))).collect()
+            judged.iter().map(|it| format!("{} {}", it.id, name(&it.verdict))).collect()
         };
         let gone = state(vec![held("a", "p"), held("released", "p"), held("lost", "p"), held("foreign", "q")]);
         assert_eq!(
             verdicts(&[gone]),
             [
-                "a Over",
+                "a Due",
                 "foreign unjudged: the account lists neither it nor another object of its provider configuration: \
                  check DAMODEL_API_TOKEN",
                 "lost Gone",
@@ -341,7 +442,7 @@ mod tests {
         let apart = verdicts(&[state(vec![held("a", "p")]), state(vec![held("lost", "p")])]);
         assert!(apart[1].starts_with("lost unjudged"), "{apart:?}");
         let unsaid = verdicts(&[state(vec![held("a", ""), held("lost", "")])]);
-        assert_eq!(unsaid[0], "a Over");
+        assert_eq!(unsaid[0], "a Due");
         assert!(unsaid[1].starts_with("lost unjudged: not listed in the account, and the state "), "{unsaid:?}");
         let without = Held { age: AgeTerms::default(), ..held("a", "p") };
         assert!(verdicts(&[state(vec![without.clone()])]).is_empty());

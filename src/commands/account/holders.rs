@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::{
+    expired::LONGEST,
     inventory::{BilledObject, Inventory},
     states::{AuditedState, Held, Note},
 };
 use crate::{
     api::{CloudDisk, ObjectKind},
     commands::Failure,
-    review::Money,
+    review::{Money, visible},
 };
 
 /// The version of the JSON format. A new field does not change it.
@@ -213,6 +214,19 @@ impl AuditSum {
     }
 }
 
+impl HeldObject {
+    /// Its holder in words.
+    pub(in crate::commands) fn held_by(&self) -> String {
+        let [source, address] =
+            [&self.source, &self.address].map(|text| visible(text.as_deref().unwrap_or_default(), LONGEST));
+        match self.holder {
+            Holder::Unmanaged => "unmanaged".to_owned(),
+            Holder::Pending => format!("pending in {source}"),
+            Holder::State => format!("{address} in {source}"),
+        }
+    }
+}
+
 impl HolderSum {
     fn all(objects: &[HeldObject]) -> Vec<Self> {
         let mut sums: BTreeMap<(Holder, &Option<String>), Self> = BTreeMap::new();
@@ -325,6 +339,7 @@ mod tests {
         BilledObject {
             kind: ObjectKind::Instance,
             id: id.to_owned(),
+            uid: None,
             name: Some(format!("name of {id}")),
             region: Some("r".to_owned()),
             status: Some("Running".to_owned()),
@@ -335,6 +350,7 @@ mod tests {
                 spec_id: 1,
                 gpu_num: 2,
             }),
+            mounts: None,
         }
     }
 
@@ -421,7 +437,11 @@ mod tests {
         let missing = json!([{"kind": "instance", "id": "ins-gone", "address": "damodel_instance.a[\"ins-gone\"]",
             "source": "prod.tfstate"}]);
         assert_eq!((&json["missing"], json.as_object().unwrap().len()), (&missing, 6));
-        let sum = |holder: &str, source: Value, so_far: f64, lacks: Value| json!({"holder": holder, "source": source, "so_far": so_far, "lacks": lacks});
+        let sum = |holder: &str, source: Value, so_far: f64, lacks: Value| {
+            let mut sum = json!({"holder": holder, "source": source, "so_far": so_far});
+            sum["lacks"] = lacks;
+            sum
+        };
         let sums = json!([
             sum("unmanaged", Value::Null, 0.0, json!(["ins-2"])),
             sum("pending", "notes".into(), 0.0, json!(["disk:7"])),

@@ -9,13 +9,17 @@ use std::{
 
 use bigdecimal::BigDecimal;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::{
-    api::{Client, CloudDisk, Context, Instance, Listing, Object, ObjectKind, PrivateImage, Spec, WithJson},
+    api::{
+        Client, CloudDisk, Context, Instance, Listing, Object, ObjectKind, PrivateImage, Spec, WithJson,
+        disk_status::{MOUNTED, MOUNTING, UNMOUNTING},
+    },
     commands::Failure,
     provider::{
         pricing::{PriceTerms, estimate},
-        words,
+        words::{self, release_target},
     },
     review::Money,
 };
@@ -25,11 +29,11 @@ use crate::{
 pub(in crate::commands) struct Inventory {
     /// The billed objects.
     pub(in crate::commands) billed: Vec<BilledObject>,
+    /// The released objects, which are not billed.
+    pub(in crate::commands) released: Vec<BilledObject>,
     /// The uid of each listed object, released ones included: proof that an object belongs to this account. Numbers are
     /// none, because each account has its own disk 7.
     pub(in crate::commands) uids: BTreeSet<(ObjectKind, String)>,
-    /// The released objects, which are not billed, by kind and id.
-    pub(in crate::commands) released: Vec<(ObjectKind, String)>,
     /// The specifications, by region and number.
     pub(in crate::commands) specs: BTreeMap<(String, i64), WithJson<Spec>>,
     /// The cloud disks by id.
@@ -46,6 +50,9 @@ pub(in crate::commands) struct BilledObject {
     pub(in crate::commands) kind: ObjectKind,
     /// Its import id.
     pub(in crate::commands) id: String,
+    /// What identifies it in all accounts, if the id is a number.
+    #[serde(skip)]
+    pub(in crate::commands) uid: Option<String>,
     pub(in crate::commands) name: Option<String>,
     pub(in crate::commands) region: Option<String>,
     pub(in crate::commands) status: Option<String>,
@@ -58,6 +65,9 @@ pub(in crate::commands) struct BilledObject {
     /// The basis of an instance's price.
     #[serde(skip)]
     pub(in crate::commands) order: Option<BilledTerms>,
+    /// The mounts of a cloud disk, which the service does not release then.
+    #[serde(skip)]
+    pub(in crate::commands) mounts: Option<String>,
 }
 
 /// The basis of an instance's price.
@@ -69,13 +79,9 @@ pub(in crate::commands) struct BilledTerms {
 }
 
 impl BilledObject {
-    /// The name by which `release` takes it: the numbers of a disk and of an image may be equal.
+    /// The name by which `release` takes it.
     pub(in crate::commands) fn target(&self) -> String {
-        match self.kind {
-            ObjectKind::CloudDisk => format!("disk:{}", self.id),
-            ObjectKind::Instance => self.id.clone(),
-            ObjectKind::PrivateImage => format!("image:{}", self.id),
-        }
+        release_target(self.kind, &self.id)
     }
 }
 
@@ -85,10 +91,10 @@ impl Inventory {
         client.check_configured().map_err(|missing| Failure::because("cannot list the account", missing))?;
         let base_url = client.settings().base_url.as_ref().map(ToString::to_string).unwrap_or_default();
         let mut inventory = Self { base_url, ..Self::default() };
-        inventory.list(client, context, instance).await?;
+        inventory.list::<Instance>(client, context).await?;
         inventory.date = client.last_date();
         inventory.list_disks(client, context).await?;
-        inventory.list(client, context, private_image).await?;
+        inventory.list::<PrivateImage>(client, context).await?;
         let instances = inventory.billed.iter().filter(|billed| billed.order.is_some());
         let regions: BTreeSet<String> = instances.filter_map(|billed| billed.region.clone()).collect();
         for region in regions {
@@ -100,18 +106,13 @@ impl Inventory {
 
     /// Adds the list of cloud disks.
     pub(in crate::commands) async fn list_disks(&mut self, client: &Client, context: &Context) -> Result<(), Failure> {
-        let disks = self.list(client, context, cloud_disk).await?;
+        let disks = self.list::<CloudDisk>(client, context).await?;
         self.disks = disks.records.iter().map(|disk| (disk.id.to_string(), disk.clone())).collect();
         Ok(())
     }
 
-    /// Adds the list of a kind, if it is complete. `complete` adds what is read differently for each kind.
-    async fn list<K: Object>(
-        &mut self,
-        client: &Client,
-        context: &Context,
-        complete: fn(BilledObject, &K) -> BilledObject,
-    ) -> Result<Arc<Listing<K>>, Failure> {
+    /// Adds the list of a kind, if it is complete.
+    async fn list<K: Listed>(&mut self, client: &Client, context: &Context) -> Result<Arc<Listing<K>>, Failure> {
         let noun = K::KIND.noun();
         let listing = client.objects::<K>().fresh(context).await.map_err(unlisted(noun))?;
         if !listing.complete {
@@ -121,25 +122,10 @@ impl Inventory {
             return Err(Failure::new(message));
         }
         for record in &listing.records {
-            let id = record.key().to_string();
-            let uid = if K::KIND == ObjectKind::Instance { Some(&*id) } else { record.uid() };
-            self.uids.extend(uid.map(|uid| (K::KIND, uid.to_owned())));
-            if record.is_released() {
-                self.released.push((K::KIND, id));
-            } else {
-                let name = record.name().map(str::to_owned);
-                let listed = BilledObject {
-                    kind: K::KIND,
-                    id,
-                    name,
-                    region: None,
-                    status: None,
-                    since: None,
-                    payment_type: None,
-                    order: None,
-                };
-                self.billed.push(complete(listed, record));
-            }
+            let listed = record.billed();
+            let uid = if K::KIND == ObjectKind::Instance { Some(&listed.id) } else { listed.uid.as_ref() };
+            self.uids.extend(uid.map(|uid| (K::KIND, uid.clone())));
+            if record.is_released() { &mut self.released } else { &mut self.billed }.push(listed);
         }
         Ok(listing)
     }
@@ -162,33 +148,71 @@ fn unlisted(noun: &str) -> impl Fn(crate::api::Error) -> Failure {
     move |error| Failure::because(format!("cannot list the {noun}s of the account"), error)
 }
 
-fn instance(listed: BilledObject, instance: &Instance) -> BilledObject {
-    let order = || {
-        Some(BilledTerms {
-            payment_type: instance.payment_type.clone()?,
-            spec_id: instance.spec_id?,
-            gpu_num: instance.gpu_num?,
+/// A kind of object in the inventory.
+pub(in crate::commands) trait Listed: Object {
+    /// The object, as a list shows it.
+    fn billed(&self) -> BilledObject {
+        self.complete(BilledObject {
+            kind: Self::KIND,
+            id: self.key().to_string(),
+            uid: self.uid().map(str::to_owned),
+            name: self.name().map(str::to_owned),
+            region: None,
+            status: None,
+            since: None,
+            payment_type: None,
+            order: None,
+            mounts: None,
         })
-    };
-    BilledObject {
-        region: instance.region.clone(),
-        status: instance.status.as_ref().map(ToString::to_string),
-        since: instance.start_time,
-        payment_type: instance.payment_type.clone(),
-        order: order(),
-        ..listed
+    }
+
+    /// Adds what is read differently for each kind.
+    fn complete(&self, listed: BilledObject) -> BilledObject;
+}
+
+impl Listed for Instance {
+    fn complete(&self, listed: BilledObject) -> BilledObject {
+        let order = || {
+            Some(BilledTerms {
+                payment_type: self.payment_type.clone()?,
+                spec_id: self.spec_id?,
+                gpu_num: self.gpu_num?,
+            })
+        };
+        BilledObject {
+            region: self.region.clone(),
+            status: self.status.as_ref().map(ToString::to_string),
+            since: self.start_time,
+            payment_type: self.payment_type.clone(),
+            order: order(),
+            ..listed
+        }
     }
 }
 
-fn cloud_disk(listed: BilledObject, disk: &CloudDisk) -> BilledObject {
-    BilledObject { status: disk.status.map(words::disk_status), since: disk.create_time, ..listed }
+impl Listed for CloudDisk {
+    fn complete(&self, listed: BilledObject) -> BilledObject {
+        let bound: Vec<String> =
+            self.binding_instances.iter().chain(&self.binding_clusters).map(Value::to_string).collect();
+        let is_mounted = !bound.is_empty() || matches!(self.status, Some(MOUNTING | UNMOUNTING | MOUNTED));
+        let by =
+            if bound.is_empty() { "an object that the service does not name".to_owned() } else { bound.join(", ") };
+        BilledObject {
+            status: self.status.map(words::disk_status),
+            since: self.create_time,
+            mounts: is_mounted.then_some(by),
+            ..listed
+        }
+    }
 }
 
-fn private_image(listed: BilledObject, image: &PrivateImage) -> BilledObject {
-    BilledObject {
-        region: image.region.clone(),
-        status: image.image_status.map(words::image_status),
-        since: image.create_time,
-        ..listed
+impl Listed for PrivateImage {
+    fn complete(&self, listed: BilledObject) -> BilledObject {
+        BilledObject {
+            region: self.region.clone(),
+            status: self.image_status.map(words::image_status),
+            since: self.create_time,
+            ..listed
+        }
     }
 }

@@ -1,8 +1,10 @@
-//! The objects of the account and of states: what `audit`, `expire`, `pending` and `ssh` share.
+//! The objects of the account and of states: what `audit`, `expire` and `release` share.
 
 pub(super) mod expired;
 pub(super) mod holders;
 pub(super) mod inventory;
+mod lock;
+pub(super) mod released;
 pub(super) mod states;
 
 use std::{io::Read, path::PathBuf, time::Duration};

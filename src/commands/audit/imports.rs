@@ -8,12 +8,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::LONGEST;
 use crate::{
     api::ObjectKind,
     commands::{
         Failure,
         account::{
+            expired::LONGEST,
             holders::{Audit, Holder},
             inventory::BilledObject,
         },
@@ -36,7 +36,7 @@ pub(super) fn free(file: &Path, environment: &Environment) -> Result<PathBuf, Fa
 }
 
 /// Writes the blocks of the listed unmanaged objects, and returns what was done. Without an object no file is written.
-pub(super) fn write(file: &Path, audit: &Audit, released: &[(ObjectKind, String)]) -> Result<String, Failure> {
+pub(super) fn write(file: &Path, audit: &Audit, released: &[BilledObject]) -> Result<String, Failure> {
     let unmanaged = audit.objects.iter().filter(|object| object.holder == Holder::Unmanaged);
     let is_ending = |object: &&BilledObject| {
         object.status.as_ref().is_some_and(|status| ENDING.contains(&status.to_ascii_lowercase().as_str()))
@@ -59,7 +59,7 @@ pub(super) fn write(file: &Path, audit: &Audit, released: &[(ObjectKind, String)
         let (id, status) = (visible(&object.id, LONGEST), object.status.as_deref().unwrap_or_default());
         let _ = writeln!(said, "Left out {} {id}: it is {}.", object.kind.noun(), visible(status, LONGEST));
     }
-    for (kind, id) in released {
+    for BilledObject { kind, id, .. } in released {
         let _ = writeln!(said, "Left out {} {}: it is Released.", kind.noun(), visible(id, LONGEST));
     }
     Ok(said)
@@ -117,12 +117,14 @@ mod tests {
         let object = |(kind, id, name): &(ObjectKind, &str, &str)| BilledObject {
             kind: *kind,
             id: (*id).to_owned(),
+            uid: None,
             name: Some((*name).to_owned()),
             region: None,
             status: None,
             since: None,
             payment_type: None,
             order: None,
+            mounts: None,
         };
         let (disk, instance) = (ObjectKind::CloudDisk, ObjectKind::Instance);
         let objects = [

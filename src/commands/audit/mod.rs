@@ -18,7 +18,7 @@ use super::{
     Failure, ListFormat, ServiceArguments,
     account::{
         PATIENCE, UNSAID,
-        expired::{self, AgeVerdict, AgedInstance},
+        expired::{self, Judged, LONGEST, Verdict},
         holders::{Audit, AuditSum, HeldObject, Holder, MissingObject, StateAddress},
         inventory::Inventory,
         read_states, states,
@@ -157,20 +157,21 @@ async fn audit(
 const NO_STATE: &str = "--fail-on expired needs a STATE";
 
 /// Names the expired instances and those that cannot be judged, and returns the exit code.
-fn expired_code(expired: &[AgedInstance], told: &mut impl Write) -> io::Result<u8> {
+fn expired_code(expired: &[Judged], told: &mut impl Write) -> io::Result<u8> {
     let mut code = 0;
     for instance in expired {
         let title = instance.title();
         match &instance.verdict {
-            AgeVerdict::Left(_) | AgeVerdict::Over => {
-                writeln!(told, "expired: {title} is older than its max_age ({})", instance.max_age)?;
+            Verdict::Left(_) | Verdict::Due => {
+                let max_age = instance.max_age.as_deref().unwrap_or_default();
+                writeln!(told, "expired: {title} is older than its max_age ({max_age})")?;
                 code = if code == 0 { FOUND } else { code };
             }
-            AgeVerdict::Unjudged(reason) => {
+            Verdict::Unjudged(reason) => {
                 writeln!(told, "not judged: {title}: {reason}")?;
                 code = 1;
             }
-            AgeVerdict::Gone | AgeVerdict::Released | AgeVerdict::Releasing | AgeVerdict::Young => {}
+            Verdict::Gone | Verdict::Released | Verdict::Releasing | Verdict::Young => {}
         }
     }
     Ok(code)
@@ -197,9 +198,6 @@ const TITLES: [&str; 10] = ["KIND", "ID", "NAME", "REGION", "STATUS", "AGE", "HO
 
 /// The columns of numbers.
 const NUMBERS: [usize; 3] = [6, 7, 8];
-
-/// The longest text in a cell, in characters.
-const LONGEST: usize = 100;
 
 /// The table for a terminal.
 fn table(audit: &Audit) -> String {
@@ -246,11 +244,6 @@ fn row(object: &HeldObject) -> [String; 10] {
     let price = |price: &Option<Money>, digits: u32| {
         price.as_ref().map_or_else(|| "-".to_owned(), |price| price.with_digits(digits))
     };
-    let holder = match object.holder {
-        Holder::Unmanaged => "unmanaged".to_owned(),
-        Holder::Pending => format!("pending in {}", known(&object.source)),
-        Holder::State => format!("{} in {}", known(&object.address), known(&object.source)),
-    };
     [
         object.billed.kind.noun().to_owned(),
         visible(&object.billed.id, LONGEST),
@@ -261,7 +254,7 @@ fn row(object: &HeldObject) -> [String; 10] {
         price(&object.hourly, 4),
         price(&object.monthly, 2),
         price(&object.so_far, 2),
-        holder,
+        object.held_by(),
     ]
 }
 

@@ -19,7 +19,7 @@ use crate::support::{
 };
 
 const X: &str = "damodel_instance.x";
-const STATE: &str = "terraform.tfstate";
+pub(super) const STATE: &str = "terraform.tfstate";
 
 /// The command in a folder, not yet run.
 fn command(site: &Site, folder: &Path, arguments: &[&str]) -> Command {
@@ -55,7 +55,7 @@ fn overdue(site: &Site, workspace: &Workspace<'_>, instance: &Instance) -> Strin
 }
 
 /// Runs it, and checks the code and a part of standard error.
-fn expect(run: &Run, code: i32, told: &str) {
+pub(super) fn expect(run: &Run, code: i32, told: &str) {
     assert!(run.code == Some(code) && run.stderr.contains(told), "{:?}\n{}{}", run.code, run.stdout, run.stderr);
 }
 
@@ -217,7 +217,7 @@ fn protected_and_prepaid_instances_and_those_in_two_states_are_left() {
 }
 
 /// A process that holds the lock of a file as Terraform does, until its standard input ends.
-fn locking(path: &Path) -> Option<Child> {
+pub(super) fn locking(path: &Path) -> Option<Child> {
     const PROGRAM: &str = "import fcntl,sys;f=open(sys.argv[1],'r+');fcntl.lockf(f,fcntl.LOCK_EX);\
                            print('locked',flush=True);sys.stdin.read()";
     let mut python = Command::new("python3");

@@ -37,7 +37,7 @@ fn spoil(answer: &mut Value, appended: &str) {
 }
 
 /// A service with these recorded answers.
-async fn recorded(change: impl Fn(&mut Value)) -> MockServer {
+pub(super) async fn recorded(change: impl Fn(&mut Value)) -> MockServer {
     let service = MockServer::start().await;
     for (at, name) in [
         ("/api/instance/detail", "instance_detail"),
@@ -55,7 +55,7 @@ async fn recorded(change: impl Fn(&mut Value)) -> MockServer {
     service
 }
 
-fn command(folder: &Path, service: &MockServer, program: &str, arguments: &[&str]) -> Command {
+pub(super) fn command(folder: &Path, service: &MockServer, program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
     command.env("DAMODEL_BASE_URL", service.uri()).env("DAMODEL_API_TOKEN", "0123456789");
@@ -93,6 +93,7 @@ async fn no_command_writes_what_would_change_the_terminal() {
         &["audit"][..],
         &["audit", "terraform.tfstate"],
         &["expire", "terraform.tfstate"],
+        &["release", "ins-7a1", "--state", "terraform.tfstate"],
         &["ssh", "--jupyter", "ins-7a1"],
         &["ssh", "--print", "ins-7a1"],
     ] {

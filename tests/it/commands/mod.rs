@@ -8,6 +8,7 @@ mod hostile;
 mod install;
 mod pending;
 mod release;
+mod release_by_name;
 mod review;
 mod ssh;
 pub(crate) mod watch;
