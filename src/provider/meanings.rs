@@ -445,9 +445,11 @@ fn of_this_side(error: &Error) -> Row {
             "The answer was lost or unclear, and no object with its name was found yet. The request is recorded: the \
              next apply of the same configuration looks for the object before it creates anything.",
         ),
-        Error::SeveralMatches { .. } => {
-            ("several objects have its name", "They were left unchanged. Import the right one and release the others.")
-        }
+        Error::SeveralMatches { .. } => (
+            "several objects have its name",
+            "They were left unchanged. Keep the right one (terraform import) and delete the others \
+             (terraform-provider-damodel release).",
+        ),
         Error::WaitEnded(_) => ("the wait ended", ""),
         _ => (
             "the operation failed",

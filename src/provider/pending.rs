@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     ProviderClient,
-    words::{capitalized, type_name},
+    words::{capitalized, indented, keep_or_delete},
 };
 use crate::{
     api::Context,
@@ -44,7 +44,7 @@ pub(super) async fn warn_of_pending(client: &ProviderClient, limits: &Context) -
         summary,
         format!(
             "{}\n\nIf its address is not in the state yet, the next apply resumes a create, or stops before it buys \
-             anything if an argument has changed. What no state has is billed until it is released in the console. To \
+             anything if an argument has changed. What no state has is billed until it is released. To \
              see what became of {them}: terraform-provider-damodel pending --pending-dir {}",
             lines.join("\n"),
             client.journal.directory().display()
@@ -70,9 +70,8 @@ fn line(record: &PendingRecord, account: Option<&str>, client: &ProviderClient) 
     };
     match id {
         Some(id) => format!(
-            "- {noun} {id} ({name:?}) {what} {whose}. If no state has it, and for another address: terraform import \
-             {}.<name> {id}",
-            type_name(record.kind)
+            "- {noun} {id} ({name:?}) {what} {whose}. If no state has it:{}",
+            indented(&keep_or_delete(record.kind, id))
         ),
         None => format!("- {noun} {name:?} {what} {whose}"),
     }

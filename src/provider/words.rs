@@ -33,6 +33,22 @@ pub(crate) fn release_target(kind: ObjectKind, id: &str) -> String {
     }
 }
 
+/// What to do about an object that no state has, in two lines.
+pub(crate) fn keep_or_delete(kind: ObjectKind, id: &str) -> String {
+    format!("To keep it: terraform import {}.<name> {id}\n{}", type_name(kind), to_delete(kind, id))
+}
+
+/// Lines below an element of a list.
+pub(super) fn indented(lines: &str) -> String {
+    format!("\n{lines}").replace('\n', "\n  ")
+}
+
+/// How to delete an object that no state has.
+pub(crate) fn to_delete(kind: ObjectKind, id: &str) -> String {
+    let target = release_target(kind, id);
+    format!("To delete it, if no other stack uses it: terraform-provider-damodel release {target}")
+}
+
 /// The known files whose names are most similar to that of a wrong path, at most three.
 pub(super) fn nearest_files<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let name = |path: &'a str| path.rsplit('/').next().unwrap_or(path);

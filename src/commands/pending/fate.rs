@@ -5,6 +5,7 @@ use std::fmt;
 use crate::{
     api::{Client, CloudDisk, Code, Context, Error, Instance, Missing, Object, ObjectKind, PrivateImage},
     creation::{CreatePhase, Found, PendingCreate, PendingRecord},
+    provider::words::{keep_or_delete, to_delete},
 };
 
 /// The status of released objects.
@@ -61,7 +62,9 @@ impl Lacking {
                  gateway), then run this again"
             }
             Self::Credentials => "run this again with the address and token of that run",
-            Self::Decision => "compare them in the console; import the right one, and release the others",
+            Self::Decision => {
+                "compare them in the console; terraform import the right one, and terraform-provider-damodel release the others"
+            }
             Self::WholeAnswer => "run this again later, or look for the name in the console",
         }
     }
@@ -163,14 +166,16 @@ impl Fate {
     /// The advice for the user.
     pub(super) fn advice(&self, listed: &PendingCreate, entry: &str) -> String {
         match (self, listed.record.phase) {
-            (Self::Alive { .. }, CreatePhase::Sent | CreatePhase::Accepted) => {
+            (Self::Alive { uid, .. }, CreatePhase::Sent | CreatePhase::Accepted) => {
                 format!(
                     "if its address is not in the state yet, apply the same configuration in this folder: it resumes \
-                     the create; to give it up, release it in the console, then pending --forget {entry}"
+                     the create. {}, then pending --forget {entry}",
+                    to_delete(listed.record.kind, uid)
                 )
             }
             (Self::Alive { uid, .. }, CreatePhase::Finished) => {
-                format!("the next plan clears this; if no state has it: terraform import <address> {uid}")
+                let commands = keep_or_delete(listed.record.kind, uid).replace('\n', ". ");
+                format!("the next plan clears this. If no state has it: {commands}")
             }
             (Self::Gone { .. }, _) => format!("nothing is billed; pending --forget {entry}"),
             (Self::Owned, _) => "no action: a run is working on it".to_owned(),

@@ -9,6 +9,7 @@ use crate::{
         OnLeftover, ProviderClient,
         errors::Failure,
         lifecycle::{ManagedExt as _, taken},
+        words::{indented, keep_or_delete},
     },
 };
 
@@ -66,7 +67,8 @@ fn left(planned: &Instance, name: &str, marked: &[&api::Instance], client: &Prov
         let age = client.api.last_date().zip(started).and_then(|(now, start)| u64::try_from(now - start).ok());
         let age = age.map(|age| format!(", {} old", print_age(age))).unwrap_or_default();
         let (uid, sent) = (&instance.uid, instance.name().unwrap_or_default());
-        format!("- {uid}, {sent:?}, {}{age}: terraform import damodel_instance.<name> {uid}", instance.status_text())
+        let commands = indented(&keep_or_delete(ObjectKind::Instance, uid.as_str()));
+        format!("- {uid}, {sent:?}, {}{age}{commands}", instance.status_text())
     };
     let lines: Vec<String> = marked.iter().map(line).collect();
     let is_own = |instance: &&api::Instance| {
@@ -81,7 +83,7 @@ fn left(planned: &Instance, name: &str, marked: &[&api::Instance], client: &Prov
         format!("An earlier create of {} may not be finished", planned.title()),
         format!(
             "{}\n\nAn instance has such a name while a run creates it, after that run was killed, or if its rename \
-             failed. If no run creates it and no state has it, import it or release it: it is billed. {then}",
+             failed. If no run creates it and no state has it, keep or delete it: it is billed. {then}",
             lines.join("\n")
         ),
     )

@@ -5,7 +5,11 @@ use crate::{
     api::{self, Object},
     creation::{Evidence, Leftover, LeftoverKind},
     framework::{Diagnostic, Diagnostics, Path},
-    provider::{OnLeftover, ProviderClient, errors::Failure, words::capitalized},
+    provider::{
+        OnLeftover, ProviderClient,
+        errors::Failure,
+        words::{capitalized, indented, keep_or_delete, to_delete},
+    },
 };
 
 /// The diagnostics about leftovers before a create: an error stops it.
@@ -25,7 +29,7 @@ pub(super) fn judge<M: Managed>(
     let mut diagnostics = Diagnostics::new();
     for leftover in warnings.iter().filter(|leftover| is_named_here::<M>(leftover, client)) {
         let summary = summary::<M>(leftover);
-        let detail = format!("{} Another {} is created now.", advice::<M>(leftover, client), noun::<M>());
+        let detail = format!("Another {} is created now. {}", noun::<M>(), advice::<M>(leftover, client));
         diagnostics.push(Diagnostic::warning(summary, detail));
     }
     // The creates of a run name different objects first, so that each one's error has the import command for its own
@@ -62,13 +66,14 @@ fn not_looked_for<M: Managed>(planned: &M, error: &api::Error, client: &Provider
 
 /// The error for leftovers.
 fn refusal<M: Managed>(first: &Leftover, found: &[Leftover], client: &ProviderClient) -> Diagnostic {
-    let mut detail = format!("{} Nothing was created.", advice::<M>(first, client));
+    let mut detail = format!("Nothing was created. {}", advice::<M>(first, client));
     let others: Vec<String> = found
         .iter()
         .filter(|other| (&other.id, &other.name) != (&first.id, &first.name))
         .map(|other| {
-            let import = import::<M>(other, client).map(|command| format!(": {command}")).unwrap_or_default();
-            format!("- {}{import}", summary::<M>(other))
+            let id = other.id.as_deref().filter(|_| !is_shown::<M>(other, client));
+            let commands = id.map(|id| indented(&keep_or_delete(M::Object::KIND, id))).unwrap_or_default();
+            format!("- {}{commands}", summary::<M>(other))
         })
         .collect();
     if !others.is_empty() {
@@ -96,11 +101,7 @@ fn summary<M: Managed>(leftover: &Leftover) -> String {
 
 fn advice<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> String {
     let (noun, name) = (noun::<M>(), &leftover.name);
-    let import = import::<M>(leftover, client).map(|command| format!(", or import it: {command}")).unwrap_or_default();
-    let forget = match &leftover.record {
-        Some(record) => format!("terraform-provider-damodel pending --forget {record}"),
-        None => String::new(),
-    };
+    let commands = commands::<M>(leftover, client);
     let managed = "If another configuration, workspace or stage manages it, leave it and use another name here";
     match leftover.kind {
         LeftoverKind::Finished | LeftoverKind::Unfinished if leftover.evidence == Evidence::Lacking => {
@@ -109,30 +110,34 @@ fn advice<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> String {
         LeftoverKind::Unfinished => format!(
             "{managed}, or give each its own `stack`. Otherwise apply once more: another block may be resuming it in \
              this run. If the error comes back, an earlier run began to create the {noun} {name:?} with other \
-             arguments. If no state has it, release it in the console, then {forget}{import}."
+             arguments. If no state has it:\n{commands}"
         ),
         LeftoverKind::Finished => format!(
             "{managed}, or give each its own `stack`. Otherwise run a whole plan once: it may be in a state that this \
              run does not read, as with -target. If Terraform could not store the state: terraform state push \
-             errored.tfstate. If no state has it, release it in the console, then {forget}{import} (if the \
-             address is taken, first release the new object)."
+             errored.tfstate. If no state has it (if its address is taken, first release the new object):\n{commands}"
         ),
         LeftoverKind::Marked => format!(
             "{managed}, or give each its own `stack`. Its name {name:?} has the marker of this configuration, and it \
              has no pending record, for example because .terraform was deleted. If it is in the state, apply again: \
-             its name is being repaired. If no state has it, release it in the console{import}."
+             its name is being repaired. If no state has it:\n{commands}"
         ),
         LeftoverKind::Named => format!(
-            "With unique_names = true, no other {noun} may have the name {name:?}. {managed}. If no state has it, \
-             release it in the console{import}."
+            "With unique_names = true, no other {noun} may have the name {name:?}. {managed}. If no state has it:\n\
+             {commands}"
         ),
     }
 }
 
-/// The import command. What a state or a create of this run has shown is not imported.
-fn import<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> Option<String> {
-    let id = leftover.id.as_ref().filter(|_| !is_shown::<M>(leftover, client))?;
-    Some(format!("terraform import {}.<name> {id}", M::KIND.type_name))
+/// How to keep or delete a leftover. What a state or a create of this run has shown is not imported.
+fn commands<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> String {
+    let commands = match leftover.id.as_deref() {
+        Some(id) if is_shown::<M>(leftover, client) => to_delete(M::Object::KIND, id),
+        Some(id) => keep_or_delete(M::Object::KIND, id),
+        None => "To delete it, if no other stack uses it: release it in the console".to_owned(),
+    };
+    let after = |record| format!("\nAfter its release: terraform-provider-damodel pending --forget {record}");
+    commands + &leftover.record.as_ref().map(after).unwrap_or_default()
 }
 
 fn is_shown<M: Managed>(leftover: &Leftover, client: &ProviderClient) -> bool {

@@ -11,7 +11,7 @@ use super::{
     images,
     lifecycle::{self, AfterRefusal, Common, Free, ImportTarget, Kind, Managed, ManagedExt as _, Release, absence},
     protection,
-    words::{capitalized, image_status, image_type, keep, time},
+    words::{capitalized, image_status, image_type, keep, keep_or_delete, time},
 };
 use crate::{
     api::{self, Code, Context, InstanceUid, ObjectKind, SaveImage},
@@ -177,9 +177,8 @@ fn taken(holder: &api::PrivateImage, client: &ProviderClient) -> String {
     };
     format!(
         "Private image {id} has this name.{origin} If another configuration, workspace or stage manages it, use \
-         another name here. If no state has it, delete it in the console, or import it: terraform import {}.<name> \
-         {id}.",
-        PrivateImage::KIND.type_name
+         another name here. If no state has it:\n{}",
+        keep_or_delete(ObjectKind::PrivateImage, &id.to_string())
     )
 }
 

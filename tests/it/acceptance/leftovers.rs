@@ -196,8 +196,8 @@ fn an_answered_create_whose_state_was_lost_is_refused_with_its_id(#[values("fail
             assert!(warns(&said, &[&lost, "terraform import damodel_instance."]), "{said:#?}");
             return;
         }
-        let error =
-            refusal(&said, &[&lost, "whole plan", "errored.tfstate", "in the console, then terraform-provider"]);
+        let delete = format!("terraform-provider-damodel release {lost}\n");
+        let error = refusal(&said, &[&lost, "whole plan", "errored.tfstate", &delete]);
         // The record may be the only trace of what is billed.
         assert!(error.text().contains("pending --forget"), "{error:#?}");
         assert!(advises_another_name_first(&error.text(), &["`stack`"]), "{error:#?}");

@@ -263,7 +263,9 @@ async fn what_was_answered_to_the_core_can_be_imported() {
     let uid = accepted.made.uid.to_string();
     accepted.entry.finish().unwrap();
     let said = scene.says(&[]).await.unwrap();
-    assert!(said.contains("finished") && said.contains(&format!("terraform import <address> {uid}")), "{said}");
+    for command in ["terraform import damodel_instance.<name>", "terraform-provider-damodel release"] {
+        assert!(said.contains("finished") && said.contains(&format!("{command} {uid}")), "{said}");
+    }
 }
 
 #[tokio::test]
