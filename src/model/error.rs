@@ -34,6 +34,9 @@ pub fn described(begin: &str) -> String {
         ("{", "it is a JSON document, such as an error of a store"),
         ("pk\u{3}", "it is a ZIP archive"),
     ];
+    if begin.is_empty() {
+        return "it is empty".to_owned();
+    }
     let lower = begin.to_ascii_lowercase();
     let kind = kinds.into_iter().find(|(magic, _)| lower.starts_with(magic));
     kind.map_or_else(|| format!("it begins with {begin:?}"), |(_, kind)| kind.to_owned())

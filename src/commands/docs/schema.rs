@@ -26,7 +26,7 @@ const ARGUMENTS: [(&str, &str); 10] = [
     ("Image and network", "image image_id image_type hostname external_ip"),
     ("Disks", "data_disk_expand_size_gb data_disk_mount_path exist_disks new_disks object_mounts"),
     ("Login", "login_method ssh_pubkey_id ssh_pubkey_name ssh ssh_private_key_wo ssh_password_wo store_credentials"),
-    ("Model", "model_source model_source_token_wo"),
+    ("Model", "model_source model_source_token_wo additional_files"),
     ("Build", "build package source workspace"),
     ("Key", "api_key api_key_wo api_key_wo_version"),
     (

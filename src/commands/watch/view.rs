@@ -190,8 +190,8 @@ mod tests {
         let line = |percent, ended, now| line(&event("creating", percent, ended), now);
         assert_eq!(line(None, None, 31_500), format!("{title}: creating, 30s"));
         assert_eq!(line(Some(25), None, 31_000), format!("{title}: creating 25 %, 30s of about 2m"));
-        let download = event("downloading the model", Some(50), None);
-        assert_eq!(super::line(&download, 31_000), format!("{title}: downloading the model 50 %, 30s"));
+        let download = event("downloading", Some(50), None);
+        assert_eq!(super::line(&download, 31_000), format!("{title}: downloading 50 %, 30s"));
         assert_eq!(line(Some(2), None, 31_000), format!("{title}: creating 2 %, 30s"));
         assert_eq!(line(None, Some(WaitEnding::Done), 0), format!("{title}: creating, done after 1m 4s"));
         let stopped = line(None, Some(WaitEnding::Stopped), 0);

@@ -40,7 +40,7 @@ async fn start(
     let seen = seen.map_err(|trouble| failure::unseen(&planned, &trouble, None, NOTHING_STARTED))?;
     private.note_home(&seen);
     let mut job = planned.job(&config, opened.access.as_ref(), seen.home.as_deref())?;
-    job.model_source = planned.source_of(&config, &job.model, &context.client)?;
+    job.downloads = planned.downloads(&config, seen.home.as_deref(), &context.client)?;
     let mut planned = planned;
     planned.take_place();
     planned.take_base_url(opened.access.as_ref());

@@ -26,8 +26,8 @@ pub(super) struct Goal {
     pub(super) build: Option<Build>,
     /// The fingerprint of the job; `None` if any job will do.
     pub(super) fingerprint: Option<String>,
-    /// [`Job::source_hash`]: counts as long as the model is missing.
-    pub(super) source: Option<String>,
+    /// [`Job::downloads_hash`]: counts as long as one of the files is missing.
+    pub(super) downloads: Option<String>,
     /// Whether the previous server is started again if the new one does not serve.
     pub(super) rolls_back: bool,
 }
@@ -35,13 +35,13 @@ pub(super) struct Goal {
 impl Goal {
     /// A goal that starts nothing: the existing server must become ready.
     pub(super) fn seen() -> Self {
-        Self { build: None, fingerprint: None, source: None, rolls_back: false }
+        Self { build: None, fingerprint: None, downloads: None, rolls_back: false }
     }
 
     /// The goal of a job.
     pub(super) fn of(job: &Job, rolls_back: bool) -> Self {
         let fingerprint = Some(Fingerprint::of(job).to_string());
-        Self { build: Some(job.build), fingerprint, source: job.source_hash(), rolls_back }
+        Self { build: Some(job.build), fingerprint, downloads: job.downloads_hash(), rolls_back }
     }
 }
 
@@ -153,9 +153,9 @@ pub(super) fn is_under_way(goal: &Goal, seen: &JobReport) -> bool {
         && seen.fingerprint == goal.fingerprint
         && match seen.phase {
             // A server that has served before and is started again downloads nothing.
-            Phase::Start if seen.is_proved && goal.source.is_some() && model_file::lacks_file(&seen.facts) => false,
+            Phase::Start if seen.is_proved && model_file::lacks_file(&seen.facts) => false,
             Phase::Find | Phase::Compile | Phase::Start | Phase::Download => {
-                seen.model_source == goal.source || !model_file::lacks_file(&seen.facts)
+                seen.downloads == goal.downloads || !model_file::lacks_file(&seen.facts)
             }
             Phase::Load | Phase::Ready => !seen.has_other_model() && !seen.lacks_supervisor(),
             Phase::Absent | Phase::Failed => false,
@@ -222,7 +222,7 @@ mod tests {
     const AUTO: Goal = goal(Build::Auto, true);
 
     const fn goal(build: Build, rolls_back: bool) -> Goal {
-        Goal { build: Some(build), fingerprint: None, source: None, rolls_back }
+        Goal { build: Some(build), fingerprint: None, downloads: None, rolls_back }
     }
 
     /// A report with a phase, a failure, and the first binary.
@@ -315,45 +315,43 @@ mod tests {
 
     /// Its hash, whether the file is missing, and the step.
     #[test]
-    fn the_address_of_a_model_counts_until_the_file_is_there() {
-        for (source, file, expected) in [
-            ("own", "", Step::Own),
-            ("another", "", Step::Begin(Build::Prebuilt, None)),
-            ("another", "regular file/9", Step::Own),
+    fn the_address_of_a_file_counts_until_it_is_there() {
+        for (downloads, missing, expected) in [
+            ("own", "/m", Step::Own),
+            ("another", "/m", Step::Begin(Build::Prebuilt, None)),
+            ("another", "", Step::Own),
         ] {
-            let goal = Goal { fingerprint: Some("own".to_owned()), source: Some("own".to_owned()), ..AUTO };
+            let goal = Goal { fingerprint: Some("own".to_owned()), downloads: Some("own".to_owned()), ..AUTO };
             let report = JobReport {
                 fingerprint: goal.fingerprint.clone(),
-                model_source: Some(source.to_owned()),
-                facts: Facts::of([("model".to_owned(), file.to_owned())].into()),
+                downloads: Some(downloads.to_owned()),
+                facts: Facts::of([(model_file::DOWNLOADS.to_owned(), missing.to_owned())].into()),
                 ..seen(Phase::Download, None, Build::Prebuilt)
             };
-            assert_eq!(decide(&goal, &report, &History::default()), expected, "{source} {file}");
+            assert_eq!(decide(&goal, &report, &History::default()), expected, "{downloads} {missing}");
         }
     }
 
-    /// Its phase, whether it has served before, its source, and whether the file is there.
+    /// Its phase, whether it has served before, and the file that is missing.
     #[test]
     fn a_server_whose_file_has_vanished_is_not_under_way() {
-        for (phase, is_proved, source, file, is_taken_over) in [
-            (Phase::Start, true, Some("own"), "", false),
-            (Phase::Start, true, Some("own"), "regular file/9", true),
-            (Phase::Start, true, None, "", true),
+        for (phase, is_proved, missing, is_taken_over) in [
+            (Phase::Start, true, "/m", false),
+            (Phase::Start, true, "", true),
             // It has yet to download the file.
-            (Phase::Start, false, Some("own"), "", true),
-            (Phase::Download, false, Some("own"), "", true),
+            (Phase::Start, false, "/m", true),
+            (Phase::Download, false, "/m", true),
         ] {
-            let source = source.map(str::to_owned);
-            let goal = Goal { fingerprint: Some("own".to_owned()), source: source.clone(), ..AUTO };
+            let goal = Goal { fingerprint: Some("own".to_owned()), downloads: Some("own".to_owned()), ..AUTO };
             let report = JobReport {
                 fingerprint: goal.fingerprint.clone(),
-                model_source: source,
+                downloads: goal.downloads.clone(),
                 is_proved,
-                facts: Facts::of([("model".to_owned(), file.to_owned())].into()),
+                facts: Facts::of([(model_file::DOWNLOADS.to_owned(), missing.to_owned())].into()),
                 ..seen(phase, None, Build::Prebuilt)
             };
             let expected = if is_taken_over { Step::Own } else { Step::Begin(Build::Prebuilt, None) };
-            assert_eq!(decide(&goal, &report, &History::default()), expected, "{phase:?} {is_proved} {file}");
+            assert_eq!(decide(&goal, &report, &History::default()), expected, "{phase:?} {is_proved} {missing}");
         }
     }
 

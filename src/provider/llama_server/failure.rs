@@ -47,7 +47,7 @@ pub(super) fn failed(server: &LlamaServer, report: &JobReport, now: &str) -> Dia
     parts.retain(|part| !part.is_empty());
     let diagnostic = Diagnostic::error(format!("{} failed: {title}", title_of(server)), parts.join("\n\n"));
     match argument {
-        Some(argument) => diagnostic.at(Path::to(argument)),
+        Some(argument) => diagnostic.at(argument),
         None => diagnostic,
     }
 }
@@ -299,7 +299,7 @@ fn meaning(
     server: &LlamaServer,
     failure: Option<&JobFailure>,
     report: &JobReport,
-) -> (String, Option<&'static str>, &'static str) {
+) -> (String, Option<Path>, &'static str) {
     let Some(failure) = failure else {
         let advice = "Another run stopped the server, or its records were removed. Apply again.";
         return (format!("the server is {}", doing(report)), None, advice);
@@ -307,6 +307,7 @@ fn meaning(
     let kind = failure.kind;
     let is_prebuilt = server.build.as_str() == Some("prebuilt");
     let source = server.source.known();
+    let download = server.failed_download(report).filter(|_| kind.is_of_a_download());
     let argument = match kind {
         FailureKind::BadOption => {
             options::argument_in(&failure.text).or_else(|| (!server.extra_args.is_null()).then_some("extra_args"))
@@ -331,10 +332,15 @@ fn meaning(
             "Correct source.url and source.ref, or set source.path to a source in the instance instead."
         }
         (FailureKind::NoSuchModel, _) => {
-            server.model_source.known().map_or_else(|| kind.advice(), |source| source.advice(kind))
+            download.as_ref().map_or_else(|| kind.advice(), |download| download.source.advice(kind))
         }
         (FailureKind::Unsupported, _) if is_prebuilt => "Set package to a newer server, or build = \"source\".",
         _ => kind.advice(),
+    };
+    let argument = match (download, argument) {
+        (Some(download), _) if kind == FailureKind::ModelRoom => Some(download.path_at),
+        (Some(download), _) => Some(download.at),
+        (None, argument) => argument.map(Path::to),
     };
     (kind.title().to_owned(), argument, advice)
 }
@@ -342,7 +348,10 @@ fn meaning(
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{bootstrap::JobFailure, model::BuildSource},
+        super::{
+            bootstrap::JobFailure,
+            model::{AdditionalFile, BuildSource, FileSource},
+        },
         *,
     };
     use crate::framework::Attr;
@@ -440,12 +449,38 @@ mod tests {
     #[test]
     fn the_advice_about_a_missing_file_depends_on_the_server_that_has_none() {
         for (url, has_both) in [("https://huggingface.co/a/b.gguf", true), ("https://example.com/b.gguf", false)] {
-            let source = super::super::model::ModelSource { url: url.into(), ..Default::default() };
-            let server = LlamaServer { model_source: Attr::Known(source), ..server("auto") };
+            let source = FileSource { url: url.into(), ..Default::default() };
+            let server = LlamaServer { model: "~/m".into(), model_source: Attr::Known(source), ..server("auto") };
             let failure = Some(JobFailure { kind: FailureKind::NoSuchModel, text: format!("{url} answered 404") });
-            let detail = failed(&server, &JobReport { failure, ..JobReport::default() }, "").detail;
-            assert!(detail.starts_with("https://") && detail.contains("Correct model_source.url"), "{detail}");
+            let (home, failed_file) = (Some("/home/me".to_owned()), Some("/home/me/m".to_owned()));
+            let detail = failed(&server, &JobReport { failure, home, failed_file, ..JobReport::default() }, "").detail;
+            assert!(detail.starts_with("https://") && detail.contains("Correct url"), "{detail}");
             assert_eq!(detail.contains("model_source_token_wo"), has_both, "{detail}");
+        }
+    }
+
+    #[test]
+    fn the_file_whose_download_fails_is_blamed() {
+        let file = |path: &str| {
+            Attr::Known(AdditionalFile { path: path.into(), url: "https://x/a".into(), sha256: Attr::Null })
+        };
+        let server = LlamaServer {
+            model: "~/m".into(),
+            model_source: Attr::Known(FileSource { url: "https://x/m".into(), sha256: Attr::Null }),
+            additional_files: Attr::Known(vec![file("/p"), file("~/a-00001-of-00002.gguf")]),
+            ..server("auto")
+        };
+        for (path, kind, expected) in [
+            ("/h/m", FailureKind::WrongSum, "model_source"),
+            ("/h/m", FailureKind::ModelRoom, "model"),
+            ("/p", FailureKind::NoAccess, "additional_files[0]"),
+            ("/p", FailureKind::ModelRoom, "additional_files[0].path"),
+            ("/h/a-00002-of-00002.gguf", FailureKind::Download, "additional_files[1]"),
+            ("/p", FailureKind::PortInUse, "port"),
+        ] {
+            let report =
+                JobReport { home: Some("/h".to_owned()), failed_file: Some(path.to_owned()), ..report(None, kind) };
+            assert_eq!(blamed(&failed(&server, &report, "")).as_deref(), Some(expected), "{kind:?} {path}");
         }
     }
 

@@ -40,7 +40,7 @@ impl LlamaServer {
                 ServerPlace { workspace: path(place.workspace), ..place }
             },
             model: path(text(&self.model, "model")?),
-            model_source: None,
+            downloads: Vec::new(),
             build: self.wanted_build(),
             package: config.package.known().cloned().map(path),
             source: match self.wanted_source() {

@@ -117,8 +117,9 @@ impl LoginEffort {
             let text = "Its workspace or its port is not in the state. Import it again.";
             NoLogin::Refused(Box::new(Diagnostic::error(format!("{} is unknown", server.title()), text)))
         })?;
-        let token = server.source_token(config, &context.client).ok().flatten();
-        let secrets = server.key(config).into_iter().chain(server.variables().into_values()).chain(token).collect();
+        let downloads = server.sources();
+        let tokens = downloads.iter().filter_map(|file| server.source_token(file, config, &context.client).ok()?);
+        let secrets = server.key(config).into_iter().chain(server.variables().into_values()).chain(tokens).collect();
         let patience = self.patience.map_or_else(|| login.timeout(), |patience| patience.min(login.timeout()));
         let ends = (patience, context.deadline);
         let opening = InstanceSession::open(target.clone(), place, secrets, self.limits, ends, &context.stopping);

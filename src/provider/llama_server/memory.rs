@@ -1,19 +1,23 @@
 //! The check of a plan that the model fits in GPU memory. Without a login or a model it is skipped.
 
-use std::{fmt::Display, time::Duration};
+use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    bootstrap::{DRIVER, FailureKind, is_processor},
+    bootstrap::{DRIVER, FailureKind, absolute, is_processor},
     log_in::pin_argument,
-    model::LlamaServer,
+    model::{LlamaServer, Records as _},
+    model_source::{ANY_HOME, Download},
+    option_files,
     options::{self, MemoryEffect},
 };
 use crate::{
     api::{InstanceUid, RemoteError, RemoteFile},
     framework::{Attr, Diagnostic, Diagnostics, Path, PlanContext, Private},
-    model::{self, CacheType, GgufModel, InvalidOption, Memory, ServerOptions, largest_context, memory, refused},
+    model::{
+        self, CacheType, GgufModel, InvalidOption, Memory, ModelBytes, ServerOptions, largest_context, memory, refused,
+    },
     provider::{
         ProviderClient,
         client::planning_limits,
@@ -58,10 +62,11 @@ pub(super) async fn check(
     };
     let login = Login { known_host, ..config.login_with(config, private) };
     let deadline = context.deadline.min(Instant::now() + CHECK);
-    let looking = look(config, planned, &login, client, context, deadline, &mut said);
+    let home = private.home().unwrap_or_else(|| ANY_HOME.to_owned());
+    let looking = look(config, planned, &login, &home, client, context, deadline, &mut said);
     let looked = timeout_at(deadline, Box::pin(looking)).await;
     match looked.unwrap_or_else(|_| Err(Unchecked::Failed("the check timed out".to_owned()))) {
-        Ok((model, cards)) => said.extend(judge(&planned.model, &model, &started, &cards)),
+        Ok((model, cards, beside)) => said.extend(judge(&planned.model, &model, &beside, &started, &cards)),
         Err(Unchecked::Failed(reason)) => said.extend(not_made(planned, &reason)),
         Err(Unchecked::Later(reason)) => tracing::info!(reason, "the model's memory is not checked"),
     }
@@ -81,6 +86,10 @@ enum Unchecked {
     Failed(String),
     /// It cannot begin before the apply, or another diagnostic says why.
     Later(String),
+}
+
+fn later(reason: &str) -> Unchecked {
+    Unchecked::Later(reason.to_owned())
 }
 
 /// The options that memory depends on.
@@ -116,7 +125,7 @@ fn started_with(server: &LlamaServer) -> Result<Option<Started>, Box<Diagnostic>
             }
             (MemoryEffect::Uncomputed, Some(name @ ("cache_type_k" | "cache_type_v" | "flash_attention"))) => name,
             (MemoryEffect::Uncomputed, _) => return Ok(None),
-            (MemoryEffect::None, _) => continue,
+            (MemoryEffect::Files | MemoryEffect::None, _) => continue,
         };
         let Some((index, value)) = words.next() else { return Ok(None) };
         let is_uncomputed = match name {
@@ -155,18 +164,44 @@ fn exits(refused: &InvalidOption, places: &[(&'static str, Path)]) -> Diagnostic
     .at(place)
 }
 
-/// Reads the model's header and the memory of the GPUs, which is empty if it is unknown. What is to be said, whatever
-/// follows the login, is added to `said`.
+/// The files beside the model.
+#[derive(Debug, Default)]
+struct Beside {
+    /// The weights of those that are counted.
+    bytes: u64,
+    /// Their names.
+    counted: Vec<String>,
+    /// The names of the others.
+    others: Vec<String>,
+}
+
+impl Beside {
+    /// The sentence about them.
+    fn note(&self) -> String {
+        let names = |names: &[String], how: &str| (!names.is_empty()).then(|| format!("{how}: {}", names.join(", ")));
+        let parts = [names(&self.counted, "by their weights alone"), names(&self.others, "not")];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        if parts.is_empty() {
+            String::new()
+        } else {
+            format!(" Files beside the model are counted {}.", parts.join("; "))
+        }
+    }
+}
+
+/// Reads the headers of the model and of files beside it, and the memory of the GPUs, which is empty if it is unknown.
+/// What is to be said, whatever follows the login, is added to `said`.
+#[expect(clippy::too_many_arguments, reason = "they are all that a plan knows")]
 async fn look(
     config: &LlamaServer,
     planned: &LlamaServer,
     login: &Login,
+    home: &str,
     client: &ProviderClient,
     context: &PlanContext<'_, ProviderClient>,
     deadline: Instant,
     said: &mut Diagnostics,
-) -> Result<(GgufModel, Vec<u64>), Unchecked> {
-    let later = |reason: &str| Unchecked::Later(reason.to_owned());
+) -> Result<(GgufModel, Vec<u64>, Beside), Unchecked> {
     let path = planned.model.as_str().ok_or_else(|| later("the path of the model is unknown until the apply"))?;
     if planned.instance_id.is_unknown() || planned.ssh.is_unknown() {
         return Err(later("the instance is unknown until the apply"));
@@ -188,28 +223,54 @@ async fn look(
     let session = ssh::connect(&target, &limits, patience, &context.stopping).await;
     said.extend(login.unpinned(&target, session.as_ref().ok(), pin_argument(), client));
     let session = session.map_err(|error| Unchecked::Failed(error.to_string()))?;
-    let model = match model::read(&InstanceFiles(&session), path).await {
-        Err(model::Error::Source { error: FileError::Missing, .. }) if planned.model_source.known().is_some() => {
-            at_its_source(config, planned, client, deadline, said).await?
+    let sources = planned.sources();
+    let remote = |download: &Download| remote(config, planned, download, client, deadline);
+    let mut beside = Beside::default();
+    for file in files_beside(planned, &sources, home) {
+        let at_its_source = file.download.and_then(|download| remote(download).ok());
+        let weights = weights(&file, at_its_source, &session).await;
+        let name = file.path.rsplit('/').next().unwrap_or_default().to_owned();
+        match weights {
+            Ok(Some(bytes)) => {
+                beside.bytes = beside.bytes.saturating_add(bytes);
+                beside.counted.push(name);
+            }
+            Ok(None) => beside.others.push(name),
+            Err(error) => {
+                tracing::info!(%error, "a file beside the model is not measured");
+                said.extend(file.download.and_then(|download| refusal(download, &error)).into_iter().collect());
+                beside.others.push(name);
+            }
         }
-        Err(model::Error::Source { error: FileError::Missing, file }) => {
+    }
+    let model = match (model::read(&InstanceFiles(&session), path).await, sources.first()) {
+        (Err(model::Error::Source { error: FileError::Missing, .. }), Some(download)) if download.is_model() => {
+            remote(download)?.read().await.map_err(|error| match refusal(download, &error) {
+                Some(warning) => {
+                    said.push(warning);
+                    later(&error.to_string())
+                }
+                None => Unchecked::Failed(error.to_string()),
+            })?
+        }
+        (Err(model::Error::Source { error: FileError::Missing, file }), _) => {
             if planned.model_source.is_null() {
                 said.push(not_there(&file, &models(&session, &file).await));
             }
             return Err(later("the model is not in the instance"));
         }
-        model => model.map_err(|error| Unchecked::Failed(error.to_string()))?,
+        (model, _) => model.map_err(|error| Unchecked::Failed(error.to_string()))?,
     };
     // A variable such as CUDA_VISIBLE_DEVICES may hide cards, and the values are secret.
     let may_hide = !planned.environment.is_null() && planned.environment.known().is_none_or(|all| !all.is_empty());
     if may_hide || is_processor(access.as_ref().and_then(|access| access.gpu_name.as_deref())) {
-        return Ok((model, Vec::new()));
+        return Ok((model, Vec::new(), beside));
     }
     let cards = cards(&session).await.unwrap_or_else(|reason| {
         said.extend(not_made(planned, &reason));
         Vec::new()
     });
-    Ok((model, cards))
+    Ok((model, cards, beside))
 }
 
 /// The warning about a file that is not there: no error, because the same apply may still bring it.
@@ -237,42 +298,92 @@ async fn models(session: &Session, file: &str) -> String {
     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
-/// Reads the header of a model that is not in the instance yet, at the address from which it will be downloaded. A
-/// refusal that the download would meet too is a warning.
-async fn at_its_source(
+/// A file beside the model: one of `additional_files`, or one whose weights are put on the GPU.
+struct FileBeside<'a> {
+    path: String,
+    download: Option<&'a Download>,
+    is_counted: bool,
+}
+
+/// The files that options of the server put on the GPU, and the other downloads.
+fn files_beside<'a>(planned: &LlamaServer, sources: &'a [Download], home: &str) -> Vec<FileBeside<'a>> {
+    let words: Vec<_> = planned.extra_args.elements().map(|(_, word)| word.clone()).collect();
+    let on_card = |name: &str| options::find(name).is_some_and(|option| option.memory == MemoryEffect::Files);
+    let named = options::files(&words).into_iter().filter(|(name, _)| on_card(name));
+    let workspace = planned.workspace.as_str().unwrap_or(options::WORKSPACE);
+    let mut files: Vec<_> = named
+        .map(|(_, file)| {
+            let path = option_files::in_workspace(workspace, file);
+            let download = sources.iter().find(|download| download.paths(home).contains(&absolute(&path, home)));
+            FileBeside { is_counted: path.ends_with(".gguf"), path, download }
+        })
+        .collect();
+    let others = sources.iter().filter(|download| !download.is_model());
+    for (path, download) in others.filter_map(|download| Some((download.path.as_str()?.to_owned(), download))) {
+        if !files.iter().any(|file| file.download.is_some_and(|named| named.at == download.at)) {
+            files.push(FileBeside { path, download: Some(download), is_counted: false });
+        }
+    }
+    files
+}
+
+/// The weights of a file, in the instance or, if it is missing there, at its address; `None` if they do not count.
+async fn weights(
+    file: &FileBeside<'_>,
+    at_its_source: Option<RemoteFiles>,
+    session: &Session,
+) -> Result<Option<u64>, model::Error<FileError>> {
+    async fn read<S: ModelBytes>(
+        source: &S,
+        file: &str,
+        is_counted: bool,
+    ) -> Result<Option<u64>, model::Error<S::Error>> {
+        if is_counted {
+            return model::read(source, file).await.map(|model| Some(model.tensor_bytes));
+        }
+        let size = source.size(file).await;
+        size.map(|_| None).map_err(|error| model::Error::Source { file: file.to_owned(), error })
+    }
+    match (read(&InstanceFiles(session), &file.path, file.is_counted).await, at_its_source) {
+        (Err(model::Error::Source { error: FileError::Missing, .. }), Some(remote)) => {
+            let path = remote.0.path().to_owned();
+            read(&remote, &path, file.is_counted).await
+        }
+        (there, _) => there,
+    }
+}
+
+/// The file of a download, which is not in the instance yet.
+fn remote(
     config: &LlamaServer,
     planned: &LlamaServer,
+    download: &Download,
     client: &ProviderClient,
     deadline: Instant,
-    said: &mut Diagnostics,
-) -> Result<GgufModel, Unchecked> {
-    let later = |reason: &dyn Display| Unchecked::Later(reason.to_string());
-    let url = planned.model_source.known().and_then(|source| source.url.as_str());
-    let url = url.ok_or_else(|| later(&"the address of the model is unknown until the apply"))?;
-    let token = planned.source_token(config, client).map_err(|error| later(&error.summary))?;
-    let mut file = RemoteFile::new(url, client.api.settings()).map_err(|error| later(&error))?.with_token(token);
-    file = file.until(deadline);
-    if planned.model_source.known().is_some_and(|source| !source.sha256.is_null()) {
-        file = file.without_tags();
-    }
-    RemoteFiles(file).read().await.map_err(|error| {
-        if let model::Error::Source { error: FileError::Remote(RemoteError::Status(status)), file } = &error
-            && let Some(source) = planned.model_source.known()
-            && let 401 | 403 | 404 | 410 = status.as_u16()
-        {
-            let is_refused = matches!(status.as_u16(), 401 | 403);
-            let kind = if is_refused { FailureKind::NoAccess } else { FailureKind::NoSuchModel };
-            let origin = source.address().map(|url| url.origin().ascii_serialization()).unwrap_or_default();
-            let text = format!(
-                "{origin}{file} answered {status}. The download of the apply will fail unless this changes. {}",
-                source.advice(kind)
-            );
-            let warning = Diagnostic::warning("The model cannot be downloaded", text);
-            said.push(warning.at(Path::to("model_source").attribute("url")));
-            return later(&error);
-        }
-        Unchecked::Failed(error.to_string())
-    })
+) -> Result<RemoteFiles, Unchecked> {
+    let url = download.source.url.as_str().ok_or_else(|| later("the address is unknown until the apply"))?;
+    let token = planned.source_token(download, config, client).map_err(|error| later(&error.summary))?;
+    let file = RemoteFile::new(url, client.api.settings()).map_err(|error| later(&error.to_string()))?;
+    let file = file.with_token(token).until(deadline);
+    Ok(RemoteFiles(if download.source.sha256.is_null() { file } else { file.without_tags() }))
+}
+
+/// The warning about an answer that the download would meet too.
+fn refusal(download: &Download, error: &model::Error<FileError>) -> Option<Diagnostic> {
+    let model::Error::Source { error: FileError::Remote(RemoteError::Status(status)), file } = error else {
+        return None;
+    };
+    let kind = match status.as_u16() {
+        401 | 403 => FailureKind::NoAccess,
+        404 | 410 => FailureKind::NoSuchModel,
+        _ => return None,
+    };
+    let origin = download.source.address().map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+    let text = format!(
+        "{origin}{file} answered {status}. The download of the apply will fail unless this changes. {}",
+        download.source.advice(kind)
+    );
+    Some(Diagnostic::warning("A file cannot be downloaded", text).at(download.at.attribute("url")))
 }
 
 /// The memory of each GPU in bytes.
@@ -297,13 +408,13 @@ fn card_rows(printed: &str) -> Option<Vec<u64>> {
 }
 
 /// The errors or the warning about a model on these GPUs; without GPUs only the options are judged.
-fn judge(path: &Attr<String>, model: &GgufModel, started: &Started, cards: &[u64]) -> Diagnostics {
+fn judge(path: &Attr<String>, model: &GgufModel, beside: &Beside, started: &Started, cards: &[u64]) -> Diagnostics {
     let Started { options, places } = started;
     let mut said: Diagnostics = refused(model, options).map(|refused| exits(&refused, places)).collect();
     if cards.is_empty() {
         return said;
     }
-    let needed = |memory: &Memory| needed(memory, cards.len() as u64);
+    let needed = |memory: &Memory| needed(memory, cards.len() as u64)?.checked_add(beside.bytes);
     let room: u64 = cards.iter().fold(0, |sum, card| sum.saturating_add(*card));
     let found = memory(model, options);
     let path = path.as_str().unwrap_or_default();
@@ -348,13 +459,19 @@ fn judge(path: &Attr<String>, model: &GgufModel, started: &Started, cards: &[u64
         }
         _ => format!("No context_size stays below {WARN} %."),
     };
-    let parts = [("weights", found.weights), ("cache", found.cache), ("compute buffers", found.compute)];
-    let parts = parts.map(|(part, bytes)| format!("{part} {}", gib(bytes.unwrap_or_default()))).join(", ");
+    let mut parts = vec![("weights", found.weights), ("cache", found.cache), ("compute buffers", found.compute)];
+    parts.extend((beside.bytes > 0).then_some(("files beside it", Some(beside.bytes))));
+    let parts = parts
+        .into_iter()
+        .map(|(part, bytes)| format!("{part} {}", gib(bytes.unwrap_or_default())))
+        .collect::<Vec<_>>()
+        .join(", ");
     let text = format!(
         "The model needs about {} ({parts}, and an allowance for the driver), and {count} {}. The server may fail to \
-         start. {fits}",
+         start. {fits}{}",
         gib(total),
-        gib(room)
+        gib(room),
+        beside.note()
     );
     let percent = u128::from(total) * 100 / u128::from(room.max(1));
     let summary = format!("Model {name} needs {percent} % of the GPU memory");
@@ -375,7 +492,7 @@ fn gib(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::model::AdditionalFile, *};
 
     const GIB: u64 = 1 << 30;
 
@@ -404,7 +521,7 @@ mod tests {
     fn judged(model: &GgufModel, context_size: u64, cards: &[u64]) -> Option<Diagnostic> {
         let path = Attr::Known("~/models/big.gguf".to_owned());
         let options = ServerOptions { context_size, ..ServerOptions::default() };
-        judge(&path, model, &started(options), cards).iter().next().cloned()
+        judge(&path, model, &Beside::default(), &started(options), cards).iter().next().cloned()
     }
 
     #[test]
@@ -465,7 +582,9 @@ mod tests {
             GgufModel { architecture: "phi2".to_owned(), key_length: Some(80), value_length: Some(80), ..model() };
         let refused = |model: &GgufModel, set: &[(&str, &str)], cards: &[u64]| {
             let options = ServerOptions::parse(set.iter().copied()).unwrap();
-            let found = judge(&path, model, &started(options), cards).into_iter().filter(Diagnostic::is_error);
+            let found = judge(&path, model, &Beside::default(), &started(options), cards)
+                .into_iter()
+                .filter(Diagnostic::is_error);
             found.map(|found| (found.path.unwrap().to_string(), found.detail)).collect::<Vec<_>>()
         };
         let found = refused(&phi2, &[], &[24 * GIB]);
@@ -481,7 +600,7 @@ mod tests {
             places: vec![("cache_type_k", Path::to("cache_type_k")), ("cache_type_k", Path::to("extra_args").index(1))],
             ..started(ServerOptions::parse([("cache_type_v", "f16")]).unwrap())
         };
-        let found = judge(&path, &phi2, &repeated, &[]).iter().next().cloned().unwrap();
+        let found = judge(&path, &phi2, &Beside::default(), &repeated, &[]).iter().next().cloned().unwrap();
         assert_eq!(found.path.unwrap().to_string(), "extra_args[1]");
         assert!(found.detail.contains("Set extra_args[1] to \"f16\""), "{}", found.detail);
         let floats = [("cache_type_k", "bf16"), ("cache_type_v", "f16")];
@@ -513,6 +632,50 @@ mod tests {
         assert_eq!(judged(&unknown, 32_768, &[17 * GIB]), None);
     }
 
+    /// Where they lie is the server's choice: they are no error.
+    #[test]
+    fn files_beside_the_model_are_added_and_named() {
+        let path = Attr::Known("~/models/big.gguf".to_owned());
+        let judged = |bytes| {
+            let options = ServerOptions { context_size: 256, ..ServerOptions::default() };
+            let beside = Beside { bytes, counted: vec!["p.gguf".to_owned()], others: vec!["a.bin".to_owned()] };
+            judge(&path, &model(), &beside, &started(options), &[24 * GIB]).iter().next().cloned()
+        };
+        assert_eq!(judged(GIB), None);
+        let found = judged(9 * GIB).unwrap();
+        assert!(!found.is_error(), "{found:?}");
+        for part in ["files beside it 9.0 GiB", "are counted by their weights alone: p.gguf; not: a.bin."] {
+            assert!(found.detail.contains(part), "{part}: {}", found.detail);
+        }
+    }
+
+    /// Each path, whether it is downloaded, and whether it counts.
+    #[test]
+    fn files_that_options_put_on_the_gpu_count() {
+        let file = |path: &str| {
+            Attr::Known(AdditionalFile { path: path.into(), url: "https://x/a".into(), sha256: Attr::Null })
+        };
+        let words = "--mmproj p.gguf -md /d.gguf --lora_scaled /l.gguf:0.5,/m.bin --grammar-file /g.gguf";
+        let server = LlamaServer {
+            workspace: "~/workspace".into(),
+            extra_args: Attr::Known(words.split(' ').map(Attr::from).collect()),
+            additional_files: Attr::Known(vec![file("~/workspace/p.gguf"), file("/other.gguf"), file("/h//l.gguf")]),
+            ..LlamaServer::default()
+        };
+        let sources = server.sources();
+        let found = files_beside(&server, &sources, "/h").into_iter();
+        let found = found.map(|file| format!("{} {} {}", file.path, file.download.is_some(), file.is_counted));
+        let expected = [
+            "~/workspace/p.gguf true true",
+            "/d.gguf false true",
+            "/l.gguf false true",
+            "/m.bin false false",
+            "/other.gguf true false",
+            "/h//l.gguf true false",
+        ];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+    }
+
     #[test]
     fn a_server_with_options_that_move_memory_is_not_checked() {
         let server = |words: &[&str]| LlamaServer {
@@ -540,10 +703,14 @@ mod tests {
             &["-c", "0"],
             &["-ub", "0"],
             &["--swa_full"],
+            &["--no-mmproj-offload"],
+            &["-ngld", "0"],
         ] {
             assert_eq!(started_with(&server(words)), Ok(None), "{words:?}");
         }
         assert!(started_with(&server(&["--threads", "8", "--embedding", "--cache-ram", "0"])).unwrap().is_some());
+        let files = ["--mmproj", "/p.gguf", "--spec-draft-model", "/d.gguf", "--lora-scaled", "/l.gguf:0.5"];
+        assert!(started_with(&server(&files)).unwrap().is_some());
         let unknown = LlamaServer { context_size: Attr::Unknown, ..server(&[]) };
         assert_eq!(started_with(&unknown), Ok(None));
         let other = server(&["--flash_attn", "auto", "-ctk", "f16", "-ctk", "iq4_nl"]);

@@ -33,8 +33,9 @@ pub(in crate::provider) struct LlamaServer {
     pub(super) api_key_wo: Attr<Secret>,
     pub(super) api_key_wo_version: Attr<i64>,
     pub(super) model: Attr<String>,
-    pub(super) model_source: Attr<ModelSource>,
+    pub(super) model_source: Attr<FileSource>,
     pub(super) model_source_token_wo: Attr<Secret>,
+    pub(super) additional_files: Attr<Vec<Attr<AdditionalFile>>>,
     pub(super) build: Attr<String>,
     pub(super) package: Attr<String>,
     pub(super) workspace: Attr<String>,
@@ -84,9 +85,17 @@ pub(in crate::provider) struct Process {
     pub(super) tokens_per_second: Attr<Number>,
 }
 
-/// Where the model is downloaded from.
+/// Where a file is downloaded from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(in crate::provider) struct ModelSource {
+pub(in crate::provider) struct FileSource {
+    pub(super) url: Attr<String>,
+    pub(super) sha256: Attr<String>,
+}
+
+/// A file beside the model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::provider) struct AdditionalFile {
+    pub(super) path: Attr<String>,
     pub(super) url: Attr<String>,
     pub(super) sha256: Attr<String>,
 }

@@ -1,4 +1,4 @@
-//! The model's file in the instance.
+//! The model's file in the instance, and whether downloads are needed.
 
 use super::bootstrap::{Facts, FailureKind, Job, JobFailure, Question};
 use crate::model::described;
@@ -15,9 +15,14 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
         Question::new("user"),
         parts.fold(Question::new("model_missing_parts"), |question, part| question.on(&part)),
     ];
-    if job.model_source.is_some() && lacks_file(facts) {
+    if !job.downloads.is_empty() {
+        let all = job.downloads.iter().fold(Question::new(DOWNLOADS), |question, file| question.on(&file.path));
+        questions.push(all);
+    }
+    if lacks_file(facts) {
         questions.push(Question::new(LOADERS));
-    } else if facts.answers.contains_key("model") && !is_file(facts) {
+    }
+    if !is_downloaded(job, facts) && facts.answers.contains_key("model") && !is_file(facts) {
         let folder = if is_folder(facts) { &job.model } else { folder_of(&job.model) };
         questions.push(Question::new("models").on(folder).on_storage("model"));
     }
@@ -31,14 +36,12 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
     if is_folder(facts) {
         return missing(format!("the model {model} is a directory. {}", others(facts, &model)));
     }
-    if job.model_source.is_some() && lacks_file(facts) {
-        return match facts.lines(LOADERS).first() {
-            Some(_) => Ok(()),
-            None => Err(JobFailure {
-                kind: FailureKind::MissingTool,
-                text: "curl or python3 must be installed to download the model".to_owned(),
-            }),
-        };
+    if let (Some(file), []) = (facts.lines(DOWNLOADS).first(), &facts.lines(LOADERS)[..]) {
+        let text = format!("curl or python3 must be installed to download {file}");
+        return Err(JobFailure { kind: FailureKind::MissingTool, text });
+    }
+    if is_downloaded(job, facts) {
+        return Ok(());
     }
     if !is_file(facts) {
         let folder = folder_of(&model).to_owned();
@@ -50,8 +53,8 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
             return missing(format!("the model {model} is not readable for user {}", facts.text("user")));
         }
         begin => {
-            let kind = if begin.is_empty() { "it is empty".to_owned() } else { described(begin) };
-            return Err(JobFailure { kind: FailureKind::NoGguf, text: format!("{model} is not a GGUF file: {kind}") });
+            let text = format!("{model} is not a GGUF file: {}", described(begin));
+            return Err(JobFailure { kind: FailureKind::NoGguf, text });
         }
     }
     match facts.lines("model_missing_parts").first() {
@@ -63,13 +66,22 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
     }
 }
 
-/// The question about the programs that can download it.
+/// The question which of the downloads are missing.
+pub(super) const DOWNLOADS: &str = "missing_downloads";
+
+/// The question about the programs that can download them.
 const LOADERS: &str = "loaders";
 
-/// Whether the file, or one of its parts, is missing.
+/// Whether a start would download a file.
 pub(super) fn lacks_file(facts: &Facts) -> bool {
+    !facts.lines(DOWNLOADS).is_empty()
+}
+
+/// Whether the file, or one of its parts, is missing, and a start downloads it.
+fn is_downloaded(job: &Job, facts: &Facts) -> bool {
     let is_known = facts.answers.contains_key("model") && !is_folder(facts);
-    is_known && (facts.text("model").is_empty() || !facts.lines("model_missing_parts").is_empty())
+    let lacks = is_known && (facts.text("model").is_empty() || !facts.lines("model_missing_parts").is_empty());
+    lacks && job.downloads.iter().any(|file| file.is_model)
 }
 
 fn is_folder(facts: &Facts) -> bool {
@@ -120,7 +132,7 @@ pub(super) fn list(mut lines: Vec<String>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::bootstrap::ModelOrigin, *};
+    use super::{super::bootstrap::FileOrigin, *};
 
     #[test]
     fn a_model_in_parts_needs_them_all() {
@@ -178,14 +190,25 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_is_missing_is_downloaded_by_curl_or_python() {
-        for (file, loaders, is_possible) in [("", "python3\n", true), ("", "", false), ("regular file/9", "", true)] {
-            let origin = ModelOrigin { files: Vec::new(), sha256: None, token: None };
-            let answers = [("model", file), ("model_magic", "GGUF"), (LOADERS, loaders)];
+    fn a_file_that_is_missing_is_downloaded_by_curl_or_python() {
+        use FailureKind::{MissingModel, MissingTool};
+        let origin = |path: &str, is_model| {
+            let (path, address) = (path.to_owned(), "https://x/a".to_owned());
+            FileOrigin { path, address, sha256: None, token: None, is_model }
+        };
+        for (model, lacking, loaders, is_model, expected) in [
+            ("", "/m\n", "python3\n", true, None),
+            ("", "/m\n", "", true, Some(MissingTool)),
+            ("regular file/9", "", "", true, None),
+            ("regular file/9", "/p\n", "curl\n", false, None),
+            ("regular file/9", "/p\n", "", false, Some(MissingTool)),
+            ("", "/p\n", "curl\n", false, Some(MissingModel)),
+        ] {
+            let answers = [("model", model), ("model_magic", "GGUF"), (DOWNLOADS, lacking), (LOADERS, loaders)];
             let facts = Facts::of(answers.map(|(key, answer)| (key.to_owned(), answer.to_owned())).into());
-            let checked = check(&Job { model_source: Some(origin), ..Job::sample() }, &facts);
-            let kind = checked.err().map(|failure| failure.kind);
-            assert_eq!(kind, (!is_possible).then_some(FailureKind::MissingTool), "{file} {loaders}");
+            let job = Job { downloads: vec![origin("/m", is_model)], ..Job::sample() };
+            let kind = check(&job, &facts).err().map(|failure| failure.kind);
+            assert_eq!(kind, expected, "{model} {lacking} {loaders}");
         }
     }
 

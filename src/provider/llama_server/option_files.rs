@@ -1,18 +1,29 @@
 //! The files that the words of a command line name beside the model.
 
 use super::{
-    bootstrap::{Facts, FailureKind, JobFailure, Question},
+    bootstrap::{Facts, FailureKind, FileOrigin, JobFailure, Question, absolute},
     options,
 };
 
 /// The question which of them are missing, and its fact.
 pub(super) const MISSING: &str = "missing_files";
 
-/// The question; `None` if no file is named. The server begins in the workspace, and a relative path begins there.
-pub(super) fn question(workspace: &str, words: &[String]) -> Option<Question> {
-    let files = options::files(words);
+/// The question; `None` if no file is named that is not downloaded before the start. The server begins in the
+/// workspace, and a relative path begins there.
+pub(super) fn question(workspace: &str, words: &[String], downloads: &[FileOrigin]) -> Option<Question> {
+    let mut files = options::files(words);
+    let is_brought = |file: &str| {
+        let path = absolute(&in_workspace(workspace, file), "");
+        downloads.iter().any(|download| download.path == path)
+    };
+    files.retain(|(_, file)| !is_brought(file));
     let all = || files.iter().fold(Question::new(MISSING).on(workspace), |question, (_, file)| question.with(file));
     (!files.is_empty()).then(all)
+}
+
+/// The path of a file as the server takes it: `~` is no home.
+pub(super) fn in_workspace(workspace: &str, file: &str) -> String {
+    if file.starts_with('/') { file.to_owned() } else { format!("{workspace}/{file}") }
 }
 
 /// Whether they are all there.
@@ -52,6 +63,19 @@ mod tests {
             let text = checked.err().map(|failure| failure.text).unwrap_or_default();
             assert!(text.starts_with(expected) && text.is_empty() == expected.is_empty(), "{text}");
         }
-        assert_eq!(question("/w", &["-np".to_owned(), "/no".to_owned()]), None);
+        assert_eq!(question("/w", &["-np".to_owned(), "/no".to_owned()], &[]), None);
+    }
+
+    /// The file of the option, and whether it has to be there before the download to /w/p.
+    #[test]
+    fn a_file_that_is_downloaded_need_not_be_there() {
+        let (path, address) = ("/w/p".to_owned(), "https://x/p".to_owned());
+        let downloads = [FileOrigin { path, address, sha256: None, token: None, is_model: false }];
+        for (file, is_asked) in
+            [("/w/p", false), ("//w/./p", false), ("p", false), ("./p", false), ("~/p", true), ("/p", true)]
+        {
+            let words = ["--mmproj".to_owned(), file.to_owned()];
+            assert_eq!(question("/w", &words, &downloads).is_some(), is_asked, "{file}");
+        }
     }
 }

@@ -50,6 +50,8 @@ pub(super) enum Clash {
 pub(super) enum MemoryEffect {
     /// It is the size of a batch.
     Batch,
+    /// It names files whose weights are put on the GPU.
+    Files,
     /// It is the size of a physical batch.
     MicroBatch,
     /// It has none.
@@ -144,20 +146,20 @@ const OPTIONS: &[ServerOption] = &[
         ],
         Clash::Unsupported(
             "Set model_source to the model's address (with model_source_token_wo if it needs a token), and model to a \
-             path for the file.",
+             path for the file. Other files, such as the projector, belong into additional_files.",
         ),
     ),
     clashes(
         &["-hfd", "-hfrd", "--hf-repo-draft", "--spec-draft-hf"],
-        Clash::Unsupported("Put the draft model's file into the instance, and name it with --model-draft."),
+        Clash::Unsupported("Set additional_files to the draft model's address, and name its path with --model-draft."),
     ),
     clashes(
         &["-hfv", "-hfrv", "--hf-repo-v", "-hffv", "--hf-file-v"],
-        Clash::Unsupported("Put the vocoder's file into the instance, and name it with --model-vocoder."),
+        Clash::Unsupported("Set additional_files to the vocoder's address, and name its path with --model-vocoder."),
     ),
     clashes(
         &["-mmu", "--mmproj-url"],
-        Clash::Unsupported("Put the projector's file into the instance, and name it with --mmproj."),
+        Clash::Unsupported("Set additional_files to the projector's address, and name its path with --mmproj."),
     ),
     names_files(MemoryEffect::None, OptionFiles::One, &["--chat-template-file"]),
     names_files(MemoryEffect::None, OptionFiles::One, &["--grammar-file"]),
@@ -170,22 +172,24 @@ const OPTIONS: &[ServerOption] = &[
     names_files(MemoryEffect::None, OptionFiles::One, &["--slot-save-path"]),
     names_files(MemoryEffect::None, OptionFiles::One, &["--ui-config-file", "--webui-config-file"]),
     names_files(MemoryEffect::Uncomputed, OptionFiles::Many, &["--control-vector", "--control-vector-scaled"]),
-    names_files(MemoryEffect::Uncomputed, OptionFiles::Many, &["--lora", "--lora-scaled"]),
-    names_files(MemoryEffect::Uncomputed, OptionFiles::One, &["-md", "--model-draft", "--spec-draft-model"]),
-    names_files(MemoryEffect::Uncomputed, OptionFiles::One, &["-mm", "--mmproj"]),
+    names_files(MemoryEffect::Files, OptionFiles::Many, &["--lora", "--lora-scaled"]),
+    names_files(MemoryEffect::Files, OptionFiles::One, &["-md", "--model-draft", "--spec-draft-model"]),
+    names_files(MemoryEffect::Files, OptionFiles::One, &["-mm", "--mmproj"]),
     names_files(MemoryEffect::Uncomputed, OptionFiles::One, &["-mv", "--model-vocoder"]),
     affects(MemoryEffect::Batch, &["-b", "--batch-size"]),
     affects(MemoryEffect::MicroBatch, &["-ub", "--ubatch-size"]),
     affects(MemoryEffect::Unified, &["-kvu", "--kv-unified"]),
     affects(MemoryEffect::Uncomputed, &["-cmoe", "--cpu-moe"]),
     affects(MemoryEffect::Uncomputed, &["-dev", DEVICE]),
-    affects(MemoryEffect::Uncomputed, &["-devd", "--device-draft"]),
+    affects(MemoryEffect::Uncomputed, &["-devd", "--device-draft", "--spec-draft-device"]),
     affects(MemoryEffect::Uncomputed, &["-fit", "--fit"]),
     affects(MemoryEffect::Uncomputed, &["-kvo", "--kv-offload", "-nkvo", "--no-kv-offload"]),
     affects(MemoryEffect::Uncomputed, &["--kv-unified-per-slot"]),
     affects(MemoryEffect::Uncomputed, &["-mg", "--main-gpu"]),
     affects(MemoryEffect::Uncomputed, &["-ncffn", "--n-cpu-ffn"]),
     affects(MemoryEffect::Uncomputed, &["-ncmoe", "--n-cpu-moe"]),
+    affects(MemoryEffect::Uncomputed, &["-ngld", "--gpu-layers-draft", "--n-gpu-layers-draft", "--spec-draft-ngl"]),
+    affects(MemoryEffect::Uncomputed, &["--mmproj-offload", "--no-mmproj-offload"]),
     affects(MemoryEffect::Uncomputed, &["--op-offload", "--no-op-offload"]),
     affects(MemoryEffect::Uncomputed, &["-ot", "--override-tensor"]),
     affects(MemoryEffect::Uncomputed, &["--override-kv"]),

@@ -90,7 +90,7 @@ impl Concluded for Ended {
             // Until the new server is proved, the state holds the arguments of the one to which there is a way back.
             (Unseen(_), Update) => (
                 // And a source that turns out to be wrong can be corrected.
-                if has_previous || (self.report.model_source.is_some() && self.report.phase <= Phase::Download) {
+                if has_previous || (self.report.downloads.is_some() && self.report.phase <= Phase::Download) {
                     Prior
                 } else {
                     Planned

@@ -38,9 +38,10 @@ pub(super) enum UpdateEffect {
 }
 
 impl UpdateEffect {
-    /// The effect of this change.
+    /// The effect of this change. An argument that was unknown in the plan may turn out to be the same in the apply.
     pub(super) fn of(prior: &LlamaServer, planned: &LlamaServer) -> Self {
-        if prior.status.as_str() != Some(status::READY) || changes_the_server(prior, planned) {
+        let is_ready = prior.status.as_str() == Some(status::READY) && !planned.process.is_unknown();
+        if !is_ready || prior.additional_paths() != planned.additional_paths() || changes_the_server(prior, planned) {
             Self::Restart
         } else if prior.probe != planned.probe || prior.restart_policy != planned.restart_policy {
             Self::Probe
@@ -309,7 +310,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::{
-        super::model::{Probe, Process},
+        super::model::{AdditionalFile, Probe, Process},
         *,
     };
     use crate::{framework::Secret, provider::login::Ssh};
@@ -453,6 +454,26 @@ mod tests {
             assert_eq!((after.build_used, after.package), (build_used, expected), "{before} {build}");
             assert!(after.process.is_unknown() && after.model_name == prior.model_name, "{before} {build}");
         }
+    }
+
+    #[test]
+    fn a_file_beside_the_model_counts_by_its_path() {
+        let with = |files: &[(&str, &str)]| {
+            let file = |(path, url): &(&str, &str)| {
+                let (path, url) = ((*path).into(), (*url).into());
+                Attr::Known(AdditionalFile { path, url, sha256: Attr::Null })
+            };
+            LlamaServer { additional_files: Attr::Known(files.iter().map(file).collect()), ..ready() }
+        };
+        let before = with(&[("~/a", "https://x/a"), ("/b", "https://x/b")]);
+        for (after, expected) in [
+            (with(&[("/b", "https://x/c"), ("~//a", "https://x/a")]), UpdateEffect::Note),
+            (with(&[("~/a", "https://x/a")]), UpdateEffect::Restart),
+            (ready(), UpdateEffect::Restart),
+        ] {
+            assert_eq!(UpdateEffect::of(&before, &after), expected, "{after:?}");
+        }
+        assert_eq!(UpdateEffect::of(&ready(), &with(&[])), UpdateEffect::Note);
     }
 
     #[test]

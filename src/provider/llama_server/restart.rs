@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    bootstrap::{FailureKind, JobFailure, JobReport, Phase, Previous, Verb, no_room, room_question},
+    bootstrap::{AdditionalFiles, FailureKind, JobFailure, JobReport, Phase, Previous, Verb, no_room, room_question},
     decide::{Goal, History},
     failure,
     log_in::log_in,
@@ -234,8 +234,12 @@ async fn missing(seen: &JobReport, instance: &mut InstanceSession) -> Result<Opt
         let text = format!("the model {} cannot be read", process.model);
         return Ok(Some(JobFailure { kind: FailureKind::MissingModel, text }));
     }
+    if seen.files == AdditionalFiles::Missing {
+        let text = "a file of additional_files is missing".to_owned();
+        return Ok(Some(JobFailure { kind: FailureKind::MissingFile, text }));
+    }
     let mut questions = vec![room_question(instance.place())];
-    questions.extend(option_files::question(&instance.place().workspace, &process.command_line));
+    questions.extend(option_files::question(&instance.place().workspace, &process.command_line, &[]));
     let report = instance.run(&Verb::Check { questions: &questions, job: None }).await?;
     let missing = option_files::check(&process.command_line, &report.facts).err();
     Ok(no_room(instance.place(), &report.facts).or(missing))

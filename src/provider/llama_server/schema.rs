@@ -30,13 +30,16 @@ pub(super) fn schema() -> Schema {
 }
 
 /// The arguments whose change restarts the server: those of its start. A change of some makes another server instead, a
-/// version stands for a write-only one, and only a later start downloads a model.
+/// version stands for a write-only one, and of files that are downloaded only the paths count.
 pub(super) fn restarting() -> impl Iterator<Item = Attribute> {
     let all = [keys(), build(), options()].into_iter().flatten();
     all.filter(|argument| {
-        argument.replacement == Replacement::Never && !argument.write_only && argument.name != "model_source"
+        argument.replacement == Replacement::Never && !argument.write_only && !DOWNLOADS.contains(&&*argument.name)
     })
 }
+
+/// The arguments with addresses.
+const DOWNLOADS: [&str; 2] = ["model_source", "additional_files"];
 
 fn place() -> Vec<Attribute> {
     let secret = |name: &'static str, description: &str| {
@@ -115,7 +118,7 @@ fn build() -> Vec<Attribute> {
         .validate(path()),
         Attribute::optional(
             "model_source",
-            AttributeType::Nested(Nesting::Single, address_and_sum()),
+            AttributeType::Nested(Nesting::Single, address_and_sum("`model`")),
             "If the file is not at `model`, the instance downloads it with `curl` or `python3` before the previous \
              server is stopped. An interrupted download is continued. An existing file is never overwritten, and a \
              `destroy` leaves it.",
@@ -123,13 +126,21 @@ fn build() -> Vec<Attribute> {
         Attribute::optional(
             "model_source_token_wo",
             Type::String,
-            "The token for the download, such as one of a hub where the model's terms were accepted; only the server \
-             of `model_source.url` gets it. It never enters plan or state. Default for \
-             `https://huggingface.co/…`: the environment variable `DAMODEL_MODEL_TOKEN`.",
+            "The token for the downloads, such as one of a hub where the model's terms were accepted; only the server \
+             of `model_source.url` gets it, or without `model_source`, that of the first entry of `additional_files`. \
+             It never enters plan or state. Default for `https://huggingface.co/…`: the environment variable \
+             `DAMODEL_MODEL_TOKEN`.",
         )
         .sensitive()
         .write_only()
         .validate(Validator::text(model_source::TOKEN, |token| model_source::is_token(trimmed(token)))),
+        Attribute::optional(
+            "additional_files",
+            AttributeType::Nested(Nesting::List, additional_file()),
+            "Further files that must exist before the server starts, such as a projector, a draft model or a LoRA. \
+             They are downloaded as `model_source` downloads the model, and named in `extra_args`. A missing or \
+             replaced file is drift. A removed entry restarts the server, and its file stays.",
+        ),
         Attribute::with_default(
             "build",
             Type::String,
@@ -166,13 +177,26 @@ fn build() -> Vec<Attribute> {
     ]
 }
 
-fn address_and_sum() -> Vec<Attribute> {
+fn additional_file() -> Vec<Attribute> {
+    let at = Attribute::required(
+        "path",
+        Type::String,
+        "The path in the instance; `~/` is the home of the user that logs in. Options in `extra_args` need it without \
+         `~`: as an absolute path, or relative to `workspace`.",
+    );
+    [vec![at.validate(path())], address_and_sum("`path`")].concat()
+}
+
+/// `place` is the argument with the path.
+fn address_and_sum(place: &str) -> Vec<Attribute> {
     vec![
         Attribute::required(
             "url",
             Type::String,
-            "The address of the file. One that ends in `-00001-of-00003.gguf` stands for all files of a split model; \
-             `model` must end in the same way.",
+            format!(
+                "The address of the file. One that ends in `-00001-of-00003.gguf` stands for all files of a split \
+                 model; {place} must end in the same way."
+            ),
         )
         .validate(Validator::text(model_source::ADDRESS, model_source::is_address)),
         Attribute::optional(
@@ -431,8 +455,8 @@ mod tests {
                                   gpu_layers flash_attention cache_type_k cache_type_v jinja metrics extra_args \
                                   environment triggers";
         const OTHERS: &str = "instance_id ssh ssh_private_key_wo ssh_password_wo api_key_wo model_source \
-                              model_source_token_wo workspace port ready_timeout probe on_unreachable on_failure \
-                              restart_policy";
+                              model_source_token_wo additional_files workspace port ready_timeout probe on_unreachable \
+                              on_failure restart_policy";
         let restarting: Vec<_> = restarting().map(|argument| argument.name).collect();
         assert_eq!(restarting, RESTARTING.split(' ').collect::<Vec<_>>());
         let others = schema().attributes.into_iter().filter(|it| it.requirement != Requirement::Computed);

@@ -23,7 +23,7 @@ pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Qu
         questions.push(Question::new("has_gpu"));
     }
     questions.extend(model_file::questions(job, facts));
-    questions.extend(option_files::question(&job.place.workspace, &job.extra_args));
+    questions.extend(option_files::question(&job.place.workspace, &job.extra_args, &job.downloads));
     questions.extend(logout::questions(facts));
     if job.build != Build::Source {
         questions.extend(package::questions(job, facts));
@@ -103,6 +103,7 @@ fn no_answer(facts: &Facts) -> Result<(), JobFailure> {
 const UNANSWERED: &[(&[&str], &str, &str)] = &[
     (&["room"], "the workspace", "workspace"),
     (&["model", "model_magic", "model_missing_parts", "models"], "the model's file", "model"),
+    (&[model_file::DOWNLOADS], "a file of additional_files", "path in additional_files"),
     (&[option_files::MISSING], "a file that an option names", "extra_args"),
     (&["package", "servers", "server_archives", "packages"], "the folder of prebuilt servers", "package"),
     (&["source", "source_archives", "tree", "trees"], "the folder of sources", "source.path"),

@@ -62,8 +62,8 @@ async fn apply(
     };
     private.note_home(&seen);
     let job = planned.job(&config, opened.access.as_ref(), seen.home.as_deref()).and_then(|job| {
-        let model_source = planned.source_of(&config, &job.model, &context.client)?;
-        Ok(Job { model_source, ..job })
+        let downloads = planned.downloads(&config, seen.home.as_deref(), &context.client)?;
+        Ok(Job { downloads, ..job })
     });
     let job = match job {
         Ok(job) => job,

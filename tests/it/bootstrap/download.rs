@@ -1,4 +1,4 @@
-//! Downloads of a model, by a real curl and a real python3 from the sandbox's hub.
+//! Downloads of a model and of files beside it, by a real curl and a real python3 from the sandbox's hub.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 
 use damodel::{
     api::{RemoteFile, Settings},
-    provider::bootstrap::{FailureKind, Job, ModelOrigin, Phase, Previous, Verb},
+    provider::bootstrap::{AdditionalFiles, FailureKind, FileOrigin, Job, Phase, Previous, Verb},
     sandbox::{FileRequest, FileService, Options, Running, Sandbox},
 };
 use rstest::rstest;
@@ -70,14 +70,21 @@ impl Hub {
     /// The job of a home, whose model is missing and comes from here.
     fn job(&self, home: &Home) -> Job {
         let model = home.text("models/deep/m.gguf");
-        let files = vec![(model.clone(), self.address("tiny.gguf"))];
-        Job { model, model_source: Some(ModelOrigin { files, sha256: None, token: None }), ..home.job() }
+        let downloads = vec![FileOrigin { is_model: true, ..self.file(&model, "tiny.gguf") }];
+        Job { model, downloads, ..home.job() }
+    }
+
+    /// A file beside the model, which comes from here.
+    fn file(&self, path: &str, file: &str) -> FileOrigin {
+        let (path, address) = (path.to_owned(), self.address(file));
+        FileOrigin { path, address, sha256: None, token: None, is_model: false }
     }
 }
 
-fn with(job: &Job, change: impl FnOnce(&mut ModelOrigin)) -> Job {
+/// The same job with another source of its first file.
+fn with(job: &Job, change: impl FnOnce(&mut FileOrigin)) -> Job {
     let mut job = job.clone();
-    change(job.model_source.as_mut().unwrap());
+    change(&mut job.downloads[0]);
     job
 }
 
@@ -328,7 +335,7 @@ fn download_that_cannot_succeed_ends_at_once(#[case] without: &[&str]) {
         assert_eq!((report.previous, report.process), (Some(Previous::Serving), Some(previous.clone())), "{words}");
     }
     hub.set(FileService::default());
-    let nothing = with(&job, |source| source.files[0].1 = hub.address("nothing.gguf"));
+    let nothing = with(&job, |source| source.address = hub.address("nothing.gguf"));
     assert_eq!(home.fails(&nothing).failure.unwrap().kind, FailureKind::NoSuchModel);
     assert_eq!(chat(home.port, ""), 200);
 }
@@ -549,7 +556,7 @@ fn file_that_is_there_is_checked_once_and_never_overwritten() {
         sums.lines().filter(|size| *size == content.len().to_string()).count()
     };
     let job = with_option("context_size", "4096", Job { model: model.display().to_string(), ..hub.job(&home) });
-    let job = with(&job, |source| source.files[0].0 = job.model.clone());
+    let job = with(&job, |source| source.path = job.model.clone());
     let wrong = with(&job, |source| source.sha256 = Some("c".repeat(64)));
     let report = home.fails(&wrong);
     let failure = report.failure.unwrap();
@@ -604,9 +611,9 @@ fn split_model_is_downloaded_in_all_parts() {
     let home = Home::new();
     let hub = Hub::start();
     let place = |part: u32| home.path(&format!("models/m-0000{part}-of-00002.gguf")).display().to_string();
-    let files = vec![(place(1), hub.address("tiny.gguf")), (place(2), hub.address("slow-1s.gguf"))];
-    let job = Job { model: place(1), ..hub.job(&home) };
-    let job = with(&job, |source| source.files = files);
+    let file = |part: u32, file: &str| FileOrigin { is_model: true, ..hub.file(&place(part), file) };
+    let downloads = vec![file(1, "tiny.gguf"), file(2, "slow-1s.gguf")];
+    let job = Job { model: place(1), downloads, ..hub.job(&home) };
     home.serve(&job);
     assert_eq!(beside(&job), ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"]);
     assert!(fs::read(place(2)).unwrap() == hub.content("slow-1s.gguf"));
@@ -624,7 +631,7 @@ fn token_goes_to_the_server_of_the_address_alone(#[case] without: &[&str]) {
     let hub = Hub::start();
     let files = FileService { token: Some(TOKEN.to_owned()), is_linked: true, ..FileService::default() };
     hub.set(files.clone());
-    let job = with(&hub.job(&home), |source| source.files[0].1.extend(["?", SECRET]));
+    let job = with(&hub.job(&home), |source| source.address.extend(["?", SECRET]));
     assert_eq!(home.fails(&job).failure.unwrap().kind, FailureKind::NoAccess);
     let job = with(&job, |source| source.token = Some(SecretString::from(TOKEN)));
     let elsewhere = hub.address("tiny.gguf?direct").replace("127.0.0.1", "localhost");
@@ -643,4 +650,140 @@ fn token_goes_to_the_server_of_the_address_alone(#[case] without: &[&str]) {
     assert!(requests.iter().all(|request| request.has_token != request.address.ends_with("?direct")), "{requests:#?}");
     assert!(requests.iter().any(|request| request.has_token));
     home.look_until(Phase::Load);
+}
+
+/// A projector beside the model: its own address, sum, part and lock; both are there before anything is ended.
+#[rstest]
+#[case::curl("dash", &[])]
+#[case::python("dash", &["curl"])]
+#[case::busybox("busybox", &[])]
+fn files_beside_the_model_are_downloaded_too(#[case] shell: &str, #[case] without: &[&str]) {
+    let Some(home) = home(shell, without) else { return };
+    let hub = Hub::start();
+    let content = hub.content("slow-1s.gguf");
+    let first = home.serve(&home.job()).process;
+    let (mut job, path) = (hub.job(&home), home.text("files/p 'x'.gguf"));
+    job.downloads.push(FileOrigin { sha256: Some(sum(&content)), ..hub.file(&path, "slow-1s.gguf") });
+    let mut wrong = job.clone();
+    wrong.downloads[1].sha256 = Some("a".repeat(64));
+    let report = home.fails(&wrong);
+    assert_eq!((report.failure.unwrap().kind, report.failed_file), (FailureKind::WrongSum, Some(path.clone())));
+    assert_eq!((report.previous, report.process), (Some(Previous::Serving), first));
+    assert_eq!(beside(&job), ["m.gguf"]);
+    hub.requests();
+    let report = home.serve(&job);
+    assert_eq!((hub.transfers(), report.files), (vec!["bytes=0-".to_owned()], AdditionalFiles::Same));
+    // The sum is that of the other file, and says nothing about the model.
+    assert_eq!(report.is_model_verified, Some(false));
+    assert!(fs::read(&path).unwrap() == content && !home.look().has_other_model());
+    fs::write(&path, "GGUF").unwrap();
+    assert_eq!((home.look().files, home.look().has_other_model()), (AdditionalFiles::Changed, true));
+    fs::remove_file(&path).unwrap();
+    assert_eq!((home.look().files, home.look().has_other_model()), (AdditionalFiles::Missing, true));
+    home.stop();
+    home.serve(&job);
+    assert!(fs::read(&path).unwrap() == content);
+    home.destroy();
+    assert!(fs::read(&path).unwrap() == content && beside(&job) == ["m.gguf"]);
+}
+
+/// The name of the file, how it begins, and why it is refused.
+#[test]
+fn a_file_beside_the_model_is_what_its_name_says() {
+    let home = Home::new();
+    let hub = Hub::start();
+    for (name, content, words) in [
+        ("p.gguf", Some("<html>"), "is not a GGUF file: it is a web page"),
+        ("p.gguf", Some(""), "is not a GGUF file: it is empty"),
+        ("p", None, "is not a file that can be read"),
+        ("p.txt", Some("a text"), ""),
+    ] {
+        let (mut job, path) = (hub.job(&home), home.path(&format!("files/{name}")));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        match content {
+            Some(content) => fs::write(&path, content).unwrap(),
+            None => fs::create_dir(&path).unwrap(),
+        }
+        job.downloads.push(hub.file(path.to_str().unwrap(), "tiny.gguf"));
+        if words.is_empty() {
+            home.serve(&job);
+            continue;
+        }
+        let failure = home.fails(&job).failure.unwrap();
+        assert!(failure.kind == FailureKind::Download && failure.text.contains(words), "{name}: {failure:?}");
+        assert!(failure.text.starts_with(path.to_str().unwrap()), "{failure:?}");
+        let _ = fs::remove_file(&path);
+    }
+    // A text is no model, and is taken under another name.
+    let (mut job, path) = (hub.job(&home), home.text("files/template.jinja"));
+    job.downloads.push(hub.file(&path, "tiny.gguf"));
+    home.script(
+        "bin/curl",
+        "#!/bin/sh\ncase $* in *-V*) exit 0 ;; esac\necho 'HTTP/1.1 206\nContent-Range: bytes 0-3/7\n\na text'\n",
+    );
+    home.serve(&job);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "a text\n");
+}
+
+/// Room is measured for all files of a disk together, and before a byte is written.
+#[test]
+fn room_is_that_of_all_files_on_their_disks() {
+    let home = Home::new();
+    let hub = Hub::start();
+    let (mut job, path) = (hub.job(&home), home.text("files/p.gguf"));
+    job.downloads.push(hub.file(&path, "slow-1s.gguf"));
+    // Room for one of them.
+    let room = 1_048_576 + PADDING * 3 / 2 / 1024;
+    home.script("bin/df", &format!("#!/bin/sh\necho && echo /dev/x 1 1 {room} 0% /\n"));
+    let report = home.fails(&job);
+    let failure = report.failure.unwrap();
+    assert!(failure.kind == FailureKind::ModelRoom && failure.text.contains("7 MiB and 1 GiB"), "{failure:?}");
+    assert!(hub.transfers().is_empty() && !home.path("models").exists() && !home.path("files").exists());
+    // On two disks there is.
+    home.script(
+        "bin/stat",
+        "#!/bin/sh\ncase $* in '-L -c %d'*/files/) echo 4711 ;; *) exec /usr/bin/stat \"$@\" ;; esac\n",
+    );
+    fs::create_dir(home.path("files")).unwrap();
+    home.serve(&job);
+}
+
+/// Two servers share a projector and have models of their own: each waits for the other's download of what it needs.
+#[test]
+fn servers_that_share_a_file_wait_for_each_other() {
+    let home = Home::new();
+    let hub = Hub::start();
+    let (mut job, path) = (hub.job(&home), home.text("models/deep/p.gguf"));
+    job.downloads.insert(0, hub.file(&path, "tiny.gguf?shared"));
+    let mut second = job.clone();
+    second.place.port = free_port();
+    second.downloads.reverse();
+    hub.set(FileService { stall_after: Some(1_000_000), ..FileService::default() });
+    home.ensure(&job);
+    let shared = PathBuf::from(format!("{path}.{}-ins-1.part", home.port));
+    until_so("nothing arrives", || fs::metadata(&shared).is_ok_and(|data| data.len() == 1_000_000));
+    home.ensure(&second);
+    home.look_until_at(&second.place, Phase::Download);
+    hub.set(FileService::default());
+    home.until_ready(&job);
+    home.until_ready(&second);
+    let transfers = hub.transfers();
+    assert_eq!(transfers.iter().filter(|range| *range == "bytes=0-").count(), 2, "{transfers:?}");
+    assert_eq!(beside(&job), ["m.gguf", "p.gguf"]);
+    for place in [&job.place, &second.place] {
+        home.run_at(place, &Verb::Destroy { owner: "owner" });
+    }
+}
+
+/// Each file has its own token.
+#[test]
+fn each_token_goes_with_its_file() {
+    let home = Home::new();
+    let hub = Hub::start();
+    let (mut job, path) = (hub.job(&home), home.text("models/deep/p.gguf"));
+    job.downloads.push(FileOrigin { token: Some("planted-4716".into()), ..hub.file(&path, "tiny.gguf?p") });
+    home.serve(&job);
+    let requests = hub.requests();
+    assert!(requests.iter().all(|request| request.has_token == request.address.ends_with("?p")), "{requests:#?}");
+    assert!(requests.iter().any(|request| request.has_token));
 }

@@ -172,7 +172,7 @@ impl Home {
         Job {
             place: self.place(),
             model: "~/public-storage/model/tiny.gguf".to_owned(),
-            model_source: None,
+            downloads: Vec::new(),
             build: Build::Prebuilt,
             package: None,
             source: CompileSource { origin: SourceOrigin::Default, cuda_architectures: Vec::new() },

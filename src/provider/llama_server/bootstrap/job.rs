@@ -30,8 +30,9 @@ pub struct Job {
     pub place: ServerPlace,
     /// The GGUF file.
     pub model: String,
-    /// Where the file comes from if it is missing. No part of the fingerprint.
-    pub model_source: Option<ModelOrigin>,
+    /// The files that are downloaded if they are missing. Only the paths of those beside the model are part of the
+    /// fingerprint.
+    pub downloads: Vec<FileOrigin>,
     /// Which binary serves.
     pub build: Build,
     /// The prebuilt server, a file or a folder that holds it; `None`: looked for in the public storage.
@@ -62,15 +63,19 @@ pub struct Job {
     pub restarts: bool,
 }
 
-/// Where a model is downloaded from.
+/// Where a file is downloaded from.
 #[derive(Debug, Clone)]
-pub struct ModelOrigin {
-    /// Each file of the model in the instance, with its address.
-    pub files: Vec<(String, String)>,
-    /// The SHA-256 of the only file, in lower case.
+pub struct FileOrigin {
+    /// Its path in the instance.
+    pub path: String,
+    /// Its address.
+    pub address: String,
+    /// The SHA-256 that it must have, in lower case.
     pub sha256: Option<String>,
-    /// The token for the server of the addresses.
+    /// The token for the server of the address.
     pub token: Option<SecretString>,
+    /// Whether it is the model, or a part of it.
+    pub is_model: bool,
 }
 
 /// Which binary serves.
@@ -128,7 +133,7 @@ impl Job {
         Self {
             place: ServerPlace { workspace: text("~/workspace"), port: 8000, instance: text("ins-1") },
             model: text("~/public-storage/model/tiny.gguf"),
-            model_source: None,
+            downloads: Vec::new(),
             build: Build::Auto,
             package: None,
             source: CompileSource { origin: SourceOrigin::Default, cuda_architectures: Vec::new() },
@@ -153,13 +158,22 @@ impl Job {
         if self.host == "localhost" { "127.0.0.1" } else { &self.host }
     }
 
-    /// A hash of the addresses and the sum of the model, without the token.
-    pub fn source_hash(&self) -> Option<String> {
-        let source = self.model_source.as_ref()?;
-        let mut hash = Parts::new("model_source");
-        hash.all(source.files.iter().flat_map(|(file, address)| [file, address]));
-        hash.all(&source.sha256);
-        Some(hash.end())
+    /// A hash of the addresses and the sums of the downloads, without the tokens; `None` without downloads.
+    pub fn downloads_hash(&self) -> Option<String> {
+        let mut hash = Parts::new("downloads");
+        for file in &self.downloads {
+            hash.all([&file.path, &file.address]);
+            hash.all(&file.sha256);
+        }
+        (!self.downloads.is_empty()).then(|| hash.end())
+    }
+
+    /// The paths of the downloads beside the model, sorted.
+    pub(super) fn additional_files(&self) -> Vec<&String> {
+        let files = self.downloads.iter().filter(|file| !file.is_model);
+        let mut paths: Vec<_> = files.map(|file| &file.path).collect();
+        paths.sort();
+        paths
     }
 }
 
@@ -193,7 +207,7 @@ fn settings(job: &Job) -> String {
     let Job {
         place,
         model,
-        model_source: _,
+        downloads: _,
         build,
         package,
         source,
@@ -226,6 +240,7 @@ fn settings(job: &Job) -> String {
     }
     hash.all(extra_args);
     hash.all(triggers.iter().flat_map(|(key, value)| [key, value]));
+    hash.all(job.additional_files());
     hash.end()
 }
 
@@ -278,9 +293,19 @@ mod tests {
             Fingerprint::of(&changed)
         };
         let same = of(&|_| ());
+        let file = |path: &str, address: &str, is_model| {
+            let (path, address) = (path.to_owned(), address.to_owned());
+            FileOrigin { path, address, sha256: None, token: None, is_model }
+        };
+        assert_eq!(of(&|job| job.downloads.push(file("/m", "https://x/m", true))), same);
+        let (a, b) = (file("/a", "https://x/a", false), file("/b", "https://x/b", false));
+        let both = of(&|job| job.downloads = vec![a.clone(), b.clone()]);
+        assert_eq!(of(&|job| job.downloads = vec![b.clone(), file("/a", "https://y", false)]), both);
         assert_eq!(of(&|job| job.gpu_name = Some("V100".to_owned())), same);
         assert_eq!(of(&|job| job.host = "localhost".to_owned()), same);
         let others = [
+            both,
+            of(&|job| job.downloads.push(a.clone())),
             of(&|job| job.model.push('x')),
             of(&|job| job.place.port += 1),
             of(&|job| drop(job.options.insert("parallel", "2".to_owned()))),
@@ -298,6 +323,6 @@ mod tests {
             assert_ne!(*one, same, "{index}");
             assert_eq!(others.iter().filter(|other| *other == one).count(), 1, "{index}");
         }
-        assert!(others[10..].iter().all(|other| other.settings == same.settings));
+        assert!(others[12..].iter().all(|other| other.settings == same.settings));
     }
 }

@@ -122,9 +122,9 @@ kinds! {
     /// No space is left in the workspace.
     DiskFull = "disk_full", "the disk is full", Some("workspace"),
         "Free space in the workspace, or use one on another disk.";
-    /// The model could not be downloaded.
-    Download = "download", "the model was not downloaded", Some("model_source"),
-        "Correct model_source, or try again later.";
+    /// A file could not be downloaded, or is not what it should be.
+    Download = "download", "the download failed", Some("model_source"),
+        "Correct the address or the path, or try again later.";
     /// The server ended before it was ready.
     Exited = "exited", "the server exited before it was ready", None,
         "The log has the reason: correct the arguments, then apply again.";
@@ -136,25 +136,25 @@ kinds! {
     /// The server answers clients that send no key.
     KeyIgnored = "key_ignored", "the server answers without its API key", Some("api_key"),
         "Set package to another server, or build = \"source\".";
-    /// A file that an option names is missing or cannot be read.
-    MissingFile = "missing_file", "a file that an option names is missing", Some("extra_args"),
-        "Put the file into the instance, or correct its path. Relative paths begin in the workspace, and ~ is not \
-         expanded.";
+    /// A file that an option names is missing or cannot be read, or one beside the model is missing.
+    MissingFile = "missing_file", "a file of the server is missing", Some("extra_args"),
+        "Bring the file with additional_files, or correct its path. Relative paths begin in the workspace, and ~ is \
+         not expanded.";
     /// The model is missing, is not a file or cannot be read.
     MissingModel = "missing_model", "model not found", Some("model"), "Set model to an existing file.";
-    /// No space is left for the model.
-    ModelRoom = "model_room", "the disk of the model is full", Some("model"),
-        "Free space on that disk, or set model to a path on another one.";
+    /// No space is left for a download.
+    ModelRoom = "model_room", "no room for the download", Some("model"),
+        "Free space on that disk, or set a path on another one.";
     /// No CUDA toolkit to compile with.
     MissingToolkit = "missing_toolkit", "no CUDA toolkit to compile with", Some("build"),
         "Use an image with a CUDA toolkit (nvcc), or a GPU that the prebuilt server supports.";
     /// A program that the work needs is not installed: cmake, git, a compiler.
     MissingTool = "missing_tool", "a required program is missing", Some("build"),
         "Install the program in the instance, or use an image that has it.";
-    /// The model's server permits no download.
-    NoAccess = "no_access", "the model cannot be downloaded without permission", Some("model_source"),
+    /// The server of the address permits no download.
+    NoAccess = "no_access", "the download needs permission", Some("model_source"),
         "Accept the terms on the model's page, and set model_source_token_wo, or DAMODEL_MODEL_TOKEN for \
-         huggingface.co. Check model_source.url too: some servers refuse addresses that do not exist.";
+         huggingface.co. Check url too: some servers refuse addresses that do not exist.";
     /// A question to the instance has no answer, for example because a file system is stale.
     NoAnswer = "no_answer", "the instance does not answer", None,
         "Check its file system, for example with ls. Nothing was changed.";
@@ -176,9 +176,8 @@ kinds! {
     /// There is no source, or it cannot be fetched or unpacked.
     NoSource = "no_source", "the source is not available", Some("source"),
         "Set source.path to a source in the instance, or source.url and source.ref.";
-    /// The model's server has no file at the address.
-    NoSuchModel = "no_such_model", "no file at the address of the model", Some("model_source"),
-        "Correct model_source.url.";
+    /// The server of the address has no such file.
+    NoSuchModel = "no_such_model", "no file at the address", Some("model_source"), "Correct url.";
     /// There is no server to restart.
     NotRunning = "not_running", "no server to restart", None, "Apply to start it.";
     /// The memory of the GPU or of the instance is not enough.
@@ -200,9 +199,9 @@ kinds! {
     /// The workspace cannot be written, for another reason than space.
     Workspace = "workspace", "the workspace cannot be written", Some("workspace"),
         "Choose another workspace, or correct its permissions.";
-    /// The model has another sum.
-    WrongSum = "wrong_sum", "the model has another SHA-256", Some("model_source"),
-        "Correct model_source.sha256, or set model to a new path for another file.";
+    /// A file has another sum.
+    WrongSum = "wrong_sum", "wrong SHA-256", Some("model_source"),
+        "Correct sha256, or set a new path for another file.";
     /// The server does not support the request of the probe.
     WrongEndpoint = "wrong_endpoint", "the server does not support the probe's request", Some("probe"),
         "Set probe.endpoint to a request that the server supports: chat, embeddings, rerank or health.";

@@ -21,12 +21,12 @@ mod wire;
 
 pub use self::{
     facts::{Facts, PortHolder, Question, Toolkit, absolute},
-    job::{Build, CompileSource, Fingerprint, Job, ModelOrigin, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
+    job::{Build, CompileSource, FileOrigin, Fingerprint, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
     kinds::{FailureKind, JobFailure, Malformed},
     messages::{no_room, room_question},
     phase::Phase,
     program::{DRIVER, Verb, is_passable, program},
-    report::{Compile, Download, JobReport, Previous, Process},
+    report::{AdditionalFiles, Compile, Download, JobReport, Previous, Process},
     start::{
         Binary, CMAKE_WHERE_KNOWN, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree, is_processor,
         wants_gpu,

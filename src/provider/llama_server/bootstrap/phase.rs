@@ -19,7 +19,7 @@ pub enum Phase {
     Compile,
     /// The server is being started.
     Start,
-    /// The model is downloaded, or its sum is computed. The previous server serves.
+    /// A file is downloaded, or its sum is computed. The previous server serves.
     Download,
     /// The server runs and loads the model: ask `/health`.
     Load,
@@ -37,7 +37,7 @@ impl Phase {
             Self::Find => "looking for a build",
             Self::Compile => "compiling",
             Self::Start => "being started",
-            Self::Download => "downloading the model",
+            Self::Download => "downloading",
             Self::Load => "loading the model",
             Self::Ready => "ready",
             Self::Failed => "failed",

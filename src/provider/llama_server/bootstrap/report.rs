@@ -39,8 +39,10 @@ pub struct JobReport {
     pub is_transient: bool,
     /// The fingerprint of the job that was last accepted ([`super::Fingerprint`], as it displays itself).
     pub fingerprint: Option<String>,
-    /// [`super::Job::source_hash`] of that job.
-    pub model_source: Option<String>,
+    /// [`super::Job::downloads_hash`] of that job.
+    pub downloads: Option<String>,
+    /// The file whose download, or whose sum, is the reason of [`Self::failure`].
+    pub failed_file: Option<String>,
     /// The token of the resource that owns the server.
     pub owner: Option<String>,
     /// The kind of binary that the run began with.
@@ -85,7 +87,7 @@ pub struct JobReport {
     pub package: Option<String>,
     /// The compile that is under way, or was last.
     pub compile: Option<Compile>,
-    /// The download of the model that is under way.
+    /// The download that is under way.
     pub download: Option<Download>,
     /// Whether the sum of the model was proved when the server started; none before the first start.
     pub is_model_verified: Option<bool>,
@@ -93,8 +95,10 @@ pub struct JobReport {
     pub model_fingerprint: Option<String>,
     /// The model now; none if the file is missing, or if it is not known.
     pub model_now: Option<String>,
-    /// Whether the model's file could not be asked for in time.
+    /// Whether the model's file, or one beside it, could not be asked for in time.
     pub is_model_unknown: bool,
+    /// The files beside the model that have changed since the server started.
+    pub files: AdditionalFiles,
     /// The home of the user that logs in.
     pub home: Option<String>,
     /// The server's log in the instance.
@@ -103,6 +107,18 @@ pub struct JobReport {
     pub log_tail: Vec<String>,
     /// Texts of warnings.
     pub notes: Vec<String>,
+}
+
+/// The downloaded files beside the model, compared with those of the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AdditionalFiles {
+    /// One has changed.
+    Changed,
+    /// One is missing.
+    Missing,
+    /// They are the same, or there are none.
+    #[default]
+    Same,
 }
 
 /// The server that an update replaces.
@@ -164,7 +180,7 @@ impl Compile {
     }
 }
 
-/// A download of a model.
+/// A download.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Download {
     /// The bytes that are there.
@@ -296,6 +312,11 @@ impl JobReport {
             model_fingerprint: text("server_model_fingerprint"),
             model_now: text("model_now"),
             is_model_unknown: values.is_yes("model_unknown"),
+            files: match (values.text("server_files"), values.text("files_now")) {
+                (Some(_), None) => AdditionalFiles::Missing,
+                (Some(_), now) if now != values.text("server_files_fingerprint") => AdditionalFiles::Changed,
+                _ => AdditionalFiles::Same,
+            },
             home: text("HOME"),
             log_path: text("server_log").filter(|_| values.has("log_tail")),
             log_tail: lines("log_tail").into_iter().rev().take(LOG_LINES).rev().collect(),
@@ -311,7 +332,8 @@ impl JobReport {
                 )
                 .collect(),
             fingerprint: record.fingerprint.clone(),
-            model_source: record.model_source.clone(),
+            downloads: record.downloads.clone(),
+            failed_file: text("status_file"),
             hardware: record.hardware.clone(),
             package: record.package.clone(),
             facts,
@@ -325,9 +347,9 @@ impl JobReport {
 }
 
 impl JobReport {
-    /// Whether the model's file is certainly another one than when the server started.
+    /// Whether the model's file, or one beside it, is certainly another one than when the server started.
     pub fn has_other_model(&self) -> bool {
-        !self.is_model_unknown && self.model_now != self.model_fingerprint
+        !self.is_model_unknown && (self.model_now != self.model_fingerprint || self.files != AdditionalFiles::Same)
     }
 
     /// Whether the server runs, and the work that should supervise it has ended.

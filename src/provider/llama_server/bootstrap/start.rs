@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     super::options::{self, API_KEY_FILE, DEVICE, PLAIN, spelling},
     facts,
-    job::{Build, Fingerprint, Job},
+    job::{Build, FileOrigin, Fingerprint, Job},
     kinds::{FailureKind, JobFailure},
     shell::{ProgramSettings, path, quote, quoted},
 };
@@ -144,8 +144,8 @@ pub(super) struct JobRecord {
     build: String,
     /// Why it is not the prebuilt one: the word of the [`FailureKind`], and its text.
     because: Option<(String, String)>,
-    /// [`super::Job::source_hash`].
-    pub(super) model_source: Option<String>,
+    /// [`super::Job::downloads_hash`].
+    pub(super) downloads: Option<String>,
     /// [`super::Prebuilt::hardware`].
     pub(super) hardware: Option<String>,
     /// The prebuilt server.
@@ -175,7 +175,7 @@ impl JobRecord {
         };
         let record = Self {
             fingerprint: Some(Fingerprint::of(start.job).to_string()),
-            model_source: start.job.source_hash(),
+            downloads: start.job.downloads_hash(),
             build: start.binary.build().as_str().to_owned(),
             because: start.because.map(|failure| (failure.kind.as_str().to_owned(), failure.text.clone())),
             hardware: Some(hardware.clone()).filter(|hardware| !hardware.is_empty()),
@@ -293,6 +293,8 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
         settings.hand_over(name);
     }
     settings.hand_path("MODEL", &job.model);
+    let files = job.additional_files().into_iter().map(|file| format!(" {}", path(file)));
+    settings.hand("ADDITIONAL_FILES", &files.collect::<String>());
     settings.hand("BUILD", start.binary.build().as_str());
     settings.hand("ROLLS_BACK", yes(start.rolls_back));
     settings.hand("ARGUMENTS", &arguments(job));
@@ -343,15 +345,15 @@ fn secrets(job: &Job) -> String {
     let text = |secret: Option<&SecretString>| quote(secret.map(ExposeSecret::expose_secret).unwrap_or_default());
     let (key, libraries) = (text(job.api_key.as_ref()), text(job.environment.get(LIBRARIES)));
     let environment = quote(&environment(job));
-    let source = job.model_source.as_ref();
-    let files = source.iter().flat_map(|source| &source.files);
-    let files: String = files.map(|(file, address)| format!(" {} {}", path(file), quote(address))).collect();
-    let files = quote(&if files.is_empty() { files } else { format!("set --{files}") });
-    let sum = quote(source.and_then(|source| source.sha256.as_deref()).unwrap_or_default());
-    let token = text(source.and_then(|source| source.token.as_ref()));
+    let words = |file: &FileOrigin| {
+        let sum = quote(file.sha256.as_deref().unwrap_or_default());
+        let (address, token, role) = (quote(&file.address), text(file.token.as_ref()), yes(file.is_model));
+        format!(" {} {address} {sum} {token} {}", path(&file.path), quote(role))
+    };
+    let files = quote(&job.downloads.iter().map(words).collect::<String>());
     format!(
         "DAMODEL_API_KEY={key}\nDAMODEL_LIBRARIES={libraries}\nDAMODEL_ENVIRONMENT={environment}\n\
-         DAMODEL_FILES={files}\nDAMODEL_MODEL_SUM={sum}\nDAMODEL_MODEL_TOKEN={token}\n# end"
+         DAMODEL_FILES={files}\n# end"
     )
 }
 

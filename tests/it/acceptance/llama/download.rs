@@ -65,7 +65,7 @@ fn a_model_comes_over_https_by_curl_and_by_python() {
             let server = host.server().text("model", MODEL).set("model_source", source);
             workspace.write(&plain_config(&server));
             let (done, said) = workspace.try_apply(&[]);
-            refusal(&said, &["the model was not downloaded", "is not trusted", "was not started"]);
+            refusal(&said, &["the download failed", "is not trusted", "was not started"]);
             assert!(!done && workspace.state().addresses().is_empty());
             fs::write(&root, &front.pem).unwrap();
             // Killed at half, as the work is; what the hub has changes meanwhile.
@@ -126,9 +126,81 @@ fn an_address_may_change_only_with_the_path_or_with_a_sum() {
         let wrong = from(&own, &format!("sha256 = {:?}", "a".repeat(64))).set("context_size", 4096);
         workspace.write(&wrong.config());
         let (_, said) = workspace.try_apply(&[]);
-        refusal(&said, &["the model has another SHA-256", &sum, &"a".repeat(64), "was not stopped"]);
+        refusal(&said, &["wrong SHA-256", &sum, &"a".repeat(64), "was not stopped"]);
         assert!(runs(pid(&state)) && site.sandbox().take_file_requests().is_empty());
         workspace.write(&with_sum(&own).set("context_size", 2048).config());
+        workspace.finish();
+    });
+}
+
+/// A projector beside the model is what the model is: it comes before the previous server ends.
+#[test]
+fn a_projector_comes_with_its_server_and_stays_without_it() {
+    each_served(|site, workspace| {
+        serve(site, FileService::default());
+        let plain = Server::new();
+        workspace.apply_ok(&plain.config());
+        let (first, file) = (pid(&workspace.state()), home(site).join("workspace/p.gguf"));
+        let with = |url: &str, more: &str| {
+            let files = format!("[{{ path = \"~/workspace/p.gguf\", url = {url:?}, {more} }}]");
+            Server::new().set("extra_args", "[\"--mmproj\", \"p.gguf\"]").set("additional_files", files)
+        };
+        workspace.write(&with(&address(site, "large.gguf"), "").config());
+        let words = "Files beside the model are counted by their weights alone: p.gguf.";
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, words), "{said:#?}");
+        let (own, other) = (address(site, "tiny.gguf?key=planted"), address(site, "tiny.gguf?other"));
+        for (url, sha256, title) in
+            [(&own, "a", "wrong SHA-256"), (&address(site, "nothing.gguf"), "", "no file at the address")]
+        {
+            let sum = if sha256.is_empty() { String::new() } else { format!("sha256 = {:?}", sha256.repeat(64)) };
+            workspace.write(&with(url, &sum).config());
+            let (done, said) = workspace.try_apply(&[]);
+            let error = refusal(&said, &[title, "was not stopped and still serves"]);
+            assert_eq!(error.attribute.as_deref(), Some("additional_files"), "{error:#?}");
+            assert!(!done && runs(first) && !file.exists() && !error.text().contains("planted"), "{error:#?}");
+            // The plan has seen the address.
+            let words = "nothing.gguf answered 404";
+            assert_eq!(says(&said, Severity::Warning, words), sha256.is_empty(), "{said:#?}");
+        }
+        // Killed at half.
+        serve(site, FileService { stall_after: Some(500_000), ..FileService::default() });
+        workspace.write(&with(&own, "").config());
+        let started = Started::apply(workspace);
+        let state = state_folder(&home(site).join("workspace"), 8000);
+        let part = home(site).join(format!("workspace/p.gguf.{}.part", state.file_name().unwrap().display()));
+        until("half of it is there", || fs::metadata(&part).is_ok_and(|data| data.len() == 500_000));
+        started.kill();
+        started.ended(true);
+        assert!(runs(first));
+        serve(site, FileService::default());
+        workspace.apply_ok(&with(&own, "").config());
+        let second = pid(&workspace.state());
+        assert_eq!((transfers(site), second == first), (vec!["bytes=500000-".to_owned()], false));
+        assert!(file.exists() && !part.exists());
+        // Another address, and the same file by its sum.
+        workspace.write(&with(&other, "").config());
+        let error = workspace.try_plan(&[]);
+        refusal(&error, &["Another address for the same file", "additional_files[0].path"]);
+        let sum = hex::encode(<sha2::Sha256 as sha2::Digest>::digest(fs::read(&file).unwrap()));
+        for url in [&own, &other] {
+            workspace.apply_ok(&with(url, &format!("sha256 = {sum:?}")).config());
+            assert_eq!(pid(&workspace.state()), second);
+        }
+        // A path that is unknown in the plan may be the same.
+        let path = "resource \"terraform_data\" \"x\" {\n  input = \"~/workspace/p.gguf\"\n}\n";
+        let unknown = with(&other, &format!("sha256 = {sum:?}")).config();
+        let unknown = unknown.replace("path = \"~/workspace/p.gguf\"", "path = terraform_data.x.output");
+        workspace.apply_ok(&format!("{unknown}{path}"));
+        assert_eq!(pid(&workspace.state()), second);
+        // A file that has vanished is drift, as the model is.
+        fs::remove_file(&file).unwrap();
+        serve(site, FileService::default());
+        workspace.apply_ok(&with(&other, &format!("sha256 = {sum:?}")).config());
+        let third = pid(&workspace.state());
+        assert_eq!((transfers(site), third == second, file.exists()), (vec!["bytes=0-".to_owned()], false, true));
+        workspace.apply_ok(&plain.config());
+        assert!(pid(&workspace.state()) != third && file.exists());
         workspace.finish();
     });
 }
@@ -142,17 +214,17 @@ fn a_create_whose_download_fails_or_takes_too_long_is_continued() {
         serve(site, FileService { token: Some("t".to_owned()), ..FileService::default() });
         workspace.write(&server.config());
         let (done, said) = workspace.try_apply(&[]);
-        let words = ["cannot be downloaded without permission", "Accept the terms", "DAMODEL_MODEL_TOKEN"];
+        let words = ["the download needs permission", "Accept the terms", "DAMODEL_MODEL_TOKEN"];
         assert_eq!(refusal(&said, &words).attribute.as_deref(), Some("model_source"));
         assert!(!done && workspace.state().find(X).is_none());
         // The address is seen by the plan already.
         let said = workspace.try_plan(&[]);
-        assert!(says(&said, Severity::Warning, "The model cannot be downloaded"), "{said:#?}");
+        assert!(says(&said, Severity::Warning, "A file cannot be downloaded"), "{said:#?}");
 
         serve(site, FileService { stall_after: Some(500_000), ..FileService::default() });
         workspace.write(&server.clone().block(&timeout("create", "10s")).config());
         let (done, said) = workspace.try_apply(&[]);
-        let last = "Last seen: downloading the model (500.00 kB of 2.16 MB,";
+        let last = "Last seen: downloading (500.00 kB of 2.16 MB,";
         refusal(&said, &["timed out", last, "the next apply resumes it"]);
         assert!(!done && workspace.state().find(X).is_none());
         serve(site, FileService::default());
@@ -170,7 +242,7 @@ fn a_download_that_is_given_up_leaves_the_previous_server() {
         workspace.apply_ok(&before.config());
         let first = pid(&workspace.state());
         let after = from(&address(site, "tiny.gguf"), "");
-        for (status, title) in [(404, "no file at the address of the model"), (403, "without permission")] {
+        for (status, title) in [(404, "no file at the address"), (403, "needs permission")] {
             serve(site, FileService { status: Some(status), ..FileService::default() });
             workspace.write(&from(&address(site, "tiny.gguf?key=planted"), "").config());
             let (done, said) = workspace.try_apply(&[]);
@@ -188,7 +260,7 @@ fn a_download_that_is_given_up_leaves_the_previous_server() {
         serve(site, FileService { stall_after: Some(500_000), ..FileService::default() });
         workspace.write(&after.clone().block(&timeout("update", "10s")).config());
         let (done, said) = workspace.try_apply(&[]);
-        assert!(!done && says(&said, Severity::Error, "downloading the model"), "{said:#?}");
+        assert!(!done && says(&said, Severity::Error, "downloading ("), "{said:#?}");
         // A refresh sees the server that serves.
         let state = workspace.state();
         assert_eq!(state.resource(X).value("model"), "~/public-storage/model/tiny.gguf");
@@ -246,7 +318,7 @@ fn a_model_that_does_not_fit_is_not_downloaded() {
         // The plan inside the apply may come before the instance accepts logins.
         let fits = "m.gguf does not fit in GPU memory";
         if !says(&said, Severity::Error, fits) {
-            refusal(&said, &["the disk of the model is full"]);
+            refusal(&said, &["no room for the download"]);
         }
         assert!(!done && workspace.state().find(X).is_none());
         let said = workspace.try_plan(&[]);
@@ -278,12 +350,21 @@ fn a_token_reaches_the_hub_and_nothing_else() {
         serve(&site, FileService { token: Some(TOKEN.to_owned()), ..FileService::default() });
         let server = from(&address(&site, "tiny.gguf"), "");
         workspace.write(&server.config());
-        refusal(&workspace.try_apply(&[]).1, &["cannot be downloaded without permission"]);
+        refusal(&workspace.try_apply(&[]).1, &["the download needs permission"]);
         assert!(site.sandbox().take_file_requests().iter().all(|request| !request.has_token));
-        let with = server.set("model_source_token_wo", "var.token");
+        let elsewhere = address(&site, "tiny.gguf?direct").replace("127.0.0.1", "localhost");
+        let same = address(&site, "tiny.gguf?same");
+        let file = |name: &str, url: &str| format!("{{ path = \"~/models/{name}.gguf\", url = {url:?} }}");
+        let files = format!("[{}, {}]", file("elsewhere", &elsewhere), file("same", &same));
+        let with = server.set("model_source_token_wo", "var.token").set("additional_files", files);
         workspace.apply_ok(&format!("{}{variable}", with.config()));
         let requests = site.sandbox().take_file_requests();
-        assert!(requests.iter().all(|request| request.has_token) && !requests.is_empty(), "{requests:#?}");
+        let is_elsewhere = |address: &str| address.ends_with("?direct");
+        let is_right = |(address, has_token): (&str, bool)| has_token != is_elsewhere(address);
+        assert!(requests.iter().all(|request| is_right((&request.address, request.has_token))), "{requests:#?}");
+        for end in ["tiny.gguf", "?same", "?direct"] {
+            assert!(requests.iter().any(|request| request.address.ends_with(end)), "{requests:#?}");
+        }
         let secrets = BTreeSet::from([TOKEN.to_owned(), "planted-token-of-another-hub".to_owned()]);
         let mut found = leaks_below(&workspace.directory(), &[], &secrets);
         found.extend(leaks("printed", workspace.transcript().as_bytes(), &secrets));

@@ -71,8 +71,23 @@ fn each_wrong_value_is_told_at_its_argument() {
             ("model_source", "{ url = \"http://example.com/m.gguf\" }", "an https address"),
             ("model_source", "{ url = \"https://user:word@example.com/m.gguf\" }", "without credentials"),
             ("model_source", "{ url = \"https://x/m.gguf\", sha256 = \"abc\" }", "64 hexadecimal digits"),
-            ("extra_args", "[\"-hfd\", \"user/model\"]", "name it with --model-draft"),
-            ("extra_args", "[\"-mmu\", \"https://x/m\"]", "name it with --mmproj"),
+            ("extra_args", "[\"-hfd\", \"user/model\"]", "Set additional_files to the draft model's address"),
+            ("extra_args", "[\"-mmu\", \"https://x/m\"]", "Set additional_files to the projector's address"),
+            ("additional_files", "[{ path = \"p\", url = \"https://x/p\" }]", "an absolute path in the instance"),
+            ("additional_files", "[{ path = \"/p\", url = \"http://example.com/p\" }]", "an https address"),
+            ("additional_files", "[{ path = \"/p\", url = \"https://x/p\", sha256 = \"1\" }]", "64 hexadecimal digits"),
+            ("additional_files", "[null]", "must not contain null"),
+            (
+                "additional_files",
+                "[{ path = \"~/p\", url = \"https://x/p\" }, { path = \"~//./p\", url = \"https://x/q\" }]",
+                "The same path twice",
+            ),
+            (
+                "additional_files",
+                "[{ path = \"~//public-storage/model/tiny.gguf\", url = \"https://x/p\" }]",
+                "is the path of the model",
+            ),
+            ("model_source_token_wo", "\"token\"", "Set one of them, or remove the token"),
             ("extra_args", "[\"--version\"]", "prints information and exits"),
             ("flash_attention", "\"off\"", "a quantized value cache"),
             ("source", "{ url = \"https://user:token@example.com/llama.git\" }", "Credentials in an address"),
@@ -115,6 +130,7 @@ fn values_that_are_known_only_later_are_no_errors() {
             .set("extra_args", "[terraform_data.x.output, \"--threads\"]")
             .set("environment", "{ A = terraform_data.x.output }")
             .set("triggers", "{ a = terraform_data.x.output }")
+            .set("additional_files", "[{ path = terraform_data.x.output, url = terraform_data.x.output }]")
             .set("source", "{ cuda_architectures = [terraform_data.x.output] }");
         workspace.write(&config(format!("{unknown}{}", server.alone())));
         workspace.run_ok(&["validate"]);

@@ -64,7 +64,9 @@ impl<'a> Stage<'a> {
         // The variable of examples whose server has a key.
         workspace.set_env("TF_VAR_chat_key", "for-a-test-only");
         // And that of examples that download a model.
-        workspace.set_env("TF_VAR_model_url", &format!("{}/files/tiny.gguf", site.base_url()));
+        for variable in ["TF_VAR_model_url", "TF_VAR_projector_url"] {
+            workspace.set_env(variable, &format!("{}/files/tiny.gguf", site.base_url()));
+        }
         Self { example, site, workspace }
     }
 

@@ -30,6 +30,8 @@ pub(super) struct StandInSettings {
     /// `None`: the server starts without one, and chooses models by request.
     pub(super) model: Option<PathBuf>,
     pub(super) alias: Option<String>,
+    /// The projector of images.
+    pub(super) projector: Option<PathBuf>,
     pub(super) host: String,
     /// As written; a number beyond 65535 wraps when it is bound.
     pub(super) port: u64,
@@ -56,6 +58,7 @@ impl Default for StandInSettings {
         Self {
             model: None,
             alias: None,
+            projector: None,
             host: "127.0.0.1".to_owned(),
             port: 8080,
             context: 0,
@@ -111,6 +114,7 @@ impl StandInSettings {
             "--jinja" => self.jinja = true,
             "--metrics" => self.metrics = true,
             "--model" => self.model = Some(PathBuf::from(value)).filter(|path| !path.as_os_str().is_empty()),
+            "--mmproj" => self.projector = Some(PathBuf::from(value)),
             "--no-jinja" => self.jinja = false,
             "--parallel" => self.parallel = number()?,
             "--port" => self.port = u64::try_from(number()?).map_err(|_| "stoi".to_owned())?,
@@ -260,6 +264,7 @@ const OPTIONS: &[Opt] = &[
     option!(Flag "" None; "--list-devices"; "print list of available devices and exit"),
     option!(Text "FNAME" Some("LLAMA_ARG_MODEL"); "-m", "--model"; "model path (default: `models/$filename` with \
         filename from `--hf-file` or `--model-url`)"),
+    option!(Text "FILE" Some("LLAMA_ARG_MMPROJ"); "-mm", "--mmproj"; "path to a multimodal projector file"),
     option!(Text "STRING" Some("LLAMA_ARG_ALIAS"); "-a", "--alias"; "set alias for model name (to be used by \
         REST API)"),
     option!(Text "HOST" Some("LLAMA_ARG_HOST"); "--host"; "ip address to listen (default: 127.0.0.1)"),

@@ -127,6 +127,7 @@ async fn load_model(app: &App) -> Result<Option<LoadedModel>, LoadFailure> {
     };
     context.log.info(&format!("srv    load_model: loading model '{}'", path.display()));
     let found = load::find(path)?;
+    context.settings.projector.clone().map(load::find).transpose()?;
     if !context.is_on_gpu() && context.settings.gpu_layers != Some(0) {
         context.log.raw("warning: no usable GPU found, --gpu-layers option will be ignored");
         context.log.raw("warning: one possible reason is that llama.cpp was compiled without GPU support");

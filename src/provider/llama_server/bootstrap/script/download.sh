@@ -1,37 +1,43 @@
-# ---- The download of a model ----
+# ---- The downloads: of the model, and of files beside it ----
 #
 # A file that is there is never asked about on the network, and never overwritten. What has arrived of another one is in
 # FILE.PORT-INSTANCE.part, with its length and its tag in FILE.PORT-INSTANCE.part.of: it is continued only as long as
 # the server shows the same ones. The address and the token are on no command line and in no file.
 
-# obtain_model: downloads what is missing of the model, and checks the sum of what is there. Sets
-# $server_model_verified: whether the sums of all files are proved.
-obtain_model() {
-    models=$workspace/.damodel/models download_total=0 download_before=0 download_missing=0 was_downloaded=''
-    server_model_verified=''
+# obtain_files: downloads what is missing, and checks the sums of what is there. Sets $server_model_verified: whether
+# the sums of all files of the model are proved.
+obtain_files() {
+    models=$workspace/.damodel/models download_total=0 download_before=0 was_downloaded='' server_model_verified=''
     [ "$DAMODEL_FILES" ] || return 0
     each_file is_there || set_status download
-    lock_build "$models/$(name_of "$server_model").lock"
-    server_model_verified=yes
-    each_file measure_file && has_room && each_file obtain_file || { name_part; return 1; }
+    each_file measure_file && each_file has_room && each_file obtain_file || {
+        name_part
+        status_file=$file
+        return 1
+    }
     exec 7>&-
-    unset DAMODEL_FILES DAMODEL_MODEL_TOKEN
+    unset DAMODEL_FILES token
     # Nothing that serves is ended for an apply that was given up.
     [ -z "$was_downloaded" ] || (look && [ -z "$previous" ]) || ! is_unattended 5 ||
-        fail interrupted 'the model was downloaded after the apply had ended' || return
+        fail interrupted 'the download ended after the apply' || return
     set_status start
 }
 
-# each_file FUNCTION: for each file of the model.
+# each_file FUNCTION: for each file.
 each_file() {
     each_step=$1
-    # Sets the arguments of this function: files, and their addresses.
-    eval "$DAMODEL_FILES"
+    # Sets the arguments of this function.
+    eval "set -- $DAMODEL_FILES"
     while [ "$#" -gt 0 ]; do
-        file=$1 address=$2 part=$1.${state##*/}.part
+        file=$1 address=$2 sum_given=$3 token=$4 is_of_model=$5 part=$1.${state##*/}.part
         "$each_step" || return
-        shift 2
+        shift 5
     done
+}
+
+# lock_file: waits for another server that downloads it. Only one lock is held at a time, so none waits for ever.
+lock_file() {
+    lock_build "$models/$(name_of "$file").lock"
 }
 
 is_there() {
@@ -62,24 +68,36 @@ identity_of() {
     stat -L -c '%i %s %y' "$1"
 }
 
+# measure_file: adds what is missing of it to the need of its disk.
 measure_file() {
+    lock_file
     ! is_there || return 0
     persist find_part || return
-    download_total=$((download_total + length)) download_missing=$((download_missing + length - part_size))
+    find_disk
+    eval "$disk=\$((\${$disk:-0} + length - part_size))"
+    download_total=$((download_total + length))
 }
 
-# has_room: whether what is missing of all files fits on their disk, and 1 GiB more.
+# find_disk: sets $disk to a name of the disk of the file, and $disk_folder to a folder there.
+find_disk() {
+    disk_folder=${file%/*}
+    until [ -d "$disk_folder/" ]; do disk_folder=${disk_folder%/*}; done
+    disk=disk_$(stat -L -c %d "$disk_folder/")
+}
+
+# has_room: whether what is missing of all files on the disk of the file fits there, and 1 GiB more.
 has_room() {
-    [ "$download_missing" -gt 0 ] || return 0
-    room_of=${server_model%/*}
-    until [ -d "$room_of/" ]; do room_of=${room_of%/*}; done
-    room=$(df -Pk "$room_of/" | awk 'NR == 2 { print $4 }')
-    [ -z "$room" ] || [ "$((room * 1024 - 1073741824))" -ge "$download_missing" ] || fail model_room \
-        "${server_model%/*} has $((room / 1024)) MiB left; $((download_missing / 1048576)) MiB and 1 GiB are needed"
+    find_disk
+    eval "disk_need=\${$disk:-0}"
+    [ "$disk_need" -gt 0 ] || return 0
+    room=$(df -Pk "$disk_folder/" | awk 'NR == 2 { print $4 }')
+    [ -z "$room" ] || [ "$((room * 1024 - 1073741824))" -ge "$disk_need" ] || fail model_room \
+        "${file%/*} has $((room / 1024)) MiB left; $((disk_need / 1048576)) MiB and 1 GiB are needed"
 }
 
 # obtain_file: downloads the file, if it is missing, and checks its sum.
 obtain_file() {
+    lock_file
     is_second=''
     until is_there; do
         persist load_part || return
@@ -88,7 +106,7 @@ obtain_file() {
             sum=$(sha256sum <"$part" | cut -c 1-64) sum_proved=yes
             if [ "$sum" != "$sum_wanted" ]; then
                 remove_part
-                [ -z "$is_second" ] || fail wrong_sum "the download has the sum $sum, not $sum_wanted" || return
+                [ -z "$is_second" ] || fail wrong_sum "$file arrived with the sum $sum, not $sum_wanted" || return
                 is_second=yes
                 continue
             fi
@@ -104,23 +122,35 @@ obtain_file() {
     check_file
 }
 
-# check_file: whether the file has the sum that is wanted, which is computed once.
+# check_file: whether the file can be read and has the sum that is wanted, which is computed once.
 check_file() {
+    [ -f "$file" ] && [ -r "$file" ] || fail download "$file is not a file that can be read" || return
+    [ "$is_of_model" ] || is_permitted_begin "$(head -c 4 "$file" | tr -d '\000')" "$file" || return
     sum_now=$(identity_of "$file")
     load "$models/$(name_of "$file")" && [ "$sum_of" = "$sum_now" ] || { sum='' sum_proved=''; }
-    if [ "$DAMODEL_MODEL_SUM" ]; then
+    if [ "$sum_given" ]; then
         if [ -z "$sum" ]; then
             set_status download
-            download_part=$file download_total=$(size_of "$file") download_before=0
-            show_progress
+            (download_part=$file download_total=$(size_of "$file") download_before=0 && show_progress)
             sum=$(sha256sum <"$file" | cut -c 1-64)
         fi
-        [ "$sum" != "$DAMODEL_MODEL_SUM" ] || sum_proved=yes
+        [ "$sum" != "$sum_given" ] || sum_proved=yes
         sum_of=$sum_now
         save "$models/$(name_of "$file")" sum_of sum sum_proved
-        [ "$sum" = "$DAMODEL_MODEL_SUM" ] || fail wrong_sum "$file has the sum $sum, not $DAMODEL_MODEL_SUM" || return
+        [ "$sum" = "$sum_given" ] || fail wrong_sum "$file has the sum $sum, not $sum_given" || return
     fi
-    [ "$sum_proved" ] || server_model_verified=''
+    case $is_of_model:$sum_proved in
+    yes:) server_model_verified=no ;;
+    yes:yes) server_model_verified=${server_model_verified:-yes} ;;
+    esac
+}
+
+# is_permitted_begin BEGIN FILE: whether a file that begins so can be what it is: a model begins with its magic.
+is_permitted_begin() {
+    case $is_of_model:$file:$1 in
+    *:GGUF) ;;
+    yes:* | *.gguf:*) fail download "$2 is not a GGUF file: $1" ;;
+    esac
 }
 
 # show_progress: from now on the report shows the size of $download_part.
@@ -162,10 +192,10 @@ find_part() {
         case $answer_status in 30[12378]) follow || return ;; *) break ;; esac
     done
     judge_answer || return
-    [ "${linked_sum:-$DAMODEL_MODEL_SUM}" = "${DAMODEL_MODEL_SUM:-$linked_sum}" ] ||
-        fail wrong_sum "the file at ${address%%[?#]*} has the sum $linked_sum, not $DAMODEL_MODEL_SUM" || return
+    [ "${linked_sum:-$sum_given}" = "${sum_given:-$linked_sum}" ] ||
+        fail wrong_sum "the file at ${address%%[?#]*} has the sum $linked_sum, not $sum_given" || return
     # A sum proves more than a tag, which may differ between the machines of one server.
-    sum_wanted=${DAMODEL_MODEL_SUM:-$linked_sum} part_tag="$length ${sum_wanted:-$answer_tag}"
+    sum_wanted=${sum_given:-$linked_sum} part_tag="$length ${sum_wanted:-$answer_tag}"
     part_size=$(size_of "$part")
     read_text "$part.of"
     if [ "$part_size" -le "$length" ]; then
@@ -185,7 +215,7 @@ begin_again() {
     [ "$part_size" -gt 0 ] || return 0
     tag_changes=$((tag_changes + 1))
     [ "$tag_changes" -le 2 ] || fail download "the answers of $(origin "$target") have different ETags: its machines \
-disagree about the file, or the file changes. With model_source.sha256, a download continues whatever the ETag"
+disagree about the file, or the file changes. With sha256, a download continues whatever the ETag"
 }
 
 # load_part: completes the part.
@@ -291,7 +321,7 @@ judge_answer() {
     case $answer_type:$answer_begin in
     *:GGUF*) ;;
     *[Hh][Tt][Mm][Ll]*) fail no_access "$from answered with a web page" || return ;;
-    *) fail download "the file at $from is not a GGUF file: $answer_begin" || return ;;
+    *) is_permitted_begin "$answer_begin" "the file at $from" || return ;;
     esac
     length=$answer_length
     [ "$answer_status" = 200 ] || case $answer_range in "bytes 0-"*) length=${answer_range##*/} ;; *) length='' ;; esac
@@ -335,7 +365,7 @@ is_on_loopback() {
 # send ADDRESS RANGE: the answer with its headers. Only the server of $address gets the token. An old curl refuses some
 # of the options: then Python sends it.
 send() {
-    send_token=$DAMODEL_MODEL_TOKEN
+    send_token=$token
     [ "$(origin "$1")" = "$(origin "$address")" ] || send_token=''
     # shellcheck disable=SC2086
     if ! curl $curl_options -V >/dev/null 2>&1 && command -v python3 >/dev/null; then

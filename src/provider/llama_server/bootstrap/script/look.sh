@@ -71,7 +71,7 @@ read_server_time() {
 report() {
     look
     refused=${1-} refused_text=${2-} server_log=$state/server.log model_now='' model_unknown='' server_time=''
-    job_record=''
+    job_record='' files_now=''
     # shellcheck disable=SC2086
     forget $restarts_record $download_record download_bytes download_seconds
     load "$folder/job"
@@ -81,12 +81,13 @@ report() {
     load "$folder/restarts"
     [ -z "$server_alive" ] || read_server_time 2>/dev/null
     [ -z "$server_identity" ] || model_now=$(in_time 10 ask_model_fingerprint "$server_model") || model_unknown=yes
+    [ -z "$server_files" ] || files_now=$(eval "in_time 10 ask_files_fingerprint $server_files") || model_unknown=yes
     printf '\ndamodel-report/1 begin\n'
     # shellcheck disable=SC2086
     assignments refused refused_text boot HOME state folder previous job_record worker_identity worker_alive \
         $owner_record $status_record $restarts_record $download_record download_bytes download_seconds \
         server_folder server_alive server_time $server_record model_now \
-        model_unknown server_log | emit record
+        model_unknown files_now server_log | emit record
     # Looks are frequent during a compile.
     [ ! -f "$status_compile_log" ] ||
         emit_ending compile_tail "$status_compile_log" "$([ "$status_phase" = failed ] && echo 65536 || echo 16384)"

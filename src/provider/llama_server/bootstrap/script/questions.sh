@@ -75,7 +75,7 @@ ask_size() {
     stat -L -c %s "$1"
 }
 
-# ask_loaders: the programs that can download a model. The first is used.
+# ask_loaders: the programs that can download a file. The first is used.
 ask_loaders() {
     for program in curl python3; do ! command -v "$program" >/dev/null || echo "$program"; done
 }
@@ -87,6 +87,17 @@ ask_removed_parts() {
 
 ask_model_magic() {
     head -c 4 "$1"
+}
+
+# ask_files_fingerprint FILE...: changes with each other content of any of them; nothing if one is missing.
+ask_files_fingerprint() {
+    for file; do [ -f "$file" ] || return; done
+    for file; do ask_model_fingerprint "$file"; done | sha256sum | cut -c 1-16
+}
+
+# ask_missing_downloads FILE...: those that a start would download.
+ask_missing_downloads() {
+    for file; do [ -e "$file" ] || printf '%s\n' "$file"; done
 }
 
 # ask_model_missing_parts FILE...: those that are not there.

@@ -30,7 +30,7 @@
 # | .../runs/RUN/error       | the last error of a request          | work                   | work                 |
 # | .../runs/RUN/replaces    | a mark: the previous server is ended | work                   | look, work           |
 # | .../parts                | the paths of incomplete downloads    | work                   | destroy              |
-# | models/KEY, KEY.lock     | the sum of a model, and a lock       | work                   | work                 |
+# | models/KEY, KEY.lock     | the sum of a file, and a lock        | work                   | work                 |
 # | builds/KEY/, .log, .lock | a build folder, its log and its lock | work                   | work                 |
 # | builds/KEY.begun, .done  | marks: begun, finished               | work                   | work                 |
 # | sources/, packages/      | what was fetched or unpacked         | work                   | work                 |
@@ -51,9 +51,9 @@ boot=''
 # The variables of the records of a run.
 owner_record='owner_token owner_policy owner_endpoint'
 server_record='server_identity server_started server_build server_binary server_version server_model
-    server_model_fingerprint server_model_verified'
+    server_model_fingerprint server_model_verified server_files server_files_fingerprint'
 status_record='status_phase status_kind status_text status_exit status_seconds status_out_of_memory status_next
-    status_compile_log status_proved status_no_gpu status_no_gpu_of'
+    status_compile_log status_proved status_no_gpu status_no_gpu_of status_file'
 restarts_record='restarts_count restarts_last'
 download_record='download_part download_before download_total download_from download_began'
 

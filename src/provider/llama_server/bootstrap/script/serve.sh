@@ -32,6 +32,7 @@ launch() {
 # serve: runs $binary until no server runs any more, then fails.
 serve() {
     server_build=$DAMODEL_BUILD server_binary=$binary server_model=$DAMODEL_MODEL
+    server_files=$DAMODEL_ADDITIONAL_FILES
     set_status start
     # A binary that does not run prints an error, which is no help.
     server_help=$(server_says --help) || server_help=''
@@ -54,12 +55,12 @@ serve() {
     fi
     # An empty pipe would be a server that asks no client for a key.
     [ -z "$DAMODEL_HAS_KEY" ] || [ "$DAMODEL_API_KEY" ] || fail interrupted 'the work has lost the API key' || return
-    obtain_model && end_previous || return
+    obtain_files && end_previous || return
     restarts_count=0 restarts_last='' pause_seconds=0 is_restart=''
     while :; do
         # Both may have changed since the last start. A server that has served before waits for them.
         exit_code=''
-        until ask_for_model && { within 50 is_free || fail port_in_use; }; do
+        until ask_for_files && { within 50 is_free || fail port_in_use; }; do
             pause "$failed_kind" || return
         done
         if [ "$is_restart" ]; then
@@ -82,15 +83,18 @@ serve() {
     done
 }
 
-# ask_for_model: sets the model's fingerprint. A storage that does not answer is no missing model, and starts no server.
-ask_for_model() {
-    server_model_fingerprint=$(in_time 10 ask_model_fingerprint "$server_model")
+# ask_for_files: sets the fingerprints of the model and of the files beside it. A storage that does not answer is no
+# missing file, and starts no server.
+ask_for_files() {
+    server_model_fingerprint=$(in_time 10 ask_model_fingerprint "$server_model") &&
+        server_files_fingerprint=$(eval "in_time 10 ask_files_fingerprint $server_files")
     case $? in
     0) ;;
     3) fail no_answer 'no room in /dev/shm or /tmp' || return ;;
-    *) fail no_answer "the storage of the model $server_model does not answer" || return ;;
+    *) fail no_answer "the storage of the model $server_model$server_files does not answer" || return ;;
     esac
-    [ "$server_model_fingerprint" ] || fail missing_model
+    [ "$server_model_fingerprint" ] || fail missing_model || return
+    [ "$server_files_fingerprint" ] || fail missing_file "a file of additional_files is missing, of:$server_files"
 }
 
 # serves_again: whether the server that has just ended is started once more; fails with the reason of its end.
