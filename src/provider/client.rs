@@ -23,6 +23,8 @@ pub struct ProviderClient {
     pub(super) quotes: Quotes,
     /// The default region.
     pub(super) region: Option<String>,
+    /// The default `max_age` of hourly instances.
+    pub(super) default_max_age: Option<String>,
     /// Whether plans are checked against the service.
     pub(super) preflight: bool,
     /// The budget of each instance.
@@ -122,6 +124,7 @@ impl ProviderClient {
             quotes: Quotes::beside(&journal),
             journal,
             region: None,
+            default_max_age: None,
             preflight: true,
             max_hourly_price: None,
             max_prepaid_total: None,

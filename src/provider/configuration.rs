@@ -25,6 +25,7 @@ pub struct Configuration {
     pub(super) api_token: Attr<Secret>,
     pub(super) api_token_command: Attr<Vec<Attr<String>>>,
     pub(super) chat_api_key: Attr<Secret>,
+    pub(super) default_max_age: Attr<String>,
     pub(super) region: Attr<String>,
     pub(super) request_timeout: Attr<String>,
     pub(super) max_retries: Attr<i64>,
@@ -78,6 +79,12 @@ pub(super) fn schema() -> Schema {
                 "The key of the chat endpoint. Environment: `DAMODEL_CHAT_API_KEY`.",
             )
             .sensitive(),
+            Attribute::optional(
+                "default_max_age",
+                Type::String,
+                "The default `max_age` of hourly instances. Environment: `DAMODEL_DEFAULT_MAX_AGE`.",
+            )
+            .validate(Validator::duration()),
             Attribute::optional("region", Type::String, "The default region. Environment: `DAMODEL_REGION`."),
             Attribute::optional(
                 "request_timeout",
@@ -254,11 +261,14 @@ pub(super) async fn configure(
     let on_unreleasable = destroy_fallback("DAMODEL_ON_UNRELEASABLE", environment, &mut diagnostics);
     let on_unreachable = destroy_fallback("DAMODEL_ON_UNREACHABLE", environment, &mut diagnostics);
     let preflight = configuration.preflight.into_known().or_else(|| preflight(environment, &mut diagnostics));
+    let default_max_age =
+        configuration.default_max_age.into_known().or_else(|| default_max_age(environment, &mut diagnostics));
     if diagnostics.has_errors() {
         return Err(diagnostics);
     }
     let client = ProviderClient {
         region,
+        default_max_age,
         preflight: preflight.unwrap_or(true),
         max_hourly_price: configuration.max_hourly_price.known().cloned(),
         max_prepaid_total: configuration.max_prepaid_total.known().cloned(),
@@ -336,6 +346,11 @@ fn preflight(environment: &Environment, diagnostics: &mut Diagnostics) -> Option
         _ => None,
     };
     parsed_variable("DAMODEL_PREFLIGHT", parse, r#""true", "1", "false" or "0""#, environment, diagnostics)
+}
+
+fn default_max_age(environment: &Environment, diagnostics: &mut Diagnostics) -> Option<String> {
+    let parse = |text: &str| parse_duration(text).map(|_| text.to_owned());
+    parsed_variable("DAMODEL_DEFAULT_MAX_AGE", parse, Validator::DURATION, environment, diagnostics)
 }
 
 fn parsed_variable<T>(

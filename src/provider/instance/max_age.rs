@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use super::schema::Instance;
 use crate::{
     framework::{
-        Diagnostic, Path,
+        Attr, Diagnostic, Path,
         timeouts::{parse_duration, print_duration},
     },
-    provider::{lifecycle::ManagedExt as _, words::capitalized},
+    provider::{ProviderClient, lifecycle::ManagedExt as _, words::capitalized},
 };
 
 /// One text for all instances: Terraform folds warnings with the same summary.
@@ -32,6 +32,17 @@ pub(super) fn overdue(instance: &Instance, now: Option<i64>) -> Option<Diagnosti
         print_age(age)
     );
     Some(Diagnostic::warning(SUMMARY, detail).at(Path::to("max_age")))
+}
+
+/// Plans the age of an instance whose configuration names none: the provider's if it is billed by the hour.
+pub(super) fn plan_default(config: &Instance, planned: &mut Instance, client: &ProviderClient) {
+    if config.max_age.is_null() {
+        planned.max_age = match &client.default_max_age {
+            Some(_) if planned.payment_type.is_unknown() => Attr::Unknown,
+            Some(default) if !planned.is_prepaid() => Attr::Known(default.clone()),
+            _ => Attr::Null,
+        };
+    }
 }
 
 /// An age in seconds as text, rounded to minutes from a minute on.

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::{
     candidates::{self, DEFAULT_GPU_NUM},
-    checks, choices, disks, names,
+    checks, choices, disks, max_age, names,
     schema::Instance,
 };
 use crate::{
     api,
-    framework::{Attr, CreatePlan, DestroyPlan, Diagnostics, Path, PlanContext, UpdatePlan, Walk},
+    framework::{Attr, CreatePlan, DestroyPlan, Diagnostics, Path, PlanContext, UpdatePlan, Walk, to_value},
     provider::{
         ProviderClient, account_budget::Replaced, client::planning_limits, errors::missing_region,
         lifecycle::ManagedExt as _, protection, rules::keep_path, words::capitalized,
@@ -20,6 +20,9 @@ use crate::{
 pub(super) async fn create(plan: &mut CreatePlan<Instance>, context: &PlanContext<'_, ProviderClient>) {
     let client = context.client.map(AsRef::as_ref);
     forget_credentials(&mut plan.planned);
+    if let Some(client) = client {
+        max_age::plan_default(&plan.config, &mut plan.planned, client);
+    }
     offline(plan, client);
     let (client, limits) = (client.filter(|client| client.preflight), planning_limits(context));
     if plan.config.candidates.known().is_some_and(Vec::is_empty) {
@@ -149,6 +152,14 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
     let client = context.client.map(AsRef::as_ref).filter(|client| client.preflight);
     let limits = &planning_limits(context);
     forget_credentials(&mut plan.planned);
+    match context.client {
+        Some(client) => max_age::plan_default(&plan.config, &mut plan.planned, client),
+        // The plan within the apply knows the default, and only repeats what this plan left unknown.
+        None if plan.config.max_age.is_null() && to_value(&plan.planned).ok() != to_value(&plan.prior).ok() => {
+            plan.planned.max_age = Attr::Unknown;
+        }
+        None => {}
+    }
     let prior = &plan.prior;
     // The specification in the state is checked even without the service.
     if let Some(id) = prior.spec_id.known()

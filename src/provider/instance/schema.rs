@@ -173,12 +173,12 @@ fn behaviour() -> Vec<Attribute> {
              checked again before each attempt. Default: do not retry.",
         )
         .validate(Validator::duration()),
-        Attribute::optional(
+        Attribute::optional_computed(
             "max_age",
             Type::String,
             "The maximum age, counted from `start_time`, such as `8h`. The provider does not release the instance: a \
-             refresh warns when it is older, and the command `expire` releases it. Changed in place. Default: no \
-             limit.",
+             refresh warns when it is older, and the command `expire` releases it. Changed in place. Default for an \
+             hourly instance: the provider's `default_max_age`, else no limit.",
         )
         .validate(Validator::duration()),
         Attribute::with_default(

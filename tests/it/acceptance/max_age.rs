@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::support::terraform::{Diagnostic, Instance, Severity, Workspace, config, each_workspace};
+use crate::support::terraform::{
+    Diagnostic, Instance, Severity, Workspace, config, config_with, each_workspace, refusal,
+};
 
 const X: &str = "damodel_instance.x";
 const OVERDUE: &str = "An instance is older than its max_age";
@@ -71,5 +73,80 @@ fn an_import_knows_no_age() {
         let changes = site.changes();
         workspace.import_ok(&aged("8h"), X, &["max_age"]);
         assert_eq!(site.changes(), changes, "nothing was sent");
+    });
+}
+
+#[test]
+fn hourly_instances_have_the_age_of_the_provider() {
+    each_workspace(|site, workspace| {
+        let prepaid = Instance::new("paid").text("payment_type", "Daily").set("purchase_duration", 1);
+        let own = Instance::new("own").text("max_age", "8h");
+        let body = format!("{}{own}{prepaid}", Instance::new("x"));
+        let with = |age: &str| config_with(&format!("region = \"cn-east-1\"\n{age}"), &body);
+        let plan = workspace.plan_and_apply_ok(&with("default_max_age = \"24h\""));
+        assert_eq!(plan.change(X).after("max_age"), &json!("24h"));
+        workspace.settled();
+        let ages = || {
+            let state = workspace.state();
+            ["x", "own", "paid"]
+                .map(|name| state.resource(&format!("damodel_instance.{name}")).value("max_age").clone())
+        };
+        assert_eq!(ages(), [json!("24h"), json!("8h"), json!(null)]);
+
+        // Another default and none are updates of the one instance, which send nothing.
+        let changes = site.changes();
+        for (age, expected) in [
+            ("default_max_age = \"720h\"", json!("720h")),
+            ("", json!(null)),
+            ("default_max_age = \"24h\"", json!("24h")),
+        ] {
+            let changed = workspace.applied(&with(age));
+            assert_eq!(changed, [(X.to_owned(), "update".to_owned())], "{age}");
+            workspace.settled();
+            assert_eq!(ages(), [expected, json!("8h"), json!(null)], "{age}");
+        }
+        // The argument is stronger than the variable.
+        workspace.set_env("DAMODEL_DEFAULT_MAX_AGE", "1h");
+        workspace.settled();
+        let fresh = workspace.import_ok(&with("default_max_age = \"24h\""), X, &["max_age"]);
+        assert_eq!(fresh.plan(&["-target", X]).change(X).actions(), "update");
+        fresh.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false", "-target", X]);
+        assert_eq!(fresh.state().resource(X).value("max_age"), &json!("24h"));
+        assert_eq!(fresh.plan(&["-target", X]).actions(), [] as [(String, String); 0]);
+        assert_eq!(site.changes(), changes, "nothing was sent");
+
+        // A refresh warns by it, and the variable is used without the argument.
+        site.started_hours_ago(&workspace.state().resource(X).id(), 25);
+        assert_eq!(overdue(&workspace.try_plan(&[])).len(), 1);
+        assert_eq!(workspace.applied(&with("")), [(X.to_owned(), "update".to_owned())]);
+        assert_eq!(ages()[0], json!("1h"));
+        workspace.set_env("DAMODEL_DEFAULT_MAX_AGE", "7d");
+        let said = workspace.try_plan(&[]);
+        refusal(&said, &["DAMODEL_DEFAULT_MAX_AGE is \"7d\"", "a duration such as"]);
+        workspace.remove_env("DAMODEL_DEFAULT_MAX_AGE");
+        // The service does not release the prepaid one.
+        workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", "-target", X]);
+    });
+}
+
+/// The default of an age that only the apply knows.
+#[test]
+fn an_age_that_is_unknown_in_the_plan_is_known_in_the_apply() {
+    each_workspace(|_, workspace| {
+        let body = |input: &str, memory: &str| {
+            let x = Instance::new("x").text("name", memory);
+            let provider = "region = \"cn-east-1\"\ndefault_max_age = terraform_data.age.output";
+            config_with(provider, format!("resource \"terraform_data\" \"age\" {{\n  input = {input:?}\n}}\n{x}"))
+        };
+        let plan = workspace.plan_and_apply_ok(&body("24h", "one"));
+        assert!(plan.change(X).is_unknown("max_age"));
+        workspace.settled();
+        assert_eq!(workspace.state().resource(X).value("max_age"), &json!("24h"));
+        // A change beside it is completed by the apply too.
+        let plan = workspace.plan_and_apply_ok(&body("48h", "two"));
+        assert!(plan.change(X).is_unknown("max_age"));
+        workspace.settled();
+        assert_eq!(workspace.state().resource(X).value("max_age"), &json!("48h"));
+        workspace.finish();
     });
 }
