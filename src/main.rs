@@ -57,6 +57,8 @@ enum Command {
     #[cfg(not(feature = "sandbox"))]
     Sandbox(commands::sandbox_elsewhere::Arguments),
     Ssh(Box<commands::ssh::Arguments>),
+    #[command(name = "ssh-config")]
+    SshConfig(Box<commands::ssh::config::Arguments>),
     Watch(commands::watch::Arguments),
 }
 
@@ -133,6 +135,9 @@ fn run(command: Command) -> ExitCode {
         }),
         Command::Ssh(arguments) => by_command_or(commands::ssh::FAILED, async {
             Ok::<_, Box<dyn Error>>(commands::ssh::run(*arguments, surroundings()?).await?)
+        }),
+        Command::SshConfig(arguments) => by_command(async {
+            Ok::<_, Box<dyn Error>>(commands::ssh::config::run(*arguments, surroundings()?).await?)
         }),
         Command::Watch(arguments) => by_command(commands::watch::run(arguments)),
     }

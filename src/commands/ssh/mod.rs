@@ -1,10 +1,15 @@
-//! `terraform-provider-damodel ssh`: OpenSSH's `ssh` into an instance, with address and login from the service.
+//! `terraform-provider-damodel ssh`: OpenSSH's `ssh` into an instance, with address and login from the service; and
+//! `ssh-config`, the same for other programs.
 //!
 //! The password is on no command line and in no environment: ssh asks this program for it (`SSH_ASKPASS`), which asks
 //! the service.
 
+mod authorize;
+pub mod config;
 mod host_keys;
+mod login;
 mod target;
+mod words;
 
 use std::{
     ffi::{OsStr, OsString},
@@ -14,11 +19,15 @@ use std::{
     time::Duration,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
-use self::target::{SshTarget, StateView};
+use self::{
+    login::Login,
+    target::{SshTarget, StateView},
+    words::{Words, divided},
+};
 use super::{
     Failure, ServiceArguments, Surroundings, sentence,
     terraform::{Cli, CliError},
@@ -26,10 +35,7 @@ use super::{
 use crate::{
     api::{Client, Code, Context, Instance, InstanceStatus, InstanceUid},
     plugin::with_causes,
-    provider::{
-        database_id_hint,
-        login::{Access, USER},
-    },
+    provider::{database_id_hint, login::USER},
     review::visible,
 };
 
@@ -50,51 +56,56 @@ const UID: &str = "ASKPASS_DAMODEL_UID";
 const ALLOW_HTTP: &str = "ASKPASS_DAMODEL_ALLOW_HTTP";
 const CA_CERTIFICATE_FILE: &str = "ASKPASS_DAMODEL_CA_CERTIFICATE_FILE";
 
-const USAGE: &str = "terraform-provider-damodel ssh [OPTIONS] TARGET [ARGUMENT]...";
+const USAGE: &str = "terraform-provider-damodel ssh [OPTIONS] [SSH-OPTION]... TARGET [ARGUMENT]...";
 
 /// Logs in to an instance with OpenSSH's `ssh`.
 ///
 /// TARGET is the UID of an instance, or the address of a damodel_instance or damodel_llama_server in the state, such as
-/// `damodel_instance.gpu` or 'module.chat.damodel_instance.gpu["a"]'. Options of this command come before TARGET;
-/// everything after it goes to ssh, such as `-N -L 8000:127.0.0.1:8000`, or a command. Address and login come from the
-/// service; the token is that of the environment. Host keys are kept by UID in ~/.ssh/known_hosts_damodel; a host key
-/// in the state must match. Needs OpenSSH 8.4 or newer.
+/// `damodel_instance.gpu` or 'module.chat.damodel_instance.gpu["a"]'. Options of this command come first. Options of
+/// ssh, such as `-N -L 8000:127.0.0.1:8000`, come before or after TARGET; everything after it goes to ssh. Address and
+/// login come from the service; the token is that of the environment. Host keys are kept by UID in
+/// ~/.ssh/known_hosts_damodel; a host key in the state must match. Needs OpenSSH 8.4 or newer. `ssh-config` prints the
+/// same for other programs.
 ///
 /// Exit codes: those of ssh; 255 ssh could not connect, or wrong usage.
 #[derive(Clone, Debug, Parser)]
-#[command(
-    name = "ssh",
-    disable_help_subcommand = true,
-    subcommand_value_name = "TARGET [ARGUMENT]...",
-    override_usage = USAGE
-)]
+#[command(name = "ssh", override_usage = USAGE)]
 pub struct Arguments {
-    /// The folder of the configuration, whose state has the address.
-    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
-    pub chdir: PathBuf,
-    /// The program that reads the state: `terraform` or `tofu`. Default: the first of them on PATH.
-    #[arg(long, value_name = "PROGRAM")]
-    pub cli: Option<PathBuf>,
+    /// Where targets are found.
+    #[command(flatten)]
+    pub place: Place,
     /// Prints the command instead of running it. Pasted into a shell, it asks for the password.
     #[arg(long)]
     pub print: bool,
     /// Prints the address of the instance's notebook with its token instead of logging in.
     #[arg(long, conflicts_with = "print")]
     pub jupyter: bool,
+    /// The options of ssh, the target, and what follows it.
+    #[arg(value_name = "TARGET", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
+}
+
+/// Where targets are found: in a state, and at the service.
+#[derive(Clone, Debug, Args)]
+pub struct Place {
+    /// The folder of the configuration, whose state has the address.
+    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true)]
+    pub chdir: PathBuf,
+    /// The program that reads the state: `terraform` or `tofu`. Default: the first of them on PATH.
+    #[arg(long, value_name = "PROGRAM")]
+    pub cli: Option<PathBuf>,
     /// The service.
     #[command(flatten)]
     pub service: ServiceArguments,
-    /// The target and the arguments of ssh.
-    #[command(subcommand)]
-    pub words: Option<Words>,
 }
 
-/// The target, and everything after it as it is.
-#[derive(Clone, Debug, Subcommand)]
-pub enum Words {
-    /// The target comes first.
-    #[command(external_subcommand)]
-    All(Vec<OsString>),
+impl Place {
+    /// Reads the state of the folder.
+    async fn state(&self, surroundings: &Surroundings) -> Result<StateView, Failure> {
+        let of_cli = |error: CliError| Failure::new(with_causes(&error));
+        let cli = Cli::of_user(self.cli.as_deref(), surroundings).await.map_err(of_cli)?;
+        StateView::read(&cli.state(&self.chdir).await.map_err(of_cli)?)
+    }
 }
 
 /// Becomes ssh, or prints.
@@ -103,49 +114,33 @@ pub enum Words {
 ///
 /// The target, its instance or ssh cannot be used.
 pub async fn run(arguments: Arguments, surroundings: Surroundings) -> Result<ExitCode, Failure> {
-    let words = arguments.words.as_ref().map_or_else(|| [].as_slice(), |Words::All(words)| words.as_slice());
-    let (target, rest) = words.split_first().ok_or_else(|| Failure::new(format!("no TARGET. Usage: {USAGE}")))?;
-    let rest = if rest.first().is_some_and(|word| word == "--") { rest.get(1..).unwrap_or_default() } else { rest };
+    let Some(Words { options, target, rest }) = divided(&arguments.words)? else {
+        let ssh = [&[OsString::from("ssh")][..], arguments.words.as_slice()].concat();
+        return become_ssh(&ssh, Vec::new()).await;
+    };
+    let target = target.ok_or_else(|| Failure::new(format!("no TARGET. Usage: {USAGE}")))?;
     let target = target.to_str().ok_or_else(|| Failure::new("TARGET is not valid UTF-8"))?;
-    let SshTarget { uid, pins } = if target.contains('.') {
-        let cli = Cli::of_user(arguments.cli.as_deref(), &surroundings).await;
-        let of_cli = |error: CliError| Failure::new(with_causes(&error));
-        let state = cli.map_err(of_cli)?.state(&arguments.chdir).await.map_err(of_cli)?;
-        StateView::read(&state)?.find(target)?
+    let target = if target.contains('.') {
+        arguments.place.state(&surroundings).await?.find(target)?
     } else {
         SshTarget { uid: target.to_owned(), pins: Vec::new() }
     };
-    let service = SshService { arguments: arguments.service.clone(), surroundings: surroundings.clone() };
-    let instance = service.instance(&uid).await?;
-    if instance.status != Some(InstanceStatus::Running) {
-        let status = instance.status.as_ref().map_or("in an unknown status", InstanceStatus::as_str);
-        let status = visible(status, usize::MAX);
-        return Err(Failure::new(format!("instance {uid} is {status}; only a Running instance can be logged in to")));
-    }
+    let service = SshService::new(&arguments.place.service, surroundings);
+    let instance = service.running(&target.uid).await?;
     if arguments.jupyter {
-        let address = notebook(&instance).ok_or_else(|| Failure::new(format!("instance {uid} has no notebook")))?;
-        return print(&visible(&address, usize::MAX));
+        let no_notebook = || Failure::new(format!("instance {} has no notebook", target.uid));
+        return print(&visible(&notebook(&instance).ok_or_else(no_notebook)?, usize::MAX));
     }
-    let access = Access::of(&instance);
-    let (Some(host), Some(port)) = (&access.host, access.port) else {
-        return Err(Failure::new(format!("instance {uid} has no SSH address yet")));
-    };
-    let host = &visible(host, usize::MAX);
-    let known_hosts = host_keys::file(&surroundings)?;
-    let strict = host_keys::expect(&known_hosts, &uid, &pins, host, port).await?;
-    let mut ssh = vec![OsString::from("ssh")];
-    let has_password = password(&instance).is_some();
-    for option in options(&uid, &known_hosts, strict, has_password) {
-        ssh.extend(["-o".into(), option.into()]);
-    }
-    ssh.extend(["-p".into(), port.to_string().into(), format!("{USER}@{host}").into()]);
+    let login = Login::new(&target, &instance, &service.surroundings).await?;
+    let mut ssh = login.command();
+    ssh.extend(options.iter().cloned());
+    ssh.push(login.destination());
     ssh.extend(rest.iter().cloned());
     if arguments.print {
         return print(&ssh.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" "));
     }
     check_version().await?;
-    let environment = has_password.then(|| arguments.askpass(&uid, &surroundings)).transpose()?;
-    become_ssh(&ssh, environment.unwrap_or_default()).await
+    become_ssh(&ssh, service.askpass(&login)?).await
 }
 
 fn print(line: &str) -> Result<ExitCode, Failure> {
@@ -160,10 +155,28 @@ struct SshService {
 }
 
 impl SshService {
+    fn new(arguments: &ServiceArguments, surroundings: Surroundings) -> Self {
+        Self { arguments: arguments.clone(), surroundings }
+    }
+
+    fn client(&self) -> Result<Client, Failure> {
+        Ok(Client::new(self.arguments.settings(&self.surroundings.environment(Path::new(".")))?))
+    }
+
+    /// An instance that can be logged in to.
+    async fn running(&self, uid: &str) -> Result<Instance, Failure> {
+        let instance = self.instance(uid).await?;
+        if instance.status == Some(InstanceStatus::Running) {
+            return Ok(instance);
+        }
+        let status = instance.status.as_ref().map_or("in an unknown status", InstanceStatus::as_str);
+        let status = visible(status, usize::MAX);
+        Err(Failure::new(format!("instance {uid} is {status}; only a Running instance can be logged in to")))
+    }
+
     async fn instance(&self, uid: &str) -> Result<Instance, Failure> {
-        let settings = self.arguments.settings(&self.surroundings.environment(Path::new(".")))?;
         let context = Context::within(PATIENCE, &CancellationToken::new());
-        let detail = Client::new(settings).instances().detail(&InstanceUid::new(uid), &context).await;
+        let detail = self.client()?.instances().detail(&InstanceUid::new(uid), &context).await;
         let hint = database_id_hint(uid).map(|hint| format!(" ({hint})")).unwrap_or_default();
         match detail {
             Ok(detail) => Ok(detail.instance),
@@ -173,58 +186,25 @@ impl SshService {
             Err(error) => Err(Failure::because(format!("cannot read instance {uid}{hint}"), error)),
         }
     }
-}
 
-impl Arguments {
-    /// The variables with which ssh asks this program for the password. None of them is secret.
-    fn askpass(&self, uid: &str, surroundings: &Surroundings) -> Result<Vec<(&'static str, OsString)>, Failure> {
-        let program = surroundings.executable.clone().into_os_string();
+    /// The variables with which ssh asks this program for the password of a login. None of them is secret.
+    fn askpass(&self, login: &Login) -> Result<Vec<(&'static str, OsString)>, Failure> {
+        if !login.has_password {
+            return Ok(Vec::new());
+        }
+        let program = self.surroundings.executable.clone().into_os_string();
         let mut variables =
-            vec![("SSH_ASKPASS", program), ("SSH_ASKPASS_REQUIRE", "force".into()), (UID, uid.to_owned().into())];
-        variables.extend(self.service.base_url.as_ref().map(|address| ("DAMODEL_BASE_URL", address.into())));
-        variables.extend(self.service.allow_http.then(|| (ALLOW_HTTP, "1".into())));
-        if let Some(file) = &self.service.ca_certificate_file {
+            vec![("SSH_ASKPASS", program), ("SSH_ASKPASS_REQUIRE", "force".into()), (UID, login.uid.clone().into())];
+        variables.extend(self.arguments.base_url.as_ref().map(|address| ("DAMODEL_BASE_URL", address.into())));
+        variables.extend(self.arguments.allow_http.then(|| (ALLOW_HTTP, "1".into())));
+        if let Some(file) = &self.arguments.ca_certificate_file {
             // The same path as that of this command's own request.
-            let file = surroundings.environment(Path::new(".")).path(file)?;
+            let file = self.surroundings.environment(Path::new(".")).path(file)?;
             let file = std::path::absolute(&file).map_err(|error| Failure::reading(file.display(), error))?;
             variables.push((CA_CERTIFICATE_FILE, file.into_os_string()));
         }
         Ok(variables)
     }
-}
-
-/// ssh's options, which come before the user's. Usual hardenings of a user's own configuration would leave no login, or
-/// keep the keys of instances by addresses that other instances get later.
-fn options(uid: &str, known_hosts: &Path, is_pinned: bool, has_password: bool) -> Vec<String> {
-    let strict = if is_pinned { "yes" } else { "accept-new" };
-    let mut options = vec![
-        format!("HostKeyAlias={uid}"),
-        // Quoted for ssh: a home may have spaces.
-        format!("UserKnownHostsFile=\"{}\"", known_hosts.display()),
-        format!("StrictHostKeyChecking={strict}"),
-    ];
-    let fixed = [
-        "CheckHostIP=no",
-        "HashKnownHosts=no",
-        "UpdateHostKeys=no",
-        "VerifyHostKeyDNS=no",
-        "GlobalKnownHostsFile=/dev/null",
-        "IgnoreUnknown=KnownHostsCommand",
-        "KnownHostsCommand=none",
-        "ControlMaster=no",
-        "ControlPath=none",
-    ];
-    let by_password = [
-        "PreferredAuthentications=password,keyboard-interactive",
-        "PasswordAuthentication=yes",
-        "KbdInteractiveAuthentication=yes",
-        "PubkeyAuthentication=no",
-        "NumberOfPasswordPrompts=1",
-        "BatchMode=no",
-    ];
-    options.extend(fixed.map(str::to_owned));
-    options.extend(by_password.into_iter().filter(|_| has_password).map(str::to_owned));
-    options
 }
 
 /// The password of an instance whose logins take one.
@@ -362,7 +342,8 @@ mod tests {
         let arguments = Arguments::try_parse_from(words).unwrap();
         let surroundings =
             Surroundings { executable: "/damodel".into(), variables: vec![("HOME".into(), "/home/me".into())] };
-        let variables = arguments.askpass("ins-1", &surroundings).unwrap();
+        let service = SshService::new(&arguments.place.service, surroundings);
+        let variables = service.askpass(&Login { has_password: true, ..Login::default() }).unwrap();
         let file = variables.iter().find(|(name, _)| *name == CA_CERTIFICATE_FILE);
         assert_eq!(file.unwrap().1, OsString::from("/home/me/ca.pem"));
     }

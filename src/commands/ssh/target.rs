@@ -17,7 +17,7 @@ pub(super) struct SshTarget {
 }
 
 /// The instances and servers of a state; deposed objects are left out.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct StateView(Vec<StateObject>);
 
 #[derive(Debug)]
@@ -87,6 +87,12 @@ impl StateView {
             pins.extend(pin.filter(|pin| !pins.contains(pin)));
         }
         Ok(SshTarget { uid, pins })
+    }
+
+    /// The addresses of the instance and of its servers.
+    pub(super) fn addresses_of(&self, uid: &str) -> Vec<&str> {
+        let of_it = self.0.iter().filter(|object| object.uid().as_deref() == Some(uid));
+        of_it.map(|object| object.address.as_str()).collect()
     }
 
     fn no_such(&self, address: &str, is_ambiguous: bool) -> Failure {

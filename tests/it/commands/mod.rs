@@ -10,5 +10,5 @@ mod pending;
 mod release;
 mod release_by_name;
 mod review;
-mod ssh;
+pub(crate) mod ssh;
 pub(crate) mod watch;

@@ -33,10 +33,10 @@ use crate::{
 const OTHER: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKtKuIRU8jjUPnTbKmLZX3BVsrUXLkSc2RwTmZCvSFYZ";
 
 /// The user's folder of ssh, for the processes that a test starts.
-struct SshHome(PathBuf);
+pub(crate) struct SshHome(pub(crate) PathBuf);
 
 impl SshHome {
-    fn new(workspace: &Workspace<'_>) -> Option<Self> {
+    pub(crate) fn new(workspace: &Workspace<'_>) -> Option<Self> {
         if !geteuid().is_root() {
             skipped("a folder of ssh for a test takes root");
             return None;
@@ -62,7 +62,7 @@ impl SshHome {
     }
 
     /// A command with this folder.
-    fn command(&self, workspace: &Workspace<'_>, program: &str, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, workspace: &Workspace<'_>, program: &str, arguments: &[&str]) -> Command {
         let prepare = "mount --bind \"$0\" \"$1\" && shift && exec \"$@\"";
         let like = workspace.command(&[]);
         let mut command = Command::new("unshare");
@@ -140,7 +140,7 @@ fn a_password_is_answered_by_the_program_and_ssh_keeps_its_own_words() {
                 &["5001", "id"],
                 "(5001 looks like the database_id of an instance: use its id, damodel_instance.<name>.id)",
             ),
-            (&[], "error: no TARGET. Usage: terraform-provider-damodel ssh [OPTIONS] TARGET [ARGUMENT]...\n"),
+            (&[], "error: no TARGET. Usage: terraform-provider-damodel ssh [OPTIONS] [SSH-OPTION]... TARGET"),
             (&["--print"], "no TARGET"),
             (&["--no-such-option", &uid], "--no-such-option"),
             (&["--token", "t", &uid], "--token"),
@@ -285,6 +285,204 @@ fn chat(port: u16) -> String {
         Ok(answer)
     };
     ask().unwrap_or_default()
+}
+
+/// Options before TARGET, as other programs pass them, and those that would lead elsewhere.
+#[test]
+fn options_of_ssh_may_come_before_the_target() {
+    each(&Site::options(), |workspace, home| {
+        workspace.apply_ok(&config(Instance::new("gpu")));
+        let uid = workspace.state().resource("damodel_instance.gpu").id();
+        // As an editor calls it.
+        let port = free_port().to_string();
+        let words = ["-T", "-D", &port, "-o", "ConnectTimeout=15", "damodel_instance.gpu", "echo in"];
+        let (out, said, code) = home.run(workspace, &words);
+        assert_eq!((out.as_str(), code), ("in\n", Some(0)), "{said}");
+        // The options of this program are stronger.
+        fs::write(home.0.join("known_hosts_damodel"), format!("{uid} {OTHER}\n")).unwrap();
+        let loose = [
+            "-oStrictHostKeyChecking=no",
+            "-oUserKnownHostsFile=/dev/null",
+            "-oHostKeyAlias=x",
+            "-o",
+            "CheckHostIP=yes",
+        ];
+        let (out, said, code) = home.run(workspace, &[&loose[..], &[uid.as_str(), "echo in"]].concat());
+        assert!((out.as_str(), code) == ("", Some(255)) && said.contains("Host key verification failed"), "{said}");
+        let requests = workspace.site.ledger().requests.len();
+        for refused in [
+            &["-p", "22"][..],
+            &["-lme"],
+            &["-vp22"],
+            &["-oHostName=x"],
+            &["-o", "HOSTNAME x"],
+            &["-o", " \"hostname\" = x"],
+        ] {
+            let (out, said, code) = home.run(workspace, &[refused, &[uid.as_str(), "echo in"]].concat());
+            assert_eq!((out.as_str(), code), ("", Some(255)), "{refused:?}: {said}");
+            assert!(said.contains("before TARGET: address, port and user come from the service"), "{said}");
+        }
+        let own = |arguments: &[&str]| ended(Command::new("ssh").args(arguments).output().unwrap());
+        for arguments in [&["-V"][..], &["-Q", "cipher"]] {
+            assert_eq!(home.run(workspace, arguments), own(arguments));
+        }
+        assert_eq!(workspace.site.ledger().requests.len(), requests, "the service was asked");
+    });
+}
+
+/// Each program that uses ssh, with a file that comes back.
+fn copies(workspace: &Workspace<'_>, home: &SshHome, host: &str, by: &[&str]) {
+    let file = workspace.beside("file").display().to_string();
+    fs::write(&file, host).unwrap();
+    let batch = workspace.beside("batch").display().to_string();
+    fs::write(&batch, format!("put {file} by-sftp\n")).unwrap();
+    let [program, argument] = by else { panic!() };
+    let shell = if *program == "ssh" { format!("ssh {argument}") } else { (*program).to_owned() };
+    let with = if *program == "ssh" { ["-F", argument.split_once(' ').unwrap().1] } else { ["-S", program] };
+    for (tool, arguments) in [
+        // The instances of the sandbox have no subsystem.
+        ("scp", vec!["-O", with[0], with[1], &file, &format!("{host}:by-scp")]),
+        ("sftp", vec!["-s", "/usr/lib/openssh/sftp-server", with[0], with[1], "-b", &batch, host]),
+        ("rsync", vec!["-e", &shell, &file, &format!("{host}:by-rsync")]),
+    ] {
+        if Command::new(tool).arg("--version").output().is_err() {
+            skipped(&format!("{tool} is not installed"));
+            continue;
+        }
+        let (out, said, code) = ended(home.command(workspace, tool, &arguments).output().unwrap());
+        assert_eq!(code, Some(0), "{tool}: {out}{said}");
+        let machines = workspace.site.sandbox().machines();
+        let copied = machines.iter().any(|machine| {
+            fs::read_to_string(Path::new(&machine.home).join(format!("by-{tool}"))).is_ok_and(|text| text == host)
+        });
+        assert!(copied, "{tool} to {host}");
+    }
+    // That of `.ci/run`.
+    let ansible = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/openai/bin/ansible");
+    if !ansible.is_file() {
+        skipped("ansible is not installed");
+        return;
+    }
+    let inventory = format!("{host},");
+    let with = if *program == "ssh" {
+        format!("ansible_ssh_common_args='{argument}'")
+    } else {
+        format!("ansible_ssh_executable={program}")
+    };
+    let words = ["all", "-i", &inventory, "-m", "ping", "-e", &with];
+    let mut ansible = home.command(workspace, &ansible.display().to_string(), &words);
+    ansible.env("ANSIBLE_HOME", workspace.beside("ansible")).env("ANSIBLE_PIPELINING", "1");
+    let (out, said, code) = ended(ansible.output().unwrap());
+    assert!(code == Some(0) && out.contains("\"ping\": \"pong\""), "{out}{said}");
+}
+
+/// A program that is ssh for others.
+fn as_ssh(workspace: &Workspace<'_>) -> String {
+    let program = workspace.beside("as-ssh");
+    let cli = workspace.cli.program.display();
+    let text = format!("#!/bin/sh\nexec {BINARY} ssh --cli {cli} --chdir {} \"$@\"\n", workspace.directory().display());
+    fs::write(&program, text).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    program.display().to_string()
+}
+
+#[test]
+fn programs_that_use_ssh_get_in_by_password_and_by_the_printed_block() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = Keys::new(folder.path()).make("own key", &["-t", "ed25519"]);
+    let public = key.with_extension("pub").display().to_string();
+    each(&llama::options(), |workspace, home| {
+        let instances = Instance::new("gpu").set("for_each", "toset([\"a\"])").set("name", "\"gpu\"");
+        workspace.apply_ok(&config(&instances));
+        let address = "damodel_instance.gpu[\"a\"]";
+        let uid = || workspace.state().resource(address).id();
+        copies(workspace, home, &uid(), &[&as_ssh(workspace), ""]);
+
+        let cli = workspace.cli.program.display().to_string();
+        let run = |arguments: &[&str]| {
+            let words = [&["ssh-config", "--cli", &cli][..], arguments].concat();
+            ended(home.command(workspace, BINARY, &words).output().unwrap())
+        };
+        let (plain, said, code) = run(&[address]);
+        assert!(code == Some(0) && said.is_empty(), "{said}");
+        let first = format!("Host {} damodel_instance.gpu-a\n", uid());
+        assert!(
+            plain.starts_with(&first) && plain.contains("  # Programs ask for this instance's password."),
+            "{plain}"
+        );
+        assert!(!plain.contains("IdentityFile"), "{plain}");
+        assert_eq!(run(&["--all"]).0, plain);
+
+        let block = workspace.beside("block").display().to_string();
+        let connect = |name: &str| {
+            let ssh = home.command(workspace, "ssh", &["-F", &block, "-oBatchMode=yes", name, "echo in"]).output();
+            ended(ssh.unwrap())
+        };
+        let line = fs::read_to_string(&public).unwrap();
+        let authorized = || {
+            let machines = workspace.site.sandbox().machines();
+            let machine = machines.iter().find(|machine| machine.uid == uid()).unwrap();
+            let lines = fs::read_to_string(machine.home.join(".ssh/authorized_keys")).unwrap();
+            lines.matches(line.split(' ').nth(1).unwrap()).count()
+        };
+        for round in 1..=2 {
+            for _ in 0..2 {
+                let (out, said, code) = run(&[address, "--authorize", &public]);
+                assert_eq!(code, Some(0), "{said}");
+                fs::write(&block, &out).unwrap();
+                assert!(
+                    out.contains(&format!("  IdentityFile \"{}\"\n  IdentitiesOnly yes\n", key.display())),
+                    "{out}"
+                );
+            }
+            assert_eq!(authorized(), 1);
+            for name in [uid().as_str(), "damodel_instance.gpu-a"] {
+                let (out, said, code) = connect(name);
+                assert_eq!((out.as_str(), code), ("in\n", Some(0)), "{said}");
+            }
+            copies(workspace, home, "damodel_instance.gpu-a", &["ssh", &format!("-F {block}")]);
+            if round == 1 {
+                // Another instance, which has another address.
+                let before = uid();
+                workspace.run_ok(&[
+                    "apply",
+                    "-auto-approve",
+                    "-no-color",
+                    "-input=false",
+                    &format!("-replace={address}"),
+                ]);
+                assert_ne!(before, uid());
+            }
+        }
+        let all = [fs::read_to_string(&block).unwrap(), home.known_hosts()].concat();
+        for secret in workspace.site.secrets() {
+            assert!(!all.contains(&secret), "{secret}");
+        }
+        // Nothing is printed if one of them fails.
+        let own = key.display().to_string();
+        for (arguments, code, words) in [
+            (&[address, "ins-none"][..], 1, "no instance with the UID ins-none"),
+            (&[address, "damodel_instance.none"], 1, "damodel_instance.none is not in the state"),
+            (&["ins-none", "--authorize", &own], 1, "is a private key: --authorize takes the public one"),
+            (&[], 2, "required"),
+            (&["--all", address], 2, "cannot be used with"),
+        ] {
+            let (out, said, ended) = run(arguments);
+            assert_eq!((out.as_str(), ended), ("", Some(code)), "{arguments:?}: {said}");
+            assert!(said.contains(words), "{said}");
+        }
+        for machine in workspace.site.sandbox().machines() {
+            let file = Path::new(&machine.home).join(".ssh/authorized_keys");
+            let _ = fs::remove_file(&file);
+            fs::create_dir_all(&file).unwrap();
+        }
+        let (out, said, code) = run(&[address, "--authorize", &public]);
+        assert_eq!((out.as_str(), code), ("", Some(1)), "{said}");
+        assert!(said.contains("authorized_keys is not a file"), "{said}");
+        workspace.site.set(StateList::Instances, &uid(), &json!({"status": "Stopped"}));
+        let (out, said, code) = run(&[&uid()]);
+        assert!(out.is_empty() && code == Some(1) && said.contains("is Stopped"), "{said}");
+    });
 }
 
 /// A jump host that lets the user in without a question, and rsync.

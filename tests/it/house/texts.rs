@@ -111,8 +111,20 @@ fn help(arguments: &[&str]) -> String {
 #[test]
 fn no_text_holds_a_word_that_is_avoided() {
     let avoided = AVOIDED.map(|(words, instead)| (Regex::new(&format!("(?i){words}")).unwrap(), instead));
-    let commands =
-        ["audit", "demo", "docs", "expire", "install", "pending", "release", "review", "sandbox", "ssh", "watch"];
+    let commands = [
+        "audit",
+        "demo",
+        "docs",
+        "expire",
+        "install",
+        "pending",
+        "release",
+        "review",
+        "sandbox",
+        "ssh",
+        "ssh-config",
+        "watch",
+    ];
     let helps = commands.map(|command| (format!("{command} --help"), help(&[command])));
     let values = Regex::new(r"\{[^}]*\}").unwrap();
     let mut broken = String::new();
