@@ -9,8 +9,8 @@ output "model_name" {
 }
 
 output "forward" {
-  description = "The SSH command that forwards the server's port to this computer."
-  value       = "ssh -N -L ${damodel_llama_server.chat.port}:127.0.0.1:${damodel_llama_server.chat.port} -p ${damodel_instance.gpu.ssh_port} root@${damodel_instance.gpu.ssh_host}"
+  description = "The command that forwards the server's port to this computer."
+  value       = "terraform-provider-damodel ssh ${damodel_instance.gpu.id} -N -L ${damodel_llama_server.chat.port}:127.0.0.1:${damodel_llama_server.chat.port}"
 }
 
 output "host_key" {

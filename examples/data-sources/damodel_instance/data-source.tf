@@ -29,5 +29,5 @@ data "damodel_instance" "notebook" {
 }
 
 output "ssh_command" {
-  value = "ssh -p ${data.damodel_instance.notebook.ssh_port} root@${data.damodel_instance.notebook.ssh_host}"
+  value = "terraform-provider-damodel ssh ${data.damodel_instance.notebook.id}"
 }

@@ -1,20 +1,28 @@
-output "forwards" {
-  description = "The SSH command of each server that makes it a local port of the gateway."
-  value = {
-    for name, port in var.members : name => join(" ", [
-      "ssh -N -o ExitOnForwardFailure=yes -o ServerAliveInterval=15 -o UserKnownHostsFile=known_hosts",
-      "-L 127.0.0.1:${port}:127.0.0.1:${damodel_llama_server.member[name].port}",
-      "-p ${damodel_instance.member[name].ssh_port} root@${damodel_instance.member[name].ssh_host}",
+locals {
+  forwards = {
+    for name, server in damodel_llama_server.member : name => join(" ", [
+      "ssh ${server.instance_id} -N -o ExitOnForwardFailure=yes -o ServerAliveInterval=15",
+      "-L 127.0.0.1:${var.members[name]}:127.0.0.1:${server.port}",
     ])
   }
 }
 
+output "forwards" {
+  description = "The command that makes each server a local port of the gateway."
+  value       = { for name, forward in local.forwards : name => "terraform-provider-damodel ${forward}" }
+}
+
+output "units" {
+  description = "The systemd unit that keeps each of these commands running."
+  value = {
+    for name, forward in local.forwards :
+    name => templatefile("${path.module}/forward.service.tftpl", { name = name, command = "${var.program} ${forward}" })
+  }
+}
+
 output "known_hosts" {
-  description = "The host keys that were pinned, for ssh."
-  value = join("", [
-    for name, server in damodel_llama_server.member :
-    "[${damodel_instance.member[name].ssh_host}]:${damodel_instance.member[name].ssh_port} ${server.host_key}\n"
-  ])
+  description = "The host keys that were pinned, for ~/.ssh/known_hosts_damodel."
+  value       = join("", [for server in damodel_llama_server.member : "${server.instance_id} ${server.host_key}\n"])
 }
 
 output "caddyfile" {

@@ -47,6 +47,12 @@ variable "request_buffers" {
   default     = "request_buffers 16MiB"
 }
 
+variable "program" {
+  description = "The path of this provider's program on the gateway."
+  type        = string
+  default     = "/usr/local/bin/terraform-provider-damodel"
+}
+
 variable "chat_key" {
   description = "The key that clients send. The state contains it."
   type        = string

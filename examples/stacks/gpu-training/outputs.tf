@@ -10,5 +10,5 @@ output "hourly_cost" {
 
 output "ssh_command" {
   description = "How to log in."
-  value       = one([for it in damodel_instance.trainer : "ssh -p ${it.ssh_port} root@${it.ssh_host}"])
+  value       = one([for it in damodel_instance.trainer : "terraform-provider-damodel ssh ${it.id}"])
 }

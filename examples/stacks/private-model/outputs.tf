@@ -1,6 +1,6 @@
 output "login" {
   description = "How to log in, to copy the model to the disk."
-  value       = "ssh -p ${damodel_instance.gpu.ssh_port} root@${damodel_instance.gpu.ssh_host}"
+  value       = "terraform-provider-damodel ssh ${damodel_instance.gpu.id}"
 }
 
 output "host_key" {

@@ -2,7 +2,7 @@
 
 use std::{
     env, fs,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
@@ -17,7 +17,10 @@ use super::{
     examples,
     stage::{Stage, each_stage},
 };
-use crate::support::{ports::free_port, record::skipped, terraform::Run, wait::wait_for};
+use crate::{
+    commands::ssh::SshHome,
+    support::{plugin::BINARY, ports::free_port, record::skipped, terraform::Run, wait::wait_for},
+};
 
 /// A chat in pieces, with the settings of the environment; and one with a wrong key.
 const CLIENT: &str = r#"
@@ -153,21 +156,15 @@ fn an_openai_client_uses_the_servers_behind_the_gateway() {
         );
         checked(here("caddy", &["validate", "--config", "Caddyfile"]));
 
-        let secrets = stage.site.sandbox().state_with_secrets();
+        let Some(home) = SshHome::new(stage.workspace) else { return };
+        fs::copy(stage.path("known_hosts"), home.0.join("known_hosts_damodel")).unwrap();
         let mut forwards = ["a", "b"].map(|name| {
-            let uid = stage.id_of(&format!("damodel_instance.member[{name:?}]"));
-            let instances = secrets["instances"].as_array().unwrap();
-            let instance = instances.iter().find(|instance| instance["uid"] == uid).unwrap();
-            let password = instance["ssh_password"].as_str().unwrap();
-            let askpass = stage.path(&format!("askpass-{name}"));
-            fs::write(&askpass, format!("#!/bin/sh\necho '{password}'\n")).unwrap();
-            fs::set_permissions(&askpass, fs::Permissions::from_mode(0o700)).unwrap();
-            let line = state.output("forwards")[name].as_str().unwrap().to_owned();
+            let unit = state.output("units")[name].as_str().unwrap().to_owned();
+            let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+            assert!(line.ends_with(state.output("forwards")[name].as_str().unwrap().split_once(' ').unwrap().1));
             let words: Vec<_> = line.split(' ').collect();
-            let mut command = here(words[0], &["-F", "none", "-o", "StrictHostKeyChecking=yes"]);
-            command.args(["-o", "PubkeyAuthentication=no"]).args(&words[1..]);
-            command.env("SSH_ASKPASS", askpass).env("SSH_ASKPASS_REQUIRE", "force").env_remove("SSH_AUTH_SOCK");
-            Some(Service::start(&mut command))
+            assert_eq!(words[0], "/usr/local/bin/terraform-provider-damodel");
+            Some(Service::start(&mut home.command(stage.workspace, BINARY, &words[1..])))
         });
         let metrics = |port: u16, key: &str| {
             let address = format!("http://127.0.0.1:{port}/metrics");

@@ -13,6 +13,7 @@ use std::{
     collections::BTreeSet,
     env, fs,
     io::{self, Write},
+    net::TcpStream,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
@@ -31,9 +32,14 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use self::stage::{Stage, each_stage, is_import_block};
-use crate::support::{
-    plugin::BINARY,
-    terraform::{Installation, Run, Site, Workspace, each_cli, each_cli_since},
+use crate::{
+    commands::ssh::SshHome,
+    support::{
+        plugin::BINARY,
+        ports::free_port,
+        terraform::{Installation, Run, Site, Workspace, each_cli, each_cli_since},
+        wait::wait_until,
+    },
 };
 
 fn examples() -> PathBuf {
@@ -69,6 +75,7 @@ fn prove(stage: &Stage<'_>) {
     let count: usize = expected.map(|summary| applied.matches(&format!("Warning: {summary}")).count()).iter().sum();
     assert_eq!(applied.matches("Warning:").count(), count, "{example}: {applied}");
     stage.workspace.settled();
+    run_printed(stage);
     if let Ok(script) = fs::read_to_string(stage.path("import.sh")) {
         for file in files(stage.example).iter().filter(|file| is_import_block(file)) {
             import_by_block(stage, file, &script);
@@ -77,6 +84,51 @@ fn prove(stage: &Stage<'_>) {
     }
     stage.run(&["destroy", "-no-color", "-auto-approve"]);
     assert_eq!(stage.living(), before, "{example}");
+}
+
+/// Runs each command that the outputs print: it logs in, and a tunnel is open.
+fn run_printed(stage: &Stage<'_>) {
+    let outputs: Value = serde_json::from_str(&stage.run(&["output", "-json"])).unwrap();
+    let mut texts = Vec::new();
+    let mut values: Vec<&Value> = outputs.as_object().unwrap().values().map(|output| &output["value"]).collect();
+    while let Some(value) = values.pop() {
+        match value {
+            Value::String(text) => texts.push(text.clone()),
+            Value::Array(list) => values.extend(list),
+            Value::Object(map) => values.extend(map.values()),
+            _ => {}
+        }
+    }
+    assert!(!texts.iter().any(|text| text.starts_with("ssh ")), "{texts:?}");
+    let mut commands = texts.iter().filter_map(|text| text.strip_prefix("terraform-provider-damodel ")).peekable();
+    if commands.peek().is_none() {
+        return;
+    }
+    let Some(home) = SshHome::new(stage.workspace) else { return };
+    for line in commands {
+        let port = free_port();
+        let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let tunnel = words.iter().position(|word| word == "-L").map(|at| at + 1);
+        match tunnel {
+            Some(at) => {
+                // The port of the example may be in use here.
+                let (_, end) = words[at].rsplit_once(":127.0.0.1:").unwrap();
+                words[at] = format!("{port}:127.0.0.1:{end}");
+            }
+            None => words.push("true".to_owned()),
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut command = home.command(stage.workspace, BINARY, &words);
+        if tunnel.is_none() {
+            let run = Run::of(command.output().unwrap());
+            assert_eq!(run.code, Some(0), "{line}: {}", run.stderr);
+            continue;
+        }
+        let mut running = command.spawn().unwrap();
+        wait_until("the tunnel is open", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        running.kill().unwrap();
+        running.wait().unwrap();
+    }
 }
 
 /// Removes the example's resource from the state and imports it again by its script, with the real id.
