@@ -173,11 +173,16 @@ fn the_password_is_nowhere_but_in_the_answer() {
         fs::set_permissions(folder.join("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = home.ssh(workspace, &["damodel_instance.gpu", "cat /proc/self/environ"]);
         let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
-        let (out, said, code) = ended(command.env("PATH", path).output().unwrap());
+        let (out, said, code) = ended(command.env("PATH", &path).output().unwrap());
         assert_eq!(code, Some(0), "{said}");
+        let key = Keys::new(&folder).make("laptop", &["-t", "ed25519"]).with_extension("pub").display().to_string();
+        let cli = workspace.cli.program.display().to_string();
+        let words = ["ssh-config", "--cli", &cli, "damodel_instance.gpu", "--authorize", &key];
+        let (block, told, code) = ended(home.command(workspace, BINARY, &words).env("PATH", &path).output().unwrap());
+        assert_eq!(code, Some(0), "{told}");
         let seen = fs::read_to_string(record).unwrap();
-        assert!(seen.contains("SSH_ASKPASS_REQUIRE=force"), "{seen}");
-        let all = [seen, out, said, home.known_hosts()].concat();
+        assert_eq!(seen.matches("SSH_ASKPASS_REQUIRE=force").count(), 2, "{seen}");
+        let all = [seen, out, said, block, told, home.known_hosts()].concat();
         let token = workspace.site.token().to_owned();
         for secret in workspace.site.secrets() {
             // The token is the user's own variable.
