@@ -7,22 +7,21 @@ use std::{
     time::Duration,
 };
 
-use backon::{ExponentialBuilder, Retryable};
 use reqwest::{
     StatusCode,
     header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, RANGE, USER_AGENT},
-    redirect, retry,
+    redirect,
 };
 use secrecy::{ExposeSecret, SecretString};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use url::Url;
 
 use crate::api::{
     error::Cause,
     proxies::Proxies,
-    retry::retry_after,
-    settings::{Settings, is_loopback, names_a_host},
-    transport::{roots, trusting},
+    retry::{PIECE, retry_after},
+    settings::{Random, Settings, is_loopback, names_a_host},
+    transport::HttpOptions,
 };
 
 /// The largest number of redirects.
@@ -99,6 +98,7 @@ pub struct RemoteFile {
     token: Option<HeaderValue>,
     /// [`Settings::max_retries`].
     max_retries: usize,
+    random: Random,
     /// When the caller stops waiting.
     deadline: Option<Instant>,
     proxies: Proxies,
@@ -143,26 +143,21 @@ impl RemoteFile {
     /// [`RemoteError::BadAddress`], [`RemoteError::Impossible`].
     pub fn new(address: &str, settings: &Settings) -> Result<Self, RemoteError> {
         let url = Self::address(address)?;
-        let timeout = settings.request_timeout;
-        let builder = || {
-            let builder = settings.proxies.set(reqwest::Client::builder());
-            builder
-                .redirect(redirect::Policy::custom(follow))
-                .retry(retry::never())
-                .referer(false)
-                .connect_timeout((timeout / 2).min(Duration::from_secs(10)))
-                .timeout(timeout)
-        };
-        let client = if url.scheme() == "http" {
-            builder().tls_certs_only([]).build().map_err(|error| Cause::new(error).to_string())
-        } else {
-            roots(settings.extra_roots_pem.as_deref()).and_then(|roots| trusting(roots, builder))
-        };
-        let client = client.map_err(RemoteError::Impossible)?;
-        let user_agent = settings.user_agent.to_string();
-        let (max_retries, proxies) = (settings.max_retries, settings.proxies.clone());
-        let (versions, has_no_tags) = (Arc::default(), false);
-        Ok(Self { client, url, user_agent, token: None, max_retries, deadline: None, proxies, versions, has_no_tags })
+        let options = HttpOptions::of(settings, url.scheme() == "http");
+        let client = options
+            .build(|builder| builder.redirect(redirect::Policy::custom(follow)).timeout(options.request_timeout));
+        Ok(Self {
+            client: client.map_err(RemoteError::Impossible)?,
+            url,
+            user_agent: settings.user_agent.to_string(),
+            token: None,
+            max_retries: settings.max_retries,
+            random: settings.random.clone(),
+            deadline: None,
+            proxies: options.proxies,
+            versions: Arc::default(),
+            has_no_tags: false,
+        })
     }
 
     /// The same file, of which no version is known yet.
@@ -219,23 +214,22 @@ impl RemoteFile {
     }
 
     async fn piece(&self, path: &str, offset: u64, length: usize) -> Result<(Vec<u8>, u64), RemoteError> {
-        let pauses = ExponentialBuilder::new()
-            .with_min_delay(Duration::from_millis(250))
-            .with_max_delay(Duration::from_secs(5))
-            .with_jitter()
-            .with_max_times(self.max_retries);
-        (|| self.request(path, offset, length))
-            .retry(pauses)
-            .when(RemoteError::may_pass)
-            .adjust(|error, pause| match error {
-                RemoteError::Limited { wait } => {
-                    let pause = pause?.max(wait.unwrap_or_default());
-                    // The error names the pace, and a caller who gives up first would not.
-                    self.deadline.is_none_or(|deadline| Instant::now() + pause < deadline).then_some(pause)
+        let mut waits = PIECE.tries(self.max_retries).waits(&self.random);
+        loop {
+            let error = match self.request(path, offset, length).await {
+                Err(error) if error.may_pass() => error,
+                settled => return settled,
+            };
+            let Some(mut wait) = waits.next() else { return Err(error) };
+            if let RemoteError::Limited { wait: asked } = &error {
+                wait = wait.max(asked.unwrap_or_default());
+                // The error names the pace, and a caller who gives up first would not.
+                if self.deadline.is_some_and(|deadline| deadline <= Instant::now() + wait) {
+                    return Err(error);
                 }
-                _ => pause,
-            })
-            .await
+            }
+            sleep(wait).await;
+        }
     }
 
     async fn request(&self, path: &str, offset: u64, length: usize) -> Result<(Vec<u8>, u64), RemoteError> {

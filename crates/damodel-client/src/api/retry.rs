@@ -1,4 +1,5 @@
-//! The schedules of repeated requests, the service's Retry-After, and the limit on concurrent requests.
+//! The rules of repetition: which requests are sent again, the schedules, the service's Retry-After, and the limit on
+//! concurrent requests.
 
 use std::time::Duration;
 
@@ -9,7 +10,12 @@ use tokio::{
     time::Instant,
 };
 
-use super::settings::{Random, Settings};
+use super::{
+    code::Code,
+    endpoint::Effect,
+    error::Error,
+    settings::{Random, Settings},
+};
 
 /// Whether a failed request is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +26,61 @@ pub(crate) enum Retry {
     UnlessTooMuch,
     /// Not at all: the caller has a schedule of its own.
     Never,
+}
+
+impl Error {
+    /// Whether a retry may succeed and can do no harm.
+    ///
+    /// For reads and repeatable changes: failed connections, lost answers, 429, 5xx, 100014 and truncated answers. For
+    /// creates: only errors with [`Error::nothing_was_processed`]. A rejected token is handled before this check and is
+    /// final here.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        let Some(endpoint) = self.endpoint() else {
+            return false;
+        };
+        if self.refuses_token() {
+            return false;
+        }
+        if endpoint.effect() == Effect::Creates {
+            return self.nothing_was_processed();
+        }
+        match self {
+            Self::NeverSent { .. } | Self::NoAnswer { .. } | Self::Undecodable(_) => true,
+            Self::UndocumentedStatus(answer) => is_transient(answer.status),
+            Self::Service(error) => match error.code {
+                Code::InternalError => true,
+                Code::Other(_) => is_transient(error.status),
+                _ => self.is_limited(),
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether the service certainly processed nothing: the connection failed, 429, or a refused token.
+    ///
+    /// Never for 5xx, 100014 or a timeout: an object may have been created.
+    #[must_use]
+    pub fn nothing_was_processed(&self) -> bool {
+        matches!(self, Self::NeverSent { .. })
+            || self.is_limited()
+            || self.refuses_token()
+            || self.service().is_some_and(|error| error.code == Code::InvalidToken)
+    }
+
+    /// Whether the service asks for fewer requests (429).
+    pub(super) fn is_limited(&self) -> bool {
+        match self {
+            Self::Service(error) => error.status == 429,
+            Self::UndocumentedStatus(answer) => answer.status == 429,
+            _ => false,
+        }
+    }
+}
+
+/// Whether another answer may follow this status.
+fn is_transient(status: u16) -> bool {
+    status == 408 || status == 425 || status == 429 || status >= 500
 }
 
 /// A schedule of waits. Each is lengthened by up to as much again at random.
@@ -40,6 +101,8 @@ pub(crate) const STOCK: Schedule = Schedule::new(5000, 2, 60_000, ENDLESS);
 pub(crate) const ROUNDS: Schedule = Schedule::new(500, 2, 1000, 5);
 /// While the service is busy with another request of the same kind.
 pub(crate) const BUSY: Schedule = Schedule::new(2000, 2, 20_000, ENDLESS);
+/// Between requests for a piece of a file at an address; `tries` is the setting's.
+pub(super) const PIECE: Schedule = Schedule::new(250, 2, 5000, 0);
 /// Between looks for an object whose create returned no id.
 pub(crate) const SEARCH: Schedule = Schedule::new(500, 2, 10_000, ENDLESS);
 /// After failed looks of the poller.

@@ -117,30 +117,26 @@ pub trait Transport: Send + Sync {
 
 /// HTTP with reqwest. The clients are built on first use: loading certificates takes time and may fail.
 pub(super) struct Http {
-    options: Options,
+    options: HttpOptions,
     pooled: Mutex<Option<reqwest::Client>>,
     /// For creates: each request has a connection of its own. A pooled connection that the service has closed fails
     /// after bytes were sent, and then it is unknown whether they arrived.
     fresh: Mutex<Option<reqwest::Client>>,
 }
 
-struct Options {
-    request_timeout: Duration,
+/// The settings of an HTTP client.
+pub(super) struct HttpOptions {
+    pub(super) request_timeout: Duration,
     extra_roots_pem: Option<Vec<u8>>,
     plain: bool,
-    proxies: Proxies,
+    pub(super) proxies: Proxies,
 }
 
 impl Http {
     pub(super) fn new(settings: &Settings) -> Self {
         let base = settings.base_url.as_ref();
         Self {
-            options: Options {
-                request_timeout: settings.request_timeout,
-                extra_roots_pem: settings.extra_roots_pem.clone(),
-                plain: base.is_some_and(|base| base.is_plain()),
-                proxies: settings.proxies.clone(),
-            },
+            options: HttpOptions::of(settings, base.is_some_and(|base| base.is_plain())),
             pooled: Mutex::new(None),
             fresh: Mutex::new(None),
         }
@@ -168,33 +164,58 @@ impl Http {
         if let Some(client) = &*slot {
             return Ok(client.clone());
         }
-        let client = self.options.build(effect).map_err(SendFailure::Impossible)?;
+        let client = self.options.build(|builder| {
+            let builder = builder
+                .redirect(redirect::Policy::none())
+                .https_only(!self.options.plain)
+                .pool_idle_timeout(Duration::from_secs(20));
+            if effect == Effect::Creates { builder.http1_only().pool_max_idle_per_host(0) } else { builder }
+        });
+        let client = client.map_err(SendFailure::Impossible)?;
         Ok(slot.insert(client).clone())
     }
 }
 
-impl Options {
-    fn build(&self, effect: Effect) -> Result<reqwest::Client, String> {
+impl HttpOptions {
+    /// Those of the settings, for addresses with plain http or for others.
+    pub(super) fn of(settings: &Settings, plain: bool) -> Self {
+        Self {
+            request_timeout: settings.request_timeout,
+            extra_roots_pem: settings.extra_roots_pem.clone(),
+            plain,
+            proxies: settings.proxies.clone(),
+        }
+    }
+
+    /// A client, to which `more` adds what differs between the uses.
+    ///
+    /// # Errors
+    ///
+    /// Extra root certificates that are none; no client can be built, for example without any root certificate.
+    pub(super) fn build(
+        &self,
+        more: impl Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+    ) -> Result<reqwest::Client, String> {
+        // Shorter than the request timeout: a failed connection is then reported as one, not as a lost answer.
+        let connect = (self.request_timeout / 2).min(Duration::from_secs(10));
+        let builder = || {
+            let builder = self.proxies.set(reqwest::Client::builder());
+            more(builder.retry(retry::never()).referer(false).connect_timeout(connect))
+        };
         let roots = roots(self.extra_roots_pem.as_deref())?;
         if self.plain {
             // Plain http needs no certificate store, and must work on a computer without one.
-            return self.builder(effect).tls_certs_only([]).build().map_err(|error| Cause::new(error).to_string());
+            return builder().tls_certs_only([]).build().map_err(|error| Cause::new(error).to_string());
         }
-        trusting(roots, || self.builder(effect))
-    }
-
-    fn builder(&self, effect: Effect) -> reqwest::ClientBuilder {
-        // Shorter than the request timeout: a failed connection is then reported as one, not as a lost answer.
-        let connect = (self.request_timeout / 2).min(Duration::from_secs(10));
-        let builder = self.proxies.set(reqwest::Client::builder());
-        let builder = builder
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .referer(false)
-            .https_only(!self.plain)
-            .connect_timeout(connect)
-            .pool_idle_timeout(Duration::from_secs(20));
-        if effect == Effect::Creates { builder.http1_only().pool_max_idle_per_host(0) } else { builder }
+        let merged = builder().tls_certs_merge(roots.clone()).build();
+        match merged {
+            Ok(client) => Ok(client),
+            // A computer without a certificate store can still trust the given roots.
+            Err(_) if !roots.is_empty() => {
+                builder().tls_certs_only(roots).build().map_err(|error| Cause::new(error).to_string())
+            }
+            Err(error) => Err(Cause::new(error).to_string()),
+        }
     }
 }
 
@@ -203,7 +224,7 @@ impl Options {
 /// # Errors
 ///
 /// Text that is not a PEM bundle, or has no certificate.
-pub(super) fn roots(pem: Option<&[u8]>) -> Result<Vec<Certificate>, String> {
+fn roots(pem: Option<&[u8]>) -> Result<Vec<Certificate>, String> {
     let Some(pem) = pem else { return Ok(Vec::new()) };
     let certificates = Certificate::from_pem_bundle(pem)
         .map_err(|error| format!("the extra root certificates are not in PEM format: {}", Cause::new(error)))?;
@@ -211,26 +232,6 @@ pub(super) fn roots(pem: Option<&[u8]>) -> Result<Vec<Certificate>, String> {
         return Err("the file of the extra root certificates contains no certificate in PEM format".to_owned());
     }
     Ok(certificates)
-}
-
-/// A client that trusts this computer's root certificates and the given ones.
-///
-/// # Errors
-///
-/// No client can be built, for example without any root certificate.
-pub(super) fn trusting(
-    roots: Vec<Certificate>,
-    builder: impl Fn() -> reqwest::ClientBuilder,
-) -> Result<reqwest::Client, String> {
-    let merged = builder().tls_certs_merge(roots.clone()).build();
-    match merged {
-        Ok(client) => Ok(client),
-        // A computer without a certificate store can still trust the given roots.
-        Err(_) if !roots.is_empty() => {
-            builder().tls_certs_only(roots).build().map_err(|error| Cause::new(error).to_string())
-        }
-        Err(error) => Err(Cause::new(error).to_string()),
-    }
 }
 
 #[async_trait]

@@ -5,7 +5,7 @@ mod tests;
 
 use std::{fmt, io, path::PathBuf, sync::Arc, time::Duration};
 
-use crate::api::{code::Code, endpoint::Effect, endpoint::Endpoint};
+use crate::api::{code::Code, endpoint::Endpoint};
 
 /// An error of this layer.
 ///
@@ -115,34 +115,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a retry may succeed and can do no harm.
-    ///
-    /// For reads and repeatable changes: failed connections, lost answers, 429, 5xx, 100014 and truncated answers. For
-    /// creates: only errors with [`Error::nothing_was_processed`]. A rejected token is handled before this check and is
-    /// final here.
-    #[must_use]
-    pub fn is_retryable(&self) -> bool {
-        let Some(endpoint) = self.endpoint() else {
-            return false;
-        };
-        if self.refuses_token() {
-            return false;
-        }
-        if endpoint.effect() == Effect::Creates {
-            return self.nothing_was_processed();
-        }
-        match self {
-            Self::NeverSent { .. } | Self::NoAnswer { .. } | Self::Undecodable(_) => true,
-            Self::UndocumentedStatus(answer) => is_transient(answer.status),
-            Self::Service(error) => match error.code {
-                Code::InternalError => true,
-                Code::Other(_) => is_transient(error.status),
-                _ => self.is_limited(),
-            },
-            _ => false,
-        }
-    }
-
     /// Whether the service refused the token: 100006, or a 401 without a code. The chat endpoint has another
     /// credential.
     #[must_use]
@@ -162,26 +134,6 @@ impl Error {
             Self::NoAnswer { cause, .. } => cause.0.is::<TooMuch>(),
             Self::UndocumentedStatus(answer) => answer.status == 504,
             Self::Service(error) => matches!(error.code, Code::Other(_)) && error.status == 504,
-            _ => false,
-        }
-    }
-
-    /// Whether the service certainly processed nothing: the connection failed, 429, or a refused token.
-    ///
-    /// Never for 5xx, 100014 or a timeout: an object may have been created.
-    #[must_use]
-    pub fn nothing_was_processed(&self) -> bool {
-        matches!(self, Self::NeverSent { .. })
-            || self.is_limited()
-            || self.refuses_token()
-            || self.service().is_some_and(|error| error.code == Code::InvalidToken)
-    }
-
-    /// Whether the service asks for fewer requests (429).
-    pub(super) fn is_limited(&self) -> bool {
-        match self {
-            Self::Service(error) => error.status == 429,
-            Self::UndocumentedStatus(answer) => answer.status == 429,
             _ => false,
         }
     }
@@ -271,10 +223,6 @@ impl Error {
             _ => None,
         }
     }
-}
-
-fn is_transient(status: u16) -> bool {
-    status == 408 || status == 425 || status == 429 || status >= 500
 }
 
 /// Why an answer may be too much for one request.
