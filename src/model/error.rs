@@ -1,6 +1,7 @@
 //! The error of a model file that was not read.
 
-use super::read::MAX_HEADER;
+/// The largest total size of all headers of a model, in bytes.
+pub const MAX_HEADER: u64 = 256 << 20;
 
 /// The error of a model file that was not read.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,7 @@ mod memory;
 mod read;
 
 pub use self::{
-    error::{Error, FileFault, described},
+    error::{Error, FileFault, MAX_HEADER, described},
     memory::{CacheType, InvalidOption, Memory, ServerOptions, largest_context, memory, refused},
-    read::{GgufModel, MAX_HEADER, ModelBytes, read},
+    read::{GgufModel, ModelBytes, read},
 };

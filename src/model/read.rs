@@ -7,7 +7,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Error, FileFault,
+    Error, FileFault, MAX_HEADER,
     header::{ARCHITECTURE, Header, Keys, MAX_LAYERS, Numbers, Tensors},
 };
 use crate::model::memory::Architecture;
@@ -242,9 +242,6 @@ pub(super) fn part(first: &str, number: u64, count: u64) -> Option<String> {
     let stem = first.strip_suffix(&format!("-00001-of-{count:05}.gguf"))?;
     Some(format!("{stem}-{number:05}-of-{count:05}.gguf"))
 }
-
-/// The largest total size of all headers of a model, in bytes.
-pub const MAX_HEADER: u64 = 256 << 20;
 
 /// The first read; a longer header is read in pieces of doubling size.
 const FIRST_PIECE: usize = 64 << 10;

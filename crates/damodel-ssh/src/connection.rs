@@ -26,7 +26,6 @@ use crate::{
     host_key::{self, algorithms, others},
     identity::{self, Identities},
     login::login,
-    session::patience,
 };
 
 /// A connection after its login.
@@ -227,6 +226,12 @@ fn not_opened(failure: ChannelOpenFailure, host: &str, port: u16) -> Error {
         }
         ChannelOpenFailure::Other { reason, .. } => Error::Refused { host, port, reason: said(&reason) },
     }
+}
+
+/// The time limit of a login, and of its test command: a directory service that is slow would be as slow again in the
+/// next attempt. A tenth of the time is left, so that the error names the step.
+pub(super) fn patience(limits: &SessionLimits, deadline: Instant) -> Duration {
+    limits.connect.max(deadline.saturating_duration_since(Instant::now()).mul_f64(0.9))
 }
 
 /// Connects to the first address that accepts. Each has an equal part of the time that is left: one that drops all

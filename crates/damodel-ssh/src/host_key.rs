@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use russh::keys::{Algorithm, EcdsaCurve, HashAlg, PublicKey, ssh_key::Fingerprint};
 
-use crate::{Error, identity::clean};
+use crate::Error;
 
 /// The accepted algorithms in order of preference if the pin names none. Signatures over SHA-1 are excluded.
 const ALGORITHMS: [Algorithm; 6] = [
@@ -161,6 +161,16 @@ fn is_kind_of_key(word: &str) -> bool {
 
 fn bad(reason: &str) -> Error {
     Error::BadPin { reason: reason.to_owned() }
+}
+
+/// The text of a key without what its way here added: indentation of here-documents, Windows line ends, a byte order
+/// mark, and the line breaks of one line that JSON and .env files write as `\n`.
+pub(super) fn clean(text: &str) -> String {
+    let is_space = |c: char| c.is_whitespace() || c == '\u{feff}';
+    let text = text.trim_matches(is_space);
+    let line_break = if text.contains('\n') { "\n" } else { "\\n" };
+    let lines = text.split(line_break).map(|line| line.trim_end_matches("\\r").trim_matches(is_space));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use russh::{
 use secrecy::{ExposeSecret, SecretString};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, join, sink};
 
-use super::{Credentials, Error, error::said, login::LoginUnderWay, short_key::ShortKey};
+use super::{Credentials, Error, error::said, host_key::clean, login::LoginUnderWay, short_key::ShortKey};
 
 /// The keys of a target.
 pub(super) struct Identities {
@@ -140,16 +140,6 @@ fn no_utf_8(content: &[u8]) -> &'static str {
         }
         _ => "it is not text",
     }
-}
-
-/// The text of a key without what its way here added: indentation of here-documents, Windows line ends, a byte order
-/// mark, and the line breaks of one line that JSON and .env files write as `\n`.
-pub(super) fn clean(text: &str) -> String {
-    let is_space = |c: char| c.is_whitespace() || c == '\u{feff}';
-    let text = text.trim_matches(is_space);
-    let line_break = if text.contains('\n') { "\n" } else { "\\n" };
-    let lines = text.split(line_break).map(|line| line.trim_end_matches("\\r").trim_matches(is_space));
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn private_key(text: &SecretString, what: &str) -> Result<PrivateKey, Error> {

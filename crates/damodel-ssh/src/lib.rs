@@ -23,6 +23,7 @@ mod identity;
 mod login;
 mod session;
 mod short_key;
+mod stream;
 
 use std::{
     path::PathBuf,
@@ -35,10 +36,11 @@ use secrecy::SecretString;
 pub use self::{
     error::Error,
     exec::{Exit, Output},
-    forward::{Forward, Stream},
+    forward::Forward,
     host_key::{HostKey, Pin},
     http::Body,
     session::{Link, Session, connect, log_in},
+    stream::Stream,
 };
 
 /// The limits of a session. All have a safe default; the deadline of [`connect`] overrides them.

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Error, HostKey, Output, Pin, SessionLimits, Stream, Target,
-    connection::{Connection, Hop},
+    connection::{Connection, Hop, patience},
 };
 
 /// The largest number of concurrent commands. sshd accepts ten sessions (MaxSessions); further ones wait.
@@ -263,12 +263,6 @@ async fn attempt(hop: &Hop, limits: &SessionLimits, deadline: Instant, wanted: W
         ready(&connection, limits, deadline).await?;
     }
     Ok(connection)
-}
-
-/// The time limit of a login, and of its test command: a directory service that is slow would be as slow again in the
-/// next attempt. A tenth of the time is left, so that the error names the step.
-pub(super) fn patience(limits: &SessionLimits, deadline: Instant) -> Duration {
-    limits.connect.max(deadline.saturating_duration_since(Instant::now()).mul_f64(0.9))
 }
 
 /// Runs a script that does nothing: an instance that starts accepts logins before commands work, and some users have no

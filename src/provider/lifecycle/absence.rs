@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Managed, ManagedExt as _, noun};
+use super::managed::{Managed, ManagedExt as _, Subject, noun};
 use crate::{
     api::{self, Absence, AccountFingerprints, AccountMatch, Context, LastSeen, Object as _},
     creation::ACCEPTED_WINDOW,
@@ -20,17 +20,6 @@ struct Origin {
     account: AccountFingerprints,
     /// Unix seconds of the create; 0 for an imported object.
     created_at: i64,
-}
-
-/// An object in a diagnostic, and the witness of its account.
-#[derive(Clone, Debug)]
-pub(in crate::provider) struct Subject {
-    /// The name in diagnostics: `instance "trainer" (ins-…)`.
-    pub(in crate::provider) title: String,
-    /// The key under which it, or its instance, is a witness for others.
-    pub(in crate::provider) witness: String,
-    /// The status in the state.
-    pub(in crate::provider) status: String,
 }
 
 /// Records the creation of an object. It is not a witness for others, because this run created it.

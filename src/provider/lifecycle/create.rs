@@ -8,11 +8,14 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Choice, CreateEnd, Managed, ManagedExt as _, absence, leftovers, noun};
+use super::{
+    absence, leftovers,
+    managed::{Choice, CreateEnd, Managed, ManagedCreate, ManagedExt as _, noun},
+};
 use crate::{
     api::{self, Context, Error, Object as _, Refusal, Sighting},
     creation::{self, Accepted, Attempt, Choices, CreateOptions, Entry, Leftover, Origin, Permission},
-    framework::{Attr, Create, Diagnostic, Diagnostics, Outcome, Path, Private, Result, StepContext, is_set},
+    framework::{Attr, Create, Diagnostic, Diagnostics, Outcome, Path, Result, StepContext, is_set},
     provider::{
         ProviderClient,
         client::limits,
@@ -23,21 +26,6 @@ use crate::{
 
 /// The time for the last calls of a create whose wait has used up its timeout.
 const LAST_CALLS: Duration = Duration::from_secs(5);
-
-/// An accepted create and its results so far.
-pub(in crate::provider) struct ManagedCreate<'a, M> {
-    /// The state, from planned to completely known.
-    pub(in crate::provider) state: M,
-    /// The private data of the state.
-    pub(in crate::provider) private: Private,
-    /// Messages for the operator.
-    pub(in crate::provider) diagnostics: Diagnostics,
-    pub(in crate::provider) client: &'a ProviderClient,
-    /// The create timeout.
-    pub(in crate::provider) limits: Context,
-    /// Cancelled when the answer will not reach Terraform.
-    pub(in crate::provider) caller_gone: CancellationToken,
-}
 
 pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext<ProviderClient>) -> Result<Outcome<M>> {
     let Create { config, planned, mut private } = change;

@@ -1,8 +1,11 @@
 //! The destroy of all kinds. In doubt, an object stays in the state.
 
-use super::{Forbidden, Key, Managed, ManagedExt as _, absence};
+use super::{
+    absence,
+    managed::{AfterRefusal, Forbidden, Free, Managed, ManagedExt as _, Release},
+};
 use crate::{
-    api::{self, Absence, AccountMatch, Context, Object, Presence, Sighting},
+    api::{self, Absence, AccountMatch, Object, Presence, Sighting},
     framework::{Diagnostic, Diagnostics, Outcome, State, StepContext},
     provider::{ProviderClient, client::limits, errors::Failure, protection::refusal},
 };
@@ -29,35 +32,6 @@ pub(super) async fn delete<M: Managed>(current: State<M>, context: &StepContext<
         Ok(End::Abandoned(warning)) => Outcome::absent().with(warning),
         Err(diagnostics) => current.unchanged(diagnostics),
     }
-}
-
-/// The release of one object.
-pub(in crate::provider) struct Release<'a, M: Managed> {
-    pub(in crate::provider) key: Key<M>,
-    pub(in crate::provider) current: &'a State<M>,
-    pub(in crate::provider) client: &'a ProviderClient,
-    pub(in crate::provider) limits: Context,
-}
-
-/// Whether an object can be released now.
-pub(in crate::provider) enum Free {
-    /// It is being released already.
-    Going,
-    /// It can be released, as far as is known.
-    Ready,
-    /// The service does not show it.
-    Unseen,
-}
-
-/// The handling of a refused release of an object that exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::provider) enum AfterRefusal {
-    /// Release it again when it is free.
-    Again,
-    /// Report the error.
-    Fail,
-    /// An earlier request was accepted: wait for its end.
-    Wait,
 }
 
 /// How a release ended.

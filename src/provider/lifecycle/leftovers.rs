@@ -1,6 +1,6 @@
 //! The judgement of what earlier runs left under the name of a create, and of objects that have its name.
 
-use super::{Managed, ManagedExt as _, noun};
+use super::managed::{Managed, ManagedExt as _, noun};
 use crate::{
     api::{self, Object},
     creation::{Evidence, Leftover, LeftoverKind},

@@ -1,9 +1,11 @@
 //! The common part of all plans, and the update in place: first the name, then the kind's own attributes.
 
-use super::{Managed, ManagedExt as _, absence};
+use super::{
+    absence,
+    managed::{Managed, ManagedExt as _},
+};
 use crate::{
     api::{Context, Object},
-    creation::PendingRecord,
     framework::{
         CreatePlan, DestroyPlan, Diagnostic, Diagnostics, Outcome, Path, PlanContext, Result, StepContext, Update,
         UpdatePlan,
@@ -72,10 +74,10 @@ async fn is_resumed<M: Managed>(plan: &CreatePlan<M>, client: &ProviderClient, l
         return true;
     }
     let Ok(listing) = client.api.objects::<M::Object>().snapshot(limits).await else { return false };
-    let is_of = |object: &M::Object, record: &PendingRecord| {
-        record.names(object, &record.base_url) || record.sent_name_of(object)
-    };
-    listing.records.iter().any(|object| left.iter().any(|record| is_of(object, record)))
+    listing
+        .records
+        .iter()
+        .any(|object| left.iter().any(|record| record.names(object, &record.base_url) || record.sent_name_of(object)))
 }
 
 /// Turns errors of live checks into warnings: the apply adopts the existing object, and checks again before it buys

@@ -2,7 +2,10 @@
 
 use std::{borrow::Borrow as _, sync::atomic::Ordering};
 
-use super::{Managed, ManagedExt as _, ObjectRecord, Shown, absence, noun};
+use super::{
+    absence,
+    managed::{ImportTarget, Managed, ManagedExt as _, ObjectRecord, Shown, noun},
+};
 use crate::{
     api::{self, Context, Object, Presence},
     framework::{Diagnostic, Outcome, Private, Result, State, StepContext},
@@ -75,15 +78,6 @@ async fn glance<M: Managed>(
     }
     let listing = client.api.objects::<M::Object>().snapshot(limits).await?;
     Ok(listing.find(key).filter(|record| !record.is_released()).and_then(M::Object::as_shown))
-}
-
-/// The object of an import id.
-pub(in crate::provider) enum ImportTarget<M: Managed> {
-    One(Box<Shown<M>>),
-    /// A released object.
-    Released,
-    /// No object.
-    None,
 }
 
 /// Imports an object by id. All reported attributes are set; the others stay null.

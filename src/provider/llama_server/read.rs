@@ -16,7 +16,7 @@ use crate::{
     provider::{
         ProviderClient,
         client::limits,
-        lifecycle::absence::{self, Subject},
+        lifecycle::{Subject, absence},
         login::{Access, NoLogin},
         words::time,
     },

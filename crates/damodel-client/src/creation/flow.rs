@@ -4,6 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::{
     Accepted, Attempt, Choices, CreateOptions, CreatePhase, Entry, Guard, Journal, Leftover, LeftoverKind, Origin,
@@ -11,7 +12,7 @@ use super::{
     decide::{Decision, Whose, decide},
     found::{Found, age, window_left},
     marker::{is_marked, mark},
-    pending::{Begin, Place},
+    pending::{Begin, Place, fingerprint},
 };
 use crate::api::{
     AccountFingerprints, Client, Code, Context, Creation, Ended, Error, Freshness, GRACE, HeldElsewhere, Listing,
@@ -19,14 +20,53 @@ use crate::api::{
     read, retry,
 };
 
-pub(super) struct Flow<C: Creation> {
-    pub(super) client: Client,
-    pub(super) choices: Choices<C>,
+/// Creates one object exactly once, with the first of these requests that the service accepts: see [`Accepted`].
+///
+/// A create of the same request that a killed run left in the journal is resumed instead of sending another one.
+/// A refusal for lack of stock or of CUDA support leads to the next request, any other error ends it. Each
+/// request is recorded before it is sent. `guard` judges what earlier runs left, is asked before each request, and
+/// is returned with the result.
+///
+/// Runs on a task of its own; when `context` ends, a request in flight has [`GRACE`](crate::api::GRACE) to return
+/// its id. The caller then waits until the object is ready and renames it, with
+/// [`Objects::wait`](crate::api::Objects::wait) and [`rename`](crate::api::Objects::rename).
+///
+/// # Errors
+/// The service's refusal; a journal that cannot be written (then nothing was sent); [`Error::Unsettled`] if the
+/// outcome of the request is unknown, and [`Error::SeveralMatches`]; [`Error::NoneAccepted`] for several requests.
+pub async fn create<C: Creation, G: Guard>(
+    client: &Client,
+    choices: Choices<C>,
+    guard: G,
+    journal: &Journal,
+    options: CreateOptions,
+    context: &Context,
+) -> (G, Result<Accepted<C::Object>, Error>) {
+    let request = request_hash(choices.at(0));
+    let work = client.settings().work.clone();
+    let (client, journal, context) = (client.clone(), journal.clone(), context.clone());
+    let flow = Flow { client, choices, request, journal, options, context };
+    // The end of the process waits for it.
+    match work.spawn(flow.run(guard).in_current_span()).await {
+        Ok(done) => done,
+        Err(broken) => std::panic::resume_unwind(broken.into_panic()),
+    }
+}
+
+/// The hash of a request in its pending record.
+#[must_use]
+pub fn request_hash<C: Creation>(request: &C) -> String {
+    fingerprint(&[C::Object::KIND.as_str(), &request.wanted().to_string()])
+}
+
+struct Flow<C: Creation> {
+    client: Client,
+    choices: Choices<C>,
     /// The hash of the configured object.
-    pub(super) request: String,
-    pub(super) journal: Journal,
-    pub(super) options: CreateOptions,
-    pub(super) context: Context,
+    request: String,
+    journal: Journal,
+    options: CreateOptions,
+    context: Context,
 }
 
 /// The account that a create is recorded under.
@@ -80,7 +120,7 @@ impl CreateAccount {
 }
 
 impl<C: Creation> Flow<C> {
-    pub(super) async fn run<G: Guard>(mut self, mut guard: G) -> (G, Result<Accepted<C::Object>, Error>) {
+    async fn run<G: Guard>(mut self, mut guard: G) -> (G, Result<Accepted<C::Object>, Error>) {
         let created = self.create(&mut guard).await;
         (guard, created)
     }
@@ -234,10 +274,10 @@ impl<C: Creation> Flow<C> {
             let journal = self.journal.clone();
             let entries = blocking(move || journal.list()).await?.entries;
             named.retain(|(kind, object)| {
-                let has_record = |listed: &PendingCreate| {
-                    listed.record.sent_name_of(*object) || listed.record.names(*object, &account.base_url)
-                };
-                *kind != LeftoverKind::Marked || !entries.iter().any(has_record)
+                *kind != LeftoverKind::Marked
+                    || !entries.iter().any(|listed| {
+                        listed.record.sent_name_of(*object) || listed.record.names(*object, &account.base_url)
+                    })
             });
         }
         Ok(named.into_iter().map(|(kind, object)| Leftover::seen(kind, object)).collect())
@@ -707,15 +747,17 @@ impl<C: Creation> Flow<C> {
     /// not matter.
     async fn whole_list(&self, freshness: Freshness) -> Result<Arc<Listing<C::Object>>, Error> {
         let objects = self.client.objects::<C::Object>();
-        let other_name = |unread: &Option<String>| match (unread, self.wanted_name()) {
-            (Some(own), Some(wanted)) => {
-                !is_same_name(own, wanted) && !is_marked(own, C::Object::KIND, wanted, self.journal.scope())
-            }
-            _ => false,
-        };
         for freshness in [freshness, Freshness::Fresh] {
             let listing = objects.all(freshness, &self.context).await?;
-            if listing.complete || (listing.is_reached && listing.unread.iter().all(other_name)) {
+            if listing.complete
+                || (listing.is_reached
+                    && listing.unread.iter().all(|unread| match (unread, self.wanted_name()) {
+                        (Some(own), Some(wanted)) => {
+                            !is_same_name(own, wanted) && !is_marked(own, C::Object::KIND, wanted, self.journal.scope())
+                        }
+                        _ => false,
+                    }))
+            {
                 return Ok(listing);
             }
         }

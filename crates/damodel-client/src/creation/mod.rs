@@ -19,13 +19,12 @@ use std::{future::Future, time::Duration};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
 
-use self::flow::Flow;
-use crate::api::{Client, Context, Creation, Error, Object, RequestIds};
+use crate::api::{Context, Error, Object, RequestIds};
 
 pub use self::{
     choices::Choices,
+    flow::{create, request_hash},
     found::Found,
     marker::{is_marked, marker_of},
     pending::{
@@ -180,45 +179,6 @@ pub enum Origin {
     Answered,
     /// The answer was lost or had no id, and an object with the sent name was found.
     Found,
-}
-
-/// Creates one object exactly once, with the first of these requests that the service accepts: see [`Accepted`].
-///
-/// A create of the same request that a killed run left in the journal is resumed instead of sending another one.
-/// A refusal for lack of stock or of CUDA support leads to the next request, any other error ends it. Each
-/// request is recorded before it is sent. `guard` judges what earlier runs left, is asked before each request, and
-/// is returned with the result.
-///
-/// Runs on a task of its own; when `context` ends, a request in flight has [`GRACE`](crate::api::GRACE) to return
-/// its id. The caller then waits until the object is ready and renames it, with
-/// [`Objects::wait`](crate::api::Objects::wait) and [`rename`](crate::api::Objects::rename).
-///
-/// # Errors
-/// The service's refusal; a journal that cannot be written (then nothing was sent); [`Error::Unsettled`] if the
-/// outcome of the request is unknown, and [`Error::SeveralMatches`]; [`Error::NoneAccepted`] for several requests.
-pub async fn create<C: Creation, G: Guard>(
-    client: &Client,
-    choices: Choices<C>,
-    guard: G,
-    journal: &Journal,
-    options: CreateOptions,
-    context: &Context,
-) -> (G, Result<Accepted<C::Object>, Error>) {
-    let request = request_hash(choices.at(0));
-    let work = client.settings().work.clone();
-    let (client, journal, context) = (client.clone(), journal.clone(), context.clone());
-    let flow = Flow { client, choices, request, journal, options, context };
-    // The end of the process waits for it.
-    match work.spawn(flow.run(guard).in_current_span()).await {
-        Ok(done) => done,
-        Err(broken) => std::panic::resume_unwind(broken.into_panic()),
-    }
-}
-
-/// The hash of a request in its pending record.
-#[must_use]
-pub fn request_hash<C: Creation>(request: &C) -> String {
-    fingerprint(&[C::Object::KIND.as_str(), &request.wanted().to_string()])
 }
 
 impl<K: Object> Accepted<K> {

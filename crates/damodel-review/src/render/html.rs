@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use askama::Template;
 
-use super::{mark, visible};
+use super::style::{mark, visible};
 use crate::{
     document::{Page, Piece, Table, Text, month},
     facts::CostRow,
@@ -46,17 +46,18 @@ fn bars(rows: &mut Vec<&CostRow>) -> Vec<Bar> {
     rows.sort_by_cached_key(|row| Reverse(height(row)));
     rows.truncate(BARS);
     let longest = rows.first().map(|row| height(row)).unwrap_or_default();
-    let bar = |row: &&CostRow| {
-        let [now, after] = [row.now.monthly(), row.after.monthly()];
-        Bar {
-            label: visible(&row.address.to_string(), usize::MAX),
-            now: now.thousandths_of(&longest),
-            after: after.thousandths_of(&longest),
-            now_text: month(&row.now),
-            after_text: month(&row.after),
-        }
-    };
-    rows.iter().map(bar).collect()
+    rows.iter()
+        .map(|row| {
+            let [now, after] = [row.now.monthly(), row.after.monthly()];
+            Bar {
+                label: visible(&row.address.to_string(), usize::MAX),
+                now: now.thousandths_of(&longest),
+                after: after.thousandths_of(&longest),
+                now_text: month(&row.now),
+                after_text: month(&row.after),
+            }
+        })
+        .collect()
 }
 
 impl Bar {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Style;
+use super::style::Style;
 use crate::{
     address::{Address, Pattern},
     facts::{Facts, Sums},

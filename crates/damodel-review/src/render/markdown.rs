@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::{mark, visible};
+use super::style::{mark, visible};
 use crate::{
     document::{Page, Piece, Table, Text, count},
     rules::and_more,
@@ -61,16 +61,20 @@ fn head(page: &Page, marker: &str) -> String {
 
 /// The folds. A table is one only after a blank line.
 fn folds(page: &Page, rows: usize) -> String {
-    let cell = |lines: &[Text], _: usize| {
-        let mut shown: Vec<String> = lines.iter().take(LINES).map(|line| bounded(line, usize::MAX)).collect();
-        if lines.len() > LINES {
-            shown.push(and_more(lines.len() - LINES));
-        }
-        shown.join("<br>")
-    };
     let mut text = String::new();
     for fold in &page.folds {
-        let _ = write!(text, "\n<details><summary>{}</summary>\n\n{}", fold.summary, table(&fold.table, rows, cell));
+        let _ = write!(
+            text,
+            "\n<details><summary>{}</summary>\n\n{}",
+            fold.summary,
+            table(&fold.table, rows, |lines, _| {
+                let mut shown: Vec<String> = lines.iter().take(LINES).map(|line| bounded(line, usize::MAX)).collect();
+                if lines.len() > LINES {
+                    shown.push(and_more(lines.len() - LINES));
+                }
+                shown.join("<br>")
+            })
+        );
         let left_out = fold.table.rows.len().saturating_sub(rows);
         if left_out > 0 {
             let rows = count(left_out, "more row", "more rows");

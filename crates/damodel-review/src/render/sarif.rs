@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Style, visible};
+use super::style::{Style, visible};
 use crate::{
     address::{Address, Pattern},
     findings::{Finding, Grounds},
@@ -52,11 +52,10 @@ fn result(judged: &Judged<'_>, style: &Style) -> Value {
     let message = visible(&judged.message(), LONGEST);
     let text = object.iter().fold(message, |message, object| format!("{object}: {message}"));
     // The location of a finding: the configuration of its object, or its plan.
-    let plan = || Location {
+    let place = judged.location.clone().unwrap_or_else(|| Location {
         file: style.plan_files.get(&finding.plan.map(str::to_owned)).map_or(PLAN_FILE, String::as_str).to_owned(),
         line: 1,
-    };
-    let place = judged.location.clone().unwrap_or_else(plan);
+    });
     let mut location = json!({"physicalLocation": {
         "artifactLocation": {"uri": uri(&place.file)},
         "region": {"startLine": place.line},

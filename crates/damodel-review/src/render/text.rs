@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use console::{Style, StyledObject};
 
-use super::{mark, visible};
+use super::style::{mark, visible};
 use crate::document::{Page, Piece, Table, Text};
 
 /// The longest text of the plan in one place, in characters.
@@ -56,9 +56,11 @@ fn write_table(text: &mut String, table: &Table) {
 }
 
 fn line(text: &Text) -> String {
-    let piece = |piece: &Piece| match piece {
-        Piece::Plan(text) => visible(text, LONGEST),
-        Piece::Words(text) => text.clone(),
-    };
-    text.0.iter().map(piece).collect()
+    text.0
+        .iter()
+        .map(|piece| match piece {
+            Piece::Plan(text) => visible(text, LONGEST),
+            Piece::Words(text) => text.clone(),
+        })
+        .collect()
 }

@@ -10,7 +10,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Machine, gguf};
+use super::{
+    gguf,
+    machine::{Call, Machine},
+};
 
 /// Set by the compiled launcher to its build, before it becomes this program.
 const VARIABLE: &str = "LLAMA_STAND_IN_BUILD";

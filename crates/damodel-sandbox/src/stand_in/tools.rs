@@ -9,7 +9,7 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use super::{Call, Gpu, Machine, PORTS};
+use super::machine::{Call, Gpu, Machine, PORTS};
 
 /// Prints the text on standard output, and returns this exit code.
 fn say(text: &str, code: u8) -> ExitCode {
@@ -341,14 +341,17 @@ fn tells_capability(gpu: &Gpu) -> bool {
 /// The servers of this home.
 fn users(call: &Call<'_>) -> Vec<u32> {
     let home = call.text("HOME").map(|home| format!("HOME={home}")).unwrap_or_default();
-    let is_user = |id: &u32| {
-        let command = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-        let program = String::from_utf8_lossy(command.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned();
-        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-        Path::new(&program).file_name().is_some_and(|name| name == "llama-server")
-            && environment.split(|&byte| byte == 0).any(|variable| variable == home.as_bytes())
-    };
-    processes().into_iter().filter(is_user).collect()
+    processes()
+        .into_iter()
+        .filter(|id| {
+            let command = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            let program =
+                String::from_utf8_lossy(command.split(|&byte| byte == 0).next().unwrap_or_default()).into_owned();
+            let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+            Path::new(&program).file_name().is_some_and(|name| name == "llama-server")
+                && environment.split(|&byte| byte == 0).any(|variable| variable == home.as_bytes())
+        })
+        .collect()
 }
 
 fn uuid(index: u32) -> String {

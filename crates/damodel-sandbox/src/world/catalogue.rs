@@ -10,17 +10,44 @@ use super::{
     Account, BillingType, Binding, Disk, DiskSpec, DiskStatus, PrivateImage, PublicImage, Saves, Visibility, World,
     image::uuid,
 };
+use secrecy::ExposeSecret as _;
+
 use crate::{
     ledger::{LedgerObject, LifeKind},
-    options::SandboxSecret,
+    options::{Options, SandboxSecret},
     random::RandomStream,
 };
 
 /// 2026-01-05 08:00:00 UTC: the time of creation in the catalogue.
 const EPOCH: i64 = 1_767_600_000;
 
+impl World {
+    /// The seed catalogue, with what the options add.
+    pub(in super::super) fn seeded(options: &Options, now_ms: i64) -> Self {
+        let mut world = world(options.seed, &options.registry_host, now_ms);
+        if let Some(main) = world.accounts.first_mut() {
+            if let Some(token) = &options.token {
+                main.token = SandboxSecret::new(token.expose_secret());
+            }
+            if let Some(key) = &options.chat_key {
+                main.chat_key = SandboxSecret::new(key.expose_secret());
+            }
+        }
+        for number in 1..=options.generate_instances {
+            world.generate_instance(number, now_ms);
+        }
+        for number in 1..=options.generate_disks {
+            world.generate_disk(number, now_ms);
+        }
+        for number in 1..=options.generate_images {
+            world.generate_image(number, now_ms);
+        }
+        world
+    }
+}
+
 /// The world before the first request.
-pub(super) fn world(seed: u64, registry_host: &str, now_ms: i64) -> World {
+fn world(seed: u64, registry_host: &str, now_ms: i64) -> World {
     let mut world = World {
         seed,
         draws: 0,

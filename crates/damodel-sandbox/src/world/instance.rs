@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ImageKind, Spec, World};
+use super::{ImageKind, Spec, Visibility, World};
 use crate::{
     ledger::{LedgerObject, LifeEvent, LifeKind},
     options::SandboxSecret,
@@ -87,27 +87,6 @@ pub(crate) enum Next {
 pub(crate) struct ScheduledChange {
     pub(crate) at_ms: i64,
     pub(crate) to: Next,
-}
-
-/// When lists and details show a new object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Visibility {
-    /// Not before this moment.
-    pub(crate) from_ms: i64,
-    /// Not before this many reads that would have shown it.
-    pub(crate) after_reads: u32,
-}
-
-impl Visibility {
-    /// Whether a read shows the object; the read counts.
-    pub(crate) fn is_seen(&mut self, now_ms: i64) -> bool {
-        if self.after_reads > 0 {
-            self.after_reads -= 1;
-            return false;
-        }
-        now_ms >= self.from_ms
-    }
 }
 
 /// An instance.

@@ -11,12 +11,11 @@ mod image;
 mod instance;
 mod mutate;
 
-use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 
 use super::{
     ledger::{LedgerObject, LifeEvent, LifeKind},
-    options::{Options, SandboxSecret},
+    options::SandboxSecret,
     random::RandomStream,
 };
 
@@ -24,9 +23,7 @@ pub(super) use self::{
     catalogue::{ChatModel, Spec},
     disk::{Binding, Disk, DiskNext, DiskOrder, DiskSpec, DiskStatus, DiskStep, disk_path_problem, path_problem},
     image::{ImageKind, PrivateImage, PublicImage, Push, uuid, version_of},
-    instance::{
-        BillingType, Host, Instance, InstanceImage, Mount, Next, ScheduledChange, Visibility, internal_ip, ssh_port,
-    },
+    instance::{BillingType, Host, Instance, InstanceImage, Mount, Next, ScheduledChange, internal_ip, ssh_port},
 };
 
 /// All data of the simulated service.
@@ -54,29 +51,6 @@ pub(super) struct World {
 }
 
 impl World {
-    /// The seed catalogue, with what the options add.
-    pub(super) fn seeded(options: &Options, now_ms: i64) -> Self {
-        let mut world = catalogue::world(options.seed, &options.registry_host, now_ms);
-        if let Some(main) = world.accounts.first_mut() {
-            if let Some(token) = &options.token {
-                main.token = SandboxSecret::new(token.expose_secret());
-            }
-            if let Some(key) = &options.chat_key {
-                main.chat_key = SandboxSecret::new(key.expose_secret());
-            }
-        }
-        for number in 1..=options.generate_instances {
-            world.generate_instance(number, now_ms);
-        }
-        for number in 1..=options.generate_disks {
-            world.generate_disk(number, now_ms);
-        }
-        for number in 1..=options.generate_images {
-            world.generate_image(number, now_ms);
-        }
-        world
-    }
-
     /// A new stream of random values.
     pub(super) fn draw(&mut self) -> RandomStream {
         self.draws += 1;
@@ -128,6 +102,27 @@ impl World {
             name: name.to_owned(),
             account: account.to_owned(),
         });
+    }
+}
+
+/// When lists and details show a new object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Visibility {
+    /// Not before this moment.
+    pub(crate) from_ms: i64,
+    /// Not before this many reads that would have shown it.
+    pub(crate) after_reads: u32,
+}
+
+impl Visibility {
+    /// Whether a read shows the object; the read counts.
+    pub(crate) fn is_seen(&mut self, now_ms: i64) -> bool {
+        if self.after_reads > 0 {
+            self.after_reads -= 1;
+            return false;
+        }
+        now_ms >= self.from_ms
     }
 }
 

@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::api::{
-    AccountFingerprints, CloudDisk, Code, CreateInstance, Endpoint, Ids, ImageSelector, Instance, ObjectKind, Outgoing,
-    Random, Settings, SpecSelector, TokenSource, WaitEnding,
+    AccountFingerprints, Client, CloudDisk, Code, CreateInstance, Creation, Endpoint, Ids, ImageSelector, Instance,
+    ObjectKind, Outgoing, Random, Settings, SpecSelector, TokenSource, WaitEnding,
     testing::{self, Ledger, Reply, context, lost, never_sent, ok, page, query, raw, refusal, serve, serve_with},
 };
 

@@ -34,7 +34,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{session::Guest, terminal::Terminal};
+use super::{guest::Guest, terminal::Terminal};
 
 /// Runs a command, or a shell that reads its commands, until it and all processes that hold its output have ended, or
 /// until the client disconnects. Processes that are then still running continue.

@@ -1,11 +1,10 @@
 //! The port of an sshd: reserved while the machine exists, listened on while the sshd is up.
 
 use std::{
-    collections::BTreeSet,
     fs, io,
     net::{Ipv4Addr, Shutdown, SocketAddr},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -18,7 +17,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::session::{Guest, MachineSession};
+use super::{guest::Guest, session::MachineSession, site::is_local};
 
 /// How long a client may take to authenticate. OpenSSH's LoginGraceTime.
 const GRACE: Duration = Duration::from_secs(120);
@@ -164,35 +163,10 @@ async fn converse(
     }
 }
 
-/// The port of SSH on internal addresses.
-const SSH: u16 = 22;
-
 /// A connection of any kind.
 pub(super) trait PortStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> PortStream for T {}
-
-/// Where the sshds of a sandbox listen: internal address and port.
-#[derive(Debug, Default)]
-pub(super) struct Neighbours(Mutex<BTreeSet<(String, u16)>>);
-
-impl Neighbours {
-    pub(super) fn add(&self, internal_ip: &str, port: u16) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((internal_ip.to_owned(), port));
-    }
-
-    pub(super) fn remove(&self, internal_ip: &str, port: u16) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&(internal_ip.to_owned(), port));
-    }
-
-    /// The port of the addressed sshd: by its internal address, or by the address in its records.
-    fn sshd(&self, host: &str, port: u16) -> Option<u16> {
-        let neighbours = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_meant =
-            |(address, own): &&(String, u16)| (address == host && port == SSH) || (is_local(host) && *own == port);
-        neighbours.iter().find(is_meant).map(|(_, own)| *own)
-    }
-}
 
 /// Connects to a listener on a port of the machine, or to the sshd of a neighbour.
 pub(super) async fn connect(guest: &Guest, host: &str, port: u16) -> io::Result<Box<dyn PortStream>> {
@@ -210,17 +184,15 @@ pub(super) async fn connect(guest: &Guest, host: &str, port: u16) -> io::Result<
     }
 }
 
-fn is_local(host: &str) -> bool {
-    ["0.0.0.0", "127.0.0.1", "::", "::1", "localhost"].contains(&host)
-}
-
 fn sockets(folder: &Path, port: u16) -> Vec<PathBuf> {
-    let is_of_port = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.strip_prefix(&port.to_string()).is_some_and(|rest| rest.starts_with('.') && rest.ends_with(".sock"))
-    };
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut sockets: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_of_port).collect();
+    let mut sockets: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            name.strip_prefix(&port.to_string()).is_some_and(|rest| rest.starts_with('.') && rest.ends_with(".sock"))
+        })
+        .collect();
     sockets.sort();
     // Like the kernel with a shared port: a random listener gets the connection.
     if !sockets.is_empty() {

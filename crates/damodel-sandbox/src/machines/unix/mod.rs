@@ -1,15 +1,17 @@
 //! Machines on Unix systems.
 
 mod exec;
+mod guest;
 mod listener;
 mod session;
+mod site;
 mod terminal;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     fs, io,
     os::unix::process::CommandExt as _,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, Command, ExitCode, Stdio},
     sync::Arc,
     time::Duration,
@@ -26,8 +28,9 @@ use tokio::{runtime::Handle, sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    listener::{Neighbours, Port, Sshd, Up, serve},
-    session::Guest,
+    guest::Guest,
+    listener::{Port, Sshd, Up, serve},
+    site::Site,
 };
 use super::MachineView;
 use crate::{
@@ -38,19 +41,6 @@ use crate::{
 /// The most instances with an sshd: further ones have invented ports, so that a load test does not run out of file
 /// descriptors.
 const MOST: usize = 256;
-
-/// The state that all machines of a sandbox share.
-#[derive(Clone, Debug)]
-struct Site {
-    folder: PathBuf,
-    keys: BTreeMap<String, PublicKey>,
-    executable: Option<PathBuf>,
-    runtime: Handle,
-    tasks: TaskTracker,
-    neighbours: Arc<Neighbours>,
-    /// Whether time stands still between requests, so that states change by requests alone.
-    is_standing: bool,
-}
 
 /// The machines of a sandbox.
 #[derive(Debug)]
@@ -67,13 +57,16 @@ impl Machines {
     /// An empty set. Must be called on the runtime that will run the machines.
     pub(crate) fn new(options: &Options) -> Result<Self, Error> {
         let folder = tempfile::Builder::new().prefix(FOLDER).tempdir().map_err(Error::Homes)?;
-        let read = |(name, line): (&String, &String)| match PublicKey::from_openssh(line) {
-            Ok(key) => Ok((name.clone(), key)),
-            Err(error) => Err(Error::Key { name: name.clone(), reason: error.to_string() }),
-        };
         let site = Site {
             folder: folder.path().to_owned(),
-            keys: options.keys.iter().map(read).collect::<Result<_, _>>()?,
+            keys: options
+                .keys
+                .iter()
+                .map(|(name, line)| match PublicKey::from_openssh(line) {
+                    Ok(key) => Ok((name.clone(), key)),
+                    Err(error) => Err(Error::Key { name: name.clone(), reason: error.to_string() }),
+                })
+                .collect::<Result<_, _>>()?,
             executable: options.executable.clone(),
             runtime: Handle::current(),
             tasks: TaskTracker::new(),

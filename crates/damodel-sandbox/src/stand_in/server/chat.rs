@@ -19,6 +19,7 @@ use tokio::{sync::mpsc, time::sleep};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::{
+    context::{abort, killed},
     load::{LoadedModel, OnChat},
     routes::{App, error, raw},
 };
@@ -84,14 +85,16 @@ fn read(body: &[u8]) -> Result<ReceivedChat, Box<Response>> {
         return Err(Box::new(error(400, "invalid_request_error", "Expected 'messages' to be an array")));
     };
     let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-    let message = |value: &Value| ReceivedMessage {
-        role: text(value, "role").unwrap_or_default(),
-        content: text(value, "content").unwrap_or_default(),
-    };
     let is_set = |pointer: &str| body.pointer(pointer).and_then(Value::as_bool).unwrap_or(false);
     let limit = ["max_tokens", "max_completion_tokens", "n_predict"].iter().find_map(|name| body.get(*name)?.as_i64());
     Ok(ReceivedChat {
-        messages: messages.iter().map(message).collect(),
+        messages: messages
+            .iter()
+            .map(|value| ReceivedMessage {
+                role: text(value, "role").unwrap_or_default(),
+                content: text(value, "content").unwrap_or_default(),
+            })
+            .collect(),
         stream: is_set("/stream"),
         include_usage: is_set("/stream_options/include_usage"),
         max_tokens: limit.and_then(|limit| usize::try_from(limit).ok()),
@@ -125,17 +128,17 @@ fn happens(app: &App, model: &LoadedModel, number: u64) -> OnChat {
             "  current device: 0, in function ggml_cuda_compute_forward at /build/ggml/src/ggml-cuda/ggml-cuda.cu:2366",
         );
         log.raw("  err");
-        super::abort();
+        abort();
     }
     if number < model.answered {
         return OnChat::Answer;
     }
     if model.on_chat == OnChat::Crash {
         log.raw("/build/src/llama-context.cpp:1042: GGML_ASSERT(n_outputs_prev + n_outputs <= n_outputs_all) failed");
-        super::abort();
+        abort();
     }
     if model.on_chat == OnChat::Killed {
-        super::killed();
+        killed();
     }
     model.on_chat
 }

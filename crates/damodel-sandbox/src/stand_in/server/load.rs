@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{ServerContext, options::FlashAttention};
+use super::{context::ServerContext, options::FlashAttention};
 use crate::stand_in::gguf::{BAD_TEMPLATE, LOAD_MS, ModelKeys, ON_CHAT, ON_LOAD, POOLING, TEMPLATE, TOKEN_MS};
 
 /// Architectures that a server supports.

@@ -1,6 +1,7 @@
 //! The inference server: start, run and ends, as measured on the real one.
 
 mod chat;
+mod context;
 mod embed;
 mod load;
 mod options;
@@ -13,30 +14,14 @@ use std::{
     time::Instant,
 };
 
-use nix::sys::signal::{Signal, raise};
-
-use self::options::{Asked, StandInSettings};
-use super::{Call, Machine, build::StandInBuild};
-
-/// The constants of a server's run.
-#[derive(Debug)]
-struct ServerContext {
-    build: StandInBuild,
-    settings: StandInSettings,
-    machine: Machine,
-    log: Log,
-}
-
-impl ServerContext {
-    /// Whether the model is put on a GPU.
-    fn is_on_gpu(&self) -> bool {
-        self.has_cuda() && self.machine.usable_gpu().is_some() && self.settings.gpu_layers != Some(0)
-    }
-
-    fn has_cuda(&self) -> bool {
-        !self.build.architectures.is_empty()
-    }
-}
+use self::{
+    context::{Log, ServerContext},
+    options::Asked,
+};
+use super::{
+    build::StandInBuild,
+    machine::{Call, Machine, PORTS},
+};
 
 /// Runs the server, or answers `--help`, `--version` and similar options.
 pub(super) fn main(call: &Call<'_>) -> ExitCode {
@@ -61,7 +46,7 @@ pub(super) fn main(call: &Call<'_>) -> ExitCode {
     };
     greet(&build, &machine);
     let log = Log { begun: Instant::now() };
-    let ports = call.path(super::PORTS);
+    let ports = call.path(PORTS);
     serve::run(ServerContext { build, settings, machine, log }, ports)
 }
 
@@ -100,67 +85,4 @@ fn print(text: &str) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
-}
-
-/// Ends like `abort`: 134 for a shell.
-fn abort() {
-    let _ = raise(Signal::SIGABRT);
-}
-
-/// Ends like a process that the kernel kills for its memory: 137, without a log line.
-fn killed() {
-    let _ = raise(Signal::SIGKILL);
-}
-
-/// The level of a line, which begins with its letter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
-    Error,
-    Info,
-    Warning,
-}
-
-/// The log.
-#[derive(Debug)]
-struct Log {
-    begun: Instant,
-}
-
-impl Log {
-    fn info(&self, text: &str) {
-        self.line(Level::Info, text);
-    }
-
-    fn warn(&self, text: &str) {
-        self.line(Level::Warning, text);
-    }
-
-    fn error(&self, text: &str) {
-        self.line(Level::Error, text);
-    }
-
-    /// A line without level or time, as libraries below the server write it.
-    fn raw(&self, text: &str) {
-        write(&format!("{text}\n"));
-    }
-
-    fn line(&self, level: Level, text: &str) {
-        let letter = match level {
-            Level::Error => 'E',
-            Level::Info => 'I',
-            Level::Warning => 'W',
-        };
-        write(&format!("{} {letter} {text}\n", stamp(self.begun.elapsed().as_micros())));
-    }
-}
-
-/// `0.00.012.290`: minutes, seconds, thousandths, millionths.
-fn stamp(micros: u128) -> String {
-    let (minutes, seconds) = (micros / 60_000_000, micros / 1_000_000 % 60);
-    format!("{minutes}.{seconds:02}.{:03}.{:03}", micros / 1000 % 1000, micros % 1000)
-}
-
-fn write(text: &str) {
-    // On a full disk later lines are lost, and the server continues.
-    let _ = io::stderr().write_all(text.as_bytes());
 }

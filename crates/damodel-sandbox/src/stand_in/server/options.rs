@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::stand_in::Call;
+use crate::stand_in::machine::Call;
 
 /// Permitted types of a cache.
 const CACHE_TYPES: [&str; 9] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"];

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::{ServerContext, chat, embed, load::LoadedModel};
+use super::{chat, context::ServerContext, embed, load::LoadedModel};
 
 /// The state of a server.
 #[derive(Debug)]

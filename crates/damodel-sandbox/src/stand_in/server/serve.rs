@@ -22,7 +22,7 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use super::{
-    ServerContext,
+    context::{ServerContext, abort, killed},
     load::{self, LoadEnding, LoadFailure, LoadedModel},
     routes::{App, router},
 };
@@ -146,8 +146,8 @@ fn fail(app: &App, failure: &LoadFailure) -> ExitCode {
         if failure.ending == LoadEnding::Aborted { log.raw(line) } else { log.error(line) }
     }
     match failure.ending {
-        LoadEnding::Aborted => super::abort(),
-        LoadEnding::Killed => super::killed(),
+        LoadEnding::Aborted => abort(),
+        LoadEnding::Killed => killed(),
         LoadEnding::Exits => {}
     }
     ExitCode::FAILURE
