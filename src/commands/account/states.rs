@@ -219,7 +219,7 @@ fn file(root: &Value) -> Result<Vec<Held>, NotAState> {
             let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
             let address = format!("{module}{kind}.{name}{key}{deposed}");
             // With `for_each` in its provider block, OpenTofu writes it for each instance instead, and with a key.
-            let provider = resource["provider"].as_str().or(instance["provider"].as_str()).unwrap_or_default();
+            let provider = resource["provider"].as_str().or_else(|| instance["provider"].as_str()).unwrap_or_default();
             take(&mut held, kind, address, provider, &instance["attributes"]).ok_or_else(odd)?;
         }
     }

@@ -137,7 +137,7 @@ mod tests {
             std::os::unix::fs::symlink(&file, folder.join("authorized_keys")).unwrap();
             for _ in 0..2 {
                 assert_eq!(run(home.path()), (true, String::new()), "{before}");
-                assert_eq!(fs::read_to_string(&file).unwrap(), after.clone().unwrap_or(before.clone()));
+                assert_eq!(fs::read_to_string(&file).unwrap(), after.as_ref().unwrap_or(&before).clone());
             }
             let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
             assert_eq!((mode(&folder), mode(&file)), (0o700, 0o600));
