@@ -2,13 +2,16 @@
 
 use std::{ffi::OsString, path::Path};
 
-use super::{SshTarget, host_keys, password};
+use super::{host_keys, target::SshTarget};
 use crate::{
     api::Instance,
     commands::{Failure, Surroundings},
     provider::login::{Access, USER},
     review::visible,
 };
+
+/// The number of the login with a key alone, in records of instances.
+const KEY_LOGIN: i64 = 1;
 
 /// A login to an instance, with the host key of the state known to ssh.
 #[derive(Debug, Default)]
@@ -80,6 +83,12 @@ const BY_PASSWORD: [&str; 6] = [
     "NumberOfPasswordPrompts=1",
     "BatchMode=no",
 ];
+
+/// The password of an instance whose logins take one.
+pub(super) fn password(instance: &Instance) -> Option<&str> {
+    let password = instance.ssh_password.as_ref().map(secrecy::ExposeSecret::expose_secret);
+    password.filter(|password| !password.is_empty() && instance.login_method != Some(KEY_LOGIN))
+}
 
 /// A path in ssh's configuration: it may have spaces, and `%` begins a token there.
 pub(super) fn path(path: &Path) -> String {

@@ -24,7 +24,7 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    login::Login,
+    login::{Login, password},
     target::{SshTarget, StateView},
     words::{Words, divided},
 };
@@ -44,9 +44,6 @@ pub const FAILED: u8 = 255;
 
 /// The time limit for all requests.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// The number of the login with a key alone, in records of instances.
-const KEY_LOGIN: i64 = 1;
 
 /// The oldest version of OpenSSH that can be made to ask a program for a password.
 const OLDEST: (u32, u32) = (8, 4);
@@ -205,12 +202,6 @@ impl SshService {
         }
         Ok(variables)
     }
-}
-
-/// The password of an instance whose logins take one.
-fn password(instance: &Instance) -> Option<&str> {
-    let password = instance.ssh_password.as_ref().map(secrecy::ExposeSecret::expose_secret);
-    password.filter(|password| !password.is_empty() && instance.login_method != Some(KEY_LOGIN))
 }
 
 /// The notebook's address with its token.
