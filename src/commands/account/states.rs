@@ -389,8 +389,8 @@ mod tests {
         assert_eq!(read(&json!({"format_version": "1.0"})), Ok(Vec::new()));
     }
 
-    /// OpenTofu's `provider = damodel.by[each.key]` (its internal/states/statefile/version4.go, v1.9.4 and 1.13-dev), and
-    /// `show -json`, which has no configuration of a provider.
+    /// OpenTofu's `provider = damodel.by[each.key]` (its internal/states/statefile/version4.go, v1.9.4 and 1.13-dev),
+    /// and `show -json`, which has no configuration of a provider.
     #[test]
     fn a_provider_is_known_with_its_key_or_not_at_all() {
         let providers = |state: &Value| -> Vec<String> {

@@ -278,8 +278,8 @@ fn so_far(audit: &Audit) -> String {
 }
 
 /// What the sums are.
-const SO_FAR: &str = "SO FAR is the age times today's hourly price, and not the bill. It has no prepaid instances, cloud \
-                      disks and images, and no extra local disk of an instance that is in no state.\n";
+const SO_FAR: &str = "SO FAR is the age times today's hourly price, and not the bill. It has no prepaid instances, \
+                      cloud disks and images, and no extra local disk of an instance that is in no state.\n";
 
 /// The first of these ids.
 fn named(ids: &[String]) -> String {
