@@ -63,7 +63,8 @@ impl Lacking {
             }
             Self::Credentials => "run this again with the address and token of that run",
             Self::Decision => {
-                "compare them in the console; terraform import the right one, and terraform-provider-damodel release the others"
+                "compare them in the console; terraform import the right one, and terraform-provider-damodel release \
+                 the others"
             }
             Self::WholeAnswer => "run this again later, or look for the name in the console",
         }
