@@ -484,7 +484,7 @@ fn programs_that_use_ssh_get_in_by_password_and_by_the_printed_block() {
         let (out, said, code) = run(&[address, "--authorize", &public]);
         assert_eq!((out.as_str(), code), ("", Some(1)), "{said}");
         assert!(said.contains("authorized_keys is not a file"), "{said}");
-        workspace.site.set(StateList::Instances, &uid(), &json!({"status": "Stopped"}));
+        workspace.site.set(StateList::Instances, uid(), &json!({"status": "Stopped"}));
         let (out, said, code) = run(&[&uid()]);
         assert!(out.is_empty() && code == Some(1) && said.contains("is Stopped"), "{said}");
     });
