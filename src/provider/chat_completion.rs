@@ -250,7 +250,7 @@ fn validate(config: &Chat, diagnostics: &mut Diagnostics) {
                     format!("{name} needs target = \"llama_server\""),
                     format!(
                         "Set target = \"llama_server\", or remove {name}. The key of hosted models is the provider's \
-                         api_key."
+                         chat_api_key."
                     ),
                 );
             }

@@ -11,8 +11,8 @@ use super::{
 /// It must depend on its arguments alone: the core calls it on unconfigured processes, any number of times, and refuses
 /// answers that differ (plugin protocol, functions).
 pub trait Function: Send + Sync + 'static {
-    /// A struct with a field for each parameter. A parameter that takes null is an [`super::Attr`]. Or [`Value`]: an
-    /// object of all arguments.
+    /// A struct with a field for each parameter. A parameter that takes null is an [`super::Attr`]. Or
+    /// [`super::Value`]: an object of all arguments.
     type Arguments: FromValue + Send + 'static;
     /// The typed form of the result.
     type Output: ToValue + FromValue + Send + 'static;

@@ -30,7 +30,7 @@ pub(super) const SCRIPT: &str = concat!(
 /// The functions that answer questions.
 pub(super) const QUESTIONS: &str = concat!(include_str!("script/driver.sh"), "\n", include_str!("script/questions.sh"));
 
-/// The functions of [`QUESTIONS`] that find the driver's programs.
+/// The functions of `QUESTIONS` that find the driver's programs.
 pub const DRIVER: &str = include_str!("script/driver.sh");
 
 /// A verb of the program. Its answer is a [`super::JobReport`] about the state after it.
