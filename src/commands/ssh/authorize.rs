@@ -83,7 +83,7 @@ impl PublicKey {
         ssh.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut running = ssh.spawn().map_err(|error| failed(error.to_string()))?;
         if let Some(mut input) = running.stdin.take() {
-            // An ssh that does not get in has closed it; its exit code tells.
+            // An ssh that does not get in has closed it: its exit code is the answer.
             let _ = input.write_all(format!("{}\n", self.line).as_bytes()).await;
         }
         let output = running.wait_with_output().await.map_err(|error| failed(error.to_string()))?;

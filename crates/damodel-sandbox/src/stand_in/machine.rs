@@ -106,7 +106,7 @@ impl Machine {
         self.gpu.as_ref().filter(|_| self.has_driver)
     }
 
-    /// The machine that was written for this home; if there is none, a machine without GPU.
+    /// The machine that was written for this home, else a machine without GPU.
     pub(super) fn read(home: &Path) -> Self {
         fs::read(home.join(FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }

@@ -98,7 +98,7 @@ fn a_replaced_server_is_warned_of_as_a_new_one() {
     });
 }
 
-/// Terraform repeats the plan of a create inside its apply, and tells it from 1.9 on.
+/// Terraform repeats the plan of a create inside its apply. From 1.9 on the two differ on the wire.
 #[test]
 fn an_apply_repeats_no_warning_about_a_missing_key() {
     each_served(|_, workspace| {
