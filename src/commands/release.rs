@@ -48,7 +48,7 @@ use crate::{
 #[derive(Clone, Debug, Parser)]
 #[command(name = "release")]
 pub struct Arguments {
-    /// The UID of an instance, or the id or UID of a cloud disk or private image: disk:17 or image:17 if both have the id.
+    /// The UID of an instance, or the id or UID of a cloud disk or private image: disk:17 or image:17 if both have it.
     #[arg(value_name = "UID|ID", required = true)]
     pub targets: Vec<String>,
     /// A state that may hold the objects; `-` reads it from standard input. May be repeated. Default: that of the
