@@ -5,7 +5,7 @@ pub const MAX_HEADER: u64 = 256 << 20;
 
 /// The error of a model file that was not read.
 #[derive(Debug, thiserror::Error)]
-pub enum Error<E> {
+pub enum ModelError<E> {
     /// The file is invalid.
     #[error("{file}: {fault}")]
     Fault {

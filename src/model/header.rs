@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Error, FileFault, ModelBytes,
+    FileFault, ModelBytes, ModelError,
     read::{Budget, FileStream},
 };
 
@@ -44,7 +44,7 @@ impl Header {
         source: &S,
         name: &str,
         budget: &mut Budget,
-    ) -> Result<Self, Error<S::Error>> {
+    ) -> Result<Self, ModelError<S::Error>> {
         let mut stream = FileStream::open(source, name, budget).await?;
         let stream = &mut stream;
         let magic = if stream.size() < 4 { &[] } else { stream.take(4).await? };
@@ -80,7 +80,7 @@ impl Tensors {
         stream: &mut FileStream<'_, S>,
         count: u64,
         alignment: u64,
-    ) -> Result<Self, Error<S::Error>> {
+    ) -> Result<Self, ModelError<S::Error>> {
         let mut tensors = Vec::new();
         for _ in 0..count {
             tensors.push(Tensor::read(stream, alignment).await?);
@@ -224,7 +224,7 @@ const TYPES: &[(u32, &str, u64, u64)] = &[
 ];
 
 impl Tensor {
-    async fn read<S: ModelBytes>(stream: &mut FileStream<'_, S>, alignment: u64) -> Result<Self, Error<S::Error>> {
+    async fn read<S: ModelBytes>(stream: &mut FileStream<'_, S>, alignment: u64) -> Result<Self, ModelError<S::Error>> {
         let name = stream.text("tensor", MAX_NAME).await?;
         let dimensions = stream.u32().await?;
         if dimensions > MAX_DIMENSIONS {
@@ -343,7 +343,7 @@ impl Keys {
     pub(super) async fn read<S: ModelBytes>(
         stream: &mut FileStream<'_, S>,
         count: u64,
-    ) -> Result<Self, Error<S::Error>> {
+    ) -> Result<Self, ModelError<S::Error>> {
         stream.has_room(count.saturating_mul(MIN_KEY_BYTES))?;
         let (mut keys, mut kept) = (Self::default(), 0);
         for _ in 0..count {
@@ -466,7 +466,7 @@ async fn value<S: ModelBytes>(
     stream: &mut FileStream<'_, S>,
     key: &str,
     number: u32,
-) -> Result<Value, Error<S::Error>> {
+) -> Result<Value, ModelError<S::Error>> {
     match number {
         STRING => {
             let length = stream.u64().await?;
@@ -482,7 +482,7 @@ async fn value<S: ModelBytes>(
     }
 }
 
-async fn array<S: ModelBytes>(stream: &mut FileStream<'_, S>, key: &str) -> Result<Value, Error<S::Error>> {
+async fn array<S: ModelBytes>(stream: &mut FileStream<'_, S>, key: &str) -> Result<Value, ModelError<S::Error>> {
     let (number, count) = (stream.u32().await?, stream.u64().await?);
     match number {
         ARRAY => Err(stream.fault(FileFault::NestedArray { key: key.to_owned() })),
@@ -528,7 +528,7 @@ async fn scalar<S: ModelBytes>(
     stream: &mut FileStream<'_, S>,
     key: &str,
     number: u32,
-) -> Result<Option<u64>, Error<S::Error>> {
+) -> Result<Option<u64>, ModelError<S::Error>> {
     Ok(match number {
         0 | 7 => Some(u64::from(stream.byte().await?)),
         1 => u64::try_from(stream.byte().await?.cast_signed()).ok(),
@@ -546,7 +546,7 @@ async fn scalar<S: ModelBytes>(
     })
 }
 
-fn unknown<S: ModelBytes>(stream: &FileStream<'_, S>, key: &str, number: u32) -> Error<S::Error> {
+fn unknown<S: ModelBytes>(stream: &FileStream<'_, S>, key: &str, number: u32) -> ModelError<S::Error> {
     stream.fault(FileFault::UnknownType { key: key.to_owned(), number })
 }
 

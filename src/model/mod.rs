@@ -1,7 +1,7 @@
 //! Model files: the content of a GGUF file's header, and the memory that a server needs for the model.
 //!
-//! [`read`] reads the header, not the tensors' data, through a [`ModelBytes`]; [`memory`] is a pure function from a
-//! [`GgufModel`] and [`ServerOptions`] to bytes. Independent of the location of a file.
+//! [`read_model`] reads the header, not the tensors' data, through a [`ModelBytes`]; [`memory`] is a pure function from
+//! a [`GgufModel`] and [`ServerOptions`] to bytes. Independent of the location of a file.
 //! Depends on no other folder of the crate.
 //!
 //! The format is that of the ggml project (docs/gguf.md), versions 2 and 3. Headers are untrusted: every length and
@@ -13,7 +13,7 @@ mod memory;
 mod read;
 
 pub use self::{
-    error::{Error, FileFault, MAX_HEADER, described},
-    memory::{CacheType, InvalidOption, Memory, ServerOptions, largest_context, memory, refused},
-    read::{GgufModel, ModelBytes, read},
+    error::{FileFault, MAX_HEADER, ModelError, described},
+    memory::{CacheType, InvalidOption, Memory, ServerOptions, largest_context, memory, refused_options},
+    read::{GgufModel, ModelBytes, read_model},
 };

@@ -7,7 +7,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Error, FileFault, MAX_HEADER,
+    FileFault, MAX_HEADER, ModelError,
     header::{ARCHITECTURE, Header, Keys, MAX_LAYERS, Numbers, Tensors},
 };
 use crate::model::memory::Architecture;
@@ -73,10 +73,10 @@ pub struct GgufModel {
 /// # Errors
 ///
 /// The source's, and faults of a file.
-pub async fn read<S: ModelBytes>(source: &S, name: &str) -> Result<GgufModel, Error<S::Error>> {
+pub async fn read_model<S: ModelBytes>(source: &S, name: &str) -> Result<GgufModel, ModelError<S::Error>> {
     let fault_in = |file: &str| {
         let file = file.to_owned();
-        move |fault| Error::Fault { file, fault }
+        move |fault| ModelError::Fault { file, fault }
     };
     let mut budget = Budget::new();
     let Header { keys, mut tensors, mut file_bytes } = Header::read(source, name, &mut budget).await?;
@@ -298,8 +298,12 @@ pub(super) struct FileStream<'a, S> {
 }
 
 impl<'a, S: ModelBytes> FileStream<'a, S> {
-    pub(super) async fn open(source: &'a S, name: &'a str, budget: &'a mut Budget) -> Result<Self, Error<S::Error>> {
-        let size = source.size(name).await.map_err(|error| Error::Source { file: name.to_owned(), error })?;
+    pub(super) async fn open(
+        source: &'a S,
+        name: &'a str,
+        budget: &'a mut Budget,
+    ) -> Result<Self, ModelError<S::Error>> {
+        let size = source.size(name).await.map_err(|error| ModelError::Source { file: name.to_owned(), error })?;
         budget.hash.update(size.to_le_bytes());
         Ok(Self { source, name, size, budget, buffer: Vec::new(), at: 0, next: 0, piece: FIRST_PIECE })
     }
@@ -313,12 +317,12 @@ impl<'a, S: ModelBytes> FileStream<'a, S> {
         self.next - (self.buffer.len() - self.at) as u64
     }
 
-    pub(super) fn fault(&self, fault: FileFault) -> Error<S::Error> {
-        Error::Fault { file: self.name.to_owned(), fault }
+    pub(super) fn fault(&self, fault: FileFault) -> ModelError<S::Error> {
+        ModelError::Fault { file: self.name.to_owned(), fault }
     }
 
     /// The next bytes. The caller checks `length`, because they are kept in memory.
-    pub(super) async fn take(&mut self, length: usize) -> Result<&[u8], Error<S::Error>> {
+    pub(super) async fn take(&mut self, length: usize) -> Result<&[u8], ModelError<S::Error>> {
         while self.buffer.len() - self.at < length {
             self.fill().await?;
         }
@@ -330,7 +334,7 @@ impl<'a, S: ModelBytes> FileStream<'a, S> {
     }
 
     /// Fails if fewer than `length` bytes can follow, before any of them is read.
-    pub(super) fn has_room(&self, length: u64) -> Result<(), Error<S::Error>> {
+    pub(super) fn has_room(&self, length: u64) -> Result<(), ModelError<S::Error>> {
         if length > self.size - self.position() {
             return Err(self.fault(FileFault::Truncated));
         }
@@ -341,7 +345,7 @@ impl<'a, S: ModelBytes> FileStream<'a, S> {
     }
 
     /// Skips bytes, keeping at most one piece in memory.
-    pub(super) async fn skip(&mut self, mut length: u64) -> Result<(), Error<S::Error>> {
+    pub(super) async fn skip(&mut self, mut length: u64) -> Result<(), ModelError<S::Error>> {
         self.has_room(length)?;
         while length > 0 {
             let step = length.min(FIRST_PIECE as u64);
@@ -351,7 +355,7 @@ impl<'a, S: ModelBytes> FileStream<'a, S> {
         Ok(())
     }
 
-    async fn fill(&mut self) -> Result<(), Error<S::Error>> {
+    async fn fill(&mut self) -> Result<(), ModelError<S::Error>> {
         let rest = self.size - self.next;
         if rest == 0 {
             return Err(self.fault(FileFault::Truncated));
@@ -362,7 +366,7 @@ impl<'a, S: ModelBytes> FileStream<'a, S> {
         let length = (self.piece as u64).min(rest).min(self.budget.left);
         let wanted = usize::try_from(length).unwrap_or(FIRST_PIECE);
         let bytes = self.source.bytes(self.name, self.next, wanted).await;
-        let bytes = bytes.map_err(|error| Error::Source { file: self.name.to_owned(), error })?;
+        let bytes = bytes.map_err(|error| ModelError::Source { file: self.name.to_owned(), error })?;
         if bytes.len() != wanted {
             return Err(self.fault(FileFault::Truncated));
         }
@@ -375,24 +379,24 @@ impl<'a, S: ModelBytes> FileStream<'a, S> {
         Ok(())
     }
 
-    pub(super) async fn byte(&mut self) -> Result<u8, Error<S::Error>> {
+    pub(super) async fn byte(&mut self) -> Result<u8, ModelError<S::Error>> {
         Ok(self.array::<1>().await?[0])
     }
 
-    pub(super) async fn u16(&mut self) -> Result<u16, Error<S::Error>> {
+    pub(super) async fn u16(&mut self) -> Result<u16, ModelError<S::Error>> {
         self.array().await.map(u16::from_le_bytes)
     }
 
-    pub(super) async fn u32(&mut self) -> Result<u32, Error<S::Error>> {
+    pub(super) async fn u32(&mut self) -> Result<u32, ModelError<S::Error>> {
         self.array().await.map(u32::from_le_bytes)
     }
 
-    pub(super) async fn u64(&mut self) -> Result<u64, Error<S::Error>> {
+    pub(super) async fn u64(&mut self) -> Result<u64, ModelError<S::Error>> {
         self.array().await.map(u64::from_le_bytes)
     }
 
     /// A text of at most `most` bytes. Invalid UTF-8 is replaced.
-    pub(super) async fn text(&mut self, what: &'static str, most: usize) -> Result<String, Error<S::Error>> {
+    pub(super) async fn text(&mut self, what: &'static str, most: usize) -> Result<String, ModelError<S::Error>> {
         let length = self.u64().await?;
         match usize::try_from(length).ok().filter(|length| *length <= most) {
             Some(length) => Ok(String::from_utf8_lossy(self.take(length).await?).into_owned()),
@@ -400,7 +404,7 @@ impl<'a, S: ModelBytes> FileStream<'a, S> {
         }
     }
 
-    async fn array<const N: usize>(&mut self) -> Result<[u8; N], Error<S::Error>> {
+    async fn array<const N: usize>(&mut self) -> Result<[u8; N], ModelError<S::Error>> {
         let mut bytes = [0; N];
         bytes.copy_from_slice(self.take(N).await?);
         Ok(bytes)

@@ -290,7 +290,7 @@ async fn ask(
     let key = config.api_key.known().map(Secret::trimmed);
     let asked = tokio::select! {
         () = context.stopping.cancelled() => return Err(Box::new(stopped(&tried(), "the run was stopped"))),
-        asked = timeout_at(context.deadline, chat::ask(&session, port, key.as_ref(), request)) => asked,
+        asked = timeout_at(context.deadline, chat::complete_chat(&session, port, key.as_ref(), request)) => asked,
     };
     match asked {
         Err(_) => Err(Box::new(stopped(&tried(), "timed out"))),

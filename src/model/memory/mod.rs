@@ -126,7 +126,7 @@ pub fn memory(model: &GgufModel, options: &ServerOptions) -> Memory {
 }
 
 /// The options with which a server of this model exits: a head must be a whole number of blocks of the cache's type.
-pub fn refused<'a>(model: &'a GgufModel, options: &'a ServerOptions) -> impl Iterator<Item = InvalidOption> {
+pub fn refused_options<'a>(model: &'a GgufModel, options: &'a ServerOptions) -> impl Iterator<Item = InvalidOption> {
     let architecture = Architecture::of(&model.architecture);
     let values = model.value_length.filter(|_| architecture != Some(Architecture::Latent));
     let sides = [
@@ -315,7 +315,7 @@ impl Cache {
         let (Some(key_length), Some(value_length)) = (model.key_length, model.value_length) else {
             return Err("the file does not name the widths of keys and values".to_owned());
         };
-        if let Some(refused) = refused(model, options).next() {
+        if let Some(refused) = refused_options(model, options).next() {
             return Err(refused.to_string());
         }
         let asked = if options.context_size == 0 { model.context_length } else { Some(options.context_size) };

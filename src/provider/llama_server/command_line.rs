@@ -15,7 +15,7 @@ impl LlamaServer {
         let mut extra: Vec<Attr<String>> = Vec::new();
         let (mut jinja, mut metrics) = (false, false);
         while let Some(word) = words.next() {
-            let option = options::find(word).filter(|_| !word.contains('='));
+            let option = options::find_option(word).filter(|_| !word.contains('='));
             match option.and_then(ServerOption::argument) {
                 Some("model") => {
                     let before = self.model.clone();

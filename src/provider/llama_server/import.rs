@@ -5,7 +5,7 @@ use super::{
     failure,
     log_in::{LoginEffort, witness_key},
     model::{LlamaServer, Records as _},
-    options::{PORT, WORKSPACE},
+    options::{DEFAULT_PORT, DEFAULT_WORKSPACE},
     read::refresh,
 };
 use crate::{
@@ -66,7 +66,7 @@ pub(super) async fn import(id: &str, context: &StepContext<ProviderClient>) -> R
     let mut state = LlamaServer {
         instance_id: uid.as_ref().map(|uid| uid.as_str().to_owned()).into(),
         port: Attr::Known(i64::from(port)),
-        workspace: WORKSPACE.into(),
+        workspace: DEFAULT_WORKSPACE.into(),
         ..LlamaServer::default()
     };
     if let Some(host) = host {
@@ -122,8 +122,8 @@ async fn look(
         Ok(report) if report.phase == Phase::Absent && !report.is_refused => Outcome::absent().with(Diagnostic::error(
             format!("Cannot import {}: it does not exist", state.title()),
             format!(
-                "{WORKSPACE}/.damodel of the instance has no record of a server on that port. {NOTHING} Apply its \
-                 configuration instead."
+                "{DEFAULT_WORKSPACE}/.damodel of the instance has no record of a server on that port. {NOTHING} \
+                 Apply its configuration instead."
             ),
         )),
         Ok(report) if report.is_refused => Outcome::absent().with(failure::refused(state, &report, NOTHING)),
@@ -155,7 +155,7 @@ fn parse(id: &str) -> Option<Named> {
     };
     let (uid, port) = match left.split_once(':') {
         Some((uid, port)) => (uid, port.parse().ok().filter(|port| *port != 0)?),
-        None => (left, PORT),
+        None => (left, DEFAULT_PORT),
     };
     if uid.contains(['.', ' ', '/', ':']) || (uid.is_empty() && host.is_none()) {
         return None;

@@ -64,7 +64,7 @@ impl LlamaServer {
             environment: self.variables(),
             api_key: match self.key(config) {
                 Some(key) if !options::is_api_key(key.expose_secret()) => {
-                    let text = format!("The API key has to be {}. Nothing was changed.", options::API_KEY);
+                    let text = format!("The API key has to be {}. Nothing was changed.", options::API_KEY_RULE);
                     return Err(Diagnostic::error("Invalid API key", text).at(Path::to("api_key")));
                 }
                 key => key,
@@ -80,7 +80,7 @@ impl LlamaServer {
     /// The plain options, each with its value; `None` if that is unknown.
     pub(super) fn plain_options(&self) -> impl Iterator<Item = (&'static str, Option<String>)> {
         let server = to_value(self).unwrap_or(Value::Null);
-        options::PLAIN.into_iter().map(move |name| {
+        options::PLAIN_ARGUMENTS.into_iter().map(move |name| {
             let value = match server.attribute(name) {
                 Value::String(text) => Some(text.clone()),
                 Value::Number(number) => Some(number.to_string()),
@@ -92,7 +92,7 @@ impl LlamaServer {
 
     /// The port that the server listens on.
     pub(super) fn listens(&self) -> u16 {
-        self.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(options::PORT)
+        self.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(options::DEFAULT_PORT)
     }
 
     /// The key that the server asks of its clients.

@@ -8,7 +8,7 @@ pub(super) const SHOWN: usize = 40;
 
 /// The questions about it, and about other models if it is missing.
 pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
-    let parts = parts(&job.model).into_iter();
+    let parts = model_parts(&job.model).into_iter();
     let mut questions = vec![
         Question::new("model").on(&job.model),
         Question::new("model_magic").on(&job.model),
@@ -59,7 +59,7 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
     }
     match facts.lines("model_missing_parts").first() {
         Some(part) => {
-            let all = parts(&model).len();
+            let all = model_parts(&model).len();
             missing(format!("the model is in {all} parts, and this one is missing: {part}"))
         }
         None => Ok(()),
@@ -97,13 +97,13 @@ fn folder_of(path: &str) -> &str {
 }
 
 /// The parts of a split model (NAME-00001-of-00003.gguf): the server loads the first, and needs all.
-pub(super) fn parts(model: &str) -> Vec<String> {
-    let Some((stem, _, all)) = split(model) else { return Vec::new() };
+pub(super) fn model_parts(model: &str) -> Vec<String> {
+    let Some((stem, _, all)) = split_part(model) else { return Vec::new() };
     (1..=all.parse::<u32>().unwrap_or_default()).map(|part| format!("{stem}-{part:05}-of-{all}.gguf")).collect()
 }
 
 /// The name of a part without its end, its number, and the number of all.
-pub(super) fn split(model: &str) -> Option<(&str, &str, &str)> {
+pub(super) fn split_part(model: &str) -> Option<(&str, &str, &str)> {
     let (rest, all) = model.strip_suffix(".gguf")?.rsplit_once("-of-")?;
     let (stem, part) = rest.rsplit_once('-')?;
     let is_number = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -136,9 +136,9 @@ mod tests {
 
     #[test]
     fn a_model_in_parts_needs_them_all() {
-        assert_eq!(parts("~/a-00002-of-00002.gguf"), ["~/a-00001-of-00002.gguf", "~/a-00002-of-00002.gguf"]);
+        assert_eq!(model_parts("~/a-00002-of-00002.gguf"), ["~/a-00001-of-00002.gguf", "~/a-00002-of-00002.gguf"]);
         for whole in ["~/a.gguf", "~/a-1-of-2.gguf", "~/a-00001-of-0000x.gguf", "a-00001-of-00002"] {
-            assert!(parts(whole).is_empty(), "{whole}");
+            assert!(model_parts(whole).is_empty(), "{whole}");
         }
     }
 

@@ -10,8 +10,8 @@ pub(super) const MISSING: &str = "missing_files";
 
 /// The question; `None` if no file is named that is not downloaded before the start. The server begins in the
 /// workspace, and a relative path begins there.
-pub(super) fn question(workspace: &str, words: &[String], downloads: &[FileOrigin]) -> Option<Question> {
-    let mut files = options::files(words);
+pub(super) fn files_question(workspace: &str, words: &[String], downloads: &[FileOrigin]) -> Option<Question> {
+    let mut files = options::named_files(words);
     let is_brought = |file: &str| {
         let path = absolute(&in_workspace(workspace, file), "");
         downloads.iter().any(|download| download.path == path)
@@ -27,10 +27,10 @@ pub(super) fn in_workspace(workspace: &str, file: &str) -> String {
 }
 
 /// Whether they are all there.
-pub(super) fn check(words: &[String], facts: &Facts) -> Result<(), JobFailure> {
+pub(super) fn check_files(words: &[String], facts: &Facts) -> Result<(), JobFailure> {
     let missing = facts.lines(MISSING);
     let is_missing = |file: &str| missing.iter().any(|missing| missing == file.trim());
-    match options::files(words).into_iter().find(|(_, file)| is_missing(file)) {
+    match options::named_files(words).into_iter().find(|(_, file)| is_missing(file)) {
         Some((option, file)) => {
             let text = format!("{option} names {file}, which does not exist or cannot be read");
             Err(JobFailure { kind: FailureKind::MissingFile, text })
@@ -59,11 +59,11 @@ mod tests {
             ("--mmproj /here --lora /here:0.5 --grammar-file ../here -np /no", "/no", ""),
         ] {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-            let checked = check(&words, &Facts::of([(MISSING.to_owned(), format!("{missing}\n"))].into()));
+            let checked = check_files(&words, &Facts::of([(MISSING.to_owned(), format!("{missing}\n"))].into()));
             let text = checked.err().map(|failure| failure.text).unwrap_or_default();
             assert!(text.starts_with(expected) && text.is_empty() == expected.is_empty(), "{text}");
         }
-        assert_eq!(question("/w", &["-np".to_owned(), "/no".to_owned()], &[]), None);
+        assert_eq!(files_question("/w", &["-np".to_owned(), "/no".to_owned()], &[]), None);
     }
 
     /// The file of the option, and whether it has to be there before the download to /w/p.
@@ -75,7 +75,7 @@ mod tests {
             [("/w/p", false), ("//w/./p", false), ("p", false), ("./p", false), ("~/p", true), ("/p", true)]
         {
             let words = ["--mmproj".to_owned(), file.to_owned()];
-            assert_eq!(question("/w", &words, &downloads).is_some(), is_asked, "{file}");
+            assert_eq!(files_question("/w", &words, &downloads).is_some(), is_asked, "{file}");
         }
     }
 }

@@ -9,22 +9,22 @@ pub(super) const CACHE_TYPES: &[&str] = &["f32", "f16", "bf16", "q8_0", "q5_1", 
 const FLOATS: &[&str] = &["f32", "f16", "bf16"];
 
 /// The default port.
-pub(super) const PORT: u16 = 8000;
+pub(super) const DEFAULT_PORT: u16 = 8000;
 
 /// The service's shared storage in an instance: the first of these folders that has what is looked for counts.
 pub(super) const PUBLIC_STORAGE: [&str; 2] = ["~/public-storage", "/root/public-storage"];
 
 /// The default workspace.
-pub(super) const WORKSPACE: &str = "~/workspace";
+pub(super) const DEFAULT_WORKSPACE: &str = "~/workspace";
 
 /// The default question of the probe.
-pub(super) const PROMPT: &str = "Say hello.";
+pub(super) const DEFAULT_PROMPT: &str = "Say hello.";
 
 /// git's name of the default branch.
 pub(super) const DEFAULT_BRANCH: &str = "HEAD";
 
 /// The arguments whose value is passed on as it is, in the order of the command line.
-pub(super) const PLAIN: [&str; 6] =
+pub(super) const PLAIN_ARGUMENTS: [&str; 6] =
     ["context_size", "parallel", "gpu_layers", "flash_attention", "cache_type_k", "cache_type_v"];
 
 /// Whether a value cache of this type needs flash attention: the server exits without it.
@@ -249,7 +249,7 @@ impl ServerOption {
 }
 
 /// The option that a word means; `None` for one that the provider does not know, and for a value.
-pub(super) fn find(word: &str) -> Option<&'static ServerOption> {
+pub(super) fn find_option(word: &str) -> Option<&'static ServerOption> {
     let name = name(word);
     OPTIONS.iter().find(|option| option.is(&name))
 }
@@ -261,12 +261,12 @@ pub(super) fn with_values(words: &[String]) -> impl Iterator<Item = (&'static Se
             Some(both) => both,
             None => (word.as_str(), words.get(index + 1).map_or("", String::as_str)),
         };
-        Some((find(name)?, name, value))
+        Some((find_option(name)?, name, value))
     })
 }
 
 /// The files that these words name, each after its option.
-pub(super) fn files(words: &[String]) -> Vec<(&str, &str)> {
+pub(super) fn named_files(words: &[String]) -> Vec<(&str, &str)> {
     let mut files = Vec::new();
     for (option, name, value) in with_values(words) {
         match option.files {
@@ -298,7 +298,7 @@ pub(super) fn spelling(argument: &str) -> &'static str {
 
 /// Judges one extra argument; its value, if it has one, is the next word.
 pub(super) fn clash(word: &str) -> Option<Clash> {
-    find(word)?.clash
+    find_option(word)?.clash
 }
 
 /// The argument that sets the option which a text names, such as a server's error.
@@ -334,7 +334,7 @@ pub(super) fn is_variable_name(name: &str) -> bool {
 }
 
 /// The rule for a key, for people.
-pub(super) const API_KEY: &str = "a string of printable ASCII without spaces that does not begin with #";
+pub(super) const API_KEY_RULE: &str = "a string of printable ASCII without spaces that does not begin with #";
 
 /// Whether a server takes this text as a key: it reads one from each line, and newer servers take a line with # for a
 /// comment. Clients send it in a header.

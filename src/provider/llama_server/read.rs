@@ -163,7 +163,7 @@ async fn health_of(server: &LlamaServer, report: &mut JobReport, instance: &mut 
     if status_of(report) != READY {
         return None;
     }
-    let seen = trial::look(server.listens(), report, instance).await;
+    let seen = trial::check_health(server.listens(), report, instance).await;
     if seen == TrialLook::Dead
         && let Ok(now) = instance.run(&Verb::Refresh).await
     {
@@ -171,7 +171,7 @@ async fn health_of(server: &LlamaServer, report: &mut JobReport, instance: &mut 
         let is_same = identity(&now) == identity(report);
         *report = now;
         if !is_same && status_of(report) == READY {
-            return Some(trial::look(server.listens(), report, instance).await);
+            return Some(trial::check_health(server.listens(), report, instance).await);
         }
     }
     Some(seen)

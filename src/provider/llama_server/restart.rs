@@ -11,7 +11,7 @@ use super::{
     log_in::log_in,
     model::{LlamaServer, Probe},
     option_files,
-    options::WORKSPACE,
+    options::DEFAULT_WORKSPACE,
     outcome::{Concluded as _, NOTHING_RESTARTED, Operation},
     schema,
     session::{InstanceSession, Trouble},
@@ -71,7 +71,7 @@ impl framework::Action for Restart {
                     Attribute::with_default(
                         "workspace",
                         Type::String,
-                        WORKSPACE,
+                        DEFAULT_WORKSPACE,
                         "The server's `workspace`, which holds its records.",
                     ),
                     Attribute::optional(
@@ -239,8 +239,8 @@ async fn missing(seen: &JobReport, instance: &mut InstanceSession) -> Result<Opt
         return Ok(Some(JobFailure { kind: FailureKind::MissingFile, text }));
     }
     let mut questions = vec![room_question(instance.place())];
-    questions.extend(option_files::question(&instance.place().workspace, &process.command_line, &[]));
+    questions.extend(option_files::files_question(&instance.place().workspace, &process.command_line, &[]));
     let report = instance.run(&Verb::Check { questions: &questions, job: None }).await?;
-    let missing = option_files::check(&process.command_line, &report.facts).err();
+    let missing = option_files::check_files(&process.command_line, &report.facts).err();
     Ok(no_room(instance.place(), &report.facts).or(missing))
 }

@@ -97,7 +97,7 @@ fn keys() -> Vec<Attribute> {
 }
 
 pub(super) fn api_key() -> Validator {
-    Validator::text(options::API_KEY, |key| options::is_api_key(trimmed(key)))
+    Validator::text(options::API_KEY_RULE, |key| options::is_api_key(trimmed(key)))
 }
 
 /// A path in the instance.
@@ -160,7 +160,7 @@ fn build() -> Vec<Attribute> {
         Attribute::with_default(
             "workspace",
             Type::String,
-            options::WORKSPACE,
+            options::DEFAULT_WORKSPACE,
             "The folder for logs, builds and records.",
         )
         .replaces(Replacement::IfKnown)
@@ -310,7 +310,7 @@ fn options() -> Vec<Attribute> {
 
 /// The argument `port`.
 pub(super) fn port(description: &str) -> Attribute {
-    Attribute::with_default("port", Type::Number, i64::from(options::PORT), description)
+    Attribute::with_default("port", Type::Number, i64::from(options::DEFAULT_PORT), description)
         .validate(Validator::between(1..=65535))
 }
 
@@ -337,7 +337,7 @@ fn behaviour() -> Vec<Attribute> {
                         "The request to send: `chat`, `embeddings`, `rerank` or `health`.",
                     )
                     .validate(Validator::one_of(&["chat", "embeddings", "rerank", "health"])),
-                    Attribute::with_default("prompt", Type::String, options::PROMPT, "The question to ask.")
+                    Attribute::with_default("prompt", Type::String, options::DEFAULT_PROMPT, "The question to ask.")
                         .validate(rules::non_empty()),
                     Attribute::with_default("max_tokens", Type::Number, 64, "The longest answer in tokens.")
                         .validate(Validator::between(1..=i64::from(i32::MAX))),

@@ -23,7 +23,7 @@ pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Qu
         questions.push(Question::new("has_gpu"));
     }
     questions.extend(model_file::questions(job, facts));
-    questions.extend(option_files::question(&job.place.workspace, &job.extra_args, &job.downloads));
+    questions.extend(option_files::files_question(&job.place.workspace, &job.extra_args, &job.downloads));
     questions.extend(logout::questions(facts));
     if job.build != Build::Source {
         questions.extend(package::questions(job, facts));
@@ -61,7 +61,7 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: JobReport, ends_rival: bool)
         .and_then(|()| no_answer(&facts))
         .and_then(|()| room())
         .and_then(|()| model_file::check(job, &facts))
-        .and_then(|()| option_files::check(&job.extra_args, &facts))
+        .and_then(|()| option_files::check_files(&job.extra_args, &facts))
         .and_then(|()| package::check(job, &facts))
         .and_then(|()| port());
     let report = JobReport { facts: facts.clone(), is_same_hardware, ..seen.clone() };

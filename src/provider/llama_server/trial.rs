@@ -150,7 +150,7 @@ impl<'a> Trial<'a> {
         if let Some(failure) = self.ignores_key(instance).await? {
             return Ok(Err(failure));
         }
-        let prompt = self.probe.prompt.unwrap_or(options::PROMPT);
+        let prompt = self.probe.prompt.unwrap_or(options::DEFAULT_PROMPT);
         let (path, body, pointer) = match self.probe.endpoint {
             Some("health") => return Ok(Ok(None)),
             Some("embeddings") => {
@@ -162,7 +162,7 @@ impl<'a> Trial<'a> {
                 "/results/0/relevance_score",
             ),
             _ => {
-                let answer = chat::ask(session, self.port, key, &question(self.probe, self.model)).await?;
+                let answer = chat::complete_chat(session, self.port, key, &question(self.probe, self.model)).await?;
                 return Ok(judge(&answer, self.probe));
             }
         };
@@ -203,7 +203,7 @@ fn no_inference(text: String) -> Answer {
 
 /// The chat of the probe.
 fn question(probe: TrialProbe<'_>, model: &str) -> ChatRequest {
-    let prompt = probe.prompt.unwrap_or(options::PROMPT);
+    let prompt = probe.prompt.unwrap_or(options::DEFAULT_PROMPT);
     let message = ChatMessage { role: "user".to_owned(), content: prompt.to_owned() };
     ChatRequest {
         max_tokens: Some(probe.max_tokens.unwrap_or(1)),
@@ -252,7 +252,7 @@ const LAST_LOOK: Duration = Duration::from_secs(10);
 const BETWEEN: Duration = Duration::from_secs(1);
 
 /// Checks the health of the server on a port. `seen` is the report that shows its process.
-pub(super) async fn look(port: u16, seen: &JobReport, instance: &mut InstanceSession) -> TrialLook {
+pub(super) async fn check_health(port: u16, seen: &JobReport, instance: &mut InstanceSession) -> TrialLook {
     let silence = instance.silence;
     for is_last in [false, true] {
         let ask = || async {

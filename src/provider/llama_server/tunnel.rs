@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::{options::PORT, schema};
+use super::{options::DEFAULT_PORT, schema};
 use crate::{
     framework::{
         Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Result, Schema, Secret, StepContext, Type,
@@ -111,7 +111,7 @@ async fn open(
 ) -> Result<Forward, Box<Diagnostic>> {
     let access = Access::of_configured(&config.instance_id, context).await.map_err(Box::new)?;
     let login = Login { write_only: config.secrets(), ..Login::visit(&config.ssh, &config.host_key) };
-    let port = config.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(PORT);
+    let port = config.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(DEFAULT_PORT);
     let tried = format!("open a tunnel to port {port} of the instance");
     let (link, _) = login.open(access.as_ref(), &tried, context, warnings).await?;
     let forwarded = Arc::new(link).forward("127.0.0.1", port).await;

@@ -11,7 +11,7 @@ use super::{
     session::{InstanceSession, Trouble},
     status,
     trial::{self, TrialLook},
-    work::check,
+    work::check_job,
 };
 use crate::{
     framework::{Diagnostic, Diagnostics, Outcome, StepContext, Update},
@@ -107,10 +107,10 @@ async fn stop_unresponsive(
     };
     let seen = instance.run(&Verb::Look).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;
     refused(&seen, failure::refused)?;
-    if trial::look(prior.listens(), &seen, instance).await != TrialLook::Dead {
+    if trial::check_health(prior.listens(), &seen, instance).await != TrialLook::Dead {
         return Ok(());
     }
-    let checked = check(job, false, instance, None).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;
+    let checked = check_job(job, false, instance, None).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;
     refused(&checked, failure::refused)?;
     let stopped = instance.run(&Verb::Stop { owner }).await.map_err(|trouble| unseen(&trouble, NOT_HEARD))?;
     refused(&stopped, failure::not_stopped)?;

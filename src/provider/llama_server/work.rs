@@ -120,7 +120,7 @@ pub(super) fn choose(job: &Job, build: Build, because: Option<JobFailure>, facts
 }
 
 /// Asks the instance everything that must be known before the job is begun. `known` is `None` except before a compile.
-pub(super) async fn check(
+pub(super) async fn check_job(
     job: &Job,
     ends_rival: bool,
     instance: &mut InstanceSession,
@@ -332,7 +332,7 @@ impl Work<'_> {
 
     async fn check(&mut self, known: Option<&Facts>) -> Result<JobReport, Trouble> {
         match self.order {
-            Some(order) => check(order.job, order.ends_rival, self.instance, known).await,
+            Some(order) => check_job(order.job, order.ends_rival, self.instance, known).await,
             None => self.instance.run(&Verb::Look).await,
         }
     }

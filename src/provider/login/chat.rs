@@ -92,7 +92,7 @@ pub(crate) async fn health(session: &Session, port: u16) -> Result<Health, ssh::
 ///
 /// # Errors
 /// The reason why there is no complete answer.
-pub(crate) async fn ask(
+pub(crate) async fn complete_chat(
     session: &Session,
     port: u16,
     api_key: Option<&SecretString>,

@@ -25,7 +25,7 @@ use crate::{
         schema::{Attribute, Validator},
         to_value,
     },
-    model::{self, Error, GgufModel},
+    model::{self, GgufModel, ModelError},
 };
 
 #[derive(Debug)]
@@ -133,18 +133,18 @@ async fn read(
         let homeless = |error: NoHome| Diagnostic::error(format!("Cannot read model {path}"), error.to_string());
         let file = file.map_err(|error| Box::new(homeless(error).at(Path::to("path"))))?;
         let file = file.to_str().ok_or_else(|| unreadable(path, &FileError::NotAFile, "path"))?;
-        return in_time(model::read(&LocalFiles, file), file, "path", context).await;
+        return in_time(model::read_model(&LocalFiles, file), file, "path", context).await;
     }
     let access = Access::of_configured(&config.instance_id, context).await.map_err(Box::new)?;
     let login = Login::visit(&config.ssh, &config.host_key);
     let tried = format!("read model {path}");
     let (_link, session) = login.open(access.as_ref(), &tried, context, warnings).await?;
-    in_time(model::read(&InstanceFiles(&session), path), path, "path", context).await
+    in_time(model::read_model(&InstanceFiles(&session), path), path, "path", context).await
 }
 
 /// Reads until the operation ends.
 async fn in_time(
-    reading: impl Future<Output = Result<GgufModel, Error<FileError>>>,
+    reading: impl Future<Output = Result<GgufModel, ModelError<FileError>>>,
     name: &str,
     argument: &str,
     context: &StepContext<ProviderClient>,
@@ -163,11 +163,11 @@ async fn in_time(
     }
 }
 
-fn failed(name: &str, error: &Error<FileError>, argument: &str) -> Box<Diagnostic> {
+fn failed(name: &str, error: &ModelError<FileError>, argument: &str) -> Box<Diagnostic> {
     match error {
-        Error::Source { file, error } if file == name => unreadable(name, error, argument),
-        Error::Source { file, error } => unreadable(&format!("{name}, part {file}"), error, argument),
-        Error::Fault { .. } => {
+        ModelError::Source { file, error } if file == name => unreadable(name, error, argument),
+        ModelError::Source { file, error } => unreadable(&format!("{name}, part {file}"), error, argument),
+        ModelError::Fault { .. } => {
             let text = format!(
                 "{}. Check that this is a complete GGUF file of a language model.",
                 super::words::capitalized(&error.to_string())

@@ -182,7 +182,7 @@ fn the_memory_of_a_model_is_a_number_in_the_plan() {
         workspace.apply_ok(&config(format!("{sources}{outputs}")));
         let state = workspace.state();
         let files = Files::default().with("m", file().header(), file().length());
-        let read = model::read(&files, "m").now_or_never().unwrap().unwrap();
+        let read = model::read_model(&files, "m").now_or_never().unwrap().unwrap();
         let set = [("context_size", "1000"), ("parallel", "4"), ("cache_type_k", "f16")];
         for (name, options) in [("defaults", ServerOptions::default()), ("set", ServerOptions::parse(set).unwrap())] {
             let found = model::memory(&read, &options);

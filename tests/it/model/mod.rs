@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use damodel::model::{Error, FileFault, GgufModel, MAX_HEADER, ModelBytes, ServerOptions, memory, read};
+use damodel::model::{FileFault, GgufModel, MAX_HEADER, ModelBytes, ModelError, ServerOptions, memory, read_model};
 use futures_util::FutureExt as _;
 
 use crate::support::gguf::{F16, F32, Gguf, Kind, Q4_K, Q8_0, Size};
@@ -51,14 +51,14 @@ impl ModelBytes for Files {
 }
 
 fn model(file: &Gguf) -> GgufModel {
-    read(&Files::of(file), "m.gguf").now_or_never().unwrap().unwrap()
+    read_model(&Files::of(file), "m.gguf").now_or_never().unwrap().unwrap()
 }
 
 /// The fault of a file.
 fn fault(header: Vec<u8>, length: u64) -> FileFault {
     let files = Files::default().with("m.gguf", header, length);
-    match read(&files, "m.gguf").now_or_never().unwrap() {
-        Err(Error::Fault { file, fault }) => {
+    match read_model(&files, "m.gguf").now_or_never().unwrap() {
+        Err(ModelError::Fault { file, fault }) => {
             assert_eq!(file, "m.gguf");
             fault
         }
@@ -176,7 +176,7 @@ fn heads_can_differ_by_layer() {
 fn only_the_header_is_read_and_in_few_pieces() {
     let file = Size { width: 8192, feed_forward: 28_672, layers: 80, ..Size::dense() }.model();
     let files = Files::of(&file);
-    read(&files, "m.gguf").now_or_never().unwrap().unwrap();
+    read_model(&files, "m.gguf").now_or_never().unwrap().unwrap();
     let (asked, header) = (files.asked.load(Ordering::Relaxed), file.header().len() as u64);
     assert!(asked < header * 2 + (64 << 10), "{asked} bytes for a header of {header}");
     // A vocabulary of 10 MiB.
@@ -201,8 +201,8 @@ fn the_parts_of_a_split_model_are_one_model() {
             .enumerate()
             .fold(Files::default(), |files, (number, file)| files.with(&name(number + 1), file.header(), file.length()))
     };
-    let read = |files: &Files, from: &str| read(files, from).now_or_never().unwrap();
-    let found = read(&files(), &name(1)).unwrap();
+    let read = |files: &Files, from: &str| read_model(files, from).now_or_never().unwrap();
+    let found = read_model(&files(), &name(1)).unwrap();
     assert_eq!(found.layer_bytes, [2048, 4096]);
     assert_eq!((found.embedding_bytes, found.output_bytes, found.tied_output), (512, 32, false));
     assert_eq!(found.file_bytes, first.length() + second.length() + third.length());
@@ -313,8 +313,8 @@ fn a_header_of_many_texts_ends_at_the_limit() {
         part(1),
         1 << 40,
     );
-    let error = read(&files, "m-00001-of-00002.gguf").now_or_never().unwrap().unwrap_err();
-    assert!(matches!(error, Error::Fault { fault: FileFault::TooLarge, .. }), "{error:?}");
+    let error = read_model(&files, "m-00001-of-00002.gguf").now_or_never().unwrap().unwrap_err();
+    assert!(matches!(error, ModelError::Fault { fault: FileFault::TooLarge, .. }), "{error:?}");
     assert!(files.asked.load(Ordering::Relaxed) <= MAX_HEADER);
 }
 
@@ -385,7 +385,7 @@ fn the_fingerprint_is_of_the_header_and_the_size() {
     let file = Size::dense().model();
     let found = |header: Vec<u8>, length| {
         let files = Files::default().with("m.gguf", header, length);
-        read(&files, "m.gguf").now_or_never().unwrap().unwrap().fingerprint
+        read_model(&files, "m.gguf").now_or_never().unwrap().unwrap().fingerprint
     };
     let own = found(file.header(), file.length());
     assert_eq!(own, found(file.header(), file.length()));

@@ -10,7 +10,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use damodel::model::{GgufModel, ServerOptions, memory, read};
+use damodel::model::{GgufModel, ServerOptions, memory, read_model};
 use futures_util::FutureExt as _;
 
 use super::Files;
@@ -212,7 +212,7 @@ fn read_back(file: &Path) -> GgufModel {
         io::Read::read_to_end(&mut io::Read::take(file, 1 << 20), &mut bytes).unwrap();
         bytes
     });
-    read(&Files::default().with("m", bytes.unwrap(), length), "m").now_or_never().unwrap().unwrap()
+    read_model(&Files::default().with("m", bytes.unwrap(), length), "m").now_or_never().unwrap().unwrap()
 }
 
 #[test]

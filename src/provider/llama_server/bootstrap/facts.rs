@@ -271,7 +271,7 @@ fn of_a_server(line: &str) -> Vec<String> {
     if words.first().is_none_or(|word| word.rsplit('/').next() != Some("llama-server")) {
         return Vec::new();
     }
-    let is_secret = |word: &str| options::find(word).is_some_and(ServerOption::is_secret);
+    let is_secret = |word: &str| options::find_option(word).is_some_and(ServerOption::is_secret);
     let mut is_value = false;
     let hide = |word: &str| {
         let hidden = if is_value { "(redacted)" } else { word };

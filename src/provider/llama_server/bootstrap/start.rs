@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    super::options::{self, API_KEY_FILE, DEVICE, PLAIN, spelling},
+    super::options::{self, API_KEY_FILE, DEVICE, PLAIN_ARGUMENTS, spelling},
     facts,
     job::{Build, FileOrigin, Fingerprint, Job},
     kinds::{FailureKind, JobFailure},
@@ -395,7 +395,7 @@ fn provide(provided: Option<&Provided>, kind: FailureKind, settings: &mut Progra
 /// the help of this one contains. A build that lacks a required option is a failure.
 fn arguments(job: &Job) -> String {
     let port = job.place.port.to_string();
-    let plain = PLAIN.iter().filter_map(|argument| Some([spelling(argument), job.options.get(argument)?]));
+    let plain = PLAIN_ARGUMENTS.iter().filter_map(|argument| Some([spelling(argument), job.options.get(argument)?]));
     let named = [[spelling("host"), job.address()], [spelling("port"), &port]].into_iter().chain(plain);
     let named = quoted(&named.flatten().collect::<Vec<_>>());
     let adds = |words: &str| format!("set -- \"$@\"{words}");
