@@ -1,16 +1,15 @@
 //! The Terraform and OpenTofu provider for damodel, as a library; `main.rs` is its command line.
 //!
 //! Each folder is a layer, and the arrows between them point one way (`tests/it/house/layers.rs` holds the table):
-//! `model` stands alone; `provider` is written in `framework` on top of it; `commands` may use everything. The folders
-//! of the service's client and of terraform-plugin, the review, the SSH client and the sandbox have their names here
-//! too.
+//! `provider` is written in `framework`; `commands` may use everything. The folders of the service's client and of
+//! terraform-plugin, and the other crates, have their names here too.
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that cannot go on has failed"))]
 
 pub mod commands;
-pub mod model;
 pub mod provider;
 
 pub use damodel_client::{api, creation};
+pub use damodel_llama as llama;
 pub use damodel_review as review;
 #[cfg(feature = "sandbox")]
 pub use damodel_sandbox as sandbox;

@@ -10,11 +10,7 @@ use super::{
     ProviderClient,
     client::limits,
     errors::Failure,
-    login::{
-        Access, Login, Ssh, SshFailure,
-        chat::{self, ChatFailure},
-        schema as login,
-    },
+    login::{Access, Login, Ssh, SshFailure, schema as login},
     rules,
 };
 use crate::{
@@ -24,6 +20,7 @@ use crate::{
         schema::{Attribute, AttributeType, Nesting, Validator},
         value::Number,
     },
+    llama::{ChatFailure, complete_chat},
 };
 
 /// The timeout of an answer. A long answer of a large model takes longer than the usual timeout of a data source.
@@ -290,7 +287,7 @@ async fn ask(
     let key = config.api_key.known().map(Secret::trimmed);
     let asked = tokio::select! {
         () = context.stopping.cancelled() => return Err(Box::new(stopped(&tried(), "the run was stopped"))),
-        asked = timeout_at(context.deadline, chat::complete_chat(&session, port, key.as_ref(), request)) => asked,
+        asked = timeout_at(context.deadline, complete_chat(&session, port, key.as_ref(), request)) => asked,
     };
     match asked {
         Err(_) => Err(Box::new(stopped(&tried(), "timed out"))),

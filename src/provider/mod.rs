@@ -36,9 +36,5 @@ pub use configuration::Configuration;
 pub(crate) use configuration::token_of_environment;
 pub use environment::{Environment, NoHome, home_of_user};
 pub(crate) use errors::database_id_hint;
-pub use llama_server::Silence;
-/// Not part of the provider's interface: tests/it/bootstrap runs the program with real shells.
-#[doc(hidden)]
-pub use llama_server::bootstrap;
 pub use registry::{ADDRESS, Damodel};
 pub(crate) use registry::{arguments, loggable_fields};

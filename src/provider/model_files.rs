@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 
 use crate::{
     api::{RemoteError, RemoteFile},
-    model::{self, GgufModel, ModelBytes},
+    llama::{self, GgufModel, ModelBytes},
     ssh,
 };
 
@@ -64,11 +64,11 @@ pub(super) struct RemoteFiles(pub(super) RemoteFile);
 
 impl RemoteFiles {
     /// The model. If another version of the file is sent meanwhile, the reading begins again, at most twice.
-    pub(super) async fn read(self) -> Result<GgufModel, model::ModelError<FileError>> {
+    pub(super) async fn read(self) -> Result<GgufModel, llama::ModelError<FileError>> {
         let (path, mut source, mut times) = (self.0.path().to_owned(), self, 0);
         loop {
-            match model::read_model(&source, &path).await {
-                Err(model::ModelError::Source { error: FileError::Remote(RemoteError::Changed), .. }) if times < 2 => {
+            match llama::read_model(&source, &path).await {
+                Err(llama::ModelError::Source { error: FileError::Remote(RemoteError::Changed), .. }) if times < 2 => {
                     times += 1;
                     source = Self(source.0.afresh());
                 }

@@ -2,13 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod acceptance;
-#[cfg(unix)]
-mod bootstrap;
 mod commands;
 mod framework;
 mod house;
 mod lives;
-mod model;
 mod plugin;
 mod sandbox;
 mod support;

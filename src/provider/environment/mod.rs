@@ -14,7 +14,7 @@ use nix::unistd::{User, getuid};
 use crate::{
     api::{Proxies, trimmed},
     creation::Scope,
-    provider::Silence,
+    llama::Silence,
 };
 
 /// The home directory: Windows has the second one.

@@ -1,10 +1,10 @@
 //! The command line of a server, as options and as text.
 
-use super::{
-    model::LlamaServer,
-    options::{self, ServerOption},
+use super::model::LlamaServer;
+use crate::{
+    framework::Attr,
+    llama::{self, ServerOption},
 };
-use crate::framework::Attr;
 
 impl LlamaServer {
     /// Takes the options of a command line, whose first word is the program. An option that is not on it keeps its
@@ -15,7 +15,7 @@ impl LlamaServer {
         let mut extra: Vec<Attr<String>> = Vec::new();
         let (mut jinja, mut metrics) = (false, false);
         while let Some(word) = words.next() {
-            let option = options::find_option(word).filter(|_| !word.contains('='));
+            let option = llama::find_option(word).filter(|_| !word.contains('='));
             match option.and_then(ServerOption::argument) {
                 Some("model") => {
                     let before = self.model.clone();
@@ -43,7 +43,7 @@ impl LlamaServer {
                 Some("cache_type_v") => take(&mut self.cache_type_v, words.next()),
                 Some("jinja") => jinja = word != "--no-jinja",
                 Some("metrics") => metrics = true,
-                _ if word == options::API_KEY_FILE => drop(words.next()),
+                _ if word == llama::API_KEY_FILE => drop(words.next()),
                 _ => extra.push(word.into()),
             }
         }

@@ -1,19 +1,14 @@
 //! Creates: the server is started, or an earlier start is resumed.
 
 use super::{
-    bootstrap::{Fingerprint, Job, Verb},
-    decide::Goal,
     failure,
     log_in::{log_in, with_unpinned},
     model::{LlamaServer, Records as _, new_owner},
     outcome::{Conclusion, NOTHING_STARTED, Operation},
-    session::InstanceSession,
-    status,
-    watch::WorkProgress,
-    work::{Order, Work},
 };
 use crate::{
     framework::{Create, Diagnostics, Outcome, Result, StepContext},
+    llama::{self, Fingerprint, Goal, InstanceSession, Job, Order, Verb, Work, WorkProgress},
     provider::ProviderClient,
 };
 
@@ -83,7 +78,7 @@ impl LlamaServer {
                 && prior.environment == self.environment,
             trial: self.trial(self.key(config)),
             previous_trial: Some((prior.trial(prior.key(config)), previous_secrets)),
-            order: Some(Order { job, owner, ends_rival: prior.status.as_str() == Some(status::DISPLACED) }),
+            order: Some(Order { job, owner, ends_rival: prior.status.as_str() == Some(llama::DISPLACED) }),
             watch: WorkProgress::new(task),
             restored: None,
             unserved: None,

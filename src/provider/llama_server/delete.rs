@@ -1,15 +1,10 @@
 //! Destroys: the server is stopped and its records are removed.
 
-use super::{
-    bootstrap::{FailureKind, Verb},
-    failure,
-    log_in::LoginEffort,
-    model::LlamaServer,
-    read::subject,
-};
+use super::{failure, log_in::LoginEffort, model::LlamaServer, read::subject};
 use crate::{
     api::{AccountMatch, InstanceUid, Presence},
     framework::{Attr, Diagnostic, Diagnostics, Outcome, State, StepContext},
+    llama::{FailureKind, Verb},
     provider::{
         DestroyFallback, ProviderClient,
         client::limits,

@@ -1,15 +1,9 @@
 //! The diagnostics about servers that do not serve.
 
-use super::{
-    bootstrap::{FailureKind, Job, JobFailure, JobReport, Phase, PortHolder, Previous},
-    command_line::as_text,
-    model::LlamaServer,
-    options,
-    session::Trouble,
-    work::Return,
-};
+use super::{command_line::as_text, model::LlamaServer};
 use crate::{
     framework::{Diagnostic, Path, Severity},
+    llama::{self, FailureKind, Job, JobFailure, JobReport, Phase, PortHolder, Previous, Return, Trouble},
     provider::{
         login::SshFailure,
         words::{capitalized, time, times},
@@ -310,7 +304,7 @@ fn meaning(
     let download = server.failed_download(report).filter(|_| kind.is_of_a_download());
     let argument = match kind {
         FailureKind::BadOption => {
-            options::argument_in(&failure.text).or_else(|| (!server.extra_args.is_null()).then_some("extra_args"))
+            llama::argument_in(&failure.text).or_else(|| (!server.extra_args.is_null()).then_some("extra_args"))
         }
         FailureKind::KeyIgnored if server.api_key.is_null() => Some("api_key_wo"),
         kind => kind.argument(),
@@ -348,13 +342,10 @@ fn meaning(
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{
-            bootstrap::JobFailure,
-            model::{AdditionalFile, BuildSource, FileSource},
-        },
+        super::model::{AdditionalFile, BuildSource, FileSource},
         *,
     };
-    use crate::framework::Attr;
+    use crate::{framework::Attr, llama::JobFailure};
 
     fn failure(kind: FailureKind) -> JobFailure {
         JobFailure { kind, text: format!("what was seen of {}", kind.as_str()) }

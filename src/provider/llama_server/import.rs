@@ -1,11 +1,9 @@
 //! Imports, and the identity of a server.
 
 use super::{
-    bootstrap::{Phase, Verb},
     failure,
     log_in::{LoginEffort, witness_key},
     model::{LlamaServer, Records as _},
-    options::{DEFAULT_PORT, DEFAULT_WORKSPACE},
     read::refresh,
 };
 use crate::{
@@ -14,6 +12,7 @@ use crate::{
         Attr, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema, Outcome, Private, Result, State,
         StepContext, Type,
     },
+    llama::{DEFAULT_PORT, DEFAULT_WORKSPACE, Phase, Verb},
     provider::{
         ProviderClient,
         client::limits,

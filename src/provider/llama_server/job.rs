@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{
-    bootstrap::{Build, CompileSource, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin, absolute},
-    model::LlamaServer,
-    options,
-};
+use super::model::LlamaServer;
 use crate::{
     framework::{Attr, Diagnostic, Path, Secret, Value, to_value},
+    llama::{self, Build, CompileSource, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin, absolute},
     provider::login::{Access, Ssh},
 };
 
@@ -63,8 +60,8 @@ impl LlamaServer {
                 .collect(),
             environment: self.variables(),
             api_key: match self.key(config) {
-                Some(key) if !options::is_api_key(key.expose_secret()) => {
-                    let text = format!("The API key has to be {}. Nothing was changed.", options::API_KEY_RULE);
+                Some(key) if !llama::is_api_key(key.expose_secret()) => {
+                    let text = format!("The API key has to be {}. Nothing was changed.", llama::API_KEY_RULE);
                     return Err(Diagnostic::error("Invalid API key", text).at(Path::to("api_key")));
                 }
                 key => key,
@@ -80,7 +77,7 @@ impl LlamaServer {
     /// The plain options, each with its value; `None` if that is unknown.
     pub(super) fn plain_options(&self) -> impl Iterator<Item = (&'static str, Option<String>)> {
         let server = to_value(self).unwrap_or(Value::Null);
-        options::PLAIN_ARGUMENTS.into_iter().map(move |name| {
+        llama::PLAIN_ARGUMENTS.into_iter().map(move |name| {
             let value = match server.attribute(name) {
                 Value::String(text) => Some(text.clone()),
                 Value::Number(number) => Some(number.to_string()),
@@ -92,7 +89,7 @@ impl LlamaServer {
 
     /// The port that the server listens on.
     pub(super) fn listens(&self) -> u16 {
-        self.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(options::DEFAULT_PORT)
+        self.port.known().and_then(|port| u16::try_from(*port).ok()).unwrap_or(llama::DEFAULT_PORT)
     }
 
     /// The key that the server asks of its clients.
@@ -127,7 +124,7 @@ impl LlamaServer {
                     (_, Some(reference)) => reference.to_owned(),
                     (None, None) => REFERENCE.to_owned(),
                     // Another repository has other tags.
-                    (Some(_), None) => options::DEFAULT_BRANCH.to_owned(),
+                    (Some(_), None) => llama::DEFAULT_BRANCH.to_owned(),
                 },
             },
         };

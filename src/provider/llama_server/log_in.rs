@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use super::{
-    model::{LlamaServer, Records},
-    session::InstanceSession,
-};
+use super::model::{LlamaServer, Records};
 use crate::{
     api::InstanceUid,
     framework::{Attr, Diagnostic, Diagnostics, Outcome, Path, Private, StepContext},
+    llama::InstanceSession,
     provider::{
         ProviderClient,
         client::limits,

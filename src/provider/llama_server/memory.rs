@@ -5,19 +5,16 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    bootstrap::{DRIVER, FailureKind, absolute, is_processor},
     log_in::pin_argument,
     model::{LlamaServer, Records as _},
     model_source::{ANY_HOME, Download},
-    option_files,
-    options::{self, MemoryEffect},
 };
 use crate::{
     api::{InstanceUid, RemoteError, RemoteFile},
     framework::{Attr, Diagnostic, Diagnostics, Path, PlanContext, Private},
-    model::{
-        self, CacheType, GgufModel, InvalidOption, Memory, ModelBytes, ServerOptions, largest_context, memory,
-        refused_options,
+    llama::{
+        self, CacheType, DRIVER, FailureKind, GgufModel, InvalidOption, Memory, MemoryEffect, ModelBytes,
+        ServerOptions, absolute, is_processor, largest_context, memory, refused_options,
     },
     provider::{
         ProviderClient,
@@ -116,7 +113,7 @@ fn started_with(server: &LlamaServer) -> Result<Option<Started>, Box<Diagnostic>
     let Some(words) = words else { return Ok(None) };
     let mut words = words.into_iter().enumerate();
     while let Some((_, word)) = words.next() {
-        let Some(option) = options::find_option(word) else { continue };
+        let Some(option) = llama::find_option(word) else { continue };
         let name = match (option.memory, option.argument()) {
             (MemoryEffect::Batch, _) => "batch",
             (MemoryEffect::MicroBatch, _) => "ubatch",
@@ -244,8 +241,8 @@ async fn look(
             }
         }
     }
-    let model = match (model::read_model(&InstanceFiles(&session), path).await, sources.first()) {
-        (Err(model::ModelError::Source { error: FileError::Missing, .. }), Some(download)) if download.is_model() => {
+    let model = match (llama::read_model(&InstanceFiles(&session), path).await, sources.first()) {
+        (Err(llama::ModelError::Source { error: FileError::Missing, .. }), Some(download)) if download.is_model() => {
             remote(download)?.read().await.map_err(|error| match refusal(download, &error) {
                 Some(warning) => {
                     said.push(warning);
@@ -254,7 +251,7 @@ async fn look(
                 None => Unchecked::Failed(error.to_string()),
             })?
         }
-        (Err(model::ModelError::Source { error: FileError::Missing, file }), _) => {
+        (Err(llama::ModelError::Source { error: FileError::Missing, file }), _) => {
             if planned.model_source.is_null() {
                 said.push(not_there(&file, &models(&session, &file).await));
             }
@@ -309,12 +306,12 @@ struct FileBeside<'a> {
 /// The files that options of the server put on the GPU, and the other downloads.
 fn files_beside<'a>(planned: &LlamaServer, sources: &'a [Download], home: &str) -> Vec<FileBeside<'a>> {
     let words: Vec<_> = planned.extra_args.elements().map(|(_, word)| word.clone()).collect();
-    let on_card = |name: &str| options::find_option(name).is_some_and(|option| option.memory == MemoryEffect::Files);
-    let named = options::named_files(&words).into_iter().filter(|(name, _)| on_card(name));
-    let workspace = planned.workspace.as_str().unwrap_or(options::DEFAULT_WORKSPACE);
+    let on_card = |name: &str| llama::find_option(name).is_some_and(|option| option.memory == MemoryEffect::Files);
+    let named = llama::named_files(&words).into_iter().filter(|(name, _)| on_card(name));
+    let workspace = planned.workspace.as_str().unwrap_or(llama::DEFAULT_WORKSPACE);
     let mut files: Vec<_> = named
         .map(|(_, file)| {
-            let path = option_files::in_workspace(workspace, file);
+            let path = llama::in_workspace(workspace, file);
             let download = sources.iter().find(|download| download.paths(home).contains(&absolute(&path, home)));
             FileBeside { is_counted: path.ends_with(".gguf"), path, download }
         })
@@ -333,20 +330,20 @@ async fn weights(
     file: &FileBeside<'_>,
     at_its_source: Option<RemoteFiles>,
     session: &Session,
-) -> Result<Option<u64>, model::ModelError<FileError>> {
+) -> Result<Option<u64>, llama::ModelError<FileError>> {
     async fn read<S: ModelBytes>(
         source: &S,
         file: &str,
         is_counted: bool,
-    ) -> Result<Option<u64>, model::ModelError<S::Error>> {
+    ) -> Result<Option<u64>, llama::ModelError<S::Error>> {
         if is_counted {
-            return model::read_model(source, file).await.map(|model| Some(model.tensor_bytes));
+            return llama::read_model(source, file).await.map(|model| Some(model.tensor_bytes));
         }
         let size = source.size(file).await;
-        size.map(|_| None).map_err(|error| model::ModelError::Source { file: file.to_owned(), error })
+        size.map(|_| None).map_err(|error| llama::ModelError::Source { file: file.to_owned(), error })
     }
     match (read(&InstanceFiles(session), &file.path, file.is_counted).await, at_its_source) {
-        (Err(model::ModelError::Source { error: FileError::Missing, .. }), Some(remote)) => {
+        (Err(llama::ModelError::Source { error: FileError::Missing, .. }), Some(remote)) => {
             let path = remote.0.path().to_owned();
             read(&remote, &path, file.is_counted).await
         }
@@ -370,8 +367,8 @@ fn remote(
 }
 
 /// The warning about an answer that the download would meet too.
-fn refusal(download: &Download, error: &model::ModelError<FileError>) -> Option<Diagnostic> {
-    let model::ModelError::Source { error: FileError::Remote(RemoteError::Status(status)), file } = error else {
+fn refusal(download: &Download, error: &llama::ModelError<FileError>) -> Option<Diagnostic> {
+    let llama::ModelError::Source { error: FileError::Remote(RemoteError::Status(status)), file } = error else {
         return None;
     };
     let kind = match status.as_u16() {

@@ -4,41 +4,26 @@
 //! Questions to the instance are judged by pure functions; one decision names the next step, and the program of
 //! `bootstrap` works in the instance.
 
-pub mod bootstrap;
 mod command_line;
 mod create;
-mod decide;
 mod delete;
 mod failure;
 mod import;
 mod job;
 mod log_in;
-mod logout;
 mod memory;
 mod model;
-mod model_file;
 mod model_source;
-mod option_files;
-mod options;
 mod outcome;
-mod package;
 mod plan;
 mod read;
 mod restart;
 mod schema;
-mod session;
-mod source;
-mod status;
-mod survey;
-mod trial;
 mod tunnel;
 mod update;
 mod validate;
-mod watch;
-mod work;
 
 use self::model::LlamaServer;
-pub use self::session::Silence;
 pub(super) use self::{restart::Restart, tunnel::Tunnel};
 use super::ProviderClient;
 use crate::framework::{

@@ -5,16 +5,13 @@ use std::{collections::BTreeMap, time::Duration};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    bootstrap::{Fingerprint, Job, JobReport},
-    trial::{Trial, TrialProbe},
-};
 use crate::{
     framework::{
         Attr, Private, Secret,
         timeouts::{Timeouts, parse_duration},
         value::Number,
     },
+    llama::{Fingerprint, Job, JobReport, Trial, TrialProbe},
     provider::login::{Access, Login, Ssh, WriteOnly},
 };
 

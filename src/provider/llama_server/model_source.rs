@@ -3,14 +3,11 @@
 use secrecy::SecretString;
 use url::Url;
 
-use super::{
-    bootstrap::{FailureKind, FileOrigin, JobReport, absolute},
-    model::{FileSource, LlamaServer},
-    model_file,
-};
+use super::model::{FileSource, LlamaServer};
 use crate::{
     api::RemoteFile,
     framework::{Attr, Diagnostic, Diagnostics, Path, Secret},
+    llama::{self, FailureKind, FileOrigin, JobReport, absolute},
     provider::ProviderClient,
 };
 
@@ -89,7 +86,7 @@ impl Download {
     /// The paths that it brings.
     pub(super) fn paths(&self, home: &str) -> Vec<String> {
         let Some(path) = self.path.as_str().map(|path| absolute(path, home)) else { return Vec::new() };
-        let parts = model_file::model_parts(&path);
+        let parts = llama::model_parts(&path);
         if parts.is_empty() { vec![path] } else { parts }
     }
 }
@@ -138,7 +135,7 @@ impl LlamaServer {
             let Some(url) = download.source.address() else { continue };
             let token = self.source_token(&download, config, client)?;
             let sha256 = download.source.sha256.known().map(|sum| sum.to_ascii_lowercase());
-            let (is_model, addresses) = (download.is_model(), model_file::model_parts(url.path()));
+            let (is_model, addresses) = (download.is_model(), llama::model_parts(url.path()));
             for (index, path) in download.paths(home).into_iter().enumerate() {
                 let mut address = url.clone();
                 if let Some(part) = addresses.get(index) {
@@ -195,7 +192,7 @@ impl LlamaServer {
     fn named_twice(&self, home: &str) -> Option<Diagnostic> {
         let model = self.model.as_str().map(|path| absolute(path, home));
         let mut named: Vec<String> =
-            model.iter().flat_map(|path| model_file::model_parts(path)).chain(model.clone()).collect();
+            model.iter().flat_map(|path| llama::model_parts(path)).chain(model.clone()).collect();
         for download in self.sources().into_iter().filter(|download| !download.is_model()) {
             let paths = download.paths(home);
             if let Some(path) = paths.iter().find(|path| named.contains(path)) {
@@ -222,7 +219,7 @@ pub(super) fn validate(config: &LlamaServer, diagnostics: &mut Diagnostics) {
         );
     }
     diagnostics.extend(config.named_twice(ANY_HOME).into_iter().collect());
-    let end = |path: &str| model_file::split_part(path).map(|(_, part, all)| (part.to_owned(), all.to_owned()));
+    let end = |path: &str| llama::split_part(path).map(|(_, part, all)| (part.to_owned(), all.to_owned()));
     for Download { at, path_at, path, source } in config.sources() {
         let (Some(path), Some(url)) = (path.as_str(), source.address()) else { continue };
         let (end_of_url, end_of_path) = (end(url.path()), end(path));

@@ -1,15 +1,12 @@
 //! The outcome of an operation: from the end of the work to the state that is kept, and the diagnostics.
 
 use super::{
-    bootstrap::{FailureKind, Job, Phase, Previous, Verb},
     failure,
     model::{LlamaServer, Process, Records as _},
-    session::InstanceSession,
-    status,
-    work::{End, Ended, Return},
 };
 use crate::{
     framework::{Attr, Diagnostic, Diagnostics, Outcome, Private, value::Number},
+    llama::{self, End, Ended, FailureKind, InstanceSession, Job, Phase, Previous, Return, Verb},
     provider::words::capitalized,
 };
 
@@ -199,11 +196,11 @@ impl LlamaServer {
             // The previous server serves, as the state has it.
             End::Unseen(_) if ended.is_begun && ended.report.previous == Some(Previous::Serving) => return,
             End::Unseen(_) if !ended.is_begun => {
-                self.status = status::STARTING.into();
+                self.status = llama::STARTING.into();
                 return;
             }
             // A refresh may have seen the successor's options.
-            End::RolledBack(_) if self.status.as_str() == Some(status::STARTING) => {
+            End::RolledBack(_) if self.status.as_str() == Some(llama::STARTING) => {
                 self.take_options(&ended.now);
                 self.take_report(&ended.now);
             }
@@ -221,10 +218,10 @@ impl LlamaServer {
             _ => self.take_report(&ended.now),
         }
         self.status = match &ended.end {
-            End::Served(_) | End::RolledBack(Return::AsksForKey | Return::GoesOn | Return::Serves) => status::READY,
-            End::Failed | End::RolledBack(Return::Fails(_)) => status::FAILED,
-            End::Superseded => status::status_of(&ended.now),
-            End::Unseen(_) => status::STARTING,
+            End::Served(_) | End::RolledBack(Return::AsksForKey | Return::GoesOn | Return::Serves) => llama::READY,
+            End::Failed | End::RolledBack(Return::Fails(_)) => llama::FAILED,
+            End::Superseded => llama::status_of(&ended.now),
+            End::Unseen(_) => llama::STARTING,
             End::Unproved(_) | End::Refused => return,
         }
         .into();
@@ -233,13 +230,8 @@ impl LlamaServer {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{
-            bootstrap::{JobFailure, JobReport, Process},
-            decide::TrialAnswers,
-        },
-        *,
-    };
+    use super::*;
+    use crate::llama::{JobFailure, JobReport, Process, TrialAnswers};
 
     fn ended(end: End, is_begun: bool, previous: Option<Previous>, is_alive: Option<bool>, kind: FailureKind) -> Ended {
         let process = is_alive.map(|is_alive| Process {

@@ -3,16 +3,16 @@
 use secrecy::ExposeSecret;
 
 use super::{
-    bootstrap::absolute,
     failure::as_warning,
     log_in::without_own_key,
     memory,
     model::{LlamaServer, Records as _},
-    model_source, schema, status,
+    model_source, schema,
 };
 use crate::{
     api::{self, InstanceStatus, InstanceUid},
     framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, PlanContext, UpdatePlan, Value, Walk, to_value},
+    llama::{self, absolute},
     provider::{
         ProviderClient,
         client::planning_limits,
@@ -40,7 +40,7 @@ pub(super) enum UpdateEffect {
 impl UpdateEffect {
     /// The effect of this change. An argument that was unknown in the plan may turn out to be the same in the apply.
     pub(super) fn of(prior: &LlamaServer, planned: &LlamaServer) -> Self {
-        let is_ready = prior.status.as_str() == Some(status::READY) && !planned.process.is_unknown();
+        let is_ready = prior.status.as_str() == Some(llama::READY) && !planned.process.is_unknown();
         if !is_ready || prior.additional_paths() != planned.additional_paths() || changes_the_server(prior, planned) {
             Self::Restart
         } else if prior.probe != planned.probe || prior.restart_policy != planned.restart_policy {
@@ -189,14 +189,14 @@ fn replaced(prior: &LlamaServer, path: &Path) -> Diagnostic {
 fn change(plan: &mut UpdatePlan<LlamaServer>) {
     let UpdatePlan { config, prior, planned, .. } = plan;
     let effect = UpdateEffect::of(prior, planned);
-    if prior.status.as_str() == Some(status::UNSUPERVISED) {
+    if prior.status.as_str() == Some(llama::UNSUPERVISED) {
         plan.diagnostics.warning(
             format!("{} is not supervised", capitalized(&prior.title())),
             "The server runs, but nothing would restart it if it exits. The apply restarts it under a supervisor. If \
              that fails, the previous server cannot be started again.",
         );
     }
-    if prior.status.as_str() == Some(status::BLOCKED) {
+    if prior.status.as_str() == Some(llama::BLOCKED) {
         plan.diagnostics.push(
             Diagnostic::error(
                 "The port is in use",
@@ -210,7 +210,7 @@ fn change(plan: &mut UpdatePlan<LlamaServer>) {
         );
     }
     if effect == UpdateEffect::Restart {
-        planned.status = status::READY.into();
+        planned.status = llama::READY.into();
         planned.process = Attr::Unknown;
         let (build_used, found) = match planned.build.as_str() {
             Some("prebuilt") if prior.package.is_null() => (planned.build.clone(), Attr::Unknown),
@@ -323,7 +323,7 @@ mod tests {
             port: Attr::Known(8000),
             model: "/m.gguf".into(),
             context_size: Attr::Known(32768),
-            status: status::READY.into(),
+            status: llama::READY.into(),
             process: Attr::Known(Process { pid: Attr::Known(7), ..Process::default() }),
             model_name: "m".into(),
             build: "auto".into(),
@@ -421,7 +421,7 @@ mod tests {
             assert_eq!(UpdateEffect::of(&ready(), &after), UpdateEffect::Restart);
             let after = planned(ready(), after);
             assert!(after.process.is_unknown() && after.package.is_unknown() && after.build_used.is_unknown());
-            assert_eq!((after.status, after.host_key), (status::READY.into(), ready().host_key));
+            assert_eq!((after.status, after.host_key), (llama::READY.into(), ready().host_key));
         }
         let notes: [fn(&mut LlamaServer); 3] = [
             |server| server.on_failure = "stop".into(),
@@ -514,17 +514,12 @@ mod tests {
 
     #[test]
     fn whatever_does_not_serve_is_planned_to_serve() {
-        for status in [
-            status::STOPPED,
-            status::STARTING,
-            status::FAILED,
-            status::UNRESPONSIVE,
-            status::OUTDATED,
-            status::UNSUPERVISED,
-        ] {
+        for status in
+            [llama::STOPPED, llama::STARTING, llama::FAILED, llama::UNRESPONSIVE, llama::OUTDATED, llama::UNSUPERVISED]
+        {
             let prior = LlamaServer { status: status.into(), ..ready() };
             let after = planned(prior.clone(), prior);
-            assert_eq!(after.status, status::READY.into(), "{status}");
+            assert_eq!(after.status, llama::READY.into(), "{status}");
             assert!(after.process.is_unknown(), "{status}");
         }
     }

@@ -1,18 +1,18 @@
 //! Refreshes: from the report of the instance to the attributes.
 
 use super::{
-    bootstrap::{Fingerprint, JobReport, Phase, Verb},
     command_line::{as_text, take_path},
     failure::{self, as_warning},
     log_in::{LoginEffort, witness_key},
     model::{LlamaServer, Process, Records as _},
-    session::InstanceSession,
-    status::{BLOCKED, DISPLACED, OUTDATED, READY, STARTING, STOPPED, UNRESPONSIVE, status_of},
-    trial::{self, TrialLook},
 };
 use crate::{
     api::{InstanceUid, Presence},
     framework::{Attr, Diagnostics, Outcome, State, StepContext},
+    llama::{
+        self, BLOCKED, DISPLACED, Fingerprint, InstanceSession, JobReport, OUTDATED, Phase, READY, STARTING, STOPPED,
+        TrialLook, UNRESPONSIVE, Verb, status_of,
+    },
     provider::{
         ProviderClient,
         client::limits,
@@ -163,7 +163,7 @@ async fn health_of(server: &LlamaServer, report: &mut JobReport, instance: &mut 
     if status_of(report) != READY {
         return None;
     }
-    let seen = trial::check_health(server.listens(), report, instance).await;
+    let seen = llama::check_health(server.listens(), report, instance).await;
     if seen == TrialLook::Dead
         && let Ok(now) = instance.run(&Verb::Refresh).await
     {
@@ -171,7 +171,7 @@ async fn health_of(server: &LlamaServer, report: &mut JobReport, instance: &mut 
         let is_same = identity(&now) == identity(report);
         *report = now;
         if !is_same && status_of(report) == READY {
-            return Some(trial::check_health(server.listens(), report, instance).await);
+            return Some(llama::check_health(server.listens(), report, instance).await);
         }
     }
     Some(seen)

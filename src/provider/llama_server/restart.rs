@@ -5,24 +5,21 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    bootstrap::{AdditionalFiles, FailureKind, JobFailure, JobReport, Phase, Previous, Verb, no_room, room_question},
-    decide::{Goal, History},
     failure,
     log_in::log_in,
     model::{LlamaServer, Probe},
-    option_files,
-    options::DEFAULT_WORKSPACE,
     outcome::{Concluded as _, NOTHING_RESTARTED, Operation},
     schema,
-    session::{InstanceSession, Trouble},
-    watch::{WorkProgress, stage},
-    work::{End, Work},
 };
 use crate::{
     framework::{
         self, ActionProgress, Attr, Diagnostic, Diagnostics, Private, Result, Schema, Secret, StepContext, Type,
         schema::{Attribute, Validator},
         value::Number,
+    },
+    llama::{
+        self, AdditionalFiles, DEFAULT_WORKSPACE, End, FailureKind, Goal, History, InstanceSession, JobFailure,
+        JobReport, Phase, Previous, Trouble, Verb, Work, WorkProgress, no_room, room_question, stage,
     },
     provider::{
         ProviderClient,
@@ -239,8 +236,8 @@ async fn missing(seen: &JobReport, instance: &mut InstanceSession) -> Result<Opt
         return Ok(Some(JobFailure { kind: FailureKind::MissingFile, text }));
     }
     let mut questions = vec![room_question(instance.place())];
-    questions.extend(option_files::files_question(&instance.place().workspace, &process.command_line, &[]));
+    questions.extend(llama::files_question(&instance.place().workspace, &process.command_line, &[]));
     let report = instance.run(&Verb::Check { questions: &questions, job: None }).await?;
-    let missing = option_files::check_files(&process.command_line, &report.facts).err();
+    let missing = llama::check_files(&process.command_line, &report.facts).err();
     Ok(no_room(instance.place(), &report.facts).or(missing))
 }

@@ -1,15 +1,13 @@
 //! The attributes of `damodel_llama_server`.
 
-use super::{
-    bootstrap::{REFERENCE, REPOSITORY},
-    model_source, options,
-};
+use super::model_source;
 use crate::{
     api::trimmed,
     framework::{
         Schema, Type,
         schema::{Attribute, AttributeType, Nesting, Replacement, Validator},
     },
+    llama::{self, REFERENCE, REPOSITORY},
     provider::{login::schema as ssh, rules},
 };
 
@@ -97,7 +95,7 @@ fn keys() -> Vec<Attribute> {
 }
 
 pub(super) fn api_key() -> Validator {
-    Validator::text(options::API_KEY_RULE, |key| options::is_api_key(trimmed(key)))
+    Validator::text(llama::API_KEY_RULE, |key| llama::is_api_key(trimmed(key)))
 }
 
 /// A path in the instance.
@@ -160,7 +158,7 @@ fn build() -> Vec<Attribute> {
         Attribute::with_default(
             "workspace",
             Type::String,
-            options::DEFAULT_WORKSPACE,
+            llama::DEFAULT_WORKSPACE,
             "The folder for logs, builds and records.",
         )
         .replaces(Replacement::IfKnown)
@@ -252,7 +250,7 @@ fn is_architecture(text: &str) -> bool {
 fn options() -> Vec<Attribute> {
     let cache = |name: &'static str, whose: &str| {
         Attribute::with_default(name, Type::String, "q8_0", format!("The type of the {whose} cache."))
-            .validate(Validator::one_of(options::CACHE_TYPES))
+            .validate(Validator::one_of(llama::CACHE_TYPES))
     };
     vec![
         Attribute::with_default(
@@ -310,7 +308,7 @@ fn options() -> Vec<Attribute> {
 
 /// The argument `port`.
 pub(super) fn port(description: &str) -> Attribute {
-    Attribute::with_default("port", Type::Number, i64::from(options::DEFAULT_PORT), description)
+    Attribute::with_default("port", Type::Number, i64::from(llama::DEFAULT_PORT), description)
         .validate(Validator::between(1..=65535))
 }
 
@@ -337,7 +335,7 @@ fn behaviour() -> Vec<Attribute> {
                         "The request to send: `chat`, `embeddings`, `rerank` or `health`.",
                     )
                     .validate(Validator::one_of(&["chat", "embeddings", "rerank", "health"])),
-                    Attribute::with_default("prompt", Type::String, options::DEFAULT_PROMPT, "The question to ask.")
+                    Attribute::with_default("prompt", Type::String, llama::DEFAULT_PROMPT, "The question to ask.")
                         .validate(rules::non_empty()),
                     Attribute::with_default("max_tokens", Type::Number, 64, "The longest answer in tokens.")
                         .validate(Validator::between(1..=i64::from(i32::MAX))),

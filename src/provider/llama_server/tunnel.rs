@@ -5,12 +5,13 @@ use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::{options::DEFAULT_PORT, schema};
+use super::schema;
 use crate::{
     framework::{
         Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Result, Schema, Secret, StepContext, Type,
         schema::Attribute,
     },
+    llama::DEFAULT_PORT,
     provider::{
         ProviderClient,
         login::{self, Access, Login, Ssh, SshFailure, WriteOnly},

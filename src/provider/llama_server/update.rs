@@ -1,20 +1,16 @@
 //! Updates in place, and repairs of drift.
 
 use super::{
-    bootstrap::{Job, JobReport, Verb},
     failure,
     log_in::{log_in, with_unpinned},
     model::{LlamaServer, Records as _, new_owner},
     model_source,
     outcome::{AS_BEFORE, Conclusion, NOT_HEARD, Operation},
     plan::UpdateEffect,
-    session::{InstanceSession, Trouble},
-    status,
-    trial::{self, TrialLook},
-    work::check_job,
 };
 use crate::{
     framework::{Diagnostic, Diagnostics, Outcome, StepContext, Update},
+    llama::{self, InstanceSession, Job, JobReport, TrialLook, Trouble, Verb, check_job},
     provider::ProviderClient,
 };
 
@@ -98,7 +94,7 @@ async fn stop_unresponsive(
     owner: &str,
     instance: &mut InstanceSession,
 ) -> Result<(), Box<Diagnostic>> {
-    if prior.status.as_str() != Some(status::UNRESPONSIVE) {
+    if prior.status.as_str() != Some(llama::UNRESPONSIVE) {
         return Ok(());
     }
     let unseen = |trouble: &Trouble, now| Box::new(failure::unseen(planned, trouble, None, now));
@@ -107,7 +103,7 @@ async fn stop_unresponsive(
     };
     let seen = instance.run(&Verb::Look).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;
     refused(&seen, failure::refused)?;
-    if trial::check_health(prior.listens(), &seen, instance).await != TrialLook::Dead {
+    if llama::check_health(prior.listens(), &seen, instance).await != TrialLook::Dead {
         return Ok(());
     }
     let checked = check_job(job, false, instance, None).await.map_err(|trouble| unseen(&trouble, AS_BEFORE))?;

@@ -2,14 +2,10 @@
 
 use secrecy::ExposeSecret;
 
-use super::{
-    bootstrap,
-    model::LlamaServer,
-    model_source,
-    options::{self, Clash},
-};
+use super::{model::LlamaServer, model_source};
 use crate::{
     framework::{Attr, Diagnostics, Path, Secret},
+    llama::{self, Clash},
     provider::login::Login,
 };
 
@@ -32,7 +28,7 @@ pub(super) fn validate(config: &LlamaServer, diagnostics: &mut Diagnostics) {
         );
     }
     if let (Some("off"), Some(cache)) = (config.flash_attention.as_str(), config.cache_type_v.as_str())
-        && options::needs_flash_attention(cache)
+        && llama::needs_flash_attention(cache)
     {
         diagnostics.error_at(
             Path::to("cache_type_v"),
@@ -126,7 +122,7 @@ fn extra_args(config: &LlamaServer, diagnostics: &mut Diagnostics) {
             }
             Attr::Known(word) => word,
         };
-        match options::clash(word) {
+        match llama::clash(word) {
             Some(Clash::Secret(instead)) => diagnostics.error_at(
                 path,
                 "A key on the command line",
@@ -164,7 +160,7 @@ fn extra_args(config: &LlamaServer, diagnostics: &mut Diagnostics) {
 
 fn environment(config: &LlamaServer, diagnostics: &mut Diagnostics) {
     let is_passable = |value: &Attr<Secret>| {
-        value.known().is_none_or(|value| bootstrap::is_passable(value.clone().into_inner().expose_secret()))
+        value.known().is_none_or(|value| llama::is_passable(value.clone().into_inner().expose_secret()))
     };
     if !config.environment.known().into_iter().flat_map(|variables| variables.values()).all(is_passable) {
         diagnostics.error_at(
@@ -175,13 +171,13 @@ fn environment(config: &LlamaServer, diagnostics: &mut Diagnostics) {
     }
     // The names are as sensitive as the values, and a path would show them.
     for name in config.environment.known().into_iter().flat_map(|variables| variables.keys()) {
-        if let Some(instead) = options::variable_clash(name) {
+        if let Some(instead) = llama::variable_clash(name) {
             diagnostics.error_at(
                 Path::to("environment"),
                 "A variable that an argument sets",
                 format!("{name} cannot be set here. {instead}"),
             );
-        } else if !options::is_variable_name(name) {
+        } else if !llama::is_variable_name(name) {
             diagnostics.error_at(
                 Path::to("environment"),
                 "Invalid name of a variable",

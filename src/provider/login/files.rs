@@ -1,7 +1,7 @@
 //! The files of an instance, as sources of models.
 
 use crate::{
-    model::ModelBytes,
+    llama::ModelBytes,
     provider::model_files::FileError,
     ssh::{Exit, Session},
 };

@@ -3,7 +3,6 @@
 
 mod access;
 mod arguments;
-pub(crate) mod chat;
 mod failure;
 mod files;
 pub(crate) mod schema;

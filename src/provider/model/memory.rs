@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::record::attributes;
 use crate::{
     framework::{Attr, Function, FunctionError, Parameter, Signature, Type, Value},
-    model::{GgufModel, Memory, ServerOptions, memory},
+    llama::{GgufModel, Memory, ServerOptions, memory},
 };
 
 /// `model_memory(model, options)`.

@@ -25,7 +25,7 @@ use crate::{
         schema::{Attribute, Validator},
         to_value,
     },
-    model::{self, GgufModel, ModelError},
+    llama::{self, GgufModel, ModelError},
 };
 
 #[derive(Debug)]
@@ -133,13 +133,13 @@ async fn read(
         let homeless = |error: NoHome| Diagnostic::error(format!("Cannot read model {path}"), error.to_string());
         let file = file.map_err(|error| Box::new(homeless(error).at(Path::to("path"))))?;
         let file = file.to_str().ok_or_else(|| unreadable(path, &FileError::NotAFile, "path"))?;
-        return in_time(model::read_model(&LocalFiles, file), file, "path", context).await;
+        return in_time(llama::read_model(&LocalFiles, file), file, "path", context).await;
     }
     let access = Access::of_configured(&config.instance_id, context).await.map_err(Box::new)?;
     let login = Login::visit(&config.ssh, &config.host_key);
     let tried = format!("read model {path}");
     let (_link, session) = login.open(access.as_ref(), &tried, context, warnings).await?;
-    in_time(model::read_model(&InstanceFiles(&session), path), path, "path", context).await
+    in_time(llama::read_model(&InstanceFiles(&session), path), path, "path", context).await
 }
 
 /// Reads until the operation ends.

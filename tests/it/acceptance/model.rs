@@ -2,20 +2,18 @@
 
 use std::fs;
 
-use damodel::model::{self, ServerOptions};
+use damodel::llama::{ServerOptions, memory, read_model};
 use futures_util::FutureExt as _;
 use serde_json::json;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate, matchers::path};
 
 use super::llama;
-use crate::{
-    model::Files,
-    support::{
-        gguf::{Gguf, Q4_K, Size},
-        terraform::{
-            Diagnostic, Instance, Severity, Workspace, config, each_cli, each_workspace, each_workspace_since, refusal,
-            refusal_of, says,
-        },
+use crate::support::{
+    files::Files,
+    gguf::{Gguf, Q4_K, Size},
+    terraform::{
+        Diagnostic, Instance, Severity, Workspace, config, each_cli, each_workspace, each_workspace_since, refusal,
+        refusal_of, says,
     },
 };
 
@@ -182,10 +180,10 @@ fn the_memory_of_a_model_is_a_number_in_the_plan() {
         workspace.apply_ok(&config(format!("{sources}{outputs}")));
         let state = workspace.state();
         let files = Files::default().with("m", file().header(), file().length());
-        let read = model::read_model(&files, "m").now_or_never().unwrap().unwrap();
+        let read = read_model(&files, "m").now_or_never().unwrap().unwrap();
         let set = [("context_size", "1000"), ("parallel", "4"), ("cache_type_k", "f16")];
         for (name, options) in [("defaults", ServerOptions::default()), ("set", ServerOptions::parse(set).unwrap())] {
-            let found = model::memory(&read, &options);
+            let found = memory(&read, &options);
             let output = state.output(name);
             let parts = [("weights", found.weights), ("cache", found.cache), ("compute", found.compute)];
             let parts =

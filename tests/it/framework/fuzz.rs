@@ -1,5 +1,5 @@
 //! Damaged inputs for everything that is read from outside: each is read or refused, without a panic and within its
-//! size. The reports of an instance have a test of their own, in `bootstrap`.
+//! size. The reports of an instance have a test of their own, in damodel-llama.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use damodel::{
     api::{CloudDisk, CloudDiskSpec, EventStream, Instance, InstanceDetail, PrivateImage, PublicImage, Spec},
     framework::{Ends, OfferKind, Server, Type, Value},
-    model,
+    llama::{ServerOptions, memory, read_model},
     protocol::codec::{Unsaid, decode, decode_json, encode},
     provider::{Damodel, Environment},
     review::{Arguments, Facts, Format, Plan, Policy, Review, Style, render},
@@ -17,10 +17,7 @@ use rand::RngExt as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
-use crate::{
-    model::Files,
-    support::{damage::damaged, gguf::Size},
-};
+use crate::support::{damage::damaged, files::Files, gguf::Size};
 
 fn fixture(name: &str) -> Vec<u8> {
     fs::read(format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
@@ -117,8 +114,8 @@ fn a_model_file() {
             header.to_vec(),
             length,
         );
-        if let Ok(model) = model::read(&files, "m-00001-of-00002.gguf").now_or_never().unwrap() {
-            let found = model::memory(&model, &model::ServerOptions::default());
+        if let Ok(model) = read_model(&files, "m-00001-of-00002.gguf").now_or_never().unwrap() {
+            let found = memory(&model, &ServerOptions::default());
             assert_eq!(found.total.is_some(), found.cache.is_some() && found.compute.is_some());
             assert!(!found.notes.is_empty());
         }

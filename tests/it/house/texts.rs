@@ -10,7 +10,7 @@ use crate::support::plugin::BINARY;
 
 /// The layers with texts for users of the provider and of its commands. The sandbox's texts are for testers of modules.
 const PARTS: [&str; 10] =
-    ["api", "commands", "creation", "framework", "model", "plugin", "protocol", "provider", "review", "ssh"];
+    ["api", "commands", "creation", "framework", "llama", "plugin", "protocol", "provider", "review", "ssh"];
 
 /// The sources of those layers; each layer has some.
 fn parts() -> Vec<PathBuf> {

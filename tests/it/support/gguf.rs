@@ -1,6 +1,6 @@
 //! Model files of several architectures, for the reader and the memory rules.
 
-pub(crate) use damodel::sandbox::stand_in::gguf::{F16, F32, Gguf, Kind, Q4_K, Q8_0};
+pub(crate) use damodel_sandbox::stand_in::gguf::{F16, F32, Gguf, Kind, Q4_K};
 
 /// The size of a model.
 #[derive(Clone, Debug)]

@@ -2,11 +2,10 @@
 
 pub(crate) mod create;
 pub(crate) mod damage;
+pub(crate) mod files;
 pub(crate) mod gguf;
 pub(crate) mod plugin;
 pub(crate) mod ports;
-#[cfg(unix)]
-pub(crate) mod process;
 pub(crate) mod record;
 pub(crate) mod seeds;
 pub(crate) mod socks;

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use damodel::{provider::Silence, sandbox::StateList};
+use damodel::{llama::Silence, sandbox::StateList};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,

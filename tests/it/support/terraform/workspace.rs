@@ -12,7 +12,8 @@ use std::{
 
 use damodel::{
     framework::Provider,
-    provider::{ADDRESS, Damodel, Environment, Silence},
+    llama::Silence,
+    provider::{ADDRESS, Damodel, Environment},
 };
 use tempfile::TempDir;
 use terraform_plugin::testing::Reattached;
