@@ -1,5 +1,7 @@
 # Address, token and region come from the environment, so that no secret is in this folder.
-provider "damodel" {}
+provider "damodel" {
+  default_max_age = "24h" # the command expire releases an older instance
+}
 
 data "damodel_public_image" "gpu" {
   name = var.image

@@ -1,4 +1,6 @@
-provider "damodel" {}
+provider "damodel" {
+  default_max_age = "24h"
+}
 
 data "damodel_spec" "gpu" {
   capacity_type  = "ondemand"

@@ -17,6 +17,7 @@ resource "damodel_instance" "gpu" {
   candidates        = var.candidates
   image             = var.image
   external_ip       = var.external_ip
+  max_age           = var.max_age
   wait_for_capacity = var.wait_for_capacity
 
   exist_disks = [{

@@ -52,6 +52,12 @@ variable "wait_for_capacity" {
   default     = null
 }
 
+variable "max_age" {
+  description = "How long the instance may exist, such as `720h`, before the command `expire` releases it. Default: the provider's `default_max_age`."
+  type        = string
+  default     = null
+}
+
 variable "external_ip" {
   description = "A public address that was requested before. Clients then need no SSH, and the key is sent unencrypted."
   type        = string

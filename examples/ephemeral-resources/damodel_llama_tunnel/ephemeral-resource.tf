@@ -10,7 +10,8 @@ terraform {
 }
 
 provider "damodel" {
-  region = "cn-east-1"
+  region          = "cn-east-1"
+  default_max_age = "24h"
 }
 
 data "damodel_public_image" "gpu" {

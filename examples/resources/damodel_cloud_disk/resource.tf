@@ -8,7 +8,8 @@ terraform {
 }
 
 provider "damodel" {
-  region = "cn-east-1"
+  region          = "cn-east-1"
+  default_max_age = "24h"
 }
 
 # Block storage, for one instance at a time.

@@ -1,5 +1,6 @@
 provider "damodel" {
   max_hourly_price = var.max_hourly_price
+  default_max_age  = "24h"
 }
 
 data "damodel_public_image" "gpu" {

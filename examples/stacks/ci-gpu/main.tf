@@ -3,6 +3,7 @@ provider "damodel" {
   stack            = "ci-gpu-${var.run}"
   unique_names     = true
   max_hourly_price = var.max_hourly_price
+  default_max_age  = "24h"
 }
 
 data "damodel_public_image" "gpu" {

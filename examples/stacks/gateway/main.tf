@@ -1,5 +1,6 @@
 provider "damodel" {
   max_hourly_price = 5
+  default_max_age  = "720h"
 }
 
 data "damodel_public_image" "gpu" {

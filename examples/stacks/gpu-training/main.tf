@@ -1,6 +1,7 @@
 # The budget is checked in the plan, and again before an instance is bought.
 provider "damodel" {
   max_hourly_price = var.max_hourly_price
+  default_max_age  = "24h"
 }
 
 # The cheapest specification in stock with enough memory. Every plan looks it up; an instance keeps its own (see below).

@@ -1,6 +1,6 @@
-# The budget of each instance.
 provider "damodel" {
-  max_hourly_price = var.max_hourly_price
+  max_hourly_price = var.max_hourly_price # of each instance
+  default_max_age  = "720h"
 }
 
 data "damodel_public_image" "gpu" {

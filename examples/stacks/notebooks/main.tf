@@ -1,7 +1,8 @@
-# Both are checked in the plan, and again before an instance is bought.
+# Both budgets are checked in the plan, and again before an instance is bought.
 provider "damodel" {
   max_hourly_price         = var.max_hourly_price
   max_account_hourly_price = var.max_account_hourly_price
+  default_max_age          = "720h"
 }
 
 data "damodel_public_image" "gpu" {

@@ -1,6 +1,7 @@
-# The maximum cost of the whole account per hour, instances of other configurations included.
 provider "damodel" {
+  # The maximum cost of the whole account per hour, instances of other configurations included.
   max_account_hourly_price = var.max_account_hourly_price
+  default_max_age          = "24h"
 }
 
 data "damodel_public_image" "gpu" {

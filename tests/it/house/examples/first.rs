@@ -32,8 +32,10 @@ fn reviewed(workspace: &Workspace<'_>) -> f64 {
     workspace.run_ok(&["plan", "-no-color", "-out=tfplan"]);
     let mut show = workspace.command(&["show", "-json", "tfplan"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut review = Command::new(BINARY);
-    review.args(["review", "-", "--format", "json"]).stdin(show.stdout.take().unwrap());
-    let report: Value = serde_json::from_slice(&review.output().unwrap().stdout).unwrap();
+    review.args(["review", "-", "--format", "json", "--deny", "no-max-age"]).stdin(show.stdout.take().unwrap());
+    let review = review.output().unwrap();
+    assert!(review.status.success(), "{}", String::from_utf8_lossy(&review.stderr));
+    let report: Value = serde_json::from_slice(&review.stdout).unwrap();
     assert!(show.wait().unwrap().success());
     report["plans"][0]["cost"]["after"]["monthly"].as_f64().unwrap()
 }

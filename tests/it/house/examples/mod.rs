@@ -69,6 +69,12 @@ fn prove(stage: &Stage<'_>) {
     let example = stage.example.display();
     let before = stage.living();
     stage.run(&["plan", "-no-color", "-out=tfplan"]);
+    let shown = stage.workspace.command(&["show", "-json", "tfplan"]).output().unwrap().stdout;
+    fs::write(stage.path("shown.json"), shown).unwrap();
+    let mut review = Command::new(BINARY);
+    review.args(["review", "shown.json", "--deny", "no-max-age"]).current_dir(stage.workspace.directory());
+    let review = Run::of(review.output().unwrap());
+    assert_eq!(review.code, Some(0), "{example}: {}{}", review.stdout, review.stderr);
     let applied = stage.run(&["apply", "-no-color", "tfplan"]);
     // A check that fails is a warning. So is a login to an instance whose host key is in no state.
     let expected = ["The SSH host key of the instance is not pinned", "Provider development overrides are in effect"];

@@ -18,6 +18,7 @@ resource "damodel_cloud_disk" "datasets" {
 
 resource "damodel_instance" "reader" {
   count     = 2
+  max_age   = "24h"
   name      = "reader-${count.index}"
   spec_type = "gpu.rtx4090.1"
   image     = data.damodel_public_image.gpu.image_url

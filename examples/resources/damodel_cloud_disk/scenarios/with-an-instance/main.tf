@@ -13,6 +13,7 @@ resource "damodel_instance" "scratch" {
   name      = "scratch-space"
   spec_type = "gpu.rtx4090.1"
   image     = data.damodel_public_image.gpu.image_url
+  max_age   = "24h"
 
   new_disks = [{
     size_gb    = 50

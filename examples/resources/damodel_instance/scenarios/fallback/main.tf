@@ -6,8 +6,9 @@ data "damodel_public_image" "gpu" {
 
 # The first candidate that is in stock is bought, at or below its quote. The choice is kept when stock or prices change.
 resource "damodel_instance" "trainer" {
-  name  = "trainer"
-  image = data.damodel_public_image.gpu.image_url
+  name    = "trainer"
+  image   = data.damodel_public_image.gpu.image_url
+  max_age = "24h"
 
   candidates = [
     { spec_type = "gpu.rtx4090.1" },

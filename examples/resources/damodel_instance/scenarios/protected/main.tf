@@ -15,6 +15,7 @@ resource "damodel_instance" "service" {
   spec_type           = "gpu.rtx4090.1"
   image               = data.damodel_public_image.gpu.image_url
   deletion_protection = var.protect
+  max_age             = "720h"
 
   # A replacement creates the new instance first. The old one is released afterwards, with its disks.
   lifecycle {

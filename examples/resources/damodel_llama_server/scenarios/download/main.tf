@@ -13,6 +13,7 @@ resource "damodel_instance" "gpu" {
   name      = "chat"
   spec_type = "gpu.rtx4090.1"
   image     = data.damodel_public_image.gpu.image_url
+  max_age   = "24h"
 }
 
 resource "damodel_llama_server" "chat" {

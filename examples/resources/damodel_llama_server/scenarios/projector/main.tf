@@ -15,10 +15,10 @@ data "damodel_public_image" "gpu" {
 }
 
 resource "damodel_instance" "gpu" {
-  name       = "images"
-  spec_type  = "gpu.rtx4090.1"
-  image_id   = data.damodel_public_image.gpu.image_id
-  image_type = "public"
+  name      = "images"
+  spec_type = "gpu.rtx4090.1"
+  image     = data.damodel_public_image.gpu.image_url
+  max_age   = "24h"
 }
 
 resource "damodel_llama_server" "images" {

@@ -8,6 +8,7 @@ resource "damodel_instance" "builder" {
   name      = "builder"
   spec_type = "gpu.rtx4090.1"
   image     = data.damodel_public_image.gpu.image_url
+  max_age   = "24h"
 }
 
 resource "damodel_private_image" "base" {
@@ -26,4 +27,5 @@ resource "damodel_instance" "worker" {
   region    = damodel_private_image.base.region
   spec_type = "gpu.rtx4090.1"
   image     = damodel_private_image.base.image_tag
+  max_age   = "24h"
 }

@@ -14,6 +14,7 @@ resource "damodel_instance" "builder" {
   name      = "builder"
   spec_type = "gpu.rtx4090.1"
   image     = data.damodel_public_image.gpu.image_url
+  max_age   = "24h"
 }
 
 resource "damodel_private_image" "version" {
