@@ -26,11 +26,9 @@ use crate::{
 /// The exit code for objects that were left.
 const LEFT: u8 = 3;
 
-/// The time limit for all accepted releases together.
-const UNTIL_RELEASED: Duration = Duration::from_secs(15 * 60);
-
-/// The time limit for the last look at an object and its accepted release, during which its state is locked.
-const RELEASE: Duration = Duration::from_secs(2 * 60);
+/// The time limit for a release that the service refuses, as of an image that is in use, and again for all accepted
+/// releases together.
+const RELEASE: Duration = Duration::from_secs(15 * 60);
 
 /// Releases the objects that are to be released, and waits until they and those that are being released already are
 /// Released; without `yes` they are left.
@@ -41,7 +39,10 @@ pub(in crate::commands) async fn release_all(
     client: &Client,
     told: &mut impl Write,
 ) -> Result<(), Failure> {
-    for object in objects.iter_mut().filter(|object| object.verdict == Verdict::Due) {
+    let mut due: Vec<&mut Judged> = objects.iter_mut().filter(|object| object.verdict == Verdict::Due).collect();
+    // An image in use is waited for: it delays no other object.
+    due.sort_by_key(|object| object.kind == ObjectKind::PrivateImage);
+    for object in due {
         if !yes {
             object.verdict = Verdict::Left("--yes is not set".to_owned());
             continue;
@@ -53,7 +54,7 @@ pub(in crate::commands) async fn release_all(
             ObjectKind::PrivateImage => release::<PrivateImage>(object, states, client).await,
         };
     }
-    let context = &Context::within(UNTIL_RELEASED, &CancellationToken::new());
+    let context = &Context::within(RELEASE, &CancellationToken::new());
     let released = objects.iter_mut().filter(|object| yes && object.verdict == Verdict::Releasing);
     join_all(released.map(|object| async {
         object.verdict = match object.kind {
@@ -186,5 +187,87 @@ async fn until_released<K: Listed>(id: &str, client: &Client, context: &Context)
             Ok(_) => tracing::debug!(id, "not released yet"),
             Err(error) => return unseen(&with_causes(&error)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::Future, pin::Pin, sync::Arc};
+
+    use serde_json::{Value, json};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::{
+        api::{
+            BaseUrl, Endpoint, IncomingAnswer, Object, Outgoing, PlainHttp, SendFailure, Settings, TokenSource,
+            Transport,
+        },
+        commands::account::expired::named,
+    };
+
+    /// A service in which an image is in use for some time. It has a disk too, whose release it accepts.
+    struct Busy {
+        start: Instant,
+        time: Duration,
+    }
+
+    impl Transport for Busy {
+        fn send<'a, 'b>(
+            &'a self,
+            request: Outgoing,
+        ) -> Pin<Box<dyn Future<Output = Result<IncomingAnswer, SendFailure>> + Send + 'b>>
+        where
+            'a: 'b,
+            Self: 'b,
+        {
+            let (passed, mut error) = (self.start.elapsed(), Value::Null);
+            let page = |data: &[Value]| json!({"total": data.len(), "page": 1, "total_page": 1, "data": data});
+            let result = match request.endpoint {
+                Endpoint::CloudDiskList if passed.is_zero() => page(&[json!({"id": 7, "status": 1})]),
+                Endpoint::PrivateImageList if passed < self.time => page(&[json!({"image_id": 5, "image_status": 1})]),
+                Endpoint::CloudDiskList | Endpoint::PrivateImageList => page(&[]),
+                Endpoint::ImageDelete if passed < self.time => {
+                    error = json!({"code_n": 130_005, "code": "ImageUsedByInstance", "message": "in use"});
+                    Value::Null
+                }
+                Endpoint::CloudDiskRelease => {
+                    assert!(passed.is_zero(), "the disk waited for the image: {passed:?}");
+                    Value::Null
+                }
+                Endpoint::ImageDelete => Value::Null,
+                other => panic!("{other:?}"),
+            };
+            let metadata = json!({"request_id": "req-1", "trace_id": "trace-1", "error": error});
+            let body = json!({"result": result, "response_metadata": metadata}).to_string().into();
+            Box::pin(async move { Ok(IncomingAnswer { status: 200, headers: Default::default(), body }) })
+        }
+    }
+
+    /// The verdicts about the image and the disk, and how long they took.
+    async fn released_while_in_use(time: Duration) -> (Vec<Verdict>, Duration) {
+        let start = Instant::now();
+        let settings = Settings {
+            base_url: Some(BaseUrl::parse("http://127.0.0.1:1", PlainHttp::LoopbackOnly).unwrap()),
+            token: Some(TokenSource::Value("planted".into())),
+            ..Settings::default()
+        };
+        let client = Client::with_transport(settings, Arc::new(Busy { start, time }));
+        let listed = [PrivateImage::of_id("5").unwrap().billed(), CloudDisk::of_id("7").unwrap().billed()];
+        let mut objects = listed.map(|billed| named(&billed, None, &Inventory::default(), &[]));
+        release_all(&mut objects, true, &[], &client, &mut Vec::new()).await.unwrap();
+        (objects.map(|object| object.verdict).to_vec(), start.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_image_in_use_is_tried_for_15_minutes_and_delays_no_other_object() {
+        let (verdicts, _) = released_while_in_use(Duration::from_secs(14 * 60)).await;
+        assert_eq!(verdicts, [Verdict::Released, Verdict::Released]);
+
+        let (verdicts, took) = released_while_in_use(Duration::from_secs(3600)).await;
+        let Verdict::Unjudged(reason) = &verdicts[0] else { panic!("{verdicts:?}") };
+        assert!(reason.starts_with("the release failed: ") && reason.contains("130005"), "{reason}");
+        assert_eq!(verdicts[1], Verdict::Released);
+        assert!(took > Duration::from_secs(14 * 60) && took < Duration::from_secs(16 * 60), "{took:?}");
     }
 }
