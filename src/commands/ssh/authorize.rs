@@ -11,13 +11,16 @@ use tokio::{io::AsyncWriteExt as _, process::Command};
 use super::{SshService, check_version, login::Login, quoted};
 use crate::{commands::Failure, review::visible, ssh::HostKey};
 
-/// Adds the line of standard input to the authorized keys, if no line has the key. The file is replaced as a whole.
+/// Adds the line of standard input to the authorized keys, if no line has the key. The file is replaced as a whole, by
+/// one run at a time if the instance has flock (util-linux, busybox).
 const PROGRAM: &str = r#"umask 077
 IFS= read -r line
 set -f -- $line
 key=" $1 $2 "
 fail() { echo "$*" >&2; exit 1; }
-mkdir -p ~/.ssh && chmod 700 ~/.ssh && file=$(readlink -f ~/.ssh/authorized_keys) || exit 1
+mkdir -p ~/.ssh && chmod 700 ~/.ssh && exec 9<~/.ssh || exit 1
+if command -v flock >/dev/null; then flock 9 || exit 1; fi
+file=$(readlink -f ~/.ssh/authorized_keys) || exit 1
 if [ -e "$file" ]; then
   [ -f "$file" ] || fail "$file is not a file"
   plain=$(tr '\t\r' '  ' <"$file" | sed 's/"[^"]*"//g; s/^ */ /; s/$/ /' | tr -s ' ' | grep -v '^ #')

@@ -345,9 +345,10 @@ fn copies(workspace: &Workspace<'_>, home: &SshHome, host: &str, by: &[&str]) {
     let shell = if *program == "ssh" { format!("ssh {argument}") } else { (*program).to_owned() };
     let with = if *program == "ssh" { ["-F", argument.split_once(' ').unwrap().1] } else { ["-S", program] };
     for (tool, arguments) in [
-        // The instances of the sandbox have no subsystem.
+        // By the subsystem, and as before OpenSSH 9.
+        ("scp", vec![with[0], with[1], &file, &format!("{host}:by-scp")]),
         ("scp", vec!["-O", with[0], with[1], &file, &format!("{host}:by-scp")]),
-        ("sftp", vec!["-s", "/usr/lib/openssh/sftp-server", with[0], with[1], "-b", &batch, host]),
+        ("sftp", vec![with[0], with[1], "-b", &batch, host]),
         ("rsync", vec!["-e", &shell, &file, &format!("{host}:by-rsync")]),
     ] {
         if Command::new(tool).arg("--version").output().is_err() {
@@ -358,7 +359,8 @@ fn copies(workspace: &Workspace<'_>, home: &SshHome, host: &str, by: &[&str]) {
         assert_eq!(code, Some(0), "{tool}: {out}{said}");
         let machines = workspace.site.sandbox().machines();
         let copied = machines.iter().any(|machine| {
-            fs::read_to_string(Path::new(&machine.home).join(format!("by-{tool}"))).is_ok_and(|text| text == host)
+            let copy = Path::new(&machine.home).join(format!("by-{tool}"));
+            fs::read_to_string(&copy).is_ok_and(|text| text == host) && fs::remove_file(copy).is_ok()
         });
         assert!(copied, "{tool} to {host}");
     }
@@ -487,6 +489,46 @@ fn programs_that_use_ssh_get_in_by_password_and_by_the_printed_block() {
         workspace.site.set(StateList::Instances, uid(), &json!({"status": "Stopped"}));
         let (out, said, code) = run(&[&uid()]);
         assert!(out.is_empty() && code == Some(1) && said.contains("is Stopped"), "{said}");
+    });
+}
+
+/// A run that has read the file stays before its last step until the other one has come as far, or waits for the lock.
+const LATE: &str = r#"#!/bin/sh
+echo >>"$HOME/late"
+until [ "$(wc -l <"$HOME/late")" -gt 1 ] || grep -q -e '-> FLOCK' /proc/locks; do :; done
+PATH=/usr/bin:/bin exec sync "$@"
+"#;
+
+#[test]
+fn two_runs_at_once_add_both_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = ["one", "other"].map(|name| {
+        let key = Keys::new(folder.path()).make(name, &["-t", "ed25519"]);
+        key.with_extension("pub").display().to_string()
+    });
+    each(&Site::options(), |workspace, home| {
+        workspace.apply_ok(&config(Instance::new("gpu")));
+        let uid = workspace.state().resource("damodel_instance.gpu").id();
+        let run = |key: &str| home.command(workspace, BINARY, &["ssh-config", &uid, "--authorize", key]);
+        // The first login makes the home.
+        assert_eq!(ended(run(&keys[0]).output().unwrap()).2, Some(0));
+        let instance = workspace.site.sandbox().machines()[0].home.clone();
+        let (file, late) = (instance.join(".ssh/authorized_keys"), instance.join(".machine/bin/sync"));
+        let before = "ssh-rsa AAAA other\n";
+        fs::write(&file, before).unwrap();
+        fs::write(&late, LATE).unwrap();
+        fs::set_permissions(&late, fs::Permissions::from_mode(0o755)).unwrap();
+        let running =
+            keys.each_ref().map(|key| run(key).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        for run in running {
+            let (_, said, code) = ended(run.wait_with_output().unwrap());
+            assert_eq!(code, Some(0), "{said}");
+        }
+        let after = fs::read_to_string(&file).unwrap();
+        let added = after.strip_prefix(before).unwrap();
+        for key in &keys {
+            assert_eq!(added.matches(&fs::read_to_string(key).unwrap()).count(), 1, "{added}");
+        }
     });
 }
 

@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     fs::File,
     io,
+    path::Path,
     sync::{Arc, Weak},
 };
 
@@ -21,8 +22,16 @@ use super::{
     terminal::Terminal,
 };
 
-/// A connection, which may run commands, with a terminal or without, and connect to ports. There is no file transfer
-/// and no reverse forwarding.
+/// The places of OpenSSH's server of file transfers: Debian, Fedora, Arch, macOS.
+const SFTP: [&str; 4] = [
+    "/usr/lib/openssh/sftp-server",
+    "/usr/libexec/openssh/sftp-server",
+    "/usr/lib/ssh/sftp-server",
+    "/usr/libexec/sftp-server",
+];
+
+/// A connection, which may run commands, with a terminal or without, transfer files if this computer has OpenSSH's
+/// server, and connect to ports. There is no reverse forwarding.
 #[derive(Debug)]
 pub(super) struct MachineSession {
     guest: Arc<Guest>,
@@ -197,9 +206,12 @@ impl Handler for MachineSession {
     async fn subsystem_request(
         &mut self,
         channel: ChannelId,
-        _name: &str,
+        name: &str,
         connection: &mut Connection,
     ) -> Result<(), Error> {
-        connection.channel_failure(channel)
+        match SFTP.iter().find(|program| name == "sftp" && Path::new(program).is_file()) {
+            Some(program) => self.start(channel, Some(program.as_bytes()), connection),
+            None => connection.channel_failure(channel),
+        }
     }
 }
