@@ -104,6 +104,9 @@ impl<P: Provider> Server<P> {
                     let create = steps.plan_create(plan, self.plan_context(&configuration)).await?;
                     refined.private = create.private;
                     refined.diagnostics.extend(create.diagnostics.warnings());
+                } else if walk == Walk::Apply && !refined.diagnostics.has_errors() {
+                    // The operator has seen the warnings of the plan that is applied.
+                    refined.diagnostics = Diagnostics::new();
                 }
                 RefinedPlan { planned, replace: Vec::new(), ..refined }
             }
