@@ -192,3 +192,128 @@ pub(super) fn missing_region(client: &ProviderClient) -> Diagnostic {
     }
     Diagnostic::error("Missing region", detail).at(Path::to("region"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{path::PathBuf, sync::Arc};
+
+    use super::*;
+    use crate::{
+        api::{
+            self, Cause, Endpoint, HeldElsewhere, JournalError, RequestIds, ServiceError, Settings, TokenError,
+            UnreadAnswer, Unsettled, WaitEnded,
+        },
+        creation::Journal,
+    };
+
+    const ENDPOINT: Endpoint = Endpoint::InstanceRelease;
+
+    fn ids() -> RequestIds {
+        RequestIds { request_id: Some("req-9".to_owned()), trace_id: Some("trace-9".to_owned()) }
+    }
+
+    fn service(code: i64, endpoint: Endpoint) -> Error {
+        Error::Service(Box::new(ServiceError {
+            endpoint,
+            code: Code::from_number(code),
+            name: None,
+            message: "a line\nand another".to_owned(),
+            status: 200,
+            ids: ids(),
+            retry_after: None,
+            server_time: None,
+        }))
+    }
+
+    fn unread() -> Box<UnreadAnswer> {
+        let reason = "not JSON".to_owned();
+        Box::new(UnreadAnswer { endpoint: ENDPOINT, status: 401, reason, ids: ids(), retry_after: None })
+    }
+
+    /// Whether the service answered, and with its own error. A new kind of error must be decided here.
+    fn answered(error: &Error) -> (bool, bool) {
+        match error {
+            Error::Service(_) => (true, true),
+            Error::Undecodable(_) | Error::UndocumentedStatus(_) => (true, false),
+            Error::Unsettled(unsettled) => (unsettled.cause.is_some(), false),
+            Error::WaitEnded(ended) => (ended.cause.is_some(), false),
+            Error::Cancelled { .. }
+            | Error::DeadlinePassed { .. }
+            | Error::HeldElsewhere(_)
+            | Error::Journal(_)
+            | Error::Missing(_)
+            | Error::NeverSent { .. }
+            | Error::NoAnswer { .. }
+            | Error::NoneAccepted(_)
+            | Error::Redirected { .. }
+            | Error::SeveralMatches { .. }
+            | Error::Token(_)
+            | Error::Transport { .. }
+            | Error::Unsendable { .. }
+            | Error::Withdrawn { .. } => (false, false),
+        }
+    }
+
+    fn all() -> Vec<Error> {
+        let io = || Arc::new(std::io::Error::other("full"));
+        let wait = |cause| {
+            let (what, last) = ("instance ins-1".to_owned(), Some("Creating".to_owned()));
+            Error::WaitEnded(Box::new(WaitEnded { what, last, age: None, cause, cancelled: false }))
+        };
+        let unsettled =
+            |cause| Error::Unsettled(Box::new(Unsettled { marker: "web-1".to_owned(), cause, cancelled: false }));
+        let codes = [0, 100_002, 100_006, 130_005, 160_001, 160_003, 160_012, 199_999];
+        let mut all: Vec<Error> = codes.map(|code| service(code, ENDPOINT)).to_vec();
+        all.extend([
+            service(100_006, Endpoint::ChatCompletions),
+            Error::Cancelled { endpoint: ENDPOINT },
+            Error::DeadlinePassed { endpoint: ENDPOINT },
+            Error::HeldElsewhere(Box::new(HeldElsewhere { process: Some(7), directory: PathBuf::from("/x") })),
+            Error::Journal(JournalError { path: PathBuf::from("/x"), action: "write", cause: io() }),
+            Error::Missing(Missing::ApiKey),
+            Error::Missing(Missing::ApiToken),
+            Error::Missing(Missing::BaseUrl),
+            Error::Missing(Missing::BaseUrlAndToken),
+            Error::NoneAccepted(Vec::new()),
+            Error::NeverSent {
+                endpoint: ENDPOINT,
+                address: "https://api.example.com".to_owned(),
+                cause: Cause::new("refused"),
+            },
+            Error::NoAnswer { endpoint: ENDPOINT, cause: Cause::new("reset") },
+            Error::Redirected { endpoint: ENDPOINT, status: 302 },
+            Error::SeveralMatches { marker: "web-1".to_owned(), found: vec!["1".to_owned(), "2".to_owned()] },
+            Error::Token(TokenError::NoProgram),
+            Error::Transport { reason: "no certificate store".to_owned() },
+            Error::Undecodable(unread()),
+            Error::UndocumentedStatus(unread()),
+            Error::Unsendable { credential: "token" },
+            unsettled(None),
+            unsettled(Some(service(100_014, ENDPOINT))),
+            wait(None),
+            wait(Some(service(100_014, ENDPOINT))),
+            Error::Withdrawn { endpoint: ENDPOINT },
+        ]);
+        all
+    }
+
+    #[test]
+    fn code_and_ids_are_the_last_line_of_a_detail_and_stand_only_where_the_service_answered() {
+        for error in all() {
+            let failure = Failure { error: &error, tried: "release it".to_owned(), now: "It is kept.".to_owned() };
+            let failure = failure.on_instance("17");
+            let client = || ProviderClient::new(api::Client::new(Settings::default()), Journal::new("/none"));
+            let mut said = vec![failure.whole(), failure.warning()];
+            said.extend(failure.of_a_check(&client()));
+            said.extend(failure.of_a_refresh(&client()));
+            assert_eq!(said.len(), 4, "{error:?}");
+            for said in said {
+                let (has_ids, has_code) = answered(&error);
+                let (rest, last) = said.detail.rsplit_once('\n').unwrap();
+                assert_eq!(last.contains("request_id req-9, trace_id trace-9)"), has_ids, "{said:#?}");
+                assert_eq!(last.contains(" (code ") || last.contains(" (no code"), has_code, "{said:#?}");
+                assert!(!["request_id", "(code", "trace_id"].iter().any(|word| rest.contains(word)), "{said:#?}");
+            }
+        }
+    }
+}

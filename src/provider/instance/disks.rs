@@ -335,6 +335,28 @@ mod tests {
         assert_eq!(names(&mounted(&instance, Some(&listing())), true), [r#"1 "scratch" (20 GB)"#]);
     }
 
+    /// One warning or two, they list the disks once.
+    #[test]
+    fn a_destroy_names_each_disk_once() {
+        for (payment, wanted, renewed) in [
+            ("Hourly", None, false),
+            ("Monthly", None, false),
+            ("Monthly", Some("fail"), true),
+            ("Monthly", Some("abandon"), false),
+            ("Monthly", Some("abandon"), true),
+        ] {
+            let instance = Instance {
+                payment_type: payment.into(),
+                on_unreleasable: wanted.map(str::to_owned).into(),
+                auto_renew: renewed.into(),
+                ..Instance::default()
+            };
+            let said = released(&instance, None, ["title", "What.", "1 \"scratch\"."]);
+            let all: String = said.into_iter().flatten().map(|warning| warning.detail).collect();
+            assert_eq!(all.matches("1 \"scratch\"").count(), 1, "{payment} {wanted:?} {renewed}: {all}");
+        }
+    }
+
     #[tokio::test]
     async fn what_was_not_asked_is_said() {
         let limits = Context::within(std::time::Duration::from_secs(1), &tokio_util::sync::CancellationToken::new());

@@ -49,6 +49,10 @@ fn disks_that_die_and_disks_that_stay_are_named() {
         };
 
         let said = workspace.try_plan(&["-destroy"]);
+        let all: String = said.iter().map(Diagnostic::text).collect();
+        for name in ["\"stays\" (", "\"dies\" (", &format!("\"{uid}-disk-1\""), &format!("\"{uid}-disk-2\"")] {
+            assert_eq!(all.matches(name).count(), 1, "{name}: {all}");
+        }
         let (dying, staying) = sentences(warning(&said, "disks are deleted with it"));
         assert!(dying.starts_with(&die) && dying.contains(&format!("\"{uid}-disk-1\" (25 GB)")), "{dying}");
         assert!(staying.starts_with(&format!("{} \"stays\" (20 GB), ", id("stays"))), "{staying}");
