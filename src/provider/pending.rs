@@ -43,9 +43,9 @@ pub(super) async fn warn_of_pending(client: &ProviderClient, limits: &Context) -
     Diagnostic::warning(
         summary,
         format!(
-            "{}\n\nIf its address is not in the state yet, the next apply resumes a create, or stops before it buys \
-             anything if an argument has changed. What no state has is billed until it is released. To \
-             see what became of {them}: terraform-provider-damodel pending --pending-dir {}",
+            "{}\n\nIf its address is in the configuration and not in the state yet, the next apply resumes a create, \
+             or stops before it buys anything if an argument has changed. What no state has is billed until it is \
+             released. To see what became of {them}: terraform-provider-damodel pending --pending-dir {}",
             lines.join("\n"),
             client.journal.directory().display()
         ),

@@ -177,7 +177,11 @@ fn what_nothing_adopted_is_told_once_by_each_run() {
             let said = if number == 2 { workspace.try_apply(&[]).1 } else { workspace.try_plan(&[]) };
             let told = warnings(&said, &uid);
             assert_eq!(told.len(), 1, "run {number}: {said:#?}");
-            assert!(told[0].text().contains(&import) && told[0].text().contains("account"), "{told:#?}");
+            let release = format!("terraform-provider-damodel release {uid}");
+            let resumes = "If its address is in the configuration and not in the state yet, the next apply resumes";
+            for words in [&import, &release, "in this account", resumes] {
+                assert!(told[0].text().contains(words), "{words}: {told:#?}");
+            }
         }
         workspace.apply_ok(&config(format!("{}{}", Instance::new("x"), disk("data"))));
         assert_eq!(workspace.state().resource(X).id(), uid);

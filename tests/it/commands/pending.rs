@@ -200,7 +200,8 @@ async fn an_accepted_create_of_a_killed_run_is_shown_until_it_is_gone() {
     let entry = scene.entry();
 
     let said = scene.says(&[]).await.unwrap();
-    for part in [entry.as_str(), "instance", &name, "accepted", &uid, "Creating", "address is not in the state yet"] {
+    let (is_advised, release) = ("address is not in the state yet", format!("release {uid}"));
+    for part in [entry.as_str(), "instance", &name, "accepted", &uid, "Creating", is_advised, &release] {
         assert!(said.contains(part), "{part:?} in {said}");
     }
     scene.mutate(Mutation::ReleaseInstance { uid });

@@ -44,12 +44,16 @@ async fn every_form_of_key_logs_in(#[case] arguments: &[&str], #[case] form: &st
     let key = sshd.keys().make("other", arguments);
     sshd.authorize_nobody();
     sshd.authorize(&public_half(&key));
-    let text = fs::read_to_string(key).unwrap();
+    let text = fs::read_to_string(&key).unwrap();
     assert!(text.lines().next().unwrap().contains(form), "{}", text.lines().next().unwrap());
     log_in(&sshd.target_with_key(&text)).await.unwrap();
     // As in an indented here-document of a file from Windows, with its byte order mark.
     let indented: String = text.lines().map(|line| format!("    {line}\r\n")).collect();
     log_in(&sshd.target_with_key(&format!("\u{feff}{indented}"))).await.unwrap();
+    // In one line, as JSON and .env files have it.
+    let file = key.with_extension("line");
+    fs::write(&file, text.replace('\n', "\\n")).unwrap();
+    log_in(&sshd.target_with(Credentials { private_key_file: Some(file), ..Credentials::default() })).await.unwrap();
 }
 
 #[rstest]

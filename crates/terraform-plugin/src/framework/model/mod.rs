@@ -144,6 +144,7 @@ pub fn is_set<M: ToValue>(model: &M, name: &str) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
+    use secrecy::ExposeSecret as _;
     use serde::{Deserialize, Serialize};
 
     use super::*;
@@ -190,6 +191,12 @@ mod tests {
         let value = to_value(&machine()).unwrap();
         assert!(!format!("{value:?}").contains("planted"));
         assert!(!format!("{:?}", machine()).contains("planted"));
+    }
+
+    /// What files and secret stores add.
+    #[test]
+    fn a_secret_is_used_without_blanks_and_a_byte_order_mark() {
+        assert_eq!(Secret::new("\u{feff} a b\r\n").trimmed().expose_secret(), "a b");
     }
 
     #[test]
