@@ -209,11 +209,11 @@ async fn begin(
     if before.is_refused {
         return Err(refused(&before));
     }
-    if let Some(process) = before.process.as_ref().filter(|process| process.is_alive) {
-        progress.say(format!("ending process {}", process.pid));
-    }
     if let Some(failure) = missing(&before, instance).await.map_err(unseen)? {
         return Err(refused(&JobReport { failure: Some(failure), ..before }));
+    }
+    if let Some(process) = before.process.as_ref().filter(|process| process.is_alive) {
+        progress.say(format!("ending process {}", process.pid));
     }
     let process = before.process.as_ref().map_or("", |process| &process.identity);
     let restarted = instance.run(&Verb::Restart { process }).await.map_err(unseen)?;
@@ -224,7 +224,11 @@ async fn begin(
 async fn missing(seen: &JobReport, instance: &mut InstanceSession) -> Result<Option<JobFailure>, Trouble> {
     let Some(process) = &seen.process else { return Ok(None) };
     if seen.is_model_unknown {
-        let text = format!("the file of the model {} did not answer within 10 s", process.model);
+        let text = match (seen.facts.lacks_room, &seen.model_now) {
+            (true, _) => "no room in /dev/shm or /tmp for the answers. Free space there".to_owned(),
+            (false, None) => format!("the file of the model {} did not answer within 10 s", process.model),
+            (false, Some(_)) => "a file of additional_files did not answer within 10 s".to_owned(),
+        };
         return Ok(Some(JobFailure { kind: FailureKind::NoAnswer, text }));
     }
     if seen.model_now.is_none() {

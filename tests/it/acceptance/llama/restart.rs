@@ -1,9 +1,12 @@
 //! The action that restarts a server: through the protocol over a real sshd, and in a Terraform that supports actions.
 
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
 use damodel::{
     framework::{Type, Value},
     protocol::tfplugin6::{Diagnostic, invoke_action, invoke_action::event::Type as Event},
     provider::{Damodel, Environment},
+    sandbox::stand_in,
 };
 use terraform_plugin::testing::{Core, object};
 use tokio_stream::StreamExt as _;
@@ -89,6 +92,15 @@ fn a_server_is_restarted_as_it_is() {
         let (_, said) = block_on(invoke(host, [("host_key", wrong.into())]));
         assert!(said[0].summary.contains("the host key has changed"), "{said:?}");
         assert!(said[0].detail.contains("Nothing was restarted") && host.servers() == running, "{said:?}");
+
+        // As with a full /dev/shm and /tmp.
+        let head = stand_in::bin(&host.sshd.home()).join("head");
+        fs::write(&head, "#!/bin/sh\ncase $* in *262144*) exit 1 ;; esac\nexec /usr/bin/head \"$@\"\n").unwrap();
+        fs::set_permissions(&head, fs::Permissions::from_mode(0o755)).unwrap();
+        let (told, said) = block_on(invoke(host, []));
+        assert!(said[0].detail.contains("No room in /dev/shm or /tmp"), "{said:?}");
+        assert!(!told.concat().contains("ending") && host.servers() == running, "{told:?}");
+        fs::remove_file(head).unwrap();
 
         slay(running[0]);
         let (told, said) = block_on(invoke(host, []));
