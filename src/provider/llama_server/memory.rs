@@ -394,7 +394,7 @@ async fn cards(session: &Session) -> Result<Vec<u64>, String> {
 /// `None` without rows, or with one that has no number, such as `[N/A]`.
 fn card_rows(printed: &str) -> Option<Vec<u64>> {
     let is_row = |line: &&str| {
-        let is_row = line.starts_with(|c: char| c.is_ascii_digit() || c == '[');
+        let is_row = line.starts_with('[') || line.parse::<u64>().is_ok();
         if !is_row && !line.is_empty() {
             tracing::info!(line, "a line of nvidia-smi is no GPU");
         }
@@ -538,7 +538,7 @@ mod tests {
 
     #[test]
     fn only_rows_of_nvidia_smi_are_cards() {
-        let noise = "WARNING: infoROM is corrupted at gpu 0000:00:00.0";
+        let noise = "WARNING: infoROM is corrupted at gpu 0000:00:00.0\n2 of 2 have a warning";
         assert_eq!(card_rows(&format!("{noise}\n24576 \r\n\n24576\n{noise}\n")), Some(vec![24 * GIB; 2]));
         for printed in ["", noise, "No devices were found", "24576\n[N/A]\n"] {
             assert_eq!(card_rows(printed), None, "{printed}");

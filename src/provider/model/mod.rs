@@ -212,3 +212,15 @@ fn unreadable(name: &str, error: &FileError, argument: &str) -> Box<Diagnostic> 
     let text = format!("{}. {advice}", super::words::capitalized(&error.to_string()));
     Box::new(Diagnostic::error(format!("Cannot read model {name}"), text).at(Path::to(argument)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limited_pace_is_no_matter_of_credentials() {
+        let error = FileError::Remote(RemoteError::Limited { wait: None });
+        let text = unreadable("m.gguf", &error, "url").detail;
+        assert!(text.contains("it limits the number of requests. Run it again later"), "{text}");
+    }
+}

@@ -255,6 +255,10 @@ fn a_download_that_is_given_up_leaves_the_previous_server() {
             assert_eq!(error.text().contains("Accept the terms"), status == 403, "{error:#?}");
             assert!(says(&said, Severity::Warning, &answered), "the plan: {said:#?}");
         }
+        // A pace is no refusal, and the plan does not wait for it.
+        serve(site, FileService { status: Some(429), retry_after: Some(3600), ..FileService::default() });
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "it limits the number of requests"), "{said:#?}");
         workspace.apply_ok(&before.config());
 
         serve(site, FileService { stall_after: Some(500_000), ..FileService::default() });

@@ -25,6 +25,8 @@ fn without_room_for_answers_none_is_given() {
     assert_eq!((report.phase, &report.process, report.is_model_unknown), (Phase::Ready, &served.process, true));
     assert!(!report.has_other_model());
     home.stop();
+    let failure = home.fails(&home.job()).failure.unwrap();
+    assert!(failure.kind == FailureKind::NoAnswer && failure.text.contains("no room in /dev/shm"), "{failure:?}");
 }
 
 #[rstest]
