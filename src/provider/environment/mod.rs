@@ -84,8 +84,7 @@ impl Environment {
         Self { silence, ..self }
     }
 
-    /// The value of a variable; an empty one counts as unset. Ours are
-    /// [trimmed].
+    /// The value of a variable; an empty one counts as unset. Ours are [trimmed].
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         let value = self.variables.get(name).map(String::as_str);
         let value = value.map(|value| if name.starts_with("DAMODEL_") { trimmed(value) } else { value });
@@ -208,6 +207,12 @@ mod tests {
         assert!(!stacks(of("local", serde_json::json!({"path": "a.tfstate"}))));
         assert!(!stacks(of("pg", serde_json::json!({"conn_str": null}))));
         assert!(!stacks(serde_json::Value::Null));
+    }
+
+    #[test]
+    fn a_variable_has_no_byte_order_mark() {
+        let environment = Environment::made_of([("DAMODEL_REGION", "\u{feff}cn-east-1\r\n")], PathBuf::from("/stack"));
+        assert_eq!(environment.variable("DAMODEL_REGION"), Some("cn-east-1"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -185,7 +186,16 @@ fn a_login_shell_that_is_none_of_posix_is_enough() {
         let server = host.server().set("ssh", &ssh);
         workspace.write(&config(&server.clone().model("large")));
         refusal(&workspace.try_plan(&[]), &["large.gguf does not fit in GPU memory"]);
+        // A warning among the rows, and its exit code.
         let home = host.sshd.home();
+        let (tool, real) = (stand_in::bin(&home).join("nvidia-smi"), home.join("nvidia-smi"));
+        fs::rename(&tool, &real).unwrap();
+        let warns =
+            "#!/bin/sh\necho 'WARNING: infoROM is corrupted at gpu 0000:00:00.0'\n~/nvidia-smi \"$@\"\nexit 14\n";
+        fs::write(&tool, warns).unwrap();
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+        refusal(&workspace.try_plan(&[]), &["large.gguf does not fit in GPU memory"]);
+        fs::rename(real, tool).unwrap();
         fs::copy(home.join("public-storage/model/tiny.gguf"), home.join("it's tiny.gguf")).unwrap();
         let read = format!(
             "data \"damodel_model\" \"m\" {{\n  path = \"~/it's tiny.gguf\"\n  ssh = {ssh}\n}}\noutput \"layers\" \
