@@ -156,7 +156,7 @@ kinds! {
          huggingface.co. Check url too: some servers refuse addresses that do not exist.";
     /// A question to the instance has no answer, for example because a file system is stale.
     NoAnswer = "no_answer", "the instance does not answer", None,
-        "Check its file system, for example with ls. Nothing was changed.";
+        "Check its file systems, for example with ls and df.";
     /// The model's file is not GGUF.
     NoGguf = "no_gguf", "the model is not a GGUF file", Some("model"),
         "Download the file again, or set model to another one.";
