@@ -44,7 +44,7 @@ pub struct ProviderClient {
     /// The operator's environment: variables, files and SSH agent.
     pub(super) environment: Environment,
     pub(super) seen: Mutex<SeenObjects>,
-    /// Whether the run has already reported that the service changes the spelling of names.
+    /// Whether the run has already reported that a name is shown in another spelling.
     pub(super) has_reported_spelling: AtomicBool,
     /// Whether the run has already reported that the provider's address or token is missing or wrong.
     pub(super) has_reported_misconfiguration: AtomicBool,

@@ -45,9 +45,9 @@ pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContex
 /// The warning about names that the service changes, for the first one of a run.
 fn respelled<M: Managed>(state: &M, shown: &M::Object) -> Diagnostic {
     Diagnostic::warning(
-        "The service changes the spelling of names",
+        "A name is shown in another spelling",
         format!(
-            "It shows {} as {:?}. The state keeps the configured name: letters and blanks alone are no change.",
+            "The service shows {} as {:?}. The state keeps the configured name: case and blanks alone are no change.",
             state.title(),
             shown.name().unwrap_or_default()
         ),

@@ -336,7 +336,7 @@ fn names_in_other_letters_are_no_change() {
         workspace.settled();
         assert_eq!(workspace.state().resource(X).value("name"), "x");
         let said = workspace.try_plan(&[]);
-        let respelled = said.iter().filter(|said| said.text().contains("changes the spelling of names"));
+        let respelled = said.iter().filter(|said| said.text().contains("is shown in another spelling"));
         assert_eq!(respelled.count(), 1, "{said:#?}");
         assert_eq!(site.balance().created, 1);
         workspace.finish();
