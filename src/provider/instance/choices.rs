@@ -20,7 +20,7 @@ use crate::{
     provider::{
         ProviderClient,
         account_budget::{AccountBill, AccountBudget, Room},
-        lifecycle::{Choice, ManagedExt as _},
+        lifecycle::{Choice, ManagedExt as _, UNKNOWN_QUOTE},
         pricing::EstimatedCost,
     },
 };
@@ -128,7 +128,7 @@ fn unknown_quote(client: &ProviderClient) -> Diagnostic {
     let file = client.quotes.file();
     let file = file.strip_prefix(client.environment.directory()).unwrap_or(file).display();
     Diagnostic::warning(
-        "The price that the plan showed is unknown here",
+        UNKNOWN_QUOTE,
         format!(
             "The plan was made elsewhere, or plans with other prices were made here since. If Terraform now reports \
              an inconsistent final plan, the price has changed, and that instance was not bought: plan again. To \

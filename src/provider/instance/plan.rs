@@ -78,7 +78,7 @@ async fn live(plan: &mut CreatePlan<Instance>, client: &ProviderClient, limits: 
     plan.diagnostics.extend(checks::check_mounts(planned, replaced.as_deref(), client, limits).await);
     let name = planned.name.as_str().map(str::to_owned);
     let is_renewed = planned.is_prepaid() && planned.auto_renew.known() == Some(&true);
-    if client.max_prepaid_total.is_some() && is_renewed && plan.walk != Walk::Apply {
+    if client.max_prepaid_total.is_some() && is_renewed {
         plan.diagnostics.warning_at(
             Path::to("auto_renew"),
             "Further terms are not limited",

@@ -17,6 +17,7 @@ pub(super) use self::{
         AfterRefusal, Choice, Common, CreateEnd, Forbidden, Free, ImportTarget, Key, Kind, Managed, ManagedCreate,
         ManagedExt, ObjectRecord, Release, Subject,
     },
+    plan::UNKNOWN_QUOTE,
     read::in_list,
 };
 use super::ProviderClient;

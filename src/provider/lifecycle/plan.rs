@@ -8,7 +8,7 @@ use crate::{
     api::{Context, Object},
     framework::{
         CreatePlan, DestroyPlan, Diagnostic, Diagnostics, Outcome, Path, PlanContext, Result, StepContext, Update,
-        UpdatePlan,
+        UpdatePlan, Walk,
     },
     provider::{
         ProviderClient,
@@ -17,6 +17,9 @@ use crate::{
         protection,
     },
 };
+
+/// What only an apply warns of.
+pub(in crate::provider) const UNKNOWN_QUOTE: &str = "The price that the plan showed is unknown here";
 
 pub(super) async fn create<M: Managed>(plan: &mut CreatePlan<M>, context: &PlanContext<'_, ProviderClient>) {
     protection::check_create(plan);
@@ -29,7 +32,10 @@ pub(super) async fn create<M: Managed>(plan: &mut CreatePlan<M>, context: &PlanC
         M::plan_adoption(plan);
     }
     let checked = std::mem::replace(&mut plan.diagnostics, said);
-    plan.diagnostics.extend(checked);
+    // The plan that is applied had the same warnings. Beside an error, they may be its reasons.
+    let is_said = plan.walk == Walk::Apply && !checked.has_errors();
+    let is_new = |said: &Diagnostic| !is_said || said.summary == UNKNOWN_QUOTE;
+    plan.diagnostics.extend(checked.into_iter().filter(is_new).collect());
 }
 
 pub(super) async fn change<M: Managed>(plan: &mut UpdatePlan<M>, context: &PlanContext<'_, ProviderClient>) {

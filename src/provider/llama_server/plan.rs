@@ -89,9 +89,12 @@ pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanCon
         check_access(config, client, &planning_limits(context), diagnostics).await;
     }
     let mut checked = memory::check(config, planned, None, private, context).await;
-    // The create of an apply logs in too: it pins the key in its state, or warns.
+    // The create of an apply logs in too: it pins the key in its state, or warns. What is said of the model's memory
+    // stood in the plan, or is shown when the server has started.
     if let Some(client) = context.client.filter(|_| *walk == Walk::Apply && !checked.has_errors()) {
-        checked = without_own_key(checked, client);
+        let ssh = Path::to("ssh");
+        let is_of_login = |said: &Diagnostic| said.path.as_ref().is_some_and(|it| it.steps().starts_with(ssh.steps()));
+        checked = without_own_key(checked, client).into_iter().filter(is_of_login).collect();
     }
     diagnostics.extend(checked);
 }

@@ -33,7 +33,9 @@ fn a_create_waits_for_stock_that_comes_back() {
                 set_stock(site, 4);
             });
             let (done, said) = workspace.try_apply(&[]);
-            assert!(done, "{said:?}");
+            let count = said.iter().filter(|said| said.text().contains("The apply will wait for capacity.")).count();
+            // From Terraform 1.9 on, the plan within the apply repeats nothing.
+            assert_eq!((done, count), (true, if workspace.cli.has(9, u64::MAX) { 1 } else { 2 }), "{said:?}");
         });
         workspace.settled();
         assert!(site.requests("instance_create") >= 2);
