@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::schema::{COLUMNS, CloudDisk};
+use super::{COLUMNS, CloudDisk};
 use crate::{
     api::{self, CloudDiskFilter},
     framework::{

@@ -1,18 +1,18 @@
 //! The resource `damodel_cloud_disk`: a disk that outlives the instances that mount it (service API, Cloud disks).
 
 mod listed;
-mod schema;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::schema::{CloudDisk, schema};
 use super::{
     ProviderClient,
     client::{limits, planning_limits},
+    columns::{self, Column, flag, id, moment, text, texts, whole, word},
     disk_sizes,
     errors::Failure,
     lifecycle::{self, AfterRefusal, Common, Free, ImportTarget, Kind, Managed, ManagedExt as _, Release},
-    rules::{keep_path, same_path},
+    rules::{self, keep_path, same_path},
     words::{capitalized, disk_status, keep, storage_class, time},
 };
 use crate::{
@@ -22,18 +22,115 @@ use crate::{
     },
     creation::{Accepted, WhileBusy},
     framework::{
-        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, PlanContext, Result, StepContext,
-        Type, Update, UpdatePlan,
-        timeouts::{DefaultTimeouts, minutes},
+        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, PlanContext, Result, Schema,
+        StepContext, Type, Update, UpdatePlan,
+        schema::{Attribute, Replacement, Validator},
+        timeouts::{DefaultTimeouts, Timeouts, minutes},
     },
 };
 
-pub(super) use self::{
-    listed::{list_all, plural, singular},
-    schema::COLUMNS,
-};
+pub(super) use self::listed::{list_all, plural, singular};
 
 pub(super) type Resource = lifecycle::Resource<CloudDisk>;
+
+/// A cloud disk of a list (service API, Cloud disk).
+pub(super) static COLUMNS: &[Column] = &[
+    id("id", "id", "The disk's database number, as text.").logged(),
+    whole("disk_id", "id", "The disk's database number; an instance takes it as `disk_id`.").logged(),
+    text("uid", "uid", "The disk's UID.").logged(),
+    text("name", "name", "The disk's name.").logged(),
+    whole("size_gb", "size_gb", "The capacity in GB.").logged(),
+    word(
+        "status",
+        "status",
+        disk_status,
+        "`starting`, `available`, `mounting`, `unmounting`, `releasing`, `mounted`, `released` or `in_arrears`.",
+    )
+    .logged(),
+    whole("spec_id", "spec_id", "The cloud disk specification.").logged(),
+    text("spec_type", "spec_type", "The specification's name.").logged(),
+    word("storage_class", "storage_class_type", storage_class, "`RBD`, `FS` or `S3`.").logged(),
+    flag("multiple_mounting", "multiple_mounting", "Whether several instances can mount it at the same time.").logged(),
+    text("mount_path", "mount_path", "Where the disk is mounted by default.").logged(),
+    texts(
+        "binding_instances",
+        "binding_instances",
+        "The mounts on instances, each a JSON document as the service reports it.",
+    ),
+    texts(
+        "binding_clusters",
+        "binding_clusters",
+        "The mounts on clusters, each a JSON document as the service reports it.",
+    ),
+    flag("release_with_instance", "release_with_instance", "Whether the disk is released with its instance.").logged(),
+    flag("release_with_cluster", "release_with_cluster", "Whether the disk is released with its cluster."),
+    moment("create_time", "create_time", "When it was created (RFC 3339, UTC).").logged(),
+    moment("stop_time", "stop_time", "When it stopped (RFC 3339, UTC).").logged(),
+];
+
+fn schema() -> Schema {
+    let mut attributes = vec![
+        Attribute::optional_computed("name", Type::String, "The disk's name. Changed in place.")
+            .validate(rules::non_empty()),
+        Attribute::required(
+            "size_gb",
+            Type::Number,
+            "The capacity in GB. A larger value grows the disk in place; a smaller one is an error.",
+        )
+        .validate(Validator::between(20..=i64::MAX)),
+        Attribute::required("spec_id", Type::Number, "The cloud disk specification (see `damodel_cloud_disk_specs`).")
+            .replaces(Replacement::Always)
+            .validate(Validator::between(1..=i64::MAX)),
+        Attribute::optional_computed(
+            "mount_path",
+            Type::String,
+            "Where the disk is mounted if the instance sets no path.",
+        )
+        .replaces(Replacement::IfKnown)
+        .validate(Validator::text("an absolute path without `.` or `..`", rules::is_absolute_path))
+        .validate(Validator::text(rules::DISK_PATH_RULE, rules::is_allowed_disk_path)),
+        Attribute::with_default(
+            "deletion_protection",
+            Type::Bool,
+            false,
+            "If `true`, destroying or replacing the disk fails. To destroy it, first set this to `false` and apply.",
+        ),
+    ];
+    let of_the_spec = ["spec_type", "storage_class", "multiple_mounting"];
+    let reported = columns::reported(COLUMNS, &attributes);
+    attributes.extend(reported.into_iter().map(|attribute| {
+        if of_the_spec.contains(&&*attribute.name) { attribute.follows(&["spec_id"]) } else { attribute }
+    }));
+    Schema::new(
+        "A cloud disk. Instances mount it with `exist_disks`; it remains when an instance is released. A disk grows in \
+         place and cannot shrink. Destroying it waits until it is unmounted, and deletes its data.",
+        attributes,
+    )
+}
+
+/// A `damodel_cloud_disk`, as configured, planned or stored. Its attributes are described in the schema.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct CloudDisk {
+    deletion_protection: Attr<bool>,
+    timeouts: Attr<Timeouts>,
+    id: Attr<String>,
+    disk_id: Attr<i64>,
+    uid: Attr<String>,
+    name: Attr<String>,
+    size_gb: Attr<i64>,
+    status: Attr<String>,
+    spec_id: Attr<i64>,
+    spec_type: Attr<String>,
+    storage_class: Attr<String>,
+    multiple_mounting: Attr<bool>,
+    mount_path: Attr<String>,
+    binding_instances: Attr<Vec<String>>,
+    binding_clusters: Attr<Vec<String>>,
+    release_with_instance: Attr<bool>,
+    release_with_cluster: Attr<bool>,
+    create_time: Attr<String>,
+    stop_time: Attr<String>,
+}
 
 impl Managed for CloudDisk {
     type Object = api::CloudDisk;
@@ -64,35 +161,6 @@ impl Managed for CloudDisk {
 
     async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
         check_size(&plan.planned, context, &mut plan.diagnostics).await;
-    }
-
-    /// A slash at the end of its path is no other path.
-    fn decide_changes(plan: &mut UpdatePlan<Self>) {
-        let UpdatePlan { prior, planned, replace, .. } = plan;
-        keep_path(&mut planned.mount_path, &prior.mount_path);
-        if planned.mount_path == prior.mount_path {
-            replace.retain(|path| *path != Path::to("mount_path"));
-        }
-    }
-
-    /// A disk cannot shrink.
-    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
-        let (before, after) = (plan.prior.size_gb.known(), plan.planned.size_gb.known());
-        if let (Some(before), Some(after), true) = (before, after, plan.replace.is_empty())
-            && after < before
-        {
-            plan.diagnostics.error_at(
-                Path::to("size_gb"),
-                "A disk cannot shrink",
-                format!(
-                    "{} has {before} GB; {after} GB are requested. Set size_gb to at least {before}, or create a new, \
-                     smaller disk and copy the data.",
-                    plan.prior.title()
-                ),
-            );
-        } else if before != after {
-            check_size(&plan.planned, context, &mut plan.diagnostics).await;
-        }
     }
 
     fn creation_ended(disk: &api::CloudDisk) -> bool {
@@ -152,6 +220,35 @@ impl Managed for CloudDisk {
         self.release_with_cluster = disk.release_with_cluster.into();
         self.create_time = time(disk.create_time).into();
         self.stop_time = time(disk.stop_time).into();
+    }
+
+    /// A slash at the end of its path is no other path.
+    fn decide_changes(plan: &mut UpdatePlan<Self>) {
+        let UpdatePlan { prior, planned, replace, .. } = plan;
+        keep_path(&mut planned.mount_path, &prior.mount_path);
+        if planned.mount_path == prior.mount_path {
+            replace.retain(|path| *path != Path::to("mount_path"));
+        }
+    }
+
+    /// A disk cannot shrink.
+    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        let (before, after) = (plan.prior.size_gb.known(), plan.planned.size_gb.known());
+        if let (Some(before), Some(after), true) = (before, after, plan.replace.is_empty())
+            && after < before
+        {
+            plan.diagnostics.error_at(
+                Path::to("size_gb"),
+                "A disk cannot shrink",
+                format!(
+                    "{} has {before} GB; {after} GB are requested. Set size_gb to at least {before}, or create a new, \
+                     smaller disk and copy the data.",
+                    plan.prior.title()
+                ),
+            );
+        } else if before != after {
+            check_size(&plan.planned, context, &mut plan.diagnostics).await;
+        }
     }
 
     /// Resizes the disk.

@@ -3,7 +3,7 @@
 
 use futures_util::future::BoxFuture;
 
-use super::schema::{COLUMNS, PrivateImage};
+use super::{COLUMNS, PrivateImage};
 use crate::{
     framework::{
         StepContext, Type, Value,

@@ -1,33 +1,107 @@
 //! The resource `damodel_private_image`: the saved system disk of an instance (service API, Images).
 
 mod listed;
-mod schema;
 
-use self::schema::{PrivateImage, schema};
+use serde::{Deserialize, Serialize};
+
 use super::{
     ProviderClient,
     client::planning_limits,
+    columns::{self, Column, decimal, moment, text, whole, word},
     errors::{Failure, database_id_advice, missing_instance},
     images,
     lifecycle::{self, AfterRefusal, Common, Free, ImportTarget, Kind, Managed, ManagedExt as _, Release, absence},
-    protection,
+    protection, rules,
     words::{capitalized, image_status, image_type, keep, keep_or_delete, time},
 };
 use crate::{
     api::{self, Code, Context, InstanceUid, ObjectKind, SaveImage},
     creation::{Accepted, WhileBusy},
     framework::{
-        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Path, PlanContext, Type, UpdatePlan,
-        timeouts::{DefaultTimeouts, minutes},
+        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Path, PlanContext, Schema, Type, UpdatePlan,
+        schema::{Attribute, Replacement},
+        timeouts::{DefaultTimeouts, Timeouts, minutes},
+        value::Number,
     },
 };
 
-pub(super) use self::{
-    listed::{list_all, plural, singular},
-    schema::COLUMNS,
-};
+pub(super) use self::listed::{list_all, plural, singular};
 
 pub(super) type Resource = lifecycle::Resource<PrivateImage>;
+
+/// A private image of a list (service API, Private image).
+pub(super) static COLUMNS: &[Column] = &[
+    whole(
+        "image_id",
+        "image_id",
+        "The image's number; an instance takes it as `image_id` with `image_type = \"private\"`.",
+    )
+    .logged(),
+    text("image_uuid", "image_uuid", "The image's UUID.").logged(),
+    text("name", "image_name", "The image's name.").logged(),
+    text("image_tag", "image_tag", "The full address; an instance takes it as `image`.").logged(),
+    word("status", "image_status", image_status, "`creating` or `ready`.").logged(),
+    whole("push_progress", "push_progress", "How far the image is pushed, 0 to 100.").logged(),
+    decimal("image_size", "image_size", "The size, as the service reports it."),
+    text("original_image", "original_image", "The image that the instance used.").logged(),
+    text("region", "region", "The image's region.").logged(),
+    moment("create_time", "create_time", "When it was created (RFC 3339, UTC).").logged(),
+    moment("updated_at", "updated_at", "When it was last changed (RFC 3339, UTC).").logged(),
+    whole("upperdir_files", "upperdir_files", "How many files the instance's writable layer had."),
+    whole("upperdir_bytes", "upperdir_bytes", "How many bytes the instance's writable layer had."),
+];
+
+fn schema() -> Schema {
+    let mut attributes = vec![
+        Attribute::computed("id", Type::String, "The image's number, as text."),
+        Attribute::optional(
+            "instance_id",
+            Type::String,
+            "The instance whose system disk is saved (`id` of `damodel_instance`). Needed to create an image; null \
+             after an import.",
+        )
+        .replaces(Replacement::IfKnown)
+        .validate(rules::instance_uid()),
+        Attribute::with_default(
+            "deletion_protection",
+            Type::Bool,
+            false,
+            "If `true`, destroying or replacing the image fails. To destroy it, first set this to `false` and apply. \
+             Recommended: replacing the image's instance also replaces the image.",
+        ),
+        Attribute::required("name", Type::String, "The image's name, unique in the account. Changed in place.")
+            .validate(rules::non_empty()),
+    ];
+    let reported = columns::reported(COLUMNS, &attributes);
+    attributes.extend(reported);
+    Schema::new(
+        "A private image: a saved system disk of an instance. The apply waits until it is pushed and ready, so that \
+         the same apply can create an instance from it. Images are billed for as long as they are stored.",
+        attributes,
+    )
+}
+
+/// A `damodel_private_image`, as configured, planned or stored. Its attributes are described in the schema.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct PrivateImage {
+    id: Attr<String>,
+    instance_id: Attr<String>,
+    deletion_protection: Attr<bool>,
+    timeouts: Attr<Timeouts>,
+    image_id: Attr<i64>,
+    image_uuid: Attr<String>,
+    name: Attr<String>,
+    image_tag: Attr<String>,
+    status: Attr<String>,
+    push_progress: Attr<i64>,
+    image_size: Attr<Number>,
+    original_image: Attr<String>,
+    region: Attr<String>,
+    create_time: Attr<String>,
+    updated_at: Attr<String>,
+    upperdir_files: Attr<i64>,
+    upperdir_bytes: Attr<i64>,
+}
 
 impl Managed for PrivateImage {
     type Object = api::PrivateImage;
@@ -69,16 +143,6 @@ impl Managed for PrivateImage {
         // The name of a replaced image is free when the new image needs it.
         let replaced = protection::replaced(&plan.private).and_then(|id| id.parse().ok());
         check_name(&plan.planned, replaced, context, &mut plan.diagnostics).await;
-    }
-
-    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
-        protection::note(&mut plan.private, plan.prior.id.as_str().unwrap_or_default());
-        let now = format!("{} was not deleted.", capitalized(&plan.prior.title()));
-        let missing = missing_instance(&plan.config.instance_id, &plan.replace, &now, context).await;
-        plan.diagnostics.extend(missing.map(Into::into).unwrap_or_default());
-        if plan.prior.name != plan.planned.name {
-            check_name(&plan.planned, plan.prior.key(), context, &mut plan.diagnostics).await;
-        }
     }
 
     async fn explain_refusal(&self, error: &api::Error, client: &ProviderClient, limits: &Context) -> Option<String> {
@@ -140,6 +204,16 @@ impl Managed for PrivateImage {
         self.updated_at = time(image.updated_at).into();
         self.upperdir_files = image.upperdir_files.into();
         self.upperdir_bytes = image.upperdir_bytes.into();
+    }
+
+    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+        protection::note(&mut plan.private, plan.prior.id.as_str().unwrap_or_default());
+        let now = format!("{} was not deleted.", capitalized(&plan.prior.title()));
+        let missing = missing_instance(&plan.config.instance_id, &plan.replace, &now, context).await;
+        plan.diagnostics.extend(missing.map(Into::into).unwrap_or_default());
+        if plan.prior.name != plan.planned.name {
+            check_name(&plan.planned, plan.prior.key(), context, &mut plan.diagnostics).await;
+        }
     }
 
     async fn until_free(release: &Release<'_, Self>) -> Result<Free, Diagnostic> {
