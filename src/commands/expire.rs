@@ -98,20 +98,22 @@ fn disks(instance: &Judged) -> Vec<String> {
 
 /// The list for programs.
 fn to_json(instances: &[Judged]) -> String {
-    let instance = |instance: &Judged| {
-        let (word, reason) = words(&instance.verdict);
-        json!({
-            "id": instance.id,
-            "holders": instance.holders,
-            "age_seconds": instance.age_seconds,
-            "max_age": instance.max_age,
-            "hourly": instance.hourly,
-            "deletes": disks(instance),
-            "result": word,
-            "reason": reason,
+    let instances: Vec<Value> = instances
+        .iter()
+        .map(|instance| {
+            let (word, reason) = words(&instance.verdict);
+            json!({
+                "id": instance.id,
+                "holders": instance.holders,
+                "age_seconds": instance.age_seconds,
+                "max_age": instance.max_age,
+                "hourly": instance.hourly,
+                "deletes": disks(instance),
+                "result": word,
+                "reason": reason,
+            })
         })
-    };
-    let instances: Vec<Value> = instances.iter().map(instance).collect();
+        .collect();
     format!("{:#}\n", json!({ "format_version": FORMAT, "instances": instances }))
 }
 
@@ -123,7 +125,14 @@ const NUMBERS: [usize; 1] = [3];
 /// The table for a terminal, without instances whose age is not over.
 fn table(instances: &[Judged]) -> String {
     let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let row = |instance: &Judged| {
+    let listed: Vec<&Judged> = instances.iter().filter(|instance| instance.verdict != Verdict::Young).collect();
+    let noun = if instances.len() == 1 { "instance has" } else { "instances have" };
+    let summary = format!("{} {noun} a max_age; {} listed.\n", instances.len(), listed.len());
+    if listed.is_empty() {
+        return summary;
+    }
+    let mut rows = vec![TITLES.map(str::to_owned)];
+    rows.extend(listed.into_iter().map(|instance| {
         [
             visible(&instance.id, LONGEST),
             known(instance.age_seconds.map(age)),
@@ -133,14 +142,6 @@ fn table(instances: &[Judged]) -> String {
             words(&instance.verdict).0.to_owned(),
             instance.addresses(),
         ]
-    };
-    let listed: Vec<&Judged> = instances.iter().filter(|instance| instance.verdict != Verdict::Young).collect();
-    let noun = if instances.len() == 1 { "instance has" } else { "instances have" };
-    let summary = format!("{} {noun} a max_age; {} listed.\n", instances.len(), listed.len());
-    if listed.is_empty() {
-        return summary;
-    }
-    let mut rows = vec![TITLES.map(str::to_owned)];
-    rows.extend(listed.into_iter().map(row));
+    }));
     format!("{}\n{summary}", aligned(&rows, &NUMBERS))
 }

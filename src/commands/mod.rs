@@ -126,13 +126,14 @@ fn aligned<const N: usize>(rows: &[[String; N]], numbers: &[usize]) -> String {
             *width = cell.chars().count().max(*width);
         }
     }
-    let line = |row: &[String; N]| {
-        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
-            if numbers.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:width$}") }
-        });
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
+    rows.iter()
+        .map(|row| {
+            let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
+                if numbers.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:width$}") }
+            });
+            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+        })
+        .collect()
 }
 
 /// The executable and the environment of the process, which only `main` reads.

@@ -113,14 +113,16 @@ async fn release(
         objects.push(named(billed, attributes(billed, &client, &context).await?, &account, &states));
     }
     release_all(&mut objects, arguments.yes, &states, &client, told).await?;
-    let holder = |object: &Judged| match audit.objects.iter().find(|held| held.billed.target() == target_of(object)) {
-        _ if !object.holders.is_empty() => object.addresses(),
-        Some(held) if held.source.is_some() => held.held_by(),
-        _ if states.is_empty() => "unknown: no state was looked at".to_owned(),
-        _ => "unmanaged".to_owned(),
-    };
     let mut rows = vec![TITLES.map(str::to_owned)];
-    rows.extend(listed.iter().zip(&objects).map(|(billed, object)| row(billed, object, holder(object))));
+    for (billed, object) in listed.iter().zip(&objects) {
+        let holder = match audit.objects.iter().find(|held| held.billed.target() == target_of(object)) {
+            _ if !object.holders.is_empty() => object.addresses(),
+            Some(held) if held.source.is_some() => held.held_by(),
+            _ if states.is_empty() => "unknown: no state was looked at".to_owned(),
+            _ => "unmanaged".to_owned(),
+        };
+        rows.push(row(billed, object, holder));
+    }
     let text = if objects.is_empty() { String::new() } else { aligned(&rows, &NUMBERS) };
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::terminal)?;
     let code = exit_code(&objects, told)?;
@@ -138,10 +140,14 @@ fn find<'a>(target: &str, account: &'a Inventory) -> Vec<&'a BilledObject> {
         Some(("image", id)) => (Some(ObjectKind::PrivateImage), id),
         _ => (None, target),
     };
-    let is_named = |object: &&BilledObject| {
-        kind.is_none_or(|kind| kind == object.kind) && (object.id == id || object.uid.as_deref() == Some(id))
-    };
-    account.billed.iter().chain(&account.released).filter(is_named).collect()
+    account
+        .billed
+        .iter()
+        .chain(&account.released)
+        .filter(|object| {
+            kind.is_none_or(|kind| kind == object.kind) && (object.id == id || object.uid.as_deref() == Some(id))
+        })
+        .collect()
 }
 
 /// The state of the current folder, as `ssh` finds it; `None` without Terraform, OpenTofu or a state.
@@ -164,11 +170,12 @@ async fn of_folder(environment: &Environment, surroundings: &Surroundings) -> Re
         let workspaces = fs::read_dir(environment.directory().join("terraform.tfstate.d")).into_iter().flatten();
         let folders = workspaces.filter_map(|entry| Some(entry.ok()?.path()));
         let paths = folders.chain([environment.directory().to_owned()]).map(|folder| folder.join("terraform.tfstate"));
-        let is_it = |path: &PathBuf| {
-            let other = fs::read(path).ok().and_then(|content| read(&content).ok()?.file);
-            other.is_some_and(|other| !other.lineage.is_empty() && other.lineage == file.lineage)
-        };
-        file.paths = paths.filter(is_it).collect();
+        file.paths = paths
+            .filter(|path| {
+                let other = fs::read(path).ok().and_then(|content| read(&content).ok()?.file);
+                other.is_some_and(|other| !other.lineage.is_empty() && other.lineage == file.lineage)
+            })
+            .collect();
     }
     Ok(Some(state))
 }

@@ -169,14 +169,14 @@ pub enum CliError {
 impl ProgramEnvironment {
     /// The variables of a process, without those for other uses.
     pub fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        let is_kept = |name: &OsStr| {
+        let kept = variables.into_iter().filter(|(name, _)| {
             let name = name.to_string_lossy().to_ascii_uppercase();
             !(name.starts_with("TF_")
                 || name.starts_with("DAMODEL_")
                 || name.ends_with("_PROXY")
                 || name == NO_CHECKPOINT)
-        };
-        Self(variables.into_iter().filter(|(name, _)| is_kept(name)).collect()).with(NO_CHECKPOINT, "1")
+        });
+        Self(kept.collect()).with(NO_CHECKPOINT, "1")
     }
 
     /// The same with one more variable.

@@ -112,13 +112,17 @@ impl Column {
 
 /// The attributes of the columns, all computed.
 pub(super) fn attributes(columns: &[Column]) -> Vec<Attribute> {
-    let ty = |kind| match kind {
+    let computed = |column: &Column| Attribute::computed(column.name, type_of(column.kind), column.description);
+    columns.iter().map(computed).collect()
+}
+
+fn type_of(kind: Kind) -> Type {
+    match kind {
         Kind::Decimal | Kind::Whole => Type::Number,
         Kind::Flag | Kind::IsPositive => Type::Bool,
         Kind::Id | Kind::Text | Kind::Time | Kind::Word(_) => Type::String,
         Kind::Texts => Type::list(Type::String),
-    };
-    columns.iter().map(|column| Attribute::computed(column.name, ty(column.kind), column.description)).collect()
+    }
 }
 
 /// The attributes of a resource that are only reported: those of the columns that are no arguments.

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, num::NonZeroUsize, path::PathBuf, sync::Arc};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use super::{DestroyFallback, Environment, NoHome, OnLeftover, ProviderClient, account_budget::AccountBudget, rules};
+use super::{DestroyFallback, Environment, OnLeftover, ProviderClient, account_budget::AccountBudget, rules};
 use crate::{
     api::{self, BaseUrl, Context, InvalidBaseUrl, PlainHttp, Settings, TokenSource, UserAgent},
     creation::{Journal, progress},
@@ -340,12 +340,17 @@ fn destroy_fallback(name: &str, environment: &Environment, diagnostics: &mut Dia
 }
 
 fn preflight(environment: &Environment, diagnostics: &mut Diagnostics) -> Option<bool> {
-    let parse = |word: &str| match word {
-        "true" | "1" => Some(true),
-        "false" | "0" => Some(false),
-        _ => None,
-    };
-    parsed_variable("DAMODEL_PREFLIGHT", parse, r#""true", "1", "false" or "0""#, environment, diagnostics)
+    parsed_variable(
+        "DAMODEL_PREFLIGHT",
+        |word| match word {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            _ => None,
+        },
+        r#""true", "1", "false" or "0""#,
+        environment,
+        diagnostics,
+    )
 }
 
 fn default_max_age(environment: &Environment, diagnostics: &mut Diagnostics) -> Option<String> {
@@ -406,10 +411,11 @@ async fn extra_roots(
     diagnostics: &mut Diagnostics,
 ) -> Option<Vec<u8>> {
     let file = environment.path(configuration.ca_certificate_file.as_str()?);
-    let no_home = |error: NoHome| {
-        diagnostics.error_at(Path::to("ca_certificate_file"), "No home directory", error.to_string());
-    };
-    let file = file.map_err(no_home).ok()?;
+    let file = file
+        .map_err(|error| {
+            diagnostics.error_at(Path::to("ca_certificate_file"), "No home directory", error.to_string());
+        })
+        .ok()?;
     let path = file.clone();
     let reason = match limits.blocking(move || std::fs::read(path)).await {
         Some(Ok(content)) => {

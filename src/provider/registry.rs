@@ -32,17 +32,22 @@ pub(crate) fn loggable_fields() -> BTreeSet<&'static str> {
 
 /// The arguments of each resource, with their defaults as JSON.
 pub(crate) fn arguments() -> BTreeMap<&'static str, BTreeMap<String, Option<String>>> {
-    let default = |value: &Value| match value {
+    let registry = framework::Provider::registry(&Damodel::new(Environment::default()));
+    registry.of(OfferKind::Resource).map(|resource| (resource.name, arguments_of(&resource.schema))).collect()
+}
+
+fn arguments_of(schema: &Schema) -> BTreeMap<String, Option<String>> {
+    let arguments = schema.attributes.iter().filter(|attribute| attribute.requirement != Requirement::Computed);
+    arguments.map(|one| (one.name.to_string(), one.default.as_ref().map(default))).collect()
+}
+
+/// A default as JSON.
+fn default(value: &Value) -> String {
+    match value {
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) => number.to_string(),
         value => serde_json::Value::from(value.as_str()).to_string(),
-    };
-    let registry = framework::Provider::registry(&Damodel::new(Environment::default()));
-    let arguments = |schema: &Schema| {
-        let arguments = schema.attributes.iter().filter(|attribute| attribute.requirement != Requirement::Computed);
-        arguments.map(|one| (one.name.to_string(), one.default.as_ref().map(default))).collect()
-    };
-    registry.of(OfferKind::Resource).map(|resource| (resource.name, arguments(&resource.schema))).collect()
+    }
 }
 
 /// The provider.

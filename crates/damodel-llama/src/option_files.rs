@@ -12,11 +12,10 @@ pub(super) const MISSING: &str = "missing_files";
 /// workspace, and a relative path begins there.
 pub fn files_question(workspace: &str, words: &[String], downloads: &[FileOrigin]) -> Option<Question> {
     let mut files = options::named_files(words);
-    let is_brought = |file: &str| {
+    files.retain(|(_, file)| {
         let path = absolute(&in_workspace(workspace, file), "");
-        downloads.iter().any(|download| download.path == path)
-    };
-    files.retain(|(_, file)| !is_brought(file));
+        downloads.iter().all(|download| download.path != path)
+    });
     let all = || files.iter().fold(Question::new(MISSING).on(workspace), |question, (_, file)| question.with(file));
     (!files.is_empty()).then(all)
 }

@@ -98,13 +98,16 @@ fn is_archive(path: &str) -> bool {
 /// the one that served last, then one for CUDA, then by the number of the build, then the newest. A dotted version is
 /// newer than a plain number.
 fn best(facts: &Facts, last: Option<&str>) -> Option<String> {
-    let rank = |[path, time, code, printed, gpu]: &[&str; 5]| {
-        let version = printed.lines().find_map(|line| line.strip_prefix("version:")?.split_whitespace().next());
-        let build = version.map_or(0, |version| version.parse::<u64>().unwrap_or(u64::MAX));
-        let (is_last, is_cuda) = (last == Some(*path), path.to_ascii_lowercase().contains("cuda"));
-        (*code == "0", *gpu != "none", is_last, is_cuda, build, time.parse::<i64>().unwrap_or_default())
-    };
-    facts.entries("servers").into_iter().max_by_key(rank).map(|[path, ..]| path.to_owned())
+    facts
+        .entries("servers")
+        .into_iter()
+        .max_by_key(|[path, time, code, printed, gpu]| {
+            let version = printed.lines().find_map(|line| line.strip_prefix("version:")?.split_whitespace().next());
+            let build = version.map_or(0, |version| version.parse::<u64>().unwrap_or(u64::MAX));
+            let (is_last, is_cuda) = (last == Some(*path), path.to_ascii_lowercase().contains("cuda"));
+            (*code == "0", *gpu != "none", is_last, is_cuda, build, time.parse::<i64>().unwrap_or_default())
+        })
+        .map(|[path, ..]| path.to_owned())
 }
 
 fn none(facts: &Facts, what: &str) -> JobFailure {

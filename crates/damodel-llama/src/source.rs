@@ -125,10 +125,9 @@ fn commit(url: &str, reference: &str, facts: &Facts) -> Result<(String, Option<S
         format!("refs/heads/{reference}"),
         reference.to_owned(),
     ];
-    let named = |name: &String| {
+    if let Some(commit) = names.iter().find_map(|name| {
         found.iter().filter_map(|line| line.split_once('\t')).find(|(_, found)| found == name).map(|(commit, _)| commit)
-    };
-    if let Some(commit) = names.iter().find_map(named) {
+    }) {
         return Ok((commit.to_owned(), None));
     }
     let known = facts.text("reference");

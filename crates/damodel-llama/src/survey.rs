@@ -50,20 +50,19 @@ pub(super) fn judged(job: &Job, facts: Facts, seen: JobReport, ends_rival: bool)
     let is_same_hardware = seen.hardware.as_ref().is_some_and(|seen| *seen == package::hardware(job, &facts));
     let room = || no_room(&job.place, &facts).filter(|_| !is_under_way).map_or(Ok(()), Err);
     let rival = seen.rival.as_ref().filter(|rival| !is_under_way && (!ends_rival || rival.command_line.is_empty()));
-    let port = || match rival {
-        Some(rival) => {
-            let text = format!("port {} is in use by {}", job.place.port, rival.about);
-            Err(JobFailure { kind: FailureKind::PortInUse, text })
-        }
-        None => Ok(()),
-    };
     let judged = missing
         .and_then(|()| no_answer(&facts))
         .and_then(|()| room())
         .and_then(|()| model_file::check(job, &facts))
         .and_then(|()| option_files::check_files(&job.extra_args, &facts))
         .and_then(|()| package::check(job, &facts))
-        .and_then(|()| port());
+        .and_then(|()| match rival {
+            Some(rival) => {
+                let text = format!("port {} is in use by {}", job.place.port, rival.about);
+                Err(JobFailure { kind: FailureKind::PortInUse, text })
+            }
+            None => Ok(()),
+        });
     let report = JobReport { facts: facts.clone(), is_same_hardware, ..seen.clone() };
     match judged {
         Err(failure) => JobReport { is_refused: true, failure: Some(failure), ..report },

@@ -302,24 +302,29 @@ fn most_important(rows: Vec<Row<'_>>) -> (Vec<Row<'_>>, Vec<Row<'_>>) {
 }
 
 fn rows_of(rows: &[Row<'_>], review: &Review<'_>, has_rules: bool) -> Table {
-    let cells = |row: &Row<'_>| {
-        let first = row.findings.first()?;
-        let whole = match (first.finding.rule, review.plans) {
-            (Rule::Exception, _) => "the policy",
-            (_, [_]) => "the plan",
-            _ => "the plans",
-        };
-        let object = first.finding.address.map_or_else(|| Text::words(whole), Text::name);
-        let place = first.location.as_ref().map(|place| Text::name(format!("{}:{}", place.file, place.line)));
-        let object = [object].into_iter().chain(in_plan(review, first.finding.plan)).chain(place).collect();
-        let mut rules: Vec<&str> = row.rules.iter().map(|rule| rule.as_str()).collect();
-        rules.extend(row.findings.iter().any(|judged| judged.lifted_by.is_some()).then_some("excepted"));
-        let rules = has_rules.then(|| vec![Text::words(rules.join(", "))]);
-        let why = Text::joined(row.findings.iter().map(|judged| why(&judged.finding)), "; ");
-        Some([object].into_iter().chain(rules).chain([vec![why]]).collect())
-    };
     let columns = ["object"].into_iter().chain(has_rules.then_some("rules")).chain(["why"]);
-    Table { columns: columns.map(text).collect(), rows: rows.iter().filter_map(cells).collect() }
+    Table {
+        columns: columns.map(text).collect(),
+        rows: rows
+            .iter()
+            .filter_map(|row| {
+                let first = row.findings.first()?;
+                let whole = match (first.finding.rule, review.plans) {
+                    (Rule::Exception, _) => "the policy",
+                    (_, [_]) => "the plan",
+                    _ => "the plans",
+                };
+                let object = first.finding.address.map_or_else(|| Text::words(whole), Text::name);
+                let place = first.location.as_ref().map(|place| Text::name(format!("{}:{}", place.file, place.line)));
+                let object = [object].into_iter().chain(in_plan(review, first.finding.plan)).chain(place).collect();
+                let mut rules: Vec<&str> = row.rules.iter().map(|rule| rule.as_str()).collect();
+                rules.extend(row.findings.iter().any(|judged| judged.lifted_by.is_some()).then_some("excepted"));
+                let rules = has_rules.then(|| vec![Text::words(rules.join(", "))]);
+                let why = Text::joined(row.findings.iter().map(|judged| why(&judged.finding)), "; ");
+                Some([object].into_iter().chain(rules).chain([vec![why]]).collect())
+            })
+            .collect(),
+    }
 }
 
 /// The name of a plan among several.
@@ -356,9 +361,12 @@ fn why(finding: &Finding<'_>) -> Text {
         Grounds::Excess { sum, limit, matching, rows } => {
             let head = Text::words(format!("increases of {} a month, limit {}", sum.grouped(), limit.grouped()));
             let head = if matching.is_empty() { head } else { head.say(" of ").then(Text::name(matching)) };
-            let row =
-                |(address, increase): &(&Address, Money)| Text::name(address).say(format!(" {}", increase.signed()));
-            head.say(": ").then(Text::first(rows.iter().map(row).collect(), LARGEST))
+            head.say(": ").then(Text::first(
+                rows.iter()
+                    .map(|(address, increase)| Text::name(address).say(format!(" {}", increase.signed())))
+                    .collect(),
+                LARGEST,
+            ))
         }
         Grounds::Exception(exception) => {
             let what = match finding.kind {
@@ -590,17 +598,16 @@ impl<'a> Folds<'a> {
         entries: impl Fn(&'a Facts) -> I,
         cells: impl Fn(&'a T) -> (&'a Address, Vec<Vec<Text>>),
     ) -> Fold {
-        let row = |plan: &'a Facts, entry: &'a T| {
-            let (address, cells) = cells(entry);
-            let object = [Text::name(address)].into_iter().chain(in_plan(self.review, plan.name.as_deref())).collect();
-            [object].into_iter().chain(cells).collect()
-        };
         let rows: Vec<_> = self
             .review
             .plans
             .iter()
             .flat_map(|plan| entries(plan).map(move |entry| (plan, entry)))
-            .map(|(plan, entry)| row(plan, entry))
+            .map(|(plan, entry)| {
+                let (address, cells) = cells(entry);
+                let plan = in_plan(self.review, plan.name.as_deref());
+                [[Text::name(address)].into_iter().chain(plan).collect()].into_iter().chain(cells).collect()
+            })
             .collect();
         let columns = ["object"].iter().chain(columns).map(|title| text(title)).collect();
         Fold { summary: count(rows.len(), one, several), table: Table { columns, rows } }
@@ -608,12 +615,17 @@ impl<'a> Folds<'a> {
 
     /// A fold with the findings of a kind.
     fn findings(&self, one: &str, several: &str, is: impl Fn(&&Judged<'_>) -> bool) -> Fold {
-        let row = |judged: &Judged<'_>| {
-            let object = judged.finding.address.map_or_else(|| Text::words("the policy"), Text::name);
-            let plan = in_plan(self.review, judged.finding.plan);
-            vec![[object].into_iter().chain(plan).collect(), vec![why(&judged.finding)]]
-        };
-        let rows: Vec<_> = self.review.findings.iter().filter(is).map(row).collect();
+        let rows: Vec<_> = self
+            .review
+            .findings
+            .iter()
+            .filter(is)
+            .map(|judged| {
+                let object = judged.finding.address.map_or_else(|| Text::words("the policy"), Text::name);
+                let plan = in_plan(self.review, judged.finding.plan);
+                vec![[object].into_iter().chain(plan).collect(), vec![why(&judged.finding)]]
+            })
+            .collect();
         Fold {
             summary: count(rows.len(), one, several),
             table: Table { columns: ["object", "what"].map(text).to_vec(), rows },
@@ -644,9 +656,13 @@ fn text(title: &'static str) -> Column {
 
 fn change(object: &Object) -> (&Address, Vec<Vec<Text>>) {
     let mut what = vec![Text::words(object.action.word())];
-    let is_said =
-        |code: &&str| *code != "replace_because_cannot_update" || object.arguments.iter().all(|one| !one.forces);
-    what.extend(object.reason.as_deref().filter(is_said).map(because));
+    what.extend(
+        object
+            .reason
+            .as_deref()
+            .filter(|code| *code != "replace_because_cannot_update" || object.arguments.iter().all(|one| !one.forces))
+            .map(because),
+    );
     what.extend(object.import.as_ref().map(|import| {
         let id = import.id.as_ref().map_or_else(|| Text::words("an id known after the apply"), Text::name);
         Text::words("imported as ").then(id)

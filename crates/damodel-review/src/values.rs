@@ -126,9 +126,9 @@ impl Values {
     /// are sensitive too.
     pub(super) fn shown_path<'a>(&self, before: &Self, path: &'a [PathPart]) -> &'a [PathPart] {
         let above = |length: &usize| path.get(..*length).unwrap_or(path);
-        let is_masked =
-            |path: &[PathPart]| [&self.sensitive, &before.sensitive].iter().any(|mask| is_marked_above(mask, path));
-        (0..path.len()).find(|length| is_masked(above(length))).map_or(path, |length| above(&length))
+        let masks = [&self.sensitive, &before.sensitive];
+        let masked = (0..path.len()).find(|length| masks.iter().any(|mask| is_marked_above(mask, above(length))));
+        masked.map_or(path, |length| above(&length))
     }
 
     /// The paths at which two sides differ: into objects, but not into lists and not into what is sensitive as a whole.

@@ -97,12 +97,11 @@ fn is_loopback(host: &str) -> bool {
 
 async fn ledger(State(sandbox): State<Sandbox>) -> Json<Value> {
     let ledger = sandbox.ledger();
-    let account = |object| {
-        json!({ "balance": ledger.balance(object), "live": ledger.live(object),
-        "duplicates": ledger.duplicates(object) })
-    };
     let [instances, cloud_disks, private_images] =
-        [LedgerObject::Instance, LedgerObject::CloudDisk, LedgerObject::PrivateImage].map(account);
+        [LedgerObject::Instance, LedgerObject::CloudDisk, LedgerObject::PrivateImage].map(|object| {
+            json!({ "balance": ledger.balance(object), "live": ledger.live(object),
+        "duplicates": ledger.duplicates(object) })
+        });
     Json(json!({ "requests": ledger.requests, "life": ledger.life, "instances": instances, "cloud_disks": cloud_disks,
             "private_images": private_images }))
 }

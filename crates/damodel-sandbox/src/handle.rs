@@ -43,12 +43,16 @@ impl Sandbox {
     /// All accounts; the first is the main one.
     #[must_use]
     pub fn accounts(&self) -> Vec<SandboxAccount> {
-        let account = |account: &super::world::Account| SandboxAccount {
-            name: account.name.clone(),
-            token: account.token.to_secret_string(),
-            chat_key: account.chat_key.to_secret_string(),
-        };
-        self.lock().world().accounts.iter().map(account).collect()
+        self.lock()
+            .world()
+            .accounts
+            .iter()
+            .map(|account| SandboxAccount {
+                name: account.name.clone(),
+                token: account.token.to_secret_string(),
+                chat_key: account.chat_key.to_secret_string(),
+            })
+            .collect()
     }
 
     /// The world as JSON without secrets.

@@ -106,10 +106,10 @@ fn service(router: Router<Sandbox>, base: &str) -> Router<Sandbox> {
         let Ok(method) = MethodFilter::try_from(endpoint.method.clone()) else {
             return router;
         };
-        let handle = move |sandbox: State<Sandbox>, request: Request| {
-            answer(sandbox, RequestTarget::Endpoint(endpoint), request)
-        };
-        router.route(&format!("{base}{}", endpoint.path), on(method, handle))
+        router.route(
+            &format!("{base}{}", endpoint.path),
+            on(method, move |sandbox, request| answer(sandbox, RequestTarget::Endpoint(endpoint), request)),
+        )
     })
 }
 

@@ -91,16 +91,18 @@ impl Judged {
     ) -> Self {
         let holders = holders(kind, id, billed, states);
         let first = holders.first().map(|(_, held)| *held);
-        let address = |(index, held): &(usize, &Held)| {
-            let source = states.get(*index).map(|state| state.source.clone()).unwrap_or_default();
-            StateAddress { source, address: held.address.clone() }
-        };
         let since = billed.and_then(|billed| billed.since);
         Self {
             kind,
             id: id.to_owned(),
             uid: billed.and_then(|billed| billed.uid.clone()),
-            holders: holders.iter().map(address).collect(),
+            holders: holders
+                .iter()
+                .map(|(index, held)| {
+                    let source = states.get(*index).map(|state| state.source.clone()).unwrap_or_default();
+                    StateAddress { source, address: held.address.clone() }
+                })
+                .collect(),
             states: holders.iter().map(|(index, _)| *index).collect(),
             terms: holders.iter().map(|(_, held)| held.age.clone()).collect(),
             max_age: None,
@@ -156,10 +158,11 @@ impl Judged {
 
     /// Its addresses.
     pub(in crate::commands) fn addresses(&self) -> String {
-        let address = |place: &StateAddress| {
-            format!("{} in {}", visible(&place.address, LONGEST), visible(&place.source, LONGEST))
-        };
-        self.holders.iter().map(address).collect::<Vec<_>>().join(", ")
+        self.holders
+            .iter()
+            .map(|place| format!("{} in {}", visible(&place.address, LONGEST), visible(&place.source, LONGEST)))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
@@ -185,14 +188,15 @@ pub(in crate::commands) fn judged(account: &Inventory, states: &[AuditedState], 
     let all = states.iter().flat_map(|state| &state.held);
     let aged = all.filter(|held| held.kind == ObjectKind::Instance && held.age.max_age.is_some());
     let uids: BTreeSet<&str> = aged.map(|held| held.id.as_str()).collect();
-    let judged = |uid: &str| {
-        let billed = account.billed.iter().find(|billed| billed.kind == ObjectKind::Instance && billed.id == uid);
-        let mut instance = Judged::new(ObjectKind::Instance, uid, billed, account, states);
-        let ages = instance.terms.iter().filter_map(|terms| terms.max_age.as_deref());
-        instance.max_age = ages.min_by_key(|age| parse_duration(age)).map(str::to_owned);
-        let holders = holders(ObjectKind::Instance, uid, billed, states);
-        let is_proved = || holders.iter().any(|(index, held)| proved.contains(&(*index, held.provider.as_str())));
-        instance.verdict = match billed {
+    uids.into_iter()
+        .map(|uid| {
+            let billed = account.billed.iter().find(|billed| billed.kind == ObjectKind::Instance && billed.id == uid);
+            let mut instance = Judged::new(ObjectKind::Instance, uid, billed, account, states);
+            let ages = instance.terms.iter().filter_map(|terms| terms.max_age.as_deref());
+            instance.max_age = ages.min_by_key(|age| parse_duration(age)).map(str::to_owned);
+            let holders = holders(ObjectKind::Instance, uid, billed, states);
+            let is_proved = || holders.iter().any(|(index, held)| proved.contains(&(*index, held.provider.as_str())));
+            instance.verdict = match billed {
             Some(billed) => {
                 instance.judge(billed, account, states, Some(clocks));
                 return instance;
@@ -205,9 +209,9 @@ pub(in crate::commands) fn judged(account: &Inventory, states: &[AuditedState], 
                     .to_owned(),
             ),
         };
-        instance
-    };
-    uids.into_iter().map(judged).collect()
+            instance
+        })
+        .collect()
 }
 
 /// Judges an object that is to be released whatever its age. `attributes` are those of an instance that no state has.
@@ -233,11 +237,9 @@ fn holders<'a>(
     states: &'a [AuditedState],
 ) -> Vec<(usize, &'a Held)> {
     let uid = billed.and_then(|billed| billed.uid.as_ref());
-    let is_it = |held: &Held| {
-        held.kind == kind && held.id == id && held.uid.as_ref().zip(uid).is_none_or(|(own, uid)| own == uid)
-    };
     let all = states.iter().enumerate().flat_map(|(index, state)| state.held.iter().map(move |held| (index, held)));
-    all.filter(|(_, held)| is_it(held)).collect()
+    let named = all.filter(|(_, held)| held.kind == kind && held.id == id);
+    named.filter(|(_, held)| held.uid.as_ref().zip(uid).is_none_or(|(own, uid)| own == uid)).collect()
 }
 
 /// The cloud disks of the account, then as the states that manage them have them.
@@ -252,11 +254,10 @@ fn cloud_disks(account: &Inventory, states: &[AuditedState]) -> Vec<(String, Val
         });
         (String::new(), attributes)
     });
-    let is_here = |held: &&Held| {
+    let held = states.iter().flat_map(|state| &state.held).filter(|held| {
         let disk = account.disks.get(&held.id).filter(|_| held.kind == ObjectKind::CloudDisk);
         disk.is_some_and(|disk| !disk.is_released() && held.uid.as_deref() == disk.uid.as_deref())
-    };
-    let held = states.iter().flat_map(|state| &state.held).filter(is_here);
+    });
     listed.chain(held.map(|held| (held.address.clone(), held.attributes.clone()))).collect()
 }
 

@@ -232,9 +232,12 @@ impl HolderSum {
         let mut sums: BTreeMap<(Holder, &Option<String>), Self> = BTreeMap::new();
         for object in objects {
             let HeldObject { holder, source, .. } = object;
-            let empty =
-                || Self { holder: *holder, source: source.clone(), so_far: Money::default(), lacks: Vec::new() };
-            let sum = sums.entry((*holder, source)).or_insert_with(empty);
+            let sum = sums.entry((*holder, source)).or_insert_with(|| Self {
+                holder: *holder,
+                source: source.clone(),
+                so_far: Money::default(),
+                lacks: Vec::new(),
+            });
             match &object.so_far {
                 Some(so_far) => sum.so_far += so_far,
                 None => sum.lacks.push(object.billed.target()),
@@ -299,13 +302,12 @@ fn parts<'a>(account: &Inventory, own: &[StateObject<'a>]) -> BTreeMap<String, S
         // The one that fewer disks fit comes first.
         new_disks.sort_by_key(|new| (new.mount_path.is_none(), std::cmp::Reverse(new.size_gb)));
         for new in new_disks {
-            let fits = |disk: &&CloudDisk| {
+            if let Some(disk) = mounted.iter().copied().find(|disk| {
                 disk.spec_id == new.spec_id
                     && (new.mount_path.is_none() || disk.mount_path == new.mount_path)
                     && disk.size_gb.is_some_and(|size| size >= new.size_gb)
                     && !parts.contains_key(&disk.id.to_string())
-            };
-            if let Some(disk) = mounted.iter().copied().find(fits) {
+            }) {
                 parts.insert(disk.id.to_string(), (*state, *held));
             }
         }
@@ -321,11 +323,14 @@ impl MissingObject {
 
 impl Duplicate {
     fn of(kind: ObjectKind, id: &str, holders: &[(&AuditedState, &Held)]) -> Self {
-        let place = |(state, held): &(&AuditedState, &Held)| StateAddress {
-            source: state.source.clone(),
-            address: held.address.clone(),
-        };
-        Self { kind, id: id.to_owned(), holders: holders.iter().map(place).collect() }
+        Self {
+            kind,
+            id: id.to_owned(),
+            holders: holders
+                .iter()
+                .map(|(state, held)| StateAddress { source: state.source.clone(), address: held.address.clone() })
+                .collect(),
+        }
     }
 }
 

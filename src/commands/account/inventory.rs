@@ -172,19 +172,13 @@ pub(in crate::commands) trait Listed: Object {
 
 impl Listed for Instance {
     fn complete(&self, listed: BilledObject) -> BilledObject {
-        let order = || {
-            Some(BilledTerms {
-                payment_type: self.payment_type.clone()?,
-                spec_id: self.spec_id?,
-                gpu_num: self.gpu_num?,
-            })
-        };
+        let terms = self.payment_type.clone().zip(self.spec_id).zip(self.gpu_num);
         BilledObject {
             region: self.region.clone(),
             status: self.status.as_ref().map(ToString::to_string),
             since: self.start_time,
             payment_type: self.payment_type.clone(),
-            order: order(),
+            order: terms.map(|((payment_type, spec_id), gpu_num)| BilledTerms { payment_type, spec_id, gpu_num }),
             ..listed
         }
     }

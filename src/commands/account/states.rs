@@ -178,10 +178,9 @@ pub(in crate::commands) fn distinct(states: Vec<AuditedState>) -> Result<Vec<Aud
                 state.source
             )));
         };
-        let is_same_lineage = |known: &&mut AuditedState| {
+        let known = distinct.iter_mut().find(|known| {
             known.file.as_ref().is_some_and(|known| !known.lineage.is_empty() && known.lineage == file.lineage)
-        };
-        let known = distinct.iter_mut().find(is_same_lineage);
+        });
         match known.map(|known| (&known.source, known.file.as_mut())) {
             Some((_, Some(same))) if same.digest == file.digest => same.paths.extend(file.paths.clone()),
             Some((source, Some(other))) => {
@@ -253,11 +252,6 @@ fn take(held: &mut Vec<Held>, kind: &str, address: String, provider: &str, attri
         ObjectKind::PrivateImage => attributes["image_uuid"].as_str(),
     };
     let elements = |name: &str| attributes[name].as_array().map(Vec::as_slice).unwrap_or_default();
-    let new_disk = |disk: &Value| OrderedDisk {
-        size_gb: disk["size_gb"].as_i64().unwrap_or_default(),
-        spec_id: disk["spec_id"].as_i64(),
-        mount_path: disk["mount_path"].as_str().map(str::to_owned),
-    };
     let number = |value: &Value| value.as_i64().map(|number| number.to_string());
     let existed: BTreeSet<String> =
         elements("exist_disks").iter().filter_map(|disk| number(&disk["disk_id"])).collect();
@@ -272,7 +266,14 @@ fn take(held: &mut Vec<Held>, kind: &str, address: String, provider: &str, attri
         address,
         provider: provider.to_owned(),
         extra_disk: attributes["data_disk_expand_size_gb"].as_i64().unwrap_or(0),
-        new_disks: elements("new_disks").iter().map(new_disk).collect(),
+        new_disks: elements("new_disks")
+            .iter()
+            .map(|disk| OrderedDisk {
+                size_gb: disk["size_gb"].as_i64().unwrap_or_default(),
+                spec_id: disk["spec_id"].as_i64(),
+                mount_path: disk["mount_path"].as_str().map(str::to_owned),
+            })
+            .collect(),
         mounted: mounted.filter(|id| !existed.contains(id)).collect(),
         attributes: ATTRIBUTES.map(|name| (name.to_owned(), attributes[name].clone())).into_iter().collect(),
         age: AgeTerms {

@@ -38,10 +38,9 @@ pub(super) fn free(file: &Path, environment: &Environment) -> Result<PathBuf, Fa
 /// Writes the blocks of the listed unmanaged objects, and returns what was done. Without an object no file is written.
 pub(super) fn write(file: &Path, audit: &Audit, released: &[BilledObject]) -> Result<String, Failure> {
     let unmanaged = audit.objects.iter().filter(|object| object.holder == Holder::Unmanaged);
-    let is_ending = |object: &&BilledObject| {
+    let (left, objects): (Vec<_>, Vec<_>) = unmanaged.map(|object| &object.billed).partition(|object| {
         object.status.as_ref().is_some_and(|status| ENDING.contains(&status.to_ascii_lowercase().as_str()))
-    };
-    let (left, objects): (Vec<_>, Vec<_>) = unmanaged.map(|object| &object.billed).partition(is_ending);
+    });
     let mut said = if objects.is_empty() {
         "No unmanaged object to import. No file was written.\n".to_owned()
     } else {

@@ -19,7 +19,7 @@ use super::{
     account::{
         PATIENCE, UNSAID,
         expired::{self, Judged, LONGEST, Verdict},
-        holders::{Audit, AuditSum, HeldObject, Holder, MissingObject, StateAddress},
+        holders::{Audit, AuditSum, HeldObject, Holder, MissingObject},
         inventory::Inventory,
         read_states, states,
     },
@@ -220,10 +220,11 @@ fn table(audit: &Audit) -> String {
 /// The objects that several addresses hold, one per line.
 pub(super) fn duplicates(audit: &Audit) -> impl Iterator<Item = String> {
     audit.duplicates.iter().map(|duplicate| {
-        let place = |place: &StateAddress| {
-            format!("{} in {}", visible(&place.address, LONGEST), visible(&place.source, LONGEST))
-        };
-        let places: Vec<String> = duplicate.holders.iter().map(place).collect();
+        let places: Vec<String> = duplicate
+            .holders
+            .iter()
+            .map(|place| format!("{} in {}", visible(&place.address, LONGEST), visible(&place.source, LONGEST)))
+            .collect();
         let id = visible(&duplicate.id, LONGEST);
         format!("{} {id} is managed more than once: {}", duplicate.kind.noun(), places.join(", "))
     })

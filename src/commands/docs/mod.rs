@@ -58,13 +58,13 @@ pub async fn run(arguments: Arguments) -> Result<(), Failure> {
     let differences = folder.differences(&pages)?;
     let described: Vec<String> = differences.iter().map(Difference::to_string).collect();
     if arguments.check {
-        let stale = || {
-            let differences = listed(&described);
-            Failure::new(format!(
-                "the documentation is not current: {differences}. Run `terraform-provider-damodel docs`"
-            ))
-        };
-        return if differences.is_empty() { Ok(()) } else { Err(stale()) };
+        if differences.is_empty() {
+            return Ok(());
+        }
+        let differences = listed(&described);
+        return Err(Failure::new(format!(
+            "the documentation is not current: {differences}. Run `terraform-provider-damodel docs`"
+        )));
     }
     for difference in &differences {
         folder.correct(difference, &pages)?;

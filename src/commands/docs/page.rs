@@ -9,9 +9,7 @@ use std::{
 use super::schema::{self, Links, plain_type};
 use crate::{
     commands::Failure,
-    framework::{
-        self, IdentityAttribute, IdentitySchema, Offering, Parameter, Provider, Schema, Server, Signature, Type,
-    },
+    framework::{self, IdentityAttribute, IdentitySchema, Parameter, Provider, Schema, Server, Signature, Type},
     provider::ADDRESS,
 };
 
@@ -237,11 +235,17 @@ pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -
     paragraphs.extend(schema::section(server.schema(), &Links::of_the_index()));
     paragraphs.extend(["## Environment Variables".to_owned(), variables(server), GUIDES.trim_end().to_owned()]);
     for kind in PageKind::ALL {
-        let line = |entry: &Offering| {
-            let path = kind.path(entry.name);
-            format!("- [`{}`]({}): {}", entry.name, path.display(), first_sentence(&entry.schema.description))
-        };
-        paragraphs.extend(listed(kind.plural, server.registry().of(kind.offered).map(line).collect()));
+        paragraphs.extend(listed(
+            kind.plural,
+            server
+                .registry()
+                .of(kind.offered)
+                .map(|entry| {
+                    let path = kind.path(entry.name);
+                    format!("- [`{}`]({}): {}", entry.name, path.display(), first_sentence(&entry.schema.description))
+                })
+                .collect(),
+        ));
     }
     let functions = server
         .registry()
@@ -332,12 +336,16 @@ fn line(name: &str, signature: &Signature) -> String {
 }
 
 fn arguments(signature: &Signature) -> String {
-    let item = |parameter: &Parameter| {
-        let nullable = if parameter.takes_null { ", Nullable" } else { "" };
-        let ty = plain_type(&parameter.ty);
-        format!("1. `{}` ({ty}{nullable}) {}", parameter.name, parameter.description)
-    };
-    signature.parameters.iter().map(item).collect::<Vec<_>>().join("\n")
+    signature
+        .parameters
+        .iter()
+        .map(|parameter| {
+            let nullable = if parameter.takes_null { ", Nullable" } else { "" };
+            let ty = plain_type(&parameter.ty);
+            format!("1. `{}` ({ty}{nullable}) {}", parameter.name, parameter.description)
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn constraint(ty: &Type) -> String {

@@ -166,24 +166,25 @@ impl Nested<'_> {
 /// The nested attributes, one level down, that this page explains.
 fn nested<'a>(attributes: &'a [Attribute], parents: &[&'a str], links: &Links<'_>) -> Vec<Nested<'a>> {
     let here = attributes.iter().filter(|attribute| links.of(attribute).is_none());
-    let below = |attribute: &'a Attribute| {
+    here.filter_map(|attribute| {
         let attributes = children(attribute)?;
         Some(Nested { path: path(parents, &attribute.name), attributes, is_block: false })
-    };
-    here.filter_map(below).collect()
+    })
+    .collect()
 }
 
 fn lines(attributes: &[Attribute], requirements: &[Requirement], parents: &[&str], links: &Links<'_>) -> Vec<String> {
     let of_group = attributes.iter().filter(|attribute| requirements.contains(&attribute.requirement));
-    let line = |attribute: &Attribute| {
-        let line = links.linked(&line(attribute));
-        match (links.of(attribute), &attribute.ty) {
-            (Some(place), _) => format!("{line} (see [its arguments]({place}))"),
-            (None, AttributeType::Nested(..)) => see_below(&line, &anchor(false, &path(parents, &attribute.name))),
-            (None, AttributeType::Plain(_)) => line,
-        }
-    };
-    of_group.map(line).collect()
+    of_group
+        .map(|attribute| {
+            let line = links.linked(&line(attribute));
+            match (links.of(attribute), &attribute.ty) {
+                (Some(place), _) => format!("{line} (see [its arguments]({place}))"),
+                (None, AttributeType::Nested(..)) => see_below(&line, &anchor(false, &path(parents, &attribute.name))),
+                (None, AttributeType::Plain(_)) => line,
+            }
+        })
+        .collect()
 }
 
 fn block(block: &Block) -> String {

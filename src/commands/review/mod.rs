@@ -118,10 +118,10 @@ fn review(
     let sources = arguments.config_dir.as_deref().map(|folder| Sources::read(folder, environment.directory()));
     let sources = sources.transpose()?;
     for PlanInput { file, facts } in &inputs {
-        let root = |file: &PathBuf| {
-            Root::of(file.parent().unwrap_or_else(|| Path::new("")), environment.directory()).name(file)
-        };
-        style.plan_files.extend(file.as_ref().map(|file| (facts.name.clone(), root(file))));
+        style.plan_files.extend(file.as_ref().map(|file| {
+            let root = Root::of(file.parent().unwrap_or_else(|| Path::new("")), environment.directory());
+            (facts.name.clone(), root.name(file))
+        }));
     }
     let plans: Vec<Facts> = inputs.into_iter().map(|input| input.facts).collect();
     let review = Review::new(&plans, &policy, |finding| Some(sources.as_ref()?.locate(finding.address)));

@@ -226,11 +226,12 @@ fn resolved(folder: &Path) -> PathBuf {
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let is_source = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        ENDINGS.iter().any(|ending| name.ends_with(ending)) && !is_ignored(&name) && path.is_file()
-    };
-    let mut files: Vec<PathBuf> = paths.filter(is_source).collect();
+    let mut files: Vec<PathBuf> = paths
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            ENDINGS.iter().any(|ending| name.ends_with(ending)) && !is_ignored(&name) && path.is_file()
+        })
+        .collect();
     files.sort();
     files
 }

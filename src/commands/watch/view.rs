@@ -145,9 +145,9 @@ pub fn line(event: &ProgressEvent, now: i64) -> String {
 /// The expected total duration, from the percentage. A download may have begun long before this wait; its rate is
 /// shown.
 fn expected(event: &ProgressEvent, elapsed: SignedDuration) -> Option<SignedDuration> {
-    let is_estimated =
-        |percent: &u8| (ESTIMATED_FROM..100).contains(percent) && !event.phase.starts_with("downloading");
-    let percent = event.percent.filter(is_estimated)?;
+    let percent = event
+        .percent
+        .filter(|percent| (ESTIMATED_FROM..100).contains(percent) && !event.phase.starts_with("downloading"))?;
     Some(elapsed * 100 / i32::from(percent))
 }
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     api::{
-        self, CloudDiskSpecFilter, Code, Context, CreateCloudDisk, Objects, Sighting,
+        self, CloudDiskSpecFilter, Code, Context, CreateCloudDisk, Objects,
         disk_status::{AVAILABLE, MOUNTED, MOUNTING, RELEASED, RELEASING, STARTING, UNMOUNTING},
     },
     creation::{Accepted, WhileBusy},
@@ -269,12 +269,14 @@ impl Managed for CloudDisk {
             };
             return Ok(Outcome::present(prior, private).with(failure.whole().at(Path::to("size_gb"))));
         }
-        let has_grown = |seen: &Sighting<api::CloudDisk>| {
-            seen.record().is_some_and(|disk| {
-                disk.size_gb.is_some_and(|now| now >= size) && matches!(disk.status, Some(AVAILABLE | MOUNTED))
+        match disks
+            .wait(&number, &limits, |seen| {
+                seen.record().is_some_and(|disk| {
+                    disk.size_gb.is_some_and(|now| now >= size) && matches!(disk.status, Some(AVAILABLE | MOUNTED))
+                })
             })
-        };
-        match disks.wait(&number, &limits, has_grown).await {
+            .await
+        {
             Ok(_) => Ok(Outcome::present(planned, private)),
             Err(error) => {
                 let diagnostic = not_grown(&error, &prior, size);
@@ -288,13 +290,17 @@ impl Managed for CloudDisk {
     async fn until_free(release: &Release<'_, Self>) -> Result<Free, Diagnostic> {
         let state = &release.current.state;
         let (mut was_held, mut another) = (false, None);
-        let is_free = |seen: &Sighting<api::CloudDisk>| {
-            let Some(disk) = seen.record() else { return true };
-            was_held = matches!(disk.status, Some(MOUNTING | UNMOUNTING | MOUNTED));
-            another = lifecycle::absence::another(state, disk.uid.as_deref());
-            !was_held || another.is_some()
-        };
-        let seen = release.client.api.cloud_disks().wait(&release.key, &release.limits, is_free).await;
+        let seen = release
+            .client
+            .api
+            .cloud_disks()
+            .wait(&release.key, &release.limits, |seen| {
+                let Some(disk) = seen.record() else { return true };
+                was_held = matches!(disk.status, Some(MOUNTING | UNMOUNTING | MOUNTED));
+                another = lifecycle::absence::another(state, disk.uid.as_deref());
+                !was_held || another.is_some()
+            })
+            .await;
         match (another, seen) {
             (Some(another), _) => Err(another),
             (None, Ok(seen)) => Ok(match seen.record().map(|disk| disk.status) {
@@ -320,10 +326,10 @@ impl Managed for CloudDisk {
     }
 
     async fn find(id: &str, client: &ProviderClient, limits: &Context) -> Result<ImportTarget<Self>, api::Error> {
-        let is_wanted = |disk: &api::CloudDisk| {
+        lifecycle::in_list(client, limits, |disk: &api::CloudDisk| {
             !disk.is_released() && (disk.id.to_string() == id || disk.uid.as_deref() == Some(id))
-        };
-        lifecycle::in_list(client, limits, is_wanted).await
+        })
+        .await
     }
 }
 

@@ -73,19 +73,20 @@ pub(super) fn each(config: &Instance, planned: &Instance, client: Option<&Provid
             ..planned.clone()
         }];
     }
-    let default_region = || match &config.region {
+    let default_region = match &config.region {
         Attr::Null => client.and_then(|client| client.region.clone()).map_or(Attr::Unknown, Attr::Known),
         region => region.clone(),
     };
     let candidates = config.candidates.known().into_iter().flatten().filter_map(Attr::known);
-    let instance = |candidate: &Candidate| Instance {
-        spec_id: candidate.spec_id,
-        spec_type: candidate.spec_type.clone(),
-        region: if candidate.region.is_null() { default_region() } else { candidate.region.clone() },
-        gpu_num: if candidate.gpu_num.is_null() { gpu_num(config) } else { candidate.gpu_num },
-        ..planned.clone()
-    };
-    candidates.map(instance).collect()
+    candidates
+        .map(|candidate| Instance {
+            spec_id: candidate.spec_id,
+            spec_type: candidate.spec_type.clone(),
+            region: if candidate.region.is_null() { default_region.clone() } else { candidate.region.clone() },
+            gpu_num: if candidate.gpu_num.is_null() { gpu_num(config) } else { candidate.gpu_num },
+            ..planned.clone()
+        })
+        .collect()
 }
 
 /// The number of GPUs of a new instance if its candidates set none.

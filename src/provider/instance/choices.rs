@@ -51,6 +51,19 @@ enum Verdict {
     Out(Diagnostic),
 }
 
+impl Verdict {
+    /// Why it is not bought, for people.
+    fn reason(&self) -> String {
+        match self {
+            Self::Out(reason) => reason.detail.clone(),
+            Self::Fits { shortage, .. } => {
+                shortage.as_ref().map_or_else(|| "An earlier plan ruled it out.".to_owned(), |it| it.reason.clone())
+            }
+            Self::Open => "Its check failed.".to_owned(),
+        }
+    }
+}
+
 /// The choices of a create, with the reason for those that its plan ruled out.
 pub(super) fn choices(
     config: &Instance,
@@ -60,14 +73,14 @@ pub(super) fn choices(
 ) -> Vec<Choice<Instance>> {
     let offers = private.entry::<Vec<Offer>>(OFFERS);
     let each = candidates::each(config, planned, Some(client)).into_iter().enumerate();
-    let choice = |(place, mut object): (usize, Instance)| {
+    each.map(|(place, mut object)| {
         let offer = offers.as_ref().and_then(|offers| offers.iter().find(|offer| offer.place == place));
         object.estimated_cost = offer.map(|offer| offer.cost.clone()).into();
         let ruled_out = (offers.is_some() && offer.is_none())
             .then(|| "The plan of this apply did not contain it. Plan again to check it.".to_owned());
         Choice { object, ruled_out }
-    };
-    each.map(choice).collect()
+    })
+    .collect()
 }
 
 /// Removes the offers from a plan's private data.
@@ -257,15 +270,8 @@ impl Survey {
                 _ => Ok(()),
             };
         }
-        let reason = |verdict: &Verdict| match verdict {
-            Verdict::Out(reason) => reason.detail.clone(),
-            Verdict::Fits { shortage, .. } => {
-                shortage.as_ref().map_or_else(|| "An earlier plan ruled it out.".to_owned(), |it| it.reason.clone())
-            }
-            Verdict::Open => "Its check failed.".to_owned(),
-        };
         let each = self.each.iter().zip(&self.verdicts);
-        let lines = each.map(|(choice, verdict)| format!("- {}: {}", candidates::title(choice), reason(verdict)));
+        let lines = each.map(|(choice, verdict)| format!("- {}: {}", candidates::title(choice), verdict.reason()));
         let lines = lines.collect::<Vec<_>>().join("\n");
         let can_wait = offers.iter().filter_map(of).any(|verdict| matches!(verdict, Verdict::Fits { .. }));
         let title = self.planned.title();
@@ -292,17 +298,19 @@ impl Survey {
     /// Plans the common values of the remaining choices.
     fn plan_common_values(&self, planned: &mut Instance, offers: &[Offer]) {
         let open = |text: &Option<String>| text.clone().map_or(Attr::Unknown, Attr::Known);
-        let quoted = |offer: &Offer| {
-            let choice = self.each.get(offer.place)?.clone();
-            Some(Instance {
-                spec_id: Attr::Known(offer.spec_id),
-                spec_type: open(&offer.spec_type),
-                gpu_name: open(&offer.gpu_name),
-                capacity_type: open(&offer.capacity_type),
-                ..choice
+        let left: Vec<Instance> = offers
+            .iter()
+            .filter_map(|offer| {
+                let choice = self.each.get(offer.place)?.clone();
+                Some(Instance {
+                    spec_id: Attr::Known(offer.spec_id),
+                    spec_type: open(&offer.spec_type),
+                    gpu_name: open(&offer.gpu_name),
+                    capacity_type: open(&offer.capacity_type),
+                    ..choice
+                })
             })
-        };
-        let left: Vec<Instance> = offers.iter().filter_map(quoted).collect();
+            .collect();
         if self.has_choice() || !left.is_empty() {
             candidates::plan_common(&self.config, planned, &left);
         }

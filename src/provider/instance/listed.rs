@@ -120,11 +120,10 @@ fn reported() -> Vec<Attribute> {
     let image = Attribute::computed("image", Type::String, "The image's full address.");
     let results = schema::reported().into_iter().filter(|it| !["estimated_cost", "price_ceiling"].contains(&&*it.name));
     let results = results.map(|result| {
-        let computed = |result: Attribute| Attribute {
+        columns.iter().find(|column| column.name == result.name).cloned().unwrap_or_else(|| Attribute {
             sensitive: result.sensitive,
             ..Attribute::computed(result.name, result.ty, result.description)
-        };
-        columns.iter().find(|column| column.name == result.name).cloned().unwrap_or_else(|| computed(result))
+        })
     });
     columns.iter().filter(is_argument).cloned().chain([image]).chain(results).collect()
 }

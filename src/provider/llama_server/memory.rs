@@ -276,11 +276,13 @@ fn not_there(file: &str, models: &str) -> Diagnostic {
     // The home, and the files.
     let (home, models) = models.split_once('\n').unwrap_or_default();
     let nearest = nearest_files(file, models.lines());
-    let in_home = |path: &&str| match path.strip_prefix(home) {
-        Some(rest) if rest.starts_with('/') => format!("~{rest}"),
-        _ => (*path).to_owned(),
-    };
-    let nearest: Vec<String> = nearest.iter().map(in_home).collect();
+    let nearest: Vec<String> = nearest
+        .iter()
+        .map(|path| match path.strip_prefix(home) {
+            Some(rest) if rest.starts_with('/') => format!("~{rest}"),
+            _ => (*path).to_owned(),
+        })
+        .collect();
     let nearest =
         if nearest.is_empty() { String::new() } else { format!(" The nearest files are: {}.", nearest.join(", ")) };
     let text = format!(
@@ -393,14 +395,13 @@ async fn cards(session: &Session) -> Result<Vec<u64>, String> {
 /// The memory in the rows of nvidia-smi, which writes warnings among them, and then exits with another code than 0.
 /// `None` without rows, or with one that has no number, such as `[N/A]`.
 fn card_rows(printed: &str) -> Option<Vec<u64>> {
-    let is_row = |line: &&str| {
+    let rows = printed.lines().map(str::trim).filter(|line| {
         let is_row = line.starts_with('[') || line.parse::<u64>().is_ok();
         if !is_row && !line.is_empty() {
             tracing::info!(line, "a line of nvidia-smi is no GPU");
         }
         is_row
-    };
-    let rows = printed.lines().map(str::trim).filter(is_row);
+    });
     let cards: Option<Vec<u64>> = rows.map(|row| row.parse::<u64>().ok()?.checked_mul(1 << 20)).collect();
     cards.filter(|cards| !cards.is_empty())
 }

@@ -4,7 +4,7 @@ use secrecy::ExposeSecret;
 
 use super::{model::LlamaServer, model_source};
 use crate::{
-    framework::{Attr, Diagnostics, Path, Secret},
+    framework::{Attr, Diagnostics, Path},
     llama::{self, Clash},
     provider::login::Login,
 };
@@ -159,10 +159,13 @@ fn extra_args(config: &LlamaServer, diagnostics: &mut Diagnostics) {
 }
 
 fn environment(config: &LlamaServer, diagnostics: &mut Diagnostics) {
-    let is_passable = |value: &Attr<Secret>| {
-        value.known().is_none_or(|value| llama::is_passable(value.clone().into_inner().expose_secret()))
-    };
-    if !config.environment.known().into_iter().flat_map(|variables| variables.values()).all(is_passable) {
+    if !config
+        .environment
+        .known()
+        .into_iter()
+        .flat_map(|variables| variables.values())
+        .all(|value| value.known().is_none_or(|value| llama::is_passable(value.clone().into_inner().expose_secret())))
+    {
         diagnostics.error_at(
             Path::to("environment"),
             "A value with a NUL character",
@@ -199,7 +202,7 @@ mod tests {
         *,
     };
     use crate::{
-        framework::Severity,
+        framework::{Secret, Severity},
         provider::login::{Bastion, Ssh},
     };
 

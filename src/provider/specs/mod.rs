@@ -205,12 +205,11 @@ fn list<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxF
         if specs.as_ref().is_ok_and(|specs| specs.records.is_empty() && specs.complete) {
             return Err(unknown_region(region, &context.client, &limits(context)).await);
         }
-        let in_region = |mut spec: Value| {
-            spec.set_attribute("region", region.into());
-            spec
-        };
         ListedRows::read(specs, &format!("specifications of region {region:?}"), config, |specs| {
-            let mut rows: Vec<Value> = specs.iter().map(|spec| in_region(row(COLUMNS, &spec.json))).collect();
+            let mut rows: Vec<Value> = specs.iter().map(|spec| row(COLUMNS, &spec.json)).collect();
+            for row in &mut rows {
+                row.set_attribute("region", region.into());
+            }
             sort(&mut rows, config.attribute("sort_by"));
             rows
         })

@@ -59,11 +59,12 @@ impl Specs {
         context: &Context,
     ) -> Result<Arc<Listing<WithJson<Spec>>>, Error> {
         let flight = self.client.snapshots().specs(region);
-        let fetch = |client: Client, context: Context| {
-            let request = Request::new(Endpoint::SpecList).query("region", region);
-            async move { whole(&client, &context, &request).await }
-        };
-        self.client.shared(context, &flight, freshness, Endpoint::SpecList, fetch).await
+        self.client
+            .shared(context, &flight, freshness, Endpoint::SpecList, |client, context| {
+                let request = Request::new(Endpoint::SpecList).query("region", region);
+                async move { whole(&client, &context, &request).await }
+            })
+            .await
     }
 }
 
@@ -90,10 +91,10 @@ impl Client {
             return self.ask_public_images(filter, context).await.map(Arc::new);
         }
         let flight = &self.snapshots().public_images;
-        let fetch = |client: Self, context: Context| async move {
+        self.shared(context, flight, Freshness::Catalogue, Endpoint::PublicImageList, |client, context| async move {
             client.ask_public_images(&PublicImageFilter::default(), &context).await
-        };
-        self.shared(context, flight, Freshness::Catalogue, Endpoint::PublicImageList, fetch).await
+        })
+        .await
     }
 
     async fn ask_public_images(

@@ -257,10 +257,11 @@ impl<K: Object> Objects<K> {
 
     pub(crate) async fn all(&self, freshness: Freshness, context: &Context) -> Result<Arc<Listing<K>>, Error> {
         let flight = K::flight(self.client.snapshots());
-        let fetch = |client: Client, context: Context| async move {
-            client.objects::<K>().ask(&context, Retry::AsConfigured).await
-        };
-        self.client.shared(context, flight, freshness, K::LIST, fetch).await
+        self.client
+            .shared(context, flight, freshness, K::LIST, |client, context| async move {
+                client.objects::<K>().ask(&context, Retry::AsConfigured).await
+            })
+            .await
     }
 
     /// All objects, in a separate request.

@@ -100,16 +100,18 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit], driver: &str) 
         .collect();
     let compiles = |toolkit: &&Toolkit| {
         // A toolkit that lists none may support all, and one that lists 90 has 90a too.
-        let knows = |number: &&str| {
-            let plain = number.trim_end_matches(['a', 'f']);
-            toolkit.architectures.iter().any(|known| known == number || known == plain)
-        };
-        toolkit.architectures.is_empty() || numbers.iter().all(knows)
+        toolkit.architectures.is_empty()
+            || numbers.iter().all(|number| {
+                let plain = number.trim_end_matches(['a', 'f']);
+                toolkit.architectures.iter().any(|known| known == number || known == plain)
+            })
     };
     let major = |version: &str| version.split('.').next().and_then(|major| major.parse::<u32>().ok());
-    let is_too_new =
-        |toolkit: &&Toolkit| major(driver).zip(major(&toolkit.version)).is_some_and(|(own, its)| its > own);
-    if let Some(toolkit) = toolkits.iter().filter(compiles).min_by_key(is_too_new) {
+    if let Some(toolkit) = toolkits
+        .iter()
+        .filter(compiles)
+        .min_by_key(|toolkit| major(driver).zip(major(&toolkit.version)).is_some_and(|(own, its)| its > own))
+    {
         return Ok(toolkit);
     }
     if toolkits.is_empty() {
@@ -117,12 +119,11 @@ fn toolkit<'a>(architectures: &[String], toolkits: &'a [Toolkit], driver: &str) 
                     image with the CUDA development tools";
         return Err(JobFailure { kind: FailureKind::MissingToolkit, text: text.to_owned() });
     }
-    let version = |toolkit: &Toolkit| match toolkit.version.as_str() {
-        "" => "no version".to_owned(),
-        version => version.to_owned(),
-    };
-    let there: Vec<String> =
-        toolkits.iter().map(|toolkit| format!("{} ({})", toolkit.nvcc, version(toolkit))).collect();
+    let there = toolkits.iter().map(|Toolkit { nvcc, version, .. }| match version.as_str() {
+        "" => format!("{nvcc} (no version)"),
+        version => format!("{nvcc} ({version})"),
+    });
+    let there: Vec<String> = there.collect();
     let text = format!(
         "no installed CUDA toolkit compiles for the architecture {} (CUDA 13 does not support V100 and P40: use an \
          image with CUDA 12 or 11). Available:\n{}",

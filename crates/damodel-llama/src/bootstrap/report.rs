@@ -161,19 +161,18 @@ pub struct Compile {
 impl Compile {
     /// Takes the progress from the end of the log: `[ 41%]` of make, `[3/17]` of ninja.
     fn read(log_path: String, tail: &[String]) -> Self {
-        let percent = |line: &String| -> Option<u8> {
-            let (counted, _) = line.strip_prefix('[')?.split_once(']')?;
-            match counted.split_once('/') {
-                None => counted.strip_suffix('%')?.trim().parse().ok().filter(|percent| *percent <= 100),
-                Some((done, all)) => {
-                    let (done, all): (u64, u64) = (done.parse().ok()?, all.parse().ok()?);
-                    u8::try_from(done.checked_mul(100)?.checked_div(all)?).ok().filter(|percent| *percent <= 100)
-                }
-            }
-        };
         let line = tail.iter().rev().find(|line| !line.trim().is_empty());
         Self {
-            percent: tail.iter().rev().find_map(percent),
+            percent: tail.iter().rev().find_map(|line: &String| -> Option<u8> {
+                let (counted, _) = line.strip_prefix('[')?.split_once(']')?;
+                match counted.split_once('/') {
+                    None => counted.strip_suffix('%')?.trim().parse().ok().filter(|percent| *percent <= 100),
+                    Some((done, all)) => {
+                        let (done, all): (u64, u64) = (done.parse().ok()?, all.parse().ok()?);
+                        u8::try_from(done.checked_mul(100)?.checked_div(all)?).ok().filter(|percent| *percent <= 100)
+                    }
+                }
+            }),
             line: line.map(|line| line.chars().take(MAX_LINE).collect()).unwrap_or_default(),
             log_path,
         }
@@ -275,10 +274,6 @@ impl JobReport {
         let (command_line, own) = (process.iter().flat_map(|process| &process.command_line), own.is_some());
         let command_line: Vec<&String> = command_line.collect();
         let binary = text("server_binary").unwrap_or_default();
-        let too_old = |flag: &String| {
-            let version = text("server_version").unwrap_or_default();
-            format!("the server is too old for {flag}, and runs without it: {binary} ({version})")
-        };
         let lacks = |flag: &&String| own && !is_previous && !command_line.contains(flag);
         let log_path = text("status_compile_log");
         let work = values.text("worker_identity").filter(|_| values.is_yes("worker_alive"));
@@ -324,7 +319,10 @@ impl JobReport {
                 .notes
                 .iter()
                 .cloned()
-                .chain(record.flags.iter().filter(lacks).map(too_old))
+                .chain(record.flags.iter().filter(lacks).map(|flag| {
+                    let version = text("server_version").unwrap_or_default();
+                    format!("the server is too old for {flag}, and runs without it: {binary} ({version})")
+                }))
                 .chain(
                     text("status_no_gpu")
                         .filter(|_| record.wants_gpu)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     super::options::{self, API_KEY_FILE, DEVICE, PLAIN_ARGUMENTS, spelling},
     facts,
-    job::{Build, FileOrigin, Fingerprint, Job},
+    job::{Build, Fingerprint, Job},
     kinds::{FailureKind, JobFailure},
     shell::{ProgramSettings, path, quote, quoted},
 };
@@ -345,12 +345,16 @@ fn secrets(job: &Job) -> String {
     let text = |secret: Option<&SecretString>| quote(secret.map(ExposeSecret::expose_secret).unwrap_or_default());
     let (key, libraries) = (text(job.api_key.as_ref()), text(job.environment.get(LIBRARIES)));
     let environment = quote(&environment(job));
-    let words = |file: &FileOrigin| {
-        let sum = quote(file.sha256.as_deref().unwrap_or_default());
-        let (address, token, role) = (quote(&file.address), text(file.token.as_ref()), yes(file.is_model));
-        format!(" {} {address} {sum} {token} {}", path(&file.path), quote(role))
-    };
-    let files = quote(&job.downloads.iter().map(words).collect::<String>());
+    let files = quote(
+        &job.downloads
+            .iter()
+            .map(|file| {
+                let sum = quote(file.sha256.as_deref().unwrap_or_default());
+                let (address, token, role) = (quote(&file.address), text(file.token.as_ref()), yes(file.is_model));
+                format!(" {} {address} {sum} {token} {}", path(&file.path), quote(role))
+            })
+            .collect::<String>(),
+    );
     format!(
         "DAMODEL_API_KEY={key}\nDAMODEL_LIBRARIES={libraries}\nDAMODEL_ENVIRONMENT={environment}\n\
          DAMODEL_FILES={files}\n# end"
@@ -360,10 +364,11 @@ fn secrets(job: &Job) -> String {
 /// Statements that export the server's variables. A few names belong to the shell and cannot be set.
 fn environment(job: &Job) -> String {
     let variables = job.environment.iter().filter(|(name, _)| is_name(name) && *name != LIBRARIES);
-    let export = |(name, value): (&String, &SecretString)| {
-        format!("(eval '{name}=') 2>/dev/null && export {name}={}\n", quote(value.expose_secret()))
-    };
-    variables.map(export).collect()
+    variables
+        .map(|(name, value)| {
+            format!("(eval '{name}=') 2>/dev/null && export {name}={}\n", quote(value.expose_secret()))
+        })
+        .collect()
 }
 
 /// The settings of a fetch, with the kind of its failure. The commands fill the folder `$provided` without questions,

@@ -238,14 +238,14 @@ impl Tensor {
         }
         let (number, offset) = (stream.u32().await?, stream.u64().await?);
         let ty = TYPES.iter().find(|(own, ..)| *own == number);
-        let sized = || {
-            let elements = elements.filter(|_| offset.is_multiple_of(alignment))?;
+        let elements = elements.filter(|_| offset.is_multiple_of(alignment));
+        let sized = elements.and_then(|elements| {
             let Some((_, name, block, bytes)) = ty else { return Some((elements, None, None)) };
             let blocks = row.unwrap_or(1).is_multiple_of(*block).then_some(elements / block)?;
             let bytes = blocks.checked_mul(*bytes).filter(|bytes| offset.checked_add(*bytes).is_some())?;
             Some((elements, Some(bytes), Some(*name)))
-        };
-        match sized() {
+        });
+        match sized {
             Some((elements, bytes, ty)) => Ok(Self { name, elements, bytes, offset, ty }),
             None => Err(stream.fault(FileFault::InvalidTensor { name })),
         }
@@ -305,11 +305,11 @@ const NEEDED_OF_ARCHITECTURE: &[&str] = &[
 
 /// Whether a key is needed for a model of this architecture; `None` if it is unknown.
 fn is_needed(key: &str, architecture: Option<&str>) -> bool {
-    let is_of_architecture = |own: &&str| {
-        let name = key.strip_suffix(*own).and_then(|name| name.strip_suffix('.'));
-        name.is_some_and(|name| architecture.is_none_or(|architecture| architecture == name))
-    };
-    NEEDED.contains(&key) || NEEDED_OF_ARCHITECTURE.iter().any(is_of_architecture)
+    NEEDED.contains(&key)
+        || NEEDED_OF_ARCHITECTURE.iter().any(|own| {
+            let name = key.strip_suffix(*own).and_then(|name| name.strip_suffix('.'));
+            name.is_some_and(|name| architecture.is_none_or(|architecture| architecture == name))
+        })
 }
 
 /// The needed keys of a file.

@@ -151,13 +151,14 @@ impl Arguments {
     fn of(&self, change: &Change, configured: Option<&Configured>) -> Vec<Argument> {
         let (before, after) = (&change.before, &change.after);
         match change.action {
-            ChangeAction::Create => {
-                let is_meant = |name: &&String| match configured {
+            ChangeAction::Create => after
+                .names()
+                .filter(|name| match configured {
                     Some(configured) => configured.arguments.contains(*name),
                     None => self.is_set(&change.kind, name, after.at(&[name])),
-                };
-                after.names().filter(is_meant).map(|name| Argument::at(after, name)).collect()
-            }
+                })
+                .map(|name| Argument::at(after, name))
+                .collect(),
             ChangeAction::Unknown | ChangeAction::Update => Argument::differences(before, after, |_| true),
             action if action.replaces() => {
                 let mut arguments: Vec<Argument> = Vec::new();

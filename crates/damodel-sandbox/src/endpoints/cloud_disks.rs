@@ -43,19 +43,17 @@ fn list(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Valu
 
     let (account, form, now_ms) = (context.account, context.form, context.now_ms);
     let forgotten_ms = context.tempo.release_ms;
-    let is_forgotten = |disk: &Disk| {
-        disk.status == DiskStatus::Released
-            && match form.released_disks {
-                ReleasedDisks::Forgotten => true,
-                ReleasedDisks::Listed => false,
-                ReleasedDisks::Lingering => now_ms >= disk.stop_ms.saturating_add(forgotten_ms),
-            }
-    };
     let records = context
         .world
         .disks
         .iter_mut()
-        .filter(|disk| disk.account == account && !is_forgotten(disk))
+        .filter(|disk| disk.account == account)
+        .filter(|disk| match form.released_disks {
+            _ if disk.status != DiskStatus::Released => true,
+            ReleasedDisks::Forgotten => false,
+            ReleasedDisks::Listed => true,
+            ReleasedDisks::Lingering => now_ms < disk.stop_ms.saturating_add(forgotten_ms),
+        })
         .filter(|disk| disk.name.contains(&search) || disk.uid.contains(&search))
         .filter(|disk| status.is_none_or(|status| displayed_status(disk, form) == status))
         .filter(|disk| classes.as_ref().is_none_or(|classes| classes.contains(&disk.storage_class)))

@@ -12,7 +12,7 @@ use crate::{
     ledger::{LedgerObject, LifeKind},
     query::unpaged,
     refusal::{Code, ServiceRefusal},
-    world::{ImageKind, Instance, PrivateImage, PublicImage, Push, uuid},
+    world::{ImageKind, Instance, PrivateImage, Push, uuid},
 };
 
 pub(super) const PUBLIC_LIST: Endpoint =
@@ -30,15 +30,15 @@ fn public_list(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Resu
         return Err(ServiceRefusal::invalid("label: one label only"));
     }
 
-    let is_named = |image: &PublicImage| {
-        image.name.to_lowercase().contains(&name)
-            || image.softwares.iter().any(|software| software.to_lowercase().contains(&name))
-    };
     let records = context
         .world
         .public_images
         .iter()
-        .filter(|image| image.enabled && is_named(image))
+        .filter(|image| image.enabled)
+        .filter(|image| {
+            let mut texts = [&image.name].into_iter().chain(&image.softwares);
+            texts.any(|text| text.to_lowercase().contains(&name))
+        })
         .filter(|image| label.as_ref().is_none_or(|label| image.labels.contains(label)))
         .map(|image| {
             json!({
@@ -133,11 +133,11 @@ fn operable(context: &mut CallContext<'_>, uid: &str) -> Result<Instance, Servic
 }
 
 fn check_other_saves(context: &CallContext<'_>, uid: &str) -> Result<(), ServiceRefusal> {
-    let is_in_the_way = |image: &PrivateImage| match context.form.uploading {
+    let mut being_created = context.world.private_images.iter().filter(|image| image.is_being_created());
+    if being_created.any(|image| match context.form.uploading {
         Uploading::PerAccount => image.account == context.account,
         Uploading::PerInstance => image.source == uid,
-    };
-    if context.world.private_images.iter().any(|image| image.is_being_created() && is_in_the_way(image)) {
+    }) {
         return Err(ServiceRefusal::new(Code::ImageUploading, "an image is being created"));
     }
     let (now_ms, tempo) = (context.now_ms, context.tempo);

@@ -29,15 +29,15 @@ pub(super) fn assume(schema: &Schema, imported: &Value, private: &mut Private) {
 /// The replacements that are not due to an assumed value. A value that a refresh has read since is not assumed.
 pub(super) fn without_assumed(replacements: Vec<Path>, schema: &Schema, prior: &Value, private: &Private) -> Vec<Path> {
     let assumed: Vec<String> = private.entry(KEY).unwrap_or_default();
-    let is_assumed = |path: &Path| match path.steps() {
+    let others = replacements.into_iter().filter(|path| match path.steps() {
         [PathStep::Attribute(name)] if assumed.contains(name) => {
             let value = prior.attribute(name);
             let default = schema.attribute(name).and_then(|attribute| attribute.default.as_ref());
-            value.is_null() || Some(value) == default
+            !value.is_null() && Some(value) != default
         }
-        _ => false,
-    };
-    replacements.into_iter().filter(|path| !is_assumed(path)).collect()
+        _ => true,
+    });
+    others.collect()
 }
 
 /// Removes the assumptions about arguments that a change has set.

@@ -89,12 +89,11 @@ fn keep_numbers(before: &Value, value: &mut Value) {
 
 /// The value with the schema's defaults in place of null.
 pub(super) fn fill_defaults(schema: &Schema, value: Value) -> Value {
-    let fill = |attribute: &Attribute, value: &mut Value| {
+    changed(schema, value, |attribute| attribute.default.is_some(), &|attribute, value| {
         if let (Some(default), Value::Null) = (&attribute.default, &*value) {
             *value = default.clone();
         }
-    };
-    changed(schema, value, |attribute| attribute.default.is_some(), &fill)
+    })
 }
 
 /// The value with null for every write-only attribute: plan, state and answers never have one (plugin protocol, meaning

@@ -81,9 +81,11 @@ fn schema_faults(schema: &Schema) -> Vec<String> {
             faults.push(format!("{}: no description", block.name));
         }
         attribute_faults(&block.attributes, &Path::to(&block.name), &mut faults);
-        let is_plain =
-            |attribute: &Attribute| !attribute.is_computed() && matches!(attribute.ty, AttributeType::Plain(_));
-        if !block.attributes.iter().all(is_plain) {
+        if !block
+            .attributes
+            .iter()
+            .all(|attribute| !attribute.is_computed() && matches!(attribute.ty, AttributeType::Plain(_)))
+        {
             faults.push(format!("{}: a block takes plain arguments only", block.name));
         }
     }

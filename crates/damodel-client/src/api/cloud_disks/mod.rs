@@ -105,10 +105,11 @@ impl Objects<CloudDisk> {
             return self.ask_specs(filter, context).await.map(Arc::new);
         }
         let flight = &self.client.snapshots().cloud_disk_specs;
-        let fetch = |client: Client, context: Context| async move {
-            client.cloud_disks().ask_specs(&CloudDiskSpecFilter::default(), &context).await
-        };
-        self.client.shared(context, flight, Freshness::Catalogue, Endpoint::CloudDiskSpecList, fetch).await
+        self.client
+            .shared(context, flight, Freshness::Catalogue, Endpoint::CloudDiskSpecList, |client, context| async move {
+                client.cloud_disks().ask_specs(&CloudDiskSpecFilter::default(), &context).await
+            })
+            .await
     }
 
     /// Without a page the service returns the whole list (service API, GET /api/storage/cloud_disk/spec); if the list

@@ -243,11 +243,10 @@ impl Journal {
     /// # Errors
     /// A directory that cannot be read.
     pub fn left_behind(&self) -> Result<Vec<PendingCreate>, Error> {
-        let is_left = |listed: &PendingCreate| {
-            listed.record.phase != CreatePhase::Finished && !listed.record.refused && !listed.owner_lives
-        };
         let mut left = self.list()?.entries;
-        left.retain(is_left);
+        left.retain(|listed| {
+            listed.record.phase != CreatePhase::Finished && !listed.record.refused && !listed.owner_lives
+        });
         if left.is_empty() || self.run.was_reported() {
             return Ok(Vec::new());
         }
@@ -269,10 +268,13 @@ impl Journal {
         base_url: &str,
     ) -> Result<Vec<PendingRecord>, Error> {
         let (left, _) = self.left(kind, name, request)?;
-        let is_resumed = |record: &PendingRecord| {
-            !record.refused && record.base_url == base_url && record.is_resumed_by(request, candidates)
-        };
-        Ok(left.into_iter().map(|left| left.record).filter(is_resumed).collect())
+        Ok(left
+            .into_iter()
+            .map(|left| left.record)
+            .filter(|record| {
+                !record.refused && record.base_url == base_url && record.is_resumed_by(request, candidates)
+            })
+            .collect())
     }
 
     /// Removes the record of an object that is in a state of this service, unless a run works on its create. Considers
@@ -334,10 +336,10 @@ impl Reading {
     ) -> impl Iterator<Item = &PathBuf> {
         let places = self.of_objects.get(&(kind, id.to_owned())).into_iter().flatten();
         let records = places.filter_map(|place| self.files.records.get(*place));
-        let is_it = move |record: &PendingRecord| {
+        let of_object = records.filter(move |(_, record)| {
             record.base_url == base_url && record.ids.as_ref().is_some_and(|ids| ids.is(id, uid))
-        };
-        records.filter(move |(_, record)| is_it(record)).map(|(path, _)| path)
+        });
+        of_object.map(|(path, _)| path)
     }
 }
 

@@ -156,14 +156,16 @@ impl Run {
 
     /// Writes and locks its file under another name, so that it is never seen without its lock or content.
     fn write(&self, has_reported: bool) -> Result<FileLock, Error> {
-        let (path, temporary) = (self.path(), self.directory.join(format!(".{}", self.name)));
-        let written = || {
-            let mut lock = FileLock::make(&temporary)?;
-            lock.write(&serde_json::to_vec(&RunFile { maker: self.maker.clone(), has_reported })?)?;
-            fs::rename(&temporary, &path)?;
-            Ok(lock)
-        };
-        written().map_err(|error| failed(&path, "write", error))
+        let path = self.path();
+        self.write_at(&path, has_reported).map_err(|error| failed(&path, "write", error))
+    }
+
+    fn write_at(&self, path: &Path, has_reported: bool) -> io::Result<FileLock> {
+        let temporary = self.directory.join(format!(".{}", self.name));
+        let mut lock = FileLock::make(&temporary)?;
+        lock.write(&serde_json::to_vec(&RunFile { maker: self.maker.clone(), has_reported })?)?;
+        fs::rename(&temporary, path)?;
+        Ok(lock)
     }
 
     /// Removes the files of runs that are gone. Only the holder of its lock removes one.
@@ -213,7 +215,8 @@ fn make_directory(directory: &Path) -> Result<(), Error> {
         return Ok(());
     }
     private_directory(directory).map_err(|error| failed(directory, "make", error))?;
-    let synced =
-        |parent: &Path| -> io::Result<()> { if parent == Path::new("") { Ok(()) } else { sync_directory(parent) } };
-    directory.parent().map_or(Ok(()), |parent| synced(parent).map_err(|error| failed(parent, "sync", error)))
+    match directory.parent().filter(|parent| *parent != Path::new("")) {
+        Some(parent) => sync_directory(parent).map_err(|error| failed(parent, "sync", error)),
+        None => Ok(()),
+    }
 }

@@ -151,14 +151,12 @@ pub fn largest_context(
     const STEP: u64 = 256;
     const MOST_STEPS: u64 = i32::MAX as u64 / STEP;
     let step = STEP * options.slots();
-    let fits = |steps: u64| {
-        let options = ServerOptions { context_size: steps * step, ..options.clone() };
-        needed(&memory(model, &options)).is_some_and(|bytes| bytes <= most)
-    };
     let (mut fitting, mut beyond) = (0, MOST_STEPS / options.slots() + 1);
     while beyond - fitting > 1 {
         let middle = fitting.midpoint(beyond);
-        if fits(middle) { fitting = middle } else { beyond = middle }
+        let options = ServerOptions { context_size: middle * step, ..options.clone() };
+        let fits = needed(&memory(model, &options)).is_some_and(|bytes| bytes <= most);
+        if fits { fitting = middle } else { beyond = middle }
     }
     (fitting > 0).then_some(fitting * step)
 }
