@@ -19,7 +19,7 @@ use super::{
     presence::Presence,
     progress::Stage,
     records::{Record, read},
-    retry::{BUSY, Retry},
+    retry::{BUSY, Retry, waits},
     snapshots::Snapshots,
     watch::{Poller, Sighting, Watch},
 };
@@ -298,7 +298,7 @@ impl<K: Object> Objects<K> {
     /// # Errors
     /// Those of a repeatable change, and the service's refusal.
     pub async fn release(&self, key: &K::Key, context: &Context) -> Result<(), Error> {
-        let mut waits = BUSY.waits(self.client.random());
+        let mut waits = waits(BUSY, self.client.random());
         loop {
             let error = match self.client.change(context, K::release_request(key)).await {
                 Ok(_) => return Ok(()),

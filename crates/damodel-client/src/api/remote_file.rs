@@ -19,7 +19,7 @@ use url::Url;
 use crate::api::{
     error::Cause,
     proxies::Proxies,
-    retry::{PIECE, retry_after},
+    retry::{PIECE, retry_after, waits},
     settings::{Random, Settings, is_loopback, names_a_host},
     transport::HttpOptions,
 };
@@ -214,7 +214,7 @@ impl RemoteFile {
     }
 
     async fn piece(&self, path: &str, offset: u64, length: usize) -> Result<(Vec<u8>, u64), RemoteError> {
-        let mut waits = PIECE.tries(self.max_retries).waits(&self.random);
+        let mut waits = waits(PIECE.with_max_times(self.max_retries), &self.random);
         loop {
             let error = match self.request(path, offset, length).await {
                 Err(error) if error.may_pass() => error,

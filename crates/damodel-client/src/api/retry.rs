@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use jiff::{Timestamp, fmt::rfc2822::DateTimeParser};
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use tokio::{
@@ -83,72 +84,32 @@ fn is_transient(status: u16) -> bool {
     status == 408 || status == 425 || status == 429 || status >= 500
 }
 
-/// A schedule of waits. Each is lengthened by up to as much again at random.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Schedule {
-    first: Duration,
-    factor: u32,
-    longest: Duration,
-    tries: usize,
-}
-
-/// Between attempts of a request; `tries` is the setting's.
-pub(crate) const REQUEST: Schedule = Schedule::new(500, 2, 20_000, 0);
+/// Between attempts of a request; the number is the setting's.
+pub(crate) const REQUEST: ExponentialBuilder = schedule(500, 2.0, 20_000);
 /// While the service has no stock.
-pub(crate) const STOCK: Schedule = Schedule::new(5000, 2, 60_000, ENDLESS);
+pub(crate) const STOCK: ExponentialBuilder = schedule(5000, 2.0, 60_000);
 /// Between rounds over candidates without stock. Stock changes while they are requested, so one round proves little.
 /// Less than ten seconds in all.
-pub(crate) const ROUNDS: Schedule = Schedule::new(500, 2, 1000, 5);
+pub(crate) const ROUNDS: ExponentialBuilder = schedule(500, 2.0, 1000).with_max_times(5);
 /// While the service is busy with another request of the same kind.
-pub(crate) const BUSY: Schedule = Schedule::new(2000, 2, 20_000, ENDLESS);
-/// Between requests for a piece of a file at an address; `tries` is the setting's.
-pub(super) const PIECE: Schedule = Schedule::new(250, 2, 5000, 0);
+pub(crate) const BUSY: ExponentialBuilder = schedule(2000, 2.0, 20_000);
+/// Between requests for a piece of a file at an address; the number is the setting's.
+pub(super) const PIECE: ExponentialBuilder = schedule(250, 2.0, 5000);
 /// Between looks for an object whose create returned no id.
-pub(crate) const SEARCH: Schedule = Schedule::new(500, 2, 10_000, ENDLESS);
+pub(crate) const SEARCH: ExponentialBuilder = schedule(500, 2.0, 10_000);
 /// After failed looks of the poller.
-pub(super) const FAILED_LOOK: Schedule = Schedule::new(500, 2, 30_000, ENDLESS);
+pub(super) const FAILED_LOOK: ExponentialBuilder = schedule(500, 2.0, 30_000);
 /// Before a token program that has worked is run again.
-pub(super) const TOKEN_PROGRAM: Schedule = Schedule::new(2000, 4, 20_000, 3);
+pub(super) const TOKEN_PROGRAM: ExponentialBuilder = schedule(2000, 4.0, 20_000).with_max_times(3);
 
-const ENDLESS: usize = usize::MAX;
-
-impl Schedule {
-    const fn new(first_ms: u64, factor: u32, longest_ms: u64, tries: usize) -> Self {
-        Self { first: Duration::from_millis(first_ms), factor, longest: Duration::from_millis(longest_ms), tries }
-    }
-
-    /// The same schedule with this number of waits.
-    pub(crate) const fn tries(self, tries: usize) -> Self {
-        Self { tries, ..self }
-    }
-
-    /// The same schedule with waits of at most this long, before the random part.
-    pub(crate) const fn longest(self, longest: Duration) -> Self {
-        Self { longest, ..self }
-    }
-
-    /// The waits.
-    pub(crate) fn waits(self, random: &Random) -> Waits {
-        Waits { schedule: self, random: random.clone() }
-    }
+const fn schedule(first_ms: u64, factor: f32, longest_ms: u64) -> ExponentialBuilder {
+    let first = ExponentialBuilder::new().with_min_delay(Duration::from_millis(first_ms));
+    first.with_factor(factor).with_max_delay(Duration::from_millis(longest_ms)).without_max_times()
 }
 
-/// The waits of a schedule.
-#[derive(Debug)]
-pub(crate) struct Waits {
-    schedule: Schedule,
-    random: Random,
-}
-
-impl Iterator for Waits {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let Schedule { first, factor, longest, tries } = self.schedule;
-        let tries = tries.checked_sub(1)?;
-        self.schedule = Schedule { first: first.saturating_mul(factor).min(longest), factor, longest, tries };
-        Some(first.mul_f64(1.0 + self.random.fraction()))
-    }
+/// The waits of a schedule, each lengthened by up to as much again at random.
+pub(crate) fn waits(schedule: ExponentialBuilder, random: &Random) -> ExponentialBackoff {
+    schedule.with_jitter().with_jitter_seed(random.next()).build()
 }
 
 /// The longest `Retry-After` that is followed at a time.
@@ -301,18 +262,18 @@ mod tests {
     #[test]
     fn schedule_ends_after_the_configured_number() {
         let random = Random::default();
-        let waits: Vec<_> = REQUEST.tries(3).waits(&random).collect();
-        assert_eq!(waits.len(), 3);
-        for (wait, least) in waits.iter().zip([500, 1000, 2000]) {
+        let found: Vec<_> = waits(REQUEST.with_max_times(3), &random).collect();
+        assert_eq!(found.len(), 3);
+        for (wait, least) in found.iter().zip([500, 1000, 2000]) {
             let least = Duration::from_millis(least);
             assert!((least..=2 * least).contains(wait), "{wait:?}");
         }
-        assert_eq!(REQUEST.waits(&random).count(), 0);
+        assert_eq!(waits(REQUEST.with_max_times(0), &random).count(), 0);
     }
 
     #[test]
     fn wait_for_stock_does_not_end() {
-        let last = STOCK.waits(&Random::default()).nth(200).unwrap();
+        let last = waits(STOCK, &Random::default()).nth(200).unwrap();
         assert!(last >= Duration::from_secs(60) && last <= Duration::from_secs(120), "{last:?}");
     }
 

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use backon::ExponentialBackoff;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::{
     io::AsyncReadExt,
@@ -19,7 +20,7 @@ use tokio::{
 use crate::api::{
     error::{Error, Missing, TokenError},
     flight::{Flight, Freshness},
-    retry::{TOKEN_PROGRAM, Waits},
+    retry::{TOKEN_PROGRAM, waits},
     settings::{Random, TokenSource, credential},
 };
 
@@ -80,7 +81,7 @@ impl Tokens {
                 let stamp = || self.generation.load(Ordering::SeqCst);
                 let run = || {
                     let (argv, has_printed) = (argv.clone(), Arc::clone(&self.has_printed));
-                    let waits = TOKEN_PROGRAM.waits(&self.random);
+                    let waits = waits(TOKEN_PROGRAM, &self.random);
                     async move {
                         let token = print_again(&argv, &has_printed, waits).await;
                         Ok(Printed { token, at: Instant::now() })
@@ -121,7 +122,11 @@ impl Tokens {
 
 /// Runs the program, and repeats a failed run after a pause if the program has printed a token before: the failure may
 /// be temporary.
-async fn print_again(argv: &[String], has_printed: &AtomicBool, mut waits: Waits) -> Result<SecretString, TokenError> {
+async fn print_again(
+    argv: &[String],
+    has_printed: &AtomicBool,
+    mut waits: ExponentialBackoff,
+) -> Result<SecretString, TokenError> {
     let is_known = has_printed.load(Ordering::SeqCst);
     loop {
         match (print(argv).await, waits.next().filter(|_| is_known)) {

@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use backon::ExponentialBackoff;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -420,9 +421,9 @@ impl<C: Creation> Flow<C> {
     }
 
     /// The pauses between rounds. Without a wait for capacity, a list of several candidates is tried a few times.
-    fn pauses(&self) -> retry::Waits {
+    fn pauses(&self) -> ExponentialBackoff {
         let schedule = if self.options.wait_for_capacity.is_some() { retry::STOCK } else { retry::ROUNDS };
-        schedule.waits(self.client.random())
+        retry::waits(schedule, self.client.random())
     }
 
     /// Waits for stock; `true` if the operation is over.
@@ -492,8 +493,9 @@ impl<C: Creation> Flow<C> {
     async fn send(&self, choice: usize, mut entry: Entry, task: &mut Task) -> Result<Sent<C::Object>, Error> {
         let marker = entry.record().marker.clone();
         let request = Request::new(C::ENDPOINT).body(&self.choices.at(choice).body(&marker));
-        let mut waits = retry::REQUEST.tries(self.client.settings().max_retries).waits(self.client.random());
-        let mut busy = retry::BUSY.waits(self.client.random());
+        let mut waits =
+            retry::waits(retry::REQUEST.with_max_times(self.client.settings().max_retries), self.client.random());
+        let mut busy = retry::waits(retry::BUSY, self.client.random());
         let mut attempt = 0;
         loop {
             // Checked after the record was written: a run that does not see the record began after Terraform had ended.
@@ -634,7 +636,7 @@ impl<C: Creation> Flow<C> {
 
     /// Looks for an object whose id is known. The absence of a young object proves nothing.
     async fn wait_for_id(&self, record: &PendingRecord) -> Result<Found<C::Object>, Error> {
-        let mut waits = retry::SEARCH.waits(self.client.random());
+        let mut waits = retry::waits(retry::SEARCH, self.client.random());
         loop {
             match self.examine_id(record).await {
                 Ok(Found::Young) => {}
@@ -661,7 +663,7 @@ impl<C: Creation> Flow<C> {
         let begun = Instant::now();
         // An accepted object is visible soon, so the pauses are short.
         let longest = Duration::from_secs(if sent.acknowledged { 2 } else { 10 });
-        let mut waits = retry::SEARCH.longest(longest).waits(self.client.random());
+        let mut waits = retry::waits(retry::SEARCH.with_max_delay(longest), self.client.random());
         let (mut lacking, mut cause, mut failed) = (0, None, 0);
         let mut task = self.task(&sent.marker);
         // The loop ends at once if the operation has.

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use backon::ExponentialBackoff;
 use reqwest::{
     Method,
     header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT},
@@ -27,7 +28,7 @@ use super::{
     error::{Cause, Error, Missing, TooMuch},
     flight::{Flight, Freshness},
     redact,
-    retry::{Admission, Pace, REQUEST, Retry, Waits, server_time},
+    retry::{Admission, Pace, REQUEST, Retry, server_time, waits},
     settings::{Random, Settings, TokenSource},
     snapshots::Snapshots,
     token::{Token, Tokens},
@@ -291,7 +292,7 @@ impl Client {
 
     /// Sends until the answer is final or the retries are used up.
     async fn persist(&self, context: &Context, request: &Request, retry: Retry) -> Result<Answer, Error> {
-        let mut waits = REQUEST.tries(self.settings().max_retries).waits(self.random());
+        let mut waits = waits(REQUEST.with_max_times(self.settings().max_retries), self.random());
         let mut attempt = 1;
         loop {
             let error = match self.attempt(context, request, attempt).await {
@@ -310,7 +311,7 @@ impl Client {
 
     /// Waits until the next attempt; `false` if no attempt is left. A service that has never answered is retried only
     /// briefly: its address is probably wrong.
-    async fn pause(&self, context: &Context, waits: &mut Waits, error: &Error) -> bool {
+    async fn pause(&self, context: &Context, waits: &mut ExponentialBackoff, error: &Error) -> bool {
         let Some(wait) = waits.next() else {
             return false;
         };

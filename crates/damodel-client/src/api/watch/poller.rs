@@ -20,7 +20,7 @@ use crate::api::{
     error::{Cause, Error, WaitEnded},
     listing::Listing,
     object::Object,
-    retry::{FAILED_LOOK, Retry},
+    retry::{FAILED_LOOK, Retry, waits},
 };
 
 /// The time limit of one look.
@@ -139,7 +139,7 @@ impl<K: Object> Poller<K> {
         let mut running = Running { poller: &self, ended: false };
         let mut last_look = Instant::now();
         let (mut cost, mut permanent, mut held) = (Cost::default(), 0, Duration::ZERO);
-        let mut after_failures = FAILED_LOOK.waits(client.random());
+        let mut after_failures = waits(FAILED_LOOK, client.random());
         loop {
             let fraction = client.random().fraction();
             loop {
@@ -167,7 +167,7 @@ impl<K: Object> Poller<K> {
                 }
                 None => {
                     held = Duration::ZERO;
-                    after_failures = FAILED_LOOK.waits(client.random());
+                    after_failures = waits(FAILED_LOOK, client.random());
                 }
             }
             if given_up {

@@ -25,7 +25,7 @@ use crate::api::{
     endpoint::Endpoint,
     envelope,
     error::{Cause, Error, Missing, UnreadAnswer},
-    retry::REQUEST,
+    retry::{REQUEST, waits},
     transport::{IncomingAnswer, LARGEST_ANSWER, Outgoing},
 };
 
@@ -67,7 +67,7 @@ impl Client {
 
     async fn persist_chat(&self, request: &ChatRequest, context: &Context) -> Result<ChatAnswer, Error> {
         let body = Bytes::from(request.body().to_string());
-        let mut waits = REQUEST.tries(self.settings().max_retries).waits(self.random());
+        let mut waits = waits(REQUEST.with_max_times(self.settings().max_retries), self.random());
         let mut attempt = 1;
         loop {
             let mut assembly = ChatAssembly::default();
