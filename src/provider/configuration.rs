@@ -340,17 +340,15 @@ fn destroy_fallback(name: &str, environment: &Environment, diagnostics: &mut Dia
 }
 
 fn preflight(environment: &Environment, diagnostics: &mut Diagnostics) -> Option<bool> {
-    parsed_variable(
-        "DAMODEL_PREFLIGHT",
-        |word| match word {
-            "true" | "1" => Some(true),
-            "false" | "0" => Some(false),
-            _ => None,
-        },
-        r#""true", "1", "false" or "0""#,
-        environment,
-        diagnostics,
-    )
+    parsed_variable("DAMODEL_PREFLIGHT", yes_or_no, r#""true", "1", "false" or "0""#, environment, diagnostics)
+}
+
+fn yes_or_no(word: &str) -> Option<bool> {
+    match word {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
+    }
 }
 
 fn default_max_age(environment: &Environment, diagnostics: &mut Diagnostics) -> Option<String> {

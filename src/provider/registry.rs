@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     api::Context,
-    framework::{self, ConfigureContext, Diagnostics, OfferKind, Registry, Schema, Value, schema::Requirement},
+    framework::{self, ConfigureContext, Diagnostics, OfferKind, Registry, Schema, Value, Walk, schema::Requirement},
 };
 
 /// The provider's address in its registry, without a host.
@@ -112,7 +112,9 @@ impl framework::Provider for Damodel {
         let limits = Context { cancel: context.stopping.clone(), deadline: context.deadline };
         let (client, mut diagnostics) =
             configuration::configure(config, &self.environment, loggable_fields(), &context, &limits).await?;
-        diagnostics.extend(warn_of_pending(&client, &limits).await);
+        if context.walk != Walk::Apply {
+            diagnostics.extend(warn_of_pending(&client, &limits).await);
+        }
         Ok((client, diagnostics))
     }
 }

@@ -41,6 +41,9 @@ pub(crate) fn certificates(file: &[u8]) -> Option<Vec<u8>> {
     text.windows(BEGIN.len()).any(|line| line == BEGIN).then(|| text.into_owned())
 }
 
+/// What [`is_absolute_path`] accepts.
+pub(super) const ABSOLUTE_PATH: &str = "an absolute path below /, without `.` or `..`";
+
 /// Whether this is a normalized absolute path: no empty, `.` or `..` parts and no control characters (service API, POST
 /// /api/instance/create: data_disk_mount_path).
 pub(super) fn is_absolute_path(path: &str) -> bool {

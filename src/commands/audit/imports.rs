@@ -49,7 +49,8 @@ pub(super) fn write(file: &Path, audit: &Audit, released: &[BilledObject]) -> Re
         written.map_err(|error| Failure::writing(file.display(), error))?;
         let blocks = if objects.len() == 1 { "block" } else { "blocks" };
         format!(
-            "Wrote {} import {blocks} to {}. In that folder: terraform plan -generate-config-out=generated.tf\n",
+            "Wrote {} import {blocks} to {}. In that folder: terraform plan -generate-config-out=generated.tf \
+             -out=import.tfplan\n",
             objects.len(),
             file.display()
         )
@@ -74,7 +75,10 @@ fn blocks(objects: &[&BilledObject]) -> String {
         let mut labels = [label, with_id.clone()].into_iter().chain(numbered);
         let Some(label) = labels.find(|label| taken.insert((object.kind, label.clone()))) else { continue };
         let id = quoted(Path::new(&object.id));
-        blocks.push(format!("import {{\n  to = {}.{label}\n  id = {id}\n}}\n", type_name(object.kind)));
+        blocks.push(format!(
+            "import {{\n  to       = {}.{label}\n  id       = {id}\n  provider = damodel\n}}\n",
+            type_name(object.kind)
+        ));
     }
     blocks.join("\n")
 }

@@ -87,7 +87,7 @@ fn schema() -> Schema {
             "Where the disk is mounted if the instance sets no path.",
         )
         .replaces(Replacement::IfKnown)
-        .validate(Validator::text("an absolute path without `.` or `..`", rules::is_absolute_path))
+        .validate(Validator::text(rules::ABSOLUTE_PATH, rules::is_absolute_path))
         .validate(Validator::text(rules::DISK_PATH_RULE, rules::is_allowed_disk_path)),
         Attribute::with_default(
             "deletion_protection",

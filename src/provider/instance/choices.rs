@@ -143,9 +143,9 @@ fn unknown_quote(client: &ProviderClient) -> Diagnostic {
     Diagnostic::warning(
         UNKNOWN_QUOTE,
         format!(
-            "The plan was made elsewhere, or plans with other prices were made here since. If Terraform now reports \
-             an inconsistent final plan, the price has changed, and that instance was not bought: plan again. To \
-             check prices against the plan, keep the file {file} from the plan to the apply."
+            "The plan was made elsewhere, or plans of this configuration showed different prices. If Terraform now \
+             reports an inconsistent final plan, that instance was not bought: plan again. To check prices against \
+             the plan, keep the file {file} from it to the apply, and make no other plan between them."
         ),
     )
 }

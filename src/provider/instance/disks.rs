@@ -139,7 +139,7 @@ fn new() -> Vec<Attribute> {
 
 fn mount_path(description: &str) -> Attribute {
     Attribute::optional("mount_path", Type::String, description)
-        .validate(Validator::text("an absolute path without `.` or `..`", rules::is_absolute_path))
+        .validate(Validator::text(rules::ABSOLUTE_PATH, rules::is_absolute_path))
         .validate(Validator::text(rules::DISK_PATH_RULE, rules::is_allowed_disk_path))
 }
 

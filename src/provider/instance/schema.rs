@@ -101,7 +101,7 @@ pub(super) fn arguments() -> Vec<Attribute> {
             DEFAULT_MOUNT_PATH,
             "Where the local data disk is mounted.",
         ))
-        .validate(Validator::text("an absolute path without `.` or `..`", rules::is_absolute_path)),
+        .validate(Validator::text(rules::ABSOLUTE_PATH, rules::is_absolute_path)),
         fixed(Attribute::optional_computed(
             "image",
             Type::String,

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// What only an apply warns of.
-pub(in crate::provider) const UNKNOWN_QUOTE: &str = "The price that the plan showed is unknown here";
+pub(in crate::provider) const UNKNOWN_QUOTE: &str = "The price that the plan showed is not certain here";
 
 pub(super) async fn create<M: Managed>(plan: &mut CreatePlan<M>, context: &PlanContext<'_, ProviderClient>) {
     protection::check_create(plan);

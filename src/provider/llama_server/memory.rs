@@ -36,7 +36,8 @@ const QUERY: &str = "find_driver; with_driver nvidia-smi --query-gpu=memory.tota
 const MODELS: &str = r#"folder=${1%/*}
 case $folder in "~" | "~/"*) folder=$HOME${folder#"~"};; esac
 printf '%s\n' "$HOME"
-timeout 10 find -L "$folder" "$HOME/public-storage/model" -maxdepth 3 -name '*.gguf' 2>/dev/null | head -n 10000"#;
+timeout 10 find -L "$folder" "$HOME/public-storage/model" -maxdepth 3 -name '*.gguf' 2>/dev/null |
+  sort -u | head -n 10000"#;
 /// The part of the GPUs' memory, in percent, above which a plan warns.
 const WARN: u64 = 95;
 /// The end of each error.

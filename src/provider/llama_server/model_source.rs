@@ -196,6 +196,7 @@ impl LlamaServer {
         for download in self.sources().into_iter().filter(|download| !download.is_model()) {
             let paths = download.paths(home);
             if let Some(path) = paths.iter().find(|path| named.contains(path)) {
+                let path = download.path.as_str().unwrap_or(path);
                 let text = format!("{path} is the path of the model, or of another file. Give each file its own path.");
                 return Some(Diagnostic::error("The same path twice", text).at(download.path_at));
             }

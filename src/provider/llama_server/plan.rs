@@ -24,6 +24,9 @@ use crate::{
 
 const WILL_FAIL: &str = "The apply of this server will fail until it runs.";
 
+/// The private entry of a replacement on the same instance: the host key in the state.
+const KNOWN_HOST: &str = "known_host";
+
 /// The effect of an update in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum UpdateEffect {
@@ -88,7 +91,9 @@ pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanCon
     if let Some(client) = context.client.filter(|client| client.preflight) {
         check_access(config, client, &planning_limits(context), diagnostics).await;
     }
-    let mut checked = memory::check(config, planned, None, private, context).await;
+    let known_host = private.entry(KNOWN_HOST);
+    private.remove(KNOWN_HOST);
+    let mut checked = memory::check(config, planned, known_host, private, context).await;
     // The create of an apply logs in too: it pins the key in its state, or warns. What is said of the model's memory
     // stood in the plan, or is shown when the server has started.
     if let Some(client) = context.client.filter(|_| *walk == Walk::Apply && !checked.has_errors()) {
@@ -112,6 +117,8 @@ pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanCon
     }
     // The plan of the create has the other checks.
     if let Some(path) = replace.first() {
+        let host_key = prior.host_key.as_str().filter(|_| planned.instance_id == prior.instance_id);
+        private.insert(KNOWN_HOST, host_key);
         return diagnostics.push(replaced(prior, path));
     }
     if UpdateEffect::of(prior, planned) == UpdateEffect::Restart {

@@ -291,14 +291,18 @@ fn a_list_that_loses_the_bought_specification_changes_nothing() {
         assert_eq!(workspace.state().resource(X).value("candidates")[0]["spec_id"], json!(101));
         assert_eq!(site.balance().created, 1);
         // The instance's own arguments and another form are no candidates.
-        for other in [
-            named("[{ spec_id = 101 }]").set("gpu_num", 2),
-            named("[{ spec_id = 101 }]").text("region", "cn-north-2"),
-            Instance::new("x").without("spec_id").text("name", "other").text("spec_type", "gpu.a100-80g.1"),
+        for (argument, other) in [
+            ("gpu_num", named("[{ spec_id = 101 }]").set("gpu_num", 2)),
+            ("region", named("[{ spec_id = 101 }]").text("region", "cn-north-2")),
+            (
+                "spec_type",
+                Instance::new("x").without("spec_id").text("name", "other").text("spec_type", "gpu.a100-80g.1"),
+            ),
         ] {
             workspace.write(&config(other));
             let said = workspace.try_plan(&[]);
-            assert!(says(&said, Severity::Warning, "deletes the instance's disks"), "{said:#?}");
+            let change = format!("The change of {argument} replaces");
+            assert!(says(&said, Severity::Warning, &change), "{said:#?}");
             assert!(!names_the_card(&said, ""), "{said:#?}");
         }
         workspace.write(&config(named("[{ spec_id = 101 }]")));

@@ -58,7 +58,7 @@ fn an_element_that_is_null_is_told_at_its_list() {
         assert!(!validated().iter().any(Diagnostic::is_error), "{:?}", validated());
         let said = workspace.try_plan(&[]);
         let expect = |said: &[Diagnostic], (attribute, index): (&str, usize)| {
-            let words = format!("{attribute}[{index}] must not contain null");
+            let words = format!("{attribute}[{index}] is null");
             let error = refusal_of(said, &format!("damodel_instance.{attribute}"), &[&words]);
             assert_eq!(error.attribute.as_deref(), Some(attribute), "{error:?}");
         };
@@ -68,11 +68,11 @@ fn an_element_that_is_null_is_told_at_its_list() {
         workspace.write(&config(format!("{}{disks}", instances[2])));
         let said = validated();
         expect(&said, ("object_mounts", 1));
-        let error = refusal_of(&said, "data.damodel_cloud_disks.x", &["storage_classes[0] must not contain null"]);
+        let error = refusal_of(&said, "data.damodel_cloud_disks.x", &["storage_classes[0] is null"]);
         assert_eq!(error.attribute.as_deref(), Some("storage_classes"), "{error:?}");
         let provider = "region = \"cn-east-1\"\napi_token_command = [\"printf\", null]";
         workspace.write(&config_with(provider, "data \"damodel_public_images\" \"all\" {}"));
-        refusal(&workspace.try_plan(&[]), &["api_token_command[1] must not contain null"]);
+        refusal(&workspace.try_plan(&[]), &["api_token_command[1] is null"]);
         assert_eq!(site.changes(), 0);
     });
 }

@@ -175,7 +175,7 @@ fn a_fresh_plan_shows_the_live_price() {
     });
 }
 
-const LOST: &str = "The price that the plan showed is unknown here";
+const LOST: &str = "The price that the plan showed is not certain here";
 
 const QUOTES: &str = ".terraform/damodel-pending-quotes.jsonl";
 

@@ -198,7 +198,7 @@ fn import_blocks_of_what_is_unmanaged_go_to_a_new_file() {
         let run = audit(site, &folder, &["terraform.tfstate", "--imports", "imports.tf"]);
         assert!(run.code == Some(0) && run.stderr.starts_with("Wrote "), "{}", run.stderr);
         let imports = fs::read_to_string(folder.join("imports.tf")).unwrap();
-        assert!(imports.contains("to = damodel_cloud_disk.") && !imports.contains(&uid), "{imports}");
+        assert!(imports.contains("to       = damodel_cloud_disk.") && !imports.contains(&uid), "{imports}");
         // The file is checked first: this token would be refused.
         let run = audit_with(site, &folder, "wrong", &["--imports", "imports.tf"], "");
         assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));

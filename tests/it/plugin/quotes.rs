@@ -81,7 +81,7 @@ fn without_a_word_of_the_core_its_second_process_is_the_apply() {
         let apply = ClientCapabilities { deferral_allowed: true, ..ClientCapabilities::default() };
         let (third, _, said) = plan(apply).await;
         assert_eq!((third, said.len()), (2.5, 1), "{said:?}");
-        assert!(said[0].contains("unknown here"), "{said:?}");
+        assert!(said[0].contains("not certain here"), "{said:?}");
     });
 }
 

@@ -248,10 +248,7 @@ impl Checker {
             self.diagnostics.error_at(
                 path.clone(),
                 "A list element is null",
-                format!(
-                    "{path} must not contain null. Leave out null elements: [for element in … : element if element != \
-                         null]."
-                ),
+                format!("{path} is null. Leave out null elements: [for element in … : element if element != null]."),
             );
         }
     }

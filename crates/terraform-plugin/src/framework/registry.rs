@@ -13,7 +13,7 @@ use super::{
     function::{CallError, Function, FunctionError, Parameter, Signature},
     identity::IdentitySchema,
     model::{Model, from_value},
-    resource::{Action, DataSource, ListResource, Resource},
+    resource::{Action, DataSource, ListResource, Resource, Walk},
     schema::Schema,
     steps::{
         ActionSteps, DataSourceSteps, EphemeralSteps, FunctionSteps, ListSteps, OfAction, OfDataSource,
@@ -53,6 +53,8 @@ pub trait Provider: Send + Sync + 'static {
 pub struct ConfigureContext<'a> {
     /// The core's version. It does not distinguish Terraform from OpenTofu (plugin protocol, field notes).
     pub core_version: &'a str,
+    /// The phase of the run.
+    pub walk: Walk,
     /// Ends waits when the core is interrupted.
     pub stopping: CancellationToken,
     /// When its time runs out.

@@ -88,6 +88,7 @@ fn a_replaced_server_is_warned_of_as_a_new_one() {
         ] {
             assert!(says(&said, Severity::Warning, words), "{words}: {said:#?}");
         }
+        assert!(!says(&said, Severity::Warning, "is not pinned"), "the state has pinned it: {said:#?}");
         workspace.write(&moved.clone().text("instance_id", "ins-nowhere").config());
         let said = workspace.try_plan(&[]);
         let missing = said.iter().filter(|said| said.text().contains("the instance does not exist in this account"));
@@ -103,13 +104,15 @@ fn a_replaced_server_is_warned_of_as_a_new_one() {
 fn an_apply_repeats_no_warning_of_its_plan() {
     each_served(|_, workspace| {
         let server = Server::new().text("host", "0.0.0.0");
-        // The plan of the create logs in too.
-        workspace.apply_ok(&config(&server.machine));
         let expected = if workspace.cli.has(9, u64::MAX) { 1 } else { 2 };
-        for context in [18_700_000, 18_700_001] {
-            workspace.write(&server.clone().set("context_size", context).config());
+        let large = server.clone().set("context_size", 18_700_000).config();
+        let both = ["The llama server has no API key", "Model tiny.gguf needs 96 %"];
+        // With a new instance, then an update, then a new server on an instance that was there, whose plan logs in too.
+        let machine = config(&server.machine);
+        for (config, warnings) in [(server.config(), 1), (large.clone(), 2), (machine, 0), (large, 2)] {
+            workspace.write(&config);
             let (done, said) = workspace.try_apply(&[]);
-            for warning in ["The llama server has no API key", "Model tiny.gguf needs 96 %"] {
+            for warning in &both[..warnings] {
                 let count = said.iter().filter(|said| said.summary.starts_with(warning)).count();
                 assert_eq!((done, count), (true, expected), "{said:#?}");
             }
@@ -178,6 +181,10 @@ fn a_login_that_leads_to_nothing_warns_about_the_host_key_too() {
         assert!(says(&said, Severity::Warning, "The model is not in the instance"), "{said:#?}");
         let nearest = "The nearest files are: ~/public-storage/model/tiny.gguf, ~/";
         assert!(says(&said, Severity::Warning, nearest), "{said:#?}");
+        workspace.write(&Server::new().text("model", "~/public-storage/model/tinny.gguf").config());
+        let said = workspace.try_plan(&[]);
+        let place = said.iter().find(|said| said.summary == "The model is not in the instance").unwrap();
+        assert_eq!(place.detail.matches("/tiny.gguf").count(), 1, "each file once: {said:#?}");
         assert!(!says(&said, Severity::Warning, "is not checked"), "{said:#?}");
         // A refused password has been sent too. A server without a GPU has no memory to check, but a login.
         let refused = Server::new().set("ssh", "{ password = \"wrong\" }");

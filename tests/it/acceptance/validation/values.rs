@@ -15,7 +15,7 @@ fn of_an_instance() {
         Case::instance("payment_type", r#""hourly""#, "Hourly"),
         Case::instance("spec_type", r#""""#, "non-empty"),
         Case::instance("data_disk_mount_path", r#""data""#, "absolute path"),
-        Case::instance("data_disk_mount_path", r#""/""#, "absolute path"),
+        Case::instance("data_disk_mount_path", r#""/""#, "an absolute path below /,"),
         Case::instance("data_disk_mount_path", r#""/data/../etc""#, "absolute path"),
         Case::instance_with(
             &[("image_id", ""), ("image_type", ""), ("image", r#""pytorch""#)],

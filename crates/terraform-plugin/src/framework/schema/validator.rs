@@ -39,7 +39,7 @@ impl Validator {
     }
 
     /// The rule of [`Self::duration`].
-    pub const DURATION: &'static str = "a duration such as \"90s\", \"30m\" or \"1h30m\"";
+    pub const DURATION: &'static str = "a duration such as \"90s\", \"30m\" or \"1h30m\", above zero";
 
     /// The text must be one of these words.
     pub fn one_of(words: &'static [&'static str]) -> Self {

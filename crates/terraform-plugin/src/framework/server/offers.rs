@@ -8,7 +8,7 @@ use tokio::{sync::mpsc, time::Instant};
 use super::{PLANNING, Server};
 use crate::framework::{
     ActionProgress, ConfigureContext, Diagnostic, Diagnostics, ListEvent, Offered, Offering, Opened, Outcome, Provider,
-    Schema, Value,
+    Schema, Value, Walk,
     model::from_value,
     plan_rules::{check, planned_state},
     registry::{OfferedAction, OfferedDataSource, OfferedEphemeralResource},
@@ -167,6 +167,8 @@ pub struct ConfigureRequest {
     pub config: Value,
     /// The core's version. It does not distinguish Terraform from OpenTofu (plugin protocol, field notes).
     pub core_version: String,
+    /// The phase of the run.
+    pub walk: Walk,
 }
 
 /// The state of the provider's configuration.
@@ -203,6 +205,7 @@ impl<P: Provider> Server<P> {
         };
         let context = ConfigureContext {
             core_version: &request.core_version,
+            walk: request.walk,
             stopping: self.stopping(),
             deadline: Instant::now() + PLANNING,
             work: self.ends.work.clone(),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{Answered, Call, Message as _, convert};
 use crate::{
-    framework::{CallError, Diagnostics, OfferKind, Offering, Provider, Server, server::ConfigureRequest},
+    framework::{CallError, Diagnostics, OfferKind, Offering, Provider, Server, Walk, server::ConfigureRequest},
     protocol::tfplugin6::{
         ActionSchema, ClientCapabilities, Deferred, Function, FunctionError, ServerCapabilities, call_function,
         close_ephemeral_resource, configure_provider, deferred::Reason, get_functions, get_metadata,
@@ -116,6 +116,11 @@ impl Call for configure_provider::Request {
         let request = ConfigureRequest {
             config: convert::read(&server.schema().ty(), self.config.as_ref(), "provider's configuration")?,
             core_version: self.terraform_version.clone(),
+            walk: if self.client_capabilities.is_some_and(|client| client.deferral_allowed) {
+                Walk::Apply
+            } else {
+                Walk::Unknown
+            },
         };
         Ok((Self::Response::default(), server.configure(request).await))
     }
