@@ -56,7 +56,7 @@ fn api_key(config: &LlamaServer, diagnostics: &mut Diagnostics) {
             "api_key_wo_version has no effect without api_key_wo. Set api_key_wo, or remove the version.",
         );
     }
-    if !config.api_key_wo.is_null() && config.api_key_wo_version.is_null() {
+    if config.api_key.is_null() && !config.api_key_wo.is_null() && config.api_key_wo_version.is_null() {
         diagnostics.error_at(
             Path::to("api_key_wo"),
             "A write-only key without its version",
@@ -277,6 +277,7 @@ mod tests {
             ..sound()
         };
         assert_eq!(errors(&twice), ["ssh_password_wo", "api_key_wo"]);
+        assert_eq!(errors(&LlamaServer { api_key: secret(), api_key_wo: secret(), ..sound() }), ["api_key_wo"]);
         assert_eq!(errors(&LlamaServer { api_key_wo: secret(), ..sound() }), ["api_key_wo"]);
         assert_eq!(errors(&LlamaServer { api_key_wo_version: Attr::Known(1), ..sound() }), ["api_key_wo_version"]);
     }

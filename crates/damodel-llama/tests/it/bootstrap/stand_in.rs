@@ -16,10 +16,12 @@ use damodel_sandbox::stand_in::{
 
 use super::home::{Home, copy, is_healthy, until_so};
 
-/// The program that is all of them, by the name of a link: an example of this crate, which Cargo builds with the tests.
+/// The program that is all of them, by the name of a link: an example of this crate.
 static BINARY: LazyLock<PathBuf> = LazyLock::new(|| {
     let tests = env::current_exe().unwrap();
-    tests.parent().unwrap().with_file_name("examples").join("stand_in")
+    let program = tests.parent().unwrap().with_file_name("examples").join("stand_in");
+    assert!(program.exists(), "cargo test without --test builds it, and cargo build --examples");
+    program
 });
 
 /// The package that every home has.
