@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     api,
-    framework::{Attr, CreatePlan, DestroyPlan, Diagnostics, Path, PathStep, PlanContext, UpdatePlan, Walk, to_value},
+    framework::{Attr, CreatePlan, DestroyPlan, Diagnostics, Path, PlanContext, UpdatePlan, Walk, to_value},
     provider::{
         ProviderClient, account_budget::Replaced, client::planning_limits, errors::missing_region,
         lifecycle::ManagedExt as _, protection, rules::keep_path, words::capitalized,
@@ -172,9 +172,8 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
     protection::note(&mut plan.private, prior.id.as_str().unwrap_or_default());
     // The specification's number changes with arguments that say more to the operator.
     let config = to_value(&plan.config).unwrap_or_default();
-    let is_set =
-        |path: &&Path| matches!(path.steps(), [PathStep::Attribute(name), ..] if !config.attribute(name).is_null());
-    let Some(path) = plan.replace.iter().find(is_set).or_else(|| plan.replace.first()).cloned() else { return };
+    let set = plan.replace.iter().find(|path| !config.attribute(&path.to_string()).is_null());
+    let Some(path) = set.or_else(|| plan.replace.first()).cloned() else { return };
     if prior.is_protected() {
         return;
     }
