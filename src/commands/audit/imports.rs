@@ -143,7 +143,7 @@ mod tests {
         let objects = objects.each_ref().map(object);
         let text = blocks(&objects.iter().collect::<Vec<_>>());
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| line.starts_with(['t', 'i'])).collect();
-        let labels: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("to = damodel_")).collect();
+        let labels: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("to       = damodel_")).collect();
         let expected = [
             "instance.trainer_01",
             "cloud_disk.trainer_01",
@@ -155,6 +155,6 @@ mod tests {
             "instance.ins_x",
         ];
         assert_eq!(labels, expected);
-        assert_eq!(lines.last(), Some(&r#"id = "ins-$${x}\"""#));
+        assert_eq!(lines.last(), Some(&r#"id       = "ins-$${x}\"""#));
     }
 }
