@@ -98,22 +98,20 @@ fn disks(instance: &Judged) -> Vec<String> {
 
 /// The list for programs.
 fn to_json(instances: &[Judged]) -> String {
-    let instances: Vec<Value> = instances
-        .iter()
-        .map(|instance| {
-            let (word, reason) = words(&instance.verdict);
-            json!({
-                "id": instance.id,
-                "holders": instance.holders,
-                "age_seconds": instance.age_seconds,
-                "max_age": instance.max_age,
-                "hourly": instance.hourly,
-                "deletes": disks(instance),
-                "result": word,
-                "reason": reason,
-            })
+    let instances = instances.iter().map(|instance| {
+        let (word, reason) = words(&instance.verdict);
+        json!({
+            "id": instance.id,
+            "holders": instance.holders,
+            "age_seconds": instance.age_seconds,
+            "max_age": instance.max_age,
+            "hourly": instance.hourly,
+            "deletes": disks(instance),
+            "result": word,
+            "reason": reason,
         })
-        .collect();
+    });
+    let instances: Vec<Value> = instances.collect();
     format!("{:#}\n", json!({ "format_version": FORMAT, "instances": instances }))
 }
 

@@ -126,14 +126,13 @@ fn aligned<const N: usize>(rows: &[[String; N]], numbers: &[usize]) -> String {
             *width = cell.chars().count().max(*width);
         }
     }
-    rows.iter()
-        .map(|row| {
-            let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
-                if numbers.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:width$}") }
-            });
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-        })
-        .collect()
+    let lines = rows.iter().map(|row| {
+        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
+            if numbers.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:width$}") }
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    });
+    lines.collect()
 }
 
 /// The executable and the environment of the process, which only `main` reads.

@@ -140,14 +140,10 @@ fn find<'a>(target: &str, account: &'a Inventory) -> Vec<&'a BilledObject> {
         Some(("image", id)) => (Some(ObjectKind::PrivateImage), id),
         _ => (None, target),
     };
-    account
-        .billed
-        .iter()
-        .chain(&account.released)
-        .filter(|object| {
-            kind.is_none_or(|kind| kind == object.kind) && (object.id == id || object.uid.as_deref() == Some(id))
-        })
-        .collect()
+    let named = account.billed.iter().chain(&account.released).filter(|object| {
+        kind.is_none_or(|kind| kind == object.kind) && (object.id == id || object.uid.as_deref() == Some(id))
+    });
+    named.collect()
 }
 
 /// The state of the current folder, as `ssh` finds it; `None` without Terraform, OpenTofu or a state.
@@ -170,12 +166,11 @@ async fn of_folder(environment: &Environment, surroundings: &Surroundings) -> Re
         let workspaces = fs::read_dir(environment.directory().join("terraform.tfstate.d")).into_iter().flatten();
         let folders = workspaces.filter_map(|entry| Some(entry.ok()?.path()));
         let paths = folders.chain([environment.directory().to_owned()]).map(|folder| folder.join("terraform.tfstate"));
-        file.paths = paths
-            .filter(|path| {
-                let other = fs::read(path).ok().and_then(|content| read(&content).ok()?.file);
-                other.is_some_and(|other| !other.lineage.is_empty() && other.lineage == file.lineage)
-            })
-            .collect();
+        let own = paths.filter(|path| {
+            let other = fs::read(path).ok().and_then(|content| read(&content).ok()?.file);
+            other.is_some_and(|other| !other.lineage.is_empty() && other.lineage == file.lineage)
+        });
+        file.paths = own.collect();
     }
     Ok(Some(state))
 }

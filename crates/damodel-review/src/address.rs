@@ -186,18 +186,16 @@ impl FromStr for Pattern {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parts = steps(text)
-            .into_iter()
-            .map(|step| match (step.name, step.key) {
-                ("**", None) => Ok(Part::AnySteps),
-                ("", _) => Err(format!("{text:?} has an empty step")),
-                (name, _) if name.contains("**") => Err(format!("{text:?}: ** must be a whole step")),
-                (_, Some(key)) if !is_written_key(key) => {
-                    Err(format!("{text:?}: a key must be a number, a text in quotes or *, as in [0], [\"a\"] and [*]"))
-                }
-                (name, key) => Ok(Part::Step { name: name.to_owned(), key: key.map(str::to_owned) }),
-            })
-            .collect::<Result<_, _>>()?;
+        let parts = steps(text).into_iter().map(|step| match (step.name, step.key) {
+            ("**", None) => Ok(Part::AnySteps),
+            ("", _) => Err(format!("{text:?} has an empty step")),
+            (name, _) if name.contains("**") => Err(format!("{text:?}: ** must be a whole step")),
+            (_, Some(key)) if !is_written_key(key) => {
+                Err(format!("{text:?}: a key must be a number, a text in quotes or *, as in [0], [\"a\"] and [*]"))
+            }
+            (name, key) => Ok(Part::Step { name: name.to_owned(), key: key.map(str::to_owned) }),
+        });
+        let parts = parts.collect::<Result<_, _>>()?;
         Ok(Self { text: text.to_owned(), parts })
     }
 }

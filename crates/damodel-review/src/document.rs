@@ -303,28 +303,23 @@ fn most_important(rows: Vec<Row<'_>>) -> (Vec<Row<'_>>, Vec<Row<'_>>) {
 
 fn rows_of(rows: &[Row<'_>], review: &Review<'_>, has_rules: bool) -> Table {
     let columns = ["object"].into_iter().chain(has_rules.then_some("rules")).chain(["why"]);
-    Table {
-        columns: columns.map(text).collect(),
-        rows: rows
-            .iter()
-            .filter_map(|row| {
-                let first = row.findings.first()?;
-                let whole = match (first.finding.rule, review.plans) {
-                    (Rule::Exception, _) => "the policy",
-                    (_, [_]) => "the plan",
-                    _ => "the plans",
-                };
-                let object = first.finding.address.map_or_else(|| Text::words(whole), Text::name);
-                let place = first.location.as_ref().map(|place| Text::name(format!("{}:{}", place.file, place.line)));
-                let object = [object].into_iter().chain(in_plan(review, first.finding.plan)).chain(place).collect();
-                let mut rules: Vec<&str> = row.rules.iter().map(|rule| rule.as_str()).collect();
-                rules.extend(row.findings.iter().any(|judged| judged.lifted_by.is_some()).then_some("excepted"));
-                let rules = has_rules.then(|| vec![Text::words(rules.join(", "))]);
-                let why = Text::joined(row.findings.iter().map(|judged| why(&judged.finding)), "; ");
-                Some([object].into_iter().chain(rules).chain([vec![why]]).collect())
-            })
-            .collect(),
-    }
+    let rows = rows.iter().filter_map(|row| {
+        let first = row.findings.first()?;
+        let whole = match (first.finding.rule, review.plans) {
+            (Rule::Exception, _) => "the policy",
+            (_, [_]) => "the plan",
+            _ => "the plans",
+        };
+        let object = first.finding.address.map_or_else(|| Text::words(whole), Text::name);
+        let place = first.location.as_ref().map(|place| Text::name(format!("{}:{}", place.file, place.line)));
+        let object = [object].into_iter().chain(in_plan(review, first.finding.plan)).chain(place).collect();
+        let mut rules: Vec<&str> = row.rules.iter().map(|rule| rule.as_str()).collect();
+        rules.extend(row.findings.iter().any(|judged| judged.lifted_by.is_some()).then_some("excepted"));
+        let rules = has_rules.then(|| vec![Text::words(rules.join(", "))]);
+        let why = Text::joined(row.findings.iter().map(|judged| why(&judged.finding)), "; ");
+        Some([object].into_iter().chain(rules).chain([vec![why]]).collect())
+    });
+    Table { columns: columns.map(text).collect(), rows: rows.collect() }
 }
 
 /// The name of a plan among several.
@@ -598,34 +593,26 @@ impl<'a> Folds<'a> {
         entries: impl Fn(&'a Facts) -> I,
         cells: impl Fn(&'a T) -> (&'a Address, Vec<Vec<Text>>),
     ) -> Fold {
-        let rows: Vec<_> = self
-            .review
-            .plans
-            .iter()
-            .flat_map(|plan| entries(plan).map(move |entry| (plan, entry)))
-            .map(|(plan, entry)| {
+        let rows = self.review.plans.iter().flat_map(|plan| entries(plan).map(move |entry| (plan, entry))).map(
+            |(plan, entry)| {
                 let (address, cells) = cells(entry);
                 let plan = in_plan(self.review, plan.name.as_deref());
                 [[Text::name(address)].into_iter().chain(plan).collect()].into_iter().chain(cells).collect()
-            })
-            .collect();
+            },
+        );
+        let rows: Vec<_> = rows.collect();
         let columns = ["object"].iter().chain(columns).map(|title| text(title)).collect();
         Fold { summary: count(rows.len(), one, several), table: Table { columns, rows } }
     }
 
     /// A fold with the findings of a kind.
     fn findings(&self, one: &str, several: &str, is: impl Fn(&&Judged<'_>) -> bool) -> Fold {
-        let rows: Vec<_> = self
-            .review
-            .findings
-            .iter()
-            .filter(is)
-            .map(|judged| {
-                let object = judged.finding.address.map_or_else(|| Text::words("the policy"), Text::name);
-                let plan = in_plan(self.review, judged.finding.plan);
-                vec![[object].into_iter().chain(plan).collect(), vec![why(&judged.finding)]]
-            })
-            .collect();
+        let rows = self.review.findings.iter().filter(is).map(|judged| {
+            let object = judged.finding.address.map_or_else(|| Text::words("the policy"), Text::name);
+            let plan = in_plan(self.review, judged.finding.plan);
+            vec![[object].into_iter().chain(plan).collect(), vec![why(&judged.finding)]]
+        });
+        let rows: Vec<_> = rows.collect();
         Fold {
             summary: count(rows.len(), one, several),
             table: Table { columns: ["object", "what"].map(text).to_vec(), rows },

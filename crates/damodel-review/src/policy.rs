@@ -74,14 +74,12 @@ impl Rule {
 
     /// Reads one of these rules.
     fn read<'de, D: Deserializer<'de>>(rules: &[Self], deserializer: D) -> Result<Vec<Self>, D::Error> {
-        Vec::<String>::deserialize(deserializer)?
-            .into_iter()
-            .map(|word| {
-                let known: Vec<String> = rules.iter().map(|rule| format!("`{rule}`")).collect();
-                let unknown = || format!("unknown rule `{word}`, expected one of {}", known.join(", "));
-                rules.iter().find(|rule| rule.as_str() == word).copied().ok_or_else(|| D::Error::custom(unknown()))
-            })
-            .collect()
+        let named = Vec::<String>::deserialize(deserializer)?.into_iter().map(|word| {
+            let known: Vec<String> = rules.iter().map(|rule| format!("`{rule}`")).collect();
+            let unknown = || format!("unknown rule `{word}`, expected one of {}", known.join(", "));
+            rules.iter().find(|rule| rule.as_str() == word).copied().ok_or_else(|| D::Error::custom(unknown()))
+        });
+        named.collect()
     }
 }
 

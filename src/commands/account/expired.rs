@@ -181,6 +181,10 @@ impl<'a> Shown<'a> {
     }
 }
 
+/// Why an instance that the account does not list is not called gone.
+const UNPROVED: &str =
+    "the account lists neither it nor another object of its provider configuration: check DAMODEL_API_TOKEN";
+
 /// Judges the instances with a max_age in states of format 4, at a time of this computer's clock in Unix seconds.
 pub(in crate::commands) fn judged(account: &Inventory, states: &[AuditedState], now: i64) -> Vec<Judged> {
     let clocks = TwoClocks { service: account.date, computer: now };
@@ -188,15 +192,14 @@ pub(in crate::commands) fn judged(account: &Inventory, states: &[AuditedState], 
     let all = states.iter().flat_map(|state| &state.held);
     let aged = all.filter(|held| held.kind == ObjectKind::Instance && held.age.max_age.is_some());
     let uids: BTreeSet<&str> = aged.map(|held| held.id.as_str()).collect();
-    uids.into_iter()
-        .map(|uid| {
-            let billed = account.billed.iter().find(|billed| billed.kind == ObjectKind::Instance && billed.id == uid);
-            let mut instance = Judged::new(ObjectKind::Instance, uid, billed, account, states);
-            let ages = instance.terms.iter().filter_map(|terms| terms.max_age.as_deref());
-            instance.max_age = ages.min_by_key(|age| parse_duration(age)).map(str::to_owned);
-            let holders = holders(ObjectKind::Instance, uid, billed, states);
-            let is_proved = || holders.iter().any(|(index, held)| proved.contains(&(*index, held.provider.as_str())));
-            instance.verdict = match billed {
+    let judged = uids.into_iter().map(|uid| {
+        let billed = account.billed.iter().find(|billed| billed.kind == ObjectKind::Instance && billed.id == uid);
+        let mut instance = Judged::new(ObjectKind::Instance, uid, billed, account, states);
+        let ages = instance.terms.iter().filter_map(|terms| terms.max_age.as_deref());
+        instance.max_age = ages.min_by_key(|age| parse_duration(age)).map(str::to_owned);
+        let holders = holders(ObjectKind::Instance, uid, billed, states);
+        let is_proved = || holders.iter().any(|(index, held)| proved.contains(&(*index, held.provider.as_str())));
+        instance.verdict = match billed {
             Some(billed) => {
                 instance.judge(billed, account, states, Some(clocks));
                 return instance;
@@ -204,14 +207,11 @@ pub(in crate::commands) fn judged(account: &Inventory, states: &[AuditedState], 
             None if account.uids.contains(&(ObjectKind::Instance, uid.to_owned())) => Verdict::Released,
             None if is_proved() => Verdict::Gone,
             None if holders.iter().any(|(_, held)| held.provider.is_empty()) => Verdict::Unjudged(UNSAID.to_owned()),
-            None => Verdict::Unjudged(
-                "the account lists neither it nor another object of its provider configuration: check DAMODEL_API_TOKEN"
-                    .to_owned(),
-            ),
+            None => Verdict::Unjudged(UNPROVED.to_owned()),
         };
-            instance
-        })
-        .collect()
+        instance
+    });
+    judged.collect()
 }
 
 /// Judges an object that is to be released whatever its age. `attributes` are those of an instance that no state has.

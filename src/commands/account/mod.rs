@@ -25,22 +25,20 @@ pub(super) fn read_states(
     environment: &Environment,
     input: &mut impl Read,
 ) -> Result<Vec<AuditedState>, Failure> {
-    paths
-        .iter()
-        .map(|path| {
-            let mut document = Vec::new();
-            let (place, read) = if path.as_os_str() == "-" {
-                ("standard input".to_owned(), input.read_to_end(&mut document).map(drop))
-            } else {
-                (path.display().to_string(), std::fs::read(environment.path(path)?).map(|content| document = content))
-            };
-            read.map_err(|error| Failure::reading(&place, error))?;
-            let unread = |error| Failure::because(format!("cannot read {place} as a state"), error);
-            let mut state = AuditedState::read(&place, &document).map_err(unread)?;
-            if let Some(file) = state.file.as_mut().filter(|_| path.as_os_str() != "-") {
-                file.paths.push(environment.path(path)?);
-            }
-            Ok(state)
-        })
-        .collect()
+    let states = paths.iter().map(|path| {
+        let mut document = Vec::new();
+        let (place, read) = if path.as_os_str() == "-" {
+            ("standard input".to_owned(), input.read_to_end(&mut document).map(drop))
+        } else {
+            (path.display().to_string(), std::fs::read(environment.path(path)?).map(|content| document = content))
+        };
+        read.map_err(|error| Failure::reading(&place, error))?;
+        let unread = |error| Failure::because(format!("cannot read {place} as a state"), error);
+        let mut state = AuditedState::read(&place, &document).map_err(unread)?;
+        if let Some(file) = state.file.as_mut().filter(|_| path.as_os_str() != "-") {
+            file.paths.push(environment.path(path)?);
+        }
+        Ok(state)
+    });
+    states.collect()
 }

@@ -235,17 +235,11 @@ pub(super) fn index_page<P: Provider>(server: &Server<P>, examples: &Examples) -
     paragraphs.extend(schema::section(server.schema(), &Links::of_the_index()));
     paragraphs.extend(["## Environment Variables".to_owned(), variables(server), GUIDES.trim_end().to_owned()]);
     for kind in PageKind::ALL {
-        paragraphs.extend(listed(
-            kind.plural,
-            server
-                .registry()
-                .of(kind.offered)
-                .map(|entry| {
-                    let path = kind.path(entry.name);
-                    format!("- [`{}`]({}): {}", entry.name, path.display(), first_sentence(&entry.schema.description))
-                })
-                .collect(),
-        ));
+        let entries = server.registry().of(kind.offered).map(|entry| {
+            let path = kind.path(entry.name);
+            format!("- [`{}`]({}): {}", entry.name, path.display(), first_sentence(&entry.schema.description))
+        });
+        paragraphs.extend(listed(kind.plural, entries.collect()));
     }
     let functions = server
         .registry()
@@ -336,16 +330,12 @@ fn line(name: &str, signature: &Signature) -> String {
 }
 
 fn arguments(signature: &Signature) -> String {
-    signature
-        .parameters
-        .iter()
-        .map(|parameter| {
-            let nullable = if parameter.takes_null { ", Nullable" } else { "" };
-            let ty = plain_type(&parameter.ty);
-            format!("1. `{}` ({ty}{nullable}) {}", parameter.name, parameter.description)
-        })
-        .collect::<Vec<_>>()
-        .join("\n")
+    let items = signature.parameters.iter().map(|parameter| {
+        let nullable = if parameter.takes_null { ", Nullable" } else { "" };
+        let ty = plain_type(&parameter.ty);
+        format!("1. `{}` ({ty}{nullable}) {}", parameter.name, parameter.description)
+    });
+    items.collect::<Vec<_>>().join("\n")
 }
 
 fn constraint(ty: &Type) -> String {

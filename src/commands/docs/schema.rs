@@ -175,16 +175,15 @@ fn nested<'a>(attributes: &'a [Attribute], parents: &[&'a str], links: &Links<'_
 
 fn lines(attributes: &[Attribute], requirements: &[Requirement], parents: &[&str], links: &Links<'_>) -> Vec<String> {
     let of_group = attributes.iter().filter(|attribute| requirements.contains(&attribute.requirement));
-    of_group
-        .map(|attribute| {
-            let line = links.linked(&line(attribute));
-            match (links.of(attribute), &attribute.ty) {
-                (Some(place), _) => format!("{line} (see [its arguments]({place}))"),
-                (None, AttributeType::Nested(..)) => see_below(&line, &anchor(false, &path(parents, &attribute.name))),
-                (None, AttributeType::Plain(_)) => line,
-            }
-        })
-        .collect()
+    let lines = of_group.map(|attribute| {
+        let line = links.linked(&line(attribute));
+        match (links.of(attribute), &attribute.ty) {
+            (Some(place), _) => format!("{line} (see [its arguments]({place}))"),
+            (None, AttributeType::Nested(..)) => see_below(&line, &anchor(false, &path(parents, &attribute.name))),
+            (None, AttributeType::Plain(_)) => line,
+        }
+    });
+    lines.collect()
 }
 
 fn block(block: &Block) -> String {

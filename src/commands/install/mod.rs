@@ -269,15 +269,13 @@ impl Place {
         let put = |content: &[u8], file: &Path, make_ready: fn(&File) -> io::Result<()>| {
             self.put(content, file, make_ready).map_err(|error| Failure::writing(file.display(), error))
         };
-        HOSTS
-            .into_iter()
-            .map(|host| {
-                let file = self.directory.join(package(host)).join(&name);
-                let has_new_licence = put(LICENSE, &file.with_file_name("LICENSE"), make_readable)?;
-                let is_new = put(&program, &file, make_executable)? || has_new_licence;
-                Ok(Installed { host, file, is_new, hash: hash.clone() })
-            })
-            .collect()
+        let installed = HOSTS.into_iter().map(|host| {
+            let file = self.directory.join(package(host)).join(&name);
+            let has_new_licence = put(LICENSE, &file.with_file_name("LICENSE"), make_readable)?;
+            let is_new = put(&program, &file, make_executable)? || has_new_licence;
+            Ok(Installed { host, file, is_new, hash: hash.clone() })
+        });
+        installed.collect()
     }
 
     /// Writes a temporary file and renames it: running processes keep the old file, and new ones find a complete one.
@@ -327,20 +325,18 @@ impl Installed {
         let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         files.retain(|file| *file != self.file && *file != self.file.with_file_name("LICENSE"));
         files.sort();
-        files
-            .into_iter()
-            .map(|file| {
-                let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let rest = name.strip_prefix("terraform-provider-damodel");
-                let is_program = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['_', '.']));
-                let effect = if is_program && file < self.file {
-                    "takes precedence over the installed program"
-                } else {
-                    "is not part of the package, whose hash covers every file"
-                };
-                format!("{} {effect}. Remove it.", file.display())
-            })
-            .collect()
+        let warnings = files.into_iter().map(|file| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let rest = name.strip_prefix("terraform-provider-damodel");
+            let is_program = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['_', '.']));
+            let effect = if is_program && file < self.file {
+                "takes precedence over the installed program"
+            } else {
+                "is not part of the package, whose hash covers every file"
+            };
+            format!("{} {effect}. Remove it.", file.display())
+        });
+        warnings.collect()
     }
 }
 

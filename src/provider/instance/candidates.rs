@@ -78,15 +78,14 @@ pub(super) fn each(config: &Instance, planned: &Instance, client: Option<&Provid
         region => region.clone(),
     };
     let candidates = config.candidates.known().into_iter().flatten().filter_map(Attr::known);
-    candidates
-        .map(|candidate| Instance {
-            spec_id: candidate.spec_id,
-            spec_type: candidate.spec_type.clone(),
-            region: if candidate.region.is_null() { default_region.clone() } else { candidate.region.clone() },
-            gpu_num: if candidate.gpu_num.is_null() { gpu_num(config) } else { candidate.gpu_num },
-            ..planned.clone()
-        })
-        .collect()
+    let each = candidates.map(|candidate| Instance {
+        spec_id: candidate.spec_id,
+        spec_type: candidate.spec_type.clone(),
+        region: if candidate.region.is_null() { default_region.clone() } else { candidate.region.clone() },
+        gpu_num: if candidate.gpu_num.is_null() { gpu_num(config) } else { candidate.gpu_num },
+        ..planned.clone()
+    });
+    each.collect()
 }
 
 /// The number of GPUs of a new instance if its candidates set none.

@@ -298,19 +298,17 @@ impl Survey {
     /// Plans the common values of the remaining choices.
     fn plan_common_values(&self, planned: &mut Instance, offers: &[Offer]) {
         let open = |text: &Option<String>| text.clone().map_or(Attr::Unknown, Attr::Known);
-        let left: Vec<Instance> = offers
-            .iter()
-            .filter_map(|offer| {
-                let choice = self.each.get(offer.place)?.clone();
-                Some(Instance {
-                    spec_id: Attr::Known(offer.spec_id),
-                    spec_type: open(&offer.spec_type),
-                    gpu_name: open(&offer.gpu_name),
-                    capacity_type: open(&offer.capacity_type),
-                    ..choice
-                })
+        let left = offers.iter().filter_map(|offer| {
+            let choice = self.each.get(offer.place)?.clone();
+            Some(Instance {
+                spec_id: Attr::Known(offer.spec_id),
+                spec_type: open(&offer.spec_type),
+                gpu_name: open(&offer.gpu_name),
+                capacity_type: open(&offer.capacity_type),
+                ..choice
             })
-            .collect();
+        });
+        let left: Vec<Instance> = left.collect();
         if self.has_choice() || !left.is_empty() {
             candidates::plan_common(&self.config, planned, &left);
         }

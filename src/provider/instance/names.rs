@@ -62,21 +62,19 @@ pub(super) async fn check(
 
 /// The warning about the instances that have the name of an unfinished create.
 fn left(planned: &Instance, name: &str, marked: &[&api::Instance], client: &ProviderClient) -> Diagnostic {
-    let lines: Vec<String> = marked
-        .iter()
-        .map(|instance| {
-            let started = instance.start_time.filter(|start| *start > 0);
-            let age = client.api.last_date().zip(started).and_then(|(now, start)| u64::try_from(now - start).ok());
-            let age = age.map(|age| format!(", {} old", print_age(age))).unwrap_or_default();
-            let (uid, sent) = (&instance.uid, instance.name().unwrap_or_default());
-            let commands = indented(&keep_or_delete(ObjectKind::Instance, uid.as_str()));
-            format!("- {uid}, {sent:?}, {}{age}{commands}", instance.status_text())
-        })
-        .collect();
-    let then = if client.on_leftover == OnLeftover::Fail
-        && marked.iter().any(|instance| {
-            is_marked(instance.name().unwrap_or_default(), ObjectKind::Instance, name, client.journal.scope())
-        }) {
+    let lines = marked.iter().map(|instance| {
+        let started = instance.start_time.filter(|start| *start > 0);
+        let age = client.api.last_date().zip(started).and_then(|(now, start)| u64::try_from(now - start).ok());
+        let age = age.map(|age| format!(", {} old", print_age(age))).unwrap_or_default();
+        let (uid, sent) = (&instance.uid, instance.name().unwrap_or_default());
+        let commands = indented(&keep_or_delete(ObjectKind::Instance, uid.as_str()));
+        format!("- {uid}, {sent:?}, {}{age}{commands}", instance.status_text())
+    });
+    let lines: Vec<String> = lines.collect();
+    let is_own = marked.iter().any(|instance| {
+        is_marked(instance.name().unwrap_or_default(), ObjectKind::Instance, name, client.journal.scope())
+    });
+    let then = if client.on_leftover == OnLeftover::Fail && is_own {
         "If it has that name in the apply too, the apply stops before it buys another one."
     } else {
         "The apply buys another one."

@@ -206,14 +206,11 @@ pub(super) fn last_seen(report: &JobReport) -> String {
 /// The warnings about a server that serves.
 pub(super) fn notes(server: &LlamaServer, report: &JobReport) -> Vec<Diagnostic> {
     let title = title_of(server);
-    let mut notes: Vec<Diagnostic> = report
-        .notes
-        .iter()
-        .map(|note| {
-            let (fact, _) = note.split_once(": ").unwrap_or((note, ""));
-            Diagnostic::warning(format!("{title}: {fact}"), capitalized(note))
-        })
-        .collect();
+    let notes = report.notes.iter().map(|note| {
+        let (fact, _) = note.split_once(": ").unwrap_or((note, ""));
+        Diagnostic::warning(format!("{title}: {fact}"), capitalized(note))
+    });
+    let mut notes: Vec<Diagnostic> = notes.collect();
     if let Some(because) = &report.because {
         let text = because.text.trim();
         notes.push(Diagnostic::warning(

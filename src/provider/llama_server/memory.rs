@@ -277,13 +277,11 @@ fn not_there(file: &str, models: &str) -> Diagnostic {
     // The home, and the files.
     let (home, models) = models.split_once('\n').unwrap_or_default();
     let nearest = nearest_files(file, models.lines());
-    let nearest: Vec<String> = nearest
-        .iter()
-        .map(|path| match path.strip_prefix(home) {
-            Some(rest) if rest.starts_with('/') => format!("~{rest}"),
-            _ => (*path).to_owned(),
-        })
-        .collect();
+    let nearest = nearest.iter().map(|path| match path.strip_prefix(home) {
+        Some(rest) if rest.starts_with('/') => format!("~{rest}"),
+        _ => (*path).to_owned(),
+    });
+    let nearest: Vec<String> = nearest.collect();
     let nearest =
         if nearest.is_empty() { String::new() } else { format!(" The nearest files are: {}.", nearest.join(", ")) };
     let text = format!(

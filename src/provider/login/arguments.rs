@@ -69,6 +69,12 @@ macro_rules! login {
                 at: &Path,
             ) -> Result<ssh::Credentials, NoLogin> {
                 let refused = |diagnostic| NoLogin::Refused(Box::new(diagnostic));
+                let file = self.private_key_file.as_str().map(|path| {
+                    client.environment.path(path).map_err(|error| {
+                        let diagnostic = Diagnostic::error("No home directory", error.to_string());
+                        refused(diagnostic.at(at.clone().attribute("private_key_file")))
+                    })
+                });
                 let agent = match (self.agent.known(), client.environment.ssh_agent()) {
                     (Some(true), None) => return Err(refused(no_agent(at.clone().attribute("agent")))),
                     (Some(true), socket) => socket,
@@ -76,12 +82,7 @@ macro_rules! login {
                 };
                 Ok(ssh::Credentials {
                     private_key: secret(&self.private_key, &write_only.private_key),
-                    private_key_file: self.private_key_file.as_str().map(|path| {
-                    client.environment.path(path).map_err(|error| {
-                        let diagnostic = Diagnostic::error("No home directory", error.to_string());
-                        refused(diagnostic.at(at.clone().attribute("private_key_file")))
-                    })
-                }).transpose()?,
+                    private_key_file: file.transpose()?,
                     agent,
                     ..ssh::Credentials::default()
                 })

@@ -52,15 +52,12 @@ impl Facts {
         facts.cards = facts.answers.get("cards").map(|answer| cards(answer)).unwrap_or_default();
         facts.cards.sort();
         facts.cards.dedup();
-        facts.capabilities = facts
-            .lines("capabilities")
-            .into_iter()
-            .filter(|text| {
-                text.split_once('.').is_some_and(|(major, minor)| {
-                    [major, minor].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
-                })
+        let capabilities = facts.lines("capabilities").into_iter().filter(|text| {
+            text.split_once('.').is_some_and(|(major, minor)| {
+                [major, minor].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
             })
-            .collect();
+        });
+        facts.capabilities = capabilities.collect();
         facts.toolkits = facts.lines("toolkits").iter().filter_map(|line| Toolkit::read(line)).collect();
         facts.tools = facts.lines("tools");
         facts.memory_mib = facts.lines("memory").iter().filter_map(|line| memory_mib(line)).min();
@@ -276,17 +273,15 @@ fn of_a_server(line: &str) -> Vec<String> {
     }
     let is_secret = |word: &str| options::find_option(word).is_some_and(ServerOption::is_secret);
     let mut is_value = false;
-    words
-        .into_iter()
-        .map(|word| {
-            let hidden = if is_value { "(redacted)" } else { word };
-            is_value = is_secret(word) && !word.contains('=');
-            match hidden.split_once('=') {
-                Some((name, _)) if is_secret(name) => format!("{name}=(redacted)"),
-                _ => hidden.to_owned(),
-            }
-        })
-        .collect()
+    let shown = words.into_iter().map(|word| {
+        let hidden = if is_value { "(redacted)" } else { word };
+        is_value = is_secret(word) && !word.contains('=');
+        match hidden.split_once('=') {
+            Some((name, _)) if is_secret(name) => format!("{name}=(redacted)"),
+            _ => hidden.to_owned(),
+        }
+    });
+    shown.collect()
 }
 
 #[cfg(test)]

@@ -345,16 +345,12 @@ fn secrets(job: &Job) -> String {
     let text = |secret: Option<&SecretString>| quote(secret.map(ExposeSecret::expose_secret).unwrap_or_default());
     let (key, libraries) = (text(job.api_key.as_ref()), text(job.environment.get(LIBRARIES)));
     let environment = quote(&environment(job));
-    let files = quote(
-        &job.downloads
-            .iter()
-            .map(|file| {
-                let sum = quote(file.sha256.as_deref().unwrap_or_default());
-                let (address, token, role) = (quote(&file.address), text(file.token.as_ref()), yes(file.is_model));
-                format!(" {} {address} {sum} {token} {}", path(&file.path), quote(role))
-            })
-            .collect::<String>(),
-    );
+    let files = job.downloads.iter().map(|file| {
+        let sum = quote(file.sha256.as_deref().unwrap_or_default());
+        let (address, token, role) = (quote(&file.address), text(file.token.as_ref()), yes(file.is_model));
+        format!(" {} {address} {sum} {token} {}", path(&file.path), quote(role))
+    });
+    let files = quote(&files.collect::<String>());
     format!(
         "DAMODEL_API_KEY={key}\nDAMODEL_LIBRARIES={libraries}\nDAMODEL_ENVIRONMENT={environment}\n\
          DAMODEL_FILES={files}\n# end"
@@ -364,11 +360,10 @@ fn secrets(job: &Job) -> String {
 /// Statements that export the server's variables. A few names belong to the shell and cannot be set.
 fn environment(job: &Job) -> String {
     let variables = job.environment.iter().filter(|(name, _)| is_name(name) && *name != LIBRARIES);
-    variables
-        .map(|(name, value)| {
-            format!("(eval '{name}=') 2>/dev/null && export {name}={}\n", quote(value.expose_secret()))
-        })
-        .collect()
+    let exports = variables.map(|(name, value)| {
+        format!("(eval '{name}=') 2>/dev/null && export {name}={}\n", quote(value.expose_secret()))
+    });
+    exports.collect()
 }
 
 /// The settings of a fetch, with the kind of its failure. The commands fill the folder `$provided` without questions,

@@ -517,14 +517,12 @@ fn snake_case(name: &str) -> String {
 
 /// A path. A step that is neither a name nor an index becomes a key with its JSON text.
 fn path(steps: &Value) -> Vec<PathPart> {
-    elements(steps)
-        .iter()
-        .map(|step| match (step.as_u64().map(usize::try_from), step.as_str()) {
-            (Some(Ok(index)), _) => PathPart::Index(index),
-            (_, Some(key)) => PathPart::Key(key.to_owned()),
-            _ => PathPart::Key(step.to_string()),
-        })
-        .collect()
+    let parts = elements(steps).iter().map(|step| match (step.as_u64().map(usize::try_from), step.as_str()) {
+        (Some(Ok(index)), _) => PathPart::Index(index),
+        (_, Some(key)) => PathPart::Key(key.to_owned()),
+        _ => PathPart::Key(step.to_string()),
+    });
+    parts.collect()
 }
 
 /// Moves a member out of an object: plans are large. Null if it is missing.
