@@ -18,6 +18,7 @@ mod shell;
 mod start;
 mod wire;
 
+pub(crate) use self::start::wants_gpu;
 pub use self::{
     facts::{Facts, PortHolder, Question, Toolkit, absolute},
     job::{Build, CompileSource, FileOrigin, Fingerprint, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
@@ -26,8 +27,5 @@ pub use self::{
     phase::Phase,
     program::{DRIVER, Verb, is_passable, program},
     report::{AdditionalFiles, Compile, Download, JobReport, Previous, Process},
-    start::{
-        Binary, CMAKE_WHERE_KNOWN, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree, is_processor,
-        wants_gpu,
-    },
+    start::{Binary, LoginLifetime, Prebuilt, Provided, Recipe, Start, Supply, Tree, is_processor},
 };

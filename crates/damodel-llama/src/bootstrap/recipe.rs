@@ -5,7 +5,8 @@ use super::{
         package::{self, short_hash},
         source,
     },
-    CMAKE_WHERE_KNOWN, Facts, FailureKind, Job, JobFailure, Recipe, Toolkit,
+    Facts, FailureKind, Job, JobFailure, Recipe, Toolkit,
+    start::CMAKE_WHERE_KNOWN,
 };
 
 /// The memory that a compiler needs at most, in MiB.

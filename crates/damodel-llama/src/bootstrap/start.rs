@@ -243,7 +243,7 @@ pub fn is_processor(gpu_name: Option<&str>) -> bool {
 }
 
 /// Whether specification, options and environment let the server use a GPU.
-pub fn wants_gpu(job: &Job) -> bool {
+pub(crate) fn wants_gpu(job: &Job) -> bool {
     if is_processor(job.gpu_name.as_deref()) {
         return false;
     }
@@ -325,7 +325,7 @@ pub(super) fn begin(start: &Start<'_>, settings: &mut ProgramSettings) {
 
 /// Settings that are given only if the source has the option. The web page, which is not used, would be downloaded. In
 /// a source without tools the server is one of the examples.
-pub const CMAKE_WHERE_KNOWN: &[&str] = &[
+pub(super) const CMAKE_WHERE_KNOWN: &[&str] = &[
     "LLAMA_CURL:LLAMA_CURL=OFF",
     "LLAMA_BUILD_UI:LLAMA_BUILD_UI=OFF",
     "LLAMA_USE_PREBUILT_UI:LLAMA_USE_PREBUILT_UI=OFF",
