@@ -276,14 +276,17 @@ pub(super) fn of(marker: &str) -> Vec<u32> {
 /// Kills them, and waits until all have exited.
 pub(super) fn end(marker: &str) {
     let begun = Instant::now();
+    let mut live = BTreeSet::new();
     loop {
-        // Repeated, because a process may have started another one meanwhile.
-        let live = of(marker);
+        // Repeated, because a process may have started another one meanwhile. One that exits has lost its mark before.
+        live.retain(|id| parent_of_live(*id).is_some());
+        let marked = of(marker);
+        live.extend(&marked);
         if live.is_empty() {
             return;
         }
-        for id in &live {
-            if let Ok(id) = i32::try_from(*id) {
+        for id in marked {
+            if let Ok(id) = i32::try_from(id) {
                 // It may have ended by itself.
                 let _ = kill(Pid::from_raw(id), Signal::SIGKILL);
             }
