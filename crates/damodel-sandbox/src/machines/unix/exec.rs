@@ -14,7 +14,7 @@ use std::{
     process::{ExitStatus, Stdio},
     sync::Arc,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -244,17 +244,29 @@ fn signal_of(name: &Sig) -> Option<Signal> {
 /// The variable that marks the processes of an instance.
 pub(super) const VARIABLE: &str = "SANDBOX_INSTANCE";
 
-/// How long the system may take to end killed processes.
-const DEADLINE: Duration = Duration::from_secs(5);
+/// How often killed processes are looked for, every 2 ms: for 5 s, and longer on a computer that stood still meanwhile.
+const LOOKS: usize = 2500;
+
+/// A running process. The system gives the id of an ended one to another, which began later.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Process {
+    id: u32,
+    /// In ticks since the computer's start.
+    begun: u64,
+}
 
 /// The ids of the running processes with this mark, in order.
 pub(super) fn of(marker: &str) -> Vec<u32> {
+    marked(marker).into_iter().map(|process| process.id).collect()
+}
+
+fn marked(marker: &str) -> BTreeSet<Process> {
     let entry = [VARIABLE.as_bytes(), b"=", marker.as_bytes()].concat();
-    let mut parents = Vec::new();
+    let mut processes = Vec::new();
     let mut own = BTreeSet::new();
     for id in ids() {
-        let Some(parent) = parent_of_live(id) else { continue };
-        parents.push((id, parent));
+        let Some((process, parent)) = running(id) else { continue };
+        processes.push((process, parent));
         let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
         if environment.split(|&byte| byte == 0).any(|variable| variable == entry) {
             own.insert(id);
@@ -262,41 +274,38 @@ pub(super) fn of(marker: &str) -> Vec<u32> {
     }
     loop {
         let before = own.len();
-        for (id, parent) in &parents {
+        for (process, parent) in &processes {
             if own.contains(parent) {
-                own.insert(*id);
+                own.insert(process.id);
             }
         }
         if own.len() == before {
-            return own.into_iter().collect();
+            processes.retain(|(process, _)| own.contains(&process.id));
+            return processes.into_iter().map(|(process, _)| process).collect();
         }
     }
 }
 
 /// Kills them, and waits until all have exited.
 pub(super) fn end(marker: &str) {
-    let begun = Instant::now();
     let mut live = BTreeSet::new();
-    loop {
+    for _ in 0..LOOKS {
         // Repeated, because a process may have started another one meanwhile. One that exits has lost its mark before.
-        live.retain(|id| parent_of_live(*id).is_some());
-        let marked = of(marker);
+        live.retain(is_running);
+        let marked = marked(marker);
         live.extend(&marked);
         if live.is_empty() {
             return;
         }
-        for id in marked {
-            if let Ok(id) = i32::try_from(id) {
+        for process in marked {
+            if let Ok(id) = i32::try_from(process.id) {
                 // It may have ended by itself.
                 let _ = kill(Pid::from_raw(id), Signal::SIGKILL);
             }
         }
-        if begun.elapsed() > DEADLINE {
-            tracing::error!(?live, "processes of an instance do not end");
-            return;
-        }
         thread::sleep(Duration::from_millis(2));
     }
+    tracing::error!(?live, "processes of an instance do not end");
 }
 
 fn ids() -> impl Iterator<Item = u32> {
@@ -304,13 +313,31 @@ fn ids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The parent of a process, unless it waits to be reaped.
-fn parent_of_live(id: u32) -> Option<u32> {
+fn is_running(process: &Process) -> bool {
+    running(process.id).is_some_and(|(other, _)| other == *process)
+}
+
+/// The process with this id and its parent, unless it waits to be reaped.
+fn running(id: u32) -> Option<(Process, u32)> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The name, in parentheses, may contain anything.
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut fields = rest.split(' ');
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    (!matches!(state, "X" | "Z")).then_some(parent)
+    // The 22nd of all (proc(5)).
+    let begun = fields.nth(17)?.parse().ok()?;
+    (!matches!(state, "X" | "Z")).then_some((Process { id, begun }, parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_process_with_the_id_of_an_ended_one_is_another() {
+        let (own, _) = running(std::process::id()).unwrap();
+        assert!(is_running(&own));
+        assert!(!is_running(&Process { begun: own.begun - 1, ..own }));
+    }
 }
