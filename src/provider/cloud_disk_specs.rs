@@ -20,13 +20,12 @@ use crate::{
 
 /// A specification of cloud disks (service API, Cloud disk specification).
 pub(super) static COLUMNS: &[Column] = &[
-    id("id", "id", "The specification's number, as text.").logged(),
-    whole("spec_id", "id", "The specification's number; disks take it as `spec_id`.").logged(),
-    text("spec_alias", "spec_alias", "The specification's name.").logged(),
-    flag("multiple_mounting", "multiple_mounting", "Whether several instances can mount one disk at the same time.")
-        .logged(),
-    whole("max_size_gib", "max_size_g", "The largest capacity of one disk in GiB.").logged(),
-    word("storage_class", "storage_class_type", storage_class, "`RBD`, `FS` or `S3`.").logged(),
+    id("id", "The specification's number, as text.").logged(),
+    whole("spec_id", "The specification's number; disks take it as `spec_id`.").of_field("id").logged(),
+    text("spec_alias", "The specification's name.").logged(),
+    flag("multiple_mounting", "Whether several instances can mount one disk at the same time.").logged(),
+    whole("max_size_gib", "The largest capacity of one disk in GiB.").of_field("max_size_g").logged(),
+    word("storage_class", storage_class, "`RBD`, `FS` or `S3`.").of_field("storage_class_type").logged(),
 ];
 
 /// `damodel_cloud_disk_specs`.

@@ -38,50 +38,51 @@ enum Kind {
     Word(fn(i64) -> String),
 }
 
-pub(super) const fn decimal(name: &'static str, field: &'static str, description: &'static str) -> Column {
-    Column::new(name, field, Kind::Decimal, description)
+pub(super) const fn decimal(name: &'static str, description: &'static str) -> Column {
+    Column::new(name, Kind::Decimal, description)
 }
 
-pub(super) const fn flag(name: &'static str, field: &'static str, description: &'static str) -> Column {
-    Column::new(name, field, Kind::Flag, description)
+pub(super) const fn flag(name: &'static str, description: &'static str) -> Column {
+    Column::new(name, Kind::Flag, description)
 }
 
-pub(super) const fn id(name: &'static str, field: &'static str, description: &'static str) -> Column {
-    Column::new(name, field, Kind::Id, description)
+pub(super) const fn id(name: &'static str, description: &'static str) -> Column {
+    Column::new(name, Kind::Id, description)
 }
 
-pub(super) const fn is_positive(name: &'static str, field: &'static str, description: &'static str) -> Column {
-    Column::new(name, field, Kind::IsPositive, description)
+pub(super) const fn is_positive(name: &'static str, description: &'static str) -> Column {
+    Column::new(name, Kind::IsPositive, description)
 }
 
-pub(super) const fn text(name: &'static str, field: &'static str, description: &'static str) -> Column {
-    Column::new(name, field, Kind::Text, description)
+pub(super) const fn text(name: &'static str, description: &'static str) -> Column {
+    Column::new(name, Kind::Text, description)
 }
 
-pub(super) const fn texts(name: &'static str, field: &'static str, description: &'static str) -> Column {
-    Column::new(name, field, Kind::Texts, description)
+pub(super) const fn texts(name: &'static str, description: &'static str) -> Column {
+    Column::new(name, Kind::Texts, description)
 }
 
-pub(super) const fn moment(name: &'static str, field: &'static str, description: &'static str) -> Column {
-    Column::new(name, field, Kind::Time, description)
+pub(super) const fn moment(name: &'static str, description: &'static str) -> Column {
+    Column::new(name, Kind::Time, description)
 }
 
-pub(super) const fn whole(name: &'static str, field: &'static str, description: &'static str) -> Column {
-    Column::new(name, field, Kind::Whole, description)
+pub(super) const fn whole(name: &'static str, description: &'static str) -> Column {
+    Column::new(name, Kind::Whole, description)
 }
 
-pub(super) const fn word(
-    name: &'static str,
-    field: &'static str,
-    of: fn(i64) -> String,
-    description: &'static str,
-) -> Column {
-    Column::new(name, field, Kind::Word(of), description)
+pub(super) const fn word(name: &'static str, of: fn(i64) -> String, description: &'static str) -> Column {
+    Column::new(name, Kind::Word(of), description)
 }
 
 impl Column {
-    const fn new(name: &'static str, field: &'static str, kind: Kind, description: &'static str) -> Self {
-        Self { name, field, kind, description, is_logged: false }
+    const fn new(name: &'static str, kind: Kind, description: &'static str) -> Self {
+        Self { name, field: name, kind, description, is_logged: false }
+    }
+
+    /// Reads a field that does not have the attribute's name.
+    pub(super) const fn of_field(mut self, field: &'static str) -> Self {
+        self.field = field;
+        self
     }
 
     /// Allows the field's value in logs.
@@ -150,14 +151,14 @@ mod tests {
 
     /// What makes no sense for the kind is null, never an error.
     #[rstest]
-    #[case::decimal(decimal("a", "f", ""), json!("1.50"), Value::Number("1.5".parse().unwrap()))]
-    #[case::flag(flag("a", "f", ""), json!(1), true.into())]
-    #[case::id(id("a", "f", ""), json!(7.0), "7".into())]
-    #[case::is_positive(is_positive("a", "f", ""), json!("3"), true.into())]
-    #[case::text(text("a", "f", ""), json!(3), "3".into())]
-    #[case::time(moment("a", "f", ""), json!(1_700_000_000), "2023-11-14T22:13:20Z".into())]
-    #[case::whole(whole("a", "f", ""), json!("3"), 3.into())]
-    #[case::word(word("a", "f", crate::provider::words::storage_class, ""), json!(9), "unknown(9)".into())]
+    #[case::decimal(decimal("a", "").of_field("f"), json!("1.50"), Value::Number("1.5".parse().unwrap()))]
+    #[case::flag(flag("a", "").of_field("f"), json!(1), true.into())]
+    #[case::id(id("a", "").of_field("f"), json!(7.0), "7".into())]
+    #[case::is_positive(is_positive("a", "").of_field("f"), json!("3"), true.into())]
+    #[case::text(text("a", "").of_field("f"), json!(3), "3".into())]
+    #[case::time(moment("a", "").of_field("f"), json!(1_700_000_000), "2023-11-14T22:13:20Z".into())]
+    #[case::whole(whole("a", "").of_field("f"), json!("3"), 3.into())]
+    #[case::word(word("a", crate::provider::words::storage_class, "").of_field("f"), json!(9), "unknown(9)".into())]
     fn a_column_is_read_leniently(#[case] column: Column, #[case] sent: Json, #[case] read: Value) {
         assert_eq!(row(&[column], &json!({ "f": sent })).attribute("a"), &read);
         for absent in [json!({}), json!({ "f": null }), json!({ "f": "" }), json!({ "f": {} }), json!([])] {
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_list_is_never_null() {
-        let read = |sent: Json| row(&[texts("a", "f", "")], &sent).attribute("a").clone();
+        let read = |sent: Json| row(&[texts("a", "").of_field("f")], &sent).attribute("a").clone();
         assert_eq!(read(json!({ "f": ["x", 1, null] })), Value::List(vec!["x".into(), "1".into()]));
         assert_eq!(read(json!({})), Value::List(vec![]));
     }

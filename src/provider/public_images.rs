@@ -16,19 +16,20 @@ use crate::{
 
 /// A public image (service API, Public image).
 pub(super) static COLUMNS: &[Column] = &[
-    id("id", "id", "The image's number, as text.").logged(),
-    whole("image_id", "id", "The image's number; an instance takes it as `image_id` with `image_type = \"public\"`.")
+    id("id", "The image's number, as text.").logged(),
+    whole("image_id", "The image's number; an instance takes it as `image_id` with `image_type = \"public\"`.")
+        .of_field("id")
         .logged(),
-    text("name", "name", "The display name.").logged(),
-    text("image_url", "image_url", "The full address; an instance takes it as `image`."),
-    text("description", "description", "The image's description."),
-    texts("softwares", "softwares", "The installed software."),
-    texts("labels", "labels", "The image's labels."),
-    text("size", "size", "The size, as the service shows it."),
-    text("document_url", "document_url", "The address of its documentation."),
-    text("icon", "icon", "The address of its icon."),
-    moment("create_time", "create_time", "When it was created (RFC 3339, UTC).").logged(),
-    moment("update_time", "update_time", "When it was last changed (RFC 3339, UTC)."),
+    text("name", "The display name.").logged(),
+    text("image_url", "The full address; an instance takes it as `image`."),
+    text("description", "The image's description."),
+    texts("softwares", "The installed software."),
+    texts("labels", "The image's labels."),
+    text("size", "The size, as the service shows it."),
+    text("document_url", "The address of its documentation."),
+    text("icon", "The address of its icon."),
+    moment("create_time", "When it was created (RFC 3339, UTC).").logged(),
+    moment("update_time", "When it was last changed (RFC 3339, UTC)."),
 ];
 
 /// `damodel_public_images`.

@@ -35,37 +35,28 @@ pub(super) type Resource = lifecycle::Resource<CloudDisk>;
 
 /// A cloud disk of a list (service API, Cloud disk).
 pub(super) static COLUMNS: &[Column] = &[
-    id("id", "id", "The disk's database number, as text.").logged(),
-    whole("disk_id", "id", "The disk's database number; an instance takes it as `disk_id`.").logged(),
-    text("uid", "uid", "The disk's UID.").logged(),
-    text("name", "name", "The disk's name.").logged(),
-    whole("size_gb", "size_gb", "The capacity in GB.").logged(),
+    id("id", "The disk's database number, as text.").logged(),
+    whole("disk_id", "The disk's database number; an instance takes it as `disk_id`.").of_field("id").logged(),
+    text("uid", "The disk's UID.").logged(),
+    text("name", "The disk's name.").logged(),
+    whole("size_gb", "The capacity in GB.").logged(),
     word(
-        "status",
         "status",
         disk_status,
         "`starting`, `available`, `mounting`, `unmounting`, `releasing`, `mounted`, `released` or `in_arrears`.",
     )
     .logged(),
-    whole("spec_id", "spec_id", "The cloud disk specification.").logged(),
-    text("spec_type", "spec_type", "The specification's name.").logged(),
-    word("storage_class", "storage_class_type", storage_class, "`RBD`, `FS` or `S3`.").logged(),
-    flag("multiple_mounting", "multiple_mounting", "Whether several instances can mount it at the same time.").logged(),
-    text("mount_path", "mount_path", "Where the disk is mounted by default.").logged(),
-    texts(
-        "binding_instances",
-        "binding_instances",
-        "The mounts on instances, each a JSON document as the service reports it.",
-    ),
-    texts(
-        "binding_clusters",
-        "binding_clusters",
-        "The mounts on clusters, each a JSON document as the service reports it.",
-    ),
-    flag("release_with_instance", "release_with_instance", "Whether the disk is released with its instance.").logged(),
-    flag("release_with_cluster", "release_with_cluster", "Whether the disk is released with its cluster."),
-    moment("create_time", "create_time", "When it was created (RFC 3339, UTC).").logged(),
-    moment("stop_time", "stop_time", "When it stopped (RFC 3339, UTC).").logged(),
+    whole("spec_id", "The cloud disk specification.").logged(),
+    text("spec_type", "The specification's name.").logged(),
+    word("storage_class", storage_class, "`RBD`, `FS` or `S3`.").of_field("storage_class_type").logged(),
+    flag("multiple_mounting", "Whether several instances can mount it at the same time.").logged(),
+    text("mount_path", "Where the disk is mounted by default.").logged(),
+    texts("binding_instances", "The mounts on instances, each a JSON document as the service reports it."),
+    texts("binding_clusters", "The mounts on clusters, each a JSON document as the service reports it."),
+    flag("release_with_instance", "Whether the disk is released with its instance.").logged(),
+    flag("release_with_cluster", "Whether the disk is released with its cluster."),
+    moment("create_time", "When it was created (RFC 3339, UTC).").logged(),
+    moment("stop_time", "When it stopped (RFC 3339, UTC).").logged(),
 ];
 
 fn schema() -> Schema {

@@ -31,24 +31,20 @@ pub(super) type Resource = lifecycle::Resource<PrivateImage>;
 
 /// A private image of a list (service API, Private image).
 pub(super) static COLUMNS: &[Column] = &[
-    whole(
-        "image_id",
-        "image_id",
-        "The image's number; an instance takes it as `image_id` with `image_type = \"private\"`.",
-    )
-    .logged(),
-    text("image_uuid", "image_uuid", "The image's UUID.").logged(),
-    text("name", "image_name", "The image's name.").logged(),
-    text("image_tag", "image_tag", "The full address; an instance takes it as `image`.").logged(),
-    word("status", "image_status", image_status, "`creating` or `ready`.").logged(),
-    whole("push_progress", "push_progress", "How far the image is pushed, 0 to 100.").logged(),
-    decimal("image_size", "image_size", "The size, as the service reports it."),
-    text("original_image", "original_image", "The image that the instance used.").logged(),
-    text("region", "region", "The image's region.").logged(),
-    moment("create_time", "create_time", "When it was created (RFC 3339, UTC).").logged(),
-    moment("updated_at", "updated_at", "When it was last changed (RFC 3339, UTC).").logged(),
-    whole("upperdir_files", "upperdir_files", "How many files the instance's writable layer had."),
-    whole("upperdir_bytes", "upperdir_bytes", "How many bytes the instance's writable layer had."),
+    whole("image_id", "The image's number; an instance takes it as `image_id` with `image_type = \"private\"`.")
+        .logged(),
+    text("image_uuid", "The image's UUID.").logged(),
+    text("name", "The image's name.").of_field("image_name").logged(),
+    text("image_tag", "The full address; an instance takes it as `image`.").logged(),
+    word("status", image_status, "`creating` or `ready`.").of_field("image_status").logged(),
+    whole("push_progress", "How far the image is pushed, 0 to 100.").logged(),
+    decimal("image_size", "The size, as the service reports it."),
+    text("original_image", "The image that the instance used.").logged(),
+    text("region", "The image's region.").logged(),
+    moment("create_time", "When it was created (RFC 3339, UTC).").logged(),
+    moment("updated_at", "When it was last changed (RFC 3339, UTC).").logged(),
+    whole("upperdir_files", "How many files the instance's writable layer had."),
+    whole("upperdir_bytes", "How many bytes the instance's writable layer had."),
 ];
 
 fn schema() -> Schema {

@@ -24,76 +24,50 @@ use crate::framework::{
 
 /// A specification (service API, Instance specification). Its region is that of the query.
 pub(super) static COLUMNS: &[Column] = &[
-    whole("spec_id", "spec_id", "The specification's number.").logged(),
-    text("spec_type", "spec_type", "The specification's code.").logged(),
-    text("region", "region", "The specification's region.").logged(),
-    text("capacity_type", "capacity_type", "`ondemand` or `spot`.").logged(),
-    text("gpu_name", "gpu_name", "The GPU model; for a CPU specification, possibly a CPU identifier.").logged(),
-    whole("gpu_mem_mb", "gpu_mem", "The memory of a GPU in MB.").logged(),
-    whole("max_gpu_count", "max_gpu_count", "How many GPUs one instance can have now; 0 when sold out.").logged(),
-    is_positive("available", "max_gpu_count", "Whether an instance can be created now."),
-    whole("cpu_per_gpu", "cpu_per_gpu", "CPU cores for each GPU."),
-    whole("mem_per_gpu_gb", "mem_per_gpu", "Memory for each GPU in GB."),
-    whole("sys_disk_size_gb", "sys_disk_size", "The system disk in GB."),
-    whole("data_disk_size_gb", "data_disk_size", "The local data disk in GB.").logged(),
-    whole("data_disk_expand_quota_gb", "data_disk_expand_quota", "How many GB can be added to the local data disk."),
-    text("highest_cuda", "highest_cuda", "The highest CUDA version that is supported.").logged(),
-    flag("support_ib_network", "support_ib_network", "Whether the specification has an IB network."),
-    decimal("hourly_price", "hourly_price", "The price of a GPU for an hour."),
-    decimal("daily_price", "daily_price", "The price of a GPU for a day."),
-    decimal("monthly_price", "monthly_price", "The price of a GPU for a month."),
-    decimal(
-        "hourly_data_disk_price",
-        "hourly_data_disk_price",
-        "The price of a GB of additional local data disk for an hour.",
-    ),
-    decimal(
-        "daily_data_disk_price",
-        "daily_data_disk_price",
-        "The price of a GB of additional local data disk for a day.",
-    ),
-    decimal(
-        "monthly_data_disk_price",
-        "monthly_data_disk_price",
-        "The price of a GB of additional local data disk for a month.",
-    ),
-    decimal(
-        "hourly_discount",
-        "hourly_discount",
-        "The discount on an hour, as the service reports it; it is not applied to the prices.",
-    ),
+    whole("spec_id", "The specification's number.").logged(),
+    text("spec_type", "The specification's code.").logged(),
+    text("region", "The specification's region.").logged(),
+    text("capacity_type", "`ondemand` or `spot`.").logged(),
+    text("gpu_name", "The GPU model; for a CPU specification, possibly a CPU identifier.").logged(),
+    whole("gpu_mem_mb", "The memory of a GPU in MB.").of_field("gpu_mem").logged(),
+    whole("max_gpu_count", "How many GPUs one instance can have now; 0 when sold out.").logged(),
+    is_positive("available", "Whether an instance can be created now.").of_field("max_gpu_count"),
+    whole("cpu_per_gpu", "CPU cores for each GPU."),
+    whole("mem_per_gpu_gb", "Memory for each GPU in GB.").of_field("mem_per_gpu"),
+    whole("sys_disk_size_gb", "The system disk in GB.").of_field("sys_disk_size"),
+    whole("data_disk_size_gb", "The local data disk in GB.").of_field("data_disk_size").logged(),
+    whole("data_disk_expand_quota_gb", "How many GB can be added to the local data disk.")
+        .of_field("data_disk_expand_quota"),
+    text("highest_cuda", "The highest CUDA version that is supported.").logged(),
+    flag("support_ib_network", "Whether the specification has an IB network."),
+    decimal("hourly_price", "The price of a GPU for an hour."),
+    decimal("daily_price", "The price of a GPU for a day."),
+    decimal("monthly_price", "The price of a GPU for a month."),
+    decimal("hourly_data_disk_price", "The price of a GB of additional local data disk for an hour."),
+    decimal("daily_data_disk_price", "The price of a GB of additional local data disk for a day."),
+    decimal("monthly_data_disk_price", "The price of a GB of additional local data disk for a month."),
+    decimal("hourly_discount", "The discount on an hour, as the service reports it; it is not applied to the prices."),
     word(
-        "hourly_discount_status",
         "hourly_discount_status",
         discount_status,
         "The status of the discount on an hour: `none`, `voided`, `not_yet_effective`, `expired`, `effective` or \
          `effective_with_next`.",
     ),
-    decimal(
-        "daily_discount",
-        "daily_discount",
-        "The discount on a day, as the service reports it; it is not applied to the prices.",
-    ),
+    decimal("daily_discount", "The discount on a day, as the service reports it; it is not applied to the prices."),
     word(
-        "daily_discount_status",
         "daily_discount_status",
         discount_status,
         "The status of the discount on a day: `none`, `voided`, `not_yet_effective`, `expired`, `effective` or \
          `effective_with_next`.",
     ),
-    decimal(
-        "monthly_discount",
-        "monthly_discount",
-        "The discount on a month, as the service reports it; it is not applied to the prices.",
-    ),
+    decimal("monthly_discount", "The discount on a month, as the service reports it; it is not applied to the prices."),
     word(
-        "monthly_discount_status",
         "monthly_discount_status",
         discount_status,
         "The status of the discount on a month: `none`, `voided`, `not_yet_effective`, `expired`, `effective` or \
          `effective_with_next`.",
     ),
-    flag("rush_sale", "rush_sale_status", "Whether this is a rush-sale specification."),
+    flag("rush_sale", "Whether this is a rush-sale specification.").of_field("rush_sale_status"),
 ];
 
 /// `damodel_specs`.
