@@ -168,4 +168,9 @@ impl ServiceRefusal {
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(Code::InvalidParameter, message)
     }
+
+    /// The account has no instance of this uid.
+    pub(super) fn no_instance(uid: &str) -> Self {
+        Self::new(Code::InstanceNotExistOrNoPrivilege, format!("the instance {uid:?} does not exist"))
+    }
 }

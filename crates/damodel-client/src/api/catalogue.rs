@@ -102,13 +102,9 @@ impl Client {
         filter: &PublicImageFilter,
         context: &Context,
     ) -> Result<Listing<WithJson<PublicImage>>, Error> {
-        let mut request = Request::new(Endpoint::PublicImageList);
-        if let Some(label) = &filter.label {
-            request = request.query("label", label);
-        }
-        if let Some(name) = &filter.name {
-            request = request.query("name", name);
-        }
+        let request = Request::new(Endpoint::PublicImageList)
+            .query_if("label", filter.label.as_ref())
+            .query_if("name", filter.name.as_ref());
         whole(self, context, &request).await
     }
 }

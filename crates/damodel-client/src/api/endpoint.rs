@@ -177,6 +177,12 @@ impl Request {
         self
     }
 
+    /// The same with a parameter, if it has a value.
+    pub(super) fn query_if(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
+        self.query.extend(value.map(|value| (name, value.to_string())));
+        self
+    }
+
     pub(crate) fn body(mut self, body: &Value) -> Self {
         self.body = Some(Bytes::from(body.to_string()));
         self

@@ -10,7 +10,7 @@ use super::{
     context::Context,
     endpoint::{Endpoint, Request},
     envelope::Answer,
-    error::{Error, UnreadAnswer},
+    error::Error,
     lenient::{Elements, Lenient as _, members},
     listing::Listing,
     records::{Record, read},
@@ -53,15 +53,31 @@ pub(super) async fn paged<T: Record>(
     request: &Request,
     retry: Retry,
 ) -> Result<Listing<T>, Error> {
+    let list = List { client, context, request, retry };
     let mut tries = 1;
     loop {
         let mut pages = Pages::<T>::default();
-        pages.collect(client, context, request, retry).await?;
+        pages.collect(&list).await?;
         note_skipped(request, pages.unread.len());
         if !pages.moved || tries == TRIES || context.sleep(PAUSE * tries).await.is_err() {
             return Ok(pages.into_listing());
         }
         tries += 1;
+    }
+}
+
+/// The list that is read, and with what.
+struct List<'a> {
+    client: &'a Client,
+    context: &'a Context,
+    request: &'a Request,
+    retry: Retry,
+}
+
+impl List<'_> {
+    async fn page(&self, number: usize, size: usize, retry: Retry) -> Result<Answer, Error> {
+        let request = self.request.clone().query("page", number).query("page_size", size);
+        self.client.read(self.context, &request, retry).await
     }
 }
 
@@ -79,14 +95,8 @@ impl<T: Record> Default for Pages<T> {
 }
 
 impl<T: Record> Pages<T> {
-    async fn collect(
-        &mut self,
-        client: &Client,
-        context: &Context,
-        request: &Request,
-        retry: Retry,
-    ) -> Result<(), Error> {
-        let mut size = match self.ask_for_all(client, context, request, retry).await? {
+    async fn collect(&mut self, list: &List<'_>) -> Result<(), Error> {
+        let mut size = match self.ask_for_all(list).await? {
             Some(size) if self.is_over(size) => return Ok(()),
             Some(size) => size,
             None => 0,
@@ -95,11 +105,11 @@ impl<T: Record> Pages<T> {
         if size < PAGE_SIZE {
             // The service treats 0 as its default or as none: it may return more if more is requested.
             self.unread.clear();
-            size = self.add(ask(client, context, request, retry, 1, PAGE_SIZE).await?, request).await?;
+            size = self.add(list.page(1, PAGE_SIZE, list.retry).await?, list.request).await?;
         }
         while !self.is_over(size) {
             let (records, unread) = (self.records.len(), self.unread.len());
-            self.add(ask(client, context, request, retry, number, size).await?, request).await?;
+            self.add(list.page(number, size, list.retry).await?, list.request).await?;
             if self.records.len() == records && (self.total.is_none() || self.unread.len() == unread) {
                 // Unreadable records of a page that repeats another one are not counted again.
                 self.unread.truncate(unread);
@@ -111,22 +121,16 @@ impl<T: Record> Pages<T> {
     }
 
     /// Asks for the whole list at once; `None` if it is too long for one answer. That is not tried again then.
-    async fn ask_for_all(
-        &mut self,
-        client: &Client,
-        context: &Context,
-        request: &Request,
-        retry: Retry,
-    ) -> Result<Option<usize>, Error> {
-        if client.lists_in_pages().load(Ordering::Relaxed) {
+    async fn ask_for_all(&mut self, list: &List<'_>) -> Result<Option<usize>, Error> {
+        if list.client.lists_in_pages().load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let retry = if retry == Retry::Never { retry } else { Retry::UnlessTooMuch };
-        match ask(client, context, request, retry, 1, 0).await {
-            Ok(answer) => self.add(answer, request).await.map(Some),
+        let retry = if list.retry == Retry::Never { list.retry } else { Retry::UnlessTooMuch };
+        match list.page(1, 0, retry).await {
+            Ok(answer) => self.add(answer, list.request).await.map(Some),
             Err(error) if error.is_too_much() => {
-                tracing::info!(endpoint = %request.endpoint, %error, "lists are read in pages from now on");
-                client.lists_in_pages().store(true, Ordering::Relaxed);
+                tracing::info!(endpoint = %list.request.endpoint, %error, "lists are read in pages from now on");
+                list.client.lists_in_pages().store(true, Ordering::Relaxed);
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -169,18 +173,6 @@ impl<T: Record> Pages<T> {
     }
 }
 
-async fn ask(
-    client: &Client,
-    context: &Context,
-    request: &Request,
-    retry: Retry,
-    page: usize,
-    page_size: usize,
-) -> Result<Answer, Error> {
-    let request = request.clone().query("page", page).query("page_size", page_size);
-    client.read(context, &request, retry).await
-}
-
 /// The records of one answer, from a paged object or an array, and the names of those that cannot be read.
 struct Page<T> {
     total: Option<i64>,
@@ -216,13 +208,7 @@ impl<T: Record> Page<T> {
                 Ok(page)
             }
             None if total == Some(0) => Ok(Self { total, records: Vec::new(), unread: Vec::new() }),
-            None => Err(Error::Undecodable(Box::new(UnreadAnswer {
-                endpoint,
-                status: 200,
-                reason: "the result is not a list".to_owned(),
-                ids: answer.ids.clone(),
-                retry_after: None,
-            }))),
+            None => Err(Error::undecodable(endpoint, "the result is not a list", answer.ids.clone())),
         }
     }
 }

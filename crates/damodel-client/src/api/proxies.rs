@@ -4,7 +4,10 @@ use std::{fmt, net::IpAddr};
 
 use url::{Host, Url};
 
-use crate::api::{error::Cause, settings::is_loopback};
+use crate::api::{
+    error::{Cause, ThroughProxy, WithoutProxy},
+    settings::is_loopback,
+};
 
 /// The variables of proxies for addresses with https; the first that is set counts.
 const HTTPS: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
@@ -64,8 +67,8 @@ impl Proxies {
         let proxy = error.url().and_then(|url| self.of(url)).map(|proxy| (proxy.variable, proxy.address.is_some()));
         let error = error.without_url();
         match proxy {
-            Some((variable, true)) => Cause::through_proxy(variable, error),
-            Some((variable, false)) => Cause::without_proxy(variable, error),
+            Some((variable, true)) => Cause::new(ThroughProxy { variable, source: error }),
+            Some((variable, false)) => Cause::new(WithoutProxy { variable, source: error }),
             None => Cause::new(error),
         }
     }

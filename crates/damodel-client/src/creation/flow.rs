@@ -17,8 +17,7 @@ use super::{
 };
 use crate::api::{
     AccountFingerprints, Client, Code, Context, Creation, Ended, Error, Freshness, GRACE, HeldElsewhere, Listing,
-    Missing, Object, Record as _, Refusal, Request, RequestIds, Stage, Task, UnreadAnswer, Unsettled, is_same_name,
-    read, retry,
+    Missing, Object, Record as _, Refusal, Request, RequestIds, Stage, Task, Unsettled, is_same_name, read, retry,
 };
 
 /// Creates one object exactly once, with the first of these requests that the service accepts: see [`Accepted`].
@@ -763,13 +762,7 @@ impl<C: Creation> Flow<C> {
                 return Ok(listing);
             }
         }
-        Err(Error::Undecodable(Box::new(UnreadAnswer {
-            endpoint: C::Object::LIST,
-            status: 200,
-            reason: "the list is incomplete".to_owned(),
-            ids: RequestIds::default(),
-            retry_after: None,
-        })))
+        Err(Error::undecodable(C::Object::LIST, "the list is incomplete", RequestIds::default()))
     }
 
     /// The error of a create that a record stops.

@@ -118,6 +118,12 @@ impl CallContext<'_> {
     }
 }
 
+/// A field with the new name of an object.
+pub(super) fn required_name(fields: &mut Fields, field: &str) -> Result<String, ServiceRefusal> {
+    let name = fields.required_string(field)?;
+    name_problem(&name).map_or(Ok(name), |problem| Err(fields.invalid(field, problem)))
+}
+
 /// The problem with an object's name, if any. The document calls a name "malformed" without a rule; here it has 1 to
 /// 128 characters, no control characters and no white space at its ends.
 pub(super) fn name_problem(name: &str) -> Option<&'static str> {

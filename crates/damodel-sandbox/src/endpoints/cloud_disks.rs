@@ -10,7 +10,7 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::call::{CallContext, Endpoint, EndpointInput, name_problem};
+use super::call::{CallContext, Endpoint, EndpointInput, name_problem, required_name};
 use crate::{
     form::{DiskRefusal, Form, ReleasedDisks, Resize},
     ledger::{LedgerObject, LifeKind},
@@ -232,10 +232,7 @@ pub(super) const RELEASE: Endpoint = Endpoint {
 
 fn rename(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Value, ServiceRefusal> {
     let (id, mut fields) = addressed(context, input)?;
-    let name = fields.required_string("name")?;
-    if let Some(problem) = name_problem(&name) {
-        return Err(fields.invalid("name", problem));
-    }
+    let name = required_name(&mut fields, "name")?;
     fields.finish()?;
 
     let disk = disk(context, id)?;

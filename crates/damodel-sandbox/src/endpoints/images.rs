@@ -6,7 +6,7 @@
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::call::{CallContext, Endpoint, EndpointInput, name_problem};
+use super::call::{CallContext, Endpoint, EndpointInput, required_name};
 use crate::{
     form::Uploading,
     ledger::{LedgerObject, LifeKind},
@@ -103,10 +103,7 @@ fn handle(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
     input.no_query()?;
     let mut fields = input.fields()?;
     let uid = fields.required_string("instance_uid")?;
-    let name = fields.required_string("image_name")?;
-    if let Some(problem) = name_problem(&name) {
-        return Err(fields.invalid("image_name", problem));
-    }
+    let name = required_name(&mut fields, "image_name")?;
     fields.finish()?;
 
     let instance = operable(context, &uid)?;
@@ -125,10 +122,7 @@ fn operable(context: &mut CallContext<'_>, uid: &str) -> Result<Instance, Servic
         Some(instance) if !instance.is_released() => {
             Err(ServiceRefusal::invalid(format!("instance_uid: instance {uid:?} is {}, not Running", instance.status)))
         }
-        Some(_) | None => Err(ServiceRefusal::new(
-            Code::InstanceNotExistOrNoPrivilege,
-            format!("the instance {uid:?} does not exist"),
-        )),
+        Some(_) | None => Err(ServiceRefusal::no_instance(uid)),
     }
 }
 
@@ -207,10 +201,7 @@ fn rename(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
     input.no_query()?;
     let mut fields = input.fields()?;
     let id = fields.required_integer("image_id")?;
-    let name = fields.required_string("image_name")?;
-    if let Some(problem) = name_problem(&name) {
-        return Err(fields.invalid("image_name", problem));
-    }
+    let name = required_name(&mut fields, "image_name")?;
     fields.finish()?;
 
     find(context, id)?;

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use super::call::{CallContext, Endpoint, EndpointInput, name_problem};
+use super::call::{CallContext, Endpoint, EndpointInput, required_name};
 use crate::{
     form::{Form, Released},
     ledger::{LedgerObject, LifeKind},
@@ -68,10 +68,7 @@ fn detail(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
             let record: Map<String, Value> = detail_record(&instance, &context.world.disks, context.form);
             Ok(Value::Object(record))
         }
-        None => Err(ServiceRefusal::new(
-            Code::InstanceNotExistOrNoPrivilege,
-            format!("the instance {uid:?} does not exist"),
-        )),
+        None => Err(ServiceRefusal::no_instance(&uid)),
     }
 }
 
@@ -200,20 +197,12 @@ fn handle(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<Va
     input.no_query()?;
     let mut fields = input.fields()?;
     let uid = fields.required_string("instance_uid")?;
-    let name = fields.required_string("name")?;
-    if let Some(problem) = name_problem(&name) {
-        return Err(fields.invalid("name", problem));
-    }
+    let name = required_name(&mut fields, "name")?;
     fields.finish()?;
 
     match context.world.instance_mut(context.account, &uid) {
         Some(instance) if !instance.is_released() => instance.alias.clone_from(&name),
-        Some(_) | None => {
-            return Err(ServiceRefusal::new(
-                Code::InstanceNotExistOrNoPrivilege,
-                format!("the instance {uid:?} does not exist"),
-            ));
-        }
+        Some(_) | None => return Err(ServiceRefusal::no_instance(&uid)),
     }
     context.world.record(context.now_ms, LedgerObject::Instance, LifeKind::Renamed, &uid, &name, context.account);
     Ok(Value::Null)
@@ -233,10 +222,7 @@ fn release(context: &mut CallContext<'_>, input: &EndpointInput<'_>) -> Result<V
 
     let (now_ms, at_ms) = (context.now_ms, context.now_ms.saturating_add(context.tempo.release_ms));
     let Some(instance) = context.world.instance_mut(context.account, &uid) else {
-        return Err(ServiceRefusal::new(
-            Code::InstanceNotExistOrNoPrivilege,
-            format!("the instance {uid:?} does not exist"),
-        ));
+        return Err(ServiceRefusal::no_instance(&uid));
     };
     if instance.is_released() || instance.is_releasing() {
         return Err(ServiceRefusal::new(

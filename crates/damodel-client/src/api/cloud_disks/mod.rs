@@ -64,22 +64,12 @@ impl Objects<CloudDisk> {
     /// # Errors
     /// Those of a read.
     pub async fn list(&self, filter: &CloudDiskFilter, context: &Context) -> Result<Listing<CloudDisk>, Error> {
-        let mut request = Request::new(Endpoint::CloudDiskList);
-        if let Some(text) = &filter.name_or_uid {
-            request = request.query("name_or_uid", text);
-        }
-        if let Some(status) = filter.status {
-            request = request.query("status", status);
-        }
-        if !filter.spec_types.is_empty() {
-            request = request.query("spec_types", comma_separated(&filter.spec_types));
-        }
-        if let Some(cluster) = filter.cluster_id {
-            request = request.query("cluster_id", cluster);
-        }
-        if let Some(supported) = filter.support_ib_network {
-            request = request.query("support_ib_network", i64::from(supported));
-        }
+        let request = Request::new(Endpoint::CloudDiskList)
+            .query_if("name_or_uid", filter.name_or_uid.as_ref())
+            .query_if("status", filter.status)
+            .query_if("spec_types", comma_separated(&filter.spec_types))
+            .query_if("cluster_id", filter.cluster_id)
+            .query_if("support_ib_network", filter.support_ib_network.map(i64::from));
         paged(&self.client, context, &request, Retry::AsConfigured).await
     }
 
@@ -119,16 +109,10 @@ impl Objects<CloudDisk> {
         filter: &CloudDiskSpecFilter,
         context: &Context,
     ) -> Result<Listing<WithJson<CloudDiskSpec>>, Error> {
-        let mut request = Request::new(Endpoint::CloudDiskSpecList);
-        if let Some(name) = &filter.spec_alias {
-            request = request.query("spec_alias", name);
-        }
-        if !filter.spec_types.is_empty() {
-            request = request.query("spec_types", comma_separated(&filter.spec_types));
-        }
-        if let Some(allowed) = filter.support_ib_network {
-            request = request.query("support_ib_network", i64::from(allowed));
-        }
+        let request = Request::new(Endpoint::CloudDiskSpecList)
+            .query_if("spec_alias", filter.spec_alias.as_ref())
+            .query_if("spec_types", comma_separated(&filter.spec_types))
+            .query_if("support_ib_network", filter.support_ib_network.map(i64::from));
         let listing = whole(&self.client, context, &request).await?;
         if listing.complete {
             return Ok(listing);
@@ -205,9 +189,10 @@ impl Object for CloudDisk {
     }
 }
 
-fn comma_separated(numbers: &[i64]) -> String {
+/// The numbers as a parameter; without numbers there is none.
+fn comma_separated(numbers: &[i64]) -> Option<String> {
     let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
-    numbers.join(",")
+    (!numbers.is_empty()).then(|| numbers.join(","))
 }
 
 /// The configured cloud disk. A field that is `None` is not sent.

@@ -115,6 +115,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// An answer with the status 200 that is not what was asked for.
+    pub(crate) fn undecodable(endpoint: Endpoint, reason: &str, ids: RequestIds) -> Self {
+        let reason = reason.to_owned();
+        Self::Undecodable(Box::new(UnreadAnswer { endpoint, status: 200, reason, ids, retry_after: None }))
+    }
+
     /// Whether the service refused the token: 100006, or a 401 without a code. The chat endpoint has another
     /// credential.
     #[must_use]
@@ -421,16 +427,6 @@ impl Cause {
         Self(Arc::from(error.into()))
     }
 
-    /// An error of a request that went through the proxy of an environment variable.
-    pub(super) fn through_proxy(variable: &'static str, source: reqwest::Error) -> Self {
-        Self::new(ThroughProxy { variable, source })
-    }
-
-    /// An error of a request that did not go through the proxy of an environment variable, which cannot be used.
-    pub(super) fn without_proxy(variable: &'static str, source: reqwest::Error) -> Self {
-        Self::new(WithoutProxy { variable, source })
-    }
-
     /// The environment variable of the proxy that the request went through.
     #[must_use]
     pub fn proxy(&self) -> Option<&'static str> {
@@ -468,16 +464,16 @@ impl Cause {
 
 #[derive(Debug, thiserror::Error)]
 #[error("through the proxy in {variable}")]
-struct ThroughProxy {
-    variable: &'static str,
-    source: reqwest::Error,
+pub(super) struct ThroughProxy {
+    pub(super) variable: &'static str,
+    pub(super) source: reqwest::Error,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("without the proxy in {variable}, whose address cannot be used")]
-struct WithoutProxy {
-    variable: &'static str,
-    source: reqwest::Error,
+pub(super) struct WithoutProxy {
+    pub(super) variable: &'static str,
+    pub(super) source: reqwest::Error,
 }
 
 /// Why a connection failed.

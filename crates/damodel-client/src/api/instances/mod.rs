@@ -12,7 +12,7 @@ use super::{
     code::Code,
     context::Context,
     endpoint::{Endpoint, Request},
-    error::{Error, UnreadAnswer},
+    error::Error,
     flight::Flight,
     listing::Listing,
     object::{Creation, Object, ObjectKind, Objects, bare},
@@ -47,13 +47,9 @@ impl Objects<Instance> {
     /// # Errors
     /// Those of a read.
     pub async fn list(&self, filter: &InstanceFilter, context: &Context) -> Result<Listing<Instance>, Error> {
-        let mut request = Request::new(Endpoint::InstanceList);
-        if let Some(query) = &filter.query {
-            request = request.query("query", query);
-        }
-        if let Some(status) = &filter.status {
-            request = request.query("status", status);
-        }
+        let request = Request::new(Endpoint::InstanceList)
+            .query_if("query", filter.query.as_ref())
+            .query_if("status", filter.status.as_ref());
         paged(&self.client, context, &request, Retry::AsConfigured).await
     }
 
@@ -75,13 +71,7 @@ impl Objects<Instance> {
         let request = Request::new(endpoint).query("instance_uid", uid);
         let answer = self.client.read(context, &request, retry).await?;
         read::<InstanceDetail>(&answer.result).filter(|detail| detail.instance.uid == *uid).ok_or_else(|| {
-            Error::Undecodable(Box::new(UnreadAnswer {
-                endpoint,
-                status: 200,
-                reason: "the result is not the instance that was asked for".to_owned(),
-                ids: answer.ids,
-                retry_after: None,
-            }))
+            Error::undecodable(endpoint, "the result is not the instance that was asked for", answer.ids)
         })
     }
 }
