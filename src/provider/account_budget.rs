@@ -119,10 +119,6 @@ impl AccountBudget {
         self.own().creates.retain(|create| create.uid.as_deref() != Some(uid));
     }
 
-    fn own_names(&self) -> BTreeSet<String> {
-        self.own().creates.iter().flat_map(OwnCreate::names).map(str::to_owned).collect()
-    }
-
     fn own(&self) -> MutexGuard<'_, OwnItems> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -145,7 +141,7 @@ impl AccountBudget {
         }
         let is_gone = |instance: &&Instance| instance.is_released() || replaced.is(instance, client);
         let gone: BTreeSet<String> = listing.records.iter().filter(is_gone).flat_map(names).collect();
-        let own = self.own_names();
+        let own: BTreeSet<String> = self.own().creates.iter().flat_map(OwnCreate::names).map(str::to_owned).collect();
         let counts = |instance: &&Instance| !is_gone(instance) && !names(instance).any(|name| own.contains(&name));
         let counted = listing.records.iter().filter(counts);
         let items = try_join_all(counted.map(|instance| self.item(instance, client, since, limits))).await?;

@@ -5,7 +5,7 @@ use super::bootstrap::{Facts, LoginLifetime, Question};
 /// The questions about the user who logs in, and about systemd.
 pub(super) fn questions(facts: &Facts) -> Vec<Question> {
     let mut questions = vec![Question::new("login")];
-    if runs_systemd(facts) {
+    if facts.lines("login").iter().any(|line| line == "systemd") {
         let scope = scope(facts);
         questions.extend(scope.map(|scope| Question::new("scope").with(scope)));
         // systemd does not end processes of root.
@@ -34,10 +34,6 @@ pub(super) fn login(facts: &Facts) -> LoginLifetime {
     let note = (facts.text("ends_at_logout") == "b true")
         .then(|| format!("systemd ends the server at the last logout of {user}: KillUserProcesses=yes. {cure}"));
     LoginLifetime { scope: String::new(), note }
-}
-
-fn runs_systemd(facts: &Facts) -> bool {
-    facts.lines("login").iter().any(|line| line == "systemd")
 }
 
 fn is_root(facts: &Facts) -> bool {

@@ -29,7 +29,8 @@ pub(super) fn questions(job: &Job, of_the_source: bool, facts: &Facts) -> Vec<Qu
         questions.extend(package::questions(job, facts));
     }
     if of_the_source {
-        questions.extend(of_a_compile());
+        let keys = ["capabilities", "toolkits", "driver", "tools", "memory", "cores", "cpu", "compiler"];
+        questions.extend(keys.map(Question::new));
         questions.extend(source::questions(job, facts));
     }
     questions.retain(|question| !facts.knows(question.key));
@@ -76,10 +77,6 @@ pub(super) fn shows_no_gpu(job: &Job, facts: &Facts) -> Option<String> {
     let is_missing = facts.answers.get("has_gpu").is_some_and(|answer| answer.trim().is_empty());
     (is_missing && wants_gpu(job))
         .then(|| format!("nvidia-smi lists no GPU: the service reports {card}, but the CPU is used"))
-}
-
-fn of_a_compile() -> Vec<Question> {
-    ["capabilities", "toolkits", "driver", "tools", "memory", "cores", "cpu", "compiler"].map(Question::new).into()
 }
 
 /// Why the check cannot go on without an answer: the question, and the argument that avoids it.

@@ -11,13 +11,6 @@ pub(super) enum PathPart {
     Key(String),
 }
 
-impl PathPart {
-    /// Whether this is an attribute with a size.
-    pub(super) fn is_size(&self) -> bool {
-        matches!(self, Self::Key(name) if name == "size_gb")
-    }
-}
-
 /// One side of a change: a value, and which of its parts are unknown or sensitive.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {

@@ -143,10 +143,6 @@ impl<W: Write + Send> Story<'_, '_, W> {
         Ok(output)
     }
 
-    async fn run_quietly(&self, arguments: &[&str]) -> Result<ProgramOutput, Failure> {
-        self.cli.run(&self.workspace.configuration(), &plain(arguments), &self.stop).await.map_err(of_cli)
-    }
-
     /// Shows the provider's progress events, as `watch` does.
     fn waits(&mut self) -> Result<(), Failure> {
         // The demo does not fail without them.
@@ -179,7 +175,8 @@ impl<W: Write + Send> Story<'_, '_, W> {
     }
 
     async fn json(&self, arguments: &[&str]) -> Result<Value, Failure> {
-        let output = self.run_quietly(arguments).await?;
+        let ran = self.cli.run(&self.workspace.configuration(), &plain(arguments), &self.stop).await;
+        let output = ran.map_err(of_cli)?;
         serde_json::from_str(&output.stdout)
             .map_err(|error| unexpected(&format!("{} gives JSON", arguments.join(" ")), &error.to_string()))
     }

@@ -266,13 +266,13 @@ impl Place {
         let name = format!("terraform-provider-damodel_v{VERSION}{EXE_SUFFIX}");
         let program = fs::read(executable).map_err(|error| Failure::reading(executable.display(), error))?;
         let hash = package_hash(&[("LICENSE", LICENSE), (&name, &program)]);
-        let put = |content: &[u8], file: &Path, make_ready: fn(&File) -> io::Result<()>| {
-            self.put(content, file, make_ready).map_err(|error| Failure::writing(file.display(), error))
+        let put = |content: &[u8], file: &Path, mode: u32| {
+            self.put(content, file, mode).map_err(|error| Failure::writing(file.display(), error))
         };
         let installed = HOSTS.into_iter().map(|host| {
             let file = self.directory.join(package(host)).join(&name);
-            let has_new_licence = put(LICENSE, &file.with_file_name("LICENSE"), make_readable)?;
-            let is_new = put(&program, &file, make_executable)? || has_new_licence;
+            let has_new_licence = put(LICENSE, &file.with_file_name("LICENSE"), 0o644)?;
+            let is_new = put(&program, &file, 0o755)? || has_new_licence;
             Ok(Installed { host, file, is_new, hash: hash.clone() })
         });
         installed.collect()
@@ -280,9 +280,9 @@ impl Place {
 
     /// Writes a temporary file and renames it: running processes keep the old file, and new ones find a complete one.
     /// Returns whether the file was missing or different.
-    fn put(&self, content: &[u8], file: &Path, make_ready: fn(&File) -> io::Result<()>) -> io::Result<bool> {
+    fn put(&self, content: &[u8], file: &Path, mode: u32) -> io::Result<bool> {
         if fs::read(file).is_ok_and(|there| there == content) {
-            make_ready(&File::open(file)?)?;
+            set_mode(&File::open(file)?, mode)?;
             return Ok(false);
         }
         if let Some(folder) = file.parent() {
@@ -291,7 +291,7 @@ impl Place {
         // Not in the package, whose hash covers all its files.
         let mut copy = NamedTempFile::new_in(&self.directory)?;
         copy.write_all(content)?;
-        make_ready(copy.as_file())?;
+        set_mode(copy.as_file(), mode)?;
         copy.as_file().sync_all()?;
         self.set_aside(file)?;
         replace(copy, file)?;
@@ -338,14 +338,6 @@ impl Installed {
         });
         warnings.collect()
     }
-}
-
-fn make_executable(file: &File) -> io::Result<()> {
-    set_mode(file, 0o755)
-}
-
-fn make_readable(file: &File) -> io::Result<()> {
-    set_mode(file, 0o644)
 }
 
 #[cfg(unix)]

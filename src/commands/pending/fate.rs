@@ -106,7 +106,8 @@ impl AskedService {
             ObjectKind::Instance => self.of_kind::<Instance>(record, context).await,
             ObjectKind::PrivateImage => self.of_kind::<PrivateImage>(record, context).await,
         };
-        let fate = fate.unwrap_or_else(|error| Fate::unlearned(&error));
+        let fate =
+            fate.unwrap_or_else(|error| Fate::Unknown { why: error.to_string(), lacking: Lacking::after(&error) });
         match self.client.fingerprint(context).await {
             Ok(account) if account == record.account.token => fate,
             _ => fate.under_another_token(),
@@ -150,10 +151,6 @@ impl Fate {
             Self::Unknown { why, .. } => format!("it was sent with another token, and with this one: {why}"),
         };
         Self::Unknown { why, lacking: Lacking::Credentials }
-    }
-
-    fn unlearned(error: &Error) -> Self {
-        Self::Unknown { why: error.to_string(), lacking: Lacking::after(error) }
     }
 
     /// The UID, if it is known.

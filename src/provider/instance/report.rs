@@ -93,7 +93,7 @@ impl Instance {
         self.gpu_price = more.gpu_price.clone().map(Into::into).into();
         self.data_disk_price = more.data_disk_price.clone().map(Into::into).into();
         let secrets = secrets(&detail.instance);
-        let services = more.services.expose().iter().map(|service| json_without(service, &secrets));
+        let services = more.services.expose().iter().map(|service| json_without(service, &secrets).to_string());
         let json = |value: &Option<Value>| Attr::from(value.as_ref().filter(|v| !v.is_null()).map(Value::to_string));
         self.reported = Attr::Known(Reported {
             cpu_core: text(&more.cpu_core),

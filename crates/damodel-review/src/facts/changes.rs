@@ -208,7 +208,7 @@ impl Argument {
     fn differences(before: &Values, after: &Values, is_meant: impl Fn(&[PathPart]) -> bool) -> Vec<Self> {
         let mut paths = after.differences(before);
         paths.retain(|path| is_meant(path));
-        paths.sort_by_key(|path| !path.last().is_some_and(PathPart::is_size));
+        paths.sort_by_key(|path| !matches!(path.last(), Some(PathPart::Key(name)) if name == "size_gb"));
         paths.iter().map(|path| Self::difference(before, after, path)).collect()
     }
 

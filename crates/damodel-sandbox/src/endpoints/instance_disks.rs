@@ -54,10 +54,8 @@ impl DiskRequest {
     /// cannot be created.
     pub(super) fn check(&self, context: &CallContext<'_>) -> Result<(), ServiceRefusal> {
         for (index, wanted) in self.existing.iter().enumerate() {
-            let is_mountable = context
-                .world
-                .disks_of(context.account)
-                .any(|disk| disk.id == wanted.id && disk.uid == wanted.uid && disk.can_be_mounted());
+            let mut own = context.world.disks.iter().filter(|disk| disk.account == context.account);
+            let is_mountable = own.any(|disk| disk.id == wanted.id && disk.uid == wanted.uid && disk.can_be_mounted());
             let is_repeated = self.existing.iter().take(index).any(|other| other.id == wanted.id);
             if !is_mountable || is_repeated {
                 return Err(ServiceRefusal::new(

@@ -1,6 +1,6 @@
 //! How the world changes with time (service API, States and transitions).
 
-use super::{Binding, DiskNext, DiskStatus, DiskStep, Instance, Next, World};
+use super::{Binding, DiskNext, DiskStatus, DiskStep, Next, World};
 use crate::ledger::{LedgerObject, LifeKind};
 
 /// A due change of the instance, cloud disk or private image at an index.
@@ -35,7 +35,8 @@ impl World {
     fn earliest_due(&self, now_ms: i64) -> Option<(i64, usize, Due)> {
         let dues = self.instances.iter().enumerate().flat_map(|(index, instance)| {
             let step = instance.next.map(|step| (step.at_ms, index, Due::Step(step.to)));
-            let term = has_running_term(instance).then_some((instance.rent_deadline_ms, index, Due::TermEnd));
+            let is_paid = instance.rent_deadline_ms > 0 && instance.status == "Running";
+            let term = is_paid.then_some((instance.rent_deadline_ms, index, Due::TermEnd));
             step.into_iter().chain(term)
         });
         let disks = self.disks.iter().enumerate().filter_map(|(index, disk)| {
@@ -147,9 +148,4 @@ impl World {
             instance.stop_ms = at_ms;
         }
     }
-}
-
-/// Whether the instance's prepaid term has not ended.
-fn has_running_term(instance: &Instance) -> bool {
-    instance.rent_deadline_ms > 0 && instance.status == "Running"
 }

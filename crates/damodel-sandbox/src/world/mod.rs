@@ -67,11 +67,6 @@ impl World {
         self.accounts.iter().find(|account| account.name == name)
     }
 
-    /// The account's cloud disks, by id.
-    pub(super) fn disks_of<'a>(&'a self, account: &'a str) -> impl Iterator<Item = &'a Disk> {
-        self.disks.iter().filter(move |disk| disk.account == account)
-    }
-
     pub(super) fn spec(&self, id: i64) -> Option<&Spec> {
         self.specs.iter().find(|spec| spec.id == id)
     }

@@ -86,22 +86,19 @@ pub fn install_panic_hook() {
     let main = thread::current().id();
     set_hook(Box::new(move |panic| {
         let backtrace = Backtrace::force_capture();
+        let (message, place) = (message(panic), place(panic));
         if thread::current().id() == main {
-            let _ = io::stderr().lock().write_all(crash_report(panic, &backtrace).as_bytes());
+            let report = format!("panic: {message}\n\nat {place}\n{backtrace}\n");
+            let _ = io::stderr().lock().write_all(report.as_bytes());
         } else {
             tracing::error!(
-                panic.message = message(panic),
-                panic.location = place(panic),
+                panic.message = message,
+                panic.location = place,
                 panic.backtrace = %backtrace,
                 "a task panicked"
             );
         }
     }));
-}
-
-fn crash_report(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
-    let (message, place) = (message(panic), place(panic));
-    format!("panic: {message}\n\nat {place}\n{backtrace}\n")
 }
 
 fn message<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {

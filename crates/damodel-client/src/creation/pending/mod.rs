@@ -69,7 +69,7 @@ pub struct PendingRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<String>,
     /// Whether the service refused the last request, which created nothing.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refused: bool,
     /// The ids of the object, once accepted.
     #[serde(default)]
@@ -87,10 +87,6 @@ impl PendingRecord {
         let is_sure = |ids: &Ids| self.base_url == base_url || object.uid().is_none() || ids.uid.is_some();
         self.ids.as_ref().is_some_and(|ids| ids.is(&object.key().to_string(), object.uid()) && is_sure(ids))
     }
-}
-
-fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 /// A configuration and the state that it is applied to.

@@ -22,11 +22,8 @@ pub(super) struct ServerContext {
 impl ServerContext {
     /// Whether the model is put on a GPU.
     pub(super) fn is_on_gpu(&self) -> bool {
-        self.has_cuda() && self.machine.usable_gpu().is_some() && self.settings.gpu_layers != Some(0)
-    }
-
-    pub(super) fn has_cuda(&self) -> bool {
-        !self.build.architectures.is_empty()
+        let has_cuda = !self.build.architectures.is_empty();
+        has_cuda && self.machine.usable_gpu().is_some() && self.settings.gpu_layers != Some(0)
     }
 }
 

@@ -29,13 +29,6 @@ pub struct ListRequest {
 }
 
 impl<P: Provider> Server<P> {
-    /// Checks the configuration of a resource, as a core that supports write-only attributes asks for it.
-    pub fn validate_resource(&self, type_name: &str, config: &Value) -> Diagnostics {
-        self.registry
-            .find_resource(type_name)
-            .map_or_else(|missing| missing, |resource| resource.validate(config, true))
-    }
-
     /// Whether to defer the call: the core allows it, and the provider's configuration is still unknown.
     pub fn defers(&self, deferral_allowed: bool) -> bool {
         deferral_allowed && matches!(self.configuration(), ConfigurationState::Unknown(_))

@@ -19,7 +19,7 @@ use crate::framework::{
 pub fn decode(ty: &Type, bytes: &[u8]) -> Result<Value, DecodeError> {
     let mut decoder = Decoder { reader: Reader::new(bytes), depth: 0 };
     let value = decoder.value(ty)?;
-    if decoder.reader.is_at_end() { Ok(value) } else { Err(DecodeError::new("bytes after the end of the value")) }
+    if decoder.reader.rest.is_empty() { Ok(value) } else { Err(DecodeError::new("bytes after the end of the value")) }
 }
 
 /// The text in Unicode normal form C, like all texts of the core.
@@ -203,10 +203,6 @@ pub(super) enum Head<'a> {
 impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, values: 0 }
-    }
-
-    pub(super) fn is_at_end(&self) -> bool {
-        self.rest.is_empty()
     }
 
     pub(super) fn head(&mut self) -> Result<Head<'a>, DecodeError> {
