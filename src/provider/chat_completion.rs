@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout_at;
 
 use super::{
-    ProviderClient,
+    ProviderClient, StepContext,
     client::limits,
     errors::Failure,
     login::{Access, Login, Ssh, SshFailure, schema as login},
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     api::{ChatAnswer, ChatMessage, ChatRequest, InstanceUid},
     framework::{
-        Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Result, Schema, Secret, StepContext, Type,
+        Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Result, Schema, Secret, Type,
         schema::{Attribute, AttributeType, Nesting, Validator},
         value::Number,
     },
@@ -80,7 +80,7 @@ impl DataSource for ChatCompletion {
         validate(config, diagnostics);
     }
 
-    async fn read(&self, config: Chat, context: StepContext<ProviderClient>) -> Result<Outcome<Chat>> {
+    async fn read(&self, config: Chat, context: StepContext) -> Result<Outcome<Chat>> {
         let request = config.request();
         if config.target.as_str() == Some(LLAMA_SERVER) {
             return Box::pin(read(config, &request, &context)).await;
@@ -256,7 +256,7 @@ fn validate(config: &Chat, diagnostics: &mut Diagnostics) {
 }
 
 /// Sends the request to the server, over an SSH login for this request only.
-async fn read(config: Chat, request: &ChatRequest, context: &StepContext<ProviderClient>) -> Result<Outcome<Chat>> {
+async fn read(config: Chat, request: &ChatRequest, context: &StepContext) -> Result<Outcome<Chat>> {
     let mut warnings = Diagnostics::new();
     match ask(&config, request, context, &mut warnings).await {
         Ok(answer) => Ok(Outcome::present(config.answered(answer), Private::default()).with(warnings)),
@@ -267,7 +267,7 @@ async fn read(config: Chat, request: &ChatRequest, context: &StepContext<Provide
 async fn ask(
     config: &Chat,
     request: &ChatRequest,
-    context: &StepContext<ProviderClient>,
+    context: &StepContext,
     warnings: &mut Diagnostics,
 ) -> Result<ChatAnswer, Box<Diagnostic>> {
     let id = config.llama_server_id.as_str().unwrap_or_default();

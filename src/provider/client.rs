@@ -234,12 +234,18 @@ impl ProviderClient {
     }
 }
 
+/// The context of a step of this provider.
+pub(super) type StepContext = framework::StepContext<ProviderClient>;
+
+/// The context of a plan of this provider.
+pub(super) type PlanContext<'a> = framework::PlanContext<'a, ProviderClient>;
+
 /// The limits of a step for the service's client.
-pub(super) fn limits<C>(context: &framework::StepContext<C>) -> Context {
+pub(super) fn limits(context: &StepContext) -> Context {
     Context { cancel: context.stopping.clone(), deadline: context.deadline }
 }
 
 /// The limits of a plan for the service's client.
-pub(super) fn planning_limits<C>(context: &framework::PlanContext<'_, C>) -> Context {
+pub(super) fn planning_limits(context: &PlanContext<'_>) -> Context {
     Context { cancel: context.stopping.clone(), deadline: context.deadline }
 }

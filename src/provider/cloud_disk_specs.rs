@@ -4,7 +4,7 @@
 use futures_util::future::BoxFuture;
 
 use super::{
-    ProviderClient,
+    StepContext,
     client::limits,
     columns::{Column, attributes, flag, id, row, text, whole, word},
     source::{self, Filter, ListedRows, Needs, Plural, RowsOrError, Singular, Source, Takes},
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     api::CloudDiskSpecFilter,
     framework::{
-        StepContext, Type, Value,
+        Type, Value,
         schema::{Attribute, Validator},
     },
 };
@@ -86,11 +86,7 @@ pub(super) fn singular() -> Singular {
     }
 }
 
-fn list<'a>(
-    filter: CloudDiskSpecFilter,
-    config: &'a Value,
-    context: &'a StepContext<ProviderClient>,
-) -> BoxFuture<'a, RowsOrError> {
+fn list<'a>(filter: CloudDiskSpecFilter, config: &'a Value, context: &'a StepContext) -> BoxFuture<'a, RowsOrError> {
     Box::pin(async move {
         let specs = context.client.api.cloud_disks().specs(&filter, &limits(context)).await;
         ListedRows::read(specs, "cloud disk specifications", config, |specs| {

@@ -3,14 +3,14 @@
 use std::{collections::BTreeSet, sync::atomic::Ordering};
 
 use super::{
-    ProviderClient,
+    PlanContext, ProviderClient,
     client::planning_limits,
     meanings::{attribute_of, meaning},
     words::title,
 };
 use crate::{
     api::{Code, Context, Error, InstanceUid, Missing},
-    framework::{Attr, Diagnostic, Diagnostics, Path, PlanContext},
+    framework::{Attr, Diagnostic, Diagnostics, Path},
 };
 
 /// A failed call, with the context for its diagnostic.
@@ -140,7 +140,7 @@ pub(super) async fn missing_instance(
     instance_id: &Attr<String>,
     replace: &[Path],
     now: &str,
-    context: &PlanContext<'_, ProviderClient>,
+    context: &PlanContext<'_>,
 ) -> Option<Diagnostic> {
     let path = Path::to("instance_id");
     let client = context.client.filter(|client| client.preflight && replace.contains(&path))?;

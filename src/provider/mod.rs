@@ -32,6 +32,7 @@ mod specs;
 pub(crate) mod words;
 
 pub use client::{DestroyFallback, OnLeftover, ProviderClient};
+use client::{PlanContext, StepContext};
 pub use configuration::Configuration;
 pub(crate) use configuration::token_of_environment;
 pub use environment::{Environment, NoHome, home_of_user};

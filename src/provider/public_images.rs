@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use super::{
-    ProviderClient,
+    StepContext,
     client::limits,
     columns::{Column, attributes, id, moment, row, text, texts, whole},
     images::name_filters,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     api::PublicImageFilter,
-    framework::{StepContext, Type, Value, schema::Attribute},
+    framework::{Type, Value, schema::Attribute},
 };
 
 /// A public image (service API, Public image).
@@ -77,7 +77,7 @@ fn filters() -> Vec<Filter> {
     filters
 }
 
-fn list<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
+fn list<'a>(config: &'a Value, context: &'a StepContext) -> BoxFuture<'a, RowsOrError> {
     Box::pin(async {
         let filter = PublicImageFilter {
             label: source::text(config.attribute("label")),

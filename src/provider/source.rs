@@ -6,12 +6,12 @@ use std::{ops::ControlFlow, sync::Arc};
 use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use regex::Regex;
 
-use super::{ProviderClient, errors::Failure, words::title};
+use super::{ProviderClient, StepContext, errors::Failure, words::title};
 use crate::{
     api::{self, Code, InstanceStatus, Listing},
     framework::{
         DataSource, Diagnostic, Diagnostics, ListResource, ListSender, Listed, Outcome, Path, Private, Result, Schema,
-        StepContext, Type, Value,
+        Type, Value,
         schema::{Attribute, AttributeType, Nesting, Requirement, Selection, Validator},
     },
     review::rules::and_more,
@@ -27,7 +27,7 @@ const AT_ONCE: usize = 8;
 const IDENTIFIERS: [&str; 2] = ["id", "uid"];
 
 /// Reads the rows that a configuration may want, in a stable order.
-pub(super) type ReadRows = for<'a> fn(&'a Value, &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError>;
+pub(super) type ReadRows = for<'a> fn(&'a Value, &'a StepContext) -> BoxFuture<'a, RowsOrError>;
 
 /// The rows of a list, or the diagnostic for its error.
 pub(super) type RowsOrError = Result<ListedRows, Diagnostic>;
@@ -74,8 +74,7 @@ impl ListedRows {
 }
 
 /// Reads the attributes of an object that its list lacks.
-pub(super) type ReadRest =
-    for<'a> fn(&'a Value, &'a StepContext<ProviderClient>) -> BoxFuture<'a, Result<Value, api::Error>>;
+pub(super) type ReadRest = for<'a> fn(&'a Value, &'a StepContext) -> BoxFuture<'a, Result<Value, api::Error>>;
 
 /// What is read of one kind of object.
 #[derive(Debug)]
@@ -244,7 +243,7 @@ impl DataSource for Plural {
         Schema::new(self.source.description, self.source.arguments(Requirement::Optional).chain([rows]).collect())
     }
 
-    async fn read(&self, mut config: Value, context: StepContext<ProviderClient>) -> Result<Outcome<Value>> {
+    async fn read(&self, mut config: Value, context: StepContext) -> Result<Outcome<Value>> {
         let rows = (self.source.list)(&config, &context).await.and_then(ListedRows::complete)?;
         let rows = self.source.accepted(&config, &rows);
         config.set_attribute(self.rows, Value::List(rows.iter().map(|row| self.source.row(row)).collect()));
@@ -331,7 +330,7 @@ impl Singular {
         }
     }
 
-    async fn read(&self, config: &Value, context: &StepContext<ProviderClient>) -> Result<Value, Diagnostic> {
+    async fn read(&self, config: &Value, context: &StepContext) -> Result<Value, Diagnostic> {
         let ListedRows { rows, gap } = (self.source.list)(config, context).await?;
         let row = match gap {
             None => self.choose(config, &rows)?,
@@ -373,7 +372,7 @@ impl DataSource for Singular {
         }
     }
 
-    async fn read(&self, mut config: Value, context: StepContext<ProviderClient>) -> Result<Outcome<Value>> {
+    async fn read(&self, mut config: Value, context: StepContext) -> Result<Outcome<Value>> {
         let row = self.read(&config, &context).await?;
         for column in &self.source.columns {
             config.set_attribute(&column.name, row.attribute(&column.name).clone());
@@ -394,7 +393,7 @@ pub(super) struct ListAll {
 
 impl ListAll {
     /// The state of a listed object; `None` if it has disappeared since the list was read.
-    async fn state(&self, row: Value, context: &StepContext<ProviderClient>) -> Result<Option<Value>, Diagnostic> {
+    async fn state(&self, row: Value, context: &StepContext) -> Result<Option<Value>, Diagnostic> {
         let Some(rest) = self.rest else { return Ok(Some(row)) };
         match rest(&row, context).await {
             Ok(state) if state.attribute("status").as_str() == Some(InstanceStatus::Released.as_str()) => Ok(None),
@@ -418,12 +417,7 @@ impl ListResource for ListAll {
         Schema::new(self.source.description, self.source.arguments(Requirement::Optional).collect())
     }
 
-    async fn list(
-        &self,
-        config: Value,
-        mut found: ListSender<'_, Value>,
-        context: StepContext<ProviderClient>,
-    ) -> Result<Diagnostics> {
+    async fn list(&self, config: Value, mut found: ListSender<'_, Value>, context: StepContext) -> Result<Diagnostics> {
         let rows = (self.source.list)(&config, &context).await.and_then(ListedRows::complete)?;
         let rows = self.source.accepted(&config, &rows);
         let whole = found.wants_state();

@@ -8,11 +8,11 @@ use super::{COLUMNS, CloudDisk};
 use crate::{
     api::{self, CloudDiskFilter},
     framework::{
-        StepContext, Type, Value, from_value,
+        Type, Value, from_value,
         schema::{Attribute, Validator},
     },
     provider::{
-        ProviderClient,
+        StepContext,
         client::limits,
         columns::attributes,
         lifecycle::rows,
@@ -99,15 +99,11 @@ fn filters() -> Vec<Filter> {
 }
 
 /// The disks that match and are not released.
-fn existing<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
+fn existing<'a>(config: &'a Value, context: &'a StepContext) -> BoxFuture<'a, RowsOrError> {
     Box::pin(list(|disk| !disk.is_released(), config, context))
 }
 
-async fn list(
-    is_shown: fn(&api::CloudDisk) -> bool,
-    config: &Value,
-    context: &StepContext<ProviderClient>,
-) -> RowsOrError {
+async fn list(is_shown: fn(&api::CloudDisk) -> bool, config: &Value, context: &StepContext) -> RowsOrError {
     let filter = CloudDiskFilter {
         name_or_uid: source::text(config.attribute("name_or_uid")),
         status: config.attribute("status").as_str().and_then(disk_status_number),

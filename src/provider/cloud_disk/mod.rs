@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    ProviderClient,
+    PlanContext, ProviderClient, StepContext,
     client::{limits, planning_limits},
     columns::{self, Column, flag, id, moment, text, texts, whole, word},
     disk_sizes,
@@ -22,8 +22,8 @@ use crate::{
     },
     creation::{Accepted, WhileBusy},
     framework::{
-        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, PlanContext, Result, Schema,
-        StepContext, Type, Update, UpdatePlan,
+        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, Result, Schema, Type, Update,
+        UpdatePlan,
         schema::{Attribute, Replacement, Validator},
         timeouts::{DefaultTimeouts, Timeouts, minutes},
     },
@@ -150,7 +150,7 @@ impl Managed for CloudDisk {
         self.planned_request(client).ok_or_else(missing)
     }
 
-    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_>) {
         check_size(&plan.planned, context, &mut plan.diagnostics).await;
     }
 
@@ -223,7 +223,7 @@ impl Managed for CloudDisk {
     }
 
     /// A disk cannot shrink.
-    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_>) {
         let (before, after) = (plan.prior.size_gb.known(), plan.planned.size_gb.known());
         if let (Some(before), Some(after), true) = (before, after, plan.replace.is_empty())
             && after < before
@@ -243,7 +243,7 @@ impl Managed for CloudDisk {
     }
 
     /// Resizes the disk.
-    async fn update(change: Update<Self>, context: &StepContext<ProviderClient>) -> Result<Outcome<Self>> {
+    async fn update(change: Update<Self>, context: &StepContext) -> Result<Outcome<Self>> {
         let Update { prior, planned, private, .. } = change;
         let (disks, limits) = (context.client.api.cloud_disks(), limits(context));
         let size = planned.size_gb.known().copied().filter(|size| prior.size_gb.known() != Some(size));
@@ -325,7 +325,7 @@ impl Managed for CloudDisk {
 }
 
 /// Checks a size against its specification (service API, Cloud disk specification).
-async fn check_size(planned: &CloudDisk, context: &PlanContext<'_, ProviderClient>, diagnostics: &mut Diagnostics) {
+async fn check_size(planned: &CloudDisk, context: &PlanContext<'_>, diagnostics: &mut Diagnostics) {
     let client = context.client.filter(|client| client.preflight);
     let (Some(client), Some(&size), Some(&spec)) = (client, planned.size_gb.known(), planned.spec_id.known()) else {
         return;

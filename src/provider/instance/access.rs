@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::schema::Instance;
 use crate::{
     api::InstanceUid,
-    framework::{Attr, EphemeralResource, Opened, Path, Result, Schema, Secret, StepContext, Type, schema::Attribute},
-    provider::{ProviderClient, client::limits, login, rules},
+    framework::{Attr, EphemeralResource, Opened, Path, Result, Schema, Secret, Type, schema::Attribute},
+    provider::{ProviderClient, StepContext, client::limits, login, rules},
 };
 
 #[derive(Debug)]
@@ -55,11 +55,7 @@ impl EphemeralResource for InstanceAccessResource {
         Duration::from_secs(10 * 60)
     }
 
-    async fn open(
-        &self,
-        config: InstanceAccess,
-        context: StepContext<ProviderClient>,
-    ) -> Result<Opened<InstanceAccess, ()>> {
+    async fn open(&self, config: InstanceAccess, context: StepContext) -> Result<Opened<InstanceAccess, ()>> {
         let uid = InstanceUid::new(config.id.as_str().unwrap_or_default().trim());
         let found = login::running(&uid, "No connection was opened.", &context.client, &limits(&context)).await;
         let record = found.map_err(|failed| failed.at(Path::to("id")))?;

@@ -8,9 +8,9 @@ use futures_util::future::BoxFuture;
 use super::schema::{self, Instance, store_credentials};
 use crate::{
     api::{self, InstanceFilter, InstanceUid},
-    framework::{StepContext, Type, Value, from_value, schema::Attribute, to_value},
+    framework::{Type, Value, from_value, schema::Attribute, to_value},
     provider::{
-        ProviderClient,
+        StepContext,
         client::limits,
         columns::{Column, attributes, moment, text, whole, word},
         lifecycle::rows,
@@ -129,23 +129,19 @@ fn reported() -> Vec<Attribute> {
 }
 
 /// The instances that match and are not released.
-fn existing<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
+fn existing<'a>(config: &'a Value, context: &'a StepContext) -> BoxFuture<'a, RowsOrError> {
     Box::pin(list(|instance| !instance.is_released(), config, context))
 }
 
 /// The instance of the configured id, for which no list is needed, or all that are not released.
-fn by_id_or_name<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
+fn by_id_or_name<'a>(config: &'a Value, context: &'a StepContext) -> BoxFuture<'a, RowsOrError> {
     let Some(id) = config.attribute("id").as_str() else { return existing(config, context) };
     let store_credentials = source::flag(config.attribute("store_credentials")).into();
     let named = Instance { id: id.into(), store_credentials, ..Instance::default() };
     Box::pin(async move { Ok(ListedRows::known(vec![to_value(&named).unwrap_or_default()])) })
 }
 
-async fn list(
-    is_shown: fn(&api::Instance) -> bool,
-    config: &Value,
-    context: &StepContext<ProviderClient>,
-) -> RowsOrError {
+async fn list(is_shown: fn(&api::Instance) -> bool, config: &Value, context: &StepContext) -> RowsOrError {
     let filter = InstanceFilter {
         query: source::text(config.attribute("query")),
         status: source::text(config.attribute("status")),
@@ -170,7 +166,7 @@ async fn list(
 }
 
 /// Reads the instance's detail.
-fn rest<'a>(row: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, Result<Value, api::Error>> {
+fn rest<'a>(row: &'a Value, context: &'a StepContext) -> BoxFuture<'a, Result<Value, api::Error>> {
     Box::pin(async {
         let (client, limits) = (context.client.as_ref(), limits(context));
         let uid = InstanceUid::new(row.attribute("id").as_str().unwrap_or_default());

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use self::schema::{Instance, schema};
 use super::{
-    DestroyFallback, ProviderClient,
+    DestroyFallback, PlanContext, ProviderClient, StepContext,
     client::limits,
     errors::Failure,
     lifecycle::{
@@ -32,8 +32,8 @@ use crate::{
     api::{self, Code, Context, CreateInstance, InstanceStatus, InstanceUid, Presence, Sighting},
     creation::{Accepted, Attempt, WhileBusy},
     framework::{
-        Attr, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, PlanContext, Private,
-        Result, StepContext, Type, Update, UpdatePlan,
+        Attr, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Private, Result, Type,
+        Update, UpdatePlan,
         timeouts::{DefaultTimeouts, minutes, parse_duration},
         to_value,
     },
@@ -78,7 +78,7 @@ impl Managed for Instance {
         validate::validate(config, diagnostics);
     }
 
-    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_>) {
         plan::create(plan, context).await;
     }
 
@@ -92,11 +92,11 @@ impl Managed for Instance {
         candidates::pin(plan);
     }
 
-    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_>) {
         plan::update(plan, context).await;
     }
 
-    async fn plan_destroy(plan: &mut DestroyPlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+    async fn plan_destroy(plan: &mut DestroyPlan<Self>, context: &PlanContext<'_>) {
         plan::destroy(plan, context).await;
     }
 
@@ -212,7 +212,7 @@ impl Managed for Instance {
     }
 
     /// Except for the name, attributes that change without a replacement are not sent to the service.
-    async fn update(change: Update<Self>, context: &StepContext<ProviderClient>) -> Result<Outcome<Self>> {
+    async fn update(change: Update<Self>, context: &StepContext) -> Result<Outcome<Self>> {
         let Update { prior, planned, private, .. } = change;
         let (client, limits) = (context.client.as_ref(), limits(context));
         let has_new_age = planned.max_age != prior.max_age;
@@ -224,7 +224,8 @@ impl Managed for Instance {
             return Ok(Outcome::present(planned, private).with(said));
         }
         let mut state = planned.clone();
-        match client.api.instances().detail(&prior.key_text(), &limits).await {
+        let uid = InstanceUid::new(prior.id.as_str().unwrap_or_default());
+        match client.api.instances().detail(&uid, &limits).await {
             Ok(detail) => {
                 state.take_detail(&detail);
                 // What the plan names may have changed since, and the service may show the old name for a moment: the
@@ -303,11 +304,6 @@ impl Managed for Instance {
 }
 
 impl Instance {
-    /// The instance's UID.
-    fn key_text(&self) -> InstanceUid {
-        InstanceUid::new(self.id.as_str().unwrap_or_default())
-    }
-
     /// When its term ends.
     fn paid_until(&self) -> Option<&str> {
         let reported = self.reported.known()?;

@@ -9,15 +9,15 @@ use super::{
 };
 use crate::{
     api,
-    framework::{Attr, CreatePlan, DestroyPlan, Diagnostics, Path, PlanContext, UpdatePlan, Walk, to_value},
+    framework::{Attr, CreatePlan, DestroyPlan, Diagnostics, Path, UpdatePlan, Walk, to_value},
     provider::{
-        ProviderClient, account_budget::Replaced, client::planning_limits, errors::missing_region,
+        PlanContext, ProviderClient, account_budget::Replaced, client::planning_limits, errors::missing_region,
         lifecycle::ManagedExt as _, protection, rules::keep_path, words::capitalized,
     },
 };
 
 /// Refines the plan of a create: the provider's region, the requirements, and the checks against the service.
-pub(super) async fn create(plan: &mut CreatePlan<Instance>, context: &PlanContext<'_, ProviderClient>) {
+pub(super) async fn create(plan: &mut CreatePlan<Instance>, context: &PlanContext<'_>) {
     let client = context.client.map(AsRef::as_ref);
     forget_credentials(&mut plan.planned);
     if let Some(client) = client {
@@ -148,7 +148,7 @@ fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
 }
 
 /// Warns about the disks that a replacement deletes.
-pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContext<'_, ProviderClient>) {
+pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContext<'_>) {
     let client = context.client.map(AsRef::as_ref).filter(|client| client.preflight);
     let limits = &planning_limits(context);
     forget_credentials(&mut plan.planned);
@@ -240,7 +240,7 @@ pub(super) fn keep_spellings(plan: &mut UpdatePlan<Instance>) {
 }
 
 /// Warns about the disks that a destroy deletes.
-pub(super) async fn destroy(plan: &mut DestroyPlan<Instance>, context: &PlanContext<'_, ProviderClient>) {
+pub(super) async fn destroy(plan: &mut DestroyPlan<Instance>, context: &PlanContext<'_>) {
     let prior = &plan.prior;
     if prior.is_protected() {
         return;

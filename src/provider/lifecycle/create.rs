@@ -15,9 +15,9 @@ use super::{
 use crate::{
     api::{self, Context, Error, Object as _, Refusal, Sighting},
     creation::{self, Accepted, Attempt, Choices, CreateOptions, Entry, Leftover, Origin, Permission},
-    framework::{Attr, Create, Diagnostic, Diagnostics, Outcome, Path, Result, StepContext, is_set},
+    framework::{Attr, Create, Diagnostic, Diagnostics, Outcome, Path, Result, is_set},
     provider::{
-        ProviderClient,
+        ProviderClient, StepContext,
         client::limits,
         errors::Failure,
         words::{capitalized, with_article},
@@ -27,7 +27,7 @@ use crate::{
 /// The time for the last calls of a create whose wait has used up its timeout.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
-pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext<ProviderClient>) -> Result<Outcome<M>> {
+pub(super) async fn create<M: Managed>(change: Create<M>, context: &StepContext) -> Result<Outcome<M>> {
     let Create { config, planned, mut private } = change;
     let (client, limits) = (context.client.as_ref(), limits(context));
     let mut choices = M::choices(&config, &planned, &private, client);

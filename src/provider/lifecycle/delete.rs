@@ -6,12 +6,12 @@ use super::{
 };
 use crate::{
     api::{self, Absence, AccountMatch, Object, Presence, Sighting},
-    framework::{Diagnostic, Diagnostics, Outcome, State, StepContext},
-    provider::{ProviderClient, client::limits, errors::Failure, protection::refusal},
+    framework::{Diagnostic, Diagnostics, Outcome, State},
+    provider::{StepContext, client::limits, errors::Failure, protection::refusal},
 };
 
 /// Releases an object and waits until it is certainly gone.
-pub(super) async fn delete<M: Managed>(current: State<M>, context: &StepContext<ProviderClient>) -> Outcome<M> {
+pub(super) async fn delete<M: Managed>(current: State<M>, context: &StepContext) -> Outcome<M> {
     if current.state.is_protected() {
         let diagnostic = refusal(&current.state);
         return current.unchanged(diagnostic);

@@ -8,10 +8,10 @@ use crate::{
     api::{self, Code, Context, Creation, Object},
     creation::{Accepted, Attempt, WhileBusy},
     framework::{
-        Attr, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, IdentityAttribute, Model, Outcome, PlanContext,
-        Private, Result, Schema, State, StepContext, Update, UpdatePlan, timeouts::DefaultTimeouts,
+        Attr, CreatePlan, DestroyPlan, Diagnostic, Diagnostics, IdentityAttribute, Model, Outcome, Private, Result,
+        Schema, State, Update, UpdatePlan, timeouts::DefaultTimeouts,
     },
-    provider::{ProviderClient, words::title},
+    provider::{PlanContext, ProviderClient, StepContext, words::title},
 };
 
 /// The record of an object in a list.
@@ -72,10 +72,7 @@ pub(in crate::provider) trait Managed: Model + Default + Clone + fmt::Debug {
     fn validate(_config: &Self, _diagnostics: &mut Diagnostics) {}
 
     /// Refines the plan of a create: live checks, early computed values, warnings.
-    fn plan_create(
-        plan: &mut CreatePlan<Self>,
-        context: &PlanContext<'_, ProviderClient>,
-    ) -> impl Future<Output = ()> + Send;
+    fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_>) -> impl Future<Output = ()> + Send;
 
     /// Makes values unknown that differ if the create adopts an earlier run's object.
     fn plan_adoption(_plan: &mut CreatePlan<Self>) {}
@@ -84,16 +81,10 @@ pub(in crate::provider) trait Managed: Model + Default + Clone + fmt::Debug {
     fn decide_changes(_plan: &mut UpdatePlan<Self>) {}
 
     /// Refines the plan of an update in the same way.
-    fn plan_update(
-        plan: &mut UpdatePlan<Self>,
-        context: &PlanContext<'_, ProviderClient>,
-    ) -> impl Future<Output = ()> + Send;
+    fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_>) -> impl Future<Output = ()> + Send;
 
     /// Warns about what a destroy loses.
-    fn plan_destroy(
-        _plan: &mut DestroyPlan<Self>,
-        _context: &PlanContext<'_, ProviderClient>,
-    ) -> impl Future<Output = ()> + Send {
+    fn plan_destroy(_plan: &mut DestroyPlan<Self>, _context: &PlanContext<'_>) -> impl Future<Output = ()> + Send {
         async {}
     }
 
@@ -176,10 +167,7 @@ pub(in crate::provider) trait Managed: Model + Default + Clone + fmt::Debug {
     }
 
     /// Updates the object in place, after its rename: the prior state has the new name.
-    fn update(
-        change: Update<Self>,
-        _context: &StepContext<ProviderClient>,
-    ) -> impl Future<Output = Result<Outcome<Self>>> + Send {
+    fn update(change: Update<Self>, _context: &StepContext) -> impl Future<Output = Result<Outcome<Self>>> + Send {
         async { Ok(Outcome::present(change.planned, change.private)) }
     }
 

@@ -20,12 +20,12 @@ pub(super) use self::{
     plan::UNKNOWN_QUOTE,
     read::in_list,
 };
-use super::ProviderClient;
+use super::{PlanContext, ProviderClient, StepContext};
 use crate::{
     api::Object,
     framework::{
-        self, Create, CreatePlan, DestroyPlan, Diagnostics, IdentitySchema, Outcome, PlanContext, Result, Schema,
-        State, StepContext, Update, UpdatePlan, Value, timeouts::DefaultTimeouts, to_value,
+        self, Create, CreatePlan, DestroyPlan, Diagnostics, IdentitySchema, Outcome, Result, Schema, State, Update,
+        UpdatePlan, Value, timeouts::DefaultTimeouts, to_value,
     },
 };
 
@@ -82,31 +82,31 @@ impl<M: Managed> framework::Resource for Resource<M> {
         }
     }
 
-    async fn plan_create(&self, plan: &mut CreatePlan<M>, context: PlanContext<'_, ProviderClient>) {
+    async fn plan_create(&self, plan: &mut CreatePlan<M>, context: PlanContext<'_>) {
         plan::create(plan, &context).await;
     }
 
-    async fn plan_update(&self, plan: &mut UpdatePlan<M>, context: PlanContext<'_, ProviderClient>) {
+    async fn plan_update(&self, plan: &mut UpdatePlan<M>, context: PlanContext<'_>) {
         plan::change(plan, &context).await;
     }
 
-    async fn plan_destroy(&self, plan: &mut DestroyPlan<M>, context: PlanContext<'_, ProviderClient>) {
+    async fn plan_destroy(&self, plan: &mut DestroyPlan<M>, context: PlanContext<'_>) {
         plan::destroy(plan, &context).await;
     }
 
-    async fn create(&self, change: Create<M>, context: StepContext<ProviderClient>) -> Result<Outcome<M>> {
+    async fn create(&self, change: Create<M>, context: StepContext) -> Result<Outcome<M>> {
         Box::pin(create::create(change, &context)).await
     }
 
-    async fn read(&self, current: State<M>, context: StepContext<ProviderClient>) -> Result<Outcome<M>> {
+    async fn read(&self, current: State<M>, context: StepContext) -> Result<Outcome<M>> {
         Ok(Box::pin(read::read(current, &context)).await)
     }
 
-    async fn update(&self, change: Update<M>, context: StepContext<ProviderClient>) -> Result<Outcome<M>> {
+    async fn update(&self, change: Update<M>, context: StepContext) -> Result<Outcome<M>> {
         Box::pin(plan::update(change, &context)).await
     }
 
-    async fn delete(&self, current: State<M>, context: StepContext<ProviderClient>) -> Result<Outcome<M>> {
+    async fn delete(&self, current: State<M>, context: StepContext) -> Result<Outcome<M>> {
         Ok(Box::pin(delete::delete(current, &context)).await)
     }
 
@@ -114,7 +114,7 @@ impl<M: Managed> framework::Resource for Resource<M> {
         M::generate(config);
     }
 
-    async fn import(&self, id: &str, context: StepContext<ProviderClient>) -> Result<Outcome<M>> {
+    async fn import(&self, id: &str, context: StepContext) -> Result<Outcome<M>> {
         read::import(id, &context).await
     }
 }

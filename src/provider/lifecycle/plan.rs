@@ -6,12 +6,9 @@ use super::{
 };
 use crate::{
     api::{Context, Object},
-    framework::{
-        CreatePlan, DestroyPlan, Diagnostic, Diagnostics, Outcome, Path, PlanContext, Result, StepContext, Update,
-        UpdatePlan, Walk,
-    },
+    framework::{CreatePlan, DestroyPlan, Diagnostic, Diagnostics, Outcome, Path, Result, Update, UpdatePlan, Walk},
     provider::{
-        ProviderClient,
+        PlanContext, ProviderClient, StepContext,
         client::{limits, planning_limits},
         errors::Failure,
         protection,
@@ -21,7 +18,7 @@ use crate::{
 /// What only an apply warns of.
 pub(in crate::provider) const UNKNOWN_QUOTE: &str = "The price that the plan showed is not certain here";
 
-pub(super) async fn create<M: Managed>(plan: &mut CreatePlan<M>, context: &PlanContext<'_, ProviderClient>) {
+pub(super) async fn create<M: Managed>(plan: &mut CreatePlan<M>, context: &PlanContext<'_>) {
     protection::check_create(plan);
     let said = std::mem::take(&mut plan.diagnostics);
     M::plan_create(plan, context).await;
@@ -38,7 +35,7 @@ pub(super) async fn create<M: Managed>(plan: &mut CreatePlan<M>, context: &PlanC
     plan.diagnostics.extend(checked.into_iter().filter(is_new).collect());
 }
 
-pub(super) async fn change<M: Managed>(plan: &mut UpdatePlan<M>, context: &PlanContext<'_, ProviderClient>) {
+pub(super) async fn change<M: Managed>(plan: &mut UpdatePlan<M>, context: &PlanContext<'_>) {
     remember(&plan.prior, context);
     M::decide_changes(plan);
     protection::check_update(plan);
@@ -49,7 +46,7 @@ pub(super) async fn change<M: Managed>(plan: &mut UpdatePlan<M>, context: &PlanC
     }
 }
 
-pub(super) async fn destroy<M: Managed>(plan: &mut DestroyPlan<M>, context: &PlanContext<'_, ProviderClient>) {
+pub(super) async fn destroy<M: Managed>(plan: &mut DestroyPlan<M>, context: &PlanContext<'_>) {
     remember(&plan.prior, context);
     if plan.prior.is_protected() {
         plan.diagnostics.push(protection::refusal(&plan.prior));
@@ -58,7 +55,7 @@ pub(super) async fn destroy<M: Managed>(plan: &mut DestroyPlan<M>, context: &Pla
 }
 
 /// Records what the state says of an object, for the other plans of the run.
-fn remember<M: Managed>(prior: &M, context: &PlanContext<'_, ProviderClient>) {
+fn remember<M: Managed>(prior: &M, context: &PlanContext<'_>) {
     if let (Some(client), Some(id)) = (context.client, prior.id()) {
         client.planned_with_state(M::Object::KIND, id, prior.uid());
     }
@@ -100,10 +97,7 @@ fn softened(said: Diagnostics) -> Diagnostics {
 }
 
 /// Renames the object, then changes the rest. The state has the result of each completed step.
-pub(super) async fn update<M: Managed>(
-    mut change: Update<M>,
-    context: &StepContext<ProviderClient>,
-) -> Result<Outcome<M>> {
+pub(super) async fn update<M: Managed>(mut change: Update<M>, context: &StepContext) -> Result<Outcome<M>> {
     if let Some(another) = absence::is_another(&change.prior, &context.client, &limits(context)).await {
         return Err(another.into());
     }

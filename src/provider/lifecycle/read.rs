@@ -8,13 +8,13 @@ use super::{
 };
 use crate::{
     api::{self, Context, Object, Presence},
-    framework::{Diagnostic, Outcome, Private, Result, State, StepContext},
-    provider::{ProviderClient, client::limits, errors::Failure, words::with_article},
+    framework::{Diagnostic, Outcome, Private, Result, State},
+    provider::{ProviderClient, StepContext, client::limits, errors::Failure, words::with_article},
 };
 
 /// Refreshes an object. If lists show all attributes, all objects of the run share a list, and only objects missing in
 /// it are looked up separately.
-pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContext<ProviderClient>) -> Outcome<M> {
+pub(super) async fn read<M: Managed>(mut current: State<M>, context: &StepContext) -> Outcome<M> {
     let (client, limits) = (context.client.as_ref(), limits(context));
     if let Some(id) = current.state.id() {
         client.refreshed(M::Object::KIND, id, current.state.uid());
@@ -81,7 +81,7 @@ async fn glance<M: Managed>(
 }
 
 /// Imports an object by id. All reported attributes are set; the others stay null.
-pub(super) async fn import<M: Managed>(id: &str, context: &StepContext<ProviderClient>) -> Result<Outcome<M>> {
+pub(super) async fn import<M: Managed>(id: &str, context: &StepContext) -> Result<Outcome<M>> {
     let (client, limits) = (context.client.as_ref(), limits(context));
     let (id, noun) = (id.trim(), noun::<M>());
     let failed = |summary: String, detail: String| Err(Diagnostic::error(summary, detail).into());

@@ -7,16 +7,13 @@ use super::{
     outcome::{Conclusion, NOTHING_STARTED, Operation},
 };
 use crate::{
-    framework::{Create, Diagnostics, Outcome, Result, StepContext},
+    framework::{Create, Diagnostics, Outcome, Result},
     llama::{self, Fingerprint, Goal, InstanceSession, Job, Order, Verb, Work, WorkProgress},
-    provider::ProviderClient,
+    provider::StepContext,
 };
 
 /// Starts a server, or resumes the work of an earlier create, whose record is in the instance and not in the state.
-pub(super) async fn create(
-    change: Create<LlamaServer>,
-    context: &StepContext<ProviderClient>,
-) -> Result<Outcome<LlamaServer>> {
+pub(super) async fn create(change: Create<LlamaServer>, context: &StepContext) -> Result<Outcome<LlamaServer>> {
     let mut said = Diagnostics::new();
     match Box::pin(start(change, context, &mut said)).await {
         Ok(outcome) => Ok(with_unpinned(outcome, said, &context.client)),
@@ -26,7 +23,7 @@ pub(super) async fn create(
 
 async fn start(
     change: Create<LlamaServer>,
-    context: &StepContext<ProviderClient>,
+    context: &StepContext,
     said: &mut Diagnostics,
 ) -> Result<Outcome<LlamaServer>> {
     let Create { config, planned, mut private } = change;

@@ -3,10 +3,10 @@
 use super::{failure, log_in::LoginEffort, model::LlamaServer, read::subject};
 use crate::{
     api::{AccountMatch, InstanceUid, Presence},
-    framework::{Attr, Diagnostic, Diagnostics, Outcome, State, StepContext},
+    framework::{Attr, Diagnostic, Diagnostics, Outcome, State},
     llama::{FailureKind, Verb},
     provider::{
-        DestroyFallback, ProviderClient,
+        DestroyFallback, ProviderClient, StepContext,
         client::limits,
         errors::Failure,
         lifecycle::absence,
@@ -35,7 +35,7 @@ enum Home {
 
 /// Stops the server and removes its records; builds stay. Nothing needs to be done if the instance no longer exists. A
 /// server that cannot be reached is left running if the operator says so, or if only write-only credentials are set.
-pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
+pub(super) async fn delete(current: State<LlamaServer>, context: &StepContext) -> Outcome<LlamaServer> {
     let access = match find_home(&current, context).await {
         Ok(Home::Gone) => return Outcome::absent(),
         Ok(Home::There(access)) => access,
@@ -71,7 +71,7 @@ fn stays(state: &LlamaServer, client: &ProviderClient) -> &'static str {
 async fn stop(
     current: &State<LlamaServer>,
     access: Option<&Access>,
-    context: &StepContext<ProviderClient>,
+    context: &StepContext,
     unpinned: &mut Diagnostics,
 ) -> Result<Diagnostics, Box<Diagnostic>> {
     let (state, private) = (&current.state, &current.private);
@@ -120,10 +120,7 @@ async fn stop(
     }
 }
 
-async fn find_home(
-    current: &State<LlamaServer>,
-    context: &StepContext<ProviderClient>,
-) -> Result<Home, Box<Diagnostic>> {
+async fn find_home(current: &State<LlamaServer>, context: &StepContext) -> Result<Home, Box<Diagnostic>> {
     let Some(uid) = current.state.instance_id.as_str().map(InstanceUid::new) else { return Ok(Home::There(None)) };
     let (client, limits) = (context.client.as_ref(), limits(context));
     let (subject, stays) = (subject(&current.state, &uid), stays(&current.state, client));

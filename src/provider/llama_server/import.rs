@@ -10,11 +10,11 @@ use crate::{
     api::{InstanceUid, Presence},
     framework::{
         Attr, Diagnostic, Diagnostics, Identity, IdentityAttribute, IdentitySchema, Outcome, Private, Result, State,
-        StepContext, Type,
+        Type,
     },
     llama::{DEFAULT_PORT, DEFAULT_WORKSPACE, Phase, Verb},
     provider::{
-        ProviderClient,
+        StepContext,
         client::limits,
         errors::{Failure, database_id_hint},
         lifecycle::absence,
@@ -51,7 +51,7 @@ pub(super) fn id_of(identity: &Identity) -> Result<String, Diagnostics> {
 
 /// Imports by the instance's UID, with a port if it is not the default. The options come from the command line of the
 /// server. An import has no SSH credentials, so a server over plain SSH is not looked at.
-pub(super) async fn import(id: &str, context: &StepContext<ProviderClient>) -> Result<Outcome<LlamaServer>> {
+pub(super) async fn import(id: &str, context: &StepContext) -> Result<Outcome<LlamaServer>> {
     let refused = |summary: String, detail: &str| Err(Diagnostic::error(summary, detail).into());
     let Some(Named { uid, port, host }) = parse(id) else {
         return refused(
@@ -99,7 +99,7 @@ pub(super) async fn import(id: &str, context: &StepContext<ProviderClient>) -> R
 async fn look(
     mut current: State<LlamaServer>,
     access: Option<&Access>,
-    context: &StepContext<ProviderClient>,
+    context: &StepContext,
 ) -> Result<Outcome<LlamaServer>> {
     let state = &current.state;
     let tried = format!("import {}", state.title());

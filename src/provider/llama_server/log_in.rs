@@ -5,10 +5,10 @@ use std::time::Duration;
 use super::model::{LlamaServer, Records};
 use crate::{
     api::InstanceUid,
-    framework::{Attr, Diagnostic, Diagnostics, Outcome, Path, Private, StepContext},
+    framework::{Attr, Diagnostic, Diagnostics, Outcome, Path, Private},
     llama::InstanceSession,
     provider::{
-        ProviderClient,
+        ProviderClient, StepContext,
         client::limits,
         lifecycle::absence,
         login::{Access, Login, NoLogin},
@@ -39,7 +39,7 @@ pub(super) async fn log_in(
     config: &LlamaServer,
     private: &mut Private,
     now: &str,
-    context: &StepContext<ProviderClient>,
+    context: &StepContext,
     said: &mut Diagnostics,
 ) -> Result<LoggedIn, Diagnostic> {
     let access = match server.instance_id.as_str() {
@@ -106,7 +106,7 @@ impl LoginEffort {
         config: &LlamaServer,
         access: Option<&Access>,
         private: &Private,
-        context: &StepContext<ProviderClient>,
+        context: &StepContext,
         said: &mut Diagnostics,
     ) -> Result<InstanceSession, NoLogin> {
         let login = server.login_with(config, private);

@@ -11,13 +11,13 @@ use super::{
 };
 use crate::{
     api::{InstanceUid, RemoteError, RemoteFile},
-    framework::{Attr, Diagnostic, Diagnostics, Path, PlanContext, Private},
+    framework::{Attr, Diagnostic, Diagnostics, Path, Private},
     llama::{
         self, CacheType, DRIVER, FailureKind, GgufModel, InvalidOption, Memory, MemoryEffect, ModelBytes,
         ServerOptions, absolute, is_processor, largest_context, memory, refused_options,
     },
     provider::{
-        ProviderClient,
+        PlanContext, ProviderClient,
         client::planning_limits,
         login::{Access, InstanceFiles, Login, NoLogin},
         model_files::{FileError, RemoteFiles},
@@ -50,7 +50,7 @@ pub(super) async fn check(
     planned: &LlamaServer,
     known_host: Option<String>,
     private: &Private,
-    context: &PlanContext<'_, ProviderClient>,
+    context: &PlanContext<'_>,
 ) -> Diagnostics {
     let mut said = Diagnostics::new();
     let Some(client) = context.client.filter(|client| client.preflight) else { return said };
@@ -197,7 +197,7 @@ async fn look(
     login: &Login,
     home: &str,
     client: &ProviderClient,
-    context: &PlanContext<'_, ProviderClient>,
+    context: &PlanContext<'_>,
     deadline: Instant,
     said: &mut Diagnostics,
 ) -> Result<(GgufModel, Vec<u64>, Beside), Unchecked> {

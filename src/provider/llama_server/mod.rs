@@ -25,10 +25,10 @@ mod validate;
 
 use self::model::LlamaServer;
 pub(super) use self::{restart::Restart, tunnel::Tunnel};
-use super::ProviderClient;
+use super::{PlanContext, ProviderClient, StepContext};
 use crate::framework::{
-    self, Create, CreatePlan, Diagnostics, Identity, IdentitySchema, Outcome, PlanContext, Result, Schema, State,
-    StepContext, Update, UpdatePlan,
+    self, Create, CreatePlan, Diagnostics, Identity, IdentitySchema, Outcome, Result, Schema, State, Update,
+    UpdatePlan,
     timeouts::{DefaultTimeouts, minutes},
 };
 
@@ -60,47 +60,31 @@ impl framework::Resource for Resource {
         validate::validate(config, diagnostics);
     }
 
-    async fn plan_create(&self, plan: &mut CreatePlan<LlamaServer>, context: PlanContext<'_, ProviderClient>) {
+    async fn plan_create(&self, plan: &mut CreatePlan<LlamaServer>, context: PlanContext<'_>) {
         plan::create(plan, &context).await;
     }
 
-    async fn plan_update(&self, plan: &mut UpdatePlan<LlamaServer>, context: PlanContext<'_, ProviderClient>) {
+    async fn plan_update(&self, plan: &mut UpdatePlan<LlamaServer>, context: PlanContext<'_>) {
         plan::update(plan, &context).await;
     }
 
     /// The work continues in the instance, so the call ends if its caller is gone.
-    async fn create(
-        &self,
-        change: Create<LlamaServer>,
-        context: StepContext<ProviderClient>,
-    ) -> Result<Outcome<LlamaServer>> {
+    async fn create(&self, change: Create<LlamaServer>, context: StepContext) -> Result<Outcome<LlamaServer>> {
         tokio::select! {
             outcome = Box::pin(create::create(change, &context)) => outcome,
             () = context.caller_gone.cancelled() => Ok(Outcome::absent()),
         }
     }
 
-    async fn read(
-        &self,
-        current: State<LlamaServer>,
-        context: StepContext<ProviderClient>,
-    ) -> Result<Outcome<LlamaServer>> {
+    async fn read(&self, current: State<LlamaServer>, context: StepContext) -> Result<Outcome<LlamaServer>> {
         Ok(Box::pin(read::read(current, &context)).await)
     }
 
-    async fn update(
-        &self,
-        change: Update<LlamaServer>,
-        context: StepContext<ProviderClient>,
-    ) -> Result<Outcome<LlamaServer>> {
+    async fn update(&self, change: Update<LlamaServer>, context: StepContext) -> Result<Outcome<LlamaServer>> {
         Ok(Box::pin(update::update(change, &context)).await)
     }
 
-    async fn delete(
-        &self,
-        current: State<LlamaServer>,
-        context: StepContext<ProviderClient>,
-    ) -> Result<Outcome<LlamaServer>> {
+    async fn delete(&self, current: State<LlamaServer>, context: StepContext) -> Result<Outcome<LlamaServer>> {
         Ok(Box::pin(delete::delete(current, &context)).await)
     }
 
@@ -108,7 +92,7 @@ impl framework::Resource for Resource {
         import::id_of(identity)
     }
 
-    async fn import(&self, id: &str, context: StepContext<ProviderClient>) -> Result<Outcome<LlamaServer>> {
+    async fn import(&self, id: &str, context: StepContext) -> Result<Outcome<LlamaServer>> {
         Box::pin(import::import(id, &context)).await
     }
 }

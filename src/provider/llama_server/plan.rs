@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     api::{self, InstanceStatus, InstanceUid},
-    framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, PlanContext, UpdatePlan, Value, Walk, to_value},
+    framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, UpdatePlan, Value, Walk, to_value},
     llama::{self, absolute},
     provider::{
-        ProviderClient,
+        PlanContext, ProviderClient,
         client::planning_limits,
         errors::{Failure, missing_instance},
         login::{Access, NoLogin, no_credentials},
@@ -79,7 +79,7 @@ fn is_nothing(value: &Value) -> bool {
 }
 
 /// Refines the plan of a create: whether it can hope to log in, and whether the model fits.
-pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
+pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanContext<'_>) {
     let CreatePlan { config, planned, private, diagnostics, walk, .. } = plan;
     // The plan that is applied has said it.
     if *walk != Walk::Apply {
@@ -105,7 +105,7 @@ pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanCon
 }
 
 /// Refines the plan of an update.
-pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanContext<'_, ProviderClient>) {
+pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanContext<'_>) {
     keep_spellings(plan);
     let UpdatePlan { config, prior, planned, private, diagnostics, replace } = plan;
     let now = format!("{} was not stopped.", capitalized(&prior.title()));

@@ -8,13 +8,13 @@ use super::{
 };
 use crate::{
     api::{InstanceUid, Presence},
-    framework::{Attr, Diagnostics, Outcome, State, StepContext},
+    framework::{Attr, Diagnostics, Outcome, State},
     llama::{
         self, BLOCKED, DISPLACED, Fingerprint, InstanceSession, JobReport, OUTDATED, Phase, READY, STARTING, STOPPED,
         TrialLook, UNRESPONSIVE, Verb, status_of,
     },
     provider::{
-        ProviderClient,
+        StepContext,
         client::limits,
         lifecycle::{Subject, absence},
         login::{Access, NoLogin},
@@ -25,10 +25,7 @@ use crate::{
 const UNCHANGED: &str = "The state is unchanged, and so is the server.";
 
 /// Refreshes. A server is removed from the state only if its instance certainly no longer exists.
-pub(super) async fn read(
-    mut current: State<LlamaServer>,
-    context: &StepContext<ProviderClient>,
-) -> Outcome<LlamaServer> {
+pub(super) async fn read(mut current: State<LlamaServer>, context: &StepContext) -> Outcome<LlamaServer> {
     let Some(uid) = current.state.instance_id.as_str().map(InstanceUid::new) else {
         return look(current, None, context).await;
     };
@@ -56,11 +53,7 @@ pub(super) fn subject(server: &LlamaServer, uid: &InstanceUid) -> Subject {
 }
 
 /// Looks at the instance. A failed login is a warning, and changes nothing.
-async fn look(
-    mut current: State<LlamaServer>,
-    access: Option<Access>,
-    context: &StepContext<ProviderClient>,
-) -> Outcome<LlamaServer> {
+async fn look(mut current: State<LlamaServer>, access: Option<Access>, context: &StepContext) -> Outcome<LlamaServer> {
     if let Some(access) = access.as_ref().filter(|access| !access.runs()) {
         current.state.take_stop();
         current.state.base_url = current.state.base_url_at(Some(access)).into();

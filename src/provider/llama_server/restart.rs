@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     framework::{
-        self, ActionProgress, Attr, Diagnostic, Diagnostics, Private, Result, Schema, Secret, StepContext, Type,
+        self, ActionProgress, Attr, Diagnostic, Diagnostics, Private, Result, Schema, Secret, Type,
         schema::{Attribute, Validator},
         value::Number,
     },
@@ -22,7 +22,7 @@ use crate::{
         JobReport, Phase, Previous, Trouble, Verb, Work, WorkProgress, no_room, room_question, stage,
     },
     provider::{
-        ProviderClient,
+        ProviderClient, StepContext,
         login::{self, Login, Ssh, WriteOnly},
     },
 };
@@ -104,7 +104,7 @@ impl framework::Action for Restart {
         &self,
         config: RestartTarget,
         progress: ActionProgress,
-        context: StepContext<ProviderClient>,
+        context: StepContext,
     ) -> Result<Diagnostics> {
         let mut said = Diagnostics::new();
         match Box::pin(restart(&config, &progress, &context, &mut said)).await {
@@ -138,7 +138,7 @@ impl RestartTarget {
 async fn restart(
     config: &RestartTarget,
     progress: &ActionProgress,
-    context: &StepContext<ProviderClient>,
+    context: &StepContext,
     said: &mut Diagnostics,
 ) -> Result<Diagnostics, Box<Diagnostic>> {
     let server = config.server();

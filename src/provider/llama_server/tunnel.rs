@@ -8,12 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::schema;
 use crate::{
     framework::{
-        Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Result, Schema, Secret, StepContext, Type,
-        schema::Attribute,
+        Attr, Diagnostic, Diagnostics, EphemeralResource, Opened, Result, Schema, Secret, Type, schema::Attribute,
     },
     llama::DEFAULT_PORT,
     provider::{
-        ProviderClient,
+        ProviderClient, StepContext,
         login::{self, Access, Login, Ssh, SshFailure, WriteOnly},
     },
     ssh::Forward,
@@ -83,11 +82,7 @@ impl EphemeralResource for Tunnel {
         Login::validate(&config.ssh, !config.instance_id.is_null(), &config.secrets(), diagnostics);
     }
 
-    async fn open(
-        &self,
-        config: TunnelTarget,
-        context: StepContext<ProviderClient>,
-    ) -> Result<Opened<TunnelTarget, Forward>> {
+    async fn open(&self, config: TunnelTarget, context: StepContext) -> Result<Opened<TunnelTarget, Forward>> {
         let mut warnings = Diagnostics::new();
         let opened = Box::pin(open(&config, &context, &mut warnings)).await;
         let forward = opened.map_err(|failed| Diagnostics::from(failed).with(warnings.clone()))?;
@@ -107,7 +102,7 @@ impl TunnelTarget {
 
 async fn open(
     config: &TunnelTarget,
-    context: &StepContext<ProviderClient>,
+    context: &StepContext,
     warnings: &mut Diagnostics,
 ) -> Result<Forward, Box<Diagnostic>> {
     let access = Access::of_configured(&config.instance_id, context).await.map_err(Box::new)?;

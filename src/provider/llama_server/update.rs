@@ -9,23 +9,19 @@ use super::{
     plan::UpdateEffect,
 };
 use crate::{
-    framework::{Diagnostic, Diagnostics, Outcome, StepContext, Update},
+    framework::{Diagnostic, Diagnostics, Outcome, Update},
     llama::{self, InstanceSession, Job, JobReport, TrialLook, Trouble, Verb, check_job},
-    provider::ProviderClient,
+    provider::StepContext,
 };
 
 /// Changes a server in place, or repairs it. A change of the provider's behaviour or of the login restarts nothing.
-pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext<ProviderClient>) -> Outcome<LlamaServer> {
+pub(super) async fn update(change: Update<LlamaServer>, context: &StepContext) -> Outcome<LlamaServer> {
     let mut said = Diagnostics::new();
     let outcome = Box::pin(apply(change, context, &mut said)).await;
     with_unpinned(outcome, said, &context.client)
 }
 
-async fn apply(
-    change: Update<LlamaServer>,
-    context: &StepContext<ProviderClient>,
-    said: &mut Diagnostics,
-) -> Outcome<LlamaServer> {
+async fn apply(change: Update<LlamaServer>, context: &StepContext, said: &mut Diagnostics) -> Outcome<LlamaServer> {
     let Update { config, mut prior, mut planned, mut private } = change;
     let effect = UpdateEffect::of(&prior, &planned);
     // The address may have been unknown in the plan.

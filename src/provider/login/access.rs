@@ -4,8 +4,8 @@ use secrecy::SecretString;
 
 use crate::{
     api::{self, Context, InstanceStatus, InstanceUid},
-    framework::{Attr, Diagnostic, Path, StepContext},
-    provider::{ProviderClient, client::limits, errors::Failure, words::title},
+    framework::{Attr, Diagnostic, Path},
+    provider::{ProviderClient, StepContext, client::limits, errors::Failure, words::title},
 };
 
 /// The user of the reported password (service API, In-instance inference server guide: everything is in `/root`).
@@ -62,7 +62,7 @@ impl Access {
     /// As [`Self::to_running`].
     pub(crate) async fn of_configured(
         instance_id: &Attr<String>,
-        context: &StepContext<ProviderClient>,
+        context: &StepContext,
     ) -> Result<Option<Self>, Diagnostic> {
         let Some(id) = instance_id.as_str() else { return Ok(None) };
         let uid = InstanceUid::new(id.trim());

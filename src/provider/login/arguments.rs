@@ -14,8 +14,8 @@ use super::{
     failure::NoLogin,
 };
 use crate::{
-    framework::{Attr, Diagnostic, Diagnostics, Path, Secret, StepContext, timeouts::parse_duration},
-    provider::ProviderClient,
+    framework::{Attr, Diagnostic, Diagnostics, Path, Secret, timeouts::parse_duration},
+    provider::{ProviderClient, StepContext},
     ssh,
 };
 
@@ -206,7 +206,7 @@ impl Login {
         &self,
         access: Option<&Access>,
         tried: &str,
-        context: &StepContext<ProviderClient>,
+        context: &StepContext,
         warnings: &mut Diagnostics,
     ) -> Result<(ssh::Link, Arc<ssh::Session>), Box<Diagnostic>> {
         let failed = |none: NoLogin| Box::new(none.diagnostic(tried.to_owned(), access, ""));

@@ -12,7 +12,7 @@ use tokio::time::timeout_at;
 pub(super) use self::memory::ModelMemory;
 use self::record::attributes;
 use super::{
-    NoHome, ProviderClient,
+    NoHome, ProviderClient, StepContext,
     login::{Access, InstanceFiles, Login, Ssh, SshFailure, WriteOnly, schema},
     meanings::{PROXY, UNUSABLE_PROXY, certificate_advice},
     model_files::{FileError, LocalFiles, RemoteFiles},
@@ -20,8 +20,7 @@ use super::{
 use crate::{
     api::{RemoteError, RemoteFile},
     framework::{
-        Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Result, Schema, StepContext, Type, Value,
-        from_value,
+        Attr, DataSource, Diagnostic, Diagnostics, Outcome, Path, Private, Result, Schema, Type, Value, from_value,
         schema::{Attribute, Validator},
         to_value,
     },
@@ -104,7 +103,7 @@ impl DataSource for File {
         }
     }
 
-    async fn read(&self, mut config: Value, context: StepContext<ProviderClient>) -> Result<Outcome<Value>> {
+    async fn read(&self, mut config: Value, context: StepContext) -> Result<Outcome<Value>> {
         let place = from_value(&config)?;
         let mut warnings = Diagnostics::new();
         let read = Box::pin(read(&place, &context, &mut warnings)).await;
@@ -118,7 +117,7 @@ impl DataSource for File {
 
 async fn read(
     config: &ModelPlace,
-    context: &StepContext<ProviderClient>,
+    context: &StepContext,
     warnings: &mut Diagnostics,
 ) -> Result<GgufModel, Box<Diagnostic>> {
     if let Some(url) = config.url.as_str() {
@@ -147,7 +146,7 @@ async fn in_time(
     reading: impl Future<Output = Result<GgufModel, ModelError<FileError>>>,
     name: &str,
     argument: &str,
-    context: &StepContext<ProviderClient>,
+    context: &StepContext,
 ) -> Result<GgufModel, Box<Diagnostic>> {
     let stopped = |why: &str| {
         let text = "Nothing was changed. Run the plan again.";

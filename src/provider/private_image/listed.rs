@@ -6,11 +6,11 @@ use futures_util::future::BoxFuture;
 use super::{COLUMNS, PrivateImage};
 use crate::{
     framework::{
-        StepContext, Type, Value,
+        Type, Value,
         schema::{Attribute, Validator},
     },
     provider::{
-        ProviderClient,
+        StepContext,
         client::limits,
         columns::attributes,
         images::name_filters,
@@ -93,7 +93,7 @@ fn filters() -> Vec<Filter> {
     filters
 }
 
-fn list<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
+fn list<'a>(config: &'a Value, context: &'a StepContext) -> BoxFuture<'a, RowsOrError> {
     Box::pin(async {
         let images = context.client.api.private_images().snapshot(&limits(context)).await;
         ListedRows::read(images, "private images", config, |images| rows::<PrivateImage>(images, |_| true))

@@ -5,7 +5,7 @@ mod listed;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ProviderClient,
+    PlanContext, ProviderClient,
     client::planning_limits,
     columns::{self, Column, decimal, moment, text, whole, word},
     errors::{Failure, database_id_advice, missing_instance},
@@ -18,7 +18,7 @@ use crate::{
     api::{self, Code, Context, InstanceUid, ObjectKind, SaveImage},
     creation::{Accepted, WhileBusy},
     framework::{
-        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Path, PlanContext, Schema, Type, UpdatePlan,
+        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Path, Schema, Type, UpdatePlan,
         schema::{Attribute, Replacement},
         timeouts::{DefaultTimeouts, Timeouts, minutes},
         value::Number,
@@ -128,7 +128,7 @@ impl Managed for PrivateImage {
         Ok(SaveImage { original_images, ..request })
     }
 
-    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+    async fn plan_create(plan: &mut CreatePlan<Self>, context: &PlanContext<'_>) {
         if plan.planned.instance_id.is_null() {
             plan.diagnostics.error_at(
                 Path::to("instance_id"),
@@ -202,7 +202,7 @@ impl Managed for PrivateImage {
         self.upperdir_bytes = image.upperdir_bytes.into();
     }
 
-    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_, ProviderClient>) {
+    async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_>) {
         protection::note(&mut plan.private, plan.prior.id.as_str().unwrap_or_default());
         let now = format!("{} was not deleted.", capitalized(&plan.prior.title()));
         let missing = missing_instance(&plan.config.instance_id, &plan.replace, &now, context).await;
@@ -285,7 +285,7 @@ async fn original_address(
 async fn check_name(
     planned: &PrivateImage,
     own: Option<i64>,
-    context: &PlanContext<'_, ProviderClient>,
+    context: &PlanContext<'_>,
     diagnostics: &mut Diagnostics,
 ) {
     let client = context.client.filter(|client| client.preflight);

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use futures_util::future::BoxFuture;
 
 use super::{
-    ProviderClient,
+    StepContext,
     client::limits,
     columns::{Column, attributes, decimal, flag, is_positive, row, text, whole, word},
     errors::{missing_region, unknown_region},
@@ -18,7 +18,7 @@ use super::{
     words::discount_status,
 };
 use crate::framework::{
-    StepContext, Type, Value,
+    Type, Value,
     schema::{Attribute, Validator},
 };
 
@@ -168,7 +168,7 @@ fn version_at_least(least: &Value) -> RowTest {
 }
 
 /// All specifications of the configured region, or of the provider's default region, in the configured order.
-fn list<'a>(config: &'a Value, context: &'a StepContext<ProviderClient>) -> BoxFuture<'a, RowsOrError> {
+fn list<'a>(config: &'a Value, context: &'a StepContext) -> BoxFuture<'a, RowsOrError> {
     Box::pin(async move {
         let region = config
             .attribute("region")
