@@ -204,10 +204,10 @@ pub(super) fn plan_adoption(plan: &mut CreatePlan<Instance>) {
 
 /// Checks the list without the service.
 pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
-    if config.candidates.is_null() {
-        return;
-    }
-    for (name, is_set) in [("spec_id", !config.spec_id.is_null()), ("spec_type", !config.spec_type.is_null())] {
+    let Some(candidates) = config.candidates.known() else { return };
+    for (name, is_set) in
+        [("spec_id", config.spec_id.known().is_some()), ("spec_type", config.spec_type.known().is_some())]
+    {
         if is_set {
             diagnostics.error_at(
                 Path::to(name),
@@ -218,7 +218,7 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
     }
     let has_own = |(_, candidate): (usize, &Candidate)| candidate.gpu_num.known().is_some();
     let is_counted = config.candidates.elements().any(has_own);
-    for (index, candidate) in config.candidates.known().into_iter().flatten().enumerate() {
+    for (index, candidate) in candidates.iter().enumerate() {
         let path = Path::to("candidates").index(index);
         match candidate {
             Attr::Unknown => {}
@@ -246,8 +246,8 @@ fn validate_one(candidate: &Candidate, config: &Instance, path: &Path, diagnosti
         );
     }
     let both = [
-        ("region", !candidate.region.is_null() && !config.region.is_null()),
-        ("gpu_num", !candidate.gpu_num.is_null() && !config.gpu_num.is_null()),
+        ("region", candidate.region.known().and(config.region.known()).is_some()),
+        ("gpu_num", candidate.gpu_num.known().and(config.gpu_num.known()).is_some()),
     ];
     for (name, _) in both.into_iter().filter(|(_, is_both)| *is_both) {
         diagnostics.error_at(

@@ -1,7 +1,7 @@
 //! The rules between the arguments of an instance.
 
 use super::{candidates, checks::check_disks, schema::Instance};
-use crate::framework::{Diagnostics, Path};
+use crate::framework::{Attr, Diagnostics, Path};
 
 /// Checks the rules between arguments without the service (service API, POST /api/instance/create).
 pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
@@ -31,7 +31,7 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
 
 /// Warns that `expire` does not release a prepaid instance.
 fn prepaid_age(config: &Instance, diagnostics: &mut Diagnostics) {
-    if let (false, Some(payment)) = (config.max_age.is_null(), config.payment_type.as_str())
+    if let (Some(_), Some(payment)) = (config.max_age.known(), config.payment_type.as_str())
         && config.is_prepaid()
     {
         diagnostics.warning_at(
@@ -57,16 +57,16 @@ fn payment(config: &Instance, diagnostics: &mut Diagnostics) {
             "An hourly instance has no term that could be renewed.",
         );
     }
-    match (config.payment_type.as_str(), config.purchase_duration.is_null()) {
-        (Some("Hourly"), false) => diagnostics.warning_at(
+    match (config.payment_type.as_str(), config.purchase_duration.known()) {
+        (Some("Hourly"), Some(_)) => diagnostics.warning_at(
             Path::to("purchase_duration"),
             "purchase_duration has no effect",
             "An hourly instance has no term: purchase_duration is not sent.",
         ),
-        (Some(payment), false) => {
+        (Some(payment), Some(duration)) => {
             let (most, periods) =
                 TEN_YEARS.iter().find(|(it, _, _)| *it == payment).map_or((i64::MAX, ""), |it| (it.1, it.2));
-            if config.purchase_duration.known().is_some_and(|duration| *duration > most) {
+            if *duration > most {
                 diagnostics.error_at(
                     Path::to("purchase_duration"),
                     "The term is too long",
@@ -81,9 +81,9 @@ fn payment(config: &Instance, diagnostics: &mut Diagnostics) {
 }
 
 fn image_pair(config: &Instance, diagnostics: &mut Diagnostics) {
-    let (lonely, missing) = match (config.image_id.is_null(), config.image_type.is_null()) {
-        (false, true) => ("image_id", "image_type"),
-        (true, false) => ("image_type", "image_id"),
+    let (lonely, missing) = match (&config.image_id, &config.image_type) {
+        (Attr::Known(_), Attr::Null) => ("image_id", "image_type"),
+        (Attr::Null, Attr::Known(_)) => ("image_type", "image_id"),
         _ => return,
     };
     diagnostics.error_at(
@@ -97,9 +97,10 @@ fn login(config: &Instance, diagnostics: &mut Diagnostics) {
     if config.login_method.as_str() == Some("ssh_key") || config.login_method.is_unknown() {
         return;
     }
-    for (name, is_set) in
-        [("ssh_pubkey_id", !config.ssh_pubkey_id.is_null()), ("ssh_pubkey_name", !config.ssh_pubkey_name.is_null())]
-    {
+    for (name, is_set) in [
+        ("ssh_pubkey_id", config.ssh_pubkey_id.known().is_some()),
+        ("ssh_pubkey_name", config.ssh_pubkey_name.known().is_some()),
+    ] {
         if is_set {
             diagnostics.error_at(
                 Path::to(name),
@@ -113,7 +114,6 @@ fn login(config: &Instance, diagnostics: &mut Diagnostics) {
 #[cfg(test)]
 mod tests {
     use super::{super::candidates::Candidate, *};
-    use crate::framework::Attr;
 
     fn paths(config: &Instance) -> Vec<String> {
         let mut diagnostics = Diagnostics::new();

@@ -79,13 +79,16 @@ impl DataSource for File {
             Ok(config) => config,
             Err(bug) => return diagnostics.extend(bug.into()),
         };
-        let is_in_an_instance = !config.instance_id.is_null() || !config.ssh.is_null();
-        match (config.path.is_null(), config.url.is_null()) {
-            (true, true) => diagnostics.error_at(Path::to("path"), "Missing required argument", "Set path or url."),
-            (false, false) => {
+        let may_be_in_an_instance = !config.instance_id.is_null() || !config.ssh.is_null();
+        let is_in_an_instance = config.instance_id.known().is_some() || config.ssh.known().is_some();
+        match (&config.path, &config.url) {
+            (Attr::Null, Attr::Null) => {
+                diagnostics.error_at(Path::to("path"), "Missing required argument", "Set path or url.")
+            }
+            (Attr::Known(_), Attr::Known(_)) => {
                 diagnostics.error_at(Path::to("url"), "Conflicting arguments", "Set either path or url, not both.");
             }
-            (true, false) if is_in_an_instance => diagnostics.error_at(
+            (Attr::Null, _) if is_in_an_instance => diagnostics.error_at(
                 Path::to("url"),
                 "Conflicting arguments",
                 "instance_id and ssh need path, a file in an instance. Set path, or remove them.",
@@ -95,9 +98,9 @@ impl DataSource for File {
         if let Some(Err(error)) = config.url.as_str().map(RemoteFile::address) {
             diagnostics.push(*unreadable("at url", &error.into(), "url"));
         }
-        if is_in_an_instance {
+        if may_be_in_an_instance {
             Login::validate(&config.ssh, !config.instance_id.is_null(), &WriteOnly::default(), diagnostics);
-        } else if !config.host_key.is_null() {
+        } else if config.host_key.known().is_some() {
             let text = "host_key needs instance_id or ssh. Set one of them, or remove host_key.";
             diagnostics.error_at(Path::to("host_key"), "Conflicting arguments", text);
         }

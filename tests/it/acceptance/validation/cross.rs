@@ -1,7 +1,7 @@
 //! Combinations of arguments that are invalid, and errors that need a plan.
 
 use super::{Case, check, plan, validate};
-use crate::support::terraform::{config_with, each_workspace};
+use crate::support::terraform::{Diagnostic, Instance, config, config_with, each_workspace};
 
 #[test]
 fn arguments_that_do_not_go_together() {
@@ -56,4 +56,113 @@ fn what_a_create_needs_is_said_by_its_plan() {
         Case::instance_with(&[("payment_type", "\"Monthly\"")], None, "needs purchase_duration"),
     ];
     check(&cases, plan);
+}
+
+/// While Terraform validates a configuration, it knows the value of no variable. A module passes null for what its
+/// caller leaves out.
+#[test]
+fn an_argument_that_may_be_null_conflicts_with_none() {
+    const BLOCKS: &str = r#"
+variable "none" {
+  type    = any
+  default = null
+}
+
+resource "damodel_instance" "hourly" {
+  candidates        = var.none
+  gpu_num           = var.none
+  region            = var.none
+  spec_id           = var.none
+  spec_type         = "gpu.rtx4090.1"
+  image             = "registry.test/a/b:1"
+  image_id          = var.none
+  payment_type      = "Hourly"
+  purchase_duration = var.none
+  auto_renew        = var.none
+  ssh_pubkey_id     = var.none
+  ssh_pubkey_name   = var.none
+}
+
+resource "damodel_instance" "daily" {
+  candidates   = [{ spec_id = 103, region = var.none, gpu_num = var.none }]
+  gpu_num      = 1
+  region       = "cn-east-1"
+  spec_type    = var.none
+  image        = "registry.test/a/b:1"
+  image_type   = var.none
+  payment_type = "Daily"
+  max_age      = var.none
+}
+
+resource "damodel_llama_server" "prebuilt" {
+  instance_id           = "ins-1"
+  model                 = "~/m-00001-of-00002.gguf"
+  model_source          = { url = "https://x/m-00001-of-00002.gguf", sha256 = var.none }
+  model_source_token_wo = var.none
+  api_key               = "k"
+  api_key_wo            = var.none
+  build                 = "prebuilt"
+  source                = var.none
+  probe                 = { endpoint = "health", expect = var.none }
+  ssh                   = { password = "p", private_key = var.none, certificate = var.none }
+  ssh_password_wo       = var.none
+  ssh_private_key_wo    = var.none
+}
+
+resource "damodel_llama_server" "source" {
+  instance_id           = "ins-1"
+  model                 = "~/m.gguf"
+  model_source_token_wo = var.none
+  api_key               = var.none
+  api_key_wo            = var.none
+  api_key_wo_version    = var.none
+  build                 = "source"
+  package               = var.none
+  source                = { url = "https://x/s", path = var.none }
+}
+
+data "damodel_model" "file" {
+  path     = "~/m.gguf"
+  url      = var.none
+  host_key = var.none
+}
+
+data "damodel_model" "address" {
+  path        = var.none
+  url         = "https://x/m.gguf"
+  instance_id = var.none
+  ssh         = var.none
+  host_key    = var.none
+}
+
+data "damodel_chat_completion" "hosted" {
+  model           = "m"
+  messages        = [{ role = "user", content = "x" }]
+  llama_server_id = var.none
+  ssh             = var.none
+  host_key        = var.none
+  api_key         = var.none
+}
+"#;
+    each_workspace(|_, workspace| {
+        workspace.write(&config(BLOCKS));
+        let said: Vec<_> = validate(workspace).into_iter().filter(|said| said.address.is_some()).collect();
+        assert!(said.is_empty(), "{said:#?}");
+    });
+}
+
+/// Terraform validates each block again with the values that the plan knows.
+#[test]
+fn a_conflict_of_variables_is_an_error_of_the_plan() {
+    each_workspace(|_, workspace| {
+        let instance = Instance::new("x").set("spec_id", "var.one").set("candidates", "var.other");
+        let one = "variable \"one\" {\n  default = 103\n}\n";
+        for (other, is_refused) in [("null", false), ("[{ spec_id = 103 }]", true)] {
+            let other = format!("variable \"other\" {{\n  type    = any\n  default = {other}\n}}\n");
+            workspace.write(&config(format!("{one}{other}{instance}")));
+            let errors: Vec<_> = plan(workspace).into_iter().filter(Diagnostic::is_error).collect();
+            let says = |said: &Diagnostic| said.text().contains("Set either spec_id or candidates, not both.");
+            assert!(errors.len() == usize::from(is_refused) && errors.iter().all(says), "{errors:#?}");
+        }
+    });
 }
