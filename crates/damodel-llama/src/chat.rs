@@ -121,34 +121,18 @@ pub async fn complete_chat(
     }
 }
 
-/// Posts a document, and reads the document of the answer.
+/// Posts the document, or gets one if there is none to post; reads the document of the answer.
 ///
 /// # Errors
 /// The reason why there is no answer.
-pub(super) async fn post(
+pub(super) async fn exchange(
     session: &Session,
     port: u16,
     api_key: Option<&SecretString>,
     path: &str,
-    body: &Value,
+    body: Option<&Value>,
 ) -> Result<Value, ChatFailure> {
-    read_document(send(session, port, api_key, path, Some(body)).await?).await
-}
-
-/// Gets a document.
-///
-/// # Errors
-/// The reason why there is no answer.
-pub(super) async fn get(
-    session: &Session,
-    port: u16,
-    api_key: Option<&SecretString>,
-    path: &str,
-) -> Result<Value, ChatFailure> {
-    read_document(send(session, port, api_key, path, None).await?).await
-}
-
-async fn read_document(answering: Response<ssh::Body>) -> Result<Value, ChatFailure> {
+    let answering = send(session, port, api_key, path, body).await?;
     let status = answering.status();
     let whole = answering.into_body().collect(MAX_ANSWER).await?;
     if !status.is_success() {

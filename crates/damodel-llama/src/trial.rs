@@ -136,7 +136,7 @@ impl<'a> Trial<'a> {
 
     /// The name of the model; `None` without an answer, which proves nothing about the server.
     async fn model_name(&self, instance: &InstanceSession) -> Result<Option<String>, ChatFailure> {
-        let asking = chat::get(instance.session(), self.port, self.api_key.as_ref(), "/v1/models");
+        let asking = chat::exchange(instance.session(), self.port, self.api_key.as_ref(), "/v1/models", None);
         match timeout(NAME, asking).await {
             Ok(Err(error @ ChatFailure::Ssh(_))) if instance.session().is_lost() => Err(error),
             Ok(Ok(models)) => Ok(models.pointer("/data/0/id").and_then(Value::as_str).map(str::to_owned)),
@@ -166,7 +166,7 @@ impl<'a> Trial<'a> {
                 return Ok(judge(&answer, self.probe));
             }
         };
-        let answer = chat::post(session, self.port, key, path, &body).await?;
+        let answer = chat::exchange(session, self.port, key, path, Some(&body)).await?;
         Ok(match answer.pointer(pointer).is_some_and(Value::is_number) {
             true => Ok(None),
             false => Err(JobFailure {
@@ -181,7 +181,8 @@ impl<'a> Trial<'a> {
         if self.api_key.is_none() && !self.is_key_unknown {
             return Ok(None);
         }
-        let answer = chat::post(instance.session(), self.port, None, "/v1/chat/completions", &json!({})).await;
+        let (session, empty) = (instance.session(), json!({}));
+        let answer = chat::exchange(session, self.port, None, "/v1/chat/completions", Some(&empty)).await;
         let answer = match answer {
             Err(error) if error.asks_for_key() => return Ok(None),
             Err(error @ ChatFailure::Ssh(_)) => return Err(error),

@@ -56,7 +56,7 @@ pub(super) async fn paged<T: Record>(
     let list = List { client, context, request, retry };
     let mut tries = 1;
     loop {
-        let mut pages = Pages::<T>::default();
+        let mut pages = Pages::<T> { records: BTreeMap::new(), unread: Vec::new(), total: None, moved: false };
         pages.collect(&list).await?;
         note_skipped(request, pages.unread.len());
         if !pages.moved || tries == TRIES || context.sleep(PAUSE * tries).await.is_err() {
@@ -86,12 +86,6 @@ struct Pages<T: Record> {
     unread: Vec<Option<String>>,
     total: Option<i64>,
     moved: bool,
-}
-
-impl<T: Record> Default for Pages<T> {
-    fn default() -> Self {
-        Self { records: BTreeMap::new(), unread: Vec::new(), total: None, moved: false }
-    }
 }
 
 impl<T: Record> Pages<T> {
