@@ -236,10 +236,10 @@ fn validate(config: &Chat, diagnostics: &mut Diagnostics) {
         Some(LLAMA_SERVER) | None => {}
         Some(_) => {
             let set = [
-                ("llama_server_id", config.llama_server_id.known().is_some()),
-                ("ssh", config.ssh.known().is_some()),
-                ("host_key", config.host_key.known().is_some()),
-                ("api_key", config.api_key.known().is_some()),
+                ("llama_server_id", config.llama_server_id.is_known()),
+                ("ssh", config.ssh.is_known()),
+                ("host_key", config.host_key.is_known()),
+                ("api_key", config.api_key.is_known()),
             ];
             for (name, _) in set.into_iter().filter(|(_, is_set)| *is_set) {
                 diagnostics.error_at(

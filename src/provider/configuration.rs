@@ -181,7 +181,7 @@ pub(super) fn validate(configuration: &Configuration, diagnostics: &mut Diagnost
             "api_token_command must name a program: [\"program\", \"argument\", …].",
         );
     }
-    if configuration.api_token.known().is_some() && configuration.api_token_command.known().is_some() {
+    if configuration.api_token.is_known() && configuration.api_token_command.is_known() {
         diagnostics.error_at(
             Path::to("api_token_command"),
             "Two sources of the API token",

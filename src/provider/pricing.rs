@@ -34,7 +34,7 @@ pub(crate) struct EstimatedCost {
 impl EstimatedCost {
     /// Whether it has the parts that a quote has.
     pub(super) fn is_priced_like(&self, quote: &Self) -> bool {
-        let has = |quote: &Attr<Number>, live: &Attr<Number>| quote.known().is_none() || live.known().is_some();
+        let has = |quote: &Attr<Number>, live: &Attr<Number>| quote.known().is_none() || live.is_known();
         has(&quote.unit_price, &self.unit_price) && has(&quote.period_total, &self.period_total)
     }
 

@@ -205,9 +205,7 @@ pub(super) fn plan_adoption(plan: &mut CreatePlan<Instance>) {
 /// Checks the list without the service.
 pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
     let Some(candidates) = config.candidates.known() else { return };
-    for (name, is_set) in
-        [("spec_id", config.spec_id.known().is_some()), ("spec_type", config.spec_type.known().is_some())]
-    {
+    for (name, is_set) in [("spec_id", config.spec_id.is_known()), ("spec_type", config.spec_type.is_known())] {
         if is_set {
             diagnostics.error_at(
                 Path::to(name),
@@ -216,7 +214,7 @@ pub(super) fn validate(config: &Instance, diagnostics: &mut Diagnostics) {
             );
         }
     }
-    let has_own = |(_, candidate): (usize, &Candidate)| candidate.gpu_num.known().is_some();
+    let has_own = |(_, candidate): (usize, &Candidate)| candidate.gpu_num.is_known();
     let is_counted = config.candidates.elements().any(has_own);
     for (index, candidate) in candidates.iter().enumerate() {
         let path = Path::to("candidates").index(index);
@@ -246,8 +244,8 @@ fn validate_one(candidate: &Candidate, config: &Instance, path: &Path, diagnosti
         );
     }
     let both = [
-        ("region", candidate.region.known().and(config.region.known()).is_some()),
-        ("gpu_num", candidate.gpu_num.known().and(config.gpu_num.known()).is_some()),
+        ("region", candidate.region.is_known() && config.region.is_known()),
+        ("gpu_num", candidate.gpu_num.is_known() && config.gpu_num.is_known()),
     ];
     for (name, _) in both.into_iter().filter(|(_, is_both)| *is_both) {
         diagnostics.error_at(
@@ -266,5 +264,5 @@ pub(super) fn blame(planned: &Instance, place: usize) -> Path {
     if has_choice(planned) {
         return Path::to("candidates").index(place);
     }
-    Path::to(if planned.spec_id.known().is_some() { "spec_id" } else { "spec_type" })
+    Path::to(if planned.spec_id.is_known() { "spec_id" } else { "spec_type" })
 }

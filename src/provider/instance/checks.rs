@@ -134,7 +134,7 @@ impl Findings {
             self.diagnostics.push(unknown_region(region, client, limits).await);
             return;
         }
-        let attribute = if planned.spec_id.known().is_some() { "spec_id" } else { "spec_type" };
+        let attribute = if planned.spec_id.is_known() { "spec_id" } else { "spec_type" };
         let Some(spec) = select(&specs, planned) else {
             self.diagnostics.error_at(
                 Path::to(attribute),

@@ -42,7 +42,7 @@ pub(super) async fn confirm(
     let quoted = planned.estimated_cost.known();
     let unpriced = || Instance { estimated_cost: quoted.cloned().into(), ..planned.clone() };
     let Some((order, region)) = order(planned).zip(planned.region.as_str()) else { return Ok(unpriced()) };
-    let is_quoted = quoted.is_some_and(|quote| quote.unit_price.known().is_some());
+    let is_quoted = quoted.is_some_and(|quote| quote.unit_price.is_known());
     let must_know = is_quoted || !budgets(planned, client).is_empty();
     let specs = match client.api.specs().since(region, attempt.since, limits).await {
         Ok(specs) => specs,
@@ -58,7 +58,7 @@ pub(super) async fn confirm(
     };
     let spec = select(&specs, planned);
     let live = spec.map(|spec| estimate(spec, &order)).unwrap_or_default();
-    if let Some(quote) = quoted.filter(|quote| quote.unit_price.known().is_some() && !live.is_priced_like(quote)) {
+    if let Some(quote) = quoted.filter(|quote| quote.unit_price.is_known() && !live.is_priced_like(quote)) {
         return Err(Diagnostic::error(
             "The price is no longer known",
             format!(
@@ -103,7 +103,7 @@ pub(super) async fn confirm(
 /// Shows the quote as the result of a create, which must equal its plan, and keeps the lower price that it was bought
 /// at for the first refresh.
 pub(super) fn keep_quote(state: &mut Instance, planned: &Instance, private: &mut Private) {
-    if planned.estimated_cost.known().is_some() {
+    if planned.estimated_cost.is_known() {
         let bought = std::mem::replace(&mut state.estimated_cost, planned.estimated_cost.clone());
         if bought != state.estimated_cost {
             private.insert(BOUGHT, &bought);

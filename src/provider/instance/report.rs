@@ -114,7 +114,7 @@ impl Instance {
 
     /// Looks up the address of the image if only its number is known. If the lists lack it, it stays unchanged.
     pub(super) async fn complete_image(&mut self, client: &ProviderClient, context: &Context) {
-        if self.image.known().is_some() {
+        if self.image.is_known() {
             return;
         }
         let Some(id) = self.image_id.known().copied() else { return };
@@ -163,10 +163,10 @@ fn without_token(address: &str, secrets: &[&str]) -> String {
 
 /// Removes redundant arguments, and those of another login method.
 pub(super) fn generate(config: &mut Instance) {
-    if config.spec_id.known().is_some() {
+    if config.spec_id.is_known() {
         config.spec_type = Attr::Null;
     }
-    if config.image_id.known().is_some() && config.image_type.known().is_some() {
+    if config.image_id.is_known() && config.image_type.is_known() {
         config.image = Attr::Null;
     } else {
         (config.image_id, config.image_type) = (Attr::Null, Attr::Null);

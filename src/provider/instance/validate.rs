@@ -97,10 +97,9 @@ fn login(config: &Instance, diagnostics: &mut Diagnostics) {
     if config.login_method.as_str() == Some("ssh_key") || config.login_method.is_unknown() {
         return;
     }
-    for (name, is_set) in [
-        ("ssh_pubkey_id", config.ssh_pubkey_id.known().is_some()),
-        ("ssh_pubkey_name", config.ssh_pubkey_name.known().is_some()),
-    ] {
+    for (name, is_set) in
+        [("ssh_pubkey_id", config.ssh_pubkey_id.is_known()), ("ssh_pubkey_name", config.ssh_pubkey_name.is_known())]
+    {
         if is_set {
             diagnostics.error_at(
                 Path::to(name),

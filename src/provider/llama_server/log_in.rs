@@ -64,7 +64,7 @@ pub(super) fn with_unpinned(
     said: Diagnostics,
     client: &ProviderClient,
 ) -> Outcome<LlamaServer> {
-    let is_pinned = outcome.state.as_ref().is_some_and(|state| state.host_key.known().is_some());
+    let is_pinned = outcome.state.as_ref().is_some_and(|state| state.host_key.is_known());
     outcome.with(if is_pinned { without_own_key(said, client) } else { said })
 }
 

@@ -211,7 +211,7 @@ pub(super) fn validate(config: &LlamaServer, diagnostics: &mut Diagnostics) {
     let has_files = !config.model_source.is_null()
         || config.additional_files.is_unknown()
         || config.additional_files.known().is_some_and(|files| !files.is_empty());
-    if !has_files && config.model_source_token_wo.known().is_some() {
+    if !has_files && config.model_source_token_wo.is_known() {
         diagnostics.error_at(
             Path::to("model_source_token_wo"),
             "A token without an address",
@@ -234,7 +234,7 @@ pub(super) fn validate(config: &LlamaServer, diagnostics: &mut Diagnostics) {
                      way: all parts are downloaded."
                 ),
             );
-        } else if end_of_url.is_some() && source.sha256.known().is_some() {
+        } else if end_of_url.is_some() && source.sha256.is_known() {
             diagnostics.error_at(
                 at.attribute("sha256"),
                 "One sum for several files",

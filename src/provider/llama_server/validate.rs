@@ -42,21 +42,21 @@ pub(super) fn validate(config: &LlamaServer, diagnostics: &mut Diagnostics) {
 }
 
 fn api_key(config: &LlamaServer, diagnostics: &mut Diagnostics) {
-    if config.api_key.known().and(config.api_key_wo.known()).is_some() {
+    if config.api_key.is_known() && config.api_key_wo.is_known() {
         diagnostics.error_at(
             Path::to("api_key_wo"),
             "The same secret twice",
             "Set either api_key, which is stored in the state, or api_key_wo, which is not.",
         );
     }
-    if config.api_key_wo_version.known().is_some() && config.api_key_wo.is_null() {
+    if config.api_key_wo_version.is_known() && config.api_key_wo.is_null() {
         diagnostics.error_at(
             Path::to("api_key_wo_version"),
             "A version without its key",
             "api_key_wo_version has no effect without api_key_wo. Set api_key_wo, or remove the version.",
         );
     }
-    if config.api_key.is_null() && config.api_key_wo.known().is_some() && config.api_key_wo_version.is_null() {
+    if config.api_key.is_null() && config.api_key_wo.is_known() && config.api_key_wo_version.is_null() {
         diagnostics.error_at(
             Path::to("api_key_wo"),
             "A write-only key without its version",
@@ -68,12 +68,12 @@ fn api_key(config: &LlamaServer, diagnostics: &mut Diagnostics) {
 
 fn build(config: &LlamaServer, diagnostics: &mut Diagnostics) {
     match config.build.as_str() {
-        Some("prebuilt") if config.source.known().is_some() => diagnostics.warning_at(
+        Some("prebuilt") if config.source.is_known() => diagnostics.warning_at(
             Path::to("source"),
             "source has no effect",
             "Nothing is compiled with build = \"prebuilt\".",
         ),
-        Some("source") if config.package.known().is_some() => diagnostics.warning_at(
+        Some("source") if config.package.is_known() => diagnostics.warning_at(
             Path::to("package"),
             "package has no effect",
             "The prebuilt server is not used with build = \"source\".",
@@ -89,7 +89,7 @@ fn build(config: &LlamaServer, diagnostics: &mut Diagnostics) {
              password: configure the credentials in the instance's git, or set source.path.",
         );
     }
-    if source.path.known().and(source.url.known().or(source.reference.known())).is_some() {
+    if source.path.is_known() && (source.url.is_known() || source.reference.is_known()) {
         diagnostics.error_at(
             Path::to("source").attribute("path"),
             "Two sources",

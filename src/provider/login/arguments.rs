@@ -354,7 +354,7 @@ fn twice(
     write_only_name: &str,
     diagnostics: &mut Diagnostics,
 ) {
-    if stored.known().and(write_only.known()).is_some() {
+    if stored.is_known() && write_only.is_known() {
         diagnostics.error_at(
             Path::to(write_only_name),
             "The same secret twice",
@@ -364,7 +364,7 @@ fn twice(
 }
 
 fn check_certificate(certificate: &Attr<String>, is_alone: bool, path: &Path, diagnostics: &mut Diagnostics) {
-    if certificate.known().is_some() && is_alone {
+    if certificate.is_known() && is_alone {
         diagnostics.error_at(
             path.attribute("certificate"),
             "A certificate without its key",

@@ -80,7 +80,7 @@ impl DataSource for File {
             Err(bug) => return diagnostics.extend(bug.into()),
         };
         let may_be_in_an_instance = !config.instance_id.is_null() || !config.ssh.is_null();
-        let is_in_an_instance = config.instance_id.known().is_some() || config.ssh.known().is_some();
+        let is_in_an_instance = config.instance_id.is_known() || config.ssh.is_known();
         match (&config.path, &config.url) {
             (Attr::Null, Attr::Null) => {
                 diagnostics.error_at(Path::to("path"), "Missing required argument", "Set path or url.")
@@ -100,7 +100,7 @@ impl DataSource for File {
         }
         if may_be_in_an_instance {
             Login::validate(&config.ssh, !config.instance_id.is_null(), &WriteOnly::default(), diagnostics);
-        } else if config.host_key.known().is_some() {
+        } else if config.host_key.is_known() {
             let text = "host_key needs instance_id or ssh. Set one of them, or remove host_key.";
             diagnostics.error_at(Path::to("host_key"), "Conflicting arguments", text);
         }

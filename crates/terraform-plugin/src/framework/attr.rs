@@ -38,6 +38,11 @@ impl<T> Attr<T> {
         }
     }
 
+    /// Whether there is a value, and it is known.
+    pub fn is_known(&self) -> bool {
+        matches!(self, Self::Known(_))
+    }
+
     /// Whether the value is null.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
