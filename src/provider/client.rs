@@ -9,7 +9,7 @@ use super::{Environment, account_budget::AccountBudget};
 use crate::{
     api::{self, Context, Creation, Object, ObjectKind},
     creation::{Journal, PendingRecord, Quotes, request_hash},
-    framework::{self, Diagnostic, value::Number},
+    framework::{self, Diagnostic, Value, value::Number},
 };
 
 /// The configured provider, as its resources and data sources use it.
@@ -64,6 +64,8 @@ pub(super) struct SeenObjects {
     named: BTreeSet<(ObjectKind, String)>,
     /// The host keys that were accepted without a pin, and whose they are.
     unpinned: BTreeSet<String>,
+    /// The planned llama servers by instance and port: the owner, if it is in the state, and the configuration.
+    servers: BTreeMap<(String, i64), (Option<String>, Value)>,
 }
 
 /// The handling of what an earlier run may have left under the name of a create.
@@ -149,6 +151,15 @@ impl ProviderClient {
     pub(super) fn forget_unpinned(&self, warning: &Diagnostic) {
         let is_its = |key: &String| key.strip_prefix("instance ").is_some_and(|key| warning.detail.ends_with(key));
         self.seen().unpinned.retain(|key| !is_its(key));
+    }
+
+    /// Records a planned llama server: whether it is the only one for this instance and port. The plans of a
+    /// replacement have the same owner or, if a core does not pass on private data, the same configuration.
+    pub(super) fn is_alone_at(&self, instance_id: &str, port: i64, owner: Option<String>, config: Value) -> bool {
+        let mut seen = self.seen();
+        let (first, its_config) =
+            seen.servers.entry((instance_id.to_owned(), port)).or_insert_with(|| (owner.clone(), config.clone()));
+        (first.is_some() && *first == owner) || *its_config == config
     }
 
     /// Records that a refresh read an object of a state.

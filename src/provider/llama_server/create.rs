@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     framework::{Create, Diagnostics, Outcome, Result},
-    llama::{self, Fingerprint, Goal, InstanceSession, Job, Order, Verb, Work, WorkProgress},
+    llama::{self, End, Fingerprint, Goal, InstanceSession, Job, Order, Process, Verb, Work, WorkProgress},
     provider::StepContext,
 };
 
@@ -38,6 +38,7 @@ async fn start(
     planned.take_base_url(opened.access.as_ref());
     planned.take_login(&opened.instance, &mut private);
     tracing::info!(llama_server.id = planned.id.as_str(), "starting");
+    let title = planned.title();
     let owner = new_owner();
     let ended = Box::pin(planned.work(&planned, &mut opened.instance, &job, &config, &owner).run()).await;
     let conclusion = Conclusion {
@@ -49,7 +50,13 @@ async fn start(
         job: &job,
         owner: &owner,
     };
-    Ok(Box::pin(conclusion.outcome(&ended)).await)
+    let outcome = Box::pin(conclusion.outcome(&ended)).await;
+    let served = seen.process.filter(|process| process.is_alive && seen.is_proved);
+    let is_stopped = |before: &Process| ended.now.process.as_ref().is_none_or(|now| now.identity != before.identity);
+    Ok(match served.filter(|_| matches!(ended.end, End::Served(_))).filter(is_stopped) {
+        Some(before) => outcome.with(failure::took_over(&title, &before)),
+        None => outcome,
+    })
 }
 
 impl LlamaServer {

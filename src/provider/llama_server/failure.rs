@@ -3,7 +3,7 @@
 use super::{command_line::as_text, model::LlamaServer};
 use crate::{
     framework::{Diagnostic, Path, Severity},
-    llama::{self, FailureKind, Job, JobFailure, JobReport, Phase, PortHolder, Previous, Return, Trouble},
+    llama::{self, FailureKind, Job, JobFailure, JobReport, Phase, PortHolder, Previous, Process, Return, Trouble},
     provider::{
         login::SshFailure,
         words::{capitalized, time, times},
@@ -88,10 +88,11 @@ pub(super) fn rolled_back(
 /// Another job took the place of the one that was followed.
 pub(super) fn superseded(server: &LlamaServer, report: &JobReport, now: &str) -> Diagnostic {
     Diagnostic::error(
-        format!("{} was changed by another run", title_of(server)),
+        format!("{} was changed meanwhile", title_of(server)),
         format!(
-            "Another run changed the settings, or the instance rolled back a failed update because the connection was \
-             lost for a minute. The server is {}. {now} Apply again to restore this configuration.",
+            "Another run, or another damodel_llama_server with this instance and port, changed the settings, or the \
+             instance rolled back a failed update because the connection was lost for a minute. The server is {}. \
+             {now} If no other resource has this port, apply again to restore this configuration.",
             doing(report)
         ),
     )
@@ -113,6 +114,18 @@ pub(super) fn foreign(server: &LlamaServer) -> Diagnostic {
         format!("{} was not stopped", title_of(server)),
         "Another resource manages the server now: its successor, or a resource of another state. This resource was \
          removed from the state.",
+    )
+}
+
+/// A create that has stopped a server which was not its own.
+pub(super) fn took_over(title: &str, before: &Process) -> Diagnostic {
+    Diagnostic::warning(
+        format!("{} replaced a running server", capitalized(title)),
+        format!(
+            "Process {}, which served on this port before, was stopped. If a damodel_llama_server still manages it, \
+             set another port here: each apply would stop the server of the other.",
+            before.pid
+        ),
     )
 }
 

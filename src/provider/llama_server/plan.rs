@@ -6,12 +6,12 @@ use super::{
     failure::as_warning,
     log_in::without_own_key,
     memory,
-    model::{LlamaServer, Records as _},
+    model::{LlamaServer, Records as _, new_owner},
     model_source, schema,
 };
 use crate::{
     api::{self, InstanceStatus, InstanceUid},
-    framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, UpdatePlan, Value, Walk, to_value},
+    framework::{Attr, CreatePlan, Diagnostic, Diagnostics, Path, Private, UpdatePlan, Value, Walk, to_value},
     llama::{self, absolute},
     provider::{
         PlanContext, ProviderClient,
@@ -26,6 +26,9 @@ const WILL_FAIL: &str = "The apply of this server will fail until it runs.";
 
 /// The private entry of a replacement on the same instance: the host key in the state.
 const KNOWN_HOST: &str = "known_host";
+
+/// The private entry by which the plans of a replacement are those of one resource.
+const OWNER: &str = "owner";
 
 /// The effect of an update in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,6 +84,9 @@ fn is_nothing(value: &Value) -> bool {
 /// Refines the plan of a create: whether it can hope to log in, and whether the model fits.
 pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanContext<'_>) {
     let CreatePlan { config, planned, private, diagnostics, walk, .. } = plan;
+    if let Some(second) = second_on_port(config, planned, private, context) {
+        return diagnostics.push(second);
+    }
     // The plan that is applied has said it.
     if *walk != Walk::Apply {
         warn_without_key(config, planned, diagnostics);
@@ -115,11 +121,15 @@ pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanCon
     if let Some(changed) = model_source::changed(prior, planned) {
         return diagnostics.push(changed);
     }
+    private.insert(OWNER, prior.owner().unwrap_or_else(new_owner));
     // The plan of the create has the other checks.
     if let Some(path) = replace.first() {
         let host_key = prior.host_key.as_str().filter(|_| planned.instance_id == prior.instance_id);
         private.insert(KNOWN_HOST, host_key);
         return diagnostics.push(replaced(prior, path));
+    }
+    if let Some(second) = second_on_port(config, planned, private, context) {
+        return diagnostics.push(second);
     }
     if UpdateEffect::of(prior, planned) == UpdateEffect::Restart {
         warn_without_key(config, planned, diagnostics);
@@ -127,6 +137,24 @@ pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanCon
         diagnostics.extend(memory::check(config, planned, known_host, private, context).await);
     }
     change(plan);
+}
+
+/// The error about another server of this run with the same instance and port: each would stop the other.
+fn second_on_port(
+    config: &LlamaServer,
+    planned: &LlamaServer,
+    private: &Private,
+    context: &PlanContext<'_>,
+) -> Option<Diagnostic> {
+    let (client, instance_id, port) = (context.client?, planned.instance_id.as_str()?, *planned.port.known()?);
+    let is_alone = client.is_alone_at(instance_id, port, private.entry(OWNER), to_value(config).ok()?);
+    let detail = format!(
+        "Another damodel_llama_server of this configuration has the same instance ({instance_id}) and port ({port}), \
+         and each apply would stop the server of the other. This resource was not changed. Set another port. To \
+         destroy while this error remains, use terraform destroy -refresh=false."
+    );
+    let error = || Diagnostic::error("Two llama servers have the same port", detail).at(Path::to("port"));
+    (!is_alone).then(error)
 }
 
 /// Keeps what is only spelled in another way: `~/…` and the path of the home are one, `[::1]` and `::1`, `localhost`
@@ -349,7 +377,7 @@ mod tests {
             prior,
             planned,
             replace: Vec::new(),
-            private: crate::framework::Private::default(),
+            private: Private::default(),
             diagnostics: Diagnostics::new(),
         };
         change(&mut plan);
@@ -363,7 +391,7 @@ mod tests {
             prior: prior.clone(),
             planned,
             replace: vec![Path::to("workspace"), Path::to("ssh").attribute("host")],
-            private: crate::framework::Private::default(),
+            private: Private::default(),
             diagnostics: Diagnostics::new(),
         };
         keep_spellings(&mut plan);

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{Server, X, builds, each_served, home, pid, records, runs, servers, state_folder};
+use crate::support::terraform::{Severity, refusal, says};
 
 #[test]
 fn a_server_lives_its_life() {
@@ -83,6 +84,47 @@ fn two_servers_share_a_machine() {
         let plan = workspace.plan_and_apply_ok(&format!("{}{moved}", server().config()));
         assert_eq!(plan.change("damodel_llama_server.y").replace_paths(), ["port"]);
         assert_eq!(plan.change(X).actions(), "no-op");
+        workspace.finish();
+    });
+}
+
+/// The second is refused before it ends the first, and neither a replacement nor another port is a second one.
+#[test]
+fn two_servers_of_a_configuration_share_no_port() {
+    each_served(|site, workspace| {
+        let y = |port: u16| {
+            let server = Server::new().set("context_size", 1024).set("port", port);
+            // The two plans of a replacement have different configurations then.
+            server.block("lifecycle { ignore_changes = [context_size] }").alone().replace("\"x\"", "\"y\"")
+        };
+        let both = |port: u16| format!("{}{}", Server::new().set("port", 8000).config(), y(port));
+        workspace.write(&both(8000));
+        let words = ["Another damodel_llama_server of this configuration", "Set another port"];
+        // The instance is known during the apply only.
+        let (done, said) = workspace.try_apply(&[]);
+        let error = refusal(&said, &words);
+        assert_eq!((done, error.attribute.as_deref(), servers(site).len()), (false, Some("port"), 1), "{said:#?}");
+        let (first, addresses) = (servers(site), workspace.state().addresses().len());
+        let said = workspace.try_plan(&[]);
+        assert_eq!(refusal(&said, &words).attribute.as_deref(), Some("port"));
+        assert!(!workspace.try_apply(&[]).0);
+        assert_eq!((servers(site), workspace.state().addresses().len()), (first, addresses));
+
+        workspace.apply_ok(&both(8001));
+        assert_eq!(servers(site).len(), 2);
+        workspace.write(&both(8001).replace("1024", "512"));
+        for address in [X, "damodel_llama_server.y"] {
+            let replaces = format!("-replace={address}");
+            workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-input=false", &replaces]);
+            workspace.settled();
+        }
+        assert_eq!(servers(site).len(), 2);
+
+        // A server of another state is not seen by a plan.
+        workspace.run_ok(&["state", "rm", "damodel_llama_server.y"]);
+        workspace.write(&both(8001).replace("1024", "2048"));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done && says(&said, Severity::Warning, "replaced a running server"), "{said:#?}");
         workspace.finish();
     });
 }
