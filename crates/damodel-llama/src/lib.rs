@@ -30,9 +30,9 @@ use damodel_ssh as ssh;
 pub use self::{
     bootstrap::{
         AdditionalFiles, Binary, Build, Compile, CompileSource, DRIVER, Download, Facts, FailureKind, FileOrigin,
-        Fingerprint, Job, JobFailure, JobReport, LoginLifetime, Malformed, Phase, PortHolder, Prebuilt, Previous,
-        Process, Provided, Question, REFERENCE, REPOSITORY, Recipe, ServerPlace, SourceOrigin, Start, Supply, Toolkit,
-        Tree, Verb, absolute, is_passable, is_processor, no_room, program, room_question,
+        Fingerprint, ITS_LOG, Job, JobFailure, JobReport, LoginLifetime, Malformed, Phase, PortHolder, Prebuilt,
+        Previous, Process, Provided, Question, REFERENCE, REPOSITORY, Recipe, ServerPlace, SourceOrigin, Start, Supply,
+        Toolkit, Tree, Verb, absolute, is_passable, is_processor, no_room, program, room_question,
     },
     chat::{ChatFailure, complete_chat},
     decide::{Goal, History, TrialAnswers},

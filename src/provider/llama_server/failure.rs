@@ -26,18 +26,19 @@ pub(super) fn failed(server: &LlamaServer, report: &JobReport, now: &str) -> Dia
         None => (report.failure.as_ref(), None),
     };
     let (title, argument, advice) = meaning(server, first, report);
+    let log = log(report).unwrap_or_default();
     let mut parts = Vec::new();
     if let Some(failure) = first {
-        parts.push(format!("{}.", sentence(&failure.text)));
+        parts.push(fact(failure, &log));
     }
     parts.push(advice.to_owned());
     if let Some(failure) = second {
         let (title, _, advice) = meaning(server, Some(failure), report);
-        let text = sentence(&failure.text);
-        parts.push(format!("Then a build from source was tried: {title}. {text}. {advice}"));
+        parts.push(format!("Then a build from source was tried: {title}. {}", fact(failure, &log)));
+        parts.push(advice.to_owned());
     }
     parts.push(now.to_owned());
-    parts.extend(log(report));
+    parts.push(log);
     parts.retain(|part| !part.is_empty());
     let diagnostic = Diagnostic::error(format!("{} failed: {title}", title_of(server)), parts.join("\n\n"));
     match argument {
@@ -82,7 +83,13 @@ pub(super) fn rolled_back(
             reason.trim().trim_end_matches('.')
         ),
     };
-    failed(server, report, &format!("{what} {state}"))
+    // The log of a server that was started since has its name now.
+    let log_path = match returned {
+        Return::GoesOn => report.log_path.clone(),
+        Return::Serves | Return::AsksForKey => report.log_path.as_ref().map(|path| format!("{path}.1")),
+        Return::Fails(_) => None,
+    };
+    failed(server, &JobReport { log_path, ..report.clone() }, &format!("{what} {state}"))
 }
 
 /// Another job took the place of the one that was followed.
@@ -176,7 +183,7 @@ pub(super) fn blocked(server: &LlamaServer, rival: &PortHolder) -> Diagnostic {
 pub(super) fn died(server: &LlamaServer, report: &JobReport) -> Diagnostic {
     let next = match time(report.next_try) {
         Some(next) => format!("The server restarts at {next} by the instance's clock; an apply does not wait for it."),
-        None => "The next apply starts it again.".to_owned(),
+        None => "An apply starts it again.".to_owned(),
     };
     match &report.failure {
         // A short pause is recorded as no failure.
@@ -254,12 +261,10 @@ pub(super) fn doing(report: &JobReport) -> String {
     }
 }
 
-/// The place of the process and the logs of a failed server. `next` is the effect of the next apply, in a sentence.
-pub(super) fn left_alone(job: &Job, next: &str) -> String {
-    format!(
-        "The process and its logs were kept, in {}/.damodel/{}-{}. {next}",
-        job.place.workspace, job.place.port, job.place.instance
-    )
+/// The place of what is left of a failed server. `next` is the effect of the next apply, in a sentence.
+pub(super) fn left_alone(job: &Job, runs: bool, next: &str) -> String {
+    let kept = if runs { "The process and its logs" } else { "The logs" };
+    format!("{kept} were kept, in {}/.damodel/{}-{}. {next}", job.place.workspace, job.place.port, job.place.instance)
 }
 
 /// A text as a sentence, without its full stop.
@@ -267,20 +272,28 @@ fn sentence(text: &str) -> String {
     capitalized(text.trim().trim_end_matches('.'))
 }
 
+/// The text of a failure. Lines that the `log` shows anyway are not quoted.
+fn fact(failure: &JobFailure, log: &str) -> String {
+    let text = match failure.text.split_once(llama::ITS_LOG) {
+        Some((fact, quoted)) if quoted.lines().skip(1).all(|line| log.contains(line)) => sentence(fact),
+        _ => sentence(&failure.text),
+    };
+    if text.contains('\n') { text } else { text + "." }
+}
+
 fn title_of(server: &LlamaServer) -> String {
     capitalized(&server.title())
 }
 
-/// The end of the log: the compiler's after a failed compile, else that of a server that failed.
+/// The log of a failed compile, or the end of that of a server that failed.
 fn log(report: &JobReport) -> Option<String> {
     if !is_log_of_a_failure(report) {
         return None;
     }
-    let of_the_compiler = matches!(report.failure.as_ref().map(|failure| failure.kind), Some(FailureKind::Compile));
-    let path = match (of_the_compiler, &report.compile) {
-        (true, Some(compile)) => Some(&compile.log_path),
-        _ => report.log_path.as_ref(),
-    };
+    let path = report.log_path.as_ref();
+    if report.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Compile) {
+        return report.compile.as_ref().map(|compile| format!("The log is {}.", compile.log_path));
+    }
     let lines = report.log_tail.iter().rev().take(LINES).rev().map(|line| format!("  {line}")).collect::<Vec<_>>();
     match (path, lines.is_empty()) {
         (Some(path), false) => Some(format!("The end of the log, {path}:\n{}", lines.join("\n"))),
@@ -422,13 +435,13 @@ mod tests {
     /// A log that is there belongs to what failed, or is not shown.
     #[test]
     fn the_log_of_a_server_that_did_not_fail_is_not_shown() {
-        use FailureKind::{Compile, Died, Download, Exited, Interrupted, MissingModel, NoInference, NoSource, Stuck};
+        use FailureKind::{Died, Download, Exited, Interrupted, MissingModel, NoInference, NoSource, Stuck};
         let shows = |because: Option<FailureKind>, kind, is_proved, previous| {
             let log_tail = vec!["a line of the log".to_owned()];
             let report = JobReport { log_tail, is_proved, previous, ..report(because, kind) };
             failed(&server("auto"), &report, "").detail.contains("a line of the log")
         };
-        for kind in [Compile, Died, Exited, NoInference] {
+        for kind in [Died, Exited, NoInference] {
             assert!(shows(None, kind, false, None), "{kind:?}");
         }
         for kind in [Download, Interrupted, MissingModel, NoSource, Stuck] {
@@ -436,6 +449,38 @@ mod tests {
         }
         assert!(shows(Some(Exited), NoSource, false, Some(Previous::Ended)));
         assert!(!shows(Some(Exited), NoSource, false, Some(Previous::Serving)), "it was restored");
+    }
+
+    /// Which server has a log of its own again, and the name of the log that is quoted.
+    #[test]
+    fn a_log_is_quoted_and_named_once_by_the_file_that_it_stands_in() {
+        let text = "the server exited with 1; its log ends with:\nb\nc".to_owned();
+        let failure = Some(JobFailure { kind: FailureKind::Exited, text });
+        let (log_path, log_tail) = (Some("/l/server.log".to_owned()), ["a", "b", "c"].map(str::to_owned).to_vec());
+        let report = JobReport { log_path, log_tail, failure, ..report(None, FailureKind::Exited) };
+        let error = |returned: Return| rolled_back(&server("auto"), &report, &report, &returned, "").detail;
+        for (returned, end) in [
+            (Return::Serves, "The end of the log, /l/server.log.1:\n  a\n  b\n  c"),
+            (Return::AsksForKey, "The end of the log, /l/server.log.1:\n  a\n  b\n  c"),
+            (Return::Fails("x".to_owned()), "The end of the log:\n  a\n  b\n  c"),
+            (Return::GoesOn, "The end of the log, /l/server.log:\n  a\n  b\n  c"),
+        ] {
+            let detail = error(returned);
+            assert!(detail.starts_with("The server exited with 1.\n\n") && detail.ends_with(end), "{detail}");
+        }
+        let cut = JobReport { log_tail: vec!["c".to_owned()], ..report.clone() };
+        let detail = failed(&server("auto"), &cut, "").detail;
+        assert!(detail.starts_with("The server exited with 1; its log ends with:\nb\nc\n\n"), "{detail}");
+    }
+
+    /// What is quoted of a compile stands in its failure, and the log of the instance is a server's.
+    #[test]
+    fn the_log_of_a_failed_compile_is_not_that_of_a_server() {
+        let compile = llama::Compile { percent: None, line: String::new(), log_path: "/b.log".to_owned() };
+        let (log_path, log_tail) = (Some("/l/server.log".to_owned()), vec!["of a server".to_owned()]);
+        let report = JobReport { compile: Some(compile), log_path, log_tail, ..report(None, FailureKind::Compile) };
+        let detail = failed(&server("source"), &report, "").detail;
+        assert!(detail.ends_with("The log is /b.log.") && !detail.contains("of a server"), "{detail}");
     }
 
     #[test]
@@ -446,7 +491,7 @@ mod tests {
             JobReport { failure, is_proved: true, log_tail: vec!["listening".to_owned()], ..JobReport::default() };
         let warning = died(&server("auto"), &report);
         assert!(warning.summary.ends_with("is not running"), "{}", warning.summary);
-        assert_eq!(warning.detail, "The instance was rebooted. The next apply starts it again.");
+        assert_eq!(warning.detail, "The instance was rebooted. An apply starts it again.");
     }
 
     /// A file that needs permission looks missing on the hub.
@@ -494,7 +539,7 @@ mod tests {
         for (failure, next_try, words) in [
             (Some(failure(FailureKind::Died)), Some(1_700_000_000), "restarts at 2023-11-14T22:13:20Z"),
             (None, Some(1_700_000_000), "restarts at 2023-11-14T22:13:20Z"),
-            (Some(failure(FailureKind::Died)), None, "The next apply starts it again."),
+            (Some(failure(FailureKind::Died)), None, "An apply starts it again."),
         ] {
             let warning = died(&server("auto"), &JobReport { failure, next_try, ..JobReport::default() });
             assert!(!warning.is_error() && warning.detail.contains(words), "{warning:?}");

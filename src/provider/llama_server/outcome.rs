@@ -29,9 +29,9 @@ pub(super) enum Keep {
     Planned,
 }
 
-pub(super) const AS_BEFORE: &str = "Nothing was changed. Running servers continue.";
+pub(super) const AS_BEFORE: &str = "Nothing was changed. The apply did not stop the server.";
 pub(super) const NOTHING_STARTED: &str = "The server was not started and is not in the state.";
-pub(super) const NOTHING_RESTARTED: &str = "Nothing was restarted. Running servers continue.";
+pub(super) const NOTHING_RESTARTED: &str = "Nothing was restarted. The action did not stop the server.";
 pub(super) const NOT_HEARD: &str = "Whether the instance received the change is unknown. The state keeps the previous \
                                     values; the next apply sends the change again, or resumes it.";
 
@@ -145,7 +145,8 @@ impl Conclusion<'_> {
                     self.planned.probe = prior.probe.clone();
                 }
                 if matches!(ended.end, End::Failed) {
-                    (now, warnings) = self.leave_or_stop(&now).await;
+                    let runs = ended.now.process.as_ref().is_some_and(|process| process.is_alive);
+                    (now, warnings) = self.leave_or_stop(runs, &now).await;
                 }
             }
             (Keep::Prior, Some(prior)) => prior.take_end(ended),
@@ -162,15 +163,15 @@ impl Conclusion<'_> {
     }
 
     /// Leaves a server that failed, or stops it if the configuration says so: what is said about it.
-    async fn leave_or_stop(&mut self, next: &str) -> (String, Diagnostics) {
+    async fn leave_or_stop(&mut self, runs: bool, next: &str) -> (String, Diagnostics) {
         if self.planned.on_failure.as_str() != Some("stop") {
-            return (failure::left_alone(self.job, next), Diagnostics::new());
+            return (failure::left_alone(self.job, runs, next), Diagnostics::new());
         }
         let why = match self.instance.run(&Verb::Stop { owner: self.owner }).await {
             Ok(stopped) if !stopped.is_refused => {
                 self.planned.take_report(&stopped);
-                let now = format!("on_failure = \"stop\" has stopped the server; its logs remain. {next}");
-                return (now, Diagnostics::new());
+                let how = if runs { "on_failure = \"stop\" has stopped the server" } else { "The server has exited" };
+                return (format!("{how}; its logs remain. {next}"), Diagnostics::new());
             }
             Ok(refused) => refused.failure.map(|failure| failure.text).unwrap_or_default(),
             Err(trouble) => trouble.to_string(),

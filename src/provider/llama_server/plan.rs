@@ -234,6 +234,16 @@ fn change(plan: &mut UpdatePlan<LlamaServer>) {
              that fails, the previous server cannot be started again.",
         );
     }
+    if prior.status.as_str() == Some(llama::UNRESPONSIVE) {
+        let pid = prior.process().pid.known().map(|pid| format!(" {pid}")).unwrap_or_default();
+        plan.diagnostics.warning(
+            format!("{} does not respond", capitalized(&prior.title())),
+            format!(
+                "Its process{pid} runs, but health checks fail. The apply stops it if it still does not respond, and \
+                 starts it again."
+            ),
+        );
+    }
     if prior.status.as_str() == Some(llama::BLOCKED) {
         plan.diagnostics.push(
             Diagnostic::error(

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-const UNCHANGED: &str = "The state is unchanged, and so is the server.";
+const UNCHANGED: &str = "The server was not checked; the state is unchanged.";
 
 /// Refreshes. A server is removed from the state only if its instance certainly no longer exists.
 pub(super) async fn read(mut current: State<LlamaServer>, context: &StepContext) -> Outcome<LlamaServer> {

@@ -92,8 +92,8 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
         }
         Error::NotReady { .. } => (
             "the SSH server accepts logins but not commands yet",
-            "The instance may still be starting. Try again, or raise ssh.timeout. If the user has no shell, set \
-             ssh.user to one that has.",
+            "The instance may still be starting: try again. ssh.timeout limits how long a login may take. If the user \
+             has no shell, set ssh.user to one that has.",
         ),
         Error::NotRun { .. } => (
             "the server runs no commands",
@@ -104,8 +104,8 @@ fn meaning(error: &ssh::Error) -> (&'static str, String) {
         }
         Error::Unreachable { .. } | Error::Lost { .. } => (
             "SSH connection failed",
-            "Check host, port, the network and the bastion, and that the instance is running. An instance that is \
-             still starting may need a longer ssh.timeout.",
+            "Check host, port, the network and the bastion, and that the instance is running. If it is still starting, \
+             try again: ssh.timeout limits how long a login may take.",
         ),
         Error::Forbidden { .. } => (
             "the SSH server forbids forwarding",

@@ -20,7 +20,8 @@ const MIN_ROOM: u64 = 1024;
 static DECISIVE: LazyLock<Regex> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "a constant that the tests compile")]
     Regex::new(
-        " E |[Ee]rror|ERROR|fatal|[Ff]ailed|terminate called|cannot open|not found|No space left|denied|Abort|CUDA",
+        " E |[Ee]rror|ERROR|fatal|[Ff]ailed|terminate called|cannot open|not found|No space left|denied|Abort|\
+         CUDA driver|no CUDA",
     )
     .expect("a pattern")
 });
@@ -51,12 +52,7 @@ pub(super) fn failure(
         FailureKind::BadOption => format!("the server refuses its options: {}", shortened(&failure.text)),
         FailureKind::Busy => "another run has been using the server's records for a minute".to_owned(),
         FailureKind::Changed => "another run has changed the server".to_owned(),
-        FailureKind::Compile => format!(
-            "the build of {} failed; the end of its log {}:\n{}",
-            record.source,
-            value("status_compile_log"),
-            decisive(&value("compile_tail"))
-        ),
+        FailureKind::Compile => format!("the build of {} failed{}", record.source, quoted(&value("compile_tail"))),
         FailureKind::Foreign => "another resource owns the server".to_owned(),
         FailureKind::MissingModel => format!("the model {} cannot be read", value("server_model")),
         FailureKind::Download => match failure.text.split_once(IS_NO_GGUF) {
@@ -80,7 +76,7 @@ pub(super) fn failure(
             shortened(&failure.text)
         ),
         FailureKind::Died | FailureKind::Exited => {
-            let (seen, code) = (decisive(&value("log_tail")), value("status_exit"));
+            let code = value("status_exit");
             let more = match (failure.kind, restarts) {
                 (FailureKind::Exited, _) => ", before it was ready".to_owned(),
                 (_, 0) => String::new(),
@@ -88,12 +84,12 @@ pub(super) fn failure(
                 (_, restarts) => format!(", after {restarts} automatic restarts"),
             };
             format!(
-                "the {} server {} exited with {code}{} after {} s{more}; the end of its log {}:\n{seen}",
+                "the {} server {} exited with {code}{} after {} s{more}{}",
                 value("server_build"),
                 value("server_binary"),
                 meaning(&code),
                 value("status_seconds"),
-                value("server_log"),
+                quoted(&value("log_tail")),
             )
         }
         _ => failure.text,
@@ -129,14 +125,22 @@ fn shortened(line: &str) -> String {
     line.chars().take(400).collect()
 }
 
-/// The lines of a log that explain a failure, or its end.
-fn decisive(log: &str) -> String {
+/// The beginning of the quotation of a log in the text of a failure.
+pub const ITS_LOG: &str = "; its log ";
+
+/// The lines of a log that explain a failure, or its end, as the end of a text.
+fn quoted(log: &str) -> String {
     let last = |lines: Vec<&str>, most: usize| -> Vec<String> {
         let lines = lines.into_iter().rev().take(most).rev();
         lines.map(shortened).collect()
     };
-    let found = last(log.lines().filter(|line| DECISIVE.is_match(line)).collect(), 5);
-    if found.is_empty() { last(log.lines().collect(), 3).join("\n") } else { found.join("\n") }
+    let (found, end) =
+        (log.lines().filter(|line| DECISIVE.is_match(line)), log.lines().filter(|line| !line.is_empty()));
+    let (verb, lines) = match last(found.collect(), 5) {
+        found if found.is_empty() => ("ends with", last(end.collect(), 3)),
+        found => ("has", found),
+    };
+    if lines.is_empty() { String::new() } else { format!("{ITS_LOG}{verb}:\n{}", lines.join("\n")) }
 }
 
 /// The question whether the workspace can be written.
@@ -201,7 +205,7 @@ mod tests {
 
     #[test]
     fn an_end_is_told_with_its_code_its_time_and_its_log() {
-        let log = "the end of its log /l/server.log:\nmore\nand more\nits last line";
+        let log = "its log ends with:\nmore\nand more\nits last line";
         let begin = "the prebuilt server /b/llama-server exited with";
         assert_eq!(words(FailureKind::Exited, "1", 0), format!("{begin} 1 after 3 s, before it was ready; {log}"));
         let killed = "137 (SIGKILL: it was killed, or memory ran out) after 3 s";
@@ -244,8 +248,15 @@ mod tests {
     #[test]
     fn the_lines_that_tell_why_are_shown() {
         let log = "error: 1\nok\nerror: 2\nE failed\nfatal\nnot found\ndenied\nok";
-        assert_eq!(decisive(log), "error: 2\nE failed\nfatal\nnot found\ndenied");
-        assert_eq!(decisive(&"x".repeat(500)).len(), 400);
+        assert_eq!(quoted(log), "; its log has:\nerror: 2\nE failed\nfatal\nnot found\ndenied");
+        assert_eq!(quoted(&"x".repeat(500)).len(), "; its log ends with:\n".len() + 400);
+        assert_eq!(quoted(""), "");
+        // A server that found its GPU, and was asked to end.
+        let healthy = "ggml_cuda_init: found 1 CUDA devices:\nload_tensors: CUDA0 model buffer size = 9 MiB\nidle\nbye";
+        assert!(quoted(healthy).starts_with("; its log ends with:\nload_tensors"), "{}", quoted(healthy));
+        for line in ["CUDA error: no kernel image", "CUDA driver version is insufficient", "no CUDA-capable device"] {
+            assert_eq!(quoted(&format!("{line}\n{healthy}")), format!("; its log has:\n{line}"));
+        }
     }
 
     #[test]

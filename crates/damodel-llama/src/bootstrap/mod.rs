@@ -23,7 +23,7 @@ pub use self::{
     facts::{Facts, PortHolder, Question, Toolkit, absolute},
     job::{Build, CompileSource, FileOrigin, Fingerprint, Job, REFERENCE, REPOSITORY, ServerPlace, SourceOrigin},
     kinds::{FailureKind, JobFailure, Malformed},
-    messages::{no_room, room_question},
+    messages::{ITS_LOG, no_room, room_question},
     phase::Phase,
     program::{DRIVER, Verb, is_passable, program},
     report::{AdditionalFiles, Compile, Download, JobReport, Previous, Process},

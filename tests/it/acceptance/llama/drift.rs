@@ -60,7 +60,9 @@ fn a_server_that_hangs_is_started_again() {
 
         workspace.apply_ok(&Server::new().config());
         kill(first, Signal::SIGSTOP).unwrap();
-        let plan = workspace.plan(&[]);
+        let said = workspace.save_plan(&[]);
+        assert!(says(&said, Severity::Warning, &format!("process {first} runs")), "{said:#?}");
+        let plan = workspace.saved_plan();
         let change = plan.change(X);
         assert_eq!((change.actions(), change.before("status")), ("update".to_owned(), &json!("unresponsive")));
         assert!(runs(first), "a plan ends nothing");
@@ -107,6 +109,9 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
             says(&said, Severity::Warning, "SSH connection failed") && !said.iter().any(|said| said.is_error()),
             "{said:#?}"
         );
+        assert!(says(&said, Severity::Warning, "The server was not checked; the state is unchanged."), "{said:#?}");
+        // A refresh does not try that long.
+        assert!(!says(&said, Severity::Warning, "longer ssh.timeout"), "{said:#?}");
         workspace.run_ok(&["apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false"]);
         assert_eq!(workspace.state().resource(X).flat(), before);
         // A change cannot be made.

@@ -23,8 +23,13 @@ fn a_server_that_fails_is_tainted_and_the_next_apply_tries_again() {
             (prebuilt().model("slow-60s").text("ready_timeout", "1s"), vec!["still loading after 1s"], 1),
             (
                 prebuilt().model("hang-on-chat").text("ready_timeout", "1s").text("on_failure", "keep"),
-                vec!["probe was not answered within 1s"],
+                vec!["probe was not answered within 1s", "The process and its logs were kept"],
                 1,
+            ),
+            (
+                prebuilt().model("crash-on-load").text("on_failure", "keep"),
+                vec!["the server exited before it was ready", "The logs were kept"],
+                0,
             ),
         ];
         for (server, words, left) in cases {

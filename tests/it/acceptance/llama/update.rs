@@ -19,16 +19,22 @@ fn what_becomes_of_a_failed_update_is_the_operators_choice() {
         let before = workspace.state();
         // Refused at once: the running server continues.
         workspace.write(&server.clone().model("nowhere").config());
-        refusal(&workspace.try_apply(&[]).1, &["model not found", "Running servers continue"]);
+        refusal(&workspace.try_apply(&[]).1, &["model not found", "The apply did not stop the server"]);
         workspace.write(&server.clone().set("extra_args", "[\"--mmproj\", \"/no/such\"]").config());
         let said = workspace.try_apply(&[]).1;
-        let error = refusal(&said, &["--mmproj names /no/such", "Running servers continue"]);
+        let error = refusal(&said, &["--mmproj names /no/such", "The apply did not stop the server"]);
         assert_eq!(error.attribute.as_deref(), Some("extra_args"));
         assert!(runs(pid(&before)) && workspace.state().resource(X).flat() == before.resource(X).flat());
 
         // By default the previous server is started again, and the state has its arguments.
         workspace.write(&server.clone().model("crash-on-load").set("environment", "{ PREVIOUS = \"two\" }").config());
-        refusal(&workspace.try_apply(&[]).1, &["the server exited before it was ready"]);
+        let said = workspace.try_apply(&[]).1;
+        let text = refusal(&said, &["the server exited before it was ready"]).text();
+        // The restored server has a log of its own, and the other one is quoted and named once.
+        assert!(text.contains("8000-") && text.contains("/server.log.1:\n"), "{text}");
+        for words in ["/server.log", "GGML_ASSERT", "found 1 CUDA devices"] {
+            assert!(text.matches(words).count() <= 1, "{words}: {text}");
+        }
         let state = workspace.state();
         let x = state.resource(X);
         assert_eq!((x.is_tainted(), x.value("status"), runs(pid(&before))), (false, &json!("ready"), false));
