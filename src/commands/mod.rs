@@ -72,7 +72,7 @@ impl Failure {
 
     /// Standard output or standard error that cannot be written.
     pub(crate) fn terminal(cause: std::io::Error) -> Self {
-        Self::because("cannot write to the terminal", cause)
+        Self::because("cannot write the output", cause)
     }
 }
 

@@ -137,7 +137,8 @@ fn public(image: &PublicImage) -> ListedImage {
 fn private(image: &PrivateImage) -> ListedImage {
     let fault = (image.image_status == Some(0)).then(|| {
         let progress = image.push_progress.map(|percent| format!(" ({percent} % pushed)")).unwrap_or_default();
-        format!("The private image is still being created{progress}.")
+        let name = image.image_name.as_deref().unwrap_or_default();
+        format!("Private image {name:?} is still being created{progress}. Run again when it is ready.")
     });
     let guessed = newest(image.image_name.iter().chain(&image.original_image).chain(&image.image_tag));
     let cuda = guessed.map(|version| Cuda { version, is_labelled: false });

@@ -4,7 +4,7 @@ use super::{failure, log_in::LoginEffort, model::LlamaServer, read::subject};
 use crate::{
     api::{AccountMatch, InstanceUid, Presence},
     framework::{Attr, Diagnostic, Diagnostics, Outcome, State},
-    llama::{FailureKind, Verb},
+    llama::{FailureKind, ServerPlace, Verb},
     provider::{
         DestroyFallback, ProviderClient, StepContext,
         client::limits,
@@ -152,10 +152,12 @@ fn not_stopped(server: &LlamaServer, access: Option<&Access>, why: &str, process
     let port = ssh.and_then(|ssh| ssh.port.known().copied()).or_else(|| access?.port.map(i64::from));
     let user = ssh.and_then(|ssh| ssh.user.as_str()).unwrap_or("root");
     let login = format!("ssh -p {} {user}@{}", port.unwrap_or(22), host.unwrap_or("<host>"));
-    let stop = match (processes, server.process().pid.known()) {
+    let stop = match (processes, server.records()) {
         ([], None) => format!("list its processes: {login} pgrep -a llama-server"),
-        // The work, which would start it again, leads its process group.
-        ([], Some(pid)) => format!("run: {login} 'pkill -g $(ps -o pgid= -p {pid})'"),
+        // The work, which would start it again, leads its process group. The pattern does not match its own command.
+        ([], Some(ServerPlace { port, instance, .. })) => {
+            format!("run: {login} 'pkill -g $(pgrep -of \"[.]damodel/{port}-{instance}/bootstrap.sh work\")'")
+        }
         (seen, _) => {
             let pids: Vec<String> = seen.iter().map(ToString::to_string).collect();
             format!("run: {login} kill {}", pids.join(" "))

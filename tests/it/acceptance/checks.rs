@@ -20,7 +20,7 @@ fn what_the_service_would_refuse_is_told_on_its_argument() {
     let public = |id: u32| Instance::new("").set("image_id", id);
     let with = |name: &str, value: &str| Instance::new("").set(name, value);
     let cases: Vec<(Instance, &str, &[&str])> = vec![
-        (private(952), "image_id", &["still being created (42 % pushed)"]),
+        (private(952), "image_id", &["\"half-pushed\" is still being created (42 % pushed). Run again"]),
         (private(954), "image_id", &["image_id 954 is not a private image of this account", "damodel_private_images"]),
         (private(902), "image_id", &["not a private image"]),
         (public(951), "image_id", &["image_id 951 is not a public image", "damodel_public_images"]),

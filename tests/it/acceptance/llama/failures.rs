@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use damodel::sandbox::{Code, FaultAction, When};
 
-use super::{Server, X, builds, each_served, home, pid, processes, runs, servers, until};
+use super::{Server, X, builds, each_served, home, pid, processes, runs, servers, slay, until};
 use crate::support::terraform::{Severity, refusal, says};
 
 /// A server that was started and does not serve is tainted, with its log in the error; on_failure decides what happens
@@ -134,11 +134,17 @@ fn a_server_that_does_not_end_or_whose_workspace_is_silent_fails_or_is_abandoned
                 fs::remove_file(bin.join(name)).unwrap();
             }
             if name == "ls" {
-                // The command of the warning ends the work too, which would start the server again.
-                let command = format!("pkill -g $(ps -o pgid= -p {server})");
+                // The command of the warning ends the work too, which starts the server again when it is killed.
+                let state = workspace.state();
+                let instance = state.resource("damodel_instance.gpu").value("id").as_str().unwrap();
+                let command = format!("pkill -g $(pgrep -of \"[.]damodel/8000-{instance}/bootstrap.sh work\")");
                 assert!(says(&said, Severity::Warning, &command), "{said:#?}");
+                slay(server);
+                until("it is started again", || !servers(site).is_empty());
+                // Instances of other tests have the same name on this computer.
+                let command = command.replacen("[.]", &format!("{}/workspace/[.]", home(site).display()), 1);
                 assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
-                until("both have ended", || !runs(server) && processes(site, "bootstrap.sh\0work").is_empty());
+                until("both have ended", || servers(site).is_empty() && processes(site, "work").is_empty());
                 workspace.apply_ok(&config);
             }
         }
