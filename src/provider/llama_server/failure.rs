@@ -29,13 +29,14 @@ pub(super) fn failed(server: &LlamaServer, report: &JobReport, now: &str) -> Dia
     let log = log(report).unwrap_or_default();
     let mut parts = Vec::new();
     if let Some(failure) = first {
-        parts.push(fact(failure, &log));
+        // The log is that of the second.
+        parts.push(fact(failure, if second.is_some() { "" } else { &log }));
     }
     parts.push(advice.to_owned());
     if let Some(failure) = second {
-        let (title, _, advice) = meaning(server, Some(failure), report);
+        let (title, _, more) = meaning(server, Some(failure), report);
         parts.push(format!("Then a build from source was tried: {title}. {}", fact(failure, &log)));
-        parts.push(advice.to_owned());
+        parts.extend((more != advice).then(|| more.to_owned()));
     }
     parts.push(now.to_owned());
     parts.push(log);
@@ -471,6 +472,11 @@ mod tests {
         let cut = JobReport { log_tail: vec!["c".to_owned()], ..report.clone() };
         let detail = failed(&server("auto"), &cut, "").detail;
         assert!(detail.starts_with("The server exited with 1; its log ends with:\nb\nc\n\n"), "{detail}");
+        // Each build has a log of its own, and the last one is there.
+        let both = JobReport { because: report.failure.clone(), ..report.clone() };
+        let detail = failed(&server("auto"), &both, "").detail;
+        let counts = ["log ends with:\nb\nc", "The server exited with 1.", "The log has the reason", "  a\n  b\n  c"];
+        assert_eq!(counts.map(|words| detail.matches(words).count()), [1; 4], "{detail}");
     }
 
     /// What is quoted of a compile stands in its failure, and the log of the instance is a server's.
