@@ -177,8 +177,8 @@ pub(super) fn pin(plan: &mut UpdatePlan<Instance>) {
             Path::to("candidates"),
             "The instance's specification is not among the candidates",
             format!(
-                "{} has {}{code}. It is kept: candidates only decide what a create buys. To buy one of the candidates \
-                 instead, replace the instance: terraform apply -replace=<address>.",
+                "{} has {}{code}. Candidates only decide what a create buys. If the state still contains this instance \
+                 after this run, replace it to buy one of them: terraform apply -replace=<address>.",
                 capitalized(&prior.title()),
                 title(prior)
             ),

@@ -204,8 +204,11 @@ impl Managed for Instance {
         if self.status() == Some(InstanceStatus::Failed.as_str()) {
             said.push(Diagnostic::warning(
                 format!("{} has failed", capitalized(&self.title())),
-                "Its status is Failed. The instance stays in the state; replace it with: terraform apply \
-                 -replace=<address>.",
+                format!(
+                    "Its status is Failed. If the state still contains {} after this run, replace it: terraform apply \
+                     -replace=<address>.",
+                    self.key_text()
+                ),
             ));
         }
         said

@@ -49,8 +49,13 @@ fn a_failed_machine_that_cannot_be_released_leaves_the_state() {
         site.arm("instance_create", When::Next(1), FaultAction::FailCreation);
         workspace.write(&config(Instance::new("x")));
         assert!(!workspace.try_apply(&[]).0);
+        let old = workspace.state().resource(X).id();
         let (done, said) = workspace.try_apply(&[]);
         assert!(done && said.iter().any(|said| said.text().contains("160012")), "{said:?}");
+        // This run has replaced it: the advice must not end the new one.
+        let warning = said.iter().find(|said| said.summary.ends_with("has failed")).unwrap();
+        let only = format!("If the state still contains {old} after this run, replace it");
+        assert!(warning.detail.contains(&only), "{warning:?}");
         workspace.settled();
         assert_eq!(site.balance(), Balance { created: 2, released: 0, removed: 0, live: 2 });
         workspace.destroy_ok();
