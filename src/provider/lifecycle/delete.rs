@@ -145,8 +145,7 @@ impl<M: Managed> Release<'_, M> {
             format!("{} is not released yet", self.current.state.title()),
             format!(
                 "The service accepted the release, but its end was not seen. The resource stays in the state until \
-                 it is shown as released. Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" \
-                 }}.\n\nThe error: {error}."
+                 it is shown as released. Destroy again to continue.\n\nThe error: {error}."
             ),
         )
     }

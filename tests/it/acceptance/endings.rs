@@ -101,6 +101,7 @@ fn a_release_that_takes_too_long_leaves_the_machine_in_the_state() {
         workspace.apply_ok(&config(Instance::new("x").block("timeouts { delete = \"1s\" }")));
         let (done, said) = workspace.try_destroy();
         assert!(!done && error(&said).text().contains("is not released yet"), "{said:?}");
+        assert!(error(&said).detail.ends_with("apply only this change, and destroy again."), "{said:?}");
         assert_eq!(workspace.state().addresses(), [X]);
         site.sandbox().advance(Duration::from_secs(3600));
         workspace.finish();

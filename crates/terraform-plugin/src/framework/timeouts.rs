@@ -95,8 +95,13 @@ pub(super) fn tell_overrun(step: &str, timeout: Duration, deadline: Instant, dia
     if Instant::now() < deadline {
         return;
     }
+    let (note, then) = match step {
+        "delete" => (" It uses the timeouts in the state.", ", apply only this change, and destroy again"),
+        "read" => (" It uses the timeouts in the state.", " and run terraform apply -refresh=false"),
+        _ => ("", ""),
+    };
     let advice = format!(
-        "The {step} has used up its {}. To wait longer set timeouts {{ {step} = \"…\" }}.",
+        "The {step} has used up its {}.{note} To wait longer set timeouts {{ {step} = \"…\" }}{then}.",
         print_duration(timeout)
     );
     for error in diagnostics.errors_mut().filter(|error| !error.detail.contains("timeouts {")) {
