@@ -128,6 +128,13 @@ impl Failure<'_> {
     }
 }
 
+/// Adds to a plan with errors how to destroy nevertheless: a destroy plans the configuration first, to refresh.
+pub(super) fn advise_destroy(diagnostics: &mut Diagnostics) {
+    if let Some(error) = diagnostics.errors_mut().last() {
+        error.detail.push_str("\n\nIf this error stops a destroy: terraform destroy -refresh=false.");
+    }
+}
+
 /// The advice for an instance that the service does not have, if its `instance_id` is a number.
 pub(super) fn database_id_advice(error: &Error, instance_id: &str) -> Option<String> {
     let is_missing = error.code() == Some(Code::InstanceNotExistOrNoPrivilege);
@@ -146,8 +153,8 @@ pub(super) async fn missing_instance(
     let client = context.client.filter(|client| client.preflight && replace.contains(&path))?;
     let id = instance_id.as_str()?;
     let error = client.api.instances().detail(&InstanceUid::new(id), &planning_limits(context)).await.err()?;
-    let now = format!("{now} If this error stops a destroy: terraform destroy -refresh=false.");
-    let failure = Failure { error: &error, tried: format!("find {}", title("instance", None, Some(id))), now };
+    let tried = format!("find {}", title("instance", None, Some(id)));
+    let failure = Failure { error: &error, tried, now: now.to_owned() };
     let is_missing = error.code() == Some(Code::InstanceNotExistOrNoPrivilege);
     is_missing.then(|| failure.on_instance(id).whole().at(path))
 }

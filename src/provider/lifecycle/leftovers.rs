@@ -44,9 +44,7 @@ pub(super) fn judge<M: Managed>(
 /// The error of a plan whose name these objects have already.
 pub(in crate::provider) fn taken<M: Managed>(holders: &[&M::Object], client: &ProviderClient) -> Option<Diagnostic> {
     let holders: Vec<_> = holders.iter().map(|object| Leftover::seen(LeftoverKind::Named, *object)).collect();
-    let mut error = refusal::<M>(holders.first()?, &holders, client).at(Path::to("name"));
-    error.detail.push_str("\n\nIf this error stops a destroy: terraform destroy -refresh=false.");
-    Some(error)
+    Some(refusal::<M>(holders.first()?, &holders, client).at(Path::to("name")))
 }
 
 /// Handles a failed search for leftovers: nothing is created, unless `on_leftover` is "warn".

@@ -3,14 +3,15 @@
 use super::{
     absence,
     managed::{Managed, ManagedExt as _},
+    read::look,
 };
 use crate::{
-    api::{Context, Object},
+    api::{Context, Object, Presence},
     framework::{CreatePlan, DestroyPlan, Diagnostic, Diagnostics, Outcome, Path, Result, Update, UpdatePlan, Walk},
     provider::{
         PlanContext, ProviderClient, StepContext,
         client::{limits, planning_limits},
-        errors::Failure,
+        errors::{Failure, advise_destroy},
         protection,
     },
 };
@@ -28,6 +29,7 @@ pub(super) async fn create<M: Managed>(plan: &mut CreatePlan<M>, context: &PlanC
         plan.diagnostics = softened(std::mem::take(&mut plan.diagnostics));
         M::plan_adoption(plan);
     }
+    advise_destroy(&mut plan.diagnostics);
     let checked = std::mem::replace(&mut plan.diagnostics, said);
     // The plan that is applied had the same warnings. Beside an error, they may be its reasons.
     let is_said = plan.walk == Walk::Apply && !checked.has_errors();
@@ -38,8 +40,9 @@ pub(super) async fn create<M: Managed>(plan: &mut CreatePlan<M>, context: &PlanC
 pub(super) async fn change<M: Managed>(plan: &mut UpdatePlan<M>, context: &PlanContext<'_>) {
     remember(&plan.prior, context);
     M::decide_changes(plan);
-    protection::check_update(plan);
     M::plan_update(plan, context).await;
+    advise_destroy(&mut plan.diagnostics);
+    protection::check_update(plan);
     if let (Some(client), Some(id), true) = (context.client, plan.prior.id(), plan.prior.name() == plan.planned.name())
     {
         client.keeps_name(M::Object::KIND, id);
@@ -48,6 +51,12 @@ pub(super) async fn change<M: Managed>(plan: &mut UpdatePlan<M>, context: &PlanC
 
 pub(super) async fn destroy<M: Managed>(plan: &mut DestroyPlan<M>, context: &PlanContext<'_>) {
     remember(&plan.prior, context);
+    // Terraform 1.11 refreshes an orphan only after this plan, which it drops if the object is gone.
+    if let Some(client) = context.client.filter(|client| client.preflight)
+        && let Ok(Presence::Released) = look(&plan.prior, client, &planning_limits(context)).await
+    {
+        return;
+    }
     if plan.prior.is_protected() {
         plan.diagnostics.push(protection::refusal(&plan.prior));
     }

@@ -54,7 +54,8 @@ fn respelled<M: Managed>(state: &M, shown: &M::Object) -> Diagnostic {
     )
 }
 
-async fn look<M: Managed>(
+/// Looks at the object of a state.
+pub(super) async fn look<M: Managed>(
     state: &M,
     client: &ProviderClient,
     limits: &Context,

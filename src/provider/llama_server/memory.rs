@@ -41,8 +41,7 @@ timeout 10 find -L "$folder" "$HOME/public-storage/model" -maxdepth 3 -name '*.g
 /// The part of the GPUs' memory, in percent, above which a plan warns.
 const WARN: u64 = 95;
 /// The end of each error.
-const TURNED_OFF: &str = "preflight = false in the provider turns this check off. To destroy while this error remains, \
-                          use terraform destroy -refresh=false.";
+const TURNED_OFF: &str = "preflight = false in the provider turns this check off.";
 
 /// Compares the model of a planned server with the memory of the instance's GPUs.
 pub(super) async fn check(
@@ -550,8 +549,7 @@ mod tests {
         let found = judged(&model(), 256, &[15 * GIB]).unwrap();
         assert!(found.is_error());
         assert_eq!(found.summary, "Model big.gguf does not fit in GPU memory");
-        for part in ["need 16.0 GiB", "the GPU has 15.0 GiB", "no context fits", "preflight = false", "-refresh=false"]
-        {
+        for part in ["need 16.0 GiB", "the GPU has 15.0 GiB", "no context fits", "preflight = false"] {
             assert!(found.detail.contains(part), "{part}: {}", found.detail);
         }
         let unknown = GgufModel { architecture: "zzzzz".to_owned(), ..model() };
@@ -588,7 +586,7 @@ mod tests {
         let found = refused(&phi2, &[], &[24 * GIB]);
         let [(keys, detail), (values, _)] = &found[..] else { panic!("{found:?}") };
         assert_eq!((&**keys, &**values), ("cache_type_k", "cache_type_v"));
-        for part in ["keys of width 80 cannot have the type q8_0", "\"f16\"", "preflight = false", "-refresh=false"] {
+        for part in ["keys of width 80 cannot have the type q8_0", "\"f16\"", "preflight = false"] {
             assert!(detail.contains(part), "{part}: {detail}");
         }
         assert_eq!(refused(&phi2, &[], &[]), found, "the memory of the GPUs does not matter");

@@ -259,7 +259,7 @@ pub(super) fn changed(prior: &LlamaServer, planned: &LlamaServer) -> Option<Diag
         let text = format!(
             "{path} may contain the file of the previous address, and an existing file is never downloaded again. \
              Nothing was changed. Set {path_at} to a new path; or, if the file is the same, set sha256 before you \
-             change url. To destroy while this error remains, use terraform destroy -refresh=false."
+             change url."
         );
         Some(Diagnostic::error("Another address for the same file", text).at(after.at.attribute("url")))
     })

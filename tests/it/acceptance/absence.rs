@@ -38,6 +38,22 @@ fn what_was_released_by_hand_leaves_the_state_in_every_form() {
     });
 }
 
+/// Terraform plans the destroy of an orphan also if its refresh has removed it.
+#[test]
+fn what_was_released_by_hand_is_not_destroyed() {
+    each_workspace(|site, workspace| {
+        for protected in [false, true] {
+            workspace.apply_ok(&config(Instance::new("x").set("deletion_protection", protected)));
+            site.mutate(Mutation::ReleaseInstance { uid: workspace.state().resource(X).id() });
+            workspace.write(&config(""));
+            let (done, said) = workspace.try_apply(&[]);
+            assert!(done && says(&said, Severity::Warning, "removed from the state"), "{protected}: {said:#?}");
+            assert_eq!(said.len(), 1, "{protected}: {said:#?}");
+            assert!(workspace.state().addresses().is_empty());
+        }
+    });
+}
+
 #[test]
 fn a_machine_without_a_trace_is_missed_only_after_a_while() {
     each_workspace(|site, workspace| {
@@ -144,10 +160,12 @@ fn a_refresh_that_is_not_answered_in_time_keeps_the_state() {
         site.arm("*", When::Always, FaultAction::Hang { limit_ms: 60_000, processed: true });
         let said = workspace.try_plan(&[]);
         assert!(says(&said, Severity::Error, "The state is unchanged"), "{said:?}");
-        assert!(
-            says(&said, Severity::Error, "The read has used up its 1s. To wait longer set timeouts { read"),
-            "{said:?}"
-        );
+        let longer = "set timeouts { read = \"…\" } and run terraform apply -refresh=false";
+        assert!(says(&said, Severity::Error, "The read has used up its 1s."), "{said:?}");
+        assert!(says(&said, Severity::Error, longer), "{said:?}");
+        workspace.write(&config(Instance::new("x").block("timeouts { read = \"20s\" }")));
+        workspace.run_ok(&["apply", "-auto-approve", "-no-color", "-refresh=false"]);
+        assert_eq!(workspace.state().resource(X).value("timeouts.read"), "20s");
         site.sandbox().clear_faults();
         workspace.settled();
         workspace.finish();

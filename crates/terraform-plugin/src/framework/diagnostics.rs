@@ -105,7 +105,7 @@ impl Diagnostics {
     }
 
     /// The errors, mutable.
-    pub(super) fn errors_mut(&mut self) -> impl Iterator<Item = &mut Diagnostic> {
+    pub fn errors_mut(&mut self) -> impl Iterator<Item = &mut Diagnostic> {
         self.0.iter_mut().filter(|diagnostic| diagnostic.is_error())
     }
 
