@@ -66,6 +66,10 @@ pub(super) struct SeenObjects {
     unpinned: BTreeSet<String>,
     /// The planned llama servers by instance and port: the owner, if it is in the state, and the configuration.
     servers: BTreeMap<(String, i64), (Option<String>, Value)>,
+    /// The titles of the cloud disks that their states protect, by number.
+    protected_disks: BTreeMap<i64, String>,
+    /// The titles of the instances that this plan ends, by the numbers of the cloud disks that they delete.
+    ending_disks: BTreeMap<i64, String>,
 }
 
 /// The handling of what an earlier run may have left under the name of a create.
@@ -160,6 +164,25 @@ impl ProviderClient {
         let (first, its_config) =
             seen.servers.entry((instance_id.to_owned(), port)).or_insert_with(|| (owner.clone(), config.clone()));
         (first.is_some() && *first == owner) || *its_config == config
+    }
+
+    /// Records that a state protects a cloud disk. Returns the instance of this plan whose release deletes it.
+    pub(super) fn protects_disk(&self, disk: i64, title: String) -> Option<String> {
+        let mut seen = self.seen();
+        seen.protected_disks.insert(disk, title);
+        seen.ending_disks.get(&disk).cloned()
+    }
+
+    /// Records that this plan ends an instance that deletes these cloud disks. Returns the protected one of them.
+    pub(super) fn ends_disks(&self, instance: &str, disks: &[i64]) -> Option<(i64, String)> {
+        self.seen().ending_disks.extend(disks.iter().map(|disk| (*disk, instance.to_owned())));
+        self.protected_disk(disks)
+    }
+
+    /// The one of these cloud disks that a state protects.
+    pub(super) fn protected_disk(&self, disks: &[i64]) -> Option<(i64, String)> {
+        let seen = self.seen();
+        disks.iter().find_map(|disk| Some((*disk, seen.protected_disks.get(disk)?.clone())))
     }
 
     /// Records that a refresh read an object of a state.

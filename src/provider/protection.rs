@@ -47,6 +47,17 @@ pub(super) fn refusal<M: Managed>(state: &M) -> Diagnostic {
     )
 }
 
+/// The error for the release of an instance that would delete a protected cloud disk.
+pub(super) fn refusal_of_disk(instance: &str, disk: &str) -> Diagnostic {
+    Diagnostic::error(
+        format!("{} has deletion_protection = true", capitalized(disk)),
+        format!(
+            "The release of {instance} would delete it (release_with_instance = true). The instance is not released. \
+             To delete the disk and its data too, set its deletion_protection to false, apply, and try again."
+        ),
+    )
+}
+
 const KEY: &str = "replaced";
 
 /// Records the object's id in a plan that may become a replacement: a forced replacement looks like any update.

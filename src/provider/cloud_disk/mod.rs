@@ -12,6 +12,7 @@ use super::{
     disk_sizes,
     errors::Failure,
     lifecycle::{self, AfterRefusal, Common, Free, ImportTarget, Kind, Managed, ManagedExt as _, Release},
+    protection,
     rules::{self, keep_path, same_path},
     words::{capitalized, disk_status, keep, storage_class, time},
 };
@@ -22,8 +23,8 @@ use crate::{
     },
     creation::{Accepted, WhileBusy},
     framework::{
-        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, Result, Schema, Type, Update,
-        UpdatePlan,
+        Attr, CreatePlan, Diagnostic, Diagnostics, IdentityAttribute, Outcome, Path, Private, Result, Schema, Type,
+        Update, UpdatePlan,
         schema::{Attribute, Replacement, Validator},
         timeouts::{DefaultTimeouts, Timeouts, minutes},
     },
@@ -84,7 +85,9 @@ fn schema() -> Schema {
             "deletion_protection",
             Type::Bool,
             false,
-            "If `true`, destroying or replacing the disk fails. To destroy it, first set this to `false` and apply.",
+            "If `true`, destroying or replacing the disk fails, and so does a plan that deletes it with its instance \
+             (`release_with_instance`). A `destroy -target` of the instance alone does not check it. To destroy it, \
+             first set this to `false` and apply.",
         ),
     ];
     let of_the_spec = ["spec_type", "storage_class", "multiple_mounting"];
@@ -222,8 +225,16 @@ impl Managed for CloudDisk {
         }
     }
 
-    /// A disk cannot shrink.
+    fn refreshed(&mut self, _private: &mut Private, client: &ProviderClient) -> Diagnostics {
+        self.is_ended(client);
+        Diagnostics::new()
+    }
+
+    /// A disk cannot shrink, and one that is protected does not end with an instance.
     async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_>) {
+        if let Some(instance) = context.client.and_then(|client| plan.prior.is_ended(client)) {
+            plan.diagnostics.push(protection::refusal_of_disk(&instance, &plan.prior.title()));
+        }
         let (before, after) = (plan.prior.size_gb.known(), plan.planned.size_gb.known());
         if let (Some(before), Some(after), true) = (before, after, plan.replace.is_empty())
             && after < before
@@ -324,6 +335,14 @@ impl Managed for CloudDisk {
     }
 }
 
+impl CloudDisk {
+    /// Records it if it is protected. Returns the instance of this plan whose release deletes it nevertheless.
+    fn is_ended(&self, client: &ProviderClient) -> Option<String> {
+        let disk = *self.disk_id.known().filter(|_| self.is_protected())?;
+        client.protects_disk(disk, self.title())
+    }
+}
+
 /// Checks a size against its specification (service API, Cloud disk specification).
 async fn check_size(planned: &CloudDisk, context: &PlanContext<'_>, diagnostics: &mut Diagnostics) {
     let client = context.client.filter(|client| client.preflight);
@@ -382,8 +401,7 @@ impl Release<'_, CloudDisk> {
                 format!("{} was not released", capitalized(&title)),
                 format!(
                     "The provider must know whether the disk is mounted before it releases it, but {why}. The \
-                     resource stays in the state; destroy again to continue. To wait longer set timeouts {{ delete = \
-                     \"…\" }}.\n\nThe error: {error}."
+                     resource stays in the state; destroy again to continue.\n\nThe error: {error}."
                 ),
             );
         }

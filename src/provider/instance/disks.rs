@@ -12,10 +12,10 @@ use crate::{
         disk_status::{STARTING, UNMOUNTING},
     },
     framework::{
-        Attr, Diagnostic, Type,
+        Attr, CreatePlan, Diagnostic, Path, Private, Type,
         schema::{Attribute, AttributeType, Nesting, Replacement, Validator},
     },
-    provider::{ProviderClient, lifecycle::ManagedExt as _, rules, words::capitalized},
+    provider::{ProviderClient, lifecycle::ManagedExt as _, protection, rules, words::capitalized},
     review::rules::{bound_to, goes_with_instance},
 };
 
@@ -143,11 +143,54 @@ fn mount_path(description: &str) -> Attribute {
         .validate(Validator::text(rules::DISK_PATH_RULE, rules::is_allowed_disk_path))
 }
 
-/// The text about the disks that the release of an instance deletes and keeps.
-pub(super) async fn losses(instance: &Instance, client: Option<&ProviderClient>, limits: &Context) -> String {
+/// The private entry of a plan with the protected cloud disk that its instance would delete. If the plan replaces a
+/// tainted instance, of which it has no state, the release finds it.
+const PROTECTED: &str = "protected_disk";
+
+/// The existing cloud disks that go with an instance by its state.
+fn dying(instance: &Instance) -> Vec<i64> {
+    let disks = instance.exist_disks.elements().filter(|(_, disk)| disk.release_with_instance.known() == Some(&true));
+    disks.filter_map(|(_, disk)| disk.disk_id.known().copied()).collect()
+}
+
+/// Warns that the release of a planned instance would delete a protected cloud disk.
+pub(super) fn plan_protected(plan: &mut CreatePlan<Instance>, client: &ProviderClient) {
+    let Some(disk) = client.protected_disk(&dying(&plan.planned)) else { return };
+    plan.private.insert(PROTECTED, &disk);
+    plan.diagnostics.warning_at(
+        Path::to("exist_disks"),
+        "The release of the instance would delete a protected disk",
+        format!(
+            "{} has deletion_protection = true and is mounted with release_with_instance = true: while it is \
+             protected, the instance is neither destroyed nor replaced. To keep the disk longer than the instance, \
+             set release_with_instance = false.",
+            capitalized(&disk.1)
+        ),
+    );
+}
+
+/// Removes the protected disk from a plan's private data.
+pub(super) fn forget_protected(private: &mut Private) {
+    private.remove(PROTECTED);
+}
+
+/// The error for a release that would delete the protected cloud disk of the plan.
+pub(super) fn planned_protected(instance: &Instance, private: &Private) -> Option<Diagnostic> {
+    let (disk, title): (i64, String) = private.entry(PROTECTED)?;
+    dying(instance).contains(&disk).then(|| protection::refusal_of_disk(&instance.title(), &title))
+}
+
+/// The text about the disks that the release of an instance deletes and keeps, and the error if it deletes a protected
+/// one.
+pub(super) async fn losses(
+    instance: &Instance,
+    client: Option<&ProviderClient>,
+    limits: &Context,
+) -> (String, Option<Diagnostic>) {
+    let checked = client.filter(|client| client.preflight);
     let mount_path = instance.data_disk_mount_path.as_str().unwrap_or(super::schema::DEFAULT_MOUNT_PATH);
-    let own = format!("Its system disk and its local data disk ({mount_path}) are deleted permanently.");
-    let listing = match client {
+    let own = format!("Its system disk and its local data disk ({mount_path}) are deleted with it permanently.");
+    let listing = match checked {
         Some(client) => client.api.cloud_disks().snapshot(limits).await.ok(),
         None => None,
     };
@@ -165,10 +208,13 @@ pub(super) async fn losses(instance: &Instance, client: Option<&ProviderClient>,
         }
     }
     if listing.is_none() {
-        let why = if client.is_some() { "could not be" } else { "were not" };
+        let why = if checked.is_some() { "could not be" } else { "were not" };
         parts.push(format!("The cloud disks {why} listed: other disks may be mounted too."));
     }
-    parts.join(" ")
+    let ended: Vec<i64> = disks.iter().filter(|disk| disk.dies).filter_map(|disk| disk.id).collect();
+    let title = instance.title();
+    let protected = client.and_then(|client| client.ends_disks(&title, &ended));
+    (parts.join(" "), protected.map(|(_, disk)| protection::refusal_of_disk(&title, &disk)))
 }
 
 /// The warning about the disks that the release of an instance deletes. The service may refuse to release a prepaid
@@ -194,16 +240,16 @@ pub(super) fn released(
             (format!("on_unreleasable decides what happens then; its value in the state is {wanted:?}."), wanted)
         }
     };
-    let mut detail = format!(
-        "{} is paid for {payment}, until {until}. The service may forbid its release before that date (160012). \
-         {decides}",
-        capitalized(&instance.title())
-    );
     let is_left = wanted == "abandon" && instance.auto_renew.known() != Some(&true);
+    let subject = if is_left { format!("{what} It") } else { capitalized(&instance.title()) };
+    let mut detail = format!(
+        "{subject} is prepaid ({payment}) until {until}. The service may forbid its release before that date (160012). \
+         {decides}"
+    );
     if is_left {
         detail = format!(
-            "{what} {detail} If the service refuses the release, the instance is left until {until}; if not, its \
-             disks are deleted: {losses}"
+            "{detail} If the service refuses the release, the instance is left with its disks until {until}; \
+             otherwise it is released. {losses}"
         );
     }
     let refused = Diagnostic::warning("The service may refuse to release the prepaid instance", detail);
@@ -212,6 +258,8 @@ pub(super) fn released(
 
 /// A cloud disk that is mounted in the instance.
 struct Mounted {
+    /// Its number; `None` for one that was created with the instance and not listed.
+    id: Option<i64>,
     name: String,
     dies: bool,
 }
@@ -227,6 +275,7 @@ fn mounted(instance: &Instance, listing: Option<&Listing<CloudDisk>>) -> Vec<Mou
         .flat_map(|listing| &listing.records)
         .filter(|disk| !disk.is_released() && (is_bound(disk, uid) || of_state(disk.id).is_some()))
         .map(|disk| Mounted {
+            id: Some(disk.id),
             name: format!(
                 "{} {:?} ({} GB)",
                 disk.id,
@@ -239,6 +288,7 @@ fn mounted(instance: &Instance, listing: Option<&Listing<CloudDisk>>) -> Vec<Mou
     if listing.is_none() {
         disks.extend(stated().filter_map(|disk| {
             Some(Mounted {
+                id: disk.disk_id.known().copied(),
                 name: disk.disk_id.known()?.to_string(),
                 dies: disk.release_with_instance.known() == Some(&true),
             })
@@ -253,6 +303,7 @@ fn made_with(disk: &New) -> Mounted {
     let number = |number: &Attr<i64>| number.known().copied().unwrap_or_default();
     let place = disk.mount_path.as_str().map(|path| format!(" at {path}")).unwrap_or_default();
     Mounted {
+        id: None,
         name: format!("one of {} GB (specification {}){place}", number(&disk.size_gb), number(&disk.spec_id)),
         dies: disk.release_with_instance.known() != Some(&false),
     }
@@ -360,7 +411,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_not_asked_is_said() {
         let limits = Context::within(std::time::Duration::from_secs(1), &tokio_util::sync::CancellationToken::new());
-        let losses = losses(&Instance::default(), None, &limits).await;
+        let (losses, _) = losses(&Instance::default(), None, &limits).await;
         assert!(losses.ends_with("The cloud disks were not listed: other disks may be mounted too."), "{losses}");
     }
 }

@@ -24,10 +24,18 @@ pub(super) fn overdue(instance: &Instance, now: Option<i64>) -> Option<Diagnosti
     if age <= parse_duration(text)?.as_secs() {
         return None;
     }
-    let price = instance.gpu_price.known().map(|price| format!(" Its gpu_price is {price}.")).unwrap_or_default();
+    let period = instance.payment_type.as_str().unwrap_or("Hourly");
+    let price = instance.gpu_price.known();
+    let price = price.map(|price| format!(" Its gpu_price is {price} ({period}).")).unwrap_or_default();
+    let advice = if instance.is_protected() {
+        ", and expire leaves it: set deletion_protection = false and apply, then destroy it"
+    } else if instance.is_prepaid() {
+        ", and expire leaves a prepaid instance: destroy it"
+    } else {
+        ": run terraform-provider-damodel expire with the state, or destroy the instance"
+    };
     let detail = format!(
-        "{} is {} old, and max_age is {text:?}.{price} The provider does not release it by itself: run \
-         terraform-provider-damodel expire with the state, or destroy the instance.",
+        "{} is {} old, and max_age is {text:?}.{price} The provider does not release it by itself{advice}.",
         capitalized(&instance.title()),
         print_age(age)
     );

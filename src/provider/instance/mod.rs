@@ -23,7 +23,7 @@ use super::{
     client::limits,
     errors::Failure,
     lifecycle::{
-        self, AfterRefusal, Choice, Common, CreateEnd, Forbidden, ImportTarget, Kind, Managed, ManagedCreate,
+        self, AfterRefusal, Choice, Common, CreateEnd, Forbidden, Free, ImportTarget, Kind, Managed, ManagedCreate,
         ManagedExt as _, Release,
     },
     words::capitalized,
@@ -103,6 +103,7 @@ impl Managed for Instance {
     fn forget_plan(private: &mut Private, client: &ProviderClient) {
         budgets::end_plan(private, client);
         choices::forget(private);
+        disks::forget_protected(private);
     }
 
     async fn confirm(&self, attempt: &Attempt, client: &ProviderClient, limits: &Context) -> Result<Self, Diagnostic> {
@@ -207,7 +208,7 @@ impl Managed for Instance {
                 format!(
                     "Its status is Failed. If the state still contains {} after this run, replace it: terraform apply \
                      -replace=<address>.",
-                    self.key_text()
+                    self.id.as_str().unwrap_or_default()
                 ),
             ));
         }
@@ -246,6 +247,11 @@ impl Managed for Instance {
                 Ok(Outcome::present(state, private).with(failure.warning()))
             }
         }
+    }
+
+    async fn until_free(release: &Release<'_, Self>) -> Result<Free, Diagnostic> {
+        let current = release.current;
+        disks::planned_protected(&current.state, &current.private).map_or(Ok(Free::Ready), Err)
     }
 
     /// The handling of a release refused with 160012 (service API, Errors). A status that may still become releasable
@@ -404,7 +410,7 @@ impl Release<'_, Instance> {
             format!("{} cannot be released yet", capitalized(&title)),
             format!(
                 "The service refuses the release in this status (160012): {ended}. The resource stays in the state and \
-                 is billed. Destroy again to continue. To wait longer set timeouts {{ delete = \"…\" }}."
+                 is billed. Destroy again to continue."
             ),
         )
     }

@@ -12,7 +12,7 @@ use crate::{
     framework::{Attr, CreatePlan, DestroyPlan, Diagnostics, Path, UpdatePlan, Walk, to_value},
     provider::{
         PlanContext, ProviderClient, account_budget::Replaced, client::planning_limits, errors::missing_region,
-        lifecycle::ManagedExt as _, protection, rules::keep_path, words::capitalized,
+        lifecycle::ManagedExt as _, protection, rules::keep_path,
     },
 };
 
@@ -22,6 +22,7 @@ pub(super) async fn create(plan: &mut CreatePlan<Instance>, context: &PlanContex
     forget_credentials(&mut plan.planned);
     if let Some(client) = client {
         max_age::plan_default(&plan.config, &mut plan.planned, client);
+        disks::plan_protected(plan, client);
     }
     offline(plan, client);
     let (client, limits) = (client.filter(|client| client.preflight), planning_limits(context));
@@ -149,10 +150,9 @@ fn needs(config: &Instance, diagnostics: &mut Diagnostics) {
 
 /// Warns about the disks that a replacement deletes.
 pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContext<'_>) {
-    let client = context.client.map(AsRef::as_ref).filter(|client| client.preflight);
-    let limits = &planning_limits(context);
+    let client = context.client.map(AsRef::as_ref);
     forget_credentials(&mut plan.planned);
-    match context.client {
+    match client {
         Some(client) => max_age::plan_default(&plan.config, &mut plan.planned, client),
         // The plan within the apply knows the default, and only repeats what this plan left unknown.
         None if plan.config.max_age.is_null() && to_value(&plan.planned).ok() != to_value(&plan.prior).ok() => {
@@ -177,8 +177,9 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
     if prior.is_protected() {
         return;
     }
-    let losses = disks::losses(prior, client, limits).await;
-    if let Some(ignored) = context.client.and_then(|client| prior.never_abandoned(client)) {
+    let (losses, protected) = disks::losses(prior, client, &planning_limits(context)).await;
+    plan.diagnostics.extend(protected.map(|error| error.at(path.clone())).into_iter().collect());
+    if let Some(ignored) = client.and_then(|client| prior.never_abandoned(client)) {
         plan.diagnostics.push(ignored);
     }
     // The plan within the apply has no state, so a replacement cannot keep the number.
@@ -195,7 +196,6 @@ pub(super) async fn update(plan: &mut UpdatePlan<Instance>, context: &PlanContex
          before price and stock are checked again. With lifecycle {{ destroy = false }} (OpenTofu) it is not released \
          and is still billed."
     );
-    let client = context.client.map(AsRef::as_ref);
     let said = disks::released(prior, client, ["The replacement deletes the instance's disks", &what, &losses]);
     plan.diagnostics.extend(said.into_iter().flatten().map(|warning| warning.at(path.clone())).collect());
 }
@@ -245,13 +245,13 @@ pub(super) async fn destroy(plan: &mut DestroyPlan<Instance>, context: &PlanCont
     if prior.is_protected() {
         return;
     }
-    let client = context.client.map(AsRef::as_ref).filter(|client| client.preflight);
-    let losses = disks::losses(prior, client, &planning_limits(context)).await;
-    if let Some(ignored) = context.client.and_then(|client| prior.never_abandoned(client)) {
+    let client = context.client.map(AsRef::as_ref);
+    let (losses, protected) = disks::losses(prior, client, &planning_limits(context)).await;
+    plan.diagnostics.extend(protected.into_iter().collect());
+    if let Some(ignored) = client.and_then(|client| prior.never_abandoned(client)) {
         plan.diagnostics.push(ignored);
     }
-    let what = format!("{} is destroyed.", capitalized(&prior.title()));
-    let client = context.client.map(AsRef::as_ref);
+    let what = format!("This plan destroys {}.", prior.title());
     let said = disks::released(prior, client, ["The instance's disks are deleted with it", &what, &losses]);
     plan.diagnostics.extend(said.into_iter().flatten().collect());
 }

@@ -91,7 +91,7 @@ fn it_does_not_shrink() {
 
         // A destroy plans the configuration first, to refresh; without a refresh it succeeds.
         workspace.write(&config(disk(&[])));
-        refusal(&workspace.try_destroy().1, &["90 GB", "40 GB"]);
+        refusal(&workspace.try_destroy().1, &["90 GB", "40 GB", "terraform destroy -refresh=false"]);
         let (done, said) = workspace.try_apply(&["-destroy", "-refresh=false"]);
         assert!(done, "{said:?}");
         finish(workspace);
@@ -164,11 +164,12 @@ fn a_destroy_waits_until_the_disk_is_let_go() {
         let releases = site.requests("cloud_disk_release");
         let (done, said) = workspace.try_destroy();
         assert!(!done);
-        refusal(&said, &["still mounted", &site.live()[0], "stays in the state"]);
+        let longer = "uses the timeouts in the state. To wait longer set timeouts { delete = \"…\" }, apply only this";
+        refusal(&said, &["still mounted", &site.live()[0], "stays in the state", longer]);
         assert_eq!(workspace.state().addresses(), [X]);
         assert_eq!(site.requests("cloud_disk_release"), releases, "a mounted disk is not even tried");
 
-        // The instance is removed while the destroy waits.
+        // The longer time is applied, as the advice says. The instance is removed while the destroy waits.
         workspace.apply_ok(&config(disk(&[])));
         assert_eq!(workspace.state().resource(X).value("status"), "mounted");
         let looks = site.requests("cloud_disk_list");
@@ -189,7 +190,9 @@ fn a_destroy_that_cannot_see_the_disk_does_not_call_it_mounted() {
         site.arm("cloud_disk_list", When::Always, FaultAction::Status { status: 503, processed: false });
         let (done, said) = workspace.try_apply(&["-destroy", "-refresh=false"]);
         assert!(!done);
-        let error = refusal(&said, &["was not released", "its status could not be read in time", "stays in the state"]);
+        let words =
+            ["was not released", "its status could not be read in time", "stays in the state", "only this change"];
+        let error = refusal(&said, &words);
         assert!(!error.text().contains("still mounted"), "{error:?}");
         assert_eq!(site.requests("cloud_disk_release"), 0);
         site.sandbox().clear_faults();

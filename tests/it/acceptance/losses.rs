@@ -191,9 +191,13 @@ fn a_prepaid_machine_is_warned_of() {
             workspace.write(&monthly(gpus));
             let said = workspace.try_plan(arguments);
             let warning = warning(&said, "The service may refuse to release the prepaid instance");
-            let left =
-                format!("refuses the release, the instance is left until {until}; if not, its disks are deleted");
-            for word in ["paid for Monthly", &left, "160012", "on_unreleasable", "\"abandon\"", "system disk"] {
+            let left = format!(
+                "refuses the release, the instance is left with its disks until {until}; otherwise it is released. Its \
+                 system disk"
+            );
+            let title = format!("nstance \"x\" ({})", site.live()[0]);
+            assert_eq!(warning.detail.matches(&title).count(), 1, "{warning:?}");
+            for word in ["prepaid (Monthly)", &left, "160012", "on_unreleasable", "\"abandon\"", "system disk"] {
                 assert!(warning.detail.contains(word), "{word}: {warning:?}");
             }
             assert!(said.iter().all(|said| !said.summary.contains("disks")), "deleted for certain: {said:#?}");

@@ -27,7 +27,7 @@ fn an_instance_that_is_too_old_is_reported_and_nothing_is_sent() {
         site.started_hours_ago(&site.live()[0], 169);
         let said = workspace.try_plan(&[]);
         let [warning] = overdue(&said)[..] else { panic!("{said:?}") };
-        for word in ["169h", "\"168h\"", "gpu_price is 1.98", "terraform-provider-damodel expire"] {
+        for word in ["169h", "\"168h\"", "gpu_price is 1.98 (Hourly)", "terraform-provider-damodel expire"] {
             assert!(warning.detail.contains(word), "{word}: {warning:?}");
         }
         assert_eq!(warning.attribute.as_deref(), Some("max_age"));
@@ -48,6 +48,29 @@ fn an_instance_that_is_too_old_is_reported_and_nothing_is_sent() {
         assert_eq!(workspace.state().resource(X).value("max_age"), &json!(null));
         assert_eq!(site.changes(), changes, "nothing was sent");
         workspace.finish();
+    });
+}
+
+#[test]
+fn an_instance_that_expire_leaves_is_not_left_to_it() {
+    each_workspace(|site, workspace| {
+        let prepaid = Instance::new("x").text("payment_type", "Daily").set("purchase_duration", 1);
+        let protected = Instance::new("y").set("deletion_protection", true);
+        let aged = |instance: Instance| instance.text("max_age", "8h").to_string();
+        workspace.apply_ok(&config(format!("{}{}", aged(prepaid), aged(protected))));
+        for uid in site.live() {
+            site.started_hours_ago(&uid, 9);
+        }
+        let mut said = workspace.try_plan(&[]);
+        said.retain(|said| said.summary == OVERDUE);
+        let advice = [
+            "(Daily). The provider does not release it by itself, and expire leaves a prepaid instance: destroy it.",
+            "and expire leaves it: set deletion_protection = false and apply, then destroy it.",
+        ];
+        for advice in advice {
+            assert_eq!(said.iter().filter(|said| said.detail.ends_with(advice)).count(), 1, "{advice}: {said:#?}");
+        }
+        assert!(said.iter().all(|said| !said.detail.contains("run terraform-provider-damodel")), "{said:#?}");
     });
 }
 

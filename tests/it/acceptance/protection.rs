@@ -53,6 +53,56 @@ fn a_protected_machine_is_neither_destroyed_nor_replaced() {
     });
 }
 
+#[test]
+fn a_protected_disk_does_not_go_with_its_instance() {
+    each_workspace(|site, workspace| {
+        let disk = |protected: bool| {
+            format!(
+                "resource \"damodel_cloud_disk\" \"d\" {{\n  size_gb = 20\n  spec_id = 31\n  deletion_protection = \
+                 {protected}\n}}\n"
+            )
+        };
+        let mounts = "[{ disk_id = tonumber(damodel_cloud_disk.d.id), release_with_instance = true }]";
+        let both = config(format!("{}{}", disk(true), Instance::new("x").set("exist_disks", mounts)));
+        workspace.apply_ok(&config(disk(true)));
+        workspace.write(&both);
+        let said = workspace.try_plan(&[]);
+        assert!(says(&said, Severity::Warning, "release_with_instance = true: while it is protected"), "{said:#?}");
+        workspace.apply_ok(&both);
+        let (uid, changes) = (workspace.state().resource(X).id(), site.changes());
+
+        let refused = |arguments: &[&str]| {
+            let (done, said) = workspace.try_apply(arguments);
+            let errors: Vec<_> = said.iter().filter(|said| said.is_error()).collect();
+            let names = |said: &Diagnostic| {
+                said.summary.starts_with("Cloud disk ") && said.summary.ends_with("has deletion_protection = true")
+            };
+            assert!(!done && errors.iter().all(|said| names(said)), "{arguments:?}: {said:#?}");
+            assert!(errors.iter().any(|said| said.detail.contains(&uid)), "{arguments:?}: {errors:#?}");
+            assert_eq!((site.changes(), site.live().len()), (changes, 1), "{arguments:?}: nothing was sent");
+        };
+        // The plans of the two have no order without a reference.
+        workspace.write(&config(disk(true)));
+        refused(&[]);
+        refused(&["-refresh=false"]);
+        // The state decides: removing the protection in the same step is refused, too.
+        workspace.write(&config(disk(false)));
+        refused(&[]);
+        workspace.write(&config(format!("{}{}", disk(true), Instance::new("x"))));
+        refused(&[]);
+        workspace.write(&both);
+        workspace.run_ok(&["taint", X]);
+        refused(&[]);
+        workspace.run_ok(&["untaint", X]);
+        workspace.settled();
+
+        workspace.apply_ok(&both.replace("protection = true", "protection = false"));
+        workspace.write(&config(""));
+        let (done, said) = workspace.try_apply(&[]);
+        assert!(done && site.live().is_empty(), "{said:#?}");
+    });
+}
+
 fn monthly(instance: Instance) -> String {
     config(instance.text("payment_type", "Monthly").set("purchase_duration", 1))
 }
@@ -67,6 +117,8 @@ fn a_prepaid_machine_that_cannot_be_released_stays() {
         for word in ["160012", "on_unreleasable", "stays in the state", "request_id"] {
             assert!(error.detail.contains(word), "{word}: {error:?}");
         }
+        assert!(says(&said, Severity::Warning, "This plan destroys instance \"x\""), "{said:#?}");
+        assert!(!says(&said, Severity::Warning, "is destroyed."), "nothing was: {said:#?}");
         assert_eq!(workspace.state().addresses(), [X]);
         assert!(!workspace.state().resource(X).is_tainted());
         workspace.settled();
