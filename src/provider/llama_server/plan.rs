@@ -150,8 +150,7 @@ fn second_on_port(
     let is_alone = client.is_alone_at(instance_id, port, private.entry(OWNER), to_value(config).ok()?);
     let detail = format!(
         "Another damodel_llama_server of this configuration has the same instance ({instance_id}) and port ({port}), \
-         and each apply would stop the server of the other. This resource was not changed. Set another port. To \
-         destroy while this error remains, use terraform destroy -refresh=false."
+         and each apply would stop the server of the other. This resource was not changed. Set another port."
     );
     let error = || Diagnostic::error("Two llama servers have the same port", detail).at(Path::to("port"));
     (!is_alone).then(error)

@@ -139,7 +139,8 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
         workspace.remove_env("DAMODEL_ON_UNREACHABLE");
         let (done, said) = workspace.try_apply(&destroys);
         assert!(done && says(&said, Severity::Warning, "was not stopped"), "{said:#?}");
-        assert!(says(&said, Severity::Warning, &format!("-p {})'", pid(&kept))), "{said:#?}");
+        let command = format!("[.]damodel/8000-{uid}/bootstrap.sh work");
+        assert!(says(&said, Severity::Warning, &command), "{said:#?}");
         assert!(runs(pid(&kept)) && records(site).exists(), "nothing there was touched");
         assert_eq!(workspace.state().addresses(), ["damodel_instance.gpu"]);
         down(false);

@@ -12,14 +12,15 @@ fn a_replacement_accepts_a_changed_host_key_and_takes_up_what_it_finds() {
     each_served(|site, workspace| {
         workspace.apply_ok(&Server::new().config());
         let (uid, first) = (workspace.state().resource("damodel_instance.gpu").id(), pid(&workspace.state()));
-        site.mutate(Mutation::ChangeHostKey { uid });
+        site.mutate(Mutation::ChangeHostKey { uid: uid.clone() });
         let (done, said) = workspace.try_apply(&[&format!("-replace={X}")]);
         assert!(done && says(&said, Severity::Warning, "was not stopped"), "{said:#?}");
         assert!(
             says(&said, Severity::Warning, "It ends with its instance. If the instance stays, run: ssh -p "),
             "{said:#?}"
         );
-        assert!(says(&said, Severity::Warning, &format!("-p {first})'")), "{said:#?}");
+        let command = format!("[.]damodel/8000-{uid}/bootstrap.sh work");
+        assert!(says(&said, Severity::Warning, &command), "{said:#?}");
         assert_eq!(pid(&workspace.state()), first, "the same server, taken up");
         workspace.settled();
         workspace.finish();
@@ -73,7 +74,7 @@ fn write_only_credentials_alone_are_for_applies() {
         workspace.apply_ok(&server.set("context_size", 64).config());
         let second = pid(&workspace.state());
         let (done, said) = workspace.try_apply(&["-destroy", &format!("-target={X}")]);
-        assert!(done && says(&said, Severity::Warning, &format!("-p {second})'")), "{said:#?}");
+        assert!(done && says(&said, Severity::Warning, "/bootstrap.sh work"), "{said:#?}");
         assert!(runs(second) && workspace.state().find(X).is_none());
         workspace.finish();
     });
