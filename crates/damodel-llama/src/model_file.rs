@@ -11,7 +11,6 @@ pub(super) fn questions(job: &Job, facts: &Facts) -> Vec<Question> {
     let parts = model_parts(&job.model).into_iter();
     let mut questions = vec![
         Question::new("model").on(&job.model),
-        Question::new("model_magic").on(&job.model),
         Question::new("user"),
         parts.fold(Question::new("model_missing_parts"), |question, part| question.on(&part)),
     ];
@@ -47,7 +46,7 @@ pub(super) fn check(job: &Job, facts: &Facts) -> Result<(), JobFailure> {
         let folder = folder_of(&model).to_owned();
         return missing(format!("no model at {model}. {}", others(facts, &folder)));
     }
-    match facts.text("model_magic") {
+    match facts.text("model").split_once('\n').unwrap_or_default().1 {
         "GGUF" => {}
         "" if !facts.text("model").ends_with("/0") => {
             return missing(format!("the model {model} is not readable for user {}", facts.text("user")));
@@ -148,7 +147,7 @@ mod tests {
         let model = "/m/a-00001-of-00002.gguf";
         let available = [("models", "/m/b.gguf\n/m/a.gguf\n")];
         for (answers, expected) in [
-            (vec![("model", "regular file/9"), ("model_magic", "GGUF")], None),
+            (vec![("model", "regular file/9\nGGUF")], None),
             (vec![], Some((FailureKind::MissingModel, "no model at /m/a-00001-of-00002.gguf. Available:\n/m/a.gguf"))),
             (
                 vec![("model", "directory/9")],
@@ -159,20 +158,11 @@ mod tests {
                 Some((FailureKind::MissingModel, "is not readable for user visitor")),
             ),
             (vec![("model", "regular empty file/0")], Some((FailureKind::NoGguf, "it is empty"))),
+            (vec![("model", "regular file/9\nvers")], Some((FailureKind::NoGguf, "it is a Git LFS pointer"))),
+            (vec![("model", "regular file/9\n<!DO")], Some((FailureKind::NoGguf, "it is a web page"))),
+            (vec![("model", "regular file/9\nGGML")], Some((FailureKind::NoGguf, "it begins with \"GGML\""))),
             (
-                vec![("model", "regular file/9"), ("model_magic", "vers")],
-                Some((FailureKind::NoGguf, "it is a Git LFS pointer")),
-            ),
-            (
-                vec![("model", "regular file/9"), ("model_magic", "<!DO")],
-                Some((FailureKind::NoGguf, "it is a web page")),
-            ),
-            (
-                vec![("model", "regular file/9"), ("model_magic", "GGML")],
-                Some((FailureKind::NoGguf, "it begins with \"GGML\"")),
-            ),
-            (
-                vec![("model", "regular file/9"), ("model_magic", "GGUF"), ("model_missing_parts", "/m/part")],
+                vec![("model", "regular file/9\nGGUF"), ("model_missing_parts", "/m/part")],
                 Some((FailureKind::MissingModel, "the model is in 2 parts, and this one is missing: /m/part")),
             ),
         ] {
@@ -199,12 +189,12 @@ mod tests {
         for (model, lacking, loaders, is_model, expected) in [
             ("", "/m\n", "python3\n", true, None),
             ("", "/m\n", "", true, Some(MissingTool)),
-            ("regular file/9", "", "", true, None),
-            ("regular file/9", "/p\n", "curl\n", false, None),
-            ("regular file/9", "/p\n", "", false, Some(MissingTool)),
+            ("regular file/9\nGGUF", "", "", true, None),
+            ("regular file/9\nGGUF", "/p\n", "curl\n", false, None),
+            ("regular file/9\nGGUF", "/p\n", "", false, Some(MissingTool)),
             ("", "/p\n", "curl\n", false, Some(MissingModel)),
         ] {
-            let answers = [("model", model), ("model_magic", "GGUF"), (DOWNLOADS, lacking), (LOADERS, loaders)];
+            let answers = [("model", model), (DOWNLOADS, lacking), (LOADERS, loaders)];
             let facts = Facts::of(answers.map(|(key, answer)| (key.to_owned(), answer.to_owned())).into());
             let job = Job { downloads: vec![origin("/m", is_model)], ..Job::sample() };
             let kind = check(&job, &facts).err().map(|failure| failure.kind);

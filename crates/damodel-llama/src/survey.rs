@@ -98,7 +98,7 @@ fn no_answer(facts: &Facts) -> Result<(), JobFailure> {
 /// Questions without whose answers no job is begun, what they ask, and the argument that avoids them.
 const UNANSWERED: &[(&[&str], &str, &str)] = &[
     (&["room"], "the workspace", "workspace"),
-    (&["model", "model_magic", "model_missing_parts", "models"], "the model's file", "model"),
+    (&["model", "model_missing_parts", "models"], "the model's file", "model"),
     (&[model_file::DOWNLOADS], "a file of additional_files", "path in additional_files"),
     (&[option_files::MISSING], "a file that an option names", "extra_args"),
     (&["package", "servers", "server_archives", "packages"], "the folder of prebuilt servers", "package"),
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_job_that_would_certainly_fail_is_refused() {
         use FailureKind::{DiskFull, MissingModel, MissingTool, NoAnswer, NoPackage, PortInUse};
-        let whole = [("model", "regular file/9"), ("model_magic", "GGUF"), ("package", "regular file/1")];
+        let whole = [("model", "regular file/9\nGGUF"), ("package", "regular file/1")];
         let job = Job { package: Some("/p".to_owned()), ..Job::sample() };
         let full = "head: write error: No space left on device\n";
         let (other, llama) = ([""; 0], ["llama-server"]);
@@ -162,7 +162,7 @@ mod tests {
     fn a_job_that_serves_is_refused_only_for_another_model() {
         let answers = |cards: &str, model: &str| {
             let package = ("package", "regular file/1");
-            let all = [("model", model), ("model_magic", "GGUF"), ("room", "No space left"), ("cards", cards), package];
+            let all = [("model", model), ("room", "No space left"), ("cards", cards), package];
             Facts::of(all.map(|(key, answer)| (key.to_owned(), answer.to_owned())).into())
         };
         let job = Job { package: Some("/p".to_owned()), build: Build::Prebuilt, ..Job::sample() };
@@ -173,9 +173,11 @@ mod tests {
             rival: Some(PortHolder { about: String::new(), command_line: Vec::new(), identity: None }),
             ..JobReport::default()
         };
-        for (cards, model, is_refused, is_same) in
-            [("T4", "regular file/9", false, true), ("A100", "regular file/9", false, false), ("T4", "", true, true)]
-        {
+        for (cards, model, is_refused, is_same) in [
+            ("T4", "regular file/9\nGGUF", false, true),
+            ("A100", "regular file/9\nGGUF", false, false),
+            ("T4", "", true, true),
+        ] {
             let report = judged(&job, answers(cards, model), seen.clone(), false);
             assert_eq!((report.is_refused, report.is_same_hardware), (is_refused, is_same), "{cards} {model}");
         }

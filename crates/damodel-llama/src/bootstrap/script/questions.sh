@@ -67,8 +67,9 @@ ask_has_gpu() {
     ls /dev/nvidia[0-9]* >/dev/null && echo yes
 }
 
+# ask_model FILE: its kind and size, and how it begins. It is one question: a download may put the file there meanwhile.
 ask_model() {
-    stat -L -c %F/%s "$1"
+    stat -L -c %F/%s "$1" && head -c 4 "$1"
 }
 
 ask_size() {
@@ -83,10 +84,6 @@ ask_loaders() {
 # ask_removed_parts FILE: nothing; removes the files whose paths are in it.
 ask_removed_parts() {
     while IFS= read -r part; do rm -f "$part" "$part".*; done <"$1"
-}
-
-ask_model_magic() {
-    head -c 4 "$1"
 }
 
 # ask_files_fingerprint FILE...: changes with each other content of any of them; nothing if one is missing.
