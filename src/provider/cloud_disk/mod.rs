@@ -245,7 +245,7 @@ impl Managed for CloudDisk {
                 format!(
                     "{} has {before} GB; {after} GB are requested. Set size_gb to at least {before}, or create a new, \
                      smaller disk and copy the data.",
-                    plan.prior.title()
+                    capitalized(&plan.prior.title())
                 ),
             );
         } else if before != after {

@@ -92,7 +92,7 @@ has_room() {
     [ "$disk_need" -gt 0 ] || return 0
     room=$(df -Pk "$disk_folder/" | awk 'NR == 2 { print $4 }')
     [ -z "$room" ] || [ "$((room * 1024 - 1073741824))" -ge "$disk_need" ] || fail model_room \
-        "${file%/*} has $((room / 1024)) MiB left; $((disk_need / 1048576)) MiB and 1 GiB are needed"
+        "${file%/*} has $((room / 1024)) MiB left; $(((disk_need + 1048575) / 1048576)) MiB and 1 GiB are needed"
 }
 
 # obtain_file: downloads the file, if it is missing, and checks its sum.

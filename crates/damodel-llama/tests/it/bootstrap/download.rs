@@ -445,7 +445,7 @@ fn content_that_is_wrong_or_does_not_fit_is_removed() {
     let job = hub.job(&home);
     home.script("bin/df", "#!/bin/sh\n[ -d \"$2\" ] && echo && echo /dev/x 1 1 1048577 0% /\n");
     let failure = home.fails(&job).failure.unwrap();
-    assert!(failure.kind == FailureKind::ModelRoom && failure.text.contains("3 MiB and 1 GiB"), "{failure:?}");
+    assert!(failure.kind == FailureKind::ModelRoom && failure.text.contains("4 MiB and 1 GiB"), "{failure:?}");
     assert_eq!((hub.transfers(), failure.text.contains("1024 MiB left")), (Vec::new(), true));
     assert!(!home.path("models").exists());
     fs::remove_file(home.path("bin/df")).unwrap();
@@ -738,7 +738,7 @@ fn room_is_that_of_all_files_on_their_disks() {
     home.script("bin/df", &format!("#!/bin/sh\necho && echo /dev/x 1 1 {room} 0% /\n"));
     let report = home.fails(&job);
     let failure = report.failure.unwrap();
-    assert!(failure.kind == FailureKind::ModelRoom && failure.text.contains("7 MiB and 1 GiB"), "{failure:?}");
+    assert!(failure.kind == FailureKind::ModelRoom && failure.text.contains("8 MiB and 1 GiB"), "{failure:?}");
     assert!(hub.transfers().is_empty() && !home.path("models").exists() && !home.path("files").exists());
     // On two disks there is.
     home.script(
