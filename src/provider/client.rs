@@ -9,7 +9,7 @@ use super::{Environment, account_budget::AccountBudget};
 use crate::{
     api::{self, Context, Creation, Object, ObjectKind},
     creation::{Journal, PendingRecord, Quotes, request_hash},
-    framework::{self, Diagnostic, Value, value::Number},
+    framework::{self, Diagnostic, value::Number},
 };
 
 /// The configured provider, as its resources and data sources use it.
@@ -64,8 +64,8 @@ pub(super) struct SeenObjects {
     named: BTreeSet<(ObjectKind, String)>,
     /// The host keys that were accepted without a pin, and whose they are.
     unpinned: BTreeSet<String>,
-    /// The planned llama servers by instance and port: the owner, if it is in the state, and the configuration.
-    servers: BTreeMap<(String, i64), (Option<String>, Value)>,
+    /// The planned llama servers by instance and port: the owner, if it is in the state.
+    servers: BTreeMap<(String, i64), Option<String>>,
     /// The titles of the cloud disks that their states protect, by number.
     protected_disks: BTreeMap<i64, String>,
     /// The titles of the instances that this plan ends, by the numbers of the cloud disks that they delete.
@@ -158,12 +158,10 @@ impl ProviderClient {
     }
 
     /// Records a planned llama server: whether it is the only one for this instance and port. The plans of a
-    /// replacement have the same owner or, if a core does not pass on private data, the same configuration.
-    pub(super) fn is_alone_at(&self, instance_id: &str, port: i64, owner: Option<String>, config: Value) -> bool {
-        let mut seen = self.seen();
-        let (first, its_config) =
-            seen.servers.entry((instance_id.to_owned(), port)).or_insert_with(|| (owner.clone(), config.clone()));
-        (first.is_some() && *first == owner) || *its_config == config
+    /// replacement have the same owner.
+    pub(super) fn is_alone_at(&self, instance_id: &str, port: i64, owner: Option<String>) -> bool {
+        let before = self.seen().servers.insert((instance_id.to_owned(), port), owner.clone());
+        before.is_none_or(|before| before.is_some() && before == owner)
     }
 
     /// Records that a state protects a cloud disk. Returns the instance of this plan whose release deletes it.

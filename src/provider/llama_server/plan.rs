@@ -84,7 +84,7 @@ fn is_nothing(value: &Value) -> bool {
 /// Refines the plan of a create: whether it can hope to log in, and whether the model fits.
 pub(super) async fn create(plan: &mut CreatePlan<LlamaServer>, context: &PlanContext<'_>) {
     let CreatePlan { config, planned, private, diagnostics, walk, .. } = plan;
-    if let Some(second) = second_on_port(config, planned, private, context) {
+    if let Some(second) = second_on_port(planned, private, context) {
         return diagnostics.push(second);
     }
     // The plan that is applied has said it.
@@ -128,7 +128,7 @@ pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanCon
         private.insert(KNOWN_HOST, host_key);
         return diagnostics.push(replaced(prior, path));
     }
-    if let Some(second) = second_on_port(config, planned, private, context) {
+    if let Some(second) = second_on_port(planned, private, context) {
         return diagnostics.push(second);
     }
     if UpdateEffect::of(prior, planned) == UpdateEffect::Restart {
@@ -140,14 +140,9 @@ pub(super) async fn update(plan: &mut UpdatePlan<LlamaServer>, context: &PlanCon
 }
 
 /// The error about another server of this run with the same instance and port: each would stop the other.
-fn second_on_port(
-    config: &LlamaServer,
-    planned: &LlamaServer,
-    private: &Private,
-    context: &PlanContext<'_>,
-) -> Option<Diagnostic> {
+fn second_on_port(planned: &LlamaServer, private: &Private, context: &PlanContext<'_>) -> Option<Diagnostic> {
     let (client, instance_id, port) = (context.client?, planned.instance_id.as_str()?, *planned.port.known()?);
-    let is_alone = client.is_alone_at(instance_id, port, private.entry(OWNER), to_value(config).ok()?);
+    let is_alone = client.is_alone_at(instance_id, port, private.entry(OWNER));
     let detail = format!(
         "Another damodel_llama_server of this configuration has the same instance ({instance_id}) and port ({port}), \
          and each apply would stop the server of the other. This resource was not changed. Set another port."

@@ -110,6 +110,11 @@ fn two_servers_of_a_configuration_share_no_port() {
         assert!(!workspace.try_apply(&[]).0);
         assert_eq!((servers(site), workspace.state().addresses().len()), (first, addresses));
 
+        // Nor do two of one block.
+        let count = |count| Server::new().set("port", 8000).set("count", count).config();
+        workspace.write(&count(2));
+        refusal(&workspace.try_plan(&[]), &words);
+
         workspace.apply_ok(&both(8001));
         assert_eq!(servers(site).len(), 2);
         workspace.write(&both(8001).replace("1024", "512"));
