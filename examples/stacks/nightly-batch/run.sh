@@ -16,7 +16,9 @@ finish() {
   trap - EXIT
   trap '' HUP INT TERM
   # One signal to Terraform and none to its provider: Terraform then stores what exists.
-  if kill "${!-}" 2>/dev/null; then wait "$!" || true; fi
+  kill "${!-}" 2>/dev/null || true
+  # In bash, a signal between two waits ends the next one early.
+  while kill -0 "${!-}" 2>/dev/null; do wait "$!" || true; done
   trap 'code=129' HUP
   trap 'code=130' INT
   trap 'code=143' TERM

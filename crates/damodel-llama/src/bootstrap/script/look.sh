@@ -47,6 +47,11 @@ is_previous_serving() {
     [ "$previous" ] && [ "$server_folder" = "$previous" ] && [ "$server_alive" ]
 }
 
+# is_previous_left: whether it serves, and its successor has not told it to end.
+is_previous_left() {
+    is_previous_serving && [ ! -e "$folder/replaces" ]
+}
+
 # emit KEY: a value of the report (wire.rs), all of standard input.
 emit() {
     printf 'damodel-report/1 %s:\n' "$1"

@@ -83,7 +83,7 @@ ensure() {
     if [ "$previous" ]; then
         end_run "$folder"
         look
-        is_previous_serving || end_server
+        is_previous_left || end_server
     elif [ "$status_proved" ] && [ "$server_alive$worker_alive" ] && [ "$server_folder" = "$folder" ]; then
         previous=$folder
     else
@@ -150,7 +150,7 @@ rollback() {
     end_run "$folder"
     look
     rolled_phase=ready
-    is_previous_serving || { end_server && rolled_phase=start; }
+    is_previous_left || { end_server && rolled_phase=start; }
     folder=$previous
     load "$folder/status"
     status_proved=yes status_exit='' status_seconds='' status_out_of_memory='' status_next=''

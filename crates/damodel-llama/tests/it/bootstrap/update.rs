@@ -1,14 +1,14 @@
 //! An update, and the way back to the server that served before.
 
-use std::fs;
+use std::{fs, thread};
 
 use damodel_llama::{FailureKind, Fingerprint, Job, Phase, Previous, Process, Start, Verb};
 use nix::sys::signal::Signal;
 
 use super::{
-    home::{Home, chat, is_healthy, start, until_so},
+    home::{Home, chat, http, is_healthy, start, until_so},
     process::{environment, is_running, kill},
-    stand_in::{loading, truncated},
+    stand_in::{chatting, loading, truncated},
 };
 
 /// A server that serves with a key and a variable.
@@ -92,6 +92,27 @@ fn previous_server_is_started_again_as_it_was() {
     home.run(&Verb::RollBack);
     assert!(!is_running(loads.pid));
     assert_eq!(home.until_ready(&job).process.unwrap().command_line, previous.command_line);
+}
+
+/// A server that was told to end, and still answers requests, is not taken for one that serves.
+#[test]
+fn previous_server_that_is_about_to_end_is_started_again() {
+    let home = Home::new().with_cuda();
+    home.model(chatting(1_000_000));
+    let job = home.job();
+    home.ensure(&job);
+    let (previous, port) = (home.loading(&job), home.port);
+    until_so("it is not healthy", || is_healthy(port));
+    home.run(&Verb::Ready { process: &previous.identity });
+    let request = thread::spawn(move || chat(port, ""));
+    until_so("the request does not arrive", || http(port, "GET /metrics", "").1.contains("requests_processing 1\n"));
+    home.ensure(&Job { model: home.model_named("other", loading(600)), ..job.clone() });
+    until_so("it is not told to end", || !is_healthy(port));
+    assert!(is_running(previous.pid));
+    assert_eq!(home.run(&Verb::RollBack).failure, None);
+    request.join().unwrap();
+    until_so("it does not come back", || is_healthy(port));
+    assert_ne!(home.servers(), [previous.pid]);
 }
 
 #[test]
