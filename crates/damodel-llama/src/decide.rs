@@ -137,9 +137,7 @@ pub(super) fn decide(goal: &Goal, seen: &JobReport, history: &History) -> Step {
             match history.tried.as_ref().filter(|tried| tried.process == identity).map(|tried| &tried.result) {
                 None => Step::Try(identity),
                 Some(Ok(_)) => Step::Confirm(identity),
-                Some(Err(failure)) if seen.phase == Phase::Ready || goal.build.is_none() => {
-                    Step::Leave(failure.clone())
-                }
+                Some(Err(failure)) if seen.is_proved || goal.build.is_none() => Step::Leave(failure.clone()),
                 Some(Err(failure)) => Step::Record(identity, failure.clone()),
             }
         }
@@ -233,6 +231,7 @@ mod tests {
             failure: kind.map(failure),
             begun: Some(begun),
             process: alive.then(|| process("1")),
+            is_proved: phase == Phase::Ready,
             ..JobReport::default()
         }
     }
@@ -494,12 +493,11 @@ mod tests {
     #[test]
     fn a_ready_server_that_does_not_match_the_probe_goes_on() {
         let ready = seen(Phase::Ready, None, Build::Prebuilt);
+        // It was started again by itself, and nobody has asked it since.
+        let restarted = JobReport { is_proved: true, ..seen(Phase::Load, None, Build::Prebuilt) };
         for build in [Build::Auto, Build::Prebuilt, Build::Source] {
-            for rolls_back in [true, false] {
-                assert_eq!(
-                    decide(&goal(build, rolls_back), &ready, &said(Some("no"))),
-                    Step::Leave(no_inference("no"))
-                );
+            for (rolls_back, seen) in [(true, &ready), (false, &ready), (true, &restarted), (false, &restarted)] {
+                assert_eq!(decide(&goal(build, rolls_back), seen, &said(Some("no"))), Step::Leave(no_inference("no")));
             }
         }
     }
