@@ -163,9 +163,10 @@ fn not_stopped(server: &LlamaServer, access: Option<&Access>, why: &str, process
             format!("run: {login} kill {}", pids.join(" "))
         }
     };
+    // The create of a replacement takes it up: the command would end the new server.
     let stays = match &server.instance_id {
-        Attr::Null => "To stop it",
-        _ => "It ends with its instance. If the instance stays",
+        Attr::Null => "Unless this run starts another server on its port",
+        _ => "It ends with its instance. If the instance stays, and this run starts no other server on its port",
     };
     Diagnostic::warning(
         format!("{} was not stopped", capitalized(&server.title())),
