@@ -7,7 +7,7 @@
 # obtain_files: downloads what is missing, and checks the sums of what is there. Sets $server_model_verified: whether
 # the sums of all files of the model are proved.
 obtain_files() {
-    models=$workspace/.damodel/models download_total=0 download_before=0 was_downloaded='' server_model_verified=''
+    models=$workspace/.damodel/models download_total=0 download_before=0 server_model_verified=''
     [ "$DAMODEL_FILES" ] || return 0
     each_file is_there || set_status download
     each_file measure_file && each_file has_room && each_file obtain_file || {
@@ -17,9 +17,6 @@ obtain_files() {
     }
     exec 7>&-
     unset DAMODEL_FILES token
-    # Nothing that serves is ended for an apply that was given up.
-    [ -z "$was_downloaded" ] || (look && [ -z "$previous" ]) || ! is_unattended 5 ||
-        fail interrupted 'the download ended after the apply' || return
     set_status start
 }
 
@@ -116,7 +113,7 @@ obtain_file() {
         # Neither replaces a file that has appeared meanwhile. Some file systems have no links.
         put_error=$({ ln -T "$part" "$file" || mv -n -T "$part" "$file"; } 2>&1)
         is_there || fail download "$part cannot be renamed: $put_error" || return
-        was_downloaded=yes download_before=$((download_before + length))
+        download_before=$((download_before + length))
     done
     remove_part
     check_file
@@ -234,14 +231,16 @@ load_part() {
     send "$target" "$part_size-" 2>"$folder/error" | (umask "$login_umask" && accept)
     case $? in
     3) begin_again && rm -f "$part" || return ;;
+    6) rm -f "$part" && pass "$(origin "$target") ignores ranges: what was cut off begins again" || return ;;
     4) remove_part && fail model_room "$part could not be written, and was removed" || return ;;
     esac
     part_size=$(size_of "$part")
     [ "$part_size" = "$length" ] || pass "the download ended early: $(head -n 1 "$folder/error")"
 }
 
-# accept: adds to the part what comes, if it is the rest of this very file. Exits with 3 if it is something else, and
-# with 4 if it cannot be written. What begins the part may have another tag than the answer before.
+# accept: adds to the part what comes, if it is the rest of this very file. Exits with 3 if it is something else, with 4
+# if it cannot be written, and with 6 if it is the whole file. What begins the part may have another tag than the answer
+# before.
 accept() {
     read_answer
     accepted_tag="$length ${sum_wanted:-$answer_tag}"
@@ -249,6 +248,7 @@ accept() {
     206:"bytes 0-"*"/$length":0) ;;
     206:"bytes $part_size-"*"/$length":*) [ "$accepted_tag" = "$part_tag" ] || exit 3 ;;
     200:*:0) [ "$answer_length" = "$length" ] || exit 3 ;;
+    200:*) exit 6 ;;
     2* | 412* | 416*) exit 3 ;;
     *) exit 5 ;;
     esac

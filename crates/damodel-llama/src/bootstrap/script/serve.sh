@@ -172,6 +172,8 @@ is_current() {
 # stays, with its options, its environment and its key, until the successor serves. The rival is a llama-server that was
 # started by hand on the port: the plan has shown that it will be ended.
 end_previous() {
+    # Nothing that serves is ended for an apply that was given up during the download or the compile.
+    (look && [ -z "$previous" ]) || ! is_unattended 5 || fail interrupted 'the work ended after the apply' || return
     printf '' 2>/dev/null >"$folder/replaces" || fail workspace || return
     (look && { ! is_previous_serving || end_process "$server_identity"; }) && end_process "$DAMODEL_RIVAL" ||
         fail stuck 'the previous server does not end' || return

@@ -103,6 +103,26 @@ fn two_servers_of_one_instance_share_a_compile() {
     assert_eq!(home.run_at(&other.place, &Verb::Look).phase, Phase::Ready);
 }
 
+/// As after an apply that was given up, whose configuration may be the former one again.
+#[test]
+fn compile_that_nobody_waits_for_ends_no_server() {
+    let home = Home::new().with_cuda();
+    let first = home.serve(&home.job()).process;
+    home.hold_compile();
+    home.ensure(&home.compiled());
+    home.look_until(Phase::Compile);
+    home.leave();
+    home.release_compile();
+    let recorded = || fs::read_to_string(home.record("status")).unwrap_or_default();
+    until_so("it does not end", || recorded().contains("status_phase='failed'"));
+    let report = home.look();
+    assert_eq!((report.failure.unwrap().kind, &report.process), (FailureKind::Interrupted, &first));
+    assert_eq!(chat(home.port, ""), 200);
+    // The next apply uses the build.
+    let served = home.serve(&home.compiled());
+    assert_eq!((served.build_used.as_deref(), home.compiles(), home.servers().len()), (Some("source"), 1, 1));
+}
+
 /// It is recorded why, and the previous server ends.
 #[test]
 fn prebuilt_that_does_not_infer_is_followed_by_a_compile() {

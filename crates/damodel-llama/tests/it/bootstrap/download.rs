@@ -421,6 +421,23 @@ fn tags_that_differ_decide_only_without_a_sum(#[case] cut_after: Option<u64>, #[
     assert!(hub.transfers().iter().all(|range| range != "bytes=0-"));
 }
 
+/// A server that sends a file only from its beginning, over a connection that does not last.
+#[test]
+fn server_that_ignores_ranges_is_named_as_the_cause() {
+    let home = Home::new();
+    home.hurry();
+    let hub = Hub::start();
+    let content = hub.content("tiny.gguf");
+    let files = FileService { has_no_ranges: true, ..FileService::default() };
+    hub.set(FileService { cut_after: Some(2_000_000), ..files.clone() });
+    for sha256 in [None, Some(sum(&content))] {
+        let failure = home.fails(&with(&hub.job(&home), |source| source.sha256 = sha256)).failure.unwrap();
+        assert!(failure.kind == FailureKind::Download && failure.text.contains("ignores ranges"), "{failure:?}");
+    }
+    hub.set(files);
+    home.serve(&hub.job(&home));
+}
+
 #[test]
 fn file_that_is_no_model_is_described() {
     let home = Home::new();
