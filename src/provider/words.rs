@@ -70,9 +70,9 @@ pub(super) fn keep<T>(attribute: &mut Attr<T>, reported: Option<T>) {
     }
 }
 
-/// The text with an upper-case first letter. An address stays as it is.
+/// The text with an upper-case first letter. An address stays as it is, and so does a login.
 pub(super) fn capitalized(text: &str) -> String {
-    if text.split_whitespace().next().is_some_and(|word| word.contains("://")) {
+    if text.split_whitespace().next().is_some_and(|word| word.contains("://") || word.contains('@')) {
         return text.to_owned();
     }
     let mut letters = text.chars();
@@ -207,6 +207,17 @@ mod tests {
     fn a_noun_has_its_article() {
         assert_eq!(with_article("instance"), "an instance");
         assert_eq!(with_article("cloud disk"), "a cloud disk");
+    }
+
+    #[test]
+    fn an_address_and_a_login_begin_as_they_are() {
+        for (text, expected) in [
+            ("no model at /m", "No model at /m"),
+            ("https://h/m answered 404", "https://h/m answered 404"),
+            ("root@h:22 refused the login", "root@h:22 refused the login"),
+        ] {
+            assert_eq!(capitalized(text), expected);
+        }
     }
 
     #[test]

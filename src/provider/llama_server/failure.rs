@@ -436,7 +436,7 @@ mod tests {
     /// A log that is there belongs to what failed, or is not shown.
     #[test]
     fn the_log_of_a_server_that_did_not_fail_is_not_shown() {
-        use FailureKind::{Died, Download, Exited, Interrupted, MissingModel, NoInference, NoSource, Stuck};
+        use FailureKind::{Died, Download, Exited, Interrupted, MissingModel, NoGpu, NoInference, NoSource, Stuck};
         let shows = |because: Option<FailureKind>, kind, is_proved, previous| {
             let log_tail = vec!["a line of the log".to_owned()];
             let report = JobReport { log_tail, is_proved, previous, ..report(because, kind) };
@@ -445,7 +445,7 @@ mod tests {
         for kind in [Died, Exited, NoInference] {
             assert!(shows(None, kind, false, None), "{kind:?}");
         }
-        for kind in [Download, Interrupted, MissingModel, NoSource, Stuck] {
+        for kind in [Download, Interrupted, MissingModel, NoGpu, NoSource, Stuck] {
             assert!(!shows(None, kind, true, None), "{kind:?}");
         }
         assert!(shows(Some(Exited), NoSource, false, Some(Previous::Ended)));
@@ -512,6 +512,13 @@ mod tests {
             assert!(detail.starts_with("https://") && detail.contains("Correct url"), "{detail}");
             assert_eq!(detail.contains("model_source_token_wo"), has_both, "{detail}");
         }
+    }
+
+    /// The sum may be given, or the one that the server sends.
+    #[test]
+    fn the_advice_about_a_wrong_sum_holds_without_one_in_the_configuration() {
+        let detail = failed(&server("auto"), &report(None, FailureKind::WrongSum), "").detail;
+        assert!(detail.contains("Without sha256") && detail.contains("try again later"), "{detail}");
     }
 
     #[test]

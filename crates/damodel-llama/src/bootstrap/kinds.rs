@@ -85,8 +85,8 @@ macro_rules! kinds {
 impl FailureKind {
     /// Whether the server itself failed: it ended, or does not serve.
     pub fn is_of_a_server(self) -> bool {
-        use FailureKind::{BrokenModel, Exited, NoGpu, NoInference, OutOfMemory, Slow};
-        matches!(self, BrokenModel | Exited | NoGpu | NoInference | OutOfMemory | Slow)
+        use FailureKind::{BrokenModel, Exited, NoInference, OutOfMemory, Slow};
+        matches!(self, BrokenModel | Exited | NoInference | OutOfMemory | Slow)
     }
 
     /// Whether the model could not be had: no server was started, and none was ended.
@@ -200,7 +200,8 @@ kinds! {
         "Choose another workspace, or correct its permissions.";
     /// A file has another sum.
     WrongSum = "wrong_sum", "wrong SHA-256", Some("model_source"),
-        "Correct sha256, or set a new path for another file.";
+        "Correct sha256, or set a new path for another file. Without sha256, the sum is the one that the server of the \
+         address sends: try again later.";
     /// The server does not support the request of the probe.
     WrongEndpoint = "wrong_endpoint", "the server does not support the probe's request", Some("probe"),
         "Set probe.endpoint to a request that the server supports: chat, embeddings, rerank or health.";
