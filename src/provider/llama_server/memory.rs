@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     api::{InstanceUid, RemoteError, RemoteFile},
-    framework::{Attr, Diagnostic, Diagnostics, Path, Private},
+    framework::{Attr, Diagnostic, Diagnostics, Path, Private, to_value},
     llama::{
         self, CacheType, DRIVER, FailureKind, GgufModel, InvalidOption, Memory, MemoryEffect, ModelBytes,
         ServerOptions, absolute, is_processor, largest_context, memory, refused_options,
@@ -201,7 +201,8 @@ async fn look(
     said: &mut Diagnostics,
 ) -> Result<(GgufModel, Vec<u64>, Beside), Unchecked> {
     let path = planned.model.as_str().ok_or_else(|| later("the path of the model is unknown until the apply"))?;
-    if planned.instance_id.is_unknown() || planned.ssh.is_unknown() {
+    let is_ssh_known = to_value(&planned.ssh).is_ok_and(|ssh| ssh.is_wholly_known());
+    if planned.instance_id.is_unknown() || !is_ssh_known {
         return Err(later("the instance is unknown until the apply"));
     }
     let access = match planned.instance_id.as_str() {

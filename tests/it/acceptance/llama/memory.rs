@@ -13,6 +13,11 @@ fn weights_that_do_not_fit_are_an_error_of_the_plan() {
         workspace.write(&server.config());
         let said = workspace.try_plan(&[]);
         assert!(!said.iter().any(|said| said.is_error()), "{said:#?}");
+        // Nor without its address.
+        let ssh = "{ host = damodel_instance.gpu.ssh_host, port = damodel_instance.gpu.ssh_port, agent = true }";
+        workspace.write(&server.clone().without("instance_id").set("ssh", ssh).config());
+        let said = workspace.try_plan(&[]);
+        assert!(!said.iter().any(|said| said.text().contains("Memory of the server")), "{said:#?}");
 
         workspace.apply_ok(&config(&server.machine));
         workspace.write(&server.config());
