@@ -4,7 +4,6 @@ use std::{
     collections::BTreeSet,
     fs,
     io::Write,
-    os::unix::fs::PermissionsExt,
     path::Path,
     process::{Command, Stdio},
     time::Instant,
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     plugin::BINARY,
+    program,
     terraform::{Instance, Run, Site, Workspace, config, each_cli, each_cli_since, each_workspace},
 };
 
@@ -439,8 +439,7 @@ fn the_token_is_that_of_the_environment_or_of_its_program() {
     let site = Site::start();
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("print token");
-    fs::write(&program, format!("#!/bin/sh\necho {}\n", site.token())).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+    program::put(&program, &format!("#!/bin/sh\necho {}\n", site.token()));
     let program = program.to_str().unwrap();
     let (address, by_program) = (("DAMODEL_BASE_URL", site.base_url()), ("DAMODEL_API_TOKEN_COMMAND", program));
     for (variables, code, words) in [

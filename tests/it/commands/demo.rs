@@ -1,6 +1,6 @@
 //! The README's first command.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Stdio, time::Duration};
+use std::{fs, path::Path, process::Stdio, time::Duration};
 
 use nix::{
     sys::signal::{Signal, kill},
@@ -14,7 +14,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::support::{plugin::BINARY, terraform::each_cli};
+use crate::support::{plugin::BINARY, program, terraform::each_cli};
 
 const DEADLINE: Duration = Duration::from_secs(120);
 
@@ -34,8 +34,7 @@ fn demo(temporary: &TempDir) -> Command {
 /// Makes a program that replaces Terraform.
 fn program(folder: &Path, script: &str) -> std::path::PathBuf {
     let path = folder.join("stand-in");
-    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    program::put(&path, &format!("#!/bin/sh\n{script}\n"));
     path
 }
 

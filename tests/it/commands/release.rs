@@ -15,6 +15,7 @@ use crate::{
     house::crates,
     support::{
         plugin::BINARY,
+        program,
         terraform::{Run, each_cli},
     },
 };
@@ -89,8 +90,7 @@ impl Scene {
 
     fn tool(&self, name: &str, script: &str) -> String {
         let path = self.root.path().join("bin").join(name);
-        fs::write(&path, script).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        program::put(&path, script);
         path.to_str().unwrap().to_owned()
     }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     plugin::BINARY,
+    program,
     record::skipped,
     terraform::{Instance, Run, Site, Workspace, config, each_cli_since, each_workspace},
 };
@@ -657,8 +658,6 @@ fn names_do_not_change_the_structure_of_a_comment() {
 #[cfg(unix)]
 #[test]
 fn what_the_guide_shows_runs() {
-    use std::os::unix::fs::PermissionsExt as _;
-
     let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guides/reviews.md")).unwrap();
     let site = Site::start();
     let folder = tempfile::tempdir().unwrap();
@@ -671,8 +670,7 @@ fn what_the_guide_shows_runs() {
     }
     let show = "#!/bin/sh\ncase \"$1 $2\" in\n'show -json') cat plan.json ;;\n\
                 'state pull') echo '{\"version\": 4}' ;;\nesac\n";
-    std::fs::write(path("bin/terraform"), show).unwrap();
-    std::fs::set_permissions(path("bin/terraform"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    program::put(&path("bin/terraform"), show);
     std::fs::write(path("main.tf"), "resource \"damodel_instance\" \"created\" {\n}\n").unwrap();
     std::fs::write(path("prod.tfstate"), "{\"version\": 4}").unwrap();
     let own = Path::new(BINARY).parent().unwrap().display();

@@ -22,6 +22,7 @@ use crate::{
     support::{
         plugin::BINARY,
         ports::free_port,
+        program,
         record::skipped,
         sshd::{Keys, Sshd},
         terraform::{Instance, Site, Workspace, config, each_cli},
@@ -169,8 +170,7 @@ fn the_password_is_nowhere_but_in_the_answer() {
         let record = workspace.beside("seen");
         let script =
             format!("#!/bin/sh\n{{ printf '%s\\n' \"$@\"; env; }} >>{}\nexec /usr/bin/ssh \"$@\"\n", record.display());
-        fs::write(folder.join("ssh"), script).unwrap();
-        fs::set_permissions(folder.join("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
+        program::put(&folder.join("ssh"), &script);
         let mut command = home.ssh(workspace, &["damodel_instance.gpu", "cat /proc/self/environ"]);
         let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
         let (out, said, code) = ended(command.env("PATH", &path).output().unwrap());
@@ -264,8 +264,7 @@ fn an_ssh_that_is_not_openssh_is_not_run() {
         let (folder, record) = (workspace.beside("tools"), workspace.beside("seen"));
         fs::create_dir(&folder).unwrap();
         let script = format!("#!/bin/sh\necho \"$*\" >>{}\necho Dropbear v2022.83 >&2\n", record.display());
-        fs::write(folder.join("ssh"), script).unwrap();
-        fs::set_permissions(folder.join("ssh"), fs::Permissions::from_mode(0o755)).unwrap();
+        program::put(&folder.join("ssh"), &script);
         let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
         let (out, said, code) =
             ended(home.ssh(workspace, &["damodel_instance.gpu", "id"]).env("PATH", path).output().unwrap());
@@ -388,8 +387,7 @@ fn as_ssh(workspace: &Workspace<'_>) -> String {
     let program = workspace.beside("as-ssh");
     let cli = workspace.cli.program.display();
     let text = format!("#!/bin/sh\nexec {BINARY} ssh --cli {cli} --chdir {} \"$@\"\n", workspace.directory().display());
-    fs::write(&program, text).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    program::put(&program, &text);
     program.display().to_string()
 }
 
@@ -516,8 +514,7 @@ fn two_runs_at_once_add_both_keys() {
         let (file, late) = (instance.join(".ssh/authorized_keys"), instance.join(".machine/bin/sync"));
         let before = "ssh-rsa AAAA other\n";
         fs::write(&file, before).unwrap();
-        fs::write(&late, LATE).unwrap();
-        fs::set_permissions(&late, fs::Permissions::from_mode(0o755)).unwrap();
+        program::put(&late, LATE);
         let running =
             keys.each_ref().map(|key| run(key).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
         for run in running {

@@ -3,7 +3,6 @@
 use std::{
     fs,
     io::{Read, Write},
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::Duration,
@@ -17,7 +16,7 @@ use tokio::runtime::Runtime;
 
 use crate::{
     sandbox::client::{Reply, ask, parse},
-    support::record::skipped,
+    support::{program, record::skipped},
 };
 
 /// The program behind the stand-ins.
@@ -150,8 +149,7 @@ impl Guest {
     /// refused.
     pub(crate) fn ssh(&self, options: &[&str], words: &[&str]) -> Command {
         let askpass = self.folder.join(format!("askpass-{}-{}", self.port, self.password.len()));
-        fs::write(&askpass, format!("#!/bin/sh\necho '{}'\n", self.password)).unwrap();
-        fs::set_permissions(&askpass, fs::Permissions::from_mode(0o700)).unwrap();
+        program::put(&askpass, &format!("#!/bin/sh\necho '{}'\n", self.password));
         let known_hosts = self.folder.join("known_hosts");
         let mut command = Command::new("ssh");
         command

@@ -6,6 +6,7 @@ pub(crate) mod files;
 pub(crate) mod gguf;
 pub(crate) mod plugin;
 pub(crate) mod ports;
+pub(crate) mod program;
 pub(crate) mod record;
 pub(crate) mod seeds;
 pub(crate) mod socks;

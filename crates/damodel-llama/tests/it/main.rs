@@ -11,6 +11,7 @@ mod support {
     pub(crate) mod files;
     pub(crate) mod gguf;
     pub(crate) mod ports;
+    pub(crate) mod program;
     #[expect(dead_code, reason = "for the tests of all crates")]
     pub(crate) mod record;
     pub(crate) mod wait;

@@ -12,6 +12,7 @@ mod password;
 #[path = "../../../../tests/it/support"]
 mod support {
     pub(crate) mod ports;
+    pub(crate) mod program;
     #[expect(dead_code, reason = "for the tests of all crates")]
     pub(crate) mod record;
     pub(crate) mod sshd;

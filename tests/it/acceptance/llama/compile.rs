@@ -1,11 +1,14 @@
 //! Servers that are compiled in the instance.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::fs;
 
 use super::{Held, Server, X, builds, each_served, home, make_machine, pid, servers, until_phase};
 use crate::{
     commands::watch::Watching,
-    support::terraform::{Severity, Started, refusal, says},
+    support::{
+        program,
+        terraform::{Severity, Started, refusal, says},
+    },
 };
 
 #[test]
@@ -42,12 +45,10 @@ fn auto_compiles_when_the_prebuilt_server_does_not_infer() {
         assert_eq!((done, error.attribute.as_deref()), (false, Some("model")), "{error:#?}");
         assert_eq!((workspace.state().addresses(), servers(site)), (vec!["damodel_instance.gpu"], vec![]));
         let broken = home(site).join("broken");
-        fs::write(
+        program::put(
             &broken,
             "#!/bin/sh\necho 'CUDA error: no kernel image is available for execution on the device' >&2\nexit 134\n",
-        )
-        .unwrap();
-        fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
+        );
 
         let server = Server::new().text("package", "~/broken");
         workspace.write(&server.config());
@@ -87,8 +88,7 @@ fn the_previous_server_serves_during_a_compile_if_it_can() {
         let script = "#!/bin/sh\ncase $* in *--version* | *--help* | *--list-devices*) ;; *) [ -z \"$BREAKS\" ] && \
                       [ ! -e ~/breaks ] || { echo 'CUDA error: an illegal memory access' >&2; exit 134; } ;; esac\n\
                       exec ~/public-storage/package/llama.cpp/bin/llama-server \"$@\"\n";
-        fs::write(&package, script).unwrap();
-        fs::set_permissions(&package, fs::Permissions::from_mode(0o755)).unwrap();
+        program::put(&package, script);
         let server = Server::new().text("package", "~/package");
         workspace.apply_ok(&server.config());
         // No build cures it.

@@ -1,11 +1,14 @@
 //! Failures of a server, and their messages.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+use std::{fs, path::Path, process::Command};
 
 use damodel::sandbox::{Code, FaultAction, When};
 
 use super::{Server, X, builds, each_served, home, pid, processes, runs, servers, slay, until};
-use crate::support::terraform::{Severity, refusal, says};
+use crate::support::{
+    program,
+    terraform::{Severity, refusal, says},
+};
 
 /// A server that was started and does not serve is tainted, with its log in the error; on_failure decides what happens
 /// to it.
@@ -154,6 +157,5 @@ fn a_server_that_does_not_end_or_whose_workspace_is_silent_fails_or_is_abandoned
 
 /// Puts a shell script into its place.
 fn program(file: &Path, text: &str) {
-    fs::write(file, format!("#!/bin/sh\n{text}\n")).unwrap();
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+    program::put(file, &format!("#!/bin/sh\n{text}\n"));
 }

@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -17,6 +16,7 @@ use super::{Server, X, chat::asks_through, pid, record, runs, state_folder, unti
 use crate::support::{
     plugin::BINARY,
     ports::free_port,
+    program,
     sshd::{Agent, Cable, Sshd},
     terraform::{Cli, Diagnostic, Severity, Site, Started, Workspace, config_with, each_cli, refusal, says},
 };
@@ -192,8 +192,7 @@ fn a_login_shell_that_is_none_of_posix_is_enough() {
         fs::rename(&tool, &real).unwrap();
         let warns =
             "#!/bin/sh\necho 'WARNING: infoROM is corrupted at gpu 0000:00:00.0'\n~/nvidia-smi \"$@\"\nexit 14\n";
-        fs::write(&tool, warns).unwrap();
-        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+        program::put(&tool, warns);
         refusal(&workspace.try_plan(&[]), &["large.gguf does not fit in GPU memory"]);
         fs::rename(real, tool).unwrap();
         fs::copy(home.join("public-storage/model/tiny.gguf"), home.join("it's tiny.gguf")).unwrap();

@@ -1,6 +1,6 @@
 //! The action that restarts a server: through the protocol over a real sshd, and in a Terraform that supports actions.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::fs;
 
 use damodel::{
     framework::{Type, Value},
@@ -16,7 +16,10 @@ use super::{
     plain::{Host, config, each_host},
     runs, slay,
 };
-use crate::support::terraform::{Workspace, each_cli};
+use crate::support::{
+    program,
+    terraform::{Workspace, each_cli},
+};
 
 const ACTION: &str = "damodel_llama_server_restart";
 
@@ -95,8 +98,7 @@ fn a_server_is_restarted_as_it_is() {
 
         // As with a full /dev/shm and /tmp.
         let head = stand_in::bin(&host.sshd.home()).join("head");
-        fs::write(&head, "#!/bin/sh\ncase $* in *262144*) exit 1 ;; esac\nexec /usr/bin/head \"$@\"\n").unwrap();
-        fs::set_permissions(&head, fs::Permissions::from_mode(0o755)).unwrap();
+        program::put(&head, "#!/bin/sh\ncase $* in *262144*) exit 1 ;; esac\nexec /usr/bin/head \"$@\"\n");
         let (told, said) = block_on(invoke(host, []));
         assert!(said[0].detail.contains("No room in /dev/shm or /tmp"), "{said:?}");
         assert!(!told.concat().contains("ending") && host.servers() == running, "{told:?}");

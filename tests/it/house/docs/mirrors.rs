@@ -2,13 +2,15 @@
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use super::{markdown::Page, root};
-use crate::support::terraform::{Cli, Run, each_cli};
+use crate::support::{
+    program,
+    terraform::{Cli, Run, each_cli},
+};
 
 const REQUIRES: &str =
     "terraform {\n  required_providers {\n    damodel = {\n      source = \"damodel/damodel\"\n    }\n  }\n}\n";
@@ -50,8 +52,7 @@ fn the_commands_of_the_guide_work() {
         // No step starts the program: a small one is packed faster.
         let program = root.path().join("program");
         let said = concat!("terraform-provider-damodel ", env!("CARGO_PKG_VERSION"), " (commit none)");
-        fs::write(&program, format!("#!/bin/sh\necho '{said}'\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        program::put(&program, &format!("#!/bin/sh\necho '{said}'\n"));
         let program = program.to_str().unwrap();
         let release = Command::new(super::root().join("scripts/release"))
             .args(["--binary", program, "--sandbox", program, "--out"])

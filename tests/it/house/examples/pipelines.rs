@@ -20,6 +20,7 @@ use crate::{
     house::root,
     support::{
         plugin::BINARY,
+        program,
         record::skipped,
         terraform::{Cli, Run, Site, each_cli},
     },
@@ -131,9 +132,7 @@ impl<'a> Runner<'a> {
     }
 
     fn tool(&self, name: &str, script: &str) {
-        let path = self.path("bin").join(name);
-        fs::write(&path, script).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        program::put(&self.path("bin").join(name), script);
     }
 
     fn git(&self, folder: &Path, arguments: &[&str]) {

@@ -4,7 +4,7 @@ use std::{
     env,
     fs::{self, File},
     io::Write,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -23,6 +23,7 @@ use tempfile::TempDir;
 
 use super::{examples, files};
 use crate::support::{
+    program,
     record::skipped,
     terraform::{Installation, Site, Workspace, each_cli},
     wait::{wait_for, wait_until},
@@ -79,9 +80,7 @@ impl Bench {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("bin")).unwrap();
         for name in programs {
-            let program = root.path().join("bin").join(name);
-            fs::write(&program, PROGRAM).unwrap();
-            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            program::put(&root.path().join("bin").join(name), PROGRAM);
         }
         fs::write(root.path().join("job"), "").unwrap();
         let gate = root.path().join("gate");

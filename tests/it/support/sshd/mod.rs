@@ -14,8 +14,7 @@ mod keys;
 use std::{
     env, fs,
     io::{self, BufRead, BufReader, Write},
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
     thread,
@@ -30,7 +29,7 @@ use secrecy::SecretString;
 use tempfile::TempDir;
 
 pub(crate) use self::{agent::Agent, cable::Cable, keys::Keys};
-use super::{ports::free_port, record::skipped, wait::wait_until};
+use super::{ports::free_port, program, record::skipped, wait::wait_until};
 
 /// An sshd whose sessions have [`Sshd::home`] as their home, not the user's. Ends when dropped, with its sessions.
 #[derive(Debug)]
@@ -232,7 +231,7 @@ impl Sshd {
              if [ -n \"$SSH_ORIGINAL_COMMAND\" ]; then exec /bin/sh -c \"$SSH_ORIGINAL_COMMAND\"; fi\nexec /bin/sh\n",
             self.session
         );
-        write_program(&self.directory.path().join("session"), &session);
+        program::put(&self.directory.path().join("session"), &session);
         let mut lines = vec![
             format!("ListenAddress 127.0.0.1:{}", self.port),
             format!("AuthorizedKeysFile {directory}/authorized_keys"),
@@ -282,11 +281,6 @@ fn program() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
     env::split_paths(&path).chain(usual).map(|directory| directory.join("sshd")).find(|file| file.is_file())
-}
-
-fn write_program(path: &Path, text: &str) {
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
 }
 
 /// The descendants of a process that are still attached to it.

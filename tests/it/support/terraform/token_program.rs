@@ -1,8 +1,9 @@
 //! Programs that print the token.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::fs;
 
 use super::Workspace;
+use crate::support::program;
 
 impl Workspace<'_> {
     /// Writes a program beside the working directory, whose `$HERE` is its folder, and removes the token from the
@@ -10,8 +11,7 @@ impl Workspace<'_> {
     pub(crate) fn token_program(&self, script: &str) -> String {
         let program = self.beside("token-program");
         let here = program.parent().unwrap().display();
-        fs::write(&program, format!("#!/bin/sh\nHERE='{here}'\n{script}\n")).unwrap();
-        fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        program::put(&program, &format!("#!/bin/sh\nHERE='{here}'\n{script}\n"));
         self.remove_env("DAMODEL_API_TOKEN");
         format!("api_token_command = [{:?}]", program.display().to_string())
     }

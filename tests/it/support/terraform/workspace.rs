@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use terraform_plugin::testing::Reattached;
 
 use super::{Cli, Diagnostic, Plan, Site, State, plan};
-use crate::support::{plugin::BINARY, record};
+use crate::support::{plugin::BINARY, program, record};
 
 /// How the command line finds the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,8 +114,7 @@ impl<'a> Workspace<'a> {
         self.run_program();
         let program = self.root.path().join("bin").join("terraform-provider-damodel");
         fs::remove_file(&program).unwrap();
-        fs::write(&program, format!("#!/bin/sh\nPROVIDER='{BINARY}'\n{script}\n")).unwrap();
-        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        program::put(&program, &format!("#!/bin/sh\nPROVIDER='{BINARY}'\n{script}\n"));
     }
 
     /// Sets a variable for the commands that follow.

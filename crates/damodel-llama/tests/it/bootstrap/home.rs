@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{Read, Write},
     net::TcpStream,
-    os::unix::fs::{PermissionsExt, symlink},
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -17,13 +17,13 @@ use damodel_llama::{
 };
 use nix::sys::signal::Signal;
 use secrecy::ExposeSecret;
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::{TempDir, tempdir_in};
 
 use super::{
     process::{self, is_running, kill, session},
     stand_in::{PACKAGE, working},
 };
-use crate::support::{ports::free_port, record::skipped, wait::found_within};
+use crate::support::{ports::free_port, program, record::skipped, wait::found_within};
 
 /// How long anything may take on a busy computer.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -125,10 +125,9 @@ impl Home {
         let path = self.path(below);
         let folder = path.parent().unwrap();
         fs::create_dir_all(folder).unwrap();
-        let mut written = NamedTempFile::new_in(folder).unwrap();
-        written.write_all(text.as_bytes()).unwrap();
-        fs::set_permissions(written.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        written.into_temp_path().persist(path).unwrap();
+        let written = tempdir_in(folder).unwrap();
+        program::put(&written.path().join("program"), text);
+        fs::rename(written.path().join("program"), path).unwrap();
     }
 
     /// Takes programs off the PATH.

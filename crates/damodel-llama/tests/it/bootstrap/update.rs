@@ -106,7 +106,7 @@ fn previous_server_that_is_about_to_end_is_started_again() {
     home.run(&Verb::Ready { process: &previous.identity });
     let request = thread::spawn(move || chat(port, ""));
     until_so("the request does not arrive", || http(port, "GET /metrics", "").1.contains("requests_processing 1\n"));
-    home.ensure(&Job { model: home.model_named("other", loading(600)), ..job.clone() });
+    home.ensure(&Job { model: home.model_named("other", loading(600)), ..job });
     until_so("it is not told to end", || !is_healthy(port));
     assert!(is_running(previous.pid));
     assert_eq!(home.run(&Verb::RollBack).failure, None);
