@@ -16,8 +16,8 @@ pub(super) fn check_create<M: Managed>(plan: &mut CreatePlan<M>) {
         plan.diagnostics.error_at(
             Path::to("deletion_protection"),
             "The object to replace has deletion_protection = true",
-            "It cannot be replaced while deletion_protection is true in the state. Set it to false, apply, and try \
-             again. Nothing was changed.",
+            "It cannot be replaced while deletion_protection is true in the state. First apply only \
+             deletion_protection = false, then try again.",
         );
     }
 }
@@ -31,8 +31,8 @@ pub(super) fn check_update<M: Managed>(plan: &mut UpdatePlan<M>) {
             path.clone(),
             format!("{} has deletion_protection = true", capitalized(&prior.title())),
             format!(
-                "The change of {path} would replace it, which deletion_protection in the state forbids. Set \
-                 deletion_protection to false, apply, and try again. Nothing was changed."
+                "The change of {path} would replace it, which deletion_protection in the state forbids. First apply \
+                 only deletion_protection = false, then try again."
             ),
         );
     }
@@ -42,8 +42,8 @@ pub(super) fn check_update<M: Managed>(plan: &mut UpdatePlan<M>) {
 pub(super) fn refusal<M: Managed>(state: &M) -> Diagnostic {
     Diagnostic::error(
         format!("{} has deletion_protection = true", capitalized(&state.title())),
-        "It cannot be destroyed while deletion_protection is true in the state. Set it to false, apply, and destroy \
-         again. Nothing was changed.",
+        "It cannot be destroyed while deletion_protection is true in the state. First apply only deletion_protection \
+         = false, then try again.",
     )
 }
 
@@ -53,7 +53,7 @@ pub(super) fn refusal_of_disk(instance: &str, disk: &str) -> Diagnostic {
         format!("{} has deletion_protection = true", capitalized(disk)),
         format!(
             "The release of {instance} would delete it (release_with_instance = true). The instance is not released. \
-             To delete the disk and its data too, set its deletion_protection to false, apply, and try again."
+             To delete the disk and its data too, first apply only its deletion_protection = false, then try again."
         ),
     )
 }

@@ -350,8 +350,9 @@ impl Release<'_, Instance> {
     /// The handling of an instance whose status will not allow a release by itself: only a term can end.
     fn lastingly_forbidden(&self, error: &api::Error) -> Forbidden {
         let state = &self.current.state;
-        let (title, asked) = (capitalized(&state.title()), state.on_unreleasable.as_str());
-        let wanted = self.client.on_unreleasable.or_else(|| asked.and_then(DestroyFallback::parse));
+        let title = capitalized(&state.title());
+        let asked = || state.on_unreleasable.as_str().and_then(DestroyFallback::parse);
+        let wanted = self.client.on_unreleasable.or_else(asked);
         let is_abandoned = wanted == Some(DestroyFallback::Abandon);
         let failed = |now: String| Failure { error, tried: format!("release {}", state.title()), now }.whole();
         if !state.is_prepaid() {
@@ -361,16 +362,11 @@ impl Release<'_, Instance> {
         }
         let until = state.paid_until().unwrap_or("a time that the service does not report");
         if !is_abandoned {
-            let other = if asked == Some("abandon") {
-                "remove the variable: DAMODEL_ON_UNRELEASABLE is \"fail\", so on_unreleasable = \"abandon\" is ignored."
-            } else {
-                "set on_unreleasable = \"abandon\" and apply, or set DAMODEL_ON_UNRELEASABLE=abandon, to remove it \
-                 from the state and leave it until then."
-            };
             return Forbidden::Kept(
                 failed(format!(
                     "The resource stays in the state, and is paid for until {until}. A prepaid instance can often be \
-                     released only when its term ends: destroy again then, or {other}"
+                     released only when its term ends: try again then, or set DAMODEL_ON_UNRELEASABLE=abandon to \
+                     remove it from the state and leave it until then."
                 ))
                 .into(),
             );

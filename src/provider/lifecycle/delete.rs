@@ -7,7 +7,7 @@ use super::{
 use crate::{
     api::{self, Absence, AccountMatch, Object, Presence, Sighting},
     framework::{Diagnostic, Diagnostics, Outcome, State},
-    provider::{StepContext, client::limits, errors::Failure, protection::refusal},
+    provider::{StepContext, client::limits, errors::Failure, protection::refusal, words::capitalized},
 };
 
 /// Releases an object and waits until it is certainly gone.
@@ -142,7 +142,7 @@ impl<M: Managed> Release<'_, M> {
     /// The diagnostic for a release that was accepted and whose end was not observed.
     fn stopped(&self, error: &api::Error) -> Diagnostic {
         Diagnostic::error(
-            format!("{} is not released yet", self.current.state.title()),
+            format!("{} is not released yet", capitalized(&self.current.state.title())),
             format!(
                 "The service accepted the release, but its end was not seen. The resource stays in the state until \
                  it is shown as released. Destroy again to continue.\n\nThe error: {error}."
