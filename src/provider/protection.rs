@@ -22,6 +22,14 @@ pub(super) fn check_create<M: Managed>(plan: &mut CreatePlan<M>) {
     }
 }
 
+/// Warns that a planned replacement of an unprotected object deletes what it stores.
+pub(super) fn warn_of_loss<M: Managed>(plan: &mut UpdatePlan<M>, loss: &str) {
+    if let (false, Some(path)) = (plan.prior.is_protected(), plan.replace.first()) {
+        let detail = format!("The change of {path} replaces {}. {loss}", plan.prior.title());
+        plan.diagnostics.warning_at(path.clone(), "The replacement deletes data", detail);
+    }
+}
+
 /// Fails the plan of a replacement of a protected object.
 pub(super) fn check_update<M: Managed>(plan: &mut UpdatePlan<M>) {
     let prior = &plan.prior;

@@ -235,6 +235,7 @@ impl Managed for CloudDisk {
         if let Some(instance) = context.client.and_then(|client| plan.prior.is_ended(client)) {
             plan.diagnostics.push(protection::refusal_of_disk(&instance, &plan.prior.title()));
         }
+        protection::warn_of_loss(plan, "Its data is deleted permanently, and the new disk is empty.");
         let (before, after) = (plan.prior.size_gb.known(), plan.planned.size_gb.known());
         if let (Some(before), Some(after), true) = (before, after, plan.replace.is_empty())
             && after < before

@@ -121,7 +121,7 @@ impl Managed for PrivateImage {
 
     async fn request(&mut self, client: &ProviderClient, limits: &Context) -> Result<SaveImage, Diagnostic> {
         let Some(request) = self.planned_request(client) else {
-            let detail = "A new image needs instance_id. Nothing was created.";
+            let detail = "A new image needs instance_id.";
             return Err(Diagnostic::error("Missing required argument", detail).at(Path::to("instance_id")));
         };
         let original_images = original_images(&request.instance_uid, client, limits).await;
@@ -204,6 +204,7 @@ impl Managed for PrivateImage {
 
     async fn plan_update(plan: &mut UpdatePlan<Self>, context: &PlanContext<'_>) {
         protection::note(&mut plan.private, plan.prior.id.as_str().unwrap_or_default());
+        protection::warn_of_loss(plan, "The old image is deleted permanently.");
         let now = format!("{} was not deleted.", capitalized(&plan.prior.title()));
         let missing = missing_instance(&plan.config.instance_id, &plan.replace, &now, context).await;
         plan.diagnostics.extend(missing.map(Into::into).unwrap_or_default());

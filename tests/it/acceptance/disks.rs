@@ -10,7 +10,8 @@ use damodel::sandbox::{Code, FaultAction, LedgerObject, Mutation, Options, State
 use serde_json::json;
 
 use crate::support::terraform::{
-    Instance, Site, Workspace, config, config_with, each_workspace, each_workspace_on, refusal, refusal_of,
+    Instance, Severity, Site, Workspace, config, config_with, each_workspace, each_workspace_on, refusal, refusal_of,
+    says,
 };
 
 const X: &str = "damodel_cloud_disk.x";
@@ -235,6 +236,7 @@ fn a_protected_disk_is_neither_destroyed_nor_replaced() {
         workspace.write(&config(disk(&[protected, ("spec_id", "32")])));
         let said = workspace.try_plan(&[]);
         assert_eq!(refusal(&said, &["deletion_protection = true"]).attribute.as_deref(), Some("spec_id"));
+        assert!(!says(&said, Severity::Warning, "deletes data"), "{said:#?}");
         // A taint does not bypass it.
         workspace.run_ok(&["taint", X]);
         workspace.write(&config(disk(&[protected])));
@@ -245,6 +247,15 @@ fn a_protected_disk_is_neither_destroyed_nor_replaced() {
         assert_eq!(site.changes(), changes, "nothing was sent");
         // It may still grow and be renamed.
         workspace.apply_ok(&config(disk(&[protected, ("size_gb", "41"), ("name", "\"other\"")])));
+        workspace.apply_ok(&config(disk(&[("size_gb", "41")])));
+        workspace.write(&config(disk(&[("size_gb", "41"), ("mount_path", "\"/data/other\"")])));
+        let said = workspace.try_plan(&[]);
+        let lost = said.iter().find(|said| said.summary == "The replacement deletes data").expect("a warning");
+        assert_eq!(lost.attribute.as_deref(), Some("mount_path"));
+        assert!(
+            lost.detail.contains("cloud disk \"corpus\"") && lost.detail.contains("the new disk is empty"),
+            "{lost:?}"
+        );
         workspace.apply_ok(&config(disk(&[("size_gb", "41")])));
         finish(workspace);
     });

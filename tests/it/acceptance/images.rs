@@ -166,6 +166,12 @@ fn a_protected_image_survives_the_replacement_of_its_builder() {
         assert_eq!(site.changes(), changes, "nothing was sent");
         workspace.apply_ok(&config(saved("two", protected)));
         workspace.apply_ok(&config(saved("two", "")));
+        workspace.write(&config(saved("two", "").replace("gpu_num = 1", "gpu_num = 2")));
+        let said = workspace.try_plan(&[]);
+        assert!(
+            says(&said, Severity::Warning, "The change of instance_id replaces private image \"two\""),
+            "{said:#?}"
+        );
         finish(workspace);
     });
 }
