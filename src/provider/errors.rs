@@ -128,13 +128,6 @@ impl Failure<'_> {
     }
 }
 
-/// Adds to a plan with errors how to destroy nevertheless: a destroy plans the configuration first, to refresh.
-pub(super) fn advise_destroy(diagnostics: &mut Diagnostics) {
-    if let Some(error) = diagnostics.errors_mut().last() {
-        error.detail.push_str("\n\nIf this error stops a destroy: terraform destroy -refresh=false.");
-    }
-}
-
 /// The advice for an instance that the service does not have, if its `instance_id` is a number.
 pub(super) fn database_id_advice(error: &Error, instance_id: &str) -> Option<String> {
     let is_missing = error.code() == Some(Code::InstanceNotExistOrNoPrivilege);

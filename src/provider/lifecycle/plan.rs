@@ -11,7 +11,7 @@ use crate::{
     provider::{
         PlanContext, ProviderClient, StepContext,
         client::{limits, planning_limits},
-        errors::{Failure, advise_destroy},
+        errors::Failure,
         protection,
     },
 };
@@ -29,7 +29,7 @@ pub(super) async fn create<M: Managed>(plan: &mut CreatePlan<M>, context: &PlanC
         plan.diagnostics = softened(std::mem::take(&mut plan.diagnostics));
         M::plan_adoption(plan);
     }
-    advise_destroy(&mut plan.diagnostics);
+    plan.diagnostics.advise_destroy();
     let checked = std::mem::replace(&mut plan.diagnostics, said);
     // The plan that is applied had the same warnings. Beside an error, they may be its reasons.
     let is_said = plan.walk == Walk::Apply && !checked.has_errors();
@@ -41,7 +41,7 @@ pub(super) async fn change<M: Managed>(plan: &mut UpdatePlan<M>, context: &PlanC
     remember(&plan.prior, context);
     M::decide_changes(plan);
     M::plan_update(plan, context).await;
-    advise_destroy(&mut plan.diagnostics);
+    plan.diagnostics.advise_destroy();
     protection::check_update(plan);
     if let (Some(client), Some(id), true) = (context.client, plan.prior.id(), plan.prior.name() == plan.planned.name())
     {

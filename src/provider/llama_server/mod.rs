@@ -25,7 +25,7 @@ mod validate;
 
 use self::model::LlamaServer;
 pub(super) use self::{restart::Restart, tunnel::Tunnel};
-use super::{PlanContext, ProviderClient, StepContext, errors::advise_destroy};
+use super::{PlanContext, ProviderClient, StepContext};
 use crate::framework::{
     self, Create, CreatePlan, Diagnostics, Identity, IdentitySchema, Outcome, Result, Schema, State, Update,
     UpdatePlan,
@@ -62,12 +62,12 @@ impl framework::Resource for Resource {
 
     async fn plan_create(&self, plan: &mut CreatePlan<LlamaServer>, context: PlanContext<'_>) {
         plan::create(plan, &context).await;
-        advise_destroy(&mut plan.diagnostics);
+        plan.diagnostics.advise_destroy();
     }
 
     async fn plan_update(&self, plan: &mut UpdatePlan<LlamaServer>, context: PlanContext<'_>) {
         plan::update(plan, &context).await;
-        advise_destroy(&mut plan.diagnostics);
+        plan.diagnostics.advise_destroy();
     }
 
     /// The work continues in the instance, so the call ends if its caller is gone.

@@ -120,6 +120,12 @@ fn there_is_no_way_into_what_does_not_run() {
         let said = workspace.try_plan(&[]);
         let error = refusal(&said, &[&format!("Instance {uid} is Stopped"), "Running"]);
         assert_eq!(error.attribute.as_deref(), Some("id"));
+        // The access stops a destroy as well, which must not depend on it.
+        refusal(
+            &workspace.try_plan(&["-destroy"]),
+            &["If this error stops a destroy: terraform destroy -refresh=false."],
+        );
+        assert!(workspace.try_plan(&["-destroy", "-refresh=false"]).iter().all(|said| !said.is_error()));
         // An undocumented status forbids nothing.
         status("Dreaming");
         assert!(workspace.try_plan(&[]).iter().all(|said| !said.is_error()));

@@ -296,7 +296,8 @@ fn none_and_several_are_errors_that_list_what_there_is() {
             let said = workspace.try_plan(&[]);
             for (number, (source, _, words)) in cases.iter().enumerate() {
                 let address = format!("data.{source}.q{number}");
-                refusal_of(&said, &address, words);
+                let stops_a_destroy = refusal_of(&said, &address, words).detail.ends_with("destroy -refresh=false.");
+                assert_eq!(stops_a_destroy, !by_itself, "{address}: {said:#?}");
             }
         }
     });

@@ -104,8 +104,15 @@ impl Diagnostics {
         self.into_iter().filter(|diagnostic| !diagnostic.is_error()).collect()
     }
 
+    /// Adds to errors how to destroy nevertheless: a destroy first reads and plans the configuration, to refresh.
+    pub fn advise_destroy(&mut self) {
+        if let Some(error) = self.errors_mut().last() {
+            error.detail.push_str("\n\nIf this error stops a destroy: terraform destroy -refresh=false.");
+        }
+    }
+
     /// The errors, mutable.
-    pub fn errors_mut(&mut self) -> impl Iterator<Item = &mut Diagnostic> {
+    pub(super) fn errors_mut(&mut self) -> impl Iterator<Item = &mut Diagnostic> {
         self.0.iter_mut().filter(|diagnostic| diagnostic.is_error())
     }
 

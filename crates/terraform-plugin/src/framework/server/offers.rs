@@ -42,7 +42,7 @@ impl<P: Provider> Server<P> {
     ) -> Result<(Value, Diagnostics), Diagnostics> {
         let context = self.context(self.client()?, source.timeout());
         let config = fill_defaults(&source.schema, config.clone());
-        let Outcome { state, diagnostics, .. } = source.steps.read(config, context).await?;
+        let Outcome { state, diagnostics, .. } = source.steps.read(config, context).await.map_err(advised)?;
         result(source, state.map(Value::unknown_as_null), diagnostics)
     }
 
@@ -55,8 +55,8 @@ impl<P: Provider> Server<P> {
     ) -> Result<(Value, String, Diagnostics), Diagnostics> {
         let context = self.context(self.client()?, resource.timeout());
         let caller = self.current_caller();
-        let opened = resource.steps.open(fill_defaults(&resource.schema, config.clone()), context).await?;
-        let Opened { result, held, diagnostics } = opened;
+        let full = fill_defaults(&resource.schema, config.clone());
+        let Opened { result, held, diagnostics } = resource.steps.open(full, context).await.map_err(advised)?;
         if diagnostics.has_errors() {
             return Err(diagnostics);
         }
@@ -221,6 +221,12 @@ impl<S: Validates + ?Sized> Offered<S> {
     pub(crate) fn validate(&self, config: &Value, write_only_allowed: bool) -> Diagnostics {
         judged(&self.schema, config, write_only_allowed, |config, diagnostics| self.steps.validate(config, diagnostics))
     }
+}
+
+/// The errors of a read, which also stop a destroy.
+fn advised(mut diagnostics: Diagnostics) -> Diagnostics {
+    diagnostics.advise_destroy();
+    diagnostics
 }
 
 /// Checks the rules of the schema and, if they hold, those of the author.
