@@ -275,10 +275,10 @@ impl ProviderClient {
         let Some(budget) = &self.account_budget else { return Ok(None) };
         match budget.billed(self, Replaced::default(), Some(since), limits).await {
             Ok(billed) => Ok(Some(billed)),
-            Err(Refusal::Unpriced(reason)) => Err(unpriced(&format!("Nothing was bought. {reason}"))),
+            Err(Refusal::Unpriced(reason)) => Err(unpriced(&format!("This instance was not bought. {reason}"))),
             Err(Refusal::Failed(error)) => {
                 let tried = "check the account's budget".to_owned();
-                let now = "Nothing was bought: the cost of the account is unknown.".to_owned();
+                let now = "This instance was not bought: the cost of the account is unknown.".to_owned();
                 Err(Failure { error: &error, tried, now }.whole())
             }
         }

@@ -3,7 +3,7 @@
 use super::{candidates::blame, schema::Instance};
 use crate::{
     framework::{Diagnostic, Private},
-    provider::{ProviderClient, lifecycle::ManagedExt as _, pricing::EstimatedCost},
+    provider::{ProviderClient, lifecycle::ManagedExt as _, pricing::EstimatedCost, words::capitalized},
 };
 
 /// The private entry with a plan's id in the account's budget.
@@ -33,14 +33,16 @@ pub(super) fn hold_budgets(
     let over = |what: String| Err(Diagnostic::error("Above the budget", what).at(blame(planned, place)));
     if let Some(most) = client.max_hourly_price.as_ref().filter(|most| hourly > *most) {
         return over(format!(
-            "{title} would cost {hourly} an hour, but the provider's max_hourly_price is {most}. Nothing was bought. \
-             Choose a cheaper specification, or raise max_hourly_price."
+            "{} would cost {hourly} an hour, but the provider's max_hourly_price is {most}. This instance was not \
+             bought. Choose a cheaper specification, or raise max_hourly_price.",
+            capitalized(&title)
         ));
     }
     if let Some(most) = client.max_prepaid_total.as_ref().filter(|most| planned.is_prepaid() && total > *most) {
         return over(format!(
-            "{title} would cost {total} for its whole term, but the provider's max_prepaid_total is {most}. Nothing \
-             was bought. Choose a cheaper specification or a shorter term, or raise max_prepaid_total."
+            "{} would cost {total} for its whole term, but the provider's max_prepaid_total is {most}. This instance \
+             was not bought. Choose a cheaper specification or a shorter term, or raise max_prepaid_total.",
+            capitalized(&title)
         ));
     }
     Ok(())

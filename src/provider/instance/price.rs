@@ -47,7 +47,7 @@ pub(super) async fn confirm(
     let specs = match client.api.specs().since(region, attempt.since, limits).await {
         Ok(specs) => specs,
         Err(error) if must_know => {
-            let now = "Nothing was bought: without the live price, quote and budget cannot be checked.";
+            let now = "This instance was not bought: without the live price, quote and budget cannot be checked.";
             let tried = format!("read the price of {}", planned.title());
             return Err(Failure { error: &error, tried, now: now.to_owned() }.whole());
         }
@@ -62,8 +62,8 @@ pub(super) async fn confirm(
         return Err(Diagnostic::error(
             "The price is no longer known",
             format!(
-                "The plan quoted {quote} for {}, and the service has no live price for it now. Nothing was bought. \
-                 Plan again.",
+                "The plan quoted {quote} for {}, and the service has no live price for it now. This instance was not \
+                 bought. Plan again.",
                 planned.title()
             ),
         )
@@ -72,15 +72,15 @@ pub(super) async fn confirm(
     hold_budgets(&live, planned, attempt.choice, client)?;
     let Some(spec) = spec else { return Ok(unpriced()) };
     if let Some(mut disagreement) = disagreement(planned, spec.spec_id, spec.spec_type.as_deref()) {
-        disagreement.detail.push_str(" Nothing was bought.");
+        disagreement.detail.push_str(" This instance was not bought.");
         return Err(disagreement);
     }
     if let Some(quote) = quoted.filter(|quote| live.is_above(quote)) {
         return Err(Diagnostic::error(
             "The price has risen",
             format!(
-                "The plan quoted {quote}, and the live price is {live}. Nothing was bought. Plan again to see and \
-                 accept the new price."
+                "The plan quoted {quote}, and the live price is {live}. This instance was not bought. Plan again to \
+                 see and accept the new price."
             ),
         )
         .at(Path::to("estimated_cost")));
@@ -89,7 +89,7 @@ pub(super) async fn confirm(
         (client.billed_for_create(attempt.since, limits).await?, live.hourly_equivalent.known())
     {
         billed.reserve(&attempt.marker, &planned.title(), hourly).map_err(|mut over| {
-            over.detail.push_str(" Nothing was bought.");
+            over.detail.push_str(" This instance was not bought.");
             over.at(blame(planned, attempt.choice))
         })?;
     }

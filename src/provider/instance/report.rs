@@ -239,7 +239,7 @@ pub(super) async fn find_disks(
         return Ok(());
     }
     let failed = |error: &api::Error| {
-        let now = "Nothing was created.".to_owned();
+        let now = "This instance was not created.".to_owned();
         Failure { error, tried: "find the cloud disks to mount".to_owned(), now }.whole()
     };
     let cloud_disks = client.api.cloud_disks();
@@ -249,7 +249,7 @@ pub(super) async fn find_disks(
         let Some(uid) = disk.and_then(|disk| disk.uid.clone()) else {
             return Err(Diagnostic::error(
                 "The cloud disk cannot be mounted",
-                format!("Cloud disk {id} does not exist in this account. Nothing was created."),
+                format!("Cloud disk {id} does not exist in this account. This instance was not created."),
             )
             .at(Path::to("exist_disks").index(index).attribute("disk_id")));
         };
@@ -263,7 +263,7 @@ pub(super) async fn find_disks(
 }
 
 fn missing(attribute: &str, advice: &str) -> Diagnostic {
-    Diagnostic::error("Missing required argument", format!("{advice} Nothing was created.")).at(Path::to(attribute))
+    Diagnostic::error("Missing required argument", advice).at(Path::to(attribute))
 }
 
 #[cfg(test)]

@@ -340,7 +340,7 @@ impl<M: Managed> Refused<'_, M> {
                 client.journal.directory().display()
             ),
             Error::SeveralMatches { .. } => format!("More than one {noun} was created."),
-            _ => "Nothing was created.".to_owned(),
+            _ => format!("This {noun} was not created."),
         };
         if let Some(more) = more {
             now = format!("{now} {more}");
@@ -369,7 +369,7 @@ impl<M: Managed> Refused<'_, M> {
         }
         let more = more.map(|more| format!("\n\n{more}")).unwrap_or_default();
         let summary = format!("No candidate of {} could be created", self.planned.title());
-        let detail = format!("Nothing was created.{more}\n\n{}", lines.join("\n"));
+        let detail = format!("This {} was not created.{more}\n\n{}", noun::<M>(), lines.join("\n"));
         Diagnostic::error(capitalized(&summary), detail).at(Path::to("candidates"))
     }
 }

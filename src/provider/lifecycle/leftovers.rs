@@ -57,14 +57,16 @@ fn not_looked_for<M: Managed>(planned: &M, error: &api::Error, client: &Provider
         diagnostics.extend(Failure { error, tried, now }.of_a_check(client));
         return diagnostics;
     }
-    let now = "Nothing was created. Apply again. To create without this check, set the provider's argument \
-               on_leftover to \"warn\" and leave unique_names out; a second object may then be billed.";
-    Failure { error, tried, now: now.to_owned() }.whole().into()
+    let now = format!(
+        "This {noun} was not created. Apply again. To create without this check, set the provider's argument \
+         on_leftover to \"warn\" and leave unique_names out; a second object may then be billed."
+    );
+    Failure { error, tried, now }.whole().into()
 }
 
 /// The error for leftovers.
 fn refusal<M: Managed>(first: &Leftover, found: &[Leftover], client: &ProviderClient) -> Diagnostic {
-    let mut detail = format!("Nothing was created. {}", advice::<M>(first, client));
+    let mut detail = format!("Another {} was not created. {}", noun::<M>(), advice::<M>(first, client));
     let others: Vec<String> = found
         .iter()
         .filter(|other| (&other.id, &other.name) != (&first.id, &first.name))

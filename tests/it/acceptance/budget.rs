@@ -56,7 +56,8 @@ fn creates_at_once_reserve_one_after_the_other() {
         workspace.write(&budget("9.9", "preflight = false", machines(64)));
         let (done, said) = workspace.try_apply(&["-parallelism=64"]);
         assert!(!done);
-        let refused = said.iter().filter(|said| said.is_error() && said.text().contains("Nothing was bought")).count();
+        let refused =
+            said.iter().filter(|said| said.is_error() && said.text().contains("This instance was not bought")).count();
         assert_eq!((refused, site.balance().created), (59, 5), "{said:#?}");
         site.sandbox().clear_faults();
         // What exists stays, and a plain apply works as before.
@@ -75,7 +76,7 @@ fn what_cannot_be_priced_is_named() {
         workspace.write(&whole(""));
         refusal(&workspace.try_plan(&[]), &[&uid, "unknown", "payment type", "max_account_hourly_price", "alias"]);
         workspace.write(&whole("preflight = false"));
-        refusal(&workspace.try_apply(&[]).1, &[&uid, "unknown", "Nothing was bought"]);
+        refusal(&workspace.try_apply(&[]).1, &[&uid, "unknown", "This instance was not bought"]);
         assert_eq!(site.balance().created, 1);
     });
 }

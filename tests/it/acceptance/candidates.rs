@@ -165,7 +165,7 @@ fn a_candidate_is_bought_at_its_quote_or_not_at_all() {
         let (created, run) = (site.balance().created, workspace.run(&["apply", "-no-color", "-input=false", "plan"]));
         assert_eq!(run.code, Some(1));
         let said = run.stderr.replace('\n', " ");
-        for word in ["The price has risen", "0.89", "0.9", "12.8", "13", "Nothing was created"] {
+        for word in ["The price has risen", "0.89", "0.9", "12.8", "13", "This instance was not created"] {
             assert!(said.contains(word), "{word}: {said}");
         }
         assert_eq!(site.balance().created, created);

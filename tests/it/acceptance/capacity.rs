@@ -59,13 +59,13 @@ fn apply_while_stock_returns(site: &Site, workspace: &Workspace<'_>, spec: i64, 
 }
 
 #[rstest]
-#[case::hourly("region = \"cn-east-1\"", 103, ["The price has risen", "1.98", "8", "Nothing was bought"])]
+#[case::hourly("region = \"cn-east-1\"", 103, ["The price has risen", "1.98", "8", "This instance was not bought"])]
 // Spot has a ceiling, and the budget applies to it.
-#[case::spot("region = \"cn-east-1\"", 104, ["The price has risen", "0.89", "8", "Nothing was bought"])]
+#[case::spot("region = \"cn-east-1\"", 104, ["The price has risen", "0.89", "8", "This instance was not bought"])]
 #[case::budget(
     "region = \"cn-east-1\"\nmax_hourly_price = 5",
     104,
-    ["Above the budget", "8", "max_hourly_price is 5", "Nothing was bought"]
+    ["Above the budget", "8", "max_hourly_price is 5", "This instance was not bought"]
 )]
 fn stock_that_comes_back_dearer_is_not_bought(#[case] provider: &str, #[case] spec: i64, #[case] words: [&str; 4]) {
     each_workspace(|site, workspace| {

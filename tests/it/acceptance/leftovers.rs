@@ -248,7 +248,7 @@ fn what_cannot_be_looked_for_is_not_created_beside(#[values("fail", "warn")] on_
             assert!(warns(&said, &["leftovers of instance", "503", "is created"]), "{said:#?}");
         } else {
             assert!(!done, "{said:#?}");
-            refusal(&said, &["leftovers of instance", "503", "Nothing was created", "on_leftover"]);
+            refusal(&said, &["leftovers of instance", "503", "This instance was not created", "on_leftover"]);
         }
         assert_eq!(site.requests("instance_create"), usize::from(on_leftover == "warn"));
         site.sandbox().clear_faults();

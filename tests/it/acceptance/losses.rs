@@ -140,7 +140,7 @@ fn a_disk_moves_into_the_machine_that_replaces_its_own() {
         assert!(warning.detail.contains(&site.live()[0]), "the holder is named: {warning:?}");
         let (done, said) = workspace.try_apply(&[]);
         assert!(!done);
-        refusal(&said, &["180007 MountCloudDiskFailed", "Nothing was created"]);
+        refusal(&said, &["180007 MountCloudDiskFailed", "This instance was not created"]);
         assert_eq!(site.balance().created, 3);
         workspace.finish();
     });

@@ -96,7 +96,7 @@ fn a_price_that_rose_after_a_saved_plan_buys_nothing() {
         set_price(site, 2.5);
         let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
         assert_eq!(run.code, Some(1));
-        for word in ["The price has risen", "1.98", "2.5", "Nothing was bought"] {
+        for word in ["The price has risen", "1.98", "2.5", "This instance was not bought"] {
             assert!(run.stderr.replace('\n', " ").contains(word), "{word}: {}", run.stderr);
         }
         assert_eq!((site.changes(), site.balance().created), (0, 0));
@@ -183,7 +183,7 @@ const QUOTES: &str = ".terraform/damodel-pending-quotes.jsonl";
 fn refused(workspace: &Workspace<'_>, quote: &str) {
     let run = workspace.run(&["apply", "-no-color", "-input=false", "plan"]);
     let said = (run.stdout + &run.stderr).replace('\n', " ");
-    let words = ["The price has risen", &format!("quoted {quote} an hour"), "Nothing was bought"];
+    let words = ["The price has risen", &format!("quoted {quote} an hour"), "This instance was not bought"];
     assert!(run.code == Some(1) && words.iter().all(|word| said.contains(word)), "{said}");
     assert!(!said.contains(LOST) && !said.contains("Provider produced inconsistent"), "{said}");
 }
@@ -365,7 +365,7 @@ fn a_term_above_the_budget_for_prepaid_ones_is_refused() {
         assert_eq!(error.attribute.as_deref(), Some("spec_id"));
         assert!(says(&said, Severity::Warning, "auto_renew = true buys further ones"), "{said:?}");
         workspace.write(&config_with(&provider("preflight = false"), term(120)));
-        refusal(&workspace.try_apply(&[]).1, &["max_prepaid_total is 20000", "Nothing was bought"]);
+        refusal(&workspace.try_apply(&[]).1, &["max_prepaid_total is 20000", "This instance was not bought"]);
         let weekly = Instance::new("x").text("payment_type", "Weekly").set("purchase_duration", 1);
         workspace.write(&config_with(&provider(""), weekly));
         refusal(&workspace.try_plan(&[]), &["The price is unknown", "max_prepaid_total"]);
