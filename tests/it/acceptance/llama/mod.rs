@@ -189,10 +189,11 @@ pub(super) fn pid(state: &State) -> Pid {
     Pid::from_raw(i32::try_from(state.resource(X).value("process.pid").as_i64().unwrap()).unwrap())
 }
 
-/// Whether a process runs; a zombie does not.
+/// Whether a server, its work or a sender runs. Another process may have its number by now; a zombie has no words.
 pub(super) fn runs(pid: Pid) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = String::from_utf8_lossy(&words);
+    ["llama-server", "bootstrap.sh", "sh\0-s"].iter().any(|name| words.contains(name))
 }
 
 /// Ends a process at once, and waits until it is gone.
