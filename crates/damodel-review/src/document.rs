@@ -157,13 +157,18 @@ fn headline(review: &Review<'_>, name: Option<&str>, currency: Option<&str>) -> 
         0 => String::new(),
         unknown => format!(" and {}", count(unknown, "unknown price", "unknown prices")),
     };
+    // These do not change the costs, and are in no sum.
+    let kept = match sums.after.unknown.saturating_sub(sums.unknown_increases) {
+        0 => String::new(),
+        kept => format!(", without {}", count(kept, "unknown price", "unknown prices")),
+    };
     let [change, now, after] = [sums.monthly_change.signed(), sums.now.monthly.grouped(), sums.after.monthly.grouped()];
     let rules = review.violations().map(|judged| judged.finding.rule).collect::<BTreeSet<_>>().len();
     let rules = if rules == 0 { String::new() } else { format!(", {} violated", count(rules, "rule", "rules")) };
     let money = if review.plans.iter().all(|plan| plan.cost.instances.is_empty()) {
         "no instances".to_owned()
     } else {
-        format!("{at_most}{change}{unit}{unknown} a month ({now} → {after})")
+        format!("{at_most}{change}{unit}{unknown} a month ({now} → {after}{kept})")
     };
     title.unwrap_or_default().say(format!("{money}{rules}"))
 }

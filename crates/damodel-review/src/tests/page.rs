@@ -61,6 +61,8 @@ fn the_headline_has_verdict_name_and_sums() {
     assert_eq!(first(&[&plan], &gate, style()), "✅ prod: +1,460.00 CNY a month (0.00 → 1,460.00)");
     let closed = "❌ 2 plans: +2,920.00 CNY a month (0.00 → 2,920.00), 1 rule violated";
     assert_eq!(first(&[&plan, &plan], &gate, style()), closed);
+    let kept = plan_of(&[instance(&["update"], None, None)]);
+    assert_eq!(first(&[&kept], &open, Style::default()), "0.00 a month (0.00 → 0.00, without 1 unknown price)");
     let mut pick = instance(&["create"], None, None);
     pick["change"]["after"] = json!({"payment_type": "Hourly", "price_ceiling": 2.5, "candidates": [
         {"spec_id": 101, "spec_type": null, "region": null, "gpu_num": 1},
