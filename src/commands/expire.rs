@@ -40,7 +40,7 @@ const FORMAT: &str = "1.0";
 /// another process has locked. The lock of a remote state is not visible: run this when no apply can run.
 ///
 /// Exit codes: 0 each older instance was released; 3 an older instance was left; 1 an instance could not be judged or
-/// released, or the account could not be read completely; 2 wrong usage.
+/// released, or the account could not be read completely; 2 wrong usage, or a state cannot be read.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "expire")]
 pub struct Arguments {

@@ -44,7 +44,8 @@ use crate::{
 /// can run.
 ///
 /// Exit codes: 0 each object was released; 3 an object was left; 1 an object is not in the account or could not be
-/// released, or the account or a state could not be read completely; 2 wrong usage.
+/// released, or the account or the folder's state could not be read completely; 2 wrong usage, or a state of --state
+/// cannot be read.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "release")]
 pub struct Arguments {
@@ -128,7 +129,8 @@ async fn release(
     let code = exit_code(&objects, told)?;
     for target in &unknown {
         let hint = database_id_hint(target).map(|hint| format!(" ({hint})")).unwrap_or_default();
-        writeln!(told, "failed: {}: not in the account{hint}", visible(target, LONGEST)).map_err(Failure::terminal)?;
+        writeln!(told, "failed: {}: no object of the account has this UID or id{hint}", visible(target, LONGEST))
+            .map_err(Failure::terminal)?;
     }
     Ok(ExitCode::from(if unknown.is_empty() { code } else { 1 }))
 }

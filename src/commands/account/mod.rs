@@ -7,7 +7,7 @@ mod lock;
 pub(super) mod released;
 pub(super) mod states;
 
-use std::{io::Read, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, io::Read, path::PathBuf, time::Duration};
 
 use self::states::AuditedState;
 use super::Failure;
@@ -19,13 +19,15 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 /// The reason for an object that is not in the account and is not judged.
 pub(super) const UNSAID: &str = "not listed in the account, and the state has no provider configuration for it";
 
-/// Reads states; `-` is standard input.
+/// Reads states, each path once; `-` is standard input.
 pub(super) fn read_states(
     paths: &[PathBuf],
     environment: &Environment,
     input: &mut impl Read,
 ) -> Result<Vec<AuditedState>, Failure> {
-    let states = paths.iter().map(|path| {
+    let mut seen = BTreeSet::new();
+    let once = paths.iter().filter(|path| seen.insert(environment.path(path).ok()));
+    let states = once.map(|path| {
         let mut document = Vec::new();
         let (place, read) = if path.as_os_str() == "-" {
             ("standard input".to_owned(), input.read_to_end(&mut document).map(drop))

@@ -117,6 +117,8 @@ fn not_searched(place: &Place, surroundings: &Surroundings) -> Vec<String> {
                 continue;
             }
         };
+        let is_comment = |line: &&str| line.trim_start().starts_with(['#', '/']);
+        let text: String = text.lines().filter(|line| !is_comment(line)).collect();
         if !text.contains("provider_installation") {
             continue;
         }

@@ -99,6 +99,9 @@ pub struct Place {
 impl Place {
     /// Reads the state of the folder.
     async fn state(&self, surroundings: &Surroundings) -> Result<StateView, Failure> {
+        if !self.chdir.is_dir() {
+            return Err(Failure::new(format!("no folder at {}", self.chdir.display())));
+        }
         let of_cli = |error: CliError| Failure::new(with_causes(&error));
         let cli = Cli::of_user(self.cli.as_deref(), surroundings).await.map_err(of_cli)?;
         StateView::read(&cli.state(&self.chdir).await.map_err(of_cli)?)
@@ -337,6 +340,14 @@ mod tests {
         let variables = service.askpass(&Login { has_password: true, ..Login::default() }).unwrap();
         let file = variables.iter().find(|(name, _)| *name == CA_CERTIFICATE_FILE);
         assert_eq!(file.unwrap().1, OsString::from("/home/me/ca.pem"));
+    }
+
+    #[tokio::test]
+    async fn a_missing_folder_is_named() {
+        let arguments = Arguments::try_parse_from(["ssh", "--chdir", "/nowhere", "damodel_instance.a"]).unwrap();
+        let surroundings = Surroundings { executable: "/damodel".into(), variables: Vec::new() };
+        let error = arguments.place.state(&surroundings).await.unwrap_err();
+        assert_eq!(sentence(&error), "no folder at /nowhere");
     }
 
     #[test]

@@ -97,8 +97,12 @@ fn what_is_billed_is_held_by_a_state_or_unmanaged() {
         let path = other.directory().join("terraform.tfstate");
         let both = audit(&site, &folder, &["terraform.tfstate", path.to_str().unwrap(), "--format", "json"]);
         assert_eq!(holder(&held(&both), &format!("instance {orphan}")), "state damodel_instance.orphan");
+        // One file under two names is one state.
+        let once = audit(&site, &folder, &["terraform.tfstate", "./terraform.tfstate"]);
+        assert!(!once.stderr.contains("managed more than once"), "{}", once.stderr);
         // In two states at once: reported, and counted once.
-        let twice = audit(&site, &folder, &["terraform.tfstate", "terraform.tfstate", "--format", "json"]);
+        fs::copy(folder.join("terraform.tfstate"), folder.join("copy.tfstate")).unwrap();
+        let twice = audit(&site, &folder, &["terraform.tfstate", "copy.tfstate", "--format", "json"]);
         assert!(twice.stderr.contains(&format!("instance {uid} is managed more than once")), "{}", twice.stderr);
         assert_eq!(held(&twice).len(), known.len());
         for format in ["table", "json"] {

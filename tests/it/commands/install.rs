@@ -177,6 +177,8 @@ fn what_turns_the_place_off_is_told() {
     let said = scene.install_build("one");
     assert!(said.contains("An entry for damodel/damodel there takes precedence"), "{said}");
     assert!(!said.contains("tofu init find it."), "{said}");
+    fs::write(scene.home().join(".terraformrc"), "# provider_installation {\n  // dev_overrides\n").unwrap();
+    assert!(scene.install_build("one").contains("tofu init find it."));
     let own = "provider_installation {\n  direct {}\n}\n";
     fs::write(scene.home().join(".terraformrc"), own).unwrap();
     let said = scene.install_build("one");
