@@ -55,7 +55,7 @@ impl Shortage {
     pub(super) fn diagnostic(&self, planned: &Instance) -> Diagnostic {
         let Self { path, summary, reason, alternatives } = self;
         let diagnostic = if planned.wait_for_capacity.is_null() {
-            let wait = "Nothing was bought. To wait, set wait_for_capacity.";
+            let wait = "This instance was not bought. To wait, set wait_for_capacity.";
             Diagnostic::error(*summary, format!("{reason}{alternatives} {wait}"))
         } else {
             Diagnostic::warning(*summary, format!("{reason}{alternatives} The apply will wait for capacity."))

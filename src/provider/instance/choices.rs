@@ -282,13 +282,13 @@ impl Survey {
             ),
             (true, true) => Diagnostic::error(
                 format!("No candidate of {title} has stock now"),
-                format!("{lines}\n\nNothing was bought. To wait for capacity, set wait_for_capacity."),
+                format!("{lines}\n\nThis instance was not bought. To wait for capacity, set wait_for_capacity."),
             ),
             (false, _) => Diagnostic::error(
                 format!("No candidate of {title} can be created"),
                 format!(
-                    "{lines}\n\nNothing was bought. The data source damodel_specs lists the specifications of a \
-                     region."
+                    "{lines}\n\nThis instance was not bought. The data source damodel_specs lists the specifications \
+                     of a region."
                 ),
             ),
         };

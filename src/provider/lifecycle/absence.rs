@@ -150,7 +150,7 @@ pub(in crate::provider) fn another<M: Managed>(state: &M, shown: Option<&str>) -
     Some(Diagnostic::error(
         format!("{} is another {} now", capitalized(&state.title()), noun::<M>()),
         format!(
-            "The unique id of the object is {own} in the state and {shown} in this account. Nothing was changed. \
+            "The unique id of the object is {own} in the state and {shown} in this account. It was not changed. \
              {STAYS} Check base_url and api_token: another service or account uses the same numbers."
         ),
     ))

@@ -61,7 +61,7 @@ impl LlamaServer {
             environment: self.variables(),
             api_key: match self.key(config) {
                 Some(key) if !llama::is_api_key(key.expose_secret()) => {
-                    let text = format!("The API key has to be {}. Nothing was changed.", llama::API_KEY_RULE);
+                    let text = format!("The API key has to be {}. This resource was not changed.", llama::API_KEY_RULE);
                     return Err(Diagnostic::error("Invalid API key", text).at(Path::to("api_key")));
                 }
                 key => key,
@@ -143,6 +143,6 @@ fn instance_name(id: &Attr<String>, ssh: &Attr<Ssh>) -> Option<String> {
 }
 
 fn missing(name: &str) -> Diagnostic {
-    Diagnostic::error("Missing required argument", format!("{name} has no value. Nothing was changed."))
+    Diagnostic::error("Missing required argument", format!("{name} has no value. This resource was not changed."))
         .at(Path::to(name))
 }

@@ -157,7 +157,7 @@ fn exits(refused: &InvalidOption, places: &[(&'static str, Path)]) -> Diagnostic
     };
     Diagnostic::error(
         "The server would exit at its start",
-        format!("The server does not accept an option: {refused}.{advice} Nothing was changed. {TURNED_OFF}"),
+        format!("The server does not accept an option: {refused}.{advice} {TURNED_OFF}"),
     )
     .at(place)
 }
@@ -423,7 +423,7 @@ fn judge(path: &Attr<String>, model: &GgufModel, beside: &Beside, started: &Star
     let least = weights.saturating_sub(found.predicting);
     if least > room {
         let text = format!(
-            "Its weights alone need {}, but {count} {}, so no context fits. Nothing was changed. Use an instance with \
+            "Its weights alone need {}, but {count} {}, so no context fits. Use an instance with \
              more GPU memory, a smaller quantization, or fewer gpu_layers. {TURNED_OFF}",
             gib(least),
             gib(room)

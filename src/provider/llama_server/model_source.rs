@@ -167,7 +167,7 @@ impl LlamaServer {
         match client.environment.variable("DAMODEL_MODEL_TOKEN").filter(|_| is_of_the_hub(&url)) {
             Some(token) if !is_token(token) => Err(Diagnostic::error(
                 "Invalid value of DAMODEL_MODEL_TOKEN",
-                format!("The token must be {TOKEN}. Nothing was changed."),
+                format!("The token must be {TOKEN}. This resource was not changed."),
             )
             .at(download.at.clone())),
             token => Ok(token.map(SecretString::from)),
@@ -258,7 +258,7 @@ pub(super) fn changed(prior: &LlamaServer, planned: &LlamaServer) -> Option<Diag
         let path_at = &after.path_at;
         let text = format!(
             "{path} may contain the file of the previous address, and an existing file is never downloaded again. \
-             Nothing was changed. Set {path_at} to a new path; or, if the file is the same, set sha256 before you \
+             Set {path_at} to a new path; or, if the file is the same, set sha256 before you \
              change url."
         );
         Some(Diagnostic::error("Another address for the same file", text).at(after.at.attribute("url")))

@@ -29,7 +29,7 @@ pub(super) enum Keep {
     Planned,
 }
 
-pub(super) const AS_BEFORE: &str = "Nothing was changed. The apply did not stop the server.";
+pub(super) const AS_BEFORE: &str = "This resource was not changed. The apply did not stop the server.";
 pub(super) const NOTHING_STARTED: &str = "The server was not started and is not in the state.";
 pub(super) const NOTHING_RESTARTED: &str = "Nothing was restarted. The action did not stop the server.";
 pub(super) const NOT_HEARD: &str = "Whether the instance received the change is unknown. The state keeps the previous \
@@ -275,7 +275,7 @@ mod tests {
                 false,
                 None,
                 None,
-                [(Nothing, "was not started"), (Prior, "Nothing was changed"), (Nothing, "Nothing was restarted")],
+                [(Nothing, "was not started"), (Prior, "was not changed"), (Nothing, "Nothing was restarted")],
             ),
             (
                 End::Refused,

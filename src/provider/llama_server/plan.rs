@@ -22,6 +22,7 @@ use crate::{
     },
 };
 
+const UNCHANGED: &str = "This resource was not changed.";
 const WILL_FAIL: &str = "The apply of this server will fail until it runs.";
 
 /// The private entry of a replacement on the same instance: the host key in the state.
@@ -243,7 +244,7 @@ fn change(plan: &mut UpdatePlan<LlamaServer>) {
             Diagnostic::error(
                 "The port is in use",
                 format!(
-                    "The server is not running, and another program listens on port {}. Nothing was changed. Stop that \
+                    "The server is not running, and another program listens on port {}. Stop that \
                      program, or choose another port.",
                     prior.listens()
                 ),
@@ -320,7 +321,7 @@ async fn check_access(
     };
     let access = Access::of(&instance);
     if access.status == Some(InstanceStatus::Failed) {
-        diagnostics.push(access.not_running("Nothing was changed."));
+        diagnostics.push(access.not_running(UNCHANGED));
     } else if matches!(access.status, Some(InstanceStatus::Stopped | InstanceStatus::Released)) {
         diagnostics.push(as_warning(access.not_running(WILL_FAIL)));
     } else if access.status == Some(InstanceStatus::Running)
@@ -328,7 +329,7 @@ async fn check_access(
         && let Err(NoLogin::NoCredentials) = config.login(config, None).target(Some(&access), client)
         && !has_unknown_credentials(config)
     {
-        diagnostics.push(no_credentials(Some(&access), "Nothing was changed."));
+        diagnostics.push(no_credentials(Some(&access), UNCHANGED));
     }
 }
 

@@ -378,7 +378,7 @@ fn no_address(access: Option<&Access>) -> Diagnostic {
     Diagnostic::error(
         format!("No SSH address for {whose}"),
         "The service shows no ssh_host for it, and ssh has no host. Set ssh.host and ssh.port, or try again when the \
-         console shows an address. Nothing was changed.",
+         console shows an address.",
     )
 }
 
@@ -386,7 +386,7 @@ fn no_agent(path: Path) -> Diagnostic {
     Diagnostic::error(
         "No SSH agent",
         "agent = true uses the agent at SSH_AUTH_SOCK, and that variable is not set. Start an agent, or set \
-         private_key_file. Nothing was changed.",
+         private_key_file.",
     )
     .at(path)
 }

@@ -152,7 +152,7 @@ async fn in_time(
     context: &StepContext,
 ) -> Result<GgufModel, Box<Diagnostic>> {
     let stopped = |why: &str| {
-        let text = "Nothing was changed. Run the plan again.";
+        let text = "Run the plan again.";
         Box::new(Diagnostic::error(format!("Cannot read model {name}: {why}"), text).at(Path::to(argument)))
     };
     tokio::select! {

@@ -120,7 +120,7 @@ fn a_replacement_that_waits_for_stock_says_so() {
         assert!(says(&said, Severity::Warning, "The apply will wait for capacity."), "{said:#?}");
         // An error of the create is said once, by its own plan.
         workspace.write(&config(Instance::new("x").set("gpu_num", 2)));
-        refusal(&workspace.try_plan(&[]), &["Nothing was bought. To wait, set wait_for_capacity."]);
+        refusal(&workspace.try_plan(&[]), &["This instance was not bought. To wait, set wait_for_capacity."]);
         site.set_spec(103, None, Some(8));
         workspace.plan_and_apply_ok(&waiting(2));
         workspace.finish();

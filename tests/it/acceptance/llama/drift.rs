@@ -117,7 +117,7 @@ fn an_instance_out_of_reach_is_a_warning_and_no_news() {
         // A change cannot be made.
         workspace.write(&server.clone().set("context_size", 64).config());
         let (done, said) = workspace.try_apply(&[]);
-        assert!(!done && says(&said, Severity::Error, "Nothing was changed"), "{said:#?}");
+        assert!(!done && says(&said, Severity::Error, "was not changed"), "{said:#?}");
         assert_eq!(workspace.state().resource(X).flat(), before);
         let destroys = ["-destroy", "-refresh=false", &format!("-target={X}")];
         let (done, said) = workspace.try_apply(&destroys);

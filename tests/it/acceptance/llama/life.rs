@@ -145,7 +145,7 @@ fn a_server_goes_with_its_instance() {
         let warning = said.iter().find(|said| said.summary == format!("Instance {uid} is Stopped")).unwrap();
         assert!(!warning.is_error() && warning.detail.contains("An apply starts it"), "{said:#?}");
         let (done, said) = workspace.try_apply(&[]);
-        refusal(&said, &["is Stopped", "Nothing was changed. The apply did not stop the server."]);
+        refusal(&said, &["is Stopped", "This resource was not changed. The apply did not stop the server."]);
         assert!(!done);
         assert_eq!(workspace.state().resource(X).value("status"), "stopped");
         workspace.run_ok(&["destroy", "-auto-approve", "-no-color", "-input=false", &format!("-target={X}")]);

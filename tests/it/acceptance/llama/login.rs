@@ -41,7 +41,7 @@ fn a_machine_that_takes_keys_needs_one() {
         });
         workspace.write(&server.config());
         let (_, said) = workspace.try_apply(&[]);
-        refusal(&said, &["No SSH credentials", "private_key_file", "Nothing was changed"]);
+        refusal(&said, &["No SSH credentials", "private_key_file", "was not changed"]);
         // The instance exists now: the plan reports the error before any other step.
         refusal(&workspace.try_plan(&[]), &["No SSH credentials"]);
         let path = file.display().to_string();
